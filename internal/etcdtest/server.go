@@ -1,0 +1,140 @@
+package etcdtest
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+const (
+	startAttempts   = 10
+	startTimeout    = 60 * time.Second
+	maxRequestBytes = 64 << 20 // a value may be far larger than the 1.5 MiB a production server takes
+	maxTxnOps       = 100_000
+	quotaBytes      = 8 << 30
+)
+
+// Server is a running single-member etcd.
+type Server struct {
+	// Client is connected to the server and closed by Stop.
+	Client *clientv3.Client
+	// URL is the client URL, http://127.0.0.1:PORT.
+	URL string
+
+	etcd *embed.Etcd
+	stop sync.Once
+}
+
+// Start runs an etcd on dataDir, which is empty or absent (a new store) or
+// comes from Restore or an earlier server, and stops it when the test ends.
+// It does not sync to disk: a data directory does not survive a power cut.
+func Start(t testing.TB, dataDir string) *Server {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "etcd.log")
+	etcd, err := startRetrying(dataDir, log)
+	if err != nil {
+		lines, _ := os.ReadFile(log)
+		require.NoError(t, err, "etcd log:\n%s", lines)
+	}
+	s := &Server{URL: etcd.Config().ListenClientUrls[0].String(), etcd: etcd}
+	t.Cleanup(s.Stop)
+	s.Client, err = clientv3.New(clientv3.Config{
+		Endpoints:          []string{s.URL},
+		DialTimeout:        startTimeout,
+		MaxCallSendMsgSize: maxRequestBytes,
+	})
+	require.NoError(t, err)
+	return s
+}
+
+// Stop closes the client and the server, whose data directory may then be
+// started again. It may be called more than once.
+func (s *Server) Stop() {
+	s.stop.Do(func() {
+		if s.Client != nil {
+			_ = s.Client.Close()
+		}
+		s.etcd.Close()
+	})
+}
+
+// startRetrying picks new ports when another process took one between the
+// choice and the listen; that fails before the data directory is touched.
+func startRetrying(dataDir, log string) (*embed.Etcd, error) {
+	var err error
+	for range startAttempts {
+		var etcd *embed.Etcd
+		etcd, err = startOnce(dataDir, log)
+		if err == nil || !strings.Contains(err.Error(), "address already in use") {
+			return etcd, err
+		}
+	}
+	return nil, err
+}
+
+func startOnce(dataDir, log string) (*embed.Etcd, error) {
+	cfg, err := newConfig(dataDir, log)
+	if err != nil {
+		return nil, err
+	}
+	etcd, err := embed.StartEtcd(cfg)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-etcd.Server.ReadyNotify():
+		return etcd, nil
+	case err = <-etcd.Err():
+	case <-time.After(startTimeout):
+		err = fmt.Errorf("etcd on %s: not ready after %s", dataDir, startTimeout)
+	}
+	etcd.Close()
+	return nil, err
+}
+
+func newConfig(dataDir, log string) (*embed.Config, error) {
+	urls, err := freeURLs(2)
+	if err != nil {
+		return nil, err
+	}
+	cfg := embed.NewConfig()
+	cfg.Dir = dataDir
+	cfg.Name = memberName
+	cfg.LogLevel = "warn"
+	cfg.LogOutputs = []string{log}
+	cfg.UnsafeNoFsync = true
+	// A lone member need not wait a second for an election that it wins.
+	cfg.TickMs, cfg.ElectionMs = 20, 200
+	cfg.MaxRequestBytes = maxRequestBytes
+	cfg.MaxTxnOps = maxTxnOps
+	cfg.QuotaBackendBytes = quotaBytes
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = urls[:1], urls[:1]
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = urls[1:], urls[1:]
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	return cfg, nil
+}
+
+// freeURLs returns URLs of n loopback ports that were free, and different,
+// just now.
+func freeURLs(n int) ([]url.URL, error) {
+	urls := make([]url.URL, n)
+	for i := range urls {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // held until all are chosen
+		urls[i] = url.URL{Scheme: "http", Host: l.Addr().String()}
+	}
+	return urls, nil
+}

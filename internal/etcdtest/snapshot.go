@@ -1,0 +1,132 @@
+package etcdtest
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+)
+
+const (
+	memberName = "default"
+	peerURL    = "http://127.0.0.1:2380" // recorded by a restore; nothing ever listens there
+)
+
+// RestoreOption changes how Restore restores.
+type RestoreOption func(*snapshot.RestoreConfig)
+
+// BumpRevision is etcdutl's --bump-revision N --mark-compacted, which it
+// takes only together.
+func BumpRevision(n uint64) RestoreOption {
+	return func(c *snapshot.RestoreConfig) { c.RevisionBump, c.MarkCompacted = n, true }
+}
+
+// SkipHashCheck is etcdutl's --skip-hash-check, for a file without digest.
+func SkipHashCheck() RestoreOption {
+	return func(c *snapshot.RestoreConfig) { c.SkipHashCheck = true }
+}
+
+// Restore does what etcdutl snapshot restore does, digest checked, and
+// returns a new data directory for Start. A refused snapshot fails the test;
+// see TryRestore.
+func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string) {
+	t.Helper()
+	dataDir, err := TryRestore(t, snapshotPath, opts...)
+	require.NoError(t, err, "etcdutl snapshot restore %s", snapshotPath)
+	return dataDir
+}
+
+// TryRestore is Restore for snapshots that etcdutl may refuse; its error comes
+// back as it is.
+func TryRestore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string, err error) {
+	t.Helper()
+	dataDir = filepath.Join(t.TempDir(), "restored.etcd")
+	cfg := snapshot.RestoreConfig{
+		SnapshotPath:        snapshotPath,
+		Name:                memberName,
+		OutputDataDir:       dataDir,
+		PeerURLs:            []string{peerURL},
+		InitialCluster:      memberName + "=" + peerURL,
+		InitialClusterToken: "etcdtest",
+	}
+	for _, o := range opts {
+		o(&cfg)
+	}
+	return dataDir, snapshot.NewV3(zap.NewNop()).Restore(cfg)
+}
+
+// StatusOf is what etcdutl snapshot status says about the file: hash,
+// revision, number of keys, size and storage version. It reads a copy.
+func StatusOf(t testing.TB, path string) snapshot.Status {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "status.db")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(copied, data, 0o600))
+	status, err := snapshot.NewV3(zap.NewNop()).Status(copied)
+	require.NoError(t, err, "etcdutl snapshot status %s", path)
+	return status
+}
+
+// Save writes the server's snapshot stream to a new file: the bytes of etcdctl
+// snapshot save, digest included.
+func Save(t testing.TB, s *Server, path string) {
+	t.Helper()
+	stream, err := s.Client.Snapshot(context.Background())
+	require.NoError(t, err)
+	defer stream.Close()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = io.Copy(f, stream)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// HashKV is the server's own hash over all records up to rev (0: the current
+// revision), with the revision it stands for and the compact revision below
+// which history was not counted.
+func HashKV(t testing.TB, s *Server, rev int64) (hash uint32, hashRevision, compactRevision int64) {
+	t.Helper()
+	r, err := s.Client.HashKV(context.Background(), s.URL, rev)
+	require.NoError(t, err)
+	return r.Hash, r.HashRevision, r.CompactRevision
+}
+
+// KV is one live key as a client reads it.
+type KV struct {
+	Key, Value                  []byte
+	CreateRevision, ModRevision int64
+	Version                     int64
+	Lease                       int64
+}
+
+// Dump reads every live key at rev (0: the current revision), in key order.
+func Dump(t testing.TB, s *Server, rev int64) []KV {
+	t.Helper()
+	r, err := s.Client.Get(context.Background(), "\x00", clientv3.WithFromKey(), clientv3.WithRev(rev))
+	require.NoError(t, err)
+	kvs := make([]KV, 0, len(r.Kvs))
+	for _, kv := range r.Kvs {
+		kvs = append(kvs, KV{
+			Key: kv.Key, Value: kv.Value,
+			CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision,
+			Version: kv.Version, Lease: kv.Lease,
+		})
+	}
+	return kvs
+}
+
+// Revision is the server's current revision.
+func Revision(t testing.TB, s *Server) int64 {
+	t.Helper()
+	r, err := s.Client.Get(context.Background(), "\x00", clientv3.WithCountOnly())
+	require.NoError(t, err)
+	return r.Header.Revision
+}
