@@ -1,0 +1,132 @@
+package apitest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	servertesting "k8s.io/apiextensions-apiserver/pkg/cmd/server/testing"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	establishTimeout = 60 * time.Second
+	pollInterval     = 20 * time.Millisecond
+)
+
+// API is a running API server and its clients.
+type API struct {
+	// Config is for clients of one's own; its rate limit is off.
+	Config *rest.Config
+	// Dynamic reads and writes custom resources.
+	Dynamic dynamic.Interface
+	// Extensions reads and writes CustomResourceDefinitions.
+	Extensions clientset.Interface
+
+	tearDown func()
+	closed   sync.Once
+}
+
+// Start runs an API server on the etcd at etcdURL and stops it when the test
+// ends. Flags are those of apiextensions-apiserver and come last, for instance
+// --feature-gates=CBORServingAndStorage=true; feature gates are global to the
+// process, so tests that set them must not run in parallel.
+func Start(t testing.TB, etcdURL string, flags ...string) *API {
+	t.Helper()
+	kubeconfig := filepath.Join(t.TempDir(), "unused.kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(unusedKubeconfig), 0o600))
+	server, err := servertesting.StartTestServer(t, nil, append(defaultFlags(etcdURL, kubeconfig), flags...), nil)
+	require.NoError(t, err)
+
+	api := &API{Config: rest.CopyConfig(server.ClientConfig), tearDown: server.TearDownFn}
+	t.Cleanup(api.Close)
+	api.Config.QPS = -1
+	api.Dynamic, err = dynamic.NewForConfig(api.Config)
+	require.NoError(t, err)
+	api.Extensions, err = clientset.NewForConfig(api.Config)
+	require.NoError(t, err)
+	return api
+}
+
+// Close stops the server; the etcd below it keeps running. It may be called
+// more than once.
+func (a *API) Close() { a.closed.Do(a.tearDown) }
+
+// defaultFlags are those of apiextensions-apiserver's own integration fixture
+// (test/integration/fixtures), with the key prefix fixed and the etcd named
+// here instead of in the environment. Admission that asks a kube-apiserver is
+// off, since there is none.
+func defaultFlags(etcdURL, kubeconfig string) []string {
+	return []string{
+		"--etcd-prefix=/registry",
+		"--etcd-servers=" + etcdURL,
+		"--authentication-skip-lookup",
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--kubeconfig=" + kubeconfig,
+		"--enable-priority-and-fairness=false",
+		"--disable-admission-plugins=NamespaceLifecycle,MutatingAdmissionWebhook," +
+			"ValidatingAdmissionWebhook,ValidatingAdmissionPolicy,MutatingAdmissionPolicy",
+	}
+}
+
+// unusedKubeconfig must parse, but nothing ever connects to its server.
+const unusedKubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: unused, cluster: {server: "http://127.1.2.3:12345"}}]
+users: [{name: unused, user: {username: unused, password: unused}}]
+contexts: [{name: unused, context: {cluster: unused, user: unused}}]
+current-context: unused
+`
+
+// WaitEstablished waits until each CRD has the condition Established and its
+// served versions can be listed. (The server itself then delays the very first
+// create of a new kind by two seconds.)
+func WaitEstablished(t testing.TB, api *API, crdNames ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), establishTimeout)
+	defer cancel()
+	for _, name := range crdNames {
+		for {
+			crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
+			if err == nil && established(crd) && listable(ctx, api, crd) {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				require.Fail(t, "not established", "CRD %s: %v, status %+v", name, err, crd.Status)
+			case <-time.After(pollInterval):
+			}
+		}
+	}
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+// listable asks because the handler follows the condition a moment later.
+func listable(ctx context.Context, api *API, crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, version := range crd.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
+		if _, err := api.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return false
+		}
+	}
+	return true
+}
