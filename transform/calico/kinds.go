@@ -23,7 +23,7 @@ const (
 // kind is one Calico kind in its two forms.
 type kind struct {
 	Kind, Plural     string // in projectcalico.org/v3
-	KindV1, PluralV1 string // in crd.projectcalico.org/v1
+	V1Kind, V1Plural string // in crd.projectcalico.org/v1
 	Namespaced       bool   // in both
 	Status           bool   // its CRDs have a status subresource
 	Name             nameRule
@@ -31,7 +31,7 @@ type kind struct {
 
 // v1 is the resource the kind is stored under before the migration.
 func (k kind) v1() schema.GroupResource {
-	return schema.GroupResource{Group: groupV1, Resource: k.PluralV1}
+	return schema.GroupResource{Group: groupV1, Resource: k.V1Plural}
 }
 
 // v3 is the resource the kind is stored under after the migration.
@@ -45,7 +45,7 @@ const kindClusterInformation = "ClusterInformation"
 // it writes by hand when all others are there.
 func kinds() []kind {
 	same := func(name, plural string) kind {
-		return kind{Kind: name, Plural: plural, KindV1: name, PluralV1: plural}
+		return kind{Kind: name, Plural: plural, V1Kind: name, V1Plural: plural}
 	}
 	withStatus := func(k kind) kind { k.Status = true; return k }
 	inNamespace := func(k kind) kind { k.Namespaced = true; return k }
@@ -67,7 +67,7 @@ func kinds() []kind {
 		same("HostEndpoint", "hostendpoints"),
 		same("GlobalNetworkSet", "globalnetworksets"),
 		inNamespace(same("NetworkSet", "networksets")),
-		{Kind: "IPAMConfiguration", Plural: "ipamconfigurations", KindV1: "IPAMConfig", PluralV1: "ipamconfigs"},
+		{Kind: "IPAMConfiguration", Plural: "ipamconfigurations", V1Kind: "IPAMConfig", V1Plural: "ipamconfigs"},
 		same("BlockAffinity", "blockaffinities"),
 		named(same("IPAMBlock", "ipamblocks"), nameBlock),
 		named(same("IPAMHandle", "ipamhandles"), nameHandle),
@@ -79,7 +79,7 @@ func kinds() []kind {
 // kindOfV1 finds the kind stored as plural in crd.projectcalico.org.
 func kindOfV1(plural string) (kind, bool) {
 	for _, k := range kinds() {
-		if k.PluralV1 == plural {
+		if k.V1Plural == plural {
 			return k, true
 		}
 	}

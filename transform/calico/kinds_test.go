@@ -24,8 +24,8 @@ func TestKindsAreTheLiveControllersList(t *testing.T) {
 			policies = append(policies, k.Kind)
 		}
 		if k.Kind != "IPAMConfiguration" {
-			require.Equal(t, k.Kind, k.KindV1)
-			require.Equal(t, k.Plural, k.PluralV1)
+			require.Equal(t, k.Kind, k.V1Kind)
+			require.Equal(t, k.Plural, k.V1Plural)
 		}
 	}
 	require.Equal(t, []string{"networkpolicies", "stagednetworkpolicies", "stagedkubernetesnetworkpolicies", "networksets"}, namespaced)

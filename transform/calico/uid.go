@@ -39,7 +39,7 @@ func seenUID(stored uuid.UUID) uuid.UUID {
 
 // mintUID makes a UID for an object that gets a new one: a version 4 UUID in form, but the same for the same input
 // and key, so that a second run writes the same bytes.
-func mintUID(digest [32]byte, key []byte) uuid.UUID {
+func mintUID(digest [32]byte, key []byte) string {
 	h := sha256.New()
 	h.Write([]byte("etcdshift uid\x00"))
 	h.Write(digest[:])
@@ -48,5 +48,5 @@ func mintUID(digest [32]byte, key []byte) uuid.UUID {
 	copy(id[:], h.Sum(nil))
 	id[6] = id[6]&0x0f | 0x40 // version 4
 	id[8] = id[8]&0x3f | 0x80 // RFC 4122 variant
-	return id
+	return id.String()
 }

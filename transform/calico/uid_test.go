@@ -55,6 +55,6 @@ func TestMintUID(t *testing.T) {
 	require.Equal(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/default")), "the same for the same input and key")
 	require.NotEqual(t, a, mintUID([32]byte{2}, []byte("/registry/projectcalico.org/tiers/default")))
 	require.NotEqual(t, a, mintUID([32]byte{1}, []byte("/registry/projectcalico.org/tiers/other")))
-	require.EqualValues(t, 4, a.Version())
-	require.Equal(t, uuid.RFC4122, a.Variant())
+	require.EqualValues(t, 4, uuid.MustParse(a).Version())
+	require.Equal(t, uuid.RFC4122, uuid.MustParse(a).Variant())
 }
