@@ -1,0 +1,21 @@
+package snapshot
+
+import "errors"
+
+var (
+	// ErrNotSnapshot is returned for a file that is not a bbolt database image of any kind: empty, a directory, text,
+	// a compressed archive.
+	ErrNotSnapshot = errors.New("not an etcd snapshot")
+	// ErrTruncated is returned when the file is shorter than its own metadata says.
+	ErrTruncated = errors.New("file is truncated")
+	// ErrDigest is returned when the SHA-256 at the end of the file is not that of the image before it.
+	ErrDigest = errors.New("digest does not match")
+	// ErrDamaged is returned when a reachable page or record is not what etcd writes.
+	ErrDamaged = errors.New("file is damaged")
+	// ErrChanged is returned when the input changed while it was being read.
+	ErrChanged = errors.New("file changed while it was read")
+	// ErrConflict is returned by Write when a change was planned against another revision of its key than the file has.
+	ErrConflict = errors.New("record is not at the planned revision")
+	// ErrVerify is returned by Write when the output, read back, is not what was to be written. Nothing is published.
+	ErrVerify = errors.New("output failed verification")
+)

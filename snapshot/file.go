@@ -1,0 +1,225 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Config says how to open a file. Its zero value is the careful choice.
+type Config struct {
+	// SkipDigest leaves the SHA-256 of the image unchecked. Structure is checked all the same.
+	SkipDigest bool
+}
+
+// Snapshot is an open file. Its methods may be called from several goroutines at once; none changes the file.
+type Snapshot struct {
+	path   string
+	file   *os.File
+	info   fs.FileInfo
+	data   []byte // the whole file, mapped read-only
+	image  []byte // data up to the high-water mark
+	meta   meta
+	raw    bool // a member/snap/db: no digest, possibly larger than its image
+	shared bool // file belongs to the caller
+
+	warnings  []string
+	buckets   []bucket
+	reachable uint64 // pages in use, the two metas not counted
+	digest    *digestPass
+
+	once  sync.Once
+	idx   *index
+	idErr error
+}
+
+// Open maps the file at path and checks, before anything is believed: size, both metas, and the structure of every page that
+// can be reached above the leaves (leaves are judged when they are first read). The SHA-256 is computed behind Open's back,
+// at the same time as the caller's work: Digest waits for it, and Write and Verify publish or approve nothing before.
+//
+// A raw member/snap/db is accepted: it has no digest and may be larger than its image; Warnings says so. Errors wrap
+// ErrNotSnapshot, ErrTruncated or ErrDamaged, or are those of the file system.
+func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %w", err)
+	}
+	s, err := openFile(ctx, f, path, cfg)
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	s.shared = false
+	return s, nil
+}
+
+// openFile is Open for a file the caller keeps: Close does not close it.
+func openFile(ctx context.Context, f *os.File, path string, cfg Config) (*Snapshot, error) {
+	s := &Snapshot{path: path, file: f, shared: true}
+	if err := s.mapFile(); err != nil {
+		return nil, s.wrap(err)
+	}
+	err := guard(func() error {
+		if err := s.geometry(); err != nil {
+			return err
+		}
+		return s.walk(ctx)
+	})
+	if err != nil {
+		_ = s.unmap()
+		return nil, s.wrap(err)
+	}
+	if cfg.SkipDigest {
+		s.digest = skippedDigest()
+	} else {
+		s.digest = startDigest(f, int64(len(s.data)), int64(len(s.image)), s.raw)
+	}
+	return s, nil
+}
+
+// wrap names the file in front of an error.
+func (s *Snapshot) wrap(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("snapshot %s: %w", s.path, err)
+}
+
+func (s *Snapshot) mapFile() error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	s.info = info
+	size := info.Size()
+	switch {
+	case info.IsDir():
+		return fmt.Errorf("%w: it is a directory", ErrNotSnapshot)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
+	case size == 0:
+		return fmt.Errorf("%w: it is empty", ErrNotSnapshot)
+	case size != int64(int(size)):
+		return fmt.Errorf("%d bytes cannot be mapped on this machine", size)
+	}
+	s.data, err = unix.Mmap(int(s.file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	return nil
+}
+
+// geometry makes the checks that cost nothing: the size rules and both metas.
+func (s *Snapshot) geometry() error {
+	if what := archive(s.data); what != "" {
+		return fmt.Errorf("%w: it is compressed (%s); decompress it first", ErrNotSnapshot, what)
+	}
+	metas, errs := findMetas(s.data)
+	if errs[0] != nil && errs[1] != nil {
+		return fmt.Errorf("meta page 0: %w", errs[0])
+	}
+	s.meta = metas[0]
+	if errs[0] != nil || (errs[1] == nil && metas[1].txid > metas[0].txid) {
+		s.meta = metas[1]
+	}
+	size, ps := uint64(len(s.data)), uint64(s.meta.pageSize)
+	s.raw = size%512 != sha256.Size
+	if s.meta.highWater > size/ps {
+		return fmt.Errorf("%w: it has %d bytes, its metadata says %d pages of %d (%d bytes)", ErrTruncated, size, s.meta.highWater, ps, s.meta.highWater*ps)
+	}
+	image := s.meta.highWater * ps
+	s.image = s.data[:image:image]
+	if !s.raw {
+		return s.snapshotGeometry(errs, size, image)
+	}
+	return s.rawGeometry(errs, size, image)
+}
+
+func (s *Snapshot) snapshotGeometry(errs [2]error, size, image uint64) error {
+	if size != image+sha256.Size {
+		return fmt.Errorf("%w: %d bytes follow the image of %d bytes, want a digest of %d", ErrDamaged, size-image, image, sha256.Size)
+	}
+	for i, err := range errs {
+		if err != nil { // the server writes both afresh, so a snapshot with one bad meta was damaged later
+			return fmt.Errorf("meta page %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s *Snapshot) rawGeometry(errs [2]error, size, image uint64) error {
+	if size%512 != 0 {
+		return fmt.Errorf("%w: %d bytes are neither a snapshot (a multiple of 512 and a digest of %d) nor a database file", ErrTruncated, size, sha256.Size)
+	}
+	s.warnings = append(s.warnings, "no digest: this is a database file (member/snap/db), not an etcdctl snapshot; the write-ahead log beside it may hold later changes")
+	if size > image {
+		s.warnings = append(s.warnings, fmt.Sprintf("%d bytes behind the high-water mark are not part of the database", size-image))
+	}
+	for i, err := range errs {
+		if err != nil {
+			s.warnings = append(s.warnings, fmt.Sprintf("meta page %d is not valid (%v); the other one is used", i, err))
+		}
+	}
+	return nil
+}
+
+// archive names the container format of compressed or archived input, "" for none.
+func archive(b []byte) string {
+	for magic, name := range map[string]string{"\x1f\x8b": "gzip", "\x28\xb5\x2f\xfd": "zstd", "PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz"} {
+		if bytes.HasPrefix(b, []byte(magic)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Path is the name the file was opened by.
+func (s *Snapshot) Path() string { return s.path }
+
+// Warnings are things a person should know about the file that do not keep it from being used.
+func (s *Snapshot) Warnings() []string { return s.warnings }
+
+// Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest when the file carries another digest; a
+// raw database file carries none, which is no error. With Config.SkipDigest it is the zero Digest.
+func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
+	d, err := s.digest.wait(ctx)
+	return d, s.wrap(err)
+}
+
+// unchanged is ErrChanged when the file is no longer the one that was opened.
+func (s *Snapshot) unchanged() error {
+	now, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Size() != s.info.Size() || !now.ModTime().Equal(s.info.ModTime()) {
+		return ErrChanged
+	}
+	return nil
+}
+
+// Close stops the digest pass and unmaps the file: every Record becomes invalid.
+func (s *Snapshot) Close() error {
+	s.digest.stop()
+	err := s.unmap()
+	if !s.shared {
+		err = errors.Join(err, s.file.Close())
+	}
+	return err
+}
+
+func (s *Snapshot) unmap() error {
+	if s.data == nil {
+		return nil
+	}
+	b := s.data
+	s.data, s.image = nil, nil
+	return unix.Munmap(b)
+}

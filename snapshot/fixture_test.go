@@ -1,0 +1,72 @@
+package snapshot
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// gunzip unpacks a recorded snapshot of testdata into a folder of the test's own.
+func gunzip(t testing.TB, name string) string {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "testdata", name+".gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), filepath.Base(name))
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o444)
+	require.NoError(t, err)
+	_, err = io.Copy(out, z)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	return path
+}
+
+// untouched fails the test when the file at path is changed by it in bytes, size or modification time.
+func untouched(t testing.TB, path string) {
+	t.Helper()
+	before, err := os.Stat(path)
+	require.NoError(t, err)
+	sum := sumOf(t, path)
+	t.Cleanup(func() {
+		after, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, before.Size(), after.Size())
+		require.Equal(t, before.ModTime(), after.ModTime())
+		require.Equal(t, before.Mode(), after.Mode())
+		require.Equal(t, sum, sumOf(t, path))
+	})
+}
+
+func sumOf(t testing.TB, path string) [32]byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return sha256.Sum256(b)
+}
+
+func open(t testing.TB, path string) *Snapshot {
+	t.Helper()
+	s, err := Open(context.Background(), path, Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// copyOf writes b as a file that looks old, so that a changed modification time shows.
+func copyOf(t testing.TB, b []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "in.db")
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+	old := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	require.NoError(t, os.Chtimes(path, old, old))
+	return path
+}

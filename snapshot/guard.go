@@ -1,0 +1,28 @@
+package snapshot
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// addressFault is what the runtime panics with when SetPanicOnFault is on and a mapped page cannot be read.
+type addressFault interface {
+	error
+	Addr() uintptr
+}
+
+// guard runs fn with faults of the mapping turned into errors. Checks make every access lie inside the mapping; what is left
+// is a file cut short by someone else after it was opened, or a disk that cannot read a sector.
+func guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case addressFault:
+			err = fmt.Errorf("%w: a page could not be read (%v)", ErrChanged, r)
+		default:
+			panic(r)
+		}
+	}()
+	return fn()
+}

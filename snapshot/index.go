@@ -1,0 +1,225 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+)
+
+// index finds the latest record of each key. One scan in revision order fills it: whatever comes last wins, which is right
+// under every compaction, finished or interrupted, because a compaction only removes records that a later one supersedes, and
+// removes them oldest first (etcd server/storage/mvcc/kvstore_compaction.go).
+//
+// A slot is 16 bytes and knows where the record lies, not what it says: memory grows with the number of keys alone.
+type index struct {
+	seed  maphash.Seed // fresh a process: nobody can write a file whose keys collide
+	slots []slot       // open addressing, a power of two
+	keys  int          // slots in use, deleted keys included
+	start []uint32     // ordinal of the first record of each leaf
+	live  []uint64     // a bit an ordinal: the latest record of a key that is not deleted
+
+	records, tombstones, alive int
+	last                       Revision // highest revision of a record
+	empty                      int      // records without a key, left by --bump-revision
+	finished, scheduled        int64    // compact revisions, 0 for none
+}
+
+type slot struct {
+	hash uint64
+	leaf uint32
+	elem uint16
+	used bool
+	dead bool // the latest record is a tombstone
+}
+
+// index builds the index at the first call and returns it at the others.
+func (s *Snapshot) index(ctx context.Context) (*index, error) {
+	s.once.Do(func() {
+		s.idErr = guard(func() error {
+			x, err := s.buildIndex(ctx)
+			s.idx = x
+			return err
+		})
+		s.idErr = s.wrap(s.idErr)
+	})
+	return s.idx, s.idErr
+}
+
+func (s *Snapshot) buildIndex(ctx context.Context) (*index, error) {
+	b := s.bucket("key")
+	x := &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10), start: make([]uint32, 0, b.leafCount())}
+	if err := s.compactRevisions(ctx, x); err != nil {
+		return nil, err
+	}
+	var total uint64
+	for i := range b.leafCount() {
+		if i%256 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		p, err := s.leafPage(b, i)
+		if err != nil {
+			return nil, fmt.Errorf("bucket \"key\": %w", err)
+		}
+		x.start = append(x.start, uint32(total))
+		if total += uint64(p.count()); total > math.MaxUint32 {
+			return nil, fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32))
+		}
+		if err := s.indexLeaf(x, b, i, p); err != nil {
+			return nil, s.leafError(b, i, err)
+		}
+	}
+	x.records = int(total) - x.empty
+	x.mark(total)
+	return x, nil
+}
+
+// leafError says where in the file a record lies.
+func (s *Snapshot) leafError(b *bucket, leaf int, err error) error {
+	if b.root == 0 {
+		return fmt.Errorf("bucket %q: %w", b.name, err)
+	}
+	return fmt.Errorf("bucket %q: page %d: %w", b.name, b.leaves[leaf], err)
+}
+
+// indexLeaf adds the records of one leaf.
+func (s *Snapshot) indexLeaf(x *index, b *bucket, leaf int, p page) error {
+	var rec Record
+	for i := range p.count() {
+		flags, k, v := p.leaf(i)
+		if flags&bucketLeafFlag != 0 {
+			return fmt.Errorf("%w: element %d is a bucket", ErrDamaged, i)
+		}
+		if err := parseRecord(k, v, &rec); err != nil {
+			return fmt.Errorf("element %d: %w", i, err)
+		}
+		if (leaf > 0 || i > 0) && rec.Revision.Compare(x.last) <= 0 {
+			return fmt.Errorf("%w: element %d: revision %s after %s", ErrDamaged, i, rec.Revision, x.last)
+		}
+		x.last = rec.Revision
+		if rec.Tombstone {
+			x.tombstones++
+		}
+		if len(rec.Key) == 0 {
+			x.empty++
+			continue
+		}
+		if err := s.put(x, b, &rec, uint32(leaf), uint16(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put makes rec the latest record of its key.
+func (s *Snapshot) put(x *index, b *bucket, rec *Record, leaf uint32, elem uint16) error {
+	if x.keys >= len(x.slots)/4*3 {
+		x.grow()
+	}
+	h := maphash.Bytes(x.seed, rec.Key)
+	sl, err := s.find(x, b, h, rec.Key)
+	if err != nil {
+		return err
+	}
+	if !sl.used {
+		x.keys++
+	} else if !sl.dead {
+		x.alive--
+	}
+	*sl = slot{hash: h, leaf: leaf, elem: elem, used: true, dead: rec.Tombstone}
+	if !rec.Tombstone {
+		x.alive++
+	}
+	return nil
+}
+
+// find returns the slot of key, or the free one where it belongs. Equal hashes are told apart by the stored keys.
+func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte) (*slot, error) {
+	var rec Record
+	for i := h & uint64(len(x.slots)-1); ; i = (i + 1) & uint64(len(x.slots)-1) {
+		sl := &x.slots[i]
+		if !sl.used {
+			return sl, nil
+		}
+		if sl.hash != h {
+			continue
+		}
+		if err := s.at(b, sl, &rec); err != nil {
+			return nil, err
+		}
+		if bytes.Equal(rec.Key, key) {
+			return sl, nil
+		}
+	}
+}
+
+// at decodes the record a slot points to.
+func (s *Snapshot) at(b *bucket, sl *slot, rec *Record) error {
+	p, err := s.leafPage(b, int(sl.leaf))
+	if err != nil {
+		return err
+	}
+	if int(sl.elem) >= p.count() {
+		return ErrChanged
+	}
+	_, k, v := p.leaf(int(sl.elem))
+	return parseRecord(k, v, rec)
+}
+
+func (x *index) grow() {
+	old := x.slots
+	x.slots = make([]slot, 2*len(old))
+	mask := uint64(len(x.slots) - 1)
+	for i := range old {
+		if !old[i].used {
+			continue
+		}
+		at := old[i].hash & mask
+		for x.slots[at].used {
+			at = (at + 1) & mask
+		}
+		x.slots[at] = old[i]
+	}
+}
+
+// mark sets the bit of each live record, so that a scan needs no look-ups.
+func (x *index) mark(records uint64) {
+	x.live = make([]uint64, (records+63)/64)
+	for i := range x.slots {
+		if sl := &x.slots[i]; sl.used && !sl.dead {
+			at := x.start[sl.leaf] + uint32(sl.elem)
+			x.live[at/64] |= 1 << (at % 64)
+		}
+	}
+}
+
+func (x *index) isLive(leaf, elem int) bool {
+	at := x.start[leaf] + uint32(elem)
+	return x.live[at/64]&(1<<(at%64)) != 0
+}
+
+// revision is the current revision of the store as a server computes it (etcd server/storage/mvcc/kvstore.go, restore): the
+// last record alone may be older than a compaction that removed what came after it.
+func (x *index) revision() int64 { return max(x.last.Main, x.finished, x.scheduled, 1) }
+
+// compactRevisions reads what the meta bucket says about compaction.
+func (s *Snapshot) compactRevisions(ctx context.Context, x *index) error {
+	return s.entries(ctx, "meta", func(k, v []byte) error {
+		var at *int64
+		switch string(k) {
+		case "finishedCompactRev":
+			at = &x.finished
+		case "scheduledCompactRev":
+			at = &x.scheduled
+		default:
+			return nil
+		}
+		if len(v) < 8 || binary.BigEndian.Uint64(v) > math.MaxInt64 {
+			return fmt.Errorf("%w: bucket \"meta\": %s is not a revision", ErrDamaged, k)
+		}
+		*at = int64(binary.BigEndian.Uint64(v))
+		return nil
+	})
+}

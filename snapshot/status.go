@@ -1,0 +1,182 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+)
+
+// Status is what a file says about itself and what reading it found.
+type Status struct {
+	Path      string   `json:"path"`
+	Bytes     int64    `json:"bytes"`     // of the file
+	Raw       bool     `json:"raw"`       // a member/snap/db, not an etcdctl snapshot
+	PageSize  int      `json:"pageSize"`  // bytes
+	Pages     uint64   `json:"pages"`     // of the image
+	FreePages uint64   `json:"freePages"` // pages that nothing points to; they may hold old values
+	SHA256    string   `json:"sha256"`    // of the whole file, as sha256sum prints it; empty when skipped
+	Digest    string   `json:"digest"`    // "ok", "none" (raw) or "skipped"
+	Hash      string   `json:"hash"`      // as "etcdutl snapshot status" prints it: eight hex digits
+	Warnings  []string `json:"warnings,omitempty"`
+
+	Revision         int64 `json:"revision"` // current revision, as a server would start with
+	LastRecord       int64 `json:"lastRecord"`
+	CompactRevision  int64 `json:"compactRevision"`  // finished, 0 for none
+	ScheduledCompact int64 `json:"scheduledCompact"` // scheduled, 0 for none; higher than CompactRevision when one was interrupted
+	Records          int   `json:"records"`          // in the key bucket, tombstones included
+	Tombstones       int   `json:"tombstones"`
+	EmptyRecords     int   `json:"emptyRecords"` // left by --bump-revision
+	Keys             int   `json:"keys"`         // live
+
+	StorageVersion  string   `json:"storageVersion,omitempty"` // etcd 3.6 and later
+	ClusterVersion  string   `json:"clusterVersion,omitempty"`
+	EtcdVersion     string   `json:"etcdVersion"` // what the file tells: "3.7", "3.5", "3.4 or older"
+	ConsistentIndex uint64   `json:"consistentIndex"`
+	Term            uint64   `json:"term"`
+	Leases          int      `json:"leases"`
+	Alarms          int      `json:"alarms"`
+	AuthEnabled     bool     `json:"authEnabled"`
+	Members         []Member `json:"members,omitempty"`
+}
+
+// Status reads everything but the values and waits for the digest. An error of the digest is returned beside a Status that
+// is otherwise whole.
+func (s *Snapshot) Status(ctx context.Context) (Status, error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st := Status{
+		Path: s.path, Bytes: int64(len(s.data)), Raw: s.raw, PageSize: s.meta.pageSize, Pages: s.meta.highWater,
+		FreePages: s.meta.highWater - 2 - s.reachable, Warnings: s.warnings,
+		Revision: x.revision(), LastRecord: x.last.Main, CompactRevision: x.finished, ScheduledCompact: x.scheduled,
+		Records: x.records, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
+	}
+	err = guard(func() error {
+		if err := s.readBuckets(ctx, &st); err != nil {
+			return err
+		}
+		sum, err := s.contentHash(ctx)
+		st.Hash = fmt.Sprintf("%08x", sum)
+		return err
+	})
+	if err != nil {
+		return Status{}, s.wrap(err)
+	}
+	return st, s.addDigest(ctx, &st)
+}
+
+func (s *Snapshot) addDigest(ctx context.Context, st *Status) error {
+	d, err := s.Digest(ctx)
+	if d != (Digest{}) {
+		st.SHA256 = fmt.Sprintf("%x", d.File)
+	}
+	switch {
+	case err != nil:
+		st.Digest = "wrong"
+	case d == Digest{}:
+		st.Digest = "skipped"
+	case d.Present:
+		st.Digest = "ok"
+	default:
+		st.Digest = "none"
+	}
+	return err
+}
+
+// Revision is the current revision of the store: what a server started on the file would answer.
+func (s *Snapshot) Revision(ctx context.Context) (int64, error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return x.revision(), nil
+}
+
+// Keys is the number of live keys.
+func (s *Snapshot) Keys(ctx context.Context) (int, error) {
+	x, err := s.index(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return x.alive, nil
+}
+
+func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
+	count := func(n *int) func(k, v []byte) error {
+		return func(_, _ []byte) error { *n++; return nil }
+	}
+	readers := []struct {
+		bucket string
+		fn     func(k, v []byte) error
+	}{
+		{"meta", func(k, v []byte) error {
+			switch {
+			case string(k) == "consistent_index" && len(v) == 8:
+				st.ConsistentIndex = binary.BigEndian.Uint64(v)
+			case string(k) == "term" && len(v) == 8:
+				st.Term = binary.BigEndian.Uint64(v)
+			case string(k) == "storageVersion":
+				st.StorageVersion = string(v)
+			}
+			return nil
+		}},
+		{"cluster", func(k, v []byte) error {
+			if string(k) == "clusterVersion" {
+				st.ClusterVersion = string(v)
+			}
+			return nil
+		}},
+		{"lease", count(&st.Leases)},
+		{"alarm", count(&st.Alarms)},
+		{"auth", func(k, v []byte) error {
+			if string(k) == "authEnabled" {
+				st.AuthEnabled = len(v) == 1 && v[0] == 1
+			}
+			return nil
+		}},
+		{"members", func(k, v []byte) error {
+			m, err := parseMember(k, v)
+			st.Members = append(st.Members, m)
+			return err
+		}},
+	}
+	for _, r := range readers {
+		if err := s.entries(ctx, r.bucket, r.fn); err != nil {
+			return err
+		}
+	}
+	st.EtcdVersion = etcdVersion(*st)
+	return nil
+}
+
+// etcdVersion is what the schema of the file tells (etcd server/storage/schema/schema.go): storageVersion is written since
+// 3.6, the raft term since 3.5.
+func etcdVersion(st Status) string {
+	switch {
+	case st.StorageVersion != "":
+		return st.StorageVersion
+	case st.Term != 0:
+		return "3.5"
+	}
+	return "3.4 or older"
+}
+
+// contentHash is the hash of "etcdutl snapshot status": CRC-32C over the name and then the keys and values of each bucket. It
+// depends on the content alone, not on pages.
+func (s *Snapshot) contentHash(ctx context.Context) (uint32, error) {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	var sum uint32
+	for i := range s.buckets {
+		sum = crc32.Update(sum, table, []byte(s.buckets[i].name))
+		err := s.entries(ctx, s.buckets[i].name, func(k, v []byte) error {
+			sum = crc32.Update(crc32.Update(sum, table, k), table, v)
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return sum, nil
+}
