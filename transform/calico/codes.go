@@ -1,0 +1,37 @@
+package calico
+
+// The codes of the problems this package reports. They are stable: scripts name them in --allow and look for them in the
+// report. Each is a section of docs/problems.md.
+const (
+	// What stands in the way of the whole migration.
+	codeCalicoTooOld      = "calico-too-old"      // error: a component is older than 3.32
+	codeVersionUnknown    = "calico-version"      // warning: the snapshot does not tell the version
+	codeTierDrift         = "tier-drift"          // error: a built-in tier is not as v3 demands
+	codeAdmissionMissing  = "admission-missing"   // warning: an admission policy of v3 is not installed
+	codeRBACMissing       = "rbac-missing"        // error: a component may not use the v3 group
+	codeRBACUnknown       = "rbac-unknown"        // warning: the snapshot does not tell
+	codeHalfDoneMigration = "half-done-migration" // error: the live controller is in the middle of it
+	codeMigrationLeft     = "migration-left"      // warning: a DatastoreMigration, or its marks, that do no harm now
+	codeCRDMissing        = "crd-missing"         // error: a v3 CRD is not there
+	codeCRDUnfit          = "crd-unfit"           // error: a v3 CRD is not as records need it
+
+	// Records of the v1 group, and the v3 records they become.
+	codeConflict      = "conflict"
+	codeNameCollision = "name-collision"
+	codeInvalid       = "invalid"
+	codeUndecodable   = "undecodable"
+	codeEncrypted     = "encrypted"
+	codeBadUID        = "bad-uid"
+	codeBadMetadata   = "bad-metadata"
+	codeDanglingOwner = "dangling-owner"
+	codePrunedField   = "pruned-field"
+	codeUnknownKind   = "unknown-kind"
+
+	// The IPAM cross-check: warnings, one an object.
+	codeIPAMHandleMissing   = "ipam-handle-missing"
+	codeIPAMHandleCount     = "ipam-handle-count"
+	codeIPAMBlockMissing    = "ipam-block-missing"
+	codeIPAMBlockBad        = "ipam-block-bad"
+	codeIPAMNodeMissing     = "ipam-node-missing"
+	codeIPAMAffinityMissing = "ipam-affinity-missing"
+)

@@ -1,0 +1,158 @@
+package transform
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Level says what a problem does to a run.
+const (
+	// LevelError refuses the run unless the problem's code is allowed.
+	LevelError = "error"
+	// LevelWarning is for a person to read; the exit status does not change.
+	LevelWarning = "warning"
+)
+
+// Outcome is how a run ended.
+type Outcome string
+
+// The outcomes of a run, as the report spells them.
+const (
+	Written   Outcome = "written"
+	Unchanged Outcome = "unchanged"
+	Planned   Outcome = "planned"
+	Refused   Outcome = "refused"
+	Failed    Outcome = "failed"
+)
+
+// Report is what a run found, planned and did. Other programs rely on its JSON fields; it holds no Secret values.
+type Report struct {
+	APIVersion string                     `json:"apiVersion"` // "etcdshift/v1"
+	Kind       string                     `json:"kind"`       // "Report"
+	Command    string                     `json:"command"`
+	Outcome    Outcome                    `json:"outcome"`
+	Error      string                     `json:"error,omitempty"`
+	Time       string                     `json:"time,omitempty"` // RFC 3339, given to new objects
+	Input      FileInfo                   `json:"input"`
+	Output     *FileInfo                  `json:"output,omitempty"`
+	Kinds      []KindCount                `json:"kinds"`
+	Changes    Changes                    `json:"changes"`
+	Renamed    []Rename                   `json:"renamed"`
+	UIDs       []UID                      `json:"uids"`
+	References []Reference                `json:"references"`
+	Problems   []Problem                  `json:"problems"`
+	Steps      []string                   `json:"steps"`           // what is left to do by hand, in order
+	Restore    []string                   `json:"restore"`         // the commands to run next, one a member
+	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
+}
+
+// FileInfo identifies a snapshot file.
+type FileInfo struct {
+	Path     string `json:"path"`
+	SHA256   string `json:"sha256"` // of the whole file
+	Revision int64  `json:"revision"`
+	Keys     int    `json:"keys"`  // live
+	Bytes    int64  `json:"bytes"` // of the file
+}
+
+// KindCount counts the records of one kind.
+type KindCount struct {
+	Kind      string `json:"kind"`
+	From      string `json:"from"` // group/version
+	To        string `json:"to"`
+	Migrated  int    `json:"migrated"`
+	Unchanged int    `json:"unchanged"` // already there in the new form
+	Skipped   int    `json:"skipped"`   // left alone, each with a problem
+	Conflicts int    `json:"conflicts"`
+}
+
+// Changes counts records by what becomes of them.
+type Changes struct {
+	Created int `json:"created"`
+	Updated int `json:"updated"`
+	Deleted int `json:"deleted"`
+}
+
+// Rename is an object that has another name afterwards.
+type Rename struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+}
+
+// UID is what became of an object's UID: as stored before, as clients saw it before, as written.
+type UID struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Stored    string `json:"stored"`
+	Seen      string `json:"seen"`
+	Written   string `json:"written"`
+}
+
+// Reference is an owner reference that was rewritten. From and To are "apiVersion/uid".
+type Reference struct {
+	Key       string `json:"key"`
+	OwnerKind string `json:"ownerKind"`
+	OwnerName string `json:"ownerName"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+}
+
+// Problem is a record that cannot be handled as it is, or a thing a person should know. Codes are stable and documented in
+// docs/problems.md.
+type Problem struct {
+	Key      string `json:"key"`
+	Code     string `json:"code"`
+	Level    string `json:"level"` // LevelError or LevelWarning
+	Reason   string `json:"reason"`
+	Decision string `json:"decision"` // what was done about it
+}
+
+// NewReport returns an empty report of a command; lists are empty, not null, in its JSON.
+func NewReport(command string) *Report {
+	return &Report{
+		APIVersion: "etcdshift/v1", Kind: "Report", Command: command,
+		Kinds: []KindCount{}, Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []Problem{}, Steps: []string{}, Restore: []string{},
+	}
+}
+
+// AddStep appends a thing to do by hand, once.
+func (r *Report) AddStep(format string, args ...any) {
+	step := fmt.Sprintf(format, args...)
+	for _, s := range r.Steps {
+		if s == step {
+			return
+		}
+	}
+	r.Steps = append(r.Steps, step)
+}
+
+// Save keeps a deleted object (JSON) under its key.
+func (r *Report) Save(key string, object json.RawMessage) {
+	if r.Saved == nil {
+		r.Saved = map[string]json.RawMessage{}
+	}
+	r.Saved[key] = object
+}
+
+// Errors counts the problems above a warning, and those of them that were not allowed.
+func (r *Report) Errors() (all, refusing int) {
+	for _, p := range r.Problems {
+		if p.Level != LevelError {
+			continue
+		}
+		all++
+		if p.Decision == decisionRefused {
+			refusing++
+		}
+	}
+	return all, refusing
+}
+
+const (
+	decisionRefused = "refused"
+	decisionAllowed = "left alone (allowed)"
+	decisionNoted   = "noted"
+)
