@@ -26,6 +26,10 @@ const (
 	codeDanglingOwner = "dangling-owner"
 	codePrunedField   = "pruned-field"
 	codeUnknownKind   = "unknown-kind"
+	codeHandleName    = "handle-name"      // warning: stored under another name than IPAM looks it up by
+	codeBlockName     = "block-name"       // warning: stored under another name than its CIDR gives
+	codeMetadata      = "metadata-differs" // warning: of a v1 record and the equal v3 record that stays
+	codeLocked        = "datastore-locked" // warning: the v1 datastore was locked
 
 	// The IPAM cross-check: warnings, one an object.
 	codeIPAMHandleMissing   = "ipam-handle-missing"
