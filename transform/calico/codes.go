@@ -16,20 +16,21 @@ const (
 	codeCRDUnfit          = "crd-unfit"           // error: a v3 CRD is not as records need it
 
 	// Records of the v1 group, and the v3 records they become.
-	codeConflict      = "conflict"
-	codeNameCollision = "name-collision"
-	codeInvalid       = "invalid"
-	codeUndecodable   = "undecodable"
-	codeEncrypted     = "encrypted"
-	codeBadUID        = "bad-uid"
-	codeBadMetadata   = "bad-metadata"
-	codeDanglingOwner = "dangling-owner"
-	codePrunedField   = "pruned-field"
-	codeUnknownKind   = "unknown-kind"
-	codeHandleName    = "handle-name"      // warning: stored under another name than IPAM looks it up by
-	codeBlockName     = "block-name"       // warning: stored under another name than its CIDR gives
-	codeMetadata      = "metadata-differs" // warning: of a v1 record and the equal v3 record that stays
-	codeLocked        = "datastore-locked" // warning: the v1 datastore was locked
+	codeConflict        = "conflict"
+	codeNameCollision   = "name-collision"
+	codeInvalid         = "invalid"
+	codeUndecodable     = "undecodable"
+	codeEncrypted       = "encrypted"
+	codeBadUID          = "bad-uid"
+	codeBadMetadata     = "bad-metadata"
+	codeDanglingOwner   = "dangling-owner"
+	codePrunedField     = "pruned-field"
+	codeUnknownKind     = "unknown-kind"
+	codeTerminating     = "terminating"      // warning: being deleted and held by no finalizer; not created
+	codeMetadataDiffers = "metadata-differs" // warning: the equal v3 object that is there differs in metadata or status, and stays
+	codeDatastoreLocked = "datastore-locked" // warning: the v1 datastore was locked; v3 is written ready
+	codeHandleName      = "handle-name"      // warning: stored under another name than IPAM looks it up by
+	codeBlockName       = "block-name"       // warning: stored under another name than its CIDR gives
 
 	// The IPAM cross-check: warnings, one an object.
 	codeIPAMHandleMissing   = "ipam-handle-missing"

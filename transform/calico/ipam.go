@@ -1,0 +1,98 @@
+package calico
+
+import (
+	"crypto/sha3"
+	"encoding/base32"
+	"strconv"
+	"strings"
+)
+
+// The labels by which IPAM selects block affinities, since v3.31; older records lack them until calico-node adds them.
+const (
+	labelHostnameHash = "projectcalico.org/hostname-hash"
+	labelAffinityType = "projectcalico.org/affinity-type"
+	labelIPVersion    = "projectcalico.org/ip-version"
+)
+
+// convertAffinity makes a BlockAffinity's spec a v3 one: deleted is a boolean, an empty type is "host", which is how IPAM
+// reads it, and the labels that IPAM selects by are there.
+func convertAffinity(meta, spec map[string]any) error {
+	deleted, err := parseDeleted(spec["deleted"])
+	if err != nil {
+		return err
+	}
+	spec["deleted"] = deleted
+	if spec["type"] == nil || spec["type"] == "" {
+		spec["type"] = "host"
+	}
+	setLabel(meta, labelHostnameHash, hostnameHash(text(spec, "node")))
+	setLabel(meta, labelAffinityType, text(spec, "type"))
+	setLabel(meta, labelIPVersion, ipVersion(text(spec, "cidr")))
+	return nil
+}
+
+// parseDeleted reads the v1 string as IPAM does at run time, not as the live migration, to which "1" and "True" are false.
+func parseDeleted(v any) (bool, error) {
+	switch v := v.(type) {
+	case nil:
+		return false, nil
+	case bool:
+		return v, nil
+	case string:
+		if v == "" {
+			return false, nil
+		}
+		if b, err := strconv.ParseBool(v); err == nil {
+			return b, nil
+		}
+	}
+	return false, refuse(codeInvalid, "spec.deleted: %v is neither true nor false", v)
+}
+
+// hostnameHash is the base32 (no padding) SHA3-256 of a node's name: 52 characters, which fit a label.
+func hostnameHash(node string) string {
+	sum := sha3.Sum256([]byte(node))
+	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
+}
+
+func ipVersion(cidr string) string {
+	if strings.Contains(cidr, ":") {
+		return "6"
+	}
+	return "4"
+}
+
+// convertIPAMConfig makes the booleans explicit: absent, autoAllocateBlocks is false in v1 and true in v3.
+func convertIPAMConfig(spec map[string]any) {
+	for _, name := range []string{"autoAllocateBlocks", "strictAffinity"} {
+		if spec[name] == nil {
+			spec[name] = false
+		}
+	}
+}
+
+// convertHandle gives a handle without blocks the empty map that the v3 CRD demands.
+func convertHandle(spec map[string]any) {
+	if spec["block"] == nil {
+		spec["block"] = map[string]any{}
+	}
+}
+
+// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the v3 CRD demands. All else
+// stays, releasedAt of addresses that cool down and strictAffinity included.
+func convertBlock(spec map[string]any) error {
+	ipnet, err := parseCIDR(spec)
+	if err != nil {
+		return err
+	}
+	spec["cidr"] = ipnet.String()
+	for _, name := range []string{"attributes", "unallocated"} {
+		if spec[name] == nil {
+			spec[name] = []any{}
+		}
+	}
+	if spec["strictAffinity"] == nil {
+		spec["strictAffinity"] = false
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package calico
+
+import (
+	"net"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// defaultTier is the tier of a policy that names none.
+const defaultTier = "default"
+
+// v3Name is the name a record has as a v3 object, with a note where that is not what the stored name suggests. It fails
+// where the name would not be one a server accepts.
+func v3Name(k kind, stored string, m metadata, spec map[string]any) (string, []note, error) {
+	name := stored
+	if m.annotated && m.inner.Name != "" {
+		name = m.inner.Name
+	} else if m.annotated && k.Name == namePolicy {
+		name = policyName(stored, text(spec, "tier"))
+	}
+	var notes []note
+	switch k.Name {
+	case nameBlock:
+		ipnet, err := parseCIDR(spec)
+		if err != nil {
+			return "", nil, err
+		}
+		name = cidrName(ipnet)
+		if name != stored {
+			notes = append(notes, note{codeBlockName, "the block of " + ipnet.String() + " was stored as " + stored + ", its v3 name is " + name})
+		}
+	case nameHandle:
+		if id := text(spec, "handleID"); id != "" {
+			name = strings.ToLower(id)
+		}
+		if name != stored {
+			notes = append(notes, note{codeHandleName, "the handle was stored as " + stored + ", IPAM looks it up as " + name})
+		}
+	}
+	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
+		return "", nil, refuse(codeInvalid, "metadata.name %q: %s", name, bad[0])
+	}
+	return name, notes, nil
+}
+
+// policyName strips one "default." from the stored name of a default-tier policy, as releases before v3.32 stored it. The
+// prefix of any other tier is part of the name.
+func policyName(stored, tier string) string {
+	if tier != "" && tier != defaultTier {
+		return stored
+	}
+	return strings.TrimPrefix(stored, defaultTier+".")
+}
+
+// parseCIDR reads spec.cidr; host bits are masked off, as Calico does when it reads a block.
+func parseCIDR(spec map[string]any) (*net.IPNet, error) {
+	_, ipnet, err := net.ParseCIDR(text(spec, "cidr"))
+	if err != nil {
+		return nil, refuse(codeInvalid, "spec.cidr: %v", err)
+	}
+	return ipnet, nil
+}
+
+// cidrName is the object name of a block: 10.0.0.0/26 is 10-0-0-0-26.
+func cidrName(ipnet *net.IPNet) string {
+	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(ipnet.String())
+}
+
+// text is the string at name, empty when it is missing or no string.
+func text(m map[string]any, name string) string {
+	s, _ := m[name].(string)
+	return s
+}
