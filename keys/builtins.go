@@ -1,0 +1,139 @@
+package keys
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// scope is what a resource's objects are named within.
+type scope int
+
+const (
+	anyScope scope = iota // not known: custom resources, built-ins newer than the table
+	clusterScoped
+	namespaced
+)
+
+func (s scope) String() string {
+	return [...]string{"of either scope", "cluster-scoped", "namespaced"}[s]
+}
+
+// builtin is a resource and where kube-apiserver stores it.
+type builtin struct {
+	schema.GroupResource
+	scope scope
+	dir   string // below the prefix, without slashes around it
+}
+
+// group is a set of built-ins of one API group, each stored under its own name unless special says otherwise.
+type group struct {
+	name       string
+	cluster    []string
+	namespaced []string
+}
+
+// groups lists what kube-apiserver stores or once stored, from 1.0 to 1.37 (k8s.io/api v0.37.2 and the storage table of
+// kube-apiserver's integration tests), preferred groups only.
+func groups() []group {
+	return []group{
+		{"", []string{"namespaces", "nodes", "persistentvolumes"},
+			[]string{"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
+				"replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services"}},
+		// No API objects, but records of API types: endpoint reconcilers, and the allocators of addresses and ports.
+		{"", []string{"masterleases", "peerserverleases", "ranges"}, nil},
+		{"admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
+			"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
+			"validatingwebhookconfigurations", "initializerconfigurations" /* until 1.13 */}, nil},
+		{"apiextensions.k8s.io", []string{"customresourcedefinitions"}, nil},
+		{"apiregistration.k8s.io", []string{"apiservices"}, nil},
+		{"apps", nil, []string{"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"}},
+		{"auditregistration.k8s.io", []string{"auditsinks"} /* until 1.18 */, nil},
+		{"autoscaling", nil, []string{"horizontalpodautoscalers"}},
+		{"batch", nil, []string{"cronjobs", "jobs"}},
+		{"certificates.k8s.io", []string{"certificatesigningrequests", "clustertrustbundles"},
+			[]string{"podcertificaterequests"}},
+		{"coordination.k8s.io", nil, []string{"leasecandidates", "leases"}},
+		{"discovery.k8s.io", nil, []string{"endpointslices"}},
+		{"flowcontrol.apiserver.k8s.io", []string{"flowschemas", "prioritylevelconfigurations"}, nil},
+		{"internal.apiserver.k8s.io", []string{"storageversions"}, nil},
+		{"lifecycle.k8s.io", nil, []string{"evictionrequests", "evictions"}},
+		{"networking.k8s.io", []string{"ingressclasses", "ipaddresses", "servicecidrs", "clustercidrs" /* until 1.28 */},
+			[]string{"ingresses", "networkpolicies"}},
+		{"node.k8s.io", []string{"runtimeclasses"}, nil},
+		{"policy", []string{"podsecuritypolicies"} /* until 1.24 */, []string{"poddisruptionbudgets"}},
+		{"rbac.authorization.k8s.io", []string{"clusterrolebindings", "clusterroles"}, []string{"rolebindings", "roles"}},
+		{"resource.k8s.io", []string{"deviceclasses", "devicetaintrules", "resourcepoolstatusrequests", "resourceslices",
+			"resourceclasses" /* until 1.30 */},
+			[]string{"resourceclaims", "resourceclaimtemplates",
+				"podschedulingcontexts", "resourceclaimparameters", "resourceclassparameters" /* until 1.31 */}},
+		{"scheduling.k8s.io", []string{"priorityclasses"}, []string{"compositepodgroups", "podgroups", "workloads"}},
+		{"settings.k8s.io", nil, []string{"podpresets"} /* until 1.19 */},
+		{"storage.k8s.io", []string{"csidrivers", "csinodes", "storageclasses", "volumeattachments",
+			"volumeattributesclasses"}, []string{"csistoragecapacities"}},
+		{"storagemigration.k8s.io", []string{"storageversionmigrations"}, nil},
+	}
+}
+
+// special lists the built-ins that are not stored under their own name (kube-apiserver's
+// default_storage_factory_builder.go; podsecuritypolicy as it was until 1.24), or under their group too.
+func special() map[schema.GroupResource]string {
+	return map[schema.GroupResource]string{
+		{Resource: "endpoints"}:                                                "services/endpoints",
+		{Resource: "nodes"}:                                                    "minions",
+		{Resource: "replicationcontrollers"}:                                   "controllers",
+		{Resource: "services"}:                                                 "services/specs",
+		{Group: "networking.k8s.io", Resource: "ingresses"}:                    "ingress",
+		{Group: "policy", Resource: "podsecuritypolicies"}:                     "podsecuritypolicy",
+		{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}: "apiextensions.k8s.io/customresourcedefinitions",
+		{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             "apiregistration.k8s.io/apiservices",
+	}
+}
+
+// aliases lists second names of what is in the table, with the place of the first.
+func aliases() map[schema.GroupResource]string {
+	return map[schema.GroupResource]string{
+		{Group: "events.k8s.io", Resource: "events"}:           "events",
+		{Group: "extensions", Resource: "ingresses"}:           "ingress",
+		{Group: "extensions", Resource: "podsecuritypolicies"}: "podsecuritypolicy",
+	}
+}
+
+// builtins is the table, flat.
+func builtins() []builtin {
+	var out []builtin
+	special := special()
+	add := func(group string, scope scope, resources []string) {
+		for _, r := range resources {
+			gr := schema.GroupResource{Group: group, Resource: r}
+			dir := special[gr]
+			if dir == "" {
+				dir = r
+			}
+			out = append(out, builtin{gr, scope, dir})
+		}
+	}
+	for _, g := range groups() {
+		add(g.name, clusterScoped, g.cluster)
+		add(g.name, namespaced, g.namespaced)
+	}
+	return out
+}
+
+// The table's two indexes. They are never written after this.
+var (
+	builtinByDir  = indexByDir(builtins())
+	dirByResource = indexByResource(builtins())
+)
+
+func indexByDir(table []builtin) map[string]builtin {
+	out := make(map[string]builtin, len(table))
+	for _, b := range table {
+		out[b.dir] = b
+	}
+	return out
+}
+
+func indexByResource(table []builtin) map[schema.GroupResource]string {
+	out := aliases()
+	for _, b := range table {
+		out[b.GroupResource] = b.dir
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package keys
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDetectPrefix(t *testing.T) {
+	for _, rest := range []string{
+		"/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+		"/apiregistration.k8s.io/apiservices/v1.",
+		"/apiregistration.k8s.io/apiservices/v1beta1.example.com",
+		"/namespaces/default",
+		"/namespaces/kube-system",
+		"/namespaces/kube-node-lease",
+	} {
+		for _, prefix := range []string{"/registry", "/kubernetes.io", "/a/b", "/a/b/c", "registry", "a/b", ""} {
+			got, ok := DetectPrefix([]byte(prefix + rest))
+			require.True(t, ok, prefix+rest)
+			require.Equal(t, prefix, got)
+		}
+	}
+	for _, key := range []string{
+		"",
+		"compact_rev_key",
+		"/registry/pods/ns/p",
+		"/registry/namespaces/team-a",
+		"/registry/pods/namespaces/default",
+		"/registry/serviceaccounts/namespaces/default",
+		"/registry/services/specs/namespaces/default",
+		"/registry/example.com/widgets/namespaces/default",
+		"namespaces/default",
+		"//namespaces/default",
+		"/a//b/namespaces/default",
+		"/registry//namespaces/default",
+		"/registry/apiextensions.k8s.io/customresourcedefinitions/",
+		"/registry/apiextensions.k8s.io/customresourcedefinitions/widgets",
+		"/registry/apiextensions.k8s.io/customresourcedefinitions/root/widgets.example.com", // kcp
+		"/registry/apiregistration.k8s.io/apiservices/x",
+		"apiregistration.k8s.io/apiservices/v1.",
+		"/registry/\xff/namespaces/default",
+		"/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.\xff",
+	} {
+		prefix, ok := DetectPrefix([]byte(key))
+		require.False(t, ok, "%q gave %q", key, prefix)
+	}
+}

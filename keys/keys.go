@@ -1,0 +1,43 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Key is an etcd key taken apart. Fields a layout has no place for are empty.
+type Key struct {
+	Prefix    string               // the storage prefix (--etcd-prefix), without trailing slash: "/registry"
+	Resource  schema.GroupResource // as the API names it: "nodes", "deployments.apps", "widgets.example.com"
+	Identity  string               // kcp: the identity hash of an APIExport
+	Shard     string               // kcp: the shard whose object a cache server holds
+	Cluster   string               // kcp: the logical cluster
+	Namespace string               // "" for what is cluster-scoped
+	Name      string
+}
+
+// Layout is one way of laying objects out under keys.
+type Layout interface {
+	// Parse takes a key apart. An error wraps ErrUnknownKey and quotes the key.
+	Parse(key []byte) (Key, error)
+	// Format puts a key together. Where Parse returned no error, Format gives back the very same bytes. The prefix is
+	// the layout's own, so that a Key found under another layout lands in this one.
+	Format(key Key) []byte
+}
+
+// ErrUnknownKey is returned by Parse for a key that is not of the layout: one that no API server of that kind writes,
+// or under another prefix.
+var ErrUnknownKey = errors.New("not a key of this layout")
+
+// unknown is ErrUnknownKey for key. A hostile key may be megabytes long: quoted is what a person can read.
+func unknown(key []byte, format string, args ...any) error {
+	const most = 512
+	more := ""
+	if len(key) > most {
+		more = fmt.Sprintf(" and %d bytes more", len(key)-most)
+		key = key[:most]
+	}
+	return fmt.Errorf("key %q%s: %w: %s", key, more, ErrUnknownKey, fmt.Sprintf(format, args...))
+}
