@@ -35,6 +35,14 @@ func (p page) overflow() int  { return int(le.Uint32(p[12:])) }
 func (p page) isLeaf() bool   { return p.flags() == flagLeaf }
 func (p page) isBranch() bool { return p.flags() == flagBranch }
 
+// records is count, 0 for the page of a bucket that is not inline.
+func (p page) records() int {
+	if p == nil {
+		return 0
+	}
+	return p.count()
+}
+
 // leaf returns element i of a leaf page.
 func (p page) leaf(i int) (flags uint32, key, value []byte) {
 	at := pageHeaderSize + i*elementSize
