@@ -33,10 +33,10 @@ const (
 	codeBlockName       = "block-name"       // warning: stored under another name than its CIDR gives
 
 	// The IPAM cross-check: warnings, one an object.
-	codeIPAMHandleMissing   = "ipam-handle-missing"
-	codeIPAMHandleCount     = "ipam-handle-count"
-	codeIPAMBlockMissing    = "ipam-block-missing"
-	codeIPAMBlockBad        = "ipam-block-bad"
-	codeIPAMNodeMissing     = "ipam-node-missing"
-	codeIPAMAffinityMissing = "ipam-affinity-missing"
+	codeIPAMHandleMissing = "ipam-handle-missing"
+	codeIPAMHandleCount   = "ipam-handle-count"
+	codeIPAMBlockMissing  = "ipam-block-missing"
+	codeIPAMBlockBad      = "ipam-block-bad"
+	codeIPAMNodeMissing   = "ipam-node-missing"
+	codeIPAMAffinity      = "ipam-affinity-mismatch"
 )

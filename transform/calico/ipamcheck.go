@@ -1,0 +1,315 @@
+package calico
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no IPAMHandle for it.
+const windowsReserved = "windows-reserved-ipam-handle"
+
+// ipamCheck holds the IPAM records against each other: addresses against handles, blocks against affinities, both against
+// nodes. What does not fit was so before the migration and does not stand in its way, so it becomes warnings, one an object
+// and code, in the order of keys.
+//
+// Kept between records is a line a block and affinity, and of addresses a count for each pair of handle and block that was
+// not accounted for yet (24 bytes; handles are known by a hash). Blocks must be added before handles.
+type ipamCheck struct {
+	blocks     []ipamBlock
+	byCIDR     map[string]int // index in blocks
+	affinities []ipamAffinity
+	held       map[holding]addresses
+	warnings   []transform.Problem
+}
+
+type ipamBlock struct {
+	key, cidr, affinity string // affinity is "host:NAME", "virtual:NAME" or ""
+}
+
+type ipamAffinity struct {
+	key, cidr, owner string // owner is spelled as a block's affinity
+	confirmed        bool
+}
+
+// holding is a handle's share of a block.
+type holding struct {
+	handle uint64 // hash of its id
+	block  int32  // index in blocks
+}
+
+type addresses struct {
+	count int32
+	first int32 // lowest ordinal in the block
+}
+
+func newIPAMCheck() *ipamCheck {
+	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}}
+}
+
+// add takes a v3 record of one of the three kinds; others are ignored. Nothing of obj is kept but short strings.
+func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
+	spec, _ := obj["spec"].(map[string]any)
+	if deleted, _ := spec["deleted"].(bool); deleted {
+		return // IPAM does not see it any more
+	}
+	switch kind {
+	case "IPAMBlock":
+		c.addBlock(string(key), spec)
+	case "IPAMHandle":
+		c.addHandle(string(key), spec)
+	case "BlockAffinity":
+		c.addAffinity(string(key), spec)
+	}
+}
+
+func (c *ipamCheck) addBlock(key string, spec map[string]any) {
+	cidr := canonicalCIDR(text(spec, "cidr"))
+	index := len(c.blocks)
+	c.blocks = append(c.blocks, ipamBlock{key: key, cidr: cidr, affinity: text(spec, "affinity")})
+	c.byCIDR[cidr] = index
+
+	allocations, _ := spec["allocations"].([]any)
+	attributes, _ := spec["attributes"].([]any)
+	bad := 0
+	for ordinal, a := range allocations {
+		if a == nil {
+			continue
+		}
+		at, ok := wholeNumber(a)
+		if !ok || at < 0 || at >= int64(len(attributes)) {
+			bad++
+			continue
+		}
+		attribute, _ := attributes[at].(map[string]any)
+		c.hold(text(attribute, "handle_id"), index, ordinal)
+	}
+	if bad > 0 {
+		c.warn(key, codeIPAMBlockBad, "%d of its addresses name an attribute that is not there", bad)
+	}
+	if want, ok := blockSize(cidr); ok && want != len(allocations) {
+		c.warn(key, codeIPAMBlockBad, "it lists %d addresses, %s has %d", len(allocations), cidr, want)
+	}
+}
+
+// hold notes that an address of a block belongs to a handle.
+func (c *ipamCheck) hold(id string, block, ordinal int) {
+	id = canonicalHandle(id)
+	if id == "" || id == windowsReserved {
+		return
+	}
+	h := holding{handleHash(id), int32(block)}
+	n, seen := c.held[h]
+	if !seen {
+		n.first = int32(ordinal)
+	}
+	n.count++
+	c.held[h] = n
+}
+
+func (c *ipamCheck) addHandle(key string, spec map[string]any) {
+	id := handleHash(canonicalHandle(text(spec, "handleID")))
+	byBlock, _ := spec["block"].(map[string]any)
+	var missing, differ []string
+	for _, written := range slices.Sorted(maps.Keys(byBlock)) {
+		cidr := canonicalCIDR(written)
+		index, ok := c.byCIDR[cidr]
+		if !ok {
+			missing = append(missing, cidr)
+			continue
+		}
+		h := holding{id, int32(index)}
+		count, _ := wholeNumber(byBlock[written])
+		if has := int64(c.held[h].count); has != count {
+			differ = append(differ, fmt.Sprintf("%s (%d here, %d in the block)", cidr, count, has))
+		}
+		delete(c.held, h)
+	}
+	if len(missing) > 0 {
+		c.warn(key, codeIPAMBlockMissing, "no IPAMBlock for %s", several(missing))
+	}
+	if len(differ) > 0 {
+		c.warn(key, codeIPAMHandleCount, "its addresses are counted otherwise in %s", several(differ))
+	}
+}
+
+func (c *ipamCheck) addAffinity(key string, spec map[string]any) {
+	c.affinities = append(c.affinities, ipamAffinity{
+		key: key, cidr: canonicalCIDR(text(spec, "cidr")),
+		owner:     cmp.Or(text(spec, "type"), "host") + ":" + text(spec, "node"),
+		confirmed: text(spec, "state") == "confirmed",
+	})
+}
+
+// report makes the checks that need all records and hands every warning to the view.
+func (c *ipamCheck) report(ctx context.Context, v *transform.View, k keys.Kubernetes) error {
+	c.checkHoldings()
+	c.checkAffinities()
+	if err := c.checkNodes(ctx, v, k); err != nil {
+		return err
+	}
+	slices.SortFunc(c.warnings, func(a, b transform.Problem) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Reason, b.Reason))
+	})
+	for _, w := range c.warnings {
+		v.Warn(w.Key, w.Code, w.Reason)
+	}
+	c.warnings = nil
+	return nil
+}
+
+// checkHoldings reports the blocks with addresses that no handle accounted for.
+func (c *ipamCheck) checkHoldings() {
+	type loss struct{ handles, addresses, first int32 }
+	losses := map[int32]loss{}
+	for h, n := range c.held {
+		l, seen := losses[h.block]
+		if !seen || n.first < l.first {
+			l.first = n.first
+		}
+		l.handles++
+		l.addresses += n.count
+		losses[h.block] = l
+	}
+	for index, l := range losses {
+		block := c.blocks[index]
+		c.warn(block.key, codeIPAMHandleMissing, "%d of its addresses (the first is %s) belong to %d handles that are not there or do not list the block",
+			l.addresses, addressIn(block.cidr, int(l.first)), l.handles)
+	}
+}
+
+// checkAffinities holds blocks and affinities against each other.
+func (c *ipamCheck) checkAffinities() {
+	claimed := map[string]bool{}
+	for _, a := range c.affinities {
+		claimed[a.cidr+" "+a.owner] = true
+		if !a.confirmed {
+			continue // the block is about to be made or freed
+		}
+		index, ok := c.byCIDR[a.cidr]
+		if !ok {
+			c.warn(a.key, codeIPAMBlockMissing, "no IPAMBlock for %s", a.cidr)
+		} else if block := c.blocks[index]; block.affinity != a.owner {
+			c.warn(a.key, codeIPAMAffinity, "it gives %s to %s, the block itself says %q", a.cidr, a.owner, block.affinity)
+		}
+	}
+	for _, block := range c.blocks {
+		if block.affinity != "" && !claimed[block.cidr+" "+block.affinity] {
+			c.warn(block.key, codeIPAMAffinity, "it belongs to %s, which has no BlockAffinity for it", block.affinity)
+		}
+	}
+}
+
+// checkNodes reports blocks and affinities of nodes that are not in the snapshot.
+func (c *ipamCheck) checkNodes(ctx context.Context, v *transform.View, k keys.Kubernetes) error {
+	dir := k.Dir(schema.GroupResource{Resource: "nodes"})
+	there := map[string]bool{}
+	check := func(key, owner string) error {
+		node, isNode := strings.CutPrefix(owner, "host:")
+		if !isNode {
+			return nil
+		}
+		if _, asked := there[node]; !asked {
+			entry, err := v.Get(ctx, append(slices.Clone(dir), node...))
+			if err != nil {
+				return err
+			}
+			there[node] = entry != nil
+		}
+		if !there[node] {
+			c.warn(key, codeIPAMNodeMissing, "it belongs to node %q, which is not in the snapshot", node)
+		}
+		return nil
+	}
+	for _, a := range c.affinities {
+		if err := check(a.key, a.owner); err != nil {
+			return err
+		}
+	}
+	for _, block := range c.blocks {
+		if err := check(block.key, block.affinity); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *ipamCheck) warn(key, code, format string, args ...any) {
+	c.warnings = append(c.warnings, transform.Problem{Key: key, Code: code, Reason: fmt.Sprintf(format, args...)})
+}
+
+// canonicalCIDR spells a CIDR in one way; what is none stays as it is.
+func canonicalCIDR(s string) string {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p.Masked().String()
+	}
+	return s
+}
+
+// blockSize is the number of addresses of a CIDR.
+func blockSize(cidr string) (int, bool) {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil || p.Addr().BitLen()-p.Bits() > 16 {
+		return 0, false
+	}
+	return 1 << (p.Addr().BitLen() - p.Bits()), true
+}
+
+// addressIn is the address with that ordinal in a block.
+func addressIn(cidr string, ordinal int) string {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return fmt.Sprintf("number %d", ordinal)
+	}
+	a := p.Addr().AsSlice()
+	for i := len(a) - 1; i >= 0 && ordinal > 0; i-- {
+		ordinal += int(a[i])
+		a[i] = byte(ordinal)
+		ordinal >>= 8
+	}
+	addr, _ := netip.AddrFromSlice(a)
+	return addr.String()
+}
+
+// canonicalHandle is how IPAM looks a handle id up: lower-cased, and without what follows a carriage return, which a release
+// once wrote behind it.
+func canonicalHandle(id string) string {
+	id, _, _ = strings.Cut(id, "\r")
+	return strings.ToLower(id)
+}
+
+func handleHash(id string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(id))
+	return h.Sum64()
+}
+
+// wholeNumber reads a number of a decoded object.
+func wholeNumber(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case float64:
+		return int64(n), n == float64(int64(n))
+	}
+	return 0, false
+}
+
+// several names the first few of a list that may be long.
+func several(list []string) string {
+	const few = 3
+	if len(list) <= few {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:few], ", "), len(list)-few)
+}
