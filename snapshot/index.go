@@ -25,6 +25,9 @@ type index struct {
 	last                       Revision // highest revision of a record
 	empty                      int      // records without a key, left by --bump-revision
 	finished, scheduled        int64    // compact revisions, 0 for none
+
+	// follows, where it is set, sees each record with the one before it of the same key (nil for the first in the file).
+	follows func(before, rec *Record)
 }
 
 type slot struct {
@@ -39,41 +42,43 @@ type slot struct {
 func (s *Snapshot) index(ctx context.Context) (*index, error) {
 	s.once.Do(func() {
 		s.idErr = guard(func() error {
-			x, err := s.buildIndex(ctx)
+			x := newIndex()
 			s.idx = x
-			return err
+			return s.fillIndex(ctx, x)
 		})
 		s.idErr = s.wrap(s.idErr)
 	})
 	return s.idx, s.idErr
 }
 
-func (s *Snapshot) buildIndex(ctx context.Context) (*index, error) {
+func newIndex() *index { return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10)} }
+
+// fillIndex scans the key bucket into the empty index x.
+func (s *Snapshot) fillIndex(ctx context.Context, x *index) error {
 	b := s.bucket("key")
-	x := &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10), start: make([]uint32, 0, b.leafCount())}
 	if err := s.compactRevisions(ctx, x); err != nil {
-		return nil, err
+		return err
 	}
 	var total uint64
 	for i := range b.leafCount() {
 		if i%256 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		p, err := s.leafPage(b, i)
 		if err != nil {
-			return nil, fmt.Errorf("bucket \"key\": %w", err)
+			return fmt.Errorf("bucket \"key\": %w", err)
 		}
 		x.start = append(x.start, uint32(total))
 		if total += uint64(p.count()); total > math.MaxUint32 {
-			return nil, fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32))
+			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32))
 		}
 		if err := s.indexLeaf(x, b, i, p); err != nil {
-			return nil, s.leafError(b, i, err)
+			return s.leafError(b, i, err)
 		}
 	}
 	x.records = int(total) - x.empty
 	x.mark(total)
-	return x, nil
+	return nil
 }
 
 // leafError says where in the file a record lies.
@@ -119,9 +124,17 @@ func (s *Snapshot) put(x *index, b *bucket, rec *Record, leaf uint32, elem uint1
 		x.grow()
 	}
 	h := maphash.Bytes(x.seed, rec.Key)
-	sl, err := s.find(x, b, h, rec.Key)
+	var before Record
+	sl, err := s.find(x, b, h, rec.Key, &before)
 	if err != nil {
 		return err
+	}
+	if x.follows != nil {
+		if sl.used {
+			x.follows(&before, rec)
+		} else {
+			x.follows(nil, rec)
+		}
 	}
 	if !sl.used {
 		x.keys++
@@ -135,9 +148,9 @@ func (s *Snapshot) put(x *index, b *bucket, rec *Record, leaf uint32, elem uint1
 	return nil
 }
 
-// find returns the slot of key, or the free one where it belongs. Equal hashes are told apart by the stored keys.
-func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte) (*slot, error) {
-	var rec Record
+// find returns the slot of key with its record in rec, or the free slot where it belongs. Equal hashes are told apart by the
+// stored keys.
+func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte, rec *Record) (*slot, error) {
 	for i := h & uint64(len(x.slots)-1); ; i = (i + 1) & uint64(len(x.slots)-1) {
 		sl := &x.slots[i]
 		if !sl.used {
@@ -146,7 +159,7 @@ func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte) (*slot, error
 		if sl.hash != h {
 			continue
 		}
-		if err := s.at(b, sl, &rec); err != nil {
+		if err := s.at(b, sl, rec); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(rec.Key, key) {

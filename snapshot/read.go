@@ -113,12 +113,9 @@ func (s *Snapshot) latest(ctx context.Context, key []byte) (*Record, error) {
 	found := false
 	err = guard(func() error {
 		b := s.bucket("key")
-		sl, err := s.find(x, b, maphash.Bytes(x.seed, key), key)
-		if err != nil || !sl.used {
-			return err
-		}
-		found = true
-		return s.at(b, sl, &rec)
+		sl, err := s.find(x, b, maphash.Bytes(x.seed, key), key, &rec)
+		found = err == nil && sl.used
+		return err
 	})
 	if err != nil || !found {
 		return nil, s.wrap(err)

@@ -1,0 +1,105 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+)
+
+// Verify yields what is wrong with an open file, nothing when a restore of it will serve exactly what it holds: the digest, every
+// reachable page, the order of every bucket, the way to each leaf, and each record's numbers against those of the record before it.
+// etcdutl checks only the digest, and a server trusts the rest (or dies of it).
+//
+// Each error wraps ErrDigest or ErrDamaged, or says that the file could not be read to the end, which ends the sequence. Damage
+// that hides what lies behind it ends the sequence too.
+func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		checks := []func(context.Context, func(error) bool) error{
+			s.verifyBuckets, s.verifyRecords, s.verifyDigest,
+		}
+		stopped := false
+		found := func(err error) bool {
+			stopped = stopped || !yield(s.wrap(err))
+			return !stopped
+		}
+		for _, check := range checks {
+			err := guard(func() error { return check(ctx, found) })
+			if err != nil && !stopped {
+				found(err)
+			}
+			if stopped || ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Snapshot) verifyDigest(ctx context.Context, _ func(error) bool) error {
+	_, err := s.digest.wait(ctx)
+	return err
+}
+
+// verifyBuckets reads every bucket but the records themselves. One damaged bucket does not keep the others from being read.
+func (s *Snapshot) verifyBuckets(ctx context.Context, found func(error) bool) error {
+	if s.bucket("meta") == nil && !found(fmt.Errorf("%w: there is no meta bucket, without which etcdutl cannot restore", ErrDamaged)) {
+		return nil
+	}
+	for i := range s.buckets {
+		b := &s.buckets[i]
+		err := s.checkBranches(ctx, b)
+		if err == nil && b.name != "key" {
+			err = s.entries(ctx, b.name, func(_, _ []byte) error { return nil })
+		}
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ErrDamaged) {
+			return err
+		}
+		if !found(fmt.Errorf("bucket %q: %w", b.name, err)) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// verifyRecords scans the key bucket with an index of its own and compares each record with the one before it of its key.
+func (s *Snapshot) verifyRecords(ctx context.Context, found func(error) bool) error {
+	more := true
+	x := newIndex()
+	x.follows = func(before, rec *Record) {
+		if err := soundAfter(before, rec); err != nil && more {
+			more = found(fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, rec.Key, err))
+		}
+	}
+	return s.fillIndex(ctx, x)
+}
+
+// soundAfter checks the numbers of rec against the record before it of the same key, nil when a compaction has removed that one
+// or there never was one. A server serves wrong numbers as they are, and optimistic locking breaks.
+func soundAfter(before, rec *Record) error {
+	if rec.Tombstone {
+		if rec.CreateRevision != 0 || rec.ModRevision != 0 || rec.Version != 0 || rec.Lease != 0 || len(rec.Value) != 0 {
+			return errors.New("a tombstone holds more than its key")
+		}
+		return nil // one of a key without a record is odd but harmless: compaction may have removed what it deleted
+	}
+	if rec.ModRevision != rec.Revision.Main {
+		return fmt.Errorf("mod_revision is %d", rec.ModRevision)
+	}
+	create, version := rec.Revision.Main, int64(1)
+	switch {
+	case before == nil && rec.CreateRevision != rec.ModRevision:
+		if rec.CreateRevision <= 0 || rec.CreateRevision > rec.ModRevision || rec.Version < 2 {
+			return fmt.Errorf("create_revision %d and version %d do not agree", rec.CreateRevision, rec.Version)
+		}
+		return nil
+	case before != nil && !before.Tombstone:
+		create, version = before.CreateRevision, before.Version+1
+	}
+	if rec.CreateRevision != create || rec.Version != version {
+		return fmt.Errorf("create_revision %d and version %d, want %d and %d", rec.CreateRevision, rec.Version, create, version)
+	}
+	return nil
+}
