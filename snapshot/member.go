@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 )
@@ -22,3 +23,18 @@ func parseMember(k, v []byte) (Member, error) {
 	}
 	return Member{ID: string(k), Name: stored.Name, PeerURLs: stored.PeerURLs}, nil
 }
+
+// Members returns the members the file knows, by id. etcd 3.4 keeps them elsewhere and a file of it may have none.
+func (s *Snapshot) Members(ctx context.Context) (members []Member, err error) {
+	err = guard(func() error {
+		return s.entries(ctx, "members", func(k, v []byte) error {
+			m, err := parseMember(k, v)
+			members = append(members, m)
+			return err
+		})
+	})
+	return members, s.wrap(err)
+}
+
+// Size is the size of the file in bytes.
+func (s *Snapshot) Size() int64 { return int64(len(s.data)) }

@@ -1,0 +1,288 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// crdSet is what a snapshot (and the release manifest given beside it) has of Calico's CRDs.
+type crdSet struct {
+	layout   keys.Kubernetes
+	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
+	taken    []*schema.CRD              // from the manifest, because the snapshot lacks them
+	old      []string                   // plurals of the CRDs in the v1 group, sorted
+	leftover bool                       // v1 records without a v3 kind were left alone
+}
+
+// crdResource is where CRDs lie.
+func crdResource() gvr.GroupResource {
+	return gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+}
+
+// loadCRDs reads the CRDs of both groups and reports what is wrong with them: each of the 22 v3 CRDs must be in the
+// snapshot or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. It stages nothing.
+// Objects of the manifest that are no v3 CRDs become steps for after the restore.
+//
+// Where nothing is left of the v1 group there is nothing to migrate, and missing CRDs are not reported.
+func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifest []byte) (*crdSet, error) {
+	s := &crdSet{layout: k, versions: map[string]*schema.Version{}}
+	shipped, err := s.readManifest(v, manifest)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.loadV1(ctx, v); err != nil {
+		return nil, err
+	}
+	records, err := s.checkRecords(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, kd := range kinds() {
+		if err := s.loadV3(ctx, v, kd, shipped[kd.Plural], len(s.old) > 0 || records > 0); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// v3 is version v3 of the CRD with that plural in projectcalico.org, nil when there is none that could hold a record.
+func (s *crdSet) v3(plural string) *schema.Version { return s.versions[plural] }
+
+// v1Kinds lists the plurals of the CRDs in crd.projectcalico.org, sorted.
+func (s *crdSet) v1Kinds() []string { return s.old }
+
+// keepV1 says that v1 records were left alone which have no v3 kind: removing the v1 group would lose them.
+func (s *crdSet) keepV1() bool { return s.leftover }
+
+// readManifest takes the v3 CRDs from a release manifest, by plural.
+func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*schema.CRD, error) {
+	crds, others, err := schema.ParseManifest(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("manifest of v3 CRDs: %w", err)
+	}
+	shipped := map[string]*schema.CRD{}
+	for _, crd := range crds {
+		plural, ofGroup := strings.CutSuffix(crd.Object().Name, "."+groupV3)
+		if _, known := kindOfV3(plural); known && ofGroup {
+			shipped[plural] = crd
+			continue
+		}
+		others = append(others, "CustomResourceDefinition/"+crd.Object().Name)
+	}
+	for _, other := range others {
+		v.Report().AddStep("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
+	}
+	return shipped, nil
+}
+
+// loadV3 finds one v3 CRD. needed is false where there is nothing to migrate.
+func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped *schema.CRD, needed bool) error {
+	key := s.layout.Format(keys.Key{Resource: crdResource(), Name: kd.Plural + "." + groupV3})
+	entry, err := v.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	switch {
+	case entry == nil && !needed:
+		return nil
+	case entry == nil && shipped == nil:
+		v.Refuse(string(key), codeCRDMissing, "the CRD of "+kd.Kind+" is neither in the snapshot nor in a manifest of v3 CRDs")
+		return nil
+	case entry == nil:
+		if s.use(v, key, shipped, kd) {
+			s.taken = append(s.taken, shipped)
+		}
+		return nil
+	}
+	crd, err := schema.ParseCRD(entry.Value)
+	switch {
+	case errors.Is(err, encoding.ErrEncrypted):
+		v.Refuse(string(key), codeEncrypted, err.Error())
+	case err != nil:
+		v.Refuse(string(key), codeUndecodable, err.Error())
+	default:
+		s.use(v, key, crd, kd)
+	}
+	return nil
+}
+
+// use makes a CRD's v3 the one that records are written by, unless it is not fit for it.
+func (s *crdSet) use(v *transform.View, key []byte, crd *schema.CRD, kd kind) bool {
+	defects, fatal := unfit(crd.Object(), kd)
+	version, err := crd.Version("v3")
+	if err != nil && !errors.Is(err, schema.ErrNoVersion) { // unfit said so already
+		defects = append(defects, err.Error())
+	}
+	if len(defects) > 0 {
+		allowed := v.Refuse(string(key), codeCRDUnfit, strings.Join(defects, "; "))
+		if fatal || err != nil || !allowed {
+			return false
+		}
+	}
+	s.versions[kd.Plural] = version
+	return true
+}
+
+// unfit lists what is wrong with a v3 CRD. fatal says that records must not be written by it, whatever is allowed.
+func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd kind) (defects []string, fatal bool) {
+	spec, scope := crd.Spec, apiextensionsv1.ClusterScoped
+	if kd.Namespaced {
+		scope = apiextensionsv1.NamespaceScoped
+	}
+	wrong := func(what string, got, want any) {
+		defects = append(defects, fmt.Sprintf("%s is %q, must be %q", what, got, want))
+		fatal = true
+	}
+	if spec.Group != groupV3 {
+		wrong("spec.group", spec.Group, groupV3)
+	}
+	if spec.Names.Plural != kd.Plural {
+		wrong("spec.names.plural", spec.Names.Plural, kd.Plural)
+	}
+	if spec.Names.Kind != kd.Kind {
+		wrong("spec.names.kind", spec.Names.Kind, kd.Kind)
+	}
+	if spec.Scope != scope {
+		wrong("spec.scope", spec.Scope, scope)
+	}
+	if accepted := crd.Status.AcceptedNames.Plural; accepted != "" && accepted != kd.Plural {
+		wrong("status.acceptedNames.plural", accepted, kd.Plural)
+	}
+	if crd.DeletionTimestamp != nil {
+		defects, fatal = append(defects, "it is being deleted, and all its records with it"), true
+	}
+	more, noVersion := unfitVersion(spec.Versions, kd)
+	defects = append(defects, more...)
+	if why := unserved(crd); why != "" {
+		defects = append(defects, why)
+	}
+	return defects, fatal || noVersion
+}
+
+// unfitVersion lists what is wrong with the versions.
+func unfitVersion(versions []apiextensionsv1.CustomResourceDefinitionVersion, kd kind) (defects []string, fatal bool) {
+	i := slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v3" })
+	if i < 0 {
+		return []string{"it has no version v3"}, true
+	}
+	if !versions[i].Served {
+		defects, fatal = append(defects, "version v3 is not served"), true
+	}
+	if !versions[i].Storage {
+		defects, fatal = append(defects, "version v3 is not the storage version"), true
+	}
+	if sub := versions[i].Subresources; kd.Status && (sub == nil || sub.Status == nil) {
+		defects = append(defects, "version v3 has no status subresource")
+	}
+	return defects, fatal
+}
+
+// unserved says why no API server would serve the CRD. Its names are settled anew at each start, unless they are as
+// accepted before; then the conditions of that time must say so (facts of kube-apiserver's naming controller).
+func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
+	settled := crd.Status.AcceptedNames.Plural != ""
+	for _, c := range crd.Status.Conditions {
+		refused := c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse
+		if refused {
+			return "its names were not accepted: " + c.Message
+		}
+		if c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
+			settled = false // nothing to complain of
+		}
+	}
+	if settled {
+		return "it has accepted names but no conditions, so no server will ever serve it"
+	}
+	return ""
+}
+
+// loadV1 finds the CRDs of the v1 group, of whatever kind.
+func (s *crdSet) loadV1(ctx context.Context, v *transform.View) error {
+	for entry, err := range v.Live(ctx, s.layout.Dir(crdResource())) {
+		if err != nil {
+			return err
+		}
+		key, err := s.layout.Parse(entry.Key)
+		if err != nil {
+			continue // not the key of a CRD; the catalogue reports such
+		}
+		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
+			s.old = append(s.old, plural)
+		}
+	}
+	slices.Sort(s.old)
+	return nil
+}
+
+// v1Dir is what the keys of all records of the v1 group begin with.
+func v1Dir(k keys.Kubernetes) []byte {
+	return bytes.TrimSuffix(k.Dir(gvr.GroupResource{Group: groupV1}), []byte("/"))
+}
+
+// checkRecords refuses the v1 records that have no v3 kind, with or without a CRD of their own, and counts the others.
+func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) (known int, err error) {
+	for entry, err := range v.Live(ctx, v1Dir(s.layout)) {
+		if err != nil {
+			return known, err
+		}
+		key, err := s.layout.Parse(entry.Key)
+		reason := "not the key of an object: " + fmt.Sprint(err)
+		if err == nil {
+			if _, ok := kindOfV1(key.Resource.Resource); ok {
+				known++
+				continue
+			}
+			reason = s.noTwin(key.Resource.Resource, entry.Value)
+		}
+		if v.Refuse(string(entry.Key), codeUnknownKind, reason) {
+			s.leftover = true
+		}
+	}
+	return known, nil
+}
+
+func (s *crdSet) noTwin(plural string, value []byte) string {
+	name := plural
+	if meta, err := encoding.ReadMeta(value); err == nil && meta.Kind != "" {
+		name = meta.Kind
+	}
+	if !slices.Contains(s.old, plural) {
+		return name + " has no kind in " + apiVersionV3 + ", nor a CRD in the snapshot"
+	}
+	return name + " has no kind in " + apiVersionV3
+}
+
+// inject stages the CRDs that were taken from the manifest, as an API server's create would store them.
+func (s *crdSet) inject(ctx context.Context, v *transform.View) error {
+	for _, crd := range s.taken {
+		created, err := v.Time(ctx)
+		if err != nil {
+			return err
+		}
+		digest, err := v.InputDigest(ctx)
+		if err != nil {
+			return err
+		}
+		key := s.layout.Format(keys.Key{Resource: crdResource(), Name: crd.Object().Name})
+		value, err := crd.Stored(mintUID(digest, key), created)
+		if err != nil {
+			return fmt.Errorf("manifest of v3 CRDs: %w", err)
+		}
+		if err := v.Put(ctx, key, value, "CRD taken from the manifest of v3 CRDs"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package transform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Transform plans changes to a snapshot. It stages them on the view and reports there; it never writes.
+type Transform interface {
+	Plan(ctx context.Context, v *View) error
+}
+
+// Options say what Run reads and writes. The zero value of each field but In and Out is the careful choice.
+type Options struct {
+	Command string    // as the report names it, "migrate calico-v3"
+	In, Out string    // paths; Out must not exist, also for a dry run
+	DryRun  bool      // plan, validate and report, write nothing
+	Allow   []string  // problem codes that do not refuse the run
+	Time    time.Time // given to new objects; zero: the newest in the snapshot
+	// BumpRevision is by how much the printed restore commands raise the revision; 0: DefaultBumpRevision.
+	BumpRevision int64
+	// Progress, where it is set, is called with the name of each stage as it begins.
+	Progress func(stage string)
+}
+
+// DefaultBumpRevision is what etcd's documentation advises for a cluster that may have lived on for a week after its snapshot.
+const DefaultBumpRevision = 1_000_000_000
+
+var (
+	// ErrOutIsIn is returned when the output is the input.
+	ErrOutIsIn = errors.New("output is the input")
+	// ErrRefused is returned when the report holds problems that nobody allowed. Nothing was written.
+	ErrRefused = errors.New("refused")
+)
+
+// maxRequest is the size beyond which a server refuses a write (etcd server/embed/config.go, DefaultMaxRequestBytes): a larger
+// value is restored and served, but cannot be updated.
+const maxRequest = 1_572_864 // bytes
+
+// Run takes a transform from o.In to o.Out and returns the report, which is never nil: of what was written, of a dry run, of
+// what was refused (ErrRefused), or of how far a failed run came. Whatever the error, o.Out then does not exist.
+func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
+	r := NewReport(o.Command)
+	r.Input.Path = o.In
+	err := run(ctx, o, t, r)
+	switch {
+	case errors.Is(err, ErrRefused):
+		r.Outcome = Refused
+	case err != nil:
+		r.Outcome, r.Error, r.Output = Failed, err.Error(), nil
+	}
+	return r, err
+}
+
+func run(ctx context.Context, o Options, t Transform, r *Report) error {
+	if err := checkPaths(o.In, o.Out); err != nil {
+		return err
+	}
+	o.stage("read")
+	src, err := snapshot.Open(ctx, o.In, snapshot.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	v := &View{src: src, plan: newPlan(filepath.Dir(o.Out)), report: r, allow: map[string]bool{}, time: o.Time}
+	defer func() { _ = v.plan.close() }()
+	for _, code := range o.Allow {
+		v.allow[code] = true
+	}
+	for _, w := range src.Warnings() {
+		v.Warn("", "raw-file", w)
+	}
+	o.stage("plan")
+	planErr := t.Plan(ctx, v)
+	if err := fileInfo(ctx, src, &r.Input); err != nil { // a wrong digest explains whatever else was found
+		return err
+	}
+	if planErr != nil {
+		return fmt.Errorf("plan: %w", planErr)
+	}
+	if err := v.settle(r); err != nil {
+		return err
+	}
+	if o.DryRun {
+		r.Outcome = Planned
+		return nil
+	}
+	o.stage("write")
+	return v.write(ctx, o, r)
+}
+
+// stage tells who watches.
+func (o Options) stage(name string) {
+	if o.Progress != nil {
+		o.Progress(name)
+	}
+}
+
+// checkPaths refuses an output that exists before anything is read; it is refused again when the output is named.
+func checkPaths(in, out string) error {
+	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Stat(filepath.Dir(out))
+		return err
+	} else if err != nil {
+		return err
+	}
+	if given, err := os.Stat(in); err == nil {
+		if same, err := os.Stat(out); err == nil && os.SameFile(given, same) {
+			return fmt.Errorf("%s: %w", out, ErrOutIsIn)
+		}
+	}
+	return &fs.PathError{Op: "create", Path: out, Err: fs.ErrExist}
+}
+
+func fileInfo(ctx context.Context, s *snapshot.Snapshot, f *FileInfo) error {
+	d, err := s.Digest(ctx)
+	if err != nil {
+		return err
+	}
+	f.SHA256, f.Bytes = fmt.Sprintf("%x", d.File), s.Size()
+	if f.Revision, err = s.Revision(ctx); err != nil {
+		return err
+	}
+	f.Keys, err = s.Keys(ctx)
+	return err
+}
+
+// settle closes the plan: what becomes of the records, and whether a problem refuses them all.
+func (v *View) settle(r *Report) error {
+	r.Changes = v.plan.count()
+	if t := v.time; !t.IsZero() {
+		r.Time = t.UTC().Format(time.RFC3339)
+	}
+	for _, st := range v.plan.order {
+		if st.size > maxRequest {
+			v.Warn(st.key, "large-value", fmt.Sprintf("%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
+		}
+	}
+	if _, refusing := r.Errors(); refusing > 0 {
+		return fmt.Errorf("%w: %d problems", ErrRefused, refusing)
+	}
+	return nil
+}
+
+func (v *View) write(ctx context.Context, o Options, r *Report) error {
+	members, err := v.src.Members(ctx)
+	if err != nil {
+		return err
+	}
+	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes())
+	if err != nil {
+		return err
+	}
+	r.Outcome = Written
+	if res.Appended == 0 {
+		r.Outcome = Unchanged
+	}
+	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
+	r.Restore = restoreCommands(o.Out, members, o.BumpRevision)
+	r.Steps = append([]string{
+		fmt.Sprintf("restore every member from this one file: copy it to each and compare its SHA-256 (%s)", res.SHA256),
+		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
+	}, r.Steps...)
+	return nil
+}

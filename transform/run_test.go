@@ -1,0 +1,222 @@
+package transform
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// planFunc is a transform in a function.
+type planFunc func(ctx context.Context, v *View) error
+
+func (f planFunc) Plan(ctx context.Context, v *View) error { return f(ctx, v) }
+
+const story = "put /a `{\"metadata\":{\"creationTimestamp\":\"2026-01-02T03:04:05Z\"}}`" + `
+put /b two
+put /c three
+grant 9 600
+put /leased x lease=9
+`
+
+type files struct{ in, out string }
+
+// input builds a snapshot and fails the test if it is touched.
+func input(t testing.TB) files {
+	t.Helper()
+	in := etcdtest.Build(t, story)
+	before, err := os.ReadFile(in)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		after, err := os.ReadFile(in)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(before, after), "the input changed")
+	})
+	return files{in, filepath.Join(t.TempDir(), "out.db")}
+}
+
+func live(t testing.TB, path string) map[string]string {
+	t.Helper()
+	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	got := map[string]string{}
+	for rec, err := range s.Live(context.Background(), nil) {
+		require.NoError(t, err)
+		got[string(rec.Key)] = string(rec.Value)
+	}
+	return got
+}
+
+func noOutput(t testing.TB, f files) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Dir(f.out))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestRunWrites: staged changes compose, keep their order and their leases, and end up in the file.
+func TestRunWrites(t *testing.T) {
+	f := input(t)
+	big := bytes.Repeat([]byte("x"), memoryLimit)
+	r, err := Run(context.Background(), Options{Command: "test", In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("first"), "why"))
+		require.NoError(t, v.Put(ctx, []byte("/leased"), []byte("y"), "why"))
+		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("second"), "why"))
+		require.NoError(t, v.Put(ctx, []byte("/big"), big, "why"))
+		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("two"), "as it is"))
+		require.NoError(t, v.Delete(ctx, []byte("/c"), "why"))
+		require.NoError(t, v.Delete(ctx, []byte("/absent"), "why"))
+		seen := map[string]string{}
+		for e, err := range v.Live(ctx, []byte("/")) {
+			require.NoError(t, err)
+			seen[string(e.Key)] = string(e.Value)
+		}
+		require.Len(t, seen, 5)
+		require.Equal(t, "second", seen["/new"])
+		require.NotContains(t, seen, "/c")
+		e, err := v.Get(ctx, []byte("/c"))
+		require.NoError(t, err)
+		require.Nil(t, e)
+		when, err := v.Time(ctx)
+		require.NoError(t, err)
+		require.Equal(t, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), when.UTC())
+		return nil
+	}))
+	require.NoError(t, err)
+	require.Equal(t, Written, r.Outcome)
+	require.Equal(t, Changes{Created: 2, Updated: 1, Deleted: 1}, r.Changes)
+	require.Equal(t, r.Input.Revision+4, r.Output.Revision)
+	require.Equal(t, 5, r.Output.Keys)
+	got := live(t, f.out)
+	require.Len(t, got, 5)
+	require.Equal(t, []string{"y", "second", string(big)}, []string{got["/leased"], got["/new"], got["/big"]})
+	b, err := os.ReadFile(f.out)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprintf("%x", sha256.Sum256(b)), r.Output.SHA256)
+	require.Len(t, r.Restore, 1)
+	require.Contains(t, r.Restore[0], "--bump-revision 1000000000 --mark-compacted")
+
+	server := etcdtest.Start(t, etcdtest.Restore(t, f.out))
+	for _, kv := range etcdtest.Dump(t, server, 0) {
+		require.Equal(t, got[string(kv.Key)], string(kv.Value))
+		if string(kv.Key) == "/leased" {
+			require.Equal(t, int64(9), kv.Lease)
+		}
+	}
+}
+
+// TestRunWritesNothing: every end but success leaves the folder of the output as it was.
+func TestRunWritesNothing(t *testing.T) {
+	broken := errors.New("broken")
+	change := func(ctx context.Context, v *View) error { return v.Delete(ctx, []byte("/a"), "why") }
+	tests := []struct {
+		name    string
+		dryRun  bool
+		plan    planFunc
+		outcome Outcome
+		err     error
+	}{
+		{"dry run", true, change, Planned, nil},
+		{"refused", false, func(ctx context.Context, v *View) error {
+			require.False(t, v.Refuse("/a", "invalid", "it is"))
+			return change(ctx, v)
+		}, Refused, ErrRefused},
+		{"failed", false, func(ctx context.Context, v *View) error {
+			return errors.Join(change(ctx, v), broken)
+		}, Failed, broken},
+		{"interrupted", false, func(context.Context, *View) error { return context.Canceled }, Failed, context.Canceled},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := input(t)
+			r, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: tt.dryRun}, tt.plan)
+			require.ErrorIs(t, err, tt.err)
+			require.Equal(t, tt.outcome, r.Outcome)
+			require.Nil(t, r.Output)
+			noOutput(t, f)
+		})
+	}
+}
+
+// TestRunAllowed goes on although a problem was found, and says what became of the record.
+func TestRunAllowed(t *testing.T) {
+	f := input(t)
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"invalid"}}, planFunc(func(ctx context.Context, v *View) error {
+		require.True(t, v.Refuse("/a", "invalid", "it is"))
+		v.Warn("/b", "odd", "it is")
+		return v.Delete(ctx, []byte("/b"), "why")
+	}))
+	require.NoError(t, err)
+	all, refusing := r.Errors()
+	require.Equal(t, []int{1, 0}, []int{all, refusing})
+	require.Equal(t, decisionAllowed, r.Problems[0].Decision)
+}
+
+// TestRunUnchanged copies the input byte for byte where nothing has to change.
+func TestRunUnchanged(t *testing.T) {
+	f := input(t)
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(context.Context, *View) error { return nil }))
+	require.NoError(t, err)
+	require.Equal(t, Unchanged, r.Outcome)
+	require.Equal(t, r.Input.SHA256, r.Output.SHA256)
+}
+
+// TestRunPaths refuses an output that is there before the input is read, and a wrong digest whatever the plan says.
+func TestRunPaths(t *testing.T) {
+	f := input(t)
+	nothing := planFunc(func(context.Context, *View) error { return nil })
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.in}, nothing)
+	require.ErrorIs(t, err, ErrOutIsIn)
+	_, err = Run(context.Background(), Options{In: "absent.db", Out: filepath.Dir(f.out)}, nothing)
+	require.ErrorIs(t, err, fs.ErrExist)
+	_, err = Run(context.Background(), Options{In: f.in, Out: filepath.Join(f.out, "deeper")}, nothing)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	b, err := os.ReadFile(f.in)
+	require.NoError(t, err)
+	b[len(b)-1] ^= 1
+	bad := filepath.Join(t.TempDir(), "bad.db")
+	require.NoError(t, os.WriteFile(bad, b, 0o600))
+	r, err := Run(context.Background(), Options{In: bad, Out: f.out}, planFunc(func(context.Context, *View) error { return errors.New("cannot decode") }))
+	require.ErrorIs(t, err, snapshot.ErrDigest)
+	require.Equal(t, Failed, r.Outcome)
+	noOutput(t, f)
+}
+
+// TestDeterministic: same input, same plan, same bytes.
+func TestDeterministic(t *testing.T) {
+	f := input(t)
+	again := filepath.Join(t.TempDir(), "again.db")
+	var sums []string
+	for _, out := range []string{f.out, again} {
+		r, err := Run(context.Background(), Options{In: f.in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
+			return errors.Join(v.Put(ctx, []byte("/z"), []byte("1"), ""), v.Put(ctx, []byte("/y"), []byte("2"), ""))
+		}))
+		require.NoError(t, err)
+		sums = append(sums, r.Output.SHA256)
+	}
+	require.Equal(t, sums[0], sums[1])
+}
+
+func TestRestoreCommands(t *testing.T) {
+	got := restoreCommands("my out.db", []snapshot.Member{
+		{Name: "n1", PeerURLs: []string{"https://10.0.0.1:2380"}},
+		{Name: "n'2", PeerURLs: []string{"https://10.0.0.2:2380"}},
+	}, 7)
+	require.Equal(t, []string{
+		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name n1 --initial-cluster 'n1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.1:2380`,
+		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name 'n'\''2' --initial-cluster 'n1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.2:2380`,
+	}, got)
+}
