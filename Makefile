@@ -1,0 +1,41 @@
+# Everything a person or a machine does with this project. Needs Go and make; modules come through the Go proxy.
+
+GO      ?= go
+BIN     := bin/etcdshift
+DEMO    := demo
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+.PHONY: build demo test fuzz bench lint clean
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o $(BIN) ./cmd/etcdshift
+
+# The main job on a recorded cluster: look at the file, migrate it, verify what came out.
+demo: build
+	@rm -rf $(DEMO) && mkdir -p $(DEMO)
+	@gzip -dc testdata/calico/before.db.gz > $(DEMO)/before.db
+	$(BIN) status $(DEMO)/before.db
+	$(BIN) migrate calico-v3 $(DEMO)/before.db $(DEMO)/after.db --report $(DEMO)/report.json
+	$(BIN) verify $(DEMO)/after.db
+
+test: lint
+	$(GO) test ./...
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'gofmt: the files above'; exit 1; }
+	$(GO) vet ./...
+
+# Each fuzz target for a while: make fuzz FUZZTIME=5m
+FUZZTIME ?= 20s
+fuzz:
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg 2>/dev/null | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin $(DEMO)
