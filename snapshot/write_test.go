@@ -127,6 +127,8 @@ func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 		require.Equal(t, []int64{rec.CreateRevision, rec.ModRevision, rec.Version, rec.Lease},
 			[]int64{kv.CreateRevision, kv.ModRevision, kv.Version, kv.Lease}, "%s", rec.Key)
 	}
+	served, _, _ := etcdtest.HashKV(t, server, st.Revision)
+	require.Equal(t, served, hashKV(t, s), "HashKV")
 	if live != nil {
 		ours, _, _ := etcdtest.HashKV(t, server, st.Revision)
 		theirs, _, _ := etcdtest.HashKV(t, live, st.Revision)
