@@ -189,20 +189,19 @@ func unfitVersion(versions []apiextensionsv1.CustomResourceDefinitionVersion, kd
 	return defects, fatal
 }
 
-// unserved says why no API server would serve the CRD. Its names are settled anew at each start, unless they are as
-// accepted before; then the conditions of that time must say so (facts of kube-apiserver's naming controller).
+// unserved says why no API server would serve the CRD. Its naming controller looks at a CRD whose names are not the accepted
+// ones; where they are, the conditions must have been set with them, and nothing sets them later.
 func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
-	settled := crd.Status.AcceptedNames.Plural != ""
+	never := crd.Status.AcceptedNames.Plural != ""
 	for _, c := range crd.Status.Conditions {
-		refused := c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse
-		if refused {
+		switch {
+		case c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse:
 			return "its names were not accepted: " + c.Message
-		}
-		if c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
-			settled = false // nothing to complain of
+		case (c.Type == apiextensionsv1.NamesAccepted || c.Type == apiextensionsv1.Established) && c.Status == apiextensionsv1.ConditionTrue:
+			never = false
 		}
 	}
-	if settled {
+	if never {
 		return "it has accepted names but no conditions, so no server will ever serve it"
 	}
 	return ""

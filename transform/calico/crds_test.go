@@ -1,0 +1,255 @@
+package calico
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+
+// loading is a plan that loads the CRDs, hands them to look, and injects what is lacking.
+func loading(manifest []byte, look func(s *crdSet)) planFunc {
+	return func(ctx context.Context, v *transform.View) error {
+		s, err := loadCRDs(ctx, v, registry, manifest)
+		if err != nil {
+			return err
+		}
+		look(s)
+		return s.inject(ctx, v)
+	}
+}
+
+func usable(s *crdSet) (plurals []string) {
+	for _, kd := range kinds() {
+		if s.v3(kd.Plural) != nil {
+			plurals = append(plurals, kd.Plural)
+		}
+	}
+	return plurals
+}
+
+func TestLoadCRDsRecorded(t *testing.T) {
+	r := planOn(t, recorded(t, "before.db"), loading(nil, func(s *crdSet) {
+		require.Len(t, usable(s), 22)
+		require.Len(t, s.v1Kinds(), 22)
+		require.True(t, slices.IsSorted(s.v1Kinds()))
+		require.Contains(t, s.v1Kinds(), "ipamconfigs")
+		require.False(t, s.keepV1())
+		require.Nil(t, s.v3("ipamconfigs"))
+		require.True(t, s.v3("ippools").StatusSubresource())
+	}))
+	require.NoError(t, r.err)
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	require.Empty(t, r.Problems)
+	require.Empty(t, r.changed())
+}
+
+// TestLoadCRDsUnfit: each way in which a v3 CRD can be of no use is refused with the CRD's key, and all are listed.
+func TestLoadCRDsUnfit(t *testing.T) {
+	field := func(path string, value any) func(obj map[string]any) {
+		return func(obj map[string]any) { set(obj, path, value) }
+	}
+	for name, tc := range map[string]struct {
+		plural string
+		change func(obj map[string]any)
+		reason string
+		usable bool // once it is allowed
+	}{
+		"kind":        {"tiers", field("spec.names.kind", "Level"), `spec.names.kind is "Level", must be "Tier"`, false},
+		"scope":       {"networksets", field("spec.scope", "Cluster"), `spec.scope is "Cluster", must be "Namespaced"`, false},
+		"plural":      {"tiers", field("status.acceptedNames.plural", "levels"), `status.acceptedNames.plural is "levels"`, false},
+		"group":       {"tiers", field("spec.group", "example.com"), `spec.group is "example.com"`, false},
+		"terminating": {"tiers", field("metadata.deletionTimestamp", "2026-11-20T20:00:00Z"), "being deleted", false},
+		"no v3":       {"tiers", field("spec.versions", []any{map[string]any{"name": "v4", "served": true, "storage": true}}), "no version v3", false},
+		"not served":  {"tiers", field("spec.versions", []any{map[string]any{"name": "v3", "served": false, "storage": true}}), "v3 is not served", false},
+		"not storage": {"tiers", field("spec.versions", []any{map[string]any{"name": "v3", "served": true, "storage": false}, map[string]any{"name": "v4", "served": true, "storage": true}}), "not the storage version", false},
+		"status":      {"ippools", func(obj map[string]any) { delete(obj["spec"].(map[string]any), "subresources") }, "no status subresource", true},
+		"names": {"tiers", field("status.conditions", []any{map[string]any{"type": "NamesAccepted", "status": "False", "message": "taken"}}),
+			"names were not accepted: taken", true},
+		"never served": {"tiers", field("status.conditions", []any{}), "no conditions", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput(t)
+			key := crdDir + tc.plural + ".projectcalico.org"
+			in.edit(key, tc.change)
+			path := in.write()
+			r := planOn(t, path, loading(nil, func(s *crdSet) { require.Nil(t, s.v3(tc.plural)) }))
+			require.ErrorIs(t, r.err, transform.ErrRefused)
+			require.Equal(t, []string{"error crd-unfit " + key}, r.problems())
+			require.Contains(t, r.reason(t, codeCRDUnfit, key), tc.reason)
+
+			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.v3(tc.plural) != nil) }), codeCRDUnfit)
+			require.NoError(t, r.err)
+		})
+	}
+}
+
+// set puts a value at a dotted path of an object.
+func set(obj map[string]any, path string, value any) {
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		next, ok := obj[name].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			obj[name] = next
+		}
+		obj = next
+	}
+	obj[names[len(names)-1]] = value
+}
+
+func TestLoadCRDsUnreadable(t *testing.T) {
+	in := newInput(t)
+	in.put(crdDir+"tiers.projectcalico.org", []byte(`{"kind":"CustomResourceDefinition"`))
+	in.put(crdDir+"ippools.projectcalico.org", []byte("k8s:enc:aescbc:v1:key1:0123"))
+	r := planOn(t, in.write(), loading(nil, func(s *crdSet) { require.Len(t, usable(s), 20) }))
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.Equal(t, []string{"error undecodable " + crdDir + "tiers.projectcalico.org", "error encrypted " + crdDir + "ippools.projectcalico.org"}, r.problems())
+}
+
+// manifestOf is what a release ships: the v3 CRDs of a snapshot as YAML without status, and other objects.
+func manifestOf(t testing.TB, path string, more string) []byte {
+	t.Helper()
+	var out strings.Builder
+	for key, value := range contents(t, path) {
+		plural, ok := strings.CutSuffix(strings.TrimPrefix(key, crdDir), ".projectcalico.org")
+		if _, known := kindOfV3(plural); !ok || !known {
+			continue
+		}
+		crd, err := schema.ParseCRD([]byte(value))
+		require.NoError(t, err)
+		obj := crd.Object().DeepCopy()
+		obj.APIVersion, obj.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+		obj.UID, obj.Generation, obj.ManagedFields = "", 0, nil
+		raw, err := json.Marshal(obj)
+		require.NoError(t, err)
+		var tree map[string]any
+		require.NoError(t, json.Unmarshal(raw, &tree))
+		delete(tree, "status")
+		delete(tree["metadata"].(map[string]any), "creationTimestamp")
+		document, err := yaml.Marshal(tree)
+		require.NoError(t, err)
+		out.WriteString("---\n" + string(document))
+	}
+	return []byte(out.String() + more)
+}
+
+// TestInjectCRDs: CRDs that the snapshot lacks come from the manifest, stored as a create would store them, and the same
+// at each run; those that are there stay as they are.
+func TestInjectCRDs(t *testing.T) {
+	manifest := manifestOf(t, recorded(t, "before.db"), `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: tierlabel.policy.projectcalico.org}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+spec: {group: example.com, names: {plural: things, kind: Thing}, scope: Cluster, versions: []}
+`)
+	in := newInput(t)
+	for _, kd := range kinds() {
+		if kd.Plural != "tiers" {
+			in.del(crdDir + kd.Plural + ".projectcalico.org")
+		}
+	}
+	path := in.write()
+	plan := loading(manifest, func(s *crdSet) { require.Len(t, usable(s), 22) })
+	r := planOn(t, path, plan)
+	require.NoError(t, r.err)
+	require.Empty(t, r.Problems)
+	require.Len(t, r.changed(), 21)
+	require.Equal(t, []string{"MutatingAdmissionPolicy/tierlabel.policy.projectcalico.org", "CustomResourceDefinition/things.example.com"}, stepObjects(r))
+
+	key := crdDir + "ippools.projectcalico.org"
+	crd, err := schema.ParseCRD([]byte(r.out[key]))
+	require.NoError(t, err)
+	obj := crd.Object()
+	require.Equal(t, mintUID(digestOf(t, path), []byte(key)), string(obj.UID))
+	require.EqualValues(t, 1, obj.Generation)
+	require.False(t, obj.CreationTimestamp.IsZero())
+	require.Equal(t, []string{"v3"}, crd.StoredVersions())
+	require.Empty(t, obj.Status.AcceptedNames.Plural, "a server accepts the names and sets the conditions")
+	require.Contains(t, r.out[key], `"apiVersion":"apiextensions.k8s.io/v1beta1"`)
+
+	again := planOn(t, path, plan)
+	require.Equal(t, r.out, again.out)
+}
+
+// stepObjects are what is to be applied after the restore.
+func stepObjects(r result) (objects []string) {
+	for _, step := range r.Steps {
+		if rest, ok := strings.CutPrefix(step, "after the restore, apply "); ok {
+			object, _, _ := strings.Cut(rest, " ")
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+func digestOf(t testing.TB, path string) (digest [32]byte) {
+	r := planOn(t, path, planFunc(func(ctx context.Context, v *transform.View) (err error) {
+		digest, err = v.InputDigest(ctx)
+		return err
+	}))
+	require.NoError(t, r.err)
+	return digest
+}
+
+func TestLoadCRDsMissing(t *testing.T) {
+	in := newInput(t)
+	in.del(crdDir + "tiers.projectcalico.org")
+	in.del(crdDir + "ipamconfigurations.projectcalico.org")
+	path := in.write()
+	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Len(t, usable(s), 20) }))
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.Equal(t, []string{"error crd-missing " + crdDir + "tiers.projectcalico.org", "error crd-missing " + crdDir + "ipamconfigurations.projectcalico.org"}, r.problems())
+
+	r = planOn(t, path, loading([]byte("kind: [\n"), func(*crdSet) {}))
+	require.ErrorContains(t, r.err, "manifest of v3 CRDs: document 1")
+}
+
+// TestLoadCRDsNoCalico: where nothing of Calico's v1 group is left, nothing is missing.
+func TestLoadCRDsNoCalico(t *testing.T) {
+	in := newInput(t)
+	in.delPrefix("/registry/crd.projectcalico.org/")
+	in.delPrefix("/registry/apiextensions.k8s.io/")
+	r := planOn(t, in.write(), loading(nil, func(s *crdSet) { require.Empty(t, s.v1Kinds()) }))
+	require.NoError(t, r.err)
+	require.Empty(t, r.Problems)
+}
+
+// TestUnknownKind: a record of the v1 group with no v3 kind refuses the run, with a CRD or without.
+func TestUnknownKind(t *testing.T) {
+	in := newInput(t)
+	alert := "/registry/crd.projectcalico.org/globalalerts/noisy"
+	stray := "/registry/crd.projectcalico.org/globalfelixconfigs/LogLevel"
+	odd := "/registry/crd.projectcalico.org/odd"
+	crd, err := os.ReadFile(filepath.Join("testdata", "globalalerts.crd.json"))
+	require.NoError(t, err)
+	in.put(crdDir+"globalalerts.crd.projectcalico.org", crd)
+	in.put(alert, []byte(`{"apiVersion":"crd.projectcalico.org/v1","kind":"GlobalAlert","metadata":{"name":"noisy"}}`+"\n"))
+	in.put(stray, []byte("{}"))
+	in.put(odd, []byte("{}"))
+	path := in.write()
+	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Contains(t, s.v1Kinds(), "globalalerts") }))
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.Equal(t, []string{"error unknown-kind " + alert, "error unknown-kind " + stray, "error unknown-kind " + odd}, r.problems())
+	require.Equal(t, "GlobalAlert has no kind in projectcalico.org/v3", r.reason(t, codeUnknownKind, alert))
+	require.Contains(t, r.reason(t, codeUnknownKind, stray), "nor a CRD")
+	require.Contains(t, r.reason(t, codeUnknownKind, odd), "not the key of an object")
+
+	r = planOn(t, path, loading(nil, func(s *crdSet) { require.True(t, s.keepV1()) }), codeUnknownKind)
+	require.NoError(t, r.err)
+}
