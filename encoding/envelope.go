@@ -1,0 +1,131 @@
+package encoding
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Value is a stored value with its envelope open and its body untouched.
+type Value struct {
+	Format Format
+	GVK    schema.GroupVersionKind // empty where the value does not say
+	Raw    []byte                  // protobuf: the bytes of the object's message; JSON and CBOR: the value itself. Aliases the input.
+}
+
+var errNoObject = errors.New("holds no object")
+
+// Field numbers of runtime.Unknown and runtime.TypeMeta (k8s.io/apimachinery pkg/runtime/generated.proto).
+const (
+	unknownTypeMeta    protowire.Number = 1
+	unknownRaw         protowire.Number = 2
+	typeMetaAPIVersion protowire.Number = 1
+	typeMetaKind       protowire.Number = 2
+)
+
+// Parse opens the envelope of a stored value. It returns ErrEncrypted, ErrUnknownFormat, or an error that says where the
+// value is broken. JSON is checked whole; of a protobuf value only the envelope is.
+func Parse(data []byte) (Value, error) {
+	v, apiVersion, kind, err := open(data)
+	if err != nil {
+		return Value{}, err
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return Value{}, fmt.Errorf("%s value: apiVersion is not GROUP/VERSION", v.Format)
+	}
+	v.GVK = gv.WithKind(kind)
+	return v, nil
+}
+
+func open(data []byte) (v Value, apiVersion, kind string, err error) {
+	v = Value{Format: Detect(data), Raw: data}
+	switch v.Format {
+	case FormatProtobuf:
+		v.Raw, apiVersion, kind, err = openEnvelope(data)
+	case FormatJSON:
+		var obj jsonObject
+		if obj, err = parseJSONValue(data); err == nil {
+			apiVersion, kind, err = obj.typeMeta()
+		}
+	case FormatCBOR:
+		var obj map[string]any
+		if obj, err = decodeCBOR(data); err == nil {
+			r := reader{obj: obj}
+			apiVersion, kind, err = r.str("apiVersion"), r.str("kind"), r.err
+		}
+	default:
+		return Value{}, "", "", unsupported(data, v.Format)
+	}
+	if err != nil {
+		return Value{}, "", "", fmt.Errorf("%s value: %w", v.Format, err)
+	}
+	return v, apiVersion, kind, nil
+}
+
+// openEnvelope takes a protobuf value apart. Like the generated decoder it merges a TypeMeta that stands twice and lets
+// the last body win.
+func openEnvelope(data []byte) (raw []byte, apiVersion, kind string, err error) {
+	for f, err := range fields(data[len(protobufPrefix):]) {
+		if err != nil {
+			return nil, "", "", at("envelope", err)
+		}
+		switch f.num {
+		case unknownTypeMeta:
+			err = readTypeMeta(f, &apiVersion, &kind)
+		case unknownRaw:
+			raw, err = f.bytes()
+		}
+		if err != nil {
+			return nil, "", "", at("envelope", err)
+		}
+	}
+	if raw == nil {
+		return nil, "", "", at("envelope", errNoObject)
+	}
+	return raw, apiVersion, kind, nil
+}
+
+func readTypeMeta(field wireField, apiVersion, kind *string) error {
+	content, err := field.bytes()
+	if err != nil {
+		return at("typeMeta", err)
+	}
+	for f, err := range fields(content) {
+		if err != nil {
+			return at("typeMeta", err)
+		}
+		switch f.num {
+		case typeMetaAPIVersion:
+			*apiVersion, err = f.text()
+		case typeMetaKind:
+			*kind, err = f.text()
+		}
+		if err != nil {
+			return at("typeMeta", err)
+		}
+	}
+	return nil
+}
+
+// editProtobuf runs edit on the object inside a protobuf value and puts the result back into the same envelope.
+func editProtobuf(data []byte, edit func(raw []byte) ([]byte, bool, error)) ([]byte, error) {
+	raw, _, _, err := openEnvelope(data)
+	if err != nil {
+		return nil, err
+	}
+	edited, changed, err := edit(raw)
+	if err != nil {
+		return nil, err
+	}
+	if !changed {
+		return data, nil
+	}
+	body, err := setField(data[len(protobufPrefix):], unknownRaw, bytesField(unknownRaw, edited))
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(protobufPrefix), body...), nil
+}

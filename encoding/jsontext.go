@@ -1,0 +1,306 @@
+package encoding
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// jsonObject is a JSON object taken apart one level deep: names decoded, values as they stand in the text. It lets an
+// edit change one field and keep the order and the text of all others. It is only made from text that was checked.
+type jsonObject []jsonField
+
+type jsonField struct {
+	name       string
+	key, value []byte // text, the key with its quotes; both alias the input
+}
+
+// parseJSONValue checks a whole stored value and takes its top level apart.
+func parseJSONValue(data []byte) (jsonObject, error) {
+	if err := checkJSON(data); err != nil {
+		return nil, err
+	}
+	return parseJSONObject(bytes.TrimSpace(data))
+}
+
+// checkJSON reports a syntax error with its offset. It needs no recursion and gives up at 10,000 levels of nesting.
+func checkJSON(data []byte) error {
+	if json.Valid(data) {
+		return nil
+	}
+	var text json.RawMessage
+	return json.Unmarshal(data, &text)
+}
+
+// parseJSONObject takes checked text apart that has no space around it; null is an empty object.
+func parseJSONObject(text []byte) (jsonObject, error) {
+	if string(text) == "null" {
+		return nil, nil
+	}
+	if text[0] != '{' {
+		return nil, errNotObject
+	}
+	var obj jsonObject
+	for rest := skipSpace(text[1:]); rest[0] != '}'; {
+		key, after := cutJSON(rest)
+		after = skipSpace(skipSpace(after)[1:]) // the colon
+		value, behind := cutJSON(after)
+		name, err := unquote(key)
+		if err != nil {
+			return nil, err
+		}
+		obj = append(obj, jsonField{name: name, key: key, value: value})
+		if rest = skipSpace(behind); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
+		}
+	}
+	return obj, nil
+}
+
+// parseJSONList takes checked text apart that has no space around it; null is an empty list.
+func parseJSONList(text []byte) ([][]byte, error) {
+	if string(text) == "null" {
+		return nil, nil
+	}
+	if text[0] != '[' {
+		return nil, errNotList
+	}
+	var list [][]byte
+	for rest := skipSpace(text[1:]); rest[0] != ']'; {
+		value, behind := cutJSON(rest)
+		list = append(list, value)
+		if rest = skipSpace(behind); rest[0] == ',' {
+			rest = skipSpace(rest[1:])
+		}
+	}
+	return list, nil
+}
+
+func skipSpace(text []byte) []byte { return trimSpace(text) }
+
+// cutJSON splits checked text behind the value it starts with. Brackets are counted, so nesting costs no stack.
+func cutJSON(text []byte) (value, rest []byte) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i += stringLen(text[i:]) - 1
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			depth--
+		default:
+			if depth > 0 {
+				continue
+			}
+			i += bytes.IndexAny(text[i:], ",]} \t\r\n") - 1 // a number or a word; an object or list is around it
+		}
+		if depth == 0 {
+			return text[:i+1], text[i+1:]
+		}
+	}
+	return text, nil
+}
+
+func stringLen(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+func (o jsonObject) last(name string) int {
+	for i := len(o) - 1; i >= 0; i-- {
+		if o[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// get is the text of a field, the last one of that name as for a decoder. A missing field is null.
+func (o jsonObject) get(name string) []byte {
+	if i := o.last(name); i >= 0 {
+		return o[i].value
+	}
+	return []byte("null")
+}
+
+// set replaces a field's text, or adds the field: at its place where the names are sorted (as in custom resources), else
+// at the end.
+func (o jsonObject) set(name string, value []byte) jsonObject {
+	if i := o.last(name); i >= 0 {
+		out := slices.Clone(o)
+		out[i].value = value
+		return out
+	}
+	field := jsonField{name: name, key: quote(name), value: value}
+	byName := func(a, b jsonField) int { return strings.Compare(a.name, b.name) }
+	if !slices.IsSortedFunc(o, byName) {
+		return append(slices.Clone(o), field)
+	}
+	i, _ := slices.BinarySearchFunc(o, field, byName)
+	return slices.Insert(slices.Clone(o), i, field)
+}
+
+// without drops a field.
+func (o jsonObject) without(name string) jsonObject {
+	return slices.DeleteFunc(slices.Clone(o), func(f jsonField) bool { return f.name == name })
+}
+
+func (o jsonObject) text() []byte {
+	out := []byte{'{'}
+	for i, f := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, f.key...)
+		out = append(out, ':')
+		out = append(out, f.value...)
+	}
+	return append(out, '}')
+}
+
+func listText(list [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
+}
+
+// edit replaces the field name by what change makes of its text; a missing field is given as null.
+func (o jsonObject) edit(name string, change func(text []byte) ([]byte, bool, error)) (jsonObject, bool, error) {
+	text, changed, err := change(o.get(name))
+	if err != nil {
+		return nil, false, at(name, err)
+	}
+	if !changed {
+		return o, false, nil
+	}
+	return o.set(name, text), true, nil
+}
+
+// object is the field name taken apart.
+func (o jsonObject) object(name string) (jsonObject, error) {
+	inner, err := parseJSONObject(o.get(name))
+	return inner, at(name, err)
+}
+
+// str is the string field name; missing and null are empty.
+func (o jsonObject) str(name string) (string, error) {
+	text := o.get(name)
+	if string(text) == "null" {
+		return "", nil
+	}
+	if text[0] != '"' {
+		return "", at(name, errNotString)
+	}
+	return unquote(text)
+}
+
+// integer is the integer field name; missing and null are 0.
+func (o jsonObject) integer(name string) (int64, error) {
+	text := o.get(name)
+	if string(text) == "null" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return 0, at(name, errNotNumber)
+	}
+	return n, nil
+}
+
+// boolean is the field name; missing and null are nil.
+func (o jsonObject) boolean(name string) (*bool, error) {
+	switch text := string(o.get(name)); text {
+	case "null":
+		return nil, nil
+	case "true", "false":
+		value := text == "true"
+		return &value, nil
+	default:
+		return nil, at(name, errNotBool)
+	}
+}
+
+func (o jsonObject) typeMeta() (apiVersion, kind string, err error) {
+	if apiVersion, err = o.str("apiVersion"); err != nil {
+		return "", "", err
+	}
+	kind, err = o.str("kind")
+	return apiVersion, kind, err
+}
+
+// editList replaces elements of a list's text by what change makes of them.
+func editList(text []byte, change func(i int, element []byte) ([]byte, bool, error)) ([]byte, bool, error) {
+	list, err := parseJSONList(text)
+	if err != nil {
+		return nil, false, err
+	}
+	edited := false
+	for i, element := range list {
+		out, changed, err := change(i, element)
+		if err != nil {
+			return nil, false, at(fmt.Sprintf("[%d]", i), err)
+		}
+		if changed {
+			list[i], edited = out, true
+		}
+	}
+	if !edited {
+		return text, false, nil
+	}
+	return listText(list), true, nil
+}
+
+// editJSON runs edit on the top level of a JSON value; space around it (the newline at the end) stays.
+func editJSON(data []byte, edit func(jsonObject) (jsonObject, bool, error)) ([]byte, error) {
+	obj, err := parseJSONValue(data)
+	if err != nil {
+		return nil, err
+	}
+	edited, changed, err := edit(obj)
+	if err != nil {
+		return nil, err
+	}
+	if !changed {
+		return data, nil
+	}
+	out := append([]byte{}, data[:bytes.IndexByte(data, '{')]...)
+	out = append(out, edited.text()...)
+	return append(out, data[bytes.LastIndexByte(data, '}')+1:]...), nil
+}
+
+// quote is a string as an API server's encoder writes it, HTML characters escaped.
+func quote(s string) []byte {
+	text, err := json.Marshal(s)
+	if err != nil { // can't be: every Go string has a JSON form
+		return []byte(`""`)
+	}
+	return text
+}
+
+func unquote(text []byte) (string, error) {
+	if bytes.IndexByte(text, '\\') < 0 && isASCII(text) {
+		return string(text[1 : len(text)-1]), nil
+	}
+	var s string
+	err := json.Unmarshal(text, &s)
+	return s, err
+}
+
+func isASCII(text []byte) bool {
+	for _, c := range text {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,217 @@
+package encoding
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Field numbers of ObjectMeta, OwnerReference and Time (k8s.io/apimachinery pkg/apis/meta/v1/generated.proto).
+const (
+	objectMeta protowire.Number = 1 // in every API object
+
+	metaName              protowire.Number = 1
+	metaNamespace         protowire.Number = 3
+	metaUID               protowire.Number = 5
+	metaGeneration        protowire.Number = 7
+	metaCreationTimestamp protowire.Number = 8
+	metaDeletionTimestamp protowire.Number = 9
+	metaLabels            protowire.Number = 11
+	metaAnnotations       protowire.Number = 12
+	metaOwnerReferences   protowire.Number = 13
+	metaFinalizers        protowire.Number = 14
+	metaManagedFields     protowire.Number = 17
+
+	ownerKind               protowire.Number = 1
+	ownerName               protowire.Number = 3
+	ownerUID                protowire.Number = 4
+	ownerAPIVersion         protowire.Number = 5
+	ownerController         protowire.Number = 6
+	ownerBlockOwnerDeletion protowire.Number = 7
+
+	timeSeconds protowire.Number = 1
+
+	mapKey   protowire.Number = 1
+	mapValue protowire.Number = 2
+)
+
+func metaOfProtobuf(data []byte) (Meta, error) {
+	raw, apiVersion, kind, err := openEnvelope(data)
+	if err != nil {
+		return Meta{}, err
+	}
+	m := Meta{APIVersion: apiVersion, Kind: kind}
+	for f, err := range fields(raw) {
+		if err != nil {
+			return Meta{}, err
+		}
+		if f.num != objectMeta {
+			continue
+		}
+		content, err := f.bytes()
+		if err == nil {
+			err = m.readWire(content)
+		}
+		if err != nil {
+			return Meta{}, at("metadata", err)
+		}
+	}
+	return m, nil
+}
+
+// readWire reads an ObjectMeta. Of a scalar that stands twice the last one wins, as for a generated decoder.
+func (m *Meta) readWire(msg []byte) error {
+	for f, err := range fields(msg) {
+		if err != nil {
+			return err
+		}
+		var name string
+		switch f.num {
+		case metaName:
+			m.Name, err = f.text()
+			name = "name"
+		case metaNamespace:
+			m.Namespace, err = f.text()
+			name = "namespace"
+		case metaUID:
+			m.UID, err = f.text()
+			name = "uid"
+		case metaGeneration:
+			m.Generation, err = f.integer()
+			name = "generation"
+		case metaCreationTimestamp:
+			m.CreationTimestamp, err = readTime(f)
+			name = "creationTimestamp"
+		case metaDeletionTimestamp:
+			m.DeletionTimestamp, err = readTime(f)
+			name = "deletionTimestamp"
+		case metaLabels:
+			m.Labels, err = readMapEntry(m.Labels, f)
+			name = "labels"
+		case metaAnnotations:
+			m.Annotations, err = readMapEntry(m.Annotations, f)
+			name = "annotations"
+		case metaFinalizers:
+			var text string
+			text, err = f.text()
+			m.Finalizers = append(m.Finalizers, text)
+			name = "finalizers"
+		case metaOwnerReferences:
+			var owner OwnerReference
+			owner, err = readOwner(f)
+			m.OwnerReferences = append(m.OwnerReferences, owner)
+			if err != nil {
+				name = fmt.Sprintf("ownerReferences[%d]", len(m.OwnerReferences)-1)
+			}
+		}
+		if err != nil {
+			return at(name, err)
+		}
+	}
+	return nil
+}
+
+func readOwner(field wireField) (OwnerReference, error) {
+	content, err := field.bytes()
+	if err != nil {
+		return OwnerReference{}, err
+	}
+	return ownerOfWire(content)
+}
+
+func ownerOfWire(msg []byte) (OwnerReference, error) {
+	var o OwnerReference
+	for f, err := range fields(msg) {
+		if err != nil {
+			return o, err
+		}
+		var name string
+		switch f.num {
+		case ownerKind:
+			o.Kind, err = f.text()
+			name = "kind"
+		case ownerName:
+			o.Name, err = f.text()
+			name = "name"
+		case ownerUID:
+			o.UID, err = f.text()
+			name = "uid"
+		case ownerAPIVersion:
+			o.APIVersion, err = f.text()
+			name = "apiVersion"
+		case ownerController:
+			o.Controller, err = readBool(f)
+			name = "controller"
+		case ownerBlockOwnerDeletion:
+			o.BlockOwnerDeletion, err = readBool(f)
+			name = "blockOwnerDeletion"
+		}
+		if err != nil {
+			return o, at(name, err)
+		}
+	}
+	return o, nil
+}
+
+func readBool(f wireField) (*bool, error) {
+	n, err := f.integer()
+	value := n != 0
+	return &value, err
+}
+
+// readTime reads a metav1.Time: an empty message is the zero time, nanoseconds are ignored, as metav1.Time.Unmarshal
+// does.
+func readTime(field wireField) (time.Time, error) {
+	content, err := field.bytes()
+	if err != nil || len(content) == 0 {
+		return time.Time{}, err
+	}
+	var seconds int64
+	for f, err := range fields(content) {
+		if err != nil {
+			return time.Time{}, err
+		}
+		if f.num == timeSeconds {
+			if seconds, err = f.integer(); err != nil {
+				return time.Time{}, at("seconds", err)
+			}
+		}
+	}
+	return time.Unix(seconds, 0).UTC(), nil
+}
+
+// readMapEntry adds one entry of a map<string, string> to a map, made when needed.
+func readMapEntry(into map[string]string, field wireField) (map[string]string, error) {
+	content, err := field.bytes()
+	if err != nil {
+		return into, err
+	}
+	key, value, err := mapEntry(content)
+	if err != nil {
+		return into, err
+	}
+	if into == nil {
+		into = make(map[string]string)
+	}
+	into[string(key)] = string(value)
+	return into, nil
+}
+
+func mapEntry(msg []byte) (key, value []byte, err error) {
+	for f, err := range fields(msg) {
+		if err != nil {
+			return nil, nil, err
+		}
+		switch f.num {
+		case mapKey:
+			key, err = f.bytes()
+		case mapValue:
+			value, err = f.bytes()
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return key, value, nil
+}

@@ -1,0 +1,65 @@
+package encoding
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// DecodeObject decodes a JSON or CBOR value as an API server decodes a custom resource: integers become int64, other
+// numbers float64, keys are case-sensitive, and of two equal JSON keys the last one wins. An object that has a field
+// named items stays an object. Nesting is limited to 10,000 levels. ErrEncrypted, ErrUnknownFormat (protobuf is one:
+// it takes the kind's Go type) and syntax errors are returned.
+func DecodeObject(data []byte) (map[string]any, Format, error) {
+	f := Detect(data)
+	var obj map[string]any
+	var err error
+	switch f {
+	case FormatJSON:
+		err = utiljson.Unmarshal(data, &obj)
+	case FormatCBOR:
+		obj, err = decodeCBOR(data)
+	default:
+		return nil, f, unsupported(data, f)
+	}
+	if err != nil {
+		return nil, f, fmt.Errorf("%s value: %w", f, err)
+	}
+	return obj, f, nil
+}
+
+func decodeCBOR(data []byte) (map[string]any, error) {
+	var obj map[string]any
+	if err := direct.Unmarshal(data, &obj); err != nil {
+		return nil, err
+	}
+	if obj == nil {
+		return nil, errNotObject // null
+	}
+	return obj, nil
+}
+
+// EncodeObject encodes an object as an API server stores a custom resource: JSON is compact, with sorted keys, HTML
+// characters escaped, and one newline at the end; CBOR is deterministic behind the self-described tag. Protobuf and
+// encrypted values can't be made from an object: ErrUnknownFormat.
+func EncodeObject(obj map[string]any, f Format) ([]byte, error) {
+	switch f {
+	case FormatJSON:
+		var out bytes.Buffer
+		if err := json.NewEncoder(&out).Encode(obj); err != nil {
+			return nil, fmt.Errorf("encode JSON: %w", err)
+		}
+		return out.Bytes(), nil
+	case FormatCBOR:
+		content, err := direct.Marshal(obj)
+		if err != nil {
+			return nil, fmt.Errorf("encode CBOR: %w", err)
+		}
+		return append([]byte(cborPrefix), content...), nil
+	default:
+		return nil, fmt.Errorf("%w: an object can't be encoded as %s", ErrUnknownFormat, f)
+	}
+}

@@ -1,0 +1,160 @@
+package encoding_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// native is a generated Kubernetes type.
+type native interface {
+	metav1.Object
+	Marshal() ([]byte, error)
+	Unmarshal([]byte) error
+}
+
+// natives are the files of testdata/k8s with their types.
+func natives() map[string]func() native {
+	return map[string]func() native{
+		"apps.v1.DaemonSet":                        func() native { return &appsv1.DaemonSet{} },
+		"apps.v1.Deployment":                       func() native { return &appsv1.Deployment{} },
+		"apps.v1.ReplicaSet":                       func() native { return &appsv1.ReplicaSet{} },
+		"apps.v1.StatefulSet":                      func() native { return &appsv1.StatefulSet{} },
+		"core.v1.ConfigMap":                        func() native { return &corev1.ConfigMap{} },
+		"core.v1.Pod":                              func() native { return &corev1.Pod{} },
+		"core.v1.Secret":                           func() native { return &corev1.Secret{} },
+		"extensions.v1beta1.DaemonSet":             func() native { return &extensionsv1beta1.DaemonSet{} },
+		"networking.k8s.io.v1.NetworkPolicy":       func() native { return &networkingv1.NetworkPolicy{} },
+		"rbac.authorization.k8s.io.v1.ClusterRole": func() native { return &rbacv1.ClusterRole{} },
+	}
+}
+
+func TestNativesAreTheFiles(t *testing.T) {
+	entries, err := os.ReadDir("testdata/k8s")
+	require.NoError(t, err)
+	found := 0
+	for _, entry := range entries {
+		if name, isProtobuf := strings.CutSuffix(entry.Name(), ".pb"); isProtobuf {
+			require.Contains(t, natives(), name)
+			found++
+		}
+	}
+	require.Len(t, natives(), found)
+}
+
+// decode is the typed object in a protobuf value.
+func decode(t testing.TB, data []byte, into native) native {
+	t.Helper()
+	v, err := encoding.Parse(data)
+	require.NoError(t, err)
+	require.NoError(t, into.Unmarshal(v.Raw))
+	return into
+}
+
+// wrap is a typed object as an API server stores it.
+func wrap(t testing.TB, apiVersion, kind string, obj native) []byte {
+	t.Helper()
+	raw, err := obj.Marshal()
+	require.NoError(t, err)
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}
+	out, err := unknown.Marshal()
+	require.NoError(t, err)
+	return append([]byte("k8s\x00"), out...)
+}
+
+// rewrap is the value of before with another object.
+func rewrap(t testing.TB, before []byte, obj native) []byte {
+	t.Helper()
+	m, err := encoding.ReadMeta(before)
+	require.NoError(t, err)
+	return wrap(t, m.APIVersion, m.Kind, obj)
+}
+
+// levels says in which fields of a message there are messages worth looking into.
+type levels map[protowire.Number]levels
+
+// objectLevels reaches every message that an edit passes or changes, from runtime.Unknown down.
+func objectLevels() levels {
+	meta := levels{8: {}, 11: {}, 12: {}, 13: {}, 17: {7: {}}}
+	container := levels{7: {3: {}}}
+	template := levels{1: meta, 2: {2: container, 20: container}}
+	return levels{1: {}, 2: {1: meta, 2: {2: template, 3: template}}}
+}
+
+const unknownField protowire.Number = 4095
+
+// sprinkle adds an unknown field in front of and behind the content of every message the levels reach. Fields that are
+// no message of that shape in some kind (a map entry has no field 7) stay as they are.
+func sprinkle(t testing.TB, msg []byte, in levels, added *int) []byte {
+	t.Helper()
+	odd := func(text string) []byte {
+		*added++
+		return protowire.AppendString(protowire.AppendTag(nil, unknownField, protowire.BytesType), text)
+	}
+	out := odd("in front")
+	for rest := msg; len(rest) > 0; {
+		num, typ, n := protowire.ConsumeField(rest)
+		require.Positive(t, n)
+		inner, known := in[num]
+		if typ := protowire.Type(rest[0] & 7); known && typ == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(rest)
+			content, _ := protowire.ConsumeBytes(rest[tag:])
+			out = protowire.AppendTag(out, num, protowire.BytesType)
+			out = protowire.AppendBytes(out, sprinkle(t, content, inner, added))
+		} else {
+			out = append(out, rest[:n]...)
+		}
+		_, rest = typ, rest[n:]
+	}
+	return append(out, odd("behind")...)
+}
+
+// strip takes all of them out again and counts them.
+func strip(t testing.TB, msg []byte, in levels, dropped *int) []byte {
+	t.Helper()
+	var out []byte
+	for rest := msg; len(rest) > 0; {
+		num, typ, tag := protowire.ConsumeTag(rest)
+		n := tag + protowire.ConsumeFieldValue(num, typ, rest[tag:])
+		require.GreaterOrEqual(t, n, tag)
+		inner, known := in[num]
+		switch {
+		case num == unknownField:
+			*dropped++
+		case known && typ == protowire.BytesType:
+			content, _ := protowire.ConsumeBytes(rest[tag:])
+			out = protowire.AppendTag(out, num, typ)
+			out = protowire.AppendBytes(out, strip(t, content, inner, dropped))
+		default:
+			out = append(out, rest[:n]...)
+		}
+		rest = rest[n:]
+	}
+	return out
+}
+
+// requireUnknownFieldsSurvive runs an edit with unknown fields at every level: they are all there afterwards, and
+// without them the result is that of the same edit without them.
+func requireUnknownFieldsSurvive(t testing.TB, data []byte, in levels, edit func([]byte) []byte) {
+	t.Helper()
+	var added, dropped int
+	odd := append([]byte("k8s\x00"), sprinkle(t, data[4:], in, &added)...)
+	require.Greater(t, added, 8)
+	edited := edit(odd)
+	require.NotEqual(t, odd, edited)
+	plain := append([]byte("k8s\x00"), strip(t, edited[4:], in, &dropped)...)
+	require.Equal(t, added, dropped)
+	require.Equal(t, edit(data), plain)
+}

@@ -1,0 +1,110 @@
+package encoding
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	errNotObject = errors.New("not an object")
+	errNotList   = errors.New("not a list")
+	errNotString = errors.New("not a string")
+	errNotNumber = errors.New("not a whole number")
+	errNotBool   = errors.New("not true or false")
+	errNotTime   = errors.New("not an RFC 3339 time")
+)
+
+// reader reads fields of decoded content and keeps the first error. A missing field and null are the zero value.
+type reader struct {
+	obj map[string]any
+	err error
+}
+
+func (r *reader) fail(name string, err error) {
+	if r.err == nil {
+		r.err = at(name, err)
+	}
+}
+
+// field is the value of a field that must be a T.
+func field[T any](r *reader, name string, wrong error) T {
+	value, ok := r.obj[name].(T)
+	if !ok && r.obj[name] != nil {
+		r.fail(name, wrong)
+	}
+	return value
+}
+
+func (r *reader) str(name string) string    { return field[string](r, name, errNotString) }
+func (r *reader) integer(name string) int64 { return field[int64](r, name, errNotNumber) }
+func (r *reader) object(name string) map[string]any {
+	return field[map[string]any](r, name, errNotObject)
+}
+func (r *reader) list(name string) []any { return field[[]any](r, name, errNotList) }
+
+func (r *reader) boolean(name string) *bool {
+	if r.obj[name] == nil {
+		return nil
+	}
+	value := field[bool](r, name, errNotBool)
+	return &value
+}
+
+func (r *reader) time(name string) time.Time {
+	text := r.str(name)
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		r.fail(name, errNotTime)
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Second)
+}
+
+func (r *reader) stringMap(name string) map[string]string {
+	content := r.object(name)
+	if len(content) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(content))
+	for key, value := range content {
+		text, ok := value.(string)
+		if !ok && value != nil {
+			r.fail(name, at(fmt.Sprintf("[%q]", key), errNotString))
+		}
+		out[key] = text
+	}
+	return out
+}
+
+func (r *reader) stringList(name string) []string {
+	var out []string
+	for i, element := range r.list(name) {
+		text, ok := element.(string)
+		if !ok {
+			r.fail(name, at(fmt.Sprintf("[%d]", i), errNotString))
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// objects calls visit with each element of a list of objects.
+func (r *reader) objects(name string, visit func(*reader)) {
+	for i, element := range r.list(name) {
+		obj, ok := element.(map[string]any)
+		if !ok {
+			r.fail(name, at(fmt.Sprintf("[%d]", i), errNotObject))
+			return
+		}
+		inner := reader{obj: obj}
+		visit(&inner)
+		if inner.err != nil {
+			r.fail(name, at(fmt.Sprintf("[%d]", i), inner.err))
+			return
+		}
+	}
+}
