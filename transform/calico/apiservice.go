@@ -1,0 +1,63 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// automanagedLabel is on the APIServices that kube-apiserver makes itself, for what it serves and for CRDs.
+const automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
+
+// apiServiceKey is where the APIService of a group's version lies.
+func apiServiceKey(k keys.Kubernetes, group, version string) []byte {
+	return k.Format(keys.Key{
+		Resource: schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"},
+		Name:     version + "." + group,
+	})
+}
+
+// removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own API server, and keeps
+// it in the report: while it is there the CRDs are not served. kube-apiserver then makes one of its own when it starts. The
+// one it made already stays.
+func removeAggregatedAPIService(ctx context.Context, v *transform.View, k keys.Kubernetes) error {
+	key := apiServiceKey(k, groupV3, "v3")
+	entry, err := v.Get(ctx, key)
+	if err != nil || entry == nil {
+		return err
+	}
+	obj, format, err := encoding.DecodeObject(entry.Value)
+	switch {
+	case errors.Is(err, encoding.ErrEncrypted):
+		v.Refuse(string(key), codeEncrypted, err.Error())
+		return nil
+	case err != nil:
+		v.Refuse(string(key), codeUndecodable, err.Error())
+		return nil
+	case automanaged(obj):
+		return nil
+	}
+	saved := bytes.TrimSpace(entry.Value)
+	if format != encoding.FormatJSON {
+		if saved, err = encoding.EncodeObject(obj, encoding.FormatJSON); err != nil {
+			return err
+		}
+	}
+	v.Report().Save(string(key), json.RawMessage(bytes.Clone(saved)))
+	return v.Delete(ctx, key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
+}
+
+// automanaged says whether kube-apiserver made the APIService: then it carries the label and names no service.
+func automanaged(apiService map[string]any) bool {
+	meta, _ := apiService["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	spec, _ := apiService["spec"].(map[string]any)
+	return text(labels, automanagedLabel) != "" && spec["service"] == nil
+}

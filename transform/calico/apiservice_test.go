@@ -1,0 +1,108 @@
+package calico
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+const (
+	aggregated = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
+	automatic  = "/registry/apiregistration.k8s.io/apiservices/v1.crd.projectcalico.org"
+)
+
+func dropAPIService(ctx context.Context, v *transform.View) error {
+	return removeAggregatedAPIService(ctx, v, registry)
+}
+
+func TestAggregatedAPIServiceGoes(t *testing.T) {
+	path := recorded(t, "before.db")
+	r := planOn(t, path, planFunc(dropAPIService))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"-" + aggregated}, r.changed())
+	require.Len(t, r.Saved, 1)
+	require.JSONEq(t, r.in[aggregated], string(r.Saved[aggregated]))
+}
+
+func TestAPIServiceStays(t *testing.T) {
+	r := planOn(t, recorded(t, "after.db"), planFunc(dropAPIService))
+	require.NoError(t, r.err)
+	require.Contains(t, r.in[aggregated], automanagedLabel)
+	require.Empty(t, r.changed())
+	require.Empty(t, r.Saved)
+
+	in := newInput(t)
+	in.del(aggregated)
+	r = planOn(t, in.write(), planFunc(dropAPIService))
+	require.NoError(t, r.err)
+	require.Empty(t, r.changed())
+}
+
+// TestAPIServiceLabelled: the label does not make an APIService that names a service one of kube-apiserver's own.
+func TestAPIServiceLabelled(t *testing.T) {
+	in := newInput(t)
+	in.edit(aggregated, func(obj map[string]any) { set(obj, "metadata.labels", map[string]any{automanagedLabel: "true"}) })
+	r := planOn(t, in.write(), planFunc(dropAPIService))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"-" + aggregated}, r.changed())
+}
+
+func TestAPIServiceCBOR(t *testing.T) {
+	obj, _, err := encoding.DecodeObject([]byte(contents(t, recorded(t, "before.db"))[aggregated]))
+	require.NoError(t, err)
+	cbor, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
+	require.NoError(t, err)
+	in := newInput(t)
+	in.put(aggregated, cbor)
+	r := planOn(t, in.write(), planFunc(dropAPIService))
+	require.NoError(t, r.err)
+	require.Contains(t, string(r.Saved[aggregated]), `"name":"v3.projectcalico.org"`)
+}
+
+func TestAPIServiceUnreadable(t *testing.T) {
+	for value, code := range map[string]string{"{": codeUndecodable, "k8s:enc:secretbox:v1:k:00": codeEncrypted} {
+		in := newInput(t)
+		in.put(aggregated, []byte(value))
+		r := planOn(t, in.write(), planFunc(dropAPIService))
+		require.ErrorIs(t, r.err, transform.ErrRefused)
+		require.Equal(t, []string{"error " + code + " " + aggregated}, r.problems())
+	}
+}
+
+func removing(ctx context.Context, v *transform.View) error {
+	set, err := loadCRDs(ctx, v, registry, nil)
+	if err != nil {
+		return err
+	}
+	return removeV1(ctx, v, registry, set)
+}
+
+func TestRemoveV1(t *testing.T) {
+	in := newInput(t)
+	crd := contents(t, in.from)[crdDir+"tiers.crd.projectcalico.org"]
+	empty := crdDir + "globalalerts.crd.projectcalico.org"
+	in.put(empty, []byte(strings.ReplaceAll(crd, "tiers", "globalalerts")))
+	in.del(crdDir + "bgpfilters.crd.projectcalico.org") // its records must not stay behind
+	r := planOn(t, in.write(), planFunc(removing))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"warning unknown-kind " + empty}, r.problems())
+	for key := range r.in {
+		gone := strings.HasPrefix(key, "/registry/crd.projectcalico.org/") || strings.HasSuffix(key, ".crd.projectcalico.org")
+		require.Equal(t, !gone, r.out[key] != "", key)
+	}
+	require.NotContains(t, r.out, automatic)
+	require.Len(t, r.changed(), 63+22+1)
+}
+
+// TestRemoveV1Nothing: where nothing is left, nothing changes.
+func TestRemoveV1Nothing(t *testing.T) {
+	r := planOn(t, recorded(t, "after-cleanup.db"), planFunc(removing))
+	require.NoError(t, r.err)
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	require.Empty(t, r.Problems)
+}
