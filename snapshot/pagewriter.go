@@ -90,9 +90,9 @@ type leafBuilder struct {
 }
 
 const (
-	// leafPages is how full a leaf gets. One record of 2 KB a 4 KiB page would waste half of it; a leaf of several pages
-	// (which bbolt itself makes for records that do not fit one) wastes half a record in four pages.
-	leafPages = 4
+	// leafSize is how large a leaf gets, in bytes; one page where pages are larger. One record of 2 KB a 4 KiB page would waste
+	// half of it; a leaf of several pages (which bbolt itself makes for records that do not fit one) wastes half a record in eight.
+	leafSize = 32 << 10
 	// maxLeafElements stays well below the 65535 elements a page can count.
 	maxLeafElements = 1 << 14
 )
@@ -100,7 +100,7 @@ const (
 // add copies one entry, which must sort after those before it.
 func (b *leafBuilder) add(el element) error {
 	n := elementSize + len(el.key) + len(el.value)
-	if len(b.cur) > 0 && (b.size+n > leafPages*b.w.pageSize || len(b.cur) == maxLeafElements) {
+	if len(b.cur) > 0 && (b.size+n > max(leafSize, b.w.pageSize) || len(b.cur) == maxLeafElements) {
 		if err := b.flush(); err != nil {
 			return err
 		}

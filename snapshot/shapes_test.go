@@ -1,0 +1,283 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+)
+
+// shape is a snapshot with something odd about its pages, and what is to be true of it.
+type shape struct {
+	name  string
+	make  func(t testing.TB) []byte
+	check func(t testing.TB, s *Snapshot)
+	serve bool // ask a real server too: slow
+}
+
+func shapes() []shape {
+	return []shape{
+		{"empty store", func(t testing.TB) []byte { return built(t, "") }, func(t testing.TB, s *Snapshot) {
+			require.Zero(t, s.bucket("key").inline.records())
+			require.Zero(t, s.bucket("key").root)
+		}, true},
+		{"one inline key", func(t testing.TB) []byte { return built(t, "put /a one") }, func(t testing.TB, s *Snapshot) {
+			require.Zero(t, s.bucket("key").root)
+			require.Equal(t, 1, s.bucket("key").inline.records())
+		}, true},
+		{"recorded", func(t testing.TB) []byte { return fixture(t) }, func(t testing.TB, s *Snapshot) {}, true},
+		{"16 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 16<<10, nil) }, pagesOf(16 << 10), true},
+		{"64 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 64<<10, nil) }, pagesOf(64 << 10), true},
+		{"1 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 1<<10, nil) }, pagesOf(1 << 10), false},
+		{"deep key bucket", deepKeys, func(t testing.TB, s *Snapshot) {
+			require.GreaterOrEqual(t, levels(t, s, s.bucket("key").root), 3)
+		}, true},
+		{"deep root bucket", deepRoot, func(t testing.TB, s *Snapshot) {
+			require.GreaterOrEqual(t, levels(t, s, s.meta.root), 3)
+		}, true},
+		{"root bucket with overflow pages", overflowRoot, func(t testing.TB, s *Snapshot) {
+			p, err := s.page(s.meta.root)
+			require.NoError(t, err)
+			require.True(t, p.isLeaf())
+			require.NotZero(t, p.overflow())
+		}, true},
+		{"users and roles", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, manyUsers) }, func(t testing.TB, s *Snapshot) {
+			require.Greater(t, len(s.bucket("authUsers").leaves), 100)
+		}, false},
+		{"key bucket with an empty root leaf", emptyKeys, func(t testing.TB, s *Snapshot) {
+			require.NotZero(t, s.bucket("key").root)
+			require.Empty(t, modelOf(t, s))
+		}, true},
+		{"huge value, long key, tombstones", huge, func(t testing.TB, s *Snapshot) {
+			require.Len(t, modelOf(t, s)["/huge"], 3<<20)
+		}, true},
+	}
+}
+
+func pagesOf(size int) func(testing.TB, *Snapshot) {
+	return func(t testing.TB, s *Snapshot) { require.Equal(t, size, s.meta.pageSize) }
+}
+
+// putRecord stores a record under its revision in a transaction of the server's own database library.
+func putRecord(b *bbolt.Bucket, rec Record) error {
+	return b.Put(appendRevisionKey(nil, rec.Revision, rec.Tombstone), rec.appendKeyValue(nil))
+}
+
+// created is the record of a key's first Put at main revision rev.
+func created(rev int64, key, value string) Record {
+	return Record{Revision: Revision{Main: rev}, Key: []byte(key), Value: []byte(value), CreateRevision: rev, ModRevision: rev, Version: 1}
+}
+
+// withKeys replaces the key bucket by n small records, one a revision.
+func withKeys(n int) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		if err := tx.DeleteBucket([]byte("key")); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket([]byte("key"))
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			if err := putRecord(b, created(int64(i+30), fmt.Sprintf("/k/%06d", i), "v")); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func deepKeys(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, withKeys(40_000)) }
+
+func deepRoot(t testing.TB) []byte {
+	return rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+		for i := range 1000 { // on either side of "key"
+			b, err := tx.CreateBucket([]byte(fmt.Sprintf("%c%03d", "az"[i%2], i) + strings.Repeat("x", 200)))
+			if err != nil {
+				return err
+			}
+			if err := b.Put([]byte("name"), make([]byte, 300)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// overflowRoot gives all buckets one root leaf, larger than a page.
+func overflowRoot(t testing.TB) []byte {
+	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+		for i := range 40 {
+			if _, err := tx.CreateBucket([]byte(fmt.Sprintf("x%02d", i) + strings.Repeat("x", 300))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s := open(t, copyOf(t, b))
+	var elems []element
+	w := newWalker(s)
+	leaves, err := w.tree(context.Background(), s.meta.root, 0)
+	require.NoError(t, err)
+	for _, id := range leaves {
+		p, err := s.page(id)
+		require.NoError(t, err)
+		for i := range p.count() {
+			flags, k, v := p.leaf(i)
+			elems = append(elems, element{flags: flags, key: k, value: v})
+		}
+	}
+	return withPage(s, s.meta.highWater, flagLeaf, elems, func(m *meta, id uint64) { m.root = id })
+}
+
+// withPage is the snapshot with one page more, at id, and metas that edit was given.
+func withPage(s *Snapshot, id uint64, kind uint16, elems []element, edit func(m *meta, id uint64)) []byte {
+	out := &growing{b: append([]byte(nil), s.image...)}
+	w := &pageWriter{out: out, pageSize: s.meta.pageSize, next: id}
+	if _, err := w.emit(kind, elems); err != nil {
+		panic(err)
+	}
+	if err := w.flush(); err != nil {
+		panic(err)
+	}
+	m := s.meta
+	m.highWater = max(m.highWater, w.next)
+	edit(&m, id)
+	m.over(out.b[:2*m.pageSize], 0)
+	return seal(out.b)
+}
+
+// growing is a file in memory.
+type growing struct{ b []byte }
+
+func (g *growing) WriteAt(p []byte, at int64) (int, error) {
+	if need := int(at) + len(p); need > len(g.b) {
+		g.b = append(g.b, make([]byte, need-len(g.b))...)
+	}
+	return copy(g.b[at:], p), nil
+}
+
+func manyUsers(tx *bbolt.Tx) error {
+	b := tx.Bucket([]byte("authUsers"))
+	for i := range 2000 {
+		if err := b.Put(fmt.Appendf(nil, "user-%05d", i), make([]byte, 300)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyKeys is a store whose records are all gone: bbolt leaves such a bucket a root page of its own.
+func emptyKeys(t testing.TB) []byte {
+	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+		m := tx.Bucket([]byte("meta"))
+		for _, name := range []string{"scheduledCompactRev", "finishedCompactRev"} {
+			if err := m.Put([]byte(name), appendRevisionKey(nil, Revision{Main: 100}, false)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s := open(t, copyOf(t, b))
+	var elems []element
+	p, err := s.page(s.meta.root)
+	require.NoError(t, err)
+	for i := range p.count() {
+		flags, k, v := p.leaf(i)
+		if string(k) == "key" {
+			v = binary.LittleEndian.AppendUint64(nil, s.meta.highWater+1)
+			v = append(v, make([]byte, 8)...)
+		}
+		elems = append(elems, element{flags: flags, key: k, value: v})
+	}
+	b = withPage(s, s.meta.highWater, flagLeaf, elems, func(m *meta, id uint64) { m.root = id })
+	return withPage(&Snapshot{image: unsealed(b), meta: mustMeta(b)}, s.meta.highWater+1, flagLeaf, nil, func(*meta, uint64) {})
+}
+
+func mustMeta(b []byte) meta {
+	m, err := parseMeta(b)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func huge(t testing.TB) []byte {
+	script := "put /huge size=3145728\nput /" + strings.Repeat("k", 4095) + " long\n"
+	for i := range 300 {
+		script += fmt.Sprintf("put /t/%d x\n", i)
+	}
+	return built(t, script+"delprefix /t/\nput /t/7 again\n")
+}
+
+// levels counts the pages from page id down to a leaf.
+func levels(t testing.TB, s *Snapshot, id uint64) int {
+	t.Helper()
+	spine, err := s.rightSpine(id)
+	require.NoError(t, err)
+	return len(spine)
+}
+
+// TestOldPagesKept writes on top of every shape and proves the result with bbolt's check, etcdutl and a real server.
+func TestOldPagesKept(t *testing.T) {
+	for _, sh := range shapes() {
+		t.Run(sh.name, func(t *testing.T) {
+			t.Parallel()
+			in := copyOf(t, sh.make(t))
+			untouched(t, in)
+			sound(t, in)
+			s := open(t, in)
+			require.Empty(t, findings(t, s))
+			sh.check(t, s)
+			same, res := write(t, s, seq())
+			require.Equal(t, sumOf(t, in), sumOf(t, same))
+			require.Zero(t, res.Appended)
+			writeOn(t, s, sh.serve)
+		})
+	}
+}
+
+// writeOn puts, updates and deletes on top of s and returns the output.
+func writeOn(t testing.TB, s *Snapshot, serve bool) string {
+	t.Helper()
+	before := modelOf(t, s)
+	changes := []Change{put("/new/"+strings.Repeat("n", 4000), "long"), put("/new/empty", ""), put("/new/huge", strings.Repeat("h", 3<<20))}
+	for k := range before {
+		if len(changes) == 60 {
+			break
+		}
+		if len(changes)%3 == 0 {
+			changes = append(changes, del(k))
+		} else {
+			changes = append(changes, put(k, "changed "+k))
+		}
+	}
+	path, res := write(t, s, planned(t, s, changes...))
+	out := open(t, path)
+	require.Equal(t, len(changes), res.Appended)
+	require.Equal(t, before.apply(changes...), modelOf(t, out))
+	require.Equal(t, res.Keys, len(modelOf(t, out)))
+	old := entriesOf(t, s)
+	require.ElementsMatch(t, old, entriesOf(t, out)[:len(old)])
+	keptBelow(t, s, out)
+	require.Empty(t, findings(t, out))
+	sound(t, path)
+	if serve {
+		sameAsRestored(t, path, nil)
+	}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, res.Bytes, info.Size())
+	require.Equal(t, os.FileMode(0o600), info.Mode())
+	require.Equal(t, res.SHA256, fmt.Sprintf("%x", sumOf(t, path)))
+	only, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, only, 1)
+	return path
+}
