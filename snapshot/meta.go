@@ -15,9 +15,10 @@ const (
 	// (etcd server/storage/backend/config_linux.go: NoFreelistSync).
 	noFreelist = ^uint64(0)
 
-	// bbolt accepts these page sizes when it looks for the second meta (bbolt db.go:getPageSizeFromSecondMeta).
+	// A file has the page size of the machine that made it: 4, 16 or 64 KiB where etcd runs. bbolt itself looks for a second meta
+	// at 1 KiB to 16 MiB (db.go:getPageSizeFromSecondMeta); more than 64 KiB would only let a hostile file claim memory.
 	minPageSize = 1 << 10
-	maxPageSize = 16 << 20
+	maxPageSize = 64 << 10
 )
 
 // meta is the decoded body of a meta page.
@@ -93,6 +94,9 @@ func findMetas(b []byte) (metas [2]meta, errs [2]error) {
 			return metas, errs
 		}
 		metas[1], errs[1] = parseMeta(b[metas[0].pageSize:])
+		if errs[1] == nil && metas[1].pageSize != metas[0].pageSize {
+			errs[1] = fmt.Errorf("%w: page size %d, the first meta has %d", ErrDamaged, metas[1].pageSize, metas[0].pageSize)
+		}
 		return metas, errs
 	}
 	errs[1] = errs[0]

@@ -14,8 +14,8 @@ import (
 // tree follow them. The file appears under its name when it was read back, found right and synced, and when the digest of
 // src was found right; on any error nothing is left. path must not exist (fs.ErrExist).
 //
-// changes is ranged over twice and must yield the same both times. Without changes the output is the image of src as it is,
-// with its digest. Memory is bounded but for a few bytes a change.
+// changes is ranged over twice and must yield the same both times. Without changes the output is src byte for byte, or, for a raw
+// database file, its image with both metas of the newest transaction, and a digest. Memory is bounded but for a few bytes a change.
 func Write(ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error]) (WriteResult, error) {
 	f, err := publish.Create(path)
 	if err != nil {
@@ -70,8 +70,8 @@ func outputError(path string, err error) error {
 	return fmt.Errorf("write %s: %w", path, err)
 }
 
-// layOut writes the new pages behind the old ones and returns the metas that make them count. Without any change the meta is
-// nil: the metas of src stay.
+// layOut writes the new pages behind the old ones and returns the metas that make them count. Without any change the meta of a
+// snapshot is nil: its metas stay. A raw file gets new ones all the same, because one of its own is older, or torn.
 func (s *Snapshot) layOut(ctx context.Context, w *pageWriter, a *appender, changes iter.Seq2[Change, error]) (*meta, error) {
 	b := s.bucket("key")
 	lb := &leafBuilder{w: w}
@@ -86,20 +86,22 @@ func (s *Snapshot) layOut(ctx context.Context, w *pageWriter, a *appender, chang
 			return nil, err
 		}
 	}
-	if a.n == 0 {
+	if a.n == 0 && !s.raw {
 		return nil, nil
 	}
-	if err := lb.flush(); err != nil {
-		return nil, err
-	}
-	root, err := s.newKeyRoot(w, b, lb.leaves)
-	if err != nil {
-		return nil, err
-	}
-	header := le.AppendUint64(le.AppendUint64(nil, root), b.sequence)
 	m := s.meta
-	if m.root, err = s.replaceBucket(w, b.name, header); err != nil {
-		return nil, err
+	if a.n > 0 {
+		if err := lb.flush(); err != nil {
+			return nil, err
+		}
+		root, err := s.newKeyRoot(w, b, lb.leaves)
+		if err != nil {
+			return nil, err
+		}
+		header := le.AppendUint64(le.AppendUint64(nil, root), b.sequence)
+		if m.root, err = s.replaceBucket(w, b.name, header); err != nil {
+			return nil, err
+		}
 	}
 	m.freelist, m.highWater, m.txid = noFreelist, w.next, m.txid+1
 	return &m, w.flush()

@@ -1,0 +1,114 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+)
+
+// rawOf is the database file of a store that went through a few transactions, so that its two metas differ, grown as a server
+// grows it.
+func rawOf(t testing.TB) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "raw.db")
+	rebuildInto(t, path, fixture(t), 4096, withKeys(500))
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		return putRecord(tx.Bucket([]byte("key")), created(9000, "/last", "in the newer meta alone"))
+	}))
+	require.NoError(t, db.Close())
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return append(b, make([]byte, 64<<10)...)
+}
+
+// TestRawDatabaseFile reads and writes on what lies in member/snap/db: no digest, slack behind the high-water mark, metas of two
+// different transactions, one of which a crash may have torn.
+func TestRawDatabaseFile(t *testing.T) {
+	raw := rawOf(t)
+	older := 0
+	first, err := parseMeta(raw)
+	require.NoError(t, err)
+	second, err := parseMeta(raw[4096:])
+	require.NoError(t, err)
+	require.NotEqual(t, first.root, second.root)
+	if second.txid < first.txid {
+		older = 4096
+	}
+	torn := func(at int) []byte {
+		b := append([]byte(nil), raw...)
+		b[at+pageHeaderSize+20] ^= 1
+		return b
+	}
+	tests := []struct {
+		name    string
+		b       []byte
+		last    bool // the newer transaction is there
+		warning string
+	}{
+		{"whole", raw, true, "behind the high-water mark"},
+		{"older meta torn", torn(older), true, "the other one is used"},
+		{"newer meta torn", torn(4096 - older), false, "the other one is used"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in := copyOf(t, tt.b)
+			untouched(t, in)
+			s := open(t, in)
+			require.Contains(t, strings.Join(s.Warnings(), "\n"), "no digest")
+			require.Contains(t, strings.Join(s.Warnings(), "\n"), tt.warning)
+			require.Equal(t, tt.last, modelOf(t, s)["/last"] != "")
+			d, err := s.Digest(context.Background())
+			require.NoError(t, err)
+			require.False(t, d.Present)
+			require.Empty(t, findings(t, s))
+
+			path, _ := write(t, s, seq())
+			out := open(t, path)
+			require.False(t, out.raw)
+			require.Empty(t, out.Warnings())
+			require.Equal(t, modelOf(t, s), modelOf(t, out))
+			require.Empty(t, findings(t, out))
+			keptBelow(t, s, out)
+			sound(t, path)
+			sameAsRestored(t, path, nil)
+			writeOn(t, s, false)
+		})
+	}
+}
+
+// TestStoredFreeList: a database file that another program opened without etcd's options stores its free list in a page.
+func TestStoredFreeList(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "raw.db")
+	rebuildInto(t, path, fixture(t), 4096, nil)
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("cluster")).Put([]byte("k"), []byte("v")) }))
+	require.NoError(t, db.Close())
+	untouched(t, path)
+	s := open(t, path)
+	require.NotEqual(t, uint64(noFreelist), s.meta.freelist)
+	same, _ := write(t, s, seq())
+	sound(t, same)
+	require.Empty(t, findings(t, open(t, same)))
+	writeOn(t, s, true)
+}
+
+// TestMetasOfDifferentPageSizes: bbolt takes the page size of the first meta, so a second one that disagrees is damage.
+func TestMetasOfDifferentPageSizes(t *testing.T) {
+	b := unsealed(fixture(t))
+	m := mustMeta(b)
+	m.pageSize, m.highWater, m.root, m.txid = 1024, m.highWater*4, m.root*4, m.txid+9
+	m.put(b[4096:8192], 1)
+	binary.LittleEndian.PutUint64(b[m.root*1024:], m.root)
+	_, err := Open(context.Background(), copyOf(t, seal(b)), Config{})
+	require.ErrorIs(t, err, ErrDamaged)
+	require.ErrorContains(t, err, "meta page 1")
+}
