@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// The exit statuses, as the manual promises them.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // could not read, write or verify; nothing was written
+	exitFound       = 1   // of the commands that look for something: found
+	exitUsage       = 2   // the command line is wrong
+	exitRefused     = 3   // records that can't be migrated; nothing was written
+	exitLeftAlone   = 4   // written, but for records that a flag allowed to be left alone
+	exitCannotJudge = 5   // of the commands that look for something: could not look
+	exitInterrupted = 130 // 128 + SIGINT, as shells say; nothing was written
+)
+
+// failure is an error with an exit status of its own and what to do next.
+type failure struct {
+	status int
+	err    error
+	hint   string // "" for the one that fits err
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// usagef is a wrong command line. command is the path of the command whose help tells more, "" for the program's.
+func usagef(command, format string, args ...any) error {
+	words := []string{"etcdshift"}
+	if command != "" {
+		words = append(words, command)
+	}
+	err := fmt.Errorf(format, args...)
+	if command != "" {
+		err = fmt.Errorf("%s: %w", command, err)
+	}
+	return &failure{exitUsage, err, fmt.Sprintf("%q tells what it takes", strings.Join(words, " ")+" --help")}
+}
+
+// finish says what went wrong and returns the exit status.
+func finish(err error, stderr io.Writer) int {
+	if err == nil {
+		return exitDone
+	}
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintln(stderr, "etcdshift: interrupted; nothing was written")
+		return exitInterrupted
+	}
+	status, hint := exitFailed, ""
+	var f *failure
+	var parser cli.ExitCoder
+	switch {
+	case errors.As(err, &f):
+		status, hint = f.status, f.hint
+	case errors.As(err, &parser): // only "help NAME" of a command that is not there
+		status, hint = exitUsage, `"etcdshift --help" lists the commands`
+	}
+	if hint == "" {
+		hint = hintFor(err)
+	}
+	for line := range strings.Lines(err.Error()) { // several errors of one run are a line each
+		fmt.Fprintln(stderr, "etcdshift:", printable(strings.TrimSuffix(line, "\n")))
+	}
+	if hint != "" {
+		fmt.Fprintln(stderr, "hint:", hint)
+	}
+	return status
+}
+
+// statusOf is the exit status that err carries.
+func statusOf(err error) int {
+	if f := (*failure)(nil); errors.As(err, &f) {
+		return f.status
+	}
+	return exitFailed
+}
+
+// hintFor is what a person can do about err, "" where there is nothing to say that err does not.
+func hintFor(err error) string {
+	for _, h := range []struct {
+		is   error
+		hint string
+	}{
+		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
+		{snapshot.ErrDigest, "the file is not what etcd saved; try another copy of it, or take a new snapshot with \"etcdctl snapshot save\""},
+		{snapshot.ErrTruncated, "the file was not written or copied to its end; try another copy, or take a new snapshot"},
+		{snapshot.ErrDamaged, "try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\""},
+		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or an etcd member's member/snap/db"},
+		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
+		{snapshot.ErrVerify, "nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it"},
+		{fs.ErrExist, "an existing file is never overwritten; name another, or move that one away"},
+		{fs.ErrNotExist, "check the path"},
+		{fs.ErrPermission, "run as a user who may read the input and write to the folder of the output"},
+		{syscall.ENOSPC, "the folder of the output needs room for the size of the input and a little more"},
+		{syscall.EDQUOT, "the folder of the output needs room for the size of the input and a little more"},
+	} {
+		if errors.Is(err, h.is) {
+			return h.hint
+		}
+	}
+	return ""
+}

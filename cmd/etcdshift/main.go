@@ -1,0 +1,90 @@
+// Etcdshift reads, changes and proves etcd snapshots of Kubernetes clusters, with no server, no cluster and no network.
+//
+// This is the only package that prints and exits. One file a command; each parses its arguments, calls one library
+// function and prints what that found. Data goes to stdout, words to stderr.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal kills
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole program: args[0] is its name, the result its exit status.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return runCommands(ctx, commands(), args, stdin, stdout, stderr)
+}
+
+// commands are all commands, in the order of the help.
+func commands() []*cli.Command {
+	return []*cli.Command{
+		statusCommand(),
+		verifyCommand(),
+		completionCommand(),
+		manCommand(),
+	}
+}
+
+func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	app := newApp(commands)
+	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
+	args, err := arrange(app.Commands, args)
+	if err == nil {
+		err = app.RunContext(ctx, args)
+	}
+	return finish(err, stderr)
+}
+
+func newApp(commands []*cli.Command) *cli.App {
+	app := &cli.App{
+		Name:    "etcdshift",
+		Usage:   "read, change and prove etcd snapshots of Kubernetes clusters",
+		Version: version(),
+		Description: `etcdshift status before.db
+etcdshift verify before.db`,
+		Commands:                  commands,
+		CustomAppHelpTemplate:     appHelp,
+		EnableBashCompletion:      true,
+		DisableSliceFlagSeparator: true, // a comma may be part of a prefix
+		Action:                    noCommand,
+		OnUsageError:              usageError,
+		ExitErrHandler:            func(*cli.Context, error) {}, // the default exits
+	}
+	prepare(app.Commands)
+	return app
+}
+
+// prepare gives every command what all of them have.
+func prepare(commands []*cli.Command) {
+	for _, c := range commands {
+		c.OnUsageError = usageError
+		c.HideHelpCommand = true // else a file named "help" or "h" would be taken for a command
+		if c.CustomHelpTemplate == "" {
+			c.CustomHelpTemplate = commandHelp
+			if len(c.Subcommands) > 0 {
+				c.CustomHelpTemplate = groupHelp
+				c.Action = noCommand
+			}
+		}
+		prepare(c.Subcommands)
+	}
+}
+
+// version is what the build knows of itself: a tag, a commit, or "(devel)".
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func TestArrange(t *testing.T) {
+	commands := []*cli.Command{
+		{Name: "show", Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}},
+			&cli.StringSliceFlag{Name: "allow"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}},
+		}},
+		{Name: "group", Subcommands: []*cli.Command{{Name: "one", Flags: []cli.Flag{&cli.BoolFlag{Name: "x"}}}}},
+	}
+	for in, want := range map[string]string{
+		"show a b":                          "show -- a b",
+		"show a -o json b":                  "show -o json -- a b",
+		"show a b -o=json --quiet":          "show -o=json --quiet -- a b",
+		"show a -quiet=false b":             "show -quiet=false -- a b",
+		"show -o -q a":                      "show -o -q -- a",
+		"show --allow x a --allow y":        "show --allow x --allow y -- a",
+		"show --allow= a":                   "show --allow= -- a",
+		"show -q -- -o json":                "show -q -- -o json",
+		"show a -- -- -q":                   "show -- a -- -q",
+		"show -":                            "show -- -",
+		"show":                              "show --",
+		"show a b -h -o":                    "show -h --",
+		"show a --help":                     "show --help --",
+		"group one a -x":                    "group one -x -- a",
+		"group -x one a":                    "group -x one a",
+		"group":                             "group",
+		"--version":                         "--version",
+		"help show":                         "help show",
+		"other -x":                          "other -x",
+		"show a --generate-bash-completion": "show a --generate-bash-completion",
+	} {
+		got, err := arrange(commands, append([]string{"p"}, strings.Fields(in)...))
+		require.NoError(t, err, in)
+		require.Equal(t, "p "+want, strings.Join(got, " "), in)
+	}
+	for in, want := range map[string]string{
+		"show -x":           `show: unknown flag "-x"`,
+		"show a --outputs":  `show: unknown flag "--outputs"`,
+		"show a --=x":       `show: unknown flag "--=x"`,
+		"show a -o":         `show: flag "-o" needs a value`,
+		"group one --xy a":  `group one: unknown flag "--xy"`,
+		"show --quiet=x -y": `show: unknown flag "-y"`,
+	} {
+		_, err := arrange(commands, append([]string{"p"}, strings.Fields(in)...))
+		require.EqualError(t, err, want)
+		require.Equal(t, exitUsage, statusOf(err))
+	}
+}
+
+func TestFinish(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		want   string
+	}{
+		{nil, 0, ""},
+		{errors.New("a\nb\x00"), 1, "etcdshift: a\netcdshift: \"b\\x00\"\n"},
+		{context.Canceled, 130, "etcdshift: interrupted; nothing was written\n"},
+		{&failure{5, fmt.Errorf("x: %w", context.Canceled), ""}, 130, "etcdshift: interrupted; nothing was written\n"},
+		{&failure{5, fmt.Errorf("x: %w", fs.ErrPermission), ""}, 5,
+			"etcdshift: x: permission denied\nhint: run as a user who may read the input and write to the folder of the output\n"},
+		{&failure{3, errors.New("x"), "do y"}, 3, "etcdshift: x\nhint: do y\n"},
+	} {
+		var stderr bytes.Buffer
+		require.Equal(t, c.status, finish(c.err, &stderr))
+		require.Equal(t, c.want, stderr.String())
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	problem := func(level string) *transform.Report {
+		r := transform.NewReport("migrate x")
+		r.Problems = append(r.Problems, transform.Problem{Code: "conflict", Level: level})
+		return r
+	}
+	require.NoError(t, verdict(transform.NewReport("x"), nil))
+	require.NoError(t, verdict(problem(transform.LevelWarning), nil))
+	require.Equal(t, exitLeftAlone, statusOf(verdict(problem(transform.LevelError), nil)))
+	require.Equal(t, exitRefused, statusOf(verdict(problem(transform.LevelError), transform.ErrRefused)))
+	require.Equal(t, exitUsage, statusOf(verdict(problem(transform.LevelWarning), transform.ErrOutIsIn)))
+	require.Equal(t, exitFailed, statusOf(verdict(problem(transform.LevelError), snapshot.ErrDamaged)))
+	require.ErrorIs(t, verdict(problem(transform.LevelWarning), context.Canceled), context.Canceled)
+}
+
+// TestSentinelsHaveHints: no error that the libraries promise leaves a person without a next step.
+func TestSentinelsHaveHints(t *testing.T) {
+	for _, err := range []error{
+		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
+		snapshot.ErrVerify, transform.ErrOutIsIn, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission,
+	} {
+		require.NotEmpty(t, hintFor(fmt.Errorf("wrapped: %w", err)), err)
+	}
+	require.Empty(t, hintFor(errors.New("something else")))
+}
+
+func TestInterrupted(t *testing.T) {
+	path := fixtureFile(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, command := range []string{"status", "verify"} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitInterrupted, run(ctx, []string{"etcdshift", command, path}, nil, &stdout, &stderr), command)
+		require.Empty(t, stdout.String())
+		require.Equal(t, "etcdshift: interrupted; nothing was written\n", stderr.String())
+	}
+}
+
+// TestStdoutFails: what could not be printed is not done.
+func TestStdoutFails(t *testing.T) {
+	path := fixtureFile(t)
+	for command, status := range map[string]int{
+		"status": exitFailed, "status -o json": exitFailed,
+		"verify": exitCannotJudge, "verify -o json": exitCannotJudge,
+		"completion bash": exitFailed, "man": exitFailed,
+	} {
+		args := append([]string{"etcdshift"}, strings.Fields(command)...)
+		if strings.HasPrefix(command, "status") || strings.HasPrefix(command, "verify") {
+			args = append(args, path)
+		}
+		var stderr bytes.Buffer
+		require.Equal(t, status, run(context.Background(), args, nil, broken{}, &stderr), command)
+		require.Equal(t, "etcdshift: no pipe\n", stderr.String(), command)
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no pipe") }
+
+func fixtureFile(t *testing.T) string {
+	data, err := readFixture(filepath.Join("..", "..", "testdata", "calico", "before.db"))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "before.db")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return path
+}
+
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"/registry/pods/ns/p": "/registry/pods/ns/p",
+		"Rôle":                "Rôle",
+		"":                    "",
+		"a\x1b[2Jb":           `"a\x1b[2Jb"`,
+		"a\nb":                `"a\nb"`,
+		"\xff":                `"\xff"`,
+		"a\u202eb":            `"a\u202eb"`,
+	} {
+		require.Equal(t, want, printable(in))
+	}
+}
+
+func TestSize(t *testing.T) {
+	for in, want := range map[int64]string{
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1024 bytes (1.0 KiB)", 3547168: "3547168 bytes (3.4 MiB)", 5 << 30: "5368709120 bytes (5.0 GiB)",
+	} {
+		require.Equal(t, want, size(in))
+	}
+}
+
+func TestSamePath(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Symlink(file, filepath.Join(dir, "link")))
+	t.Chdir(dir)
+	require.True(t, samePath("a", file))
+	require.True(t, samePath("link", file))
+	require.True(t, samePath("./new", filepath.Join(dir, "new")))
+	require.False(t, samePath("new", "newer"))
+	require.False(t, samePath("a", "new"))
+	require.False(t, samePath("no/new", "no/new"))
+}
+
+// TestShowStage: what is shown while work goes on is gone when it ends, and short work shows nothing.
+func TestShowStage(t *testing.T) {
+	var w bytes.Buffer
+	showStage(&w, "plan", time.Hour)()
+	require.Empty(t, w.String())
+
+	end := showStage(&w, "plan", time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
+	end()
+	require.True(t, strings.HasPrefix(w.String(), "\r\x1b[Kplan: 0s\r\x1b[Kplan: "), w.String())
+	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/publish"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// migrateCommand is the group of all migrations.
+func migrateCommand(migrations ...*cli.Command) *cli.Command {
+	return &cli.Command{
+		Name:        "migrate",
+		Usage:       "write a changed copy of a snapshot",
+		Description: `etcdshift migrate calico-v3 before.db after.db`,
+		Subcommands: migrations,
+	}
+}
+
+// migration is a command that takes one snapshot to another.
+type migration struct {
+	name, usage, examples, text string
+	flags                       []cli.Flag // of its own
+	// build reads them and returns the transform they ask for.
+	build func(c *cli.Context) (transform.Transform, error)
+}
+
+func (m migration) command() *cli.Command {
+	return &cli.Command{
+		Name:        m.name,
+		Usage:       m.usage,
+		ArgsUsage:   "IN OUT",
+		Description: m.examples,
+		UsageText: m.text + `
+
+IN is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
+
+Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 written but for records that --allow left alone, 130 interrupted.
+With any but 0 and 4 nothing was written.`,
+		Flags:  slices.Concat(migrationFlags(), m.flags),
+		Action: m.run,
+	}
+}
+
+// migrationFlags are those that every migration has.
+func migrationFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
+		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`, and leave those alone; may be repeated"},
+		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
+		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
+			Usage: "print restore commands that raise the revision by `N`"},
+		outputFlag(), quietFlag(),
+	}
+}
+
+func (m migration) run(c *cli.Context) error {
+	asJSON, err := wantsJSON(c)
+	if err != nil {
+		return err
+	}
+	options, err := m.options(c)
+	if err != nil {
+		return err
+	}
+	t, err := m.build(c)
+	if err != nil {
+		return err
+	}
+	file, err := createReport(c, options)
+	if err != nil {
+		return err
+	}
+	if file != nil {
+		defer file.Discard()
+	}
+	report, err := runStages(c, options, t)
+	err = verdict(report, err)
+	also := writeReport(file, report)
+	if asJSON {
+		also = errors.Join(also, printJSON(c.App.Writer, report))
+	} else {
+		also = errors.Join(also, printReport(c.App.Writer, report))
+	}
+	if done := err == nil || statusOf(err) == exitLeftAlone; done && also != nil {
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, options.Out, report.Outcome), ""}
+	}
+	return errors.Join(err, also)
+}
+
+// options reads what every migration takes.
+func (m migration) options(c *cli.Context) (transform.Options, error) {
+	args, err := arguments(c, "IN", "OUT")
+	if err != nil {
+		return transform.Options{}, err
+	}
+	o := transform.Options{
+		Command: commandPath(c), In: args[0], Out: args[1],
+		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"),
+	}
+	if o.BumpRevision < 1 {
+		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
+	}
+	if slices.Contains(o.Allow, "") {
+		return o, usagef(commandPath(c), "--allow takes the code of a problem")
+	}
+	if given := c.String("time"); c.IsSet("time") {
+		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
+			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
+		}
+	}
+	return o, nil
+}
+
+// runStages runs the transform and shows on a terminal which stage it is in.
+func runStages(c *cli.Context, o transform.Options, t transform.Transform) (*transform.Report, error) {
+	begin, end := progress(c), func() {}
+	defer func() { end() }()
+	o.Progress = func(stage string) {
+		end()
+		end = begin(o.Command + ": " + stage)
+	}
+	return transform.Run(c.Context, o, t)
+}
+
+// createReport begins the report's file before any work is done, so that a folder that is missing or may not be written
+// to is found in time. It is nil without --report.
+func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
+	if !c.IsSet("report") {
+		return nil, nil
+	}
+	path := c.String("report")
+	for _, other := range []string{o.In, o.Out} {
+		if samePath(path, other) {
+			return nil, usagef(commandPath(c), "--report names %q, which is IN or OUT", path)
+		}
+	}
+	f, err := publish.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	return f, nil
+}
+
+// samePath tells whether two paths name one file, there or not.
+func samePath(a, b string) bool {
+	if x, err := os.Stat(a); err == nil {
+		y, err := os.Stat(b)
+		return err == nil && os.SameFile(x, y)
+	}
+	x, errA := os.Stat(filepath.Dir(a))
+	y, errB := os.Stat(filepath.Dir(b))
+	return errA == nil && errB == nil && os.SameFile(x, y) && filepath.Base(a) == filepath.Base(b)
+}
+
+func writeReport(file *publish.File, report *transform.Report) error {
+	if file == nil {
+		return nil
+	}
+	err := printJSON(file.File(), report)
+	if err == nil {
+		err = file.Publish()
+	}
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// verdict is the error that carries a run's exit status, nil for 0.
+func verdict(r *transform.Report, err error) error {
+	switch {
+	case err == nil:
+		if left, _ := r.Errors(); left > 0 {
+			return &failure{exitLeftAlone, fmt.Errorf("%s left alone, as --allow says", plural(left, "problem")), "each is listed; look at them before you restore"}
+		}
+		return nil
+	case errors.Is(err, transform.ErrRefused):
+		_, refusing := r.Errors()
+		return &failure{exitRefused, fmt.Errorf("refused: %s; nothing was written", plural(refusing, "problem")),
+			"settle them in the cluster and take a new snapshot, or leave those records alone with " + allowFlags(r)}
+	case errors.Is(err, transform.ErrOutIsIn):
+		return &failure{status: exitUsage, err: err}
+	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):
+		return err
+	}
+	return fmt.Errorf("%w; nothing was written", err)
+}
+
+// allowFlags is what would allow the problems that refused a run.
+func allowFlags(r *transform.Report) string {
+	var flags []string
+	for _, p := range r.Problems {
+		flag := "--allow " + p.Code
+		if p.Level == transform.LevelError && !slices.Contains(flags, flag) {
+			flags = append(flags, flag)
+		}
+	}
+	slices.Sort(flags)
+	return strings.Join(flags, " ")
+}

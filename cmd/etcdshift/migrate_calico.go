@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// calicoChoices are what the flags of "migrate calico-v3" decide.
+type calicoChoices struct {
+	NewUIDs     bool     // mint UIDs, instead of keeping those that clients saw
+	Conflicts   string   // "keep-v3", "take-v1", or "" to refuse
+	KeepV1      bool     // leave the v1 records, locked
+	SetAPIGroup bool     // set CALICO_API_GROUP on components
+	V3CRDs      []byte   // a manifest of CRDs to add, nil for none
+	Prefixes    []string // storage prefixes, without trailing slash; none: found by looking
+}
+
+func calicoCommand(build func(calicoChoices) (transform.Transform, error)) *cli.Command {
+	return migration{
+		name:  "calico-v3",
+		usage: "crd.projectcalico.org/v1 -> projectcalico.org/v3",
+		examples: `etcdshift migrate calico-v3 --dry-run before.db after.db
+etcdshift migrate calico-v3 --report report.json before.db after.db`,
+		text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
+with the UIDs, times and owners that clients knew.`,
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "uids", Value: "keep", Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
+			&cli.StringFlag{Name: "conflicts", Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
+			&cli.BoolFlag{Name: "keep-v1", Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
+			&cli.BoolFlag{Name: "set-api-group", Value: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
+			&cli.StringFlag{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
+			&cli.StringSliceFlag{Name: "prefix", Usage: "look under storage prefix `P`, such as /registry; may be repeated (default: found by looking)"},
+		},
+		build: func(c *cli.Context) (transform.Transform, error) {
+			choices, err := readCalicoChoices(c)
+			if err != nil {
+				return nil, err
+			}
+			return build(choices)
+		},
+	}.command()
+}
+
+func readCalicoChoices(c *cli.Context) (calicoChoices, error) {
+	choices := calicoChoices{KeepV1: c.Bool("keep-v1"), SetAPIGroup: c.Bool("set-api-group")}
+	uids, err := oneOf(c, "uids", "keep", "new")
+	if err != nil {
+		return choices, err
+	}
+	choices.NewUIDs = uids == "new"
+	if c.IsSet("conflicts") {
+		if choices.Conflicts, err = oneOf(c, "conflicts", "keep-v3", "take-v1"); err != nil {
+			return choices, err
+		}
+	}
+	for _, p := range c.StringSlice("prefix") {
+		if p == "" {
+			return choices, usagef(commandPath(c), "--prefix takes a storage prefix, such as /registry")
+		}
+		choices.Prefixes = append(choices.Prefixes, strings.TrimRight(p, "/")) // "/" is --etcd-prefix=/
+	}
+	if c.IsSet("v3-crds") {
+		choices.V3CRDs, err = readManifest(c.String("v3-crds"))
+	}
+	return choices, err
+}
+
+// maxManifest is how long a manifest may be, in bytes. Calico's CRDs of one release are less than 2 MiB.
+const maxManifest = 64 << 20
+
+func readManifest(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--v3-crds: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--v3-crds: %w", err)
+	case len(data) > maxManifest:
+		return nil, fmt.Errorf("--v3-crds: %q is longer than %s", path, size(maxManifest))
+	case len(data) == 0:
+		return nil, fmt.Errorf("--v3-crds: %q is empty", path)
+	}
+	return data, nil
+}

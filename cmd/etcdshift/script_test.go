@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"etcdshift":      main,
+		"etcdshift-fake": fakeMain,
+	})
+}
+
+// TestScript runs every script of testdata/script. Beside testscript's own commands they have
+//
+//	fixture SRC FILE     copies a recorded file of the repository's testdata, unzipped, to FILE; that FILE has
+//	                     the same bytes, size, mode and times at the end of the script is checked
+//	exits N COMMAND...   runs a command that must exit with status N
+//	flip FILE OFFSET     inverts a byte; a negative offset counts from the end
+//	truncate FILE SIZE   shortens a file; a negative size counts from the end
+//	mode FILE MODE       checks a file's permissions
+//	left NAME...         checks that the folder holds these files and no other, hidden ones counted
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"fixture":  fixtureCmd,
+			"exits":    exitsCmd,
+			"flip":     flipCmd,
+			"truncate": truncateCmd,
+			"mode":     modeCmd,
+			"left":     leftCmd,
+		},
+	})
+}
+
+func fixtureCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fixture SRC FILE")
+	}
+	data, err := readFixture(filepath.Join("..", "..", "testdata", args[0]))
+	ts.Check(err)
+	path := ts.MkAbs(args[1])
+	ts.Check(os.WriteFile(path, data, 0o440))
+	before := fingerprint(ts, path)
+	ts.Defer(func() {
+		if after := fingerprint(ts, path); after != before {
+			ts.Fatalf("%s was changed: %s, was %s", args[1], after, before)
+		}
+	})
+}
+
+// readFixture reads a file, or its gzipped form.
+func readFixture(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return data, err
+	}
+	zipped, err := os.ReadFile(path + ".gz")
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+func fingerprint(ts *testscript.TestScript, path string) string {
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	info, err := os.Lstat(path)
+	ts.Check(err)
+	return fmt.Sprintf("%x %d %v %v", sha256.Sum256(data), info.Size(), info.Mode(), info.ModTime())
+}
+
+func exitsCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND...")
+	}
+	status := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		status = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(status) != args[0] {
+		ts.Fatalf("exit status %d, want %s", status, args[0])
+	}
+}
+
+func flipCmd(ts *testscript.TestScript, neg bool, args []string) {
+	data, at, path := fileAnd(ts, neg, args)
+	data[at] ^= 0xff
+	ts.Check(os.Remove(path))
+	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+func truncateCmd(ts *testscript.TestScript, neg bool, args []string) {
+	data, at, path := fileAnd(ts, neg, args)
+	ts.Check(os.Remove(path))
+	ts.Check(os.WriteFile(path, data[:at], 0o600))
+}
+
+// fileAnd reads FILE and a position in it.
+func fileAnd(ts *testscript.TestScript, neg bool, args []string) (data []byte, at int, path string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: FILE POSITION")
+	}
+	path = ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	at, err = strconv.Atoi(args[1])
+	ts.Check(err)
+	if at < 0 {
+		at += len(data)
+	}
+	return data, at, path
+}
+
+func modeCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: mode FILE MODE")
+	}
+	info, err := os.Lstat(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%04o", info.Mode()); got != args[1] {
+		ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
+	}
+}
+
+func leftCmd(ts *testscript.TestScript, neg bool, args []string) {
+	entries, err := os.ReadDir(ts.MkAbs("."))
+	ts.Check(err)
+	var names []string
+	for _, e := range entries {
+		if e.Name() != ".tmp" { // testscript's own
+			names = append(names, e.Name())
+		}
+	}
+	got, want := strings.Join(names, " "), strings.Join(args, " ")
+	if neg || got != want {
+		ts.Fatalf("the folder holds %s, want %s", got, want)
+	}
+}
