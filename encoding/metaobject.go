@@ -1,8 +1,6 @@
 package encoding
 
-import (
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-)
+import utiljson "k8s.io/apimachinery/pkg/util/json"
 
 // metaOfJSON decodes the metadata field only.
 func metaOfJSON(data []byte) (Meta, error) {
@@ -10,11 +8,12 @@ func metaOfJSON(data []byte) (Meta, error) {
 	if err != nil {
 		return Meta{}, err
 	}
-	text := obj.get("metadata")
-	if text[0] != '{' && string(text) != "null" {
-		return Meta{}, at("metadata", errNotObject)
+	fields, err := obj.object("metadata")
+	if err != nil {
+		return Meta{}, err
 	}
 	var metadata map[string]any
+	text := fields.without("managedFields").text() // most of the text, and nothing of it is read
 	if err := utiljson.Unmarshal(text, &metadata); err != nil {
 		return Meta{}, at("metadata", err)
 	}

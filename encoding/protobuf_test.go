@@ -1,6 +1,7 @@
 package encoding_test
 
 import (
+	"bytes"
 	"os"
 	"strings"
 	"testing"
@@ -85,18 +86,22 @@ func rewrap(t testing.TB, before []byte, obj native) []byte {
 // levels says in which fields of a message there are messages worth looking into.
 type levels map[protowire.Number]levels
 
-// objectLevels reaches every message that an edit passes or changes, from runtime.Unknown down.
-func objectLevels() levels {
-	meta := levels{8: {}, 11: {}, 12: {}, 13: {}, 17: {7: {}}}
-	container := levels{7: {3: {}}}
-	template := levels{1: meta, 2: {2: container, 20: container}}
-	return levels{1: {}, 2: {1: meta, 2: {2: template, 3: template}}}
+// metaLevels reaches every message of the metadata, from runtime.Unknown down.
+func metaLevels() levels {
+	return levels{1: {}, 2: {1: {8: {}, 11: {}, 12: {}, 13: {}, 17: {7: {}}}}}
+}
+
+// workloadLevels reaches the messages of the pod template as well, which is in the given field of the spec.
+func workloadLevels(template protowire.Number) levels {
+	container := levels{7: {}} // not into valueFrom: a literal value replaces it whole
+	all := metaLevels()
+	all[2][2] = levels{template: {1: all[2][1], 2: {2: container, 20: container}}}
+	return all
 }
 
 const unknownField protowire.Number = 4095
 
-// sprinkle adds an unknown field in front of and behind the content of every message the levels reach. Fields that are
-// no message of that shape in some kind (a map entry has no field 7) stay as they are.
+// sprinkle adds an unknown field in front of and behind the content of every message the levels reach.
 func sprinkle(t testing.TB, msg []byte, in levels, added *int) []byte {
 	t.Helper()
 	odd := func(text string) []byte {
@@ -105,18 +110,16 @@ func sprinkle(t testing.TB, msg []byte, in levels, added *int) []byte {
 	}
 	out := odd("in front")
 	for rest := msg; len(rest) > 0; {
-		num, typ, n := protowire.ConsumeField(rest)
-		require.Positive(t, n)
-		inner, known := in[num]
-		if typ := protowire.Type(rest[0] & 7); known && typ == protowire.BytesType {
-			_, _, tag := protowire.ConsumeTag(rest)
+		num, typ, tag := protowire.ConsumeTag(rest)
+		n := tag + protowire.ConsumeFieldValue(num, typ, rest[tag:])
+		require.Greater(t, n, tag)
+		if inner, known := in[num]; known {
 			content, _ := protowire.ConsumeBytes(rest[tag:])
-			out = protowire.AppendTag(out, num, protowire.BytesType)
-			out = protowire.AppendBytes(out, sprinkle(t, content, inner, added))
+			out = protowire.AppendBytes(append(out, rest[:tag]...), sprinkle(t, content, inner, added))
 		} else {
 			out = append(out, rest[:n]...)
 		}
-		_, rest = typ, rest[n:]
+		rest = rest[n:]
 	}
 	return append(out, odd("behind")...)
 }
@@ -128,15 +131,14 @@ func strip(t testing.TB, msg []byte, in levels, dropped *int) []byte {
 	for rest := msg; len(rest) > 0; {
 		num, typ, tag := protowire.ConsumeTag(rest)
 		n := tag + protowire.ConsumeFieldValue(num, typ, rest[tag:])
-		require.GreaterOrEqual(t, n, tag)
+		require.Greater(t, n, tag)
 		inner, known := in[num]
 		switch {
 		case num == unknownField:
 			*dropped++
-		case known && typ == protowire.BytesType:
+		case known:
 			content, _ := protowire.ConsumeBytes(rest[tag:])
-			out = protowire.AppendTag(out, num, typ)
-			out = protowire.AppendBytes(out, strip(t, content, inner, dropped))
+			out = protowire.AppendBytes(append(out, rest[:tag]...), strip(t, content, inner, dropped))
 		default:
 			out = append(out, rest[:n]...)
 		}
@@ -153,8 +155,19 @@ func requireUnknownFieldsSurvive(t testing.TB, data []byte, in levels, edit func
 	odd := append([]byte("k8s\x00"), sprinkle(t, data[4:], in, &added)...)
 	require.Greater(t, added, 8)
 	edited := edit(odd)
-	require.NotEqual(t, odd, edited)
+	require.False(t, bytes.Equal(odd, edited))
 	plain := append([]byte("k8s\x00"), strip(t, edited[4:], in, &dropped)...)
 	require.Equal(t, added, dropped)
-	require.Equal(t, edit(data), plain)
+	requireSame(t, edit(data), plain, "without the unknown fields")
+}
+
+// requireSame compares long values and shows where they part.
+func requireSame(t testing.TB, want, got []byte, name string) {
+	t.Helper()
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			require.Fail(t, "different bytes", "%s at %d: want %q, got %q", name, i, want[i:min(len(want), i+40)], got[i:min(len(got), i+40)])
+		}
+	}
+	require.Len(t, got, len(want), name)
 }

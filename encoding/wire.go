@@ -107,14 +107,14 @@ func integerField(num protowire.Number, v int64) []byte {
 }
 
 // setField returns msg with field num replaced by a complete encoded field, or without it when field is nil. Where msg
-// does not have it, it goes where generated code would write it: before the first field with a greater number.
+// does not have it, it goes where generated code would write it: behind the last field with a smaller number.
 func setField(msg []byte, num protowire.Number, field []byte) ([]byte, error) {
-	first, _, greater, err := place(msg, num)
+	first, _, smaller, err := place(msg, num)
 	if err != nil {
 		return nil, err
 	}
 	if first < 0 {
-		return insertAt(msg, greater, field), nil
+		return insertAt(msg, smaller, field), nil
 	}
 	out := make([]byte, 0, len(msg)+len(field))
 	for f, err := range fields(msg) {
@@ -134,35 +134,35 @@ func setField(msg []byte, num protowire.Number, field []byte) ([]byte, error) {
 // appendField returns msg with one more element of the repeated field num: after the last one, or where generated code
 // would write the first.
 func appendField(msg []byte, num protowire.Number, field []byte) ([]byte, error) {
-	_, behind, greater, err := place(msg, num)
+	_, behind, smaller, err := place(msg, num)
 	if err != nil {
 		return nil, err
 	}
 	if behind < 0 {
-		return insertAt(msg, greater, field), nil
+		return insertAt(msg, smaller, field), nil
 	}
 	return insertAt(msg, behind, field), nil
 }
 
-// place is where field num starts first and ends last (both -1 if it is missing), and where the first field with a
-// greater number starts (the end of msg if there is none).
-func place(msg []byte, num protowire.Number) (first, behind, greater int, err error) {
-	first, behind, greater = -1, -1, len(msg)
+// place is where field num starts first and ends last (both -1 if it is missing), and where the last field with a
+// smaller number ends (0 if there is none).
+func place(msg []byte, num protowire.Number) (first, behind, smaller int, err error) {
+	first, behind = -1, -1
 	for f, err := range fields(msg) {
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		if f.num == num {
+		switch {
+		case f.num < num:
+			smaller = f.end
+		case f.num == num:
 			behind = f.end
 			if first < 0 {
 				first = f.start
 			}
 		}
-		if f.num > num && greater == len(msg) {
-			greater = f.start
-		}
 	}
-	return first, behind, greater, nil
+	return first, behind, smaller, nil
 }
 
 func insertAt(msg []byte, at int, field []byte) []byte {

@@ -1,0 +1,82 @@
+package encoding_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+func marshalJSON(t testing.TB, obj any) []byte {
+	t.Helper()
+	out, err := json.Marshal(obj)
+	require.NoError(t, err)
+	return append(out, '\n')
+}
+
+func TestReadConfigMap(t *testing.T) {
+	for _, name := range []string{"k8s/core.v1.ConfigMap.pb", "k8s/core.v1.ConfigMap.json"} {
+		data, err := encoding.ReadConfigMap(stored(t, name))
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{"dataKey": "dataValue"}, data, name)
+	}
+	data, err := encoding.ReadConfigMap(wrap(t, "v1", "ConfigMap", &corev1.ConfigMap{}))
+	require.NoError(t, err)
+	require.Nil(t, data)
+}
+
+// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object, in JSON what a server
+// encodes.
+func TestSetConfigMapDataEqualsTypedEdit(t *testing.T) {
+	for _, have := range []map[string]string{nil, {"m": ""}, {"a": "1", "m": "old <&>", "z": "3"}, {"a": "1", "z": "3"}, {"z": "3"}, {"a": "1"}} {
+		pb := stored(t, "k8s/core.v1.ConfigMap.pb")
+		obj := decode(t, pb, natives()["core.v1.ConfigMap"]()).(*corev1.ConfigMap)
+		obj.APIVersion, obj.Kind = "v1", "ConfigMap"
+		obj.Data = have
+		beforeProtobuf, beforeJSON := rewrap(t, pb, obj), compact(t, marshalJSON(t, obj))
+		obj.Data = map[string]string{"m": "new <&>\n"}
+		for key, value := range have {
+			if key != "m" {
+				obj.Data[key] = value
+			}
+		}
+		set := func(data []byte) []byte {
+			out, err := encoding.SetConfigMapData(data, "m", "new <&>\n")
+			require.NoError(t, err)
+			again, err := encoding.SetConfigMapData(out, "m", "new <&>\n")
+			require.NoError(t, err)
+			require.Same(t, &out[0], &again[0])
+			return out
+		}
+		requireSame(t, rewrap(t, pb, obj), set(beforeProtobuf), "protobuf")
+		require.Equal(t, string(compact(t, marshalJSON(t, obj))), string(set(beforeJSON)), have)
+		all := metaLevels()
+		all[2][2] = levels{}
+		if len(have) > 0 {
+			requireUnknownFieldsSurvive(t, beforeProtobuf, all, set)
+		}
+	}
+}
+
+func TestConfigMapErrors(t *testing.T) {
+	for _, name := range []string{"k8s/core.v1.Secret.pb", "cr/put-beta.after", "c1.cbor"} {
+		_, err := encoding.ReadConfigMap(stored(t, name))
+		require.ErrorIs(t, err, encoding.ErrWrongKind, name)
+		_, err = encoding.SetConfigMapData(stored(t, name), "a", "b")
+		require.ErrorIs(t, err, encoding.ErrWrongKind, name)
+	}
+	const head = "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap"
+	for data, want := range map[string]string{
+		`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":1}}`: `JSON value: data["a"]: not a string`,
+		`{"apiVersion":"v1","kind":"ConfigMap","data":[]}`:      "JSON value: data: not an object",
+		head + "\x12\x04\x12\x02\x0a\x05":                       "protobuf value: data: field 1 at byte 0: the field ends beyond its message",
+	} {
+		_, err := encoding.ReadConfigMap([]byte(data))
+		require.EqualError(t, err, want)
+		_, err = encoding.SetConfigMapData([]byte(data), "a", "b")
+		require.ErrorContains(t, err, "data")
+	}
+}

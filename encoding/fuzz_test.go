@@ -1,0 +1,158 @@
+package encoding_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// seeds are the stored values, some cut and some with a byte changed, and small values for each branch.
+func seeds(f *testing.F) {
+	f.Helper()
+	for _, pattern := range []string{"testdata/k8s/core.v1.*", "testdata/k8s/net*.pb", "testdata/cr/*.after", "testdata/*.cbor", "testdata/k8s/apps.v1.D*.pb"} {
+		names, err := filepath.Glob(pattern)
+		require.NoError(f, err)
+		require.NotEmpty(f, names)
+		for _, name := range names {
+			data, err := os.ReadFile(name)
+			require.NoError(f, err)
+			f.Add(data)
+			f.Add(data[:len(data)/2])
+			f.Add(append(append([]byte{}, data[:9]...), append([]byte{data[9] ^ 1}, data[10:]...)...))
+		}
+	}
+	for _, text := range []string{
+		`{"metadata":{"ownerReferences":[{"uid":"a","x":1},{"uid":"b"}],"managedFields":[{"fieldsV1":` + managedBefore + `}]}}`,
+		`{"metadata":{"metadata":1},"metadata":{"ownerReferences":[{"uid":"\u00e9\ud83d\ude00"}]}}`,
+		`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{},"spec":{"template":{"spec":{"containers":[{"name":"a","env":[{"name":"A","valueFrom":{}}]}]}}}}`,
+		"k8s\x00\x0a\x14\x0a\x07apps/v1\x12\x09DaemonSet\x12\x0b\x0a\x00\x12\x07\x12\x05\x12\x03\x12\x01c",
+		"k8s\x00\x12\x06\x0b\x0b\x0c\x0c\x0a\x00", "k8s:enc:aescbc:v1:key1:x", "\xd9\xd9\xf7\xa1\x48metadata\xa0", "", " {}",
+	} {
+		f.Add([]byte(text))
+	}
+}
+
+// No bytes make a function panic, and every error is short.
+func FuzzParse(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for call, err := range everyFunction(data) {
+			if err != nil && len(err.Error()) > 300+6*len(data) {
+				require.Fail(t, "error grows", "%s: %d bytes", call, len(err.Error()))
+			}
+		}
+		if v, err := encoding.Parse(data); err == nil {
+			require.Equal(t, encoding.Detect(data), v.Format)
+		}
+	})
+}
+
+// The server's encoding is a resting point: what was encoded once decodes and encodes to itself.
+func FuzzDecodeObject(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		obj, format, err := encoding.DecodeObject(data)
+		if err != nil {
+			return
+		}
+		once, err := encoding.EncodeObject(obj, format)
+		require.NoError(t, err)
+		obj, again, err := encoding.DecodeObject(once)
+		require.NoError(t, err)
+		require.Equal(t, format, again)
+		twice, err := encoding.EncodeObject(obj, format)
+		require.NoError(t, err)
+		require.Equal(t, string(once), string(twice))
+	})
+}
+
+// An edit changes the references as asked and no other part of the object; one that changes nothing returns its input.
+func FuzzEditOwnerReferences(f *testing.F) {
+	seeds(f)
+	mark := func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {
+		o.UID = "new-" + strings.TrimPrefix(o.UID, "new-")
+		return o, true
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		same, changed, err := encoding.EditOwnerReferences(data, keepOwner)
+		if err != nil {
+			return
+		}
+		require.Zero(t, changed)
+		require.Same(t, &data[0], &same[0])
+		out, changed, err := encoding.EditOwnerReferences(data, mark)
+		require.NoError(t, err)
+		again, none, err := encoding.EditOwnerReferences(out, mark)
+		require.NoError(t, err)
+		require.Zero(t, none)
+		require.Same(t, &out[0], &again[0])
+		requireOthersKept(t, data, out, "ownerReferences", "managedFields")
+
+		before, err := encoding.ReadMeta(data)
+		if err != nil {
+			return
+		}
+		after, err := encoding.ReadMeta(out)
+		require.NoError(t, err)
+		require.LessOrEqual(t, changed, len(before.OwnerReferences))
+		for i, o := range before.OwnerReferences {
+			before.OwnerReferences[i], _ = mark(o)
+		}
+		require.Equal(t, before, after)
+	})
+}
+
+// requireOthersKept compares JSON and CBOR values without the named fields of the metadata.
+func requireOthersKept(t *testing.T, before, after []byte, names ...string) {
+	t.Helper()
+	var kept []string
+	for _, data := range [][]byte{before, after} {
+		obj, format, err := encoding.DecodeObject(data)
+		if err != nil {
+			return // protobuf, or a number out of range
+		}
+		if metadata, ok := obj["metadata"].(map[string]any); ok {
+			for _, name := range names {
+				delete(metadata, name)
+			}
+		}
+		out, err := encoding.EncodeObject(obj, format)
+		require.NoError(t, err)
+		kept = append(kept, string(out))
+	}
+	require.Equal(t, kept[0], kept[1])
+}
+
+// After the edit every container has the value, and a second edit changes nothing.
+func FuzzSetPodTemplateEnv(f *testing.F) {
+	seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		out, changed, err := encoding.SetPodTemplateEnv(data, "A", "b")
+		if err != nil {
+			return
+		}
+		if len(changed) == 0 {
+			require.Same(t, &data[0], &out[0])
+		}
+		again, none, err := encoding.SetPodTemplateEnv(out, "A", "b")
+		require.NoError(t, err)
+		require.Empty(t, none)
+		require.Same(t, &out[0], &again[0])
+		before, err := encoding.ReadWorkload(data)
+		if err != nil {
+			return // a field the edit does not look at
+		}
+		after, err := encoding.ReadWorkload(out)
+		require.NoError(t, err)
+		require.Len(t, after.Containers, len(before.Containers))
+		for i, c := range after.Containers {
+			require.Equal(t, "b", c.Env["A"])
+			require.Equal(t, before.Containers[i].Name, c.Name)
+		}
+	})
+}

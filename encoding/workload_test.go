@@ -1,0 +1,247 @@
+package encoding_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+const (
+	groupEnv   = "CALICO_API_GROUP"
+	groupValue = "projectcalico.org/v3 <&>"
+	templateGn = "deprecated.daemonset.template.generation"
+)
+
+// workloads are the files of testdata/k8s that have a pod template, and the field it is in.
+func workloads() map[string]protowire.Number {
+	return map[string]protowire.Number{
+		"apps.v1.DaemonSet": 2, "extensions.v1beta1.DaemonSet": 2,
+		"apps.v1.Deployment": 3, "apps.v1.ReplicaSet": 3, "apps.v1.StatefulSet": 3,
+	}
+}
+
+func templateOf(t testing.TB, obj native) *corev1.PodSpec {
+	t.Helper()
+	switch o := obj.(type) {
+	case *appsv1.DaemonSet:
+		return &o.Spec.Template.Spec
+	case *extensionsv1beta1.DaemonSet:
+		return &o.Spec.Template.Spec
+	case *appsv1.Deployment:
+		return &o.Spec.Template.Spec
+	case *appsv1.ReplicaSet:
+		return &o.Spec.Template.Spec
+	case *appsv1.StatefulSet:
+		return &o.Spec.Template.Spec
+	}
+	require.Fail(t, "no workload", "%T", obj)
+	return nil
+}
+
+// fill gives the template one container for each thing that can be found, an init container too.
+func fill(t testing.TB, obj native) {
+	pod := templateOf(t, obj)
+	rich := pod.Containers[0]
+	container := func(name string, env ...corev1.EnvVar) corev1.Container {
+		c := *rich.DeepCopy()
+		c.Name, c.Env = name, env
+		return c
+	}
+	from := &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}
+	other := corev1.EnvVar{Name: "OTHER", Value: "x"}
+	pod.InitContainers = []corev1.Container{container("init", other)}
+	pod.Containers = []corev1.Container{
+		container("none"),
+		container("behind", other, corev1.EnvVar{Name: "LATER", ValueFrom: from}),
+		container("same", corev1.EnvVar{Name: groupEnv, Value: groupValue}, other),
+		container("differs", other, corev1.EnvVar{Name: groupEnv, Value: "crd"}, other),
+		container("empty", corev1.EnvVar{Name: groupEnv}),
+		container("from", corev1.EnvVar{Name: groupEnv, ValueFrom: from}, other),
+		container("twice", corev1.EnvVar{Name: groupEnv, Value: "a"}, corev1.EnvVar{Name: groupEnv, Value: groupValue}),
+	}
+	pod.ServiceAccountName = "calico-node"
+}
+
+// setTyped is the edit on the typed object, with what a server's update adds.
+func setTyped(t testing.TB, obj native) {
+	pod := templateOf(t, obj)
+	for _, list := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			found := false
+			for j, env := range list[i].Env {
+				if env.Name == groupEnv {
+					list[i].Env[j], found = corev1.EnvVar{Name: groupEnv, Value: groupValue}, true
+				}
+			}
+			if !found {
+				list[i].Env = append(list[i].Env, corev1.EnvVar{Name: groupEnv, Value: groupValue})
+			}
+		}
+	}
+	obj.SetGeneration(obj.GetGeneration() + 1)
+	switch o := obj.(type) {
+	case *appsv1.DaemonSet:
+		n, _ := strconv.Atoi(o.Annotations[templateGn])
+		o.Annotations[templateGn] = strconv.Itoa(n + 1)
+	case *extensionsv1beta1.DaemonSet:
+		o.Spec.TemplateGeneration++
+	}
+}
+
+func mustSetEnv(t testing.TB) func([]byte) []byte {
+	return func(data []byte) []byte {
+		out, changed, err := encoding.SetPodTemplateEnv(data, groupEnv, groupValue)
+		require.NoError(t, err)
+		require.Equal(t, []string{"init", "none", "behind", "differs", "empty", "from", "twice"}, changed)
+		return out
+	}
+}
+
+// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object; a second one changes
+// nothing.
+func TestEnvEditEqualsTypedEdit(t *testing.T) {
+	for name, template := range workloads() {
+		for _, annotations := range []map[string]string{
+			{"a": "b"}, {"z": ""}, {"a": "b", templateGn: "41", "z": "y"},
+		} {
+			data := stored(t, "k8s/"+name+".pb")
+			obj := decode(t, data, natives()[name]())
+			fill(t, obj)
+			obj.SetAnnotations(annotations)
+			before := rewrap(t, data, obj)
+			setTyped(t, obj)
+			after := mustSetEnv(t)(before)
+			requireSame(t, rewrap(t, data, obj), after, name)
+			require.Equal(t, obj, decode(t, after, natives()[name]()), name)
+			requireUnknownFieldsSurvive(t, before, workloadLevels(template), mustSetEnv(t))
+
+			again, changed, err := encoding.SetPodTemplateEnv(after, groupEnv, groupValue)
+			require.NoError(t, err)
+			require.Empty(t, changed)
+			require.Same(t, &after[0], &again[0])
+		}
+	}
+}
+
+// A workload in JSON, in the order of the Go type as a cluster with --storage-media-type=application/json stores it.
+func TestEnvEditOfJSON(t *testing.T) {
+	for name := range workloads() {
+		data := stored(t, "k8s/"+name+".pb")
+		obj := decode(t, data, natives()[name]())
+		fill(t, obj)
+		obj.SetAnnotations(map[string]string{templateGn: "41"})
+		m, err := encoding.ReadMeta(data)
+		require.NoError(t, err)
+		obj.(runtime.Object).GetObjectKind().SetGroupVersionKind(m.GVK())
+		before := marshalJSON(t, obj)
+		setTyped(t, obj)
+		out := mustSetEnv(t)(before)
+		require.JSONEq(t, string(marshalJSON(t, obj)), string(out), name)
+
+		again, changed, err := encoding.SetPodTemplateEnv(out, groupEnv, groupValue)
+		require.NoError(t, err)
+		require.Empty(t, changed)
+		require.Same(t, &out[0], &again[0])
+
+		fromJSON, err := encoding.ReadWorkload(out)
+		require.NoError(t, err)
+		fromProtobuf, err := encoding.ReadWorkload(rewrap(t, data, obj))
+		require.NoError(t, err)
+		require.Equal(t, fromProtobuf, fromJSON)
+	}
+}
+
+func TestReadWorkload(t *testing.T) {
+	data := stored(t, "k8s/apps.v1.DaemonSet.pb")
+	obj := decode(t, data, natives()["apps.v1.DaemonSet"]())
+	w, err := encoding.ReadWorkload(data)
+	require.NoError(t, err)
+	require.Equal(t, encoding.Workload{
+		Meta: fullMeta("apps/v1", "DaemonSet"), ServiceAccount: "serviceAccountNameValue",
+		Containers: []encoding.Container{{Name: "nameValue", Image: "imageValue", Init: true}, {Name: "nameValue", Image: "imageValue"}},
+	}, w)
+
+	fill(t, obj)
+	w, err = encoding.ReadWorkload(rewrap(t, data, obj))
+	require.NoError(t, err)
+	require.Equal(t, "calico-node", w.ServiceAccount)
+	env := make(map[string]map[string]string)
+	for _, c := range w.Containers {
+		require.Equal(t, "imageValue", c.Image)
+		require.Equal(t, c.Name == "init", c.Init)
+		env[c.Name] = c.Env
+	}
+	other := map[string]string{"OTHER": "x"}
+	require.Equal(t, map[string]map[string]string{
+		"init": other, "none": nil, "behind": other, "from": other, "empty": {groupEnv: ""},
+		"same":    {groupEnv: groupValue, "OTHER": "x"},
+		"differs": {groupEnv: "crd", "OTHER": "x"},
+		"twice":   {groupEnv: groupValue},
+	}, env)
+
+	templateOf(t, obj).ServiceAccountName, templateOf(t, obj).DeprecatedServiceAccount = "", "old"
+	w, err = encoding.ReadWorkload(rewrap(t, data, obj))
+	require.NoError(t, err)
+	require.Equal(t, "old", w.ServiceAccount)
+}
+
+func TestWorkloadErrors(t *testing.T) {
+	template := func(spec string) string {
+		return `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"annotations":{"` + templateGn + `":"x"},"generation":9223372036854775807},` +
+			`"spec":{"template":{"spec":` + spec + `}}}`
+	}
+	for data, want := range map[string]string{
+		template(`{"containers":{}}`):                        "JSON value: spec.template.spec.containers: not a list",
+		template(`{"containers":[{"name":"a"},{"name":1}]}`): "JSON value: spec.template.spec.containers[1].name: not a string",
+		template(`{"containers":[{"env":[{"name":1}]}]}`):    "JSON value: spec.template.spec.containers[0].env[0].name: not a string",
+		template(`{"containers":[{}]}`):                      "JSON value: metadata.generation: not a number that can be raised by one",
+	} {
+		out, changed, err := encoding.SetPodTemplateEnv([]byte(data), "A", "b")
+		require.EqualError(t, err, want)
+		require.Nil(t, out)
+		require.Empty(t, changed)
+	}
+	obj := decode(t, stored(t, "k8s/apps.v1.DaemonSet.pb"), natives()["apps.v1.DaemonSet"]())
+	obj.SetAnnotations(map[string]string{templateGn: "x"})
+	_, _, err := encoding.SetPodTemplateEnv(wrap(t, "apps/v1", "DaemonSet", obj), "A", "b")
+	require.EqualError(t, err, "protobuf value: metadata.annotations: not a number that can be raised by one")
+
+	for _, name := range []string{"k8s/core.v1.Pod.pb", "k8s/core.v1.ConfigMap.json", "cr/put-beta.after", "c1.cbor"} {
+		_, err := encoding.ReadWorkload(stored(t, name))
+		require.ErrorIs(t, err, encoding.ErrWrongKind, name)
+		_, _, err = encoding.SetPodTemplateEnv(stored(t, name), "A", "b")
+		require.ErrorIs(t, err, encoding.ErrWrongKind, name)
+	}
+}
+
+// Wherever the template of a workload is cut, the error says in which field.
+func TestCutTemplate(t *testing.T) {
+	env := func(content string) string { return "\x3a" + string(rune(len(content))) + content } // container.env
+	nest := func(content string) []byte {
+		for _, tag := range []string{"\x12", "\x12", "\x12", "\x12", "\x12"} { // containers, spec, template, spec, raw
+			content = tag + string(rune(len(content))) + content
+		}
+		return []byte("k8s\x00\x0a\x14\x0a\x07apps/v1\x12\x09DaemonSet" + content)
+	}
+	for content, want := range map[string]string{
+		"\x0a\x05":           "protobuf value: spec.template.spec.containers[0]: field 1 at byte 0: the field ends beyond its message",
+		"\x08\x05":           "protobuf value: spec.template.spec.containers[0].name: field 1 at byte 0: wire type 0, want length-delimited",
+		env("\x0a\x05"):      "protobuf value: spec.template.spec.containers[0].env: field 1 at byte 0: the field ends beyond its message",
+		env("\x0a\x01A\x10"): "protobuf value: spec.template.spec.containers[0].env: field 2 at byte 3: the field ends beyond its message",
+	} {
+		_, err := encoding.ReadWorkload(nest(content))
+		require.EqualError(t, err, want)
+		_, _, err = encoding.SetPodTemplateEnv(nest(content), "A", "b")
+		require.ErrorContains(t, err, "protobuf value: spec.template.spec.containers[0]")
+	}
+	_, _, err := encoding.SetPodTemplateEnv(nest("\x0a\x01c"), "A", "b")
+	require.EqualError(t, err, "protobuf value: metadata: missing")
+}
