@@ -35,10 +35,30 @@ func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, app
 	if appended == 0 {
 		return nil
 	}
-	if err := out.checkBranches(ctx, out.bucket("key")); err != nil {
-		return fmt.Errorf("%w: %w", ErrVerify, err)
+	if err := s.checkTrees(ctx, out); err != nil {
+		return err
 	}
 	return s.checkRecords(ctx, out, changes)
+}
+
+// checkTrees checks the way to each bucket and to each record of out. What is wrong with it may be as old as s, whose name the
+// error then has.
+func (s *Snapshot) checkTrees(ctx context.Context, out *Snapshot) error {
+	err := out.checkWays(ctx)
+	if err == nil {
+		return nil
+	}
+	if old := s.checkWays(ctx); old != nil {
+		return s.wrap(old)
+	}
+	return fmt.Errorf("%w: %w", ErrVerify, err)
+}
+
+func (s *Snapshot) checkWays(ctx context.Context) error {
+	if err := s.checkBranches(ctx, s.meta.root); err != nil {
+		return err
+	}
+	return s.checkBranches(ctx, s.bucket("key").root)
 }
 
 func sameBucket(old, now *bucket) error {
@@ -57,26 +77,25 @@ func (s *Snapshot) checkRecords(ctx context.Context, out *Snapshot, changes iter
 	if old.root != 0 && !slices.Equal(s.leavesWithRecords(old), now.leaves[:kept]) {
 		return fmt.Errorf("%w: the old leaves are not where they were", ErrVerify)
 	}
-	want, stop := iter.Pull2(s.expected(ctx, old, changes))
-	defer stop()
+	news := cursor{s: out, b: now, leaf: kept}
 	n := 0
-	for got, err := range out.entriesFrom(ctx, now, kept) {
+	for want, err := range s.expected(ctx, old, changes) {
 		if err != nil {
-			return fmt.Errorf("%w: %w", ErrVerify, err)
+			return err
 		}
-		w, err, more := want()
+		got, err := news.next()
 		switch {
 		case err != nil:
-			return err
-		case !more:
-			return fmt.Errorf("%w: there are more than the %d records that were to be written", ErrVerify, n)
-		case got.flags != w.flags || !bytes.Equal(got.key, w.key) || !bytes.Equal(got.value, w.value):
+			return fmt.Errorf("%w: %w", ErrVerify, err)
+		case got == nil:
+			return fmt.Errorf("%w: only %d of the new records are there", ErrVerify, n)
+		case got.flags != want.flags || !bytes.Equal(got.key, want.key) || !bytes.Equal(got.value, want.value):
 			return fmt.Errorf("%w: new record %d is not what was to be written", ErrVerify, n)
 		}
 		n++
 	}
-	if _, err, more := want(); err != nil || more {
-		return fmt.Errorf("%w: only %d of the new records are there (%v)", ErrVerify, n, err)
+	if got, err := news.next(); err != nil || got != nil {
+		return fmt.Errorf("%w: there are more than the %d records that were to be written (%v)", ErrVerify, n, err)
 	}
 	return nil
 }
@@ -118,37 +137,44 @@ func (s *Snapshot) keptLeaves(now *bucket) int {
 	return n
 }
 
-// entriesFrom yields the entries of bucket b from the given leaf on.
-func (s *Snapshot) entriesFrom(ctx context.Context, b *bucket, leaf int) iter.Seq2[element, error] {
-	return func(yield func(element, error) bool) {
-		for i := leaf; i < b.leafCount(); i++ {
-			if err := ctx.Err(); err != nil {
-				yield(element{}, err)
-				return
-			}
-			p, err := s.guardedLeaf(b, i)
-			if err != nil {
-				yield(element{}, err)
-				return
-			}
-			for j := range p.count() {
-				flags, k, v := p.leaf(j)
-				if !yield(element{flags: flags, key: k, value: v}, nil) {
-					return
-				}
-			}
-		}
-	}
+// cursor goes through the entries of bucket b from the given leaf on. It is pulled, and not an iterator, because iter.Pull would
+// run on a goroutine of its own, where guard does not reach.
+type cursor struct {
+	s          *Snapshot
+	b          *bucket
+	leaf, elem int
+	p          page // leaf, nil before its first entry
 }
 
-// checkBranches checks that each branch page of bucket b has, for each child, a key that is not after the child's first and
-// after everything below the child before it: what a server's binary search relies on. Only branches and the ends of leaves
-// are read.
-func (s *Snapshot) checkBranches(ctx context.Context, b *bucket) error {
-	if b.root == 0 {
+// next returns the next entry, nil behind the last.
+func (c *cursor) next() (*element, error) {
+	for c.leaf < c.b.leafCount() {
+		if c.p == nil {
+			p, err := c.s.leafPage(c.b, c.leaf)
+			if err != nil {
+				return nil, err
+			}
+			c.p, c.elem = p, 0
+		}
+		if c.elem < c.p.count() {
+			flags, k, v := c.p.leaf(c.elem)
+			c.elem++
+			return &element{flags: flags, key: k, value: v}, nil
+		}
+		c.p = nil
+		c.leaf++
+	}
+	return nil, nil
+}
+
+// checkBranches checks that each branch page of the tree below root has, for each child, a key that is not after the child's first
+// and after everything below the child before it: what a server's binary search relies on. Only branches and the ends of leaves
+// are read. An inline bucket, with root 0, has none.
+func (s *Snapshot) checkBranches(ctx context.Context, root uint64) error {
+	if root == 0 {
 		return nil
 	}
-	_, _, err := s.keyRange(ctx, b.root, 0)
+	_, _, err := s.keyRange(ctx, root, 0)
 	return err
 }
 

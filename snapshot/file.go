@@ -35,9 +35,9 @@ type Snapshot struct {
 	reachable uint64 // pages in use, the two metas not counted
 	digest    *digestPass
 
-	once  sync.Once
-	idx   *index
-	idErr error
+	mu  sync.Mutex
+	idx *index // nil until the first scan has ended
+	bad error  // what the first scan found wrong
 }
 
 // Open maps the file at path and checks, before anything is believed: size, both metas, and the structure of every page that
@@ -47,7 +47,7 @@ type Snapshot struct {
 // A raw member/snap/db is accepted: it has no digest and may be larger than its image; Warnings says so. Errors wrap
 // ErrNotSnapshot, ErrTruncated or ErrDamaged, or are those of the file system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe is refused below, not waited for
 	if err != nil {
 		return nil, fmt.Errorf("snapshot %w", err)
 	}
@@ -66,7 +66,7 @@ func openFile(ctx context.Context, f *os.File, path string, cfg Config) (*Snapsh
 	if err := s.mapFile(); err != nil {
 		return nil, s.wrap(err)
 	}
-	err := guard(func() error {
+	err := s.guard(func() error {
 		if err := s.geometry(); err != nil {
 			return err
 		}
@@ -84,10 +84,14 @@ func openFile(ctx context.Context, f *os.File, path string, cfg Config) (*Snapsh
 	return s, nil
 }
 
-// wrap names the file in front of an error.
+// wrap names the file in front of an error. When the file is no longer the one that was opened the error is ErrChanged: what
+// else was found is not true of either.
 func (s *Snapshot) wrap(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	if !errors.Is(err, ErrChanged) && errors.Is(s.unchanged(), ErrChanged) {
+		err = fmt.Errorf("%w: %v", ErrChanged, err)
 	}
 	return fmt.Errorf("snapshot %s: %w", s.path, err)
 }
@@ -195,6 +199,9 @@ func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 
 // unchanged is ErrChanged when the file is no longer the one that was opened.
 func (s *Snapshot) unchanged() error {
+	if s.info == nil {
+		return nil // it never was looked at
+	}
 	now, err := s.file.Stat()
 	if err != nil {
 		return err

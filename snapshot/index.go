@@ -38,17 +38,22 @@ type slot struct {
 	dead bool // the latest record is a tombstone
 }
 
-// index builds the index at the first call and returns it at the others.
+// index builds the index at the first call and returns it, or what was wrong, at the others.
 func (s *Snapshot) index(ctx context.Context) (*index, error) {
-	s.once.Do(func() {
-		s.idErr = guard(func() error {
-			x := newIndex()
-			s.idx = x
-			return s.fillIndex(ctx, x)
-		})
-		s.idErr = s.wrap(s.idErr)
-	})
-	return s.idx, s.idErr
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.idx != nil || s.bad != nil {
+		return s.idx, s.bad
+	}
+	x := newIndex()
+	if err := s.guard(func() error { return s.fillIndex(ctx, x) }); err != nil {
+		if err = s.wrap(err); ctx.Err() == nil { // a caller that gave up says nothing about the file
+			s.bad = err
+		}
+		return nil, err
+	}
+	s.idx = x
+	return x, nil
 }
 
 func newIndex() *index { return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10)} }
@@ -168,14 +173,15 @@ func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte, rec *Record) 
 	}
 }
 
-// at decodes the record a slot points to.
+// at decodes the record a slot points to. Its page was judged when the slot was filled; to judge it again for each of
+// its records would take time that grows with their square.
 func (s *Snapshot) at(b *bucket, sl *slot, rec *Record) error {
-	p, err := s.leafPage(b, int(sl.leaf))
-	if err != nil {
-		return err
-	}
-	if int(sl.elem) >= p.count() {
-		return ErrChanged
+	p := b.inline
+	if b.root != 0 {
+		var err error
+		if p, err = s.pageExtent(b.leaves[sl.leaf]); err != nil {
+			return err
+		}
 	}
 	_, k, v := p.leaf(int(sl.elem))
 	return parseRecord(k, v, rec)

@@ -26,7 +26,7 @@ func parseMember(k, v []byte) (Member, error) {
 
 // Members returns the members the file knows, by id. etcd 3.4 keeps them elsewhere and a file of it may have none.
 func (s *Snapshot) Members(ctx context.Context) (members []Member, err error) {
-	err = guard(func() error {
+	err = s.guard(func() error {
 		return s.entries(ctx, "members", func(k, v []byte) error {
 			m, err := parseMember(k, v)
 			members = append(members, m)

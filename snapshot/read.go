@@ -71,7 +71,7 @@ func (s *Snapshot) scan(ctx context.Context, want func(leaf, elem int) bool, yie
 			if want != nil && !want(i, j) {
 				continue
 			}
-			err := guard(func() error {
+			err := s.guard(func() error {
 				_, k, v := p.leaf(j)
 				return parseRecord(k, v, &rec)
 			})
@@ -87,7 +87,7 @@ func (s *Snapshot) scan(ctx context.Context, want func(leaf, elem int) bool, yie
 }
 
 func (s *Snapshot) guardedLeaf(b *bucket, i int) (p page, err error) {
-	err = guard(func() error {
+	err = s.guard(func() error {
 		p, err = s.leafPage(b, i)
 		return err
 	})
@@ -111,7 +111,7 @@ func (s *Snapshot) latest(ctx context.Context, key []byte) (*Record, error) {
 	}
 	var rec Record
 	found := false
-	err = guard(func() error {
+	err = s.guard(func() error {
 		b := s.bucket("key")
 		sl, err := s.find(x, b, maphash.Bytes(x.seed, key), key, &rec)
 		found = err == nil && sl.used

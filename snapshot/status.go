@@ -53,7 +53,7 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 		Revision: x.revision(), LastRecord: x.last.Main, CompactRevision: x.finished, ScheduledCompact: x.scheduled,
 		Records: x.records, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
 	}
-	err = guard(func() error {
+	err = s.guard(func() error {
 		if err := s.readBuckets(ctx, &st); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (s *Snapshot) rightSpine(root uint64) ([]page, error) {
 	for id := root; ; {
 		p, err := s.page(id)
 		if err != nil {
-			return nil, err
+			return nil, s.wrap(err)
 		}
 		spine = append(spine, p)
 		if p.isLeaf() {
@@ -76,12 +76,12 @@ func (s *Snapshot) replaceBucket(w *pageWriter, name string, header []byte) (uin
 		_, child := p.branch(i)
 		p, err = s.page(child)
 	}
-	if err != nil {
-		return 0, err
+	var elems []element
+	if err == nil {
+		elems, err = replaceElement(p, name, header)
 	}
-	elems, err := replaceElement(p, name, header)
 	if err != nil {
-		return 0, err
+		return 0, s.wrap(err)
 	}
 	id, err := w.emit(flagLeaf, elems)
 	for l := len(path) - 1; err == nil && l >= 0; l-- {

@@ -24,7 +24,7 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 			return !stopped
 		}
 		for _, check := range checks {
-			err := guard(func() error { return check(ctx, found) })
+			err := s.guard(func() error { return check(ctx, found) })
 			if err != nil && !stopped {
 				found(err)
 			}
@@ -45,9 +45,12 @@ func (s *Snapshot) verifyBuckets(ctx context.Context, found func(error) bool) er
 	if s.bucket("meta") == nil && !found(fmt.Errorf("%w: there is no meta bucket, without which etcdutl cannot restore", ErrDamaged)) {
 		return nil
 	}
+	if err := s.checkBranches(ctx, s.meta.root); err != nil && !found(fmt.Errorf("root bucket: %w", err)) {
+		return nil
+	}
 	for i := range s.buckets {
 		b := &s.buckets[i]
-		err := s.checkBranches(ctx, b)
+		err := s.checkBranches(ctx, b.root)
 		if err == nil && b.name != "key" {
 			err = s.entries(ctx, b.name, func(_, _ []byte) error { return nil })
 		}

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -23,18 +24,21 @@ func Write(ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Ch
 	}
 	defer func() { _ = f.Discard() }()
 	var res WriteResult
-	err = guard(func() error {
+	err = src.guard(func() error {
 		res, err = writeTo(ctx, f.File(), path, src, changes)
 		return err
 	})
+	if err == nil {
+		_, err = src.Digest(ctx)
+	}
+	if now := src.unchanged(); now != nil && !errors.Is(err, ErrChanged) {
+		if err != nil { // what else went wrong came of that
+			now = fmt.Errorf("%w: %v", now, err)
+		}
+		err = src.wrap(now)
+	}
 	if err != nil {
 		return WriteResult{}, err
-	}
-	if _, err := src.Digest(ctx); err != nil {
-		return WriteResult{}, err
-	}
-	if err := src.unchanged(); err != nil {
-		return WriteResult{}, src.wrap(err)
 	}
 	if err := f.Publish(); err != nil {
 		return WriteResult{}, err

@@ -1,0 +1,186 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestNamedPipe is refused at once, not waited for.
+func TestNamedPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, unix.Mkfifo(path, 0o600))
+	done := make(chan error)
+	go func() {
+		_, err := Open(context.Background(), path, Config{})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, ErrNotSnapshot)
+		require.ErrorContains(t, err, path)
+	case <-time.After(time.Minute):
+		t.Fatal("it waits for a writer")
+	}
+}
+
+// TestCancelledScan: a caller that gives up does not spoil the file for the next.
+func TestCancelledScan(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := s.Keys(gone)
+	require.ErrorIs(t, err, context.Canceled)
+	for _, err := range s.Live(gone, nil) {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	n, err := s.Keys(context.Background())
+	require.NoError(t, err)
+	require.NotZero(t, n)
+}
+
+// TestConcurrentReaders: run it with -race.
+func TestConcurrentReaders(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	ctx := context.Background()
+	want := modelOf(t, open(t, copyOf(t, fixture(t))))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for rec, err := range s.Live(ctx, nil) {
+				if err != nil || want[string(rec.Key)] != string(rec.Value) {
+					t.Errorf("%s: %v", rec.Key, err)
+				}
+				got, err := s.Get(ctx, rec.Key)
+				if err != nil || got.ModRevision != rec.ModRevision {
+					t.Errorf("%s: %v", rec.Key, err)
+				}
+			}
+			if _, err := s.Status(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// meddlers change an open file as another program might.
+func meddlers() map[string]func(path string) error {
+	return map[string]func(path string) error{
+		"cut": func(path string) error { return os.Truncate(path, 8192) },
+		"emptied": func(path string) error {
+			return os.Truncate(path, 0)
+		},
+		"overwritten": func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, []byte(strings.Repeat("\xff", int(info.Size()))), 0o600)
+		},
+		"touched": func(path string) error { return os.Chtimes(path, time.Now(), time.Now()) },
+	}
+}
+
+// TestChangedWhileRead: a file that someone else cuts, overwrites or only touches is ErrChanged, whatever it was read for.
+func TestChangedWhileRead(t *testing.T) {
+	reads := map[string]func(s *Snapshot) error{
+		"live": func(s *Snapshot) error { return last(s.Live(context.Background(), nil)) },
+		"get": func(s *Snapshot) error {
+			_, err := s.Get(context.Background(), []byte("/k/000077"))
+			return err
+		},
+		"status": func(s *Snapshot) error {
+			_, err := s.Status(context.Background())
+			return err
+		},
+		"verify": func(s *Snapshot) (err error) {
+			for e := range Verify(context.Background(), s) {
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+	}
+	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
+	for how, meddle := range meddlers() {
+		for what, read := range reads {
+			t.Run(how+"/"+what, func(t *testing.T) {
+				path := copyOf(t, b)
+				s := open(t, path)
+				_, err := s.Keys(context.Background())
+				require.NoError(t, err)
+				_, err = s.Digest(context.Background())
+				require.NoError(t, err)
+				require.NoError(t, meddle(path))
+				if err := read(s); err != nil {
+					require.ErrorIs(t, err, ErrChanged)
+					require.ErrorContains(t, err, path)
+				} else {
+					require.Equal(t, "touched", how)
+				}
+			})
+		}
+	}
+}
+
+func last(records iter.Seq2[*Record, error]) (err error) {
+	for _, err = range records {
+	}
+	return err
+}
+
+// TestChangedWhileWritten changes the input before the first change, in the middle, and before the second pass over the changes.
+func TestChangedWhileWritten(t *testing.T) {
+	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
+	for how, meddle := range meddlers() {
+		for _, at := range []int{0, 50, 100, 199} {
+			t.Run(fmt.Sprintf("%s at %d", how, at), func(t *testing.T) {
+				path := copyOf(t, b)
+				s := open(t, path)
+				n := 0
+				changes := func(yield func(Change, error) bool) {
+					for i := range 100 {
+						if n == at {
+							require.NoError(t, meddle(path))
+						}
+						n++
+						key := fmt.Sprintf("/k/%06d", i*30)
+						if !yield(Change{Key: []byte(key), Value: []byte("new"), Prior: int64(i*30 + 30)}, nil) {
+							return
+						}
+					}
+				}
+				out := filepath.Join(t.TempDir(), "out.db")
+				_, err := Write(context.Background(), out, s, changes)
+				require.ErrorIs(t, err, ErrChanged)
+				require.ErrorContains(t, err, path)
+				left, err := os.ReadDir(filepath.Dir(out))
+				require.NoError(t, err)
+				require.Empty(t, left)
+			})
+		}
+	}
+}
+
+// TestGuardLetsBugsThrough: a panic that no change of the file explains is not swallowed.
+func TestGuardLetsBugsThrough(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	require.Panics(t, func() {
+		_ = s.guard(func() error {
+			var none []byte
+			_ = none[len(s.path)]
+			return nil
+		})
+	})
+	require.PanicsWithValue(t, "a bug", func() { _ = s.guard(func() error { panic("a bug") }) })
+}
