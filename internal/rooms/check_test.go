@@ -1,0 +1,210 @@
+package rooms
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const module = "github.com/etcdshift/etcdshift"
+
+// mayImport is the table: what a room's code, tests aside, may import of this module besides itself. "transform/" stands
+// for each package below transform.
+func mayImport() map[string][]string {
+	data := []string{"snapshot", "keys", "encoding", "encoding/schema"}
+	with := func(more ...string) []string { return append(more, data...) }
+	return map[string][]string{
+		"cmd":             with("transform/", "transform", "inspect", "publish"),
+		"transform/":      with("transform", "inspect"),
+		"transform":       with("inspect", "publish"),
+		"inspect":         with(),
+		"snapshot":        {"publish"},
+		"keys":            {},
+		"encoding/schema": {"encoding"},
+		"encoding":        {},
+		"publish":         {},
+		"internal":        with("transform/", "transform", "inspect", "publish"),
+	}
+}
+
+// room is the room a package folder belongs to; two transforms are two rooms.
+func room(dir string) string {
+	parts := strings.SplitN(dir, "/", 3)
+	if len(parts) > 1 && (parts[0] == "transform" || parts[0]+"/"+parts[1] == "encoding/schema") {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
+}
+
+// kind is the room's line in the table.
+func kind(room string) string {
+	if strings.HasPrefix(room, "transform/") {
+		return "transform/"
+	}
+	return room
+}
+
+// source is one Go file.
+type source struct {
+	name    string // path from the module's root
+	dir     string
+	test    bool
+	file    *ast.File
+	fset    *token.FileSet
+	imports map[string]string // local name to import path
+}
+
+// check reads every Go file of the module and returns what breaks the rules, as "FILE:LINE: reason", and the rooms seen.
+func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
+	seen = make(map[string]int)
+	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return skipFolder(tree, name)
+		case !strings.HasSuffix(name, ".go"):
+			return nil
+		}
+		s, err := parse(tree, name)
+		if err != nil {
+			return err
+		}
+		seen[room(s.dir)]++
+		broken = append(broken, s.check()...)
+		return nil
+	})
+	slices.Sort(broken)
+	return broken, seen, err
+}
+
+// skipFolder leaves out what Go leaves out, and modules of their own.
+func skipFolder(tree fs.FS, name string) error {
+	base := path.Base(name)
+	if name == "." {
+		return nil
+	}
+	if base == "testdata" || base == "vendor" || base[0] == '.' || base[0] == '_' {
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(tree, path.Join(name, "go.mod")); !errors.Is(err, fs.ErrNotExist) {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func parse(tree fs.FS, name string) (source, error) {
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return source{}, err
+	}
+	s := source{name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), fset: token.NewFileSet(), imports: make(map[string]string)}
+	s.file, err = parser.ParseFile(s.fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return source{}, err
+	}
+	for _, spec := range s.file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return source{}, err
+		}
+		local := path.Base(imported)
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		s.imports[local] = imported
+	}
+	return s, nil
+}
+
+func (s source) at(pos token.Pos, format string, args ...any) string {
+	return fmt.Sprintf("%s:%d: ", s.name, s.fset.Position(pos).Line) + fmt.Sprintf(format, args...)
+}
+
+func (s source) check() []string {
+	var broken []string
+	for _, spec := range s.file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value) // parse has done it before
+		if reason := s.checkImport(imported); reason != "" {
+			broken = append(broken, s.at(spec.Pos(), "%s", reason))
+		}
+	}
+	if _, known := mayImport()[kind(room(s.dir))]; !known {
+		broken = append(broken, s.at(s.file.Package, "the folder %q is in no room: add it to the table", s.dir))
+	}
+	for _, decl := range s.file.Decls {
+		if group, isGroup := decl.(*ast.GenDecl); isGroup && group.Tok == token.IMPORT {
+			continue
+		}
+		ast.Inspect(decl, func(node ast.Node) bool {
+			if reason := s.checkNode(node); reason != "" {
+				broken = append(broken, s.at(node.Pos(), "%s", reason))
+			}
+			return true
+		})
+	}
+	return broken
+}
+
+func (s source) checkImport(imported string) string {
+	from := room(s.dir)
+	if imported == "go.etcd.io/bbolt" || strings.HasPrefix(imported, "go.etcd.io/bbolt/") {
+		if from != "snapshot" && s.dir != "internal/etcdtest" {
+			return "only snapshot may know bbolt"
+		}
+	}
+	dir, ours := strings.CutPrefix(imported, module+"/")
+	if !ours || s.test {
+		return ""
+	}
+	to := room(dir)
+	if from == to || slices.Contains(mayImport()[kind(from)], kind(to)) && (kind(from) != "transform/" || kind(to) != "transform/") {
+		return ""
+	}
+	return fmt.Sprintf("%s must not import %s", from, to)
+}
+
+func (s source) checkNode(node ast.Node) string {
+	outside := !s.test && room(s.dir) != "cmd"
+	switch n := node.(type) {
+	case *ast.FuncDecl:
+		if n.Recv == nil && n.Name.Name == "init" {
+			return "no init functions"
+		}
+	case *ast.SelectorExpr:
+		if pkg, isName := n.X.(*ast.Ident); isName && outside {
+			return printing(s.imports[pkg.Name], n.Sel.Name)
+		}
+	case *ast.CallExpr:
+		if f, isName := n.Fun.(*ast.Ident); isName && outside && (f.Name == "print" || f.Name == "println") {
+			return "only cmd prints: " + f.Name
+		}
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(n.Value)
+		home := room(s.dir) == "keys" || room(s.dir) == "internal"
+		if n.Kind == token.STRING && err == nil && strings.Contains(text, "/registry/") && !s.test && !home {
+			return "only keys may spell etcd keys"
+		}
+	}
+	return ""
+}
+
+// printing says what is wrong with a selector outside of cmd.
+func printing(imported, name string) string {
+	full := imported + "." + name
+	switch {
+	case imported == "log", imported == "fmt" && (name == "Print" || name == "Printf" || name == "Println"),
+		full == "os.Stdout", full == "os.Stderr":
+		return "only cmd prints: " + full
+	case full == "os.Exit":
+		return "only cmd exits"
+	}
+	return ""
+}

@@ -1,0 +1,18 @@
+// Package rooms holds a test, and nothing to import: it reads the source of the whole module and fails when a package
+// reaches into one it must not know.
+//
+//	cmd -> transform/* -> transform -> inspect -> {snapshot, keys, encoding/schema -> encoding}
+//
+// A room may import those to its right, never one to its left or beside it. Besides:
+//
+//   - publish is a leaf; snapshot, transform and cmd may import it.
+//   - No transform imports another.
+//   - internal is for tests: only test files import it, and it may import any room but cmd.
+//   - go.etcd.io/bbolt is imported by snapshot and internal/etcdtest only, in tests too.
+//   - Only cmd prints, logs or exits.
+//   - No function is called init.
+//   - A string with the storage prefix "/registry/" stands in keys only.
+//
+// Test files are free to import what they need and to print; nothing that ships depends on them. A new folder needs a
+// line in the table of check_test.go.
+package rooms

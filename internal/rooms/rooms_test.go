@@ -1,0 +1,122 @@
+package rooms
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The module keeps the rules.
+func TestRooms(t *testing.T) {
+	tree := os.DirFS("../..")
+	text, err := os.ReadFile("../../go.mod")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(string(text), "module "+module+"\n"))
+	broken, seen, err := check(tree)
+	require.NoError(t, err)
+	require.Empty(t, strings.Join(broken, "\n"))
+	for _, name := range []string{"cmd", "transform", "transform/calico", "snapshot", "keys", "encoding", "encoding/schema", "publish", "internal"} {
+		require.Positive(t, seen[name], "%s was not looked at", name)
+	}
+}
+
+// The checker finds each way to break a rule, and only those.
+func TestCheck(t *testing.T) {
+	imports := func(paths ...string) string {
+		return "package p\nimport (\n\"" + strings.Join(paths, "\"\n\"") + "\"\n)\n"
+	}
+	ours := func(dirs ...string) string {
+		for i, dir := range dirs {
+			dirs[i] = module + "/" + dir
+		}
+		return imports(dirs...)
+	}
+	for _, tc := range []struct{ file, source, broken string }{
+		// every arrow, at full length
+		{"cmd/etcdshift/a.go", ours("transform/calico", "transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "publish", "cmd/etcdshift/table"), ""},
+		{"transform/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "transform/calico/ipam"), ""},
+		{"transform/a.go", ours("inspect", "snapshot", "keys", "encoding", "encoding/schema", "publish"), ""},
+		{"inspect/a.go", ours("snapshot", "keys", "encoding", "encoding/schema"), ""},
+		{"snapshot/a.go", ours("publish", "snapshot/page"), ""},
+		{"encoding/schema/a.go", ours("encoding"), ""},
+		{"internal/apitest/a.go", ours("transform/calico", "snapshot", "internal/etcdtest"), ""},
+
+		// against an arrow, or beside it
+		{"transform/a.go", ours("cmd/etcdshift"), ":3: transform must not import cmd"},
+		{"transform/a.go", ours("transform/calico"), ":3: transform must not import transform/calico"},
+		{"transform/calico/a.go", ours("transform", "transform/storageversion"), ":4: transform/calico must not import transform/storageversion"},
+		{"transform/calico/a.go", ours("publish"), ":3: transform/calico must not import publish"},
+		{"inspect/a.go", ours("transform"), ":3: inspect must not import transform"},
+		{"inspect/a.go", ours("publish"), ":3: inspect must not import publish"},
+		{"snapshot/page/a.go", ours("keys"), ":3: snapshot must not import keys"},
+		{"snapshot/a.go", ours("encoding"), ":3: snapshot must not import encoding"},
+		{"keys/a.go", ours("encoding"), ":3: keys must not import encoding"},
+		{"keys/a.go", ours("snapshot"), ":3: keys must not import snapshot"},
+		{"encoding/a.go", ours("keys"), ":3: encoding must not import keys"},
+		{"encoding/a.go", ours("encoding/schema"), ":3: encoding must not import encoding/schema"},
+		{"encoding/schema/a.go", ours("keys"), ":3: encoding/schema must not import keys"},
+		{"publish/a.go", ours("snapshot"), ":3: publish must not import snapshot"},
+		{"snapshot/a.go", ours("internal/etcdtest"), ":3: snapshot must not import internal"},
+		{"cmd/etcdshift/a.go", ours("internal/etcdtest"), ":3: cmd must not import internal"},
+		{"internal/etcdtest/a.go", ours("cmd/etcdshift"), ":3: internal must not import cmd"},
+		{"keys/a_test.go", ours("encoding", "internal/etcdtest"), ""},
+
+		// folders
+		{"misc/a.go", "package p", `:1: the folder "misc" is in no room: add it to the table`},
+		{"a.go", "package p", `:1: the folder "." is in no room: add it to the table`},
+		{"keys/testdata/a.go", ours("encoding"), ""},
+		{"e2e/a.go", ours("cmd/etcdshift"), ""},
+
+		// bbolt
+		{"snapshot/a.go", imports("go.etcd.io/bbolt", "go.etcd.io/bbolt/errors"), ""},
+		{"snapshot/a_test.go", imports("go.etcd.io/bbolt"), ""},
+		{"internal/etcdtest/a.go", imports("go.etcd.io/bbolt"), ""},
+		{"internal/apitest/a.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
+		{"transform/a.go", imports("go.etcd.io/bbolt/errors"), ":3: only snapshot may know bbolt"},
+		{"transform/a_test.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
+
+		// printing and exiting
+		{"cmd/etcdshift/a.go", "package p\nimport \"fmt\"\nimport \"os\"\nfunc f() { fmt.Println(1); os.Exit(1) }", ""},
+		{"keys/a_test.go", "package p\nimport \"fmt\"\nfunc f() { fmt.Println(1); println(1) }", ""},
+		{"keys/a.go", "package p\nimport \"fmt\"\nfunc f() { _ = fmt.Sprint(1); fmt.Fprintln(nil) }", ""},
+		{"keys/a.go", "package p\nimport \"fmt\"\nfunc f() { fmt.Printf(\"\") }", ":3: only cmd prints: fmt.Printf"},
+		{"keys/a.go", "package p\nimport out \"fmt\"\nvar f = out.Print", ":3: only cmd prints: fmt.Print"},
+		{"keys/a.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", ":3: only cmd exits"},
+		{"keys/a.go", "package p\nimport \"os\"\nvar out = os.Stdout", ":3: only cmd prints: os.Stdout"},
+		{"keys/a.go", "package p\nimport \"log\"\nfunc f() { log.Fatal() }", ":3: only cmd prints: log.Fatal"},
+		{"keys/a.go", "package p\nfunc f(log interface{ Fatal() }) { log.Fatal() }", ""},
+		{"keys/a.go", "package p\nfunc f() { println() }", ":2: only cmd prints: println"},
+		{"internal/etcdtest/a.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", ":3: only cmd exits"},
+
+		// init
+		{"cmd/etcdshift/a.go", "package p\nfunc init() {}", ":2: no init functions"},
+		{"keys/a_test.go", "package p\nfunc init() {}", ":2: no init functions"},
+		{"keys/a.go", "package p\ntype t int\nfunc (t) init() {}", ""},
+
+		// keys of etcd
+		{"keys/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
+		{"inspect/a.go", "package p\nconst k = `/registry/pods/`", ":2: only keys may spell etcd keys"},
+		{"cmd/etcdshift/a.go", "package p\nfunc f(s string) bool { return s == \"\\x2fregistry/\" }", ":2: only keys may spell etcd keys"},
+		{"inspect/a.go", "package p\n// /registry/pods\nconst k = \"registry\"", ""},
+		{"inspect/a.go", imports("k8s.io/apiserver/pkg/registry/rest"), ""},
+		{"inspect/a_test.go", "package p\nconst k = \"/registry/pods/\"", ""},
+		{"internal/etcdtest/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
+	} {
+		tree := fstest.MapFS{tc.file: {Data: []byte(tc.source)}, "e2e/go.mod": {}, "keys/README.md": {Data: []byte("/registry/")}}
+		broken, _, err := check(tree)
+		require.NoError(t, err, tc.file)
+		want := tc.broken
+		if want != "" {
+			want = tc.file + want
+		}
+		require.Equal(t, want, strings.Join(broken, "\n"), "%s\n%s", tc.file, tc.source)
+	}
+}
+
+func TestCheckReportsWhatItCannotRead(t *testing.T) {
+	_, _, err := check(fstest.MapFS{"keys/a.go": {Data: []byte("no go")}})
+	require.ErrorContains(t, err, "keys/a.go:1:1: expected 'package'")
+}
