@@ -12,6 +12,7 @@ const (
 	codeRBACUnknown       = "rbac-unknown"        // warning: the snapshot does not tell
 	codeHalfDoneMigration = "half-done-migration" // error: the live controller is in the middle of it
 	codeMigrationLeft     = "migration-left"      // warning: a DatastoreMigration, or its marks, that do no harm now
+	codeNothingToMigrate  = "nothing-to-migrate"  // warning: nothing of the v1 group is in the snapshot
 	codeCRDMissing        = "crd-missing"         // error: a v3 CRD is not there
 	codeCRDUnfit          = "crd-unfit"           // error: a v3 CRD is not as records need it
 

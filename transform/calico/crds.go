@@ -23,6 +23,7 @@ type crdSet struct {
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
 	taken    []*schema.CRD              // from the manifest, because the snapshot lacks them
 	old      []string                   // plurals of the CRDs in the v1 group, sorted
+	records  int                        // v1 records that have a v3 kind
 	leftover bool                       // v1 records without a v3 kind were left alone
 }
 
@@ -45,12 +46,11 @@ func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifes
 	if err := s.loadV1(ctx, v); err != nil {
 		return nil, err
 	}
-	records, err := s.checkRecords(ctx, v)
-	if err != nil {
+	if err := s.checkRecords(ctx, v); err != nil {
 		return nil, err
 	}
 	for _, kd := range kinds() {
-		if err := s.loadV3(ctx, v, kd, shipped[kd.Plural], len(s.old) > 0 || records > 0); err != nil {
+		if err := s.loadV3(ctx, v, kd, shipped[kd.Plural]); err != nil {
 			return nil, err
 		}
 	}
@@ -87,15 +87,18 @@ func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*s
 	return shipped, nil
 }
 
-// loadV3 finds one v3 CRD. needed is false where there is nothing to migrate.
-func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped *schema.CRD, needed bool) error {
+// idle says that nothing is left of the v1 group, so that there is nothing to migrate.
+func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
+
+// loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
+func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped *schema.CRD) error {
 	key := s.layout.Format(keys.Key{Resource: crdResource(), Name: kd.Plural + "." + groupV3})
 	entry, err := v.Get(ctx, key)
 	if err != nil {
 		return err
 	}
 	switch {
-	case entry == nil && !needed:
+	case entry == nil && s.idle():
 		return nil
 	case entry == nil && shipped == nil:
 		v.Refuse(string(key), codeCRDMissing, "the CRD of "+kd.Kind+" is neither in the snapshot nor in a manifest of v3 CRDs")
@@ -231,16 +234,16 @@ func v1Dir(k keys.Kubernetes) []byte {
 }
 
 // checkRecords refuses the v1 records that have no v3 kind, with or without a CRD of their own, and counts the others.
-func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) (known int, err error) {
+func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) error {
 	for entry, err := range v.Live(ctx, v1Dir(s.layout)) {
 		if err != nil {
-			return known, err
+			return err
 		}
 		key, err := s.layout.Parse(entry.Key)
 		reason := "not the key of an object: " + fmt.Sprint(err)
 		if err == nil {
 			if _, ok := kindOfV1(key.Resource.Resource); ok {
-				known++
+				s.records++
 				continue
 			}
 			reason = s.noTwin(key.Resource.Resource, entry.Value)
@@ -249,7 +252,7 @@ func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) (known int
 			s.leftover = true
 		}
 	}
-	return known, nil
+	return nil
 }
 
 func (s *crdSet) noTwin(plural string, value []byte) string {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,6 +163,17 @@ func (r result) problems() []string {
 	out := []string{}
 	for _, p := range r.Problems {
 		out = append(out, p.Level+" "+p.Code+" "+p.Key)
+	}
+	return out
+}
+
+// byHand are the steps that the plan asked for, without those of every restore.
+func (r result) byHand() []string {
+	var out []string
+	for _, step := range r.Steps {
+		if !strings.HasPrefix(step, "restore ") {
+			out = append(out, step)
+		}
 	}
 	return out
 }

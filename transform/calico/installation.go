@@ -1,0 +1,105 @@
+package calico
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// groupOperator is the group of the operator's Installation, which owns what the operator made.
+const groupOperator = "operator.tigera.io"
+
+// namespaceOperated is where the operator puts Calico.
+const namespaceOperated = "calico-system"
+
+// component is a workload of Calico's in the snapshot.
+type component struct {
+	key             []byte
+	kind            string // DaemonSet or Deployment
+	namespace, name string
+	value           []byte // as stored
+	workload        encoding.Workload
+	unreadable      error // the value could not be read, and workload is empty
+}
+
+func (c component) String() string { return c.kind + " " + c.namespace + "/" + c.name }
+
+// installation is how Calico is installed, as far as the snapshot tells. Lists are in the order of keys.
+type installation struct {
+	components []component // what works on Calico's records
+	operators  []component // tigera-operator
+	apiServers []component // the aggregated API server
+	declared   bool        // there is an Installation for the operator
+}
+
+// role says what a workload is by the name that every manifest, chart and operator gives it.
+func (i *installation) role(kind, name string) *[]component {
+	switch kind + " " + name {
+	case "DaemonSet calico-node", "DaemonSet calico-node-windows", "DaemonSet canal",
+		"Deployment calico-typha", "Deployment calico-kube-controllers":
+		return &i.components
+	case "Deployment tigera-operator":
+		return &i.operators
+	case "Deployment calico-apiserver":
+		return &i.apiServers
+	}
+	return nil
+}
+
+// findInstallation looks for Calico's workloads in every namespace.
+func findInstallation(ctx context.Context, v *transform.View, k keys.Kubernetes) (*installation, error) {
+	found := &installation{}
+	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
+		for entry, err := range v.Live(ctx, k.Dir(schema.GroupResource{Group: "apps", Resource: plural})) {
+			if err != nil {
+				return nil, err
+			}
+			key, err := k.Parse(entry.Key)
+			if err != nil {
+				continue
+			}
+			role := found.role(kind, key.Name)
+			if role == nil {
+				continue
+			}
+			c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
+			c.workload, c.unreadable = encoding.ReadWorkload(entry.Value)
+			*role = append(*role, c)
+		}
+	}
+	for _, list := range [][]component{found.components, found.operators, found.apiServers} {
+		slices.SortFunc(list, func(a, b component) int { return cmp.Compare(string(a.key), string(b.key)) })
+	}
+	for _, err := range v.Live(ctx, k.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
+		if err != nil {
+			return nil, err
+		}
+		found.declared = true
+		break
+	}
+	return found, nil
+}
+
+// operated says whether there is an operator, or was.
+func (i *installation) operated() bool { return i.declared || len(i.operators) > 0 }
+
+// managed says whether the operator made a workload and would undo what others change in it.
+func (i *installation) managed(c component) bool {
+	if c.namespace == namespaceOperated && i.operated() {
+		return true
+	}
+	return ownedByOperator(c.workload.Meta)
+}
+
+func ownedByOperator(meta encoding.Meta) bool {
+	return slices.ContainsFunc(meta.OwnerReferences, func(ref encoding.OwnerReference) bool {
+		return strings.HasPrefix(ref.APIVersion, groupOperator+"/")
+	})
+}
