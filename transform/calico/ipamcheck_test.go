@@ -1,12 +1,16 @@
 package calico
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // ipamObject makes a v3 IPAM record from a spec in a few words.
@@ -163,4 +167,47 @@ func TestAddressIn(t *testing.T) {
 	require.Equal(t, "10.0.1.4", addressIn("10.0.0.0/20", 260))
 	require.Equal(t, "fd00::17f", addressIn("fd00::100/120", 127))
 	require.Equal(t, "number 3", addressIn("x", 3))
+}
+
+// checkingIPAM feeds the v3 records of a snapshot.
+func checkingIPAM(ctx context.Context, v *transform.View) error {
+	c := newIPAMCheck()
+	for _, kd := range kinds() {
+		for entry, err := range v.Live(ctx, registry.Dir(kd.v3())) {
+			if err != nil {
+				return err
+			}
+			obj, _, err := encoding.DecodeObject(entry.Value)
+			if err != nil {
+				return err
+			}
+			c.add(kd.Kind, entry.Key, obj)
+		}
+	}
+	return c.report(ctx, v, registry)
+}
+
+// TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put there by hand is found.
+func TestIPAMCheckRecorded(t *testing.T) {
+	byHand := "warning ipam-block-missing /registry/projectcalico.org/blockaffinities/node-b-192-168-77-0-26"
+	r := planOn(t, recorded(t, "after.db"), planFunc(checkingIPAM))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{byHand}, r.problems())
+	require.Empty(t, r.changed())
+
+	in := &input{t: t, from: recorded(t, "after.db")}
+	in.del("/registry/minions/node-a")
+	in.del("/registry/projectcalico.org/ipamhandles/vxlan-tunnel-addr-node-a")
+	r = planOn(t, in.write(), planFunc(checkingIPAM))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{
+		"warning ipam-node-missing /registry/projectcalico.org/blockaffinities/node-a-192-168-174-128-26",
+		"warning ipam-node-missing /registry/projectcalico.org/blockaffinities/node-a-fd00-10-244-6d15-74ba-80e-4835-8080-122",
+		byHand,
+		"warning ipam-handle-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
+		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
+		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122",
+	}, r.problems())
+	require.Equal(t, "1 of its addresses (the first is 192.168.174.130) belong to 1 handles that are not there or do not list the block",
+		r.reason(t, codeIPAMHandleMissing, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
 }
