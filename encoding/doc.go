@@ -2,7 +2,7 @@
 // field of them without touching another. It knows JSON, the protobuf envelope and CBOR; it recognises values encrypted
 // at rest and refuses them by name. It knows nothing of etcd keys, and does no I/O.
 //
-// Invariants, each with a test named after it:
+// Invariants, each with tests:
 //
 //   - EncodeObject(DecodeObject(v)) == v for every custom resource an API server stored, in JSON and in CBOR. Integers
 //     stay integers (9007199254740993 survives). Kinds that a server stores through Go types (CRDs, APIServices) keep
@@ -15,7 +15,8 @@
 //     typed form.
 //   - Hostile bytes end in an error that names the field path; never in a panic, in endless recursion, or in memory that
 //     follows a length the bytes only claim.
-//   - No error contains a value: only field paths, offsets, kinds, and for encrypted values the provider and key name.
+//   - No error contains a value: only field paths, offsets, apiVersion and kind, and for encrypted values the provider and
+//     key name.
 //
 // Nothing returned from here aliases memory that a later call changes. Value.Raw and the result of an edit that changed
 // nothing alias the input: they live as long as it does.

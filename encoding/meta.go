@@ -33,7 +33,8 @@ func (m Meta) GVK() schema.GroupVersionKind {
 
 // ReadMeta reads the metadata of a value in any format but encrypted, without decoding the rest. A protobuf value may be
 // of any kind: ObjectMeta is field 1 of every object an API server stores (checked against each generated.proto of
-// k8s.io/api 0.37). A field of the wrong type is an error that names its path.
+// k8s.io/api 0.37). A field of the wrong type is an error that names its path;
+// an API server drops such a field without a word when it reads a custom resource.
 func ReadMeta(data []byte) (Meta, error) {
 	var m Meta
 	var err error

@@ -1,7 +1,5 @@
 package encoding
 
-import utiljson "k8s.io/apimachinery/pkg/util/json"
-
 // metaOfJSON decodes the metadata field only.
 func metaOfJSON(data []byte) (Meta, error) {
 	obj, err := parseJSONValue(data)
@@ -14,7 +12,7 @@ func metaOfJSON(data []byte) (Meta, error) {
 	}
 	var metadata map[string]any
 	text := fields.without("managedFields").text() // most of the text, and nothing of it is read
-	if err := utiljson.Unmarshal(text, &metadata); err != nil {
+	if err := unmarshal(text, &metadata); err != nil {
 		return Meta{}, at("metadata", err)
 	}
 	m, err := metaOf(metadata)

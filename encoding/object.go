@@ -3,7 +3,9 @@ package encoding
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -19,7 +21,7 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 	var err error
 	switch f {
 	case FormatJSON:
-		err = utiljson.Unmarshal(data, &obj)
+		err = unmarshal(data, &obj)
 	case FormatCBOR:
 		obj, err = decodeCBOR(data)
 	default:
@@ -29,6 +31,16 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 		return nil, f, fmt.Errorf("%s value: %w", f, err)
 	}
 	return obj, f, nil
+}
+
+// unmarshal decodes JSON. A number that fits no Go number is reported by its place, not by its digits.
+func unmarshal(data []byte, into any) error {
+	err := utiljson.Unmarshal(data, into)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && strings.HasPrefix(wrong.Value, "number ") {
+		return fmt.Errorf("number out of range before byte %d", wrong.Offset)
+	}
+	return err
 }
 
 func decodeCBOR(data []byte) (map[string]any, error) {

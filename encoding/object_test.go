@@ -157,6 +157,31 @@ func TestDecodeErrors(t *testing.T) {
 	require.EqualError(t, err, "unsupported value format: protobuf")
 }
 
+// An error tells where, not what.
+func TestErrorsHoldNoValues(t *testing.T) {
+	const secret = "7777777777"
+	long := strings.Repeat(secret, 40)
+	const workload = `{"apiVersion":"apps/v1","kind":"DaemonSet",`
+	for _, data := range []string{
+		`{"a":` + long + `}`, `{"a":"` + secret, `{"a":"` + secret + `" "`, `{"a":` + secret + `x}`, `{"metadata":{"name":` + secret + `}}`,
+		`{"metadata":{"x":` + long + `}}`, `{"metadata":{"creationTimestamp":"` + secret + `"}}`, `{"kind":` + secret + `}`,
+		workload + `"spec":{"template":{"spec":{"containers":[{"name":` + secret + `}]}}}}`,
+		workload + `"spec":{"template":{"spec":{"containers":[{"env":[{"name":"A","value":` + long + `}]}]}}}}`,
+		workload + `"metadata":{"annotations":{"` + templateGn + `":"x` + secret + `"}},"spec":{"template":{"spec":{"containers":[{}]}}}}`,
+		`{"apiVersion":"v1","kind":"ConfigMap","data":{"a":` + secret + `}}`,
+		"\xd9\xd9\xf7\xa1\x41a\x6a" + secret + secret, "\xd9\xd9\xf7\x6a" + secret, secret, "k8s\x00\x12\x0c\x0a\x0a" + secret,
+	} {
+		failed := 0
+		for call, err := range everyFunction([]byte(data)) {
+			if err != nil {
+				failed++
+				require.NotContains(t, err.Error(), secret, "%s %q", call, data)
+			}
+		}
+		require.Positive(t, failed, "%q", data)
+	}
+}
+
 // compact turns a JSON file for people into the bytes a server stores for a custom resource.
 func compact(t testing.TB, data []byte) []byte {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // ErrWrongKind is returned by functions that read or edit one kind, for an object of another.
@@ -245,7 +244,7 @@ func (w *Workload) readJSON(data []byte) error {
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	if err := utiljson.Unmarshal(data, &obj); err != nil {
+	if err := unmarshal(data, &obj); err != nil {
 		return err
 	}
 	pod := obj.Spec.Template.Spec
