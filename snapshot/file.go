@@ -136,7 +136,7 @@ func (s *Snapshot) geometry() error {
 	size, ps := uint64(len(s.data)), uint64(s.meta.pageSize)
 	s.raw = size%512 != sha256.Size
 	if s.meta.highWater > size/ps {
-		return fmt.Errorf("%w: it has %d bytes, its metadata says %d pages of %d (%d bytes)", ErrTruncated, size, s.meta.highWater, ps, s.meta.highWater*ps)
+		return fmt.Errorf("%w: it has %d bytes, its metadata says %d pages of %d", ErrTruncated, size, s.meta.highWater, ps)
 	}
 	image := s.meta.highWater * ps
 	s.image = s.data[:image:image]

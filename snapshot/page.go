@@ -60,8 +60,9 @@ func (p page) branch(i int) (key []byte, child uint64) {
 	return p[at+pos : at+pos+ks : at+pos+ks], le.Uint64(e[8:])
 }
 
-// judge says whether a page image is a leaf or branch all of whose elements lie within it and, on a branch, ascend. It
-// reads count*16 bytes and the keys of branches, so its cost is bounded by the size of the page.
+// judge says whether a page image is a leaf or branch all of whose elements lie within it, share no bytes and, on a branch, ascend.
+// It reads count*16 bytes and the keys of branches, so its cost is bounded by the size of the page; and because elements share
+// nothing, so is the cost of reading them all.
 func (p page) judge() error {
 	if len(p) < pageHeaderSize {
 		return fmt.Errorf("page of %d bytes has no header", len(p))
@@ -73,31 +74,24 @@ func (p page) judge() error {
 	if table > len(p) {
 		return fmt.Errorf("%d elements do not fit %d bytes", p.count(), len(p))
 	}
-	if p.isBranch() {
-		return p.judgeBranch(table)
-	}
-	for i := range p.count() {
-		at := pageHeaderSize + i*elementSize
-		e := p[at : at+elementSize]
-		pos := uint64(le.Uint32(e[4:]))
-		size := uint64(le.Uint32(e[8:])) + uint64(le.Uint32(e[12:]))
-		if err := judgeBounds(i, uint64(at)+pos, size, table, len(p)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (p page) judgeBranch(table int) error {
-	if p.count() == 0 {
+	if p.isBranch() && p.count() == 0 {
 		return fmt.Errorf("branch without elements")
 	}
+	free := uint64(len(p) - table) // what the elements before have left
 	var before []byte
 	for i := range p.count() {
-		at := pageHeaderSize + i*elementSize
-		e := p[at : at+elementSize]
-		if err := judgeBounds(i, uint64(at)+uint64(le.Uint32(e)), uint64(le.Uint32(e[4:])), table, len(p)); err != nil {
-			return err
+		start, size := p.extent(i)
+		switch {
+		case size > 0 && start < uint64(table):
+			return fmt.Errorf("element %d lies in the page's own table (offset %d)", i, start)
+		case start+size > uint64(len(p)):
+			return fmt.Errorf("element %d ends beyond the page (offset %d, size %d)", i, start, size)
+		case size > free:
+			return fmt.Errorf("element %d shares bytes with one before it (offset %d, size %d)", i, start, size)
+		}
+		free -= size
+		if !p.isBranch() {
+			continue
 		}
 		key, _ := p.branch(i)
 		if i > 0 && bytes.Compare(before, key) >= 0 {
@@ -108,12 +102,12 @@ func (p page) judgeBranch(table int) error {
 	return nil
 }
 
-func judgeBounds(i int, start, size uint64, table, length int) error {
-	if size > 0 && start < uint64(table) {
-		return fmt.Errorf("element %d lies in the page's own table (offset %d)", i, start)
+// extent is the offset and the size in the page that element i claims for its key and value.
+func (p page) extent(i int) (start, size uint64) {
+	at := pageHeaderSize + i*elementSize
+	e := p[at : at+elementSize]
+	if p.isBranch() {
+		return uint64(at) + uint64(le.Uint32(e)), uint64(le.Uint32(e[4:]))
 	}
-	if start+size > uint64(length) {
-		return fmt.Errorf("element %d ends beyond the page (offset %d, size %d)", i, start, size)
-	}
-	return nil
+	return uint64(at) + uint64(le.Uint32(e[4:])), uint64(le.Uint32(e[8:])) + uint64(le.Uint32(e[12:]))
 }

@@ -118,13 +118,13 @@ func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
 			case string(k) == "term" && len(v) == 8:
 				st.Term = binary.BigEndian.Uint64(v)
 			case string(k) == "storageVersion":
-				st.StorageVersion = string(v)
+				return setVersion(&st.StorageVersion, k, v)
 			}
 			return nil
 		}},
 		{"cluster", func(k, v []byte) error {
 			if string(k) == "clusterVersion" {
-				st.ClusterVersion = string(v)
+				return setVersion(&st.ClusterVersion, k, v)
 			}
 			return nil
 		}},
@@ -136,11 +136,6 @@ func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
 			}
 			return nil
 		}},
-		{"members", func(k, v []byte) error {
-			m, err := parseMember(k, v)
-			st.Members = append(st.Members, m)
-			return err
-		}},
 	}
 	for _, r := range readers {
 		if err := s.entries(ctx, r.bucket, r.fn); err != nil {
@@ -148,6 +143,17 @@ func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
 		}
 	}
 	st.EtcdVersion = etcdVersion(*st)
+	var err error
+	st.Members, err = s.readMembers(ctx)
+	return err
+}
+
+// setVersion copies a version, which has a few digits, out of the mapping.
+func setVersion(to *string, k, v []byte) error {
+	if len(v) > 64 {
+		return fmt.Errorf("%w: %s of %d bytes is not a version", ErrDamaged, k, len(v))
+	}
+	*to = string(v)
 	return nil
 }
 

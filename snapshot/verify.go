@@ -73,7 +73,7 @@ func (s *Snapshot) verifyRecords(ctx context.Context, found func(error) bool) er
 	x := newIndex()
 	x.follows = func(before, rec *Record) {
 		if err := soundAfter(before, rec); err != nil && more {
-			more = found(fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, rec.Key, err))
+			more = found(fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err))
 		}
 	}
 	return s.fillIndex(ctx, x)
@@ -106,3 +106,6 @@ func soundAfter(before, rec *Record) error {
 	}
 	return nil
 }
+
+// clip is the beginning of a key, for a message: the key may be longer than anybody would read.
+func clip(key []byte) []byte { return key[:min(len(key), 300)] }

@@ -141,7 +141,11 @@ func (s *Snapshot) walk(ctx context.Context) error {
 					return fmt.Errorf("bucket %q: %w", b.name, err)
 				}
 			}
-			if n := len(s.buckets); n > 0 && s.buckets[n-1].name >= b.name {
+			n := len(s.buckets)
+			if n == maxBuckets {
+				return fmt.Errorf("%w: more than %d buckets", ErrDamaged, n)
+			}
+			if n > 0 && s.buckets[n-1].name >= b.name {
 				return fmt.Errorf("%w: bucket %q does not sort after %q", ErrDamaged, b.name, s.buckets[n-1].name)
 			}
 			s.buckets = append(s.buckets, b)
@@ -154,8 +158,18 @@ func (s *Snapshot) walk(ctx context.Context) error {
 	return nil
 }
 
+// Buckets are kept in memory by name. etcd has ten (server/storage/schema/bucket.go); the bounds keep a hostile file from filling
+// memory with others.
+const (
+	maxBuckets    = 1 << 14
+	maxBucketName = 1 << 10 // bytes
+)
+
 // parseBucket decodes an element of the root bucket's leaves.
 func parseBucket(flags uint32, key, value []byte) (bucket, error) {
+	if len(key) > maxBucketName {
+		return bucket{}, fmt.Errorf("%w: a bucket's name has %d bytes", ErrDamaged, len(key))
+	}
 	b := bucket{name: string(key)}
 	if flags&bucketLeafFlag == 0 {
 		return b, fmt.Errorf("%w: %q is not a bucket", ErrDamaged, key)

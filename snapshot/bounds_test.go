@@ -1,0 +1,232 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+)
+
+// crafted is a snapshot of pages laid out by hand: fn returns the root of the key bucket.
+func crafted(t testing.TB, fn func(w *pageWriter) uint64) []byte {
+	t.Helper()
+	out := &growing{}
+	w := &pageWriter{out: out, pageSize: 4096, next: 2}
+	header := le.AppendUint64(nil, fn(w))
+	inline := make([]byte, pageHeaderSize)
+	put16(inline[8:], flagLeaf)
+	root, err := w.emit(flagLeaf, []element{
+		{flags: bucketLeafFlag, key: []byte("key"), value: le.AppendUint64(header, 0)},
+		{flags: bucketLeafFlag, key: []byte("meta"), value: append(make([]byte, bucketHeaderSize), inline...)},
+	})
+	require.NoError(t, err)
+	require.NoError(t, w.flush())
+	m := meta{pageSize: 4096, root: root, freelist: noFreelist, highWater: w.next, txid: 7}
+	m.over(out.b[:8192], 0)
+	return seal(out.b)
+}
+
+func emit(t testing.TB, w *pageWriter, kind uint16, elems []element) uint64 {
+	t.Helper()
+	id, err := w.emit(kind, elems)
+	require.NoError(t, err)
+	return id
+}
+
+func encoded(rec Record) element {
+	return element{key: appendRevisionKey(nil, rec.Revision, rec.Tombstone), value: rec.appendKeyValue(nil)}
+}
+
+// swift fails the test when fn takes more than a generous time: each case below would take minutes or for ever if work grew with
+// what the file claims, or with the square of what it holds.
+func swift(t testing.TB, fn func()) {
+	t.Helper()
+	start := time.Now()
+	fn()
+	require.Less(t, time.Since(start), 30*time.Second)
+}
+
+// TestClaimsOfOverflow: thousands of pages each claim the rest of the file as overflow.
+func TestClaimsOfOverflow(t *testing.T) {
+	b := crafted(t, func(w *pageWriter) uint64 {
+		var kids []element
+		for i := range 30_000 {
+			el := encoded(created(int64(i+2), "/k", "v"))
+			kids = append(kids, element{key: el.key, child: emit(t, w, flagLeaf, []element{el})})
+		}
+		return emit(t, w, flagBranch, kids)
+	})
+	image := unsealed(b)
+	for id := 2; id < 30_002; id++ {
+		put32(image[id*4096+12:], uint32(len(image)/4096-id-1))
+	}
+	path := copyOf(t, seal(image))
+	swift(t, func() { refused(t, path, ErrDamaged, "is used twice") })
+}
+
+// TestManyVersionsInOnePage: a page of 60,000 records of one key.
+func TestManyVersionsInOnePage(t *testing.T) {
+	const n = 60_000
+	path := copyOf(t, crafted(t, func(w *pageWriter) uint64 {
+		var elems []element
+		for i := range n {
+			rec := Record{Revision: Revision{Main: int64(i + 2)}, Key: []byte("/k"), CreateRevision: 2, ModRevision: int64(i + 2), Version: int64(i + 1)}
+			elems = append(elems, encoded(rec))
+		}
+		return emit(t, w, flagLeaf, elems)
+	}))
+	swift(t, func() {
+		s := open(t, path)
+		require.Empty(t, findings(t, s))
+		rec, err := s.Get(context.Background(), []byte("/k"))
+		require.NoError(t, err)
+		require.Equal(t, int64(n), rec.Version)
+		out, _ := write(t, s, planned(t, s, put("/k", "new")))
+		sound(t, out)
+	})
+}
+
+// TestDeepChain: branches with one child each, deeper than any tree that bbolt writes.
+func TestDeepChain(t *testing.T) {
+	path := copyOf(t, crafted(t, func(w *pageWriter) uint64 {
+		el := encoded(created(2, "/k", "v"))
+		id := emit(t, w, flagLeaf, []element{el})
+		for range 2000 {
+			id = emit(t, w, flagBranch, []element{{key: el.key, child: id}})
+		}
+		return id
+	}))
+	swift(t, func() { refused(t, path, ErrDamaged, "deeper than 64 levels") })
+}
+
+// TestSharedValue: 60,000 records whose values are all the same 16 MiB would be a terabyte to read.
+func TestSharedValue(t *testing.T) {
+	b := crafted(t, func(w *pageWriter) uint64 {
+		elems := make([]element, 60_000)
+		for i := range elems {
+			elems[i] = element{key: appendRevisionKey(nil, Revision{Main: int64(i + 2)}, false)}
+		}
+		elems[len(elems)-1].value = make([]byte, 16<<20)
+		return emit(t, w, flagLeaf, elems)
+	})
+	p := page(b[2*4096:])
+	at := func(i int) int { return pageHeaderSize + i*elementSize }
+	value := at(p.count()-1) + int(le.Uint32(p[at(p.count()-1)+4:])) + revisionKeySize
+	for i := range p.count() - 1 {
+		put32(p[at(i)+4:], uint32(value-revisionKeySize-at(i)))
+		put32(p[at(i)+12:], 16<<20)
+	}
+	path := copyOf(t, seal(unsealed(b)))
+	swift(t, func() { refused(t, path, ErrDamaged, "shares bytes") })
+}
+
+// TestClaimsOfMemory: buckets, members and versions that nobody has, and that would fill memory when they are kept or printed.
+func TestClaimsOfMemory(t *testing.T) {
+	fill := func(n int, key func(i int) string, value string) func(b *bbolt.Bucket) error {
+		return func(b *bbolt.Bucket) error {
+			for i := range n {
+				if err := b.Put([]byte(key(i)), []byte(value)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	number := func(i int) string { return fmt.Sprintf("%020d", i) }
+	tests := []struct {
+		name, bucket string
+		fill         func(b *bbolt.Bucket) error
+		text         string
+	}{
+		{"many members", "members", fill(5000, number, `{"name":"x"}`), "more than 256 members"},
+		{"member of a megabyte", "members", fill(1, number, `{"peerURLs":[`+strings.Repeat(`"",`, 1<<18)+`""]}`), "a member of"},
+		{"member not JSON", "members", fill(1, number, `{"name":`), "is not JSON"},
+		{"member nested", "members", fill(1, number, strings.Repeat("[", 16000)), "is not JSON"},
+		{"storage version", "meta", fill(1, func(int) string { return "storageVersion" }, strings.Repeat("3", 1<<20)), "is not a version"},
+		{"cluster version", "cluster", fill(1, func(int) string { return "clusterVersion" }, strings.Repeat("3", 1<<20)), "is not a version"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error { return tt.fill(tx.Bucket([]byte(tt.bucket))) })
+			refused(t, copyOf(t, b), ErrDamaged, tt.text)
+		})
+	}
+	for _, tt := range []struct {
+		n, size int
+		text    string
+	}{{20_000, 10, "more than 16384 buckets"}, {3, 20_000, "a bucket's name has 20000 bytes"}} {
+		b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+			for i := range tt.n {
+				if _, err := tx.CreateBucket([]byte(fmt.Sprintf("%0*d", tt.size, i))); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		refused(t, copyOf(t, b), ErrDamaged, tt.text)
+	}
+}
+
+// TestFlippedBits flips a bit of each byte that gives structure, and of some others, digest skipped: an error that names the file,
+// or an answer.
+func TestFlippedBits(t *testing.T) {
+	b := rebuilt(t, fixture(t), 1024, nil)
+	path := copyOf(t, b)
+	s := open(t, path)
+	used := reachable(t, s)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	tried, failed := 0, 0
+	for at := range unsealed(b) {
+		inPage := at % 1024
+		if !used[uint64(at/1024)] || (inPage >= 96 && at%23 != 0) {
+			continue
+		}
+		flipped := []byte{b[at] ^ 1<<(at%8)}
+		_, err := f.WriteAt(flipped, int64(at))
+		require.NoError(t, err)
+		for _, err := range readAll(t, path) {
+			require.ErrorContains(t, err, path)
+			require.NotErrorIs(t, err, ErrChanged)
+			failed++
+		}
+		tried++
+		_, err = f.WriteAt(b[at:at+1], int64(at))
+		require.NoError(t, err)
+	}
+	t.Logf("%d bits, %d errors", tried, failed)
+	require.NotZero(t, failed)
+	require.Equal(t, sumOf(t, copyOf(t, b)), sumOf(t, path))
+}
+
+// readAll reads the file without its digest and returns the errors.
+func readAll(t testing.TB, path string) (errs []error) {
+	t.Helper()
+	ctx := context.Background()
+	s, err := Open(ctx, path, Config{SkipDigest: true})
+	if err != nil {
+		return []error{err}
+	}
+	defer func() { require.NoError(t, s.Close()) }()
+	for rec, err := range s.Live(ctx, nil) {
+		if err == nil {
+			_, err = s.Get(ctx, rec.Key)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if err := last(s.Records(ctx)); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := s.Status(ctx); err != nil {
+		errs = append(errs, err)
+	}
+	return append(errs, findings(t, s)...)
+}

@@ -1,0 +1,222 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// exercise does with the file at path all that this package can do and returns what went wrong, one error a call. The second
+// result is what Write made, "" when it refused.
+func exercise(t testing.TB, path string) (errs []error, out string) {
+	t.Helper()
+	ctx := context.Background()
+	s, err := Open(ctx, path, Config{})
+	if err != nil {
+		return []error{err}, ""
+	}
+	defer func() { require.NoError(t, s.Close()) }()
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	prior := int64(0)
+	for rec, err := range s.Live(ctx, nil) {
+		add(err)
+		if rec != nil && string(rec.Key) == "/k/000005" {
+			prior = rec.ModRevision
+		}
+	}
+	add(last(s.Records(ctx)))
+	add(last(s.History(ctx, []byte("/k/000005"))))
+	_, err = s.Get(ctx, []byte("/k/000005"))
+	add(err)
+	_, err = s.Status(ctx)
+	add(err)
+	_, err = s.Members(ctx)
+	add(err)
+	add(s.wrap(s.findAny(t)))
+	out = filepath.Join(t.TempDir(), "out.db")
+	c := put("/k/000005", "new")
+	c.Prior = prior
+	if _, err = Write(ctx, out, s, seq(c, put("/new", "x"))); err != nil {
+		add(err)
+		left, err := os.ReadDir(filepath.Dir(out))
+		require.NoError(t, err)
+		require.Empty(t, left, "a refused Write leaves nothing")
+		out = ""
+	}
+	return errs, out
+}
+
+// findAny is the first finding of Verify without the name of the file.
+func (s *Snapshot) findAny(t testing.TB) error {
+	for _, err := range findings(t, s) {
+		return err
+	}
+	return nil
+}
+
+// bounded fails the test when fn takes long or allocates more than a small file can be worth.
+func bounded(t testing.TB, fn func()) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	fn()
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), "bytes allocated")
+	require.Less(t, time.Since(start), time.Minute)
+}
+
+// refused says that every call on the file failed with an error that names it, or gave the answer of a sound file; at least one
+// failed, with want and the texts.
+func refused(t testing.TB, path string, want error, texts ...string) {
+	t.Helper()
+	untouched(t, path)
+	bounded(t, func() {
+		errs, _ := exercise(t, path)
+		require.NotEmpty(t, errs)
+		seen := false
+		for _, err := range errs {
+			require.ErrorContains(t, err, path)
+			require.NotErrorIs(t, err, ErrChanged, "nobody changed the file")
+			require.Less(t, len(err.Error()), 4096)
+			if want != nil {
+				require.ErrorIs(t, err, want)
+			}
+			for _, text := range texts {
+				seen = seen || strings.Contains(err.Error(), text)
+			}
+		}
+		require.True(t, seen || len(texts) == 0, "%v", errs)
+	})
+}
+
+// TestNotASnapshot: what is not a snapshot at all says so.
+func TestNotASnapshot(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	bigEndian := append([]byte(nil), fixture(t)...)
+	copy(bigEndian[16:], []byte{0xed, 0x0c, 0xda, 0xed})
+	copy(bigEndian[4096+16:], []byte{0xed, 0x0c, 0xda, 0xed})
+	tests := []struct {
+		path, text string
+	}{
+		{file("empty", ""), "it is empty"},
+		{file("text", strings.Repeat("this is not a snapshot\n", 1000)), "no bbolt magic number"},
+		{file("zeros", strings.Repeat("\x00", 1<<20)), "no bbolt magic number"},
+		{file("gz", "\x1f\x8b\x08"+strings.Repeat("x", 5000)), "gzip"},
+		{file("zst", "\x28\xb5\x2f\xfd"+strings.Repeat("x", 5000)), "zstd"},
+		{file("big-endian", string(bigEndian)), "big-endian"},
+		{dir, "it is a directory"},
+		{os.DevNull, "not a regular file"},
+	}
+	for _, tt := range tests {
+		t.Run(filepath.Base(tt.path), func(t *testing.T) {
+			_, err := Open(context.Background(), tt.path, Config{})
+			require.ErrorIs(t, err, ErrNotSnapshot)
+			require.ErrorContains(t, err, tt.path)
+			require.ErrorContains(t, err, tt.text)
+		})
+	}
+}
+
+// TestCannotBeOpened: the file system's own errors come back as they are.
+func TestCannotBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("loop", filepath.Join(dir, "loop")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "locked"), fixture(t), 0))
+	for name, want := range map[string]error{"absent": os.ErrNotExist, "loop": unix.ELOOP, "locked/below": unix.ENOTDIR} {
+		_, err := Open(context.Background(), filepath.Join(dir, name), Config{})
+		require.ErrorIs(t, err, want)
+		require.ErrorContains(t, err, filepath.Join(dir, name))
+	}
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	err := asNobody(t, func() error {
+		_, err := Open(context.Background(), filepath.Join(dir, "locked"), Config{})
+		return err
+	})
+	require.ErrorIs(t, err, os.ErrPermission)
+}
+
+// asNobody runs fn with the file access of a user without rights, where the tests run as root.
+func asNobody(t testing.TB, fn func() error) error {
+	if os.Geteuid() != 0 {
+		return fn()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_, err := unix.SetfsuidRetUid(65534)
+	require.NoError(t, err)
+	defer func() { _, _ = unix.SetfsuidRetUid(0) }()
+	return fn()
+}
+
+// TestTruncated cuts the file at every size where something begins or ends.
+func TestTruncated(t *testing.T) {
+	b := fixture(t)
+	want := modelOf(t, open(t, copyOf(t, b)))
+	sizes := []int{0, 1, 15, 16, 79, 80, 511, 512, 4095, 4097, 8191}
+	for at := 4096; at < len(b)-4096; at += 4096 {
+		sizes = append(sizes, at, at+16, at+32, at+512+32)
+	}
+	for at := len(b) - 34; at < len(b); at++ {
+		sizes = append(sizes, at)
+	}
+	for _, size := range sizes {
+		path := copyOf(t, b[:size])
+		if size == len(b)-32 { // a database file without slack looks just the same
+			s := open(t, path)
+			require.True(t, s.raw)
+			require.NotEmpty(t, s.Warnings())
+			require.Equal(t, want, modelOf(t, s))
+			continue
+		}
+		errs, _ := exercise(t, path)
+		require.Len(t, errs, 1, "%d bytes: it cannot even be opened", size)
+		require.ErrorContains(t, errs[0], path)
+		if size > 80 {
+			require.ErrorIs(t, errs[0], ErrTruncated, "%d bytes", size)
+		}
+	}
+	for _, more := range []int{1, 31, 32, 512, 4096} {
+		errs, _ := exercise(t, copyOf(t, append(b[:len(b):len(b)], make([]byte, more)...)))
+		require.Len(t, errs, 1, "%d bytes too many", more)
+	}
+}
+
+// TestWrongDigest: one bit of a value, or of the digest itself, and Write publishes nothing. Who skips the digest gets what is there.
+func TestWrongDigest(t *testing.T) {
+	b := fixture(t)
+	rec, err := open(t, copyOf(t, b)).Get(context.Background(), []byte("/registry/configmaps/default/updated"))
+	require.NoError(t, err)
+	for name, at := range map[string]int{"digest": len(b) - 1, "value": bytes.Index(b, rec.Value)} {
+		t.Run(name, func(t *testing.T) {
+			c := append([]byte(nil), b...)
+			c[at] ^= 1
+			refused(t, copyOf(t, c), ErrDigest)
+			s, err := Open(context.Background(), copyOf(t, c), Config{SkipDigest: true})
+			require.NoError(t, err)
+			defer s.Close()
+			d, err := s.Digest(context.Background())
+			require.NoError(t, err)
+			require.Zero(t, d)
+			write(t, s, seq(put("/new", "x")))
+		})
+	}
+}
