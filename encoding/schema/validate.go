@@ -1,0 +1,96 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// validators are what a version's schema compiles to.
+type validators struct {
+	openAPI validation.SchemaValidator
+	cel     *cel.Validator // nil where the schema has no rules
+}
+
+func (v *Version) compileValidators() (validators, error) {
+	props, err := v.props()
+	if err != nil {
+		return validators{}, err
+	}
+	structural, err := v.structural()
+	if err != nil {
+		return validators{}, err
+	}
+	openAPI, _, err := validation.NewSchemaValidator(props)
+	if err != nil {
+		return validators{}, err
+	}
+	return validators{openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+// Validate reports what a server would on creating obj at this version: type
+// meta, schema and formats, scale fields, metadata of embedded resources, sets
+// and maps in lists, and CEL rules (checked, as there, only when no error
+// before makes them meaningless). The rules for metadata itself, such as names
+// and labels, are not part of it; only metadata that cannot be decoded is.
+// A server validates after pruning and defaulting: call Prune and Default
+// first.
+func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
+	structural, err := v.structural()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	compiled, err := v.validators()
+	if err != nil {
+		return field.ErrorList{field.InternalError(nil, err)}
+	}
+	if errs := v.validateTypeMeta(obj); len(errs) > 0 {
+		return errs
+	}
+	errs := validation.ValidateCustomResource(nil, obj, compiled.openAPI)
+	errs = append(errs, v.validateScale(obj)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, obj, structural, false)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, obj)...)
+	if compiled.cel == nil {
+		return errs
+	}
+	if slices.ContainsFunc(errs, blocksRules) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; "+
+			"correct the existing errors to complete validation"))
+	}
+	broken, _ := compiled.cel.Validate(ctx, nil, structural, obj, nil, celconfig.RuntimeCELCostBudget)
+	return append(errs, broken...)
+}
+
+func (v *Version) validateTypeMeta(obj map[string]any) field.ErrorList {
+	var errs field.ErrorList
+	gvk := v.GroupVersionKind()
+	if obj["kind"] != gvk.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), obj["kind"], fmt.Sprintf("must be %v", gvk.Kind)))
+	}
+	if want := gvk.GroupVersion().String(); obj["apiVersion"] != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), obj["apiVersion"], fmt.Sprintf("must be %v", want)))
+	}
+	if _, _, err := objectmeta.GetObjectMeta(obj, false); err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("metadata"), obj["metadata"], err.Error()))
+	}
+	return errs
+}
+
+// blocksRules is hasBlockingErr of the API server's custom resource strategy.
+func blocksRules(err *field.Error) bool {
+	switch err.Type {
+	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
+		field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,91 @@
+package schema
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Version is one version of a CRD.
+type Version struct {
+	crd  *CRD
+	spec *apiextensionsv1.CustomResourceDefinitionVersion
+
+	props      func() (*apiextensions.JSONSchemaProps, error)
+	structural func() (*structuralschema.Structural, error) // nil where there is no schema
+	validators func() (validators, error)
+}
+
+func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *Version {
+	v := &Version{crd: c, spec: spec}
+	v.props = sync.OnceValues(v.internalProps)
+	v.structural = sync.OnceValues(v.compileStructural)
+	v.validators = sync.OnceValues(v.compileValidators)
+	return v
+}
+
+// Name is the version's name, such as v1beta1.
+func (v *Version) Name() string { return v.spec.Name }
+
+// GroupVersionKind is what an object of this version names itself.
+func (v *Version) GroupVersionKind() schema.GroupVersionKind {
+	return v.crd.GroupKind().WithVersion(v.spec.Name)
+}
+
+// StatusSubresource says whether status is written through /status only, so
+// that a create drops it and a write of the object leaves it.
+func (v *Version) StatusSubresource() bool {
+	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
+}
+
+// Default fills in the version's defaults, in place, as a server does after
+// every read at the stored version and after every write at the requested one.
+// An object of another group or kind is left alone.
+func (v *Version) Default(obj map[string]any) {
+	structural, err := v.structural()
+	if err != nil || !v.governs(obj) {
+		return
+	}
+	defaulting.Default(obj, structural)
+}
+
+// preserves says that nothing is pruned: spec.preserveUnknownFields, which is
+// also what its absence means in v1beta1.
+func (v *Version) preserves() bool { return v.crd.v1.Spec.PreserveUnknownFields }
+
+// internalProps is the schema in the internal type, nil where there is none.
+func (v *Version) internalProps() (*apiextensions.JSONSchemaProps, error) {
+	if v.spec.Schema == nil || v.spec.Schema.OpenAPIV3Schema == nil {
+		return nil, nil
+	}
+	out := &apiextensions.CustomResourceValidation{}
+	err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(v.spec.Schema, out, nil)
+	return out.OpenAPIV3Schema, err
+}
+
+// compileStructural follows getOrCreateServingInfoFor of the API server: with
+// preserveUnknownFields a schema need not be structural, and its defaults are
+// not pruned.
+func (v *Version) compileStructural() (*structuralschema.Structural, error) {
+	props, err := v.props()
+	if err != nil || props == nil {
+		return nil, err
+	}
+	structural, err := structuralschema.NewStructural(props)
+	if v.preserves() {
+		return structural, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("schema is not structural: %w", err)
+	}
+	structural = structural.DeepCopy() // it shares the defaults, which are pruned next
+	if err := defaulting.PruneDefaults(structural); err != nil {
+		return nil, fmt.Errorf("schema defaults: %w", err)
+	}
+	return structural, nil
+}
