@@ -44,7 +44,9 @@ func open(data []byte) (v Value, apiVersion, kind string, err error) {
 	v = Value{Format: Detect(data), Raw: data}
 	switch v.Format {
 	case FormatProtobuf:
-		v.Raw, apiVersion, kind, err = openEnvelope(data)
+		var e envelope
+		e, err = openEnvelope(data)
+		v.Raw, apiVersion, kind = e.body.payload, e.apiVersion, e.kind
 	case FormatJSON:
 		var obj jsonObject
 		if obj, err = parseJSONValue(data); err == nil {
@@ -65,27 +67,35 @@ func open(data []byte) (v Value, apiVersion, kind string, err error) {
 	return v, apiVersion, kind, nil
 }
 
+// envelope is a protobuf value taken apart.
+type envelope struct {
+	apiVersion, kind string
+	body             wireField // the object; positions count from behind the prefix
+}
+
 // openEnvelope takes a protobuf value apart. Like the generated decoder it merges a TypeMeta that stands twice and lets
 // the last body win.
-func openEnvelope(data []byte) (raw []byte, apiVersion, kind string, err error) {
+func openEnvelope(data []byte) (envelope, error) {
+	var e envelope
 	for f, err := range fields(data[len(protobufPrefix):]) {
 		if err != nil {
-			return nil, "", "", at("envelope", err)
+			return envelope{}, at("envelope", err)
 		}
 		switch f.num {
 		case unknownTypeMeta:
-			err = readTypeMeta(f, &apiVersion, &kind)
+			err = readTypeMeta(f, &e.apiVersion, &e.kind)
 		case unknownRaw:
-			raw, err = f.bytes()
+			_, err = f.bytes()
+			e.body = f
 		}
 		if err != nil {
-			return nil, "", "", at("envelope", err)
+			return envelope{}, at("envelope", err)
 		}
 	}
-	if raw == nil {
-		return nil, "", "", at("envelope", errNoObject)
+	if e.body.num == 0 {
+		return envelope{}, at("envelope", errNoObject)
 	}
-	return raw, apiVersion, kind, nil
+	return e, nil
 }
 
 func readTypeMeta(field wireField, apiVersion, kind *string) error {
@@ -112,20 +122,18 @@ func readTypeMeta(field wireField, apiVersion, kind *string) error {
 
 // editProtobuf runs edit on the object inside a protobuf value and puts the result back into the same envelope.
 func editProtobuf(data []byte, edit func(raw []byte) ([]byte, bool, error)) ([]byte, error) {
-	raw, _, _, err := openEnvelope(data)
+	e, err := openEnvelope(data)
 	if err != nil {
 		return nil, err
 	}
-	edited, changed, err := edit(raw)
+	edited, changed, err := edit(e.body.payload)
 	if err != nil {
 		return nil, err
 	}
 	if !changed {
 		return data, nil
 	}
-	body, err := setField(data[len(protobufPrefix):], unknownRaw, bytesField(unknownRaw, edited))
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte(protobufPrefix), body...), nil
+	e.body.start += len(protobufPrefix)
+	e.body.end += len(protobufPrefix)
+	return replace(data, e.body, edited), nil
 }

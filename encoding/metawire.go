@@ -37,12 +37,12 @@ const (
 )
 
 func metaOfProtobuf(data []byte) (Meta, error) {
-	raw, apiVersion, kind, err := openEnvelope(data)
+	e, err := openEnvelope(data)
 	if err != nil {
 		return Meta{}, err
 	}
-	m := Meta{APIVersion: apiVersion, Kind: kind}
-	for f, err := range fields(raw) {
+	m := Meta{APIVersion: e.apiVersion, Kind: e.kind}
+	for f, err := range fields(e.body.payload) {
 		if err != nil {
 			return Meta{}, err
 		}

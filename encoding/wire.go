@@ -1,9 +1,11 @@
 package encoding
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -99,7 +101,7 @@ func (f wireField) integer() (int64, error) {
 
 // bytesField, integerField encode one complete field as generated code writes it.
 func bytesField(num protowire.Number, content []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), content)
+	return appendBytesField(nil, num, content)
 }
 
 func integerField(num protowire.Number, v int64) []byte {
@@ -165,6 +167,18 @@ func place(msg []byte, num protowire.Number) (first, behind, smaller int, err er
 	return first, behind, smaller, nil
 }
 
+// replace returns msg with another content in the length-delimited field f.
+func replace(msg []byte, f wireField, content []byte) []byte {
+	out := make([]byte, 0, len(msg)+len(content)-len(f.payload)+binary.MaxVarintLen64)
+	out = append(out, msg[:f.start]...)
+	out = appendBytesField(out, f.num, content)
+	return append(out, msg[f.end:]...)
+}
+
+func appendBytesField(out []byte, num protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(out, num, protowire.BytesType), content)
+}
+
 func insertAt(msg []byte, at int, field []byte) []byte {
 	out := make([]byte, 0, len(msg)+len(field))
 	out = append(out, msg[:at]...)
@@ -193,8 +207,8 @@ func editEach(msg []byte, num protowire.Number, name string, edit func(i int, co
 			return nil, false, at(fmt.Sprintf("%s[%d]", name, i), err)
 		}
 		if changed {
-			out = append(out, msg[copied:f.start]...)
-			out = append(out, bytesField(num, edited)...)
+			out = append(slices.Grow(out, len(msg)-copied+len(edited)), msg[copied:f.start]...)
+			out = appendBytesField(out, num, edited)
 			copied = f.end
 		}
 		i++
@@ -207,40 +221,39 @@ func editEach(msg []byte, num protowire.Number, name string, edit func(i int, co
 
 // editOne is editEach for a message field that can stand only once. Where it is missing, edit is not called.
 func editOne(msg []byte, num protowire.Number, name string, edit func(content []byte) ([]byte, bool, error)) ([]byte, bool, error) {
-	content, found, err := findOne(msg, num)
+	f, found, err := findOne(msg, num)
 	if err != nil {
 		return nil, false, at(name, err)
 	}
 	if !found {
 		return msg, false, nil
 	}
-	edited, changed, err := edit(content)
+	edited, changed, err := edit(f.payload)
 	if err != nil {
 		return nil, false, at(name, err)
 	}
 	if !changed {
 		return msg, false, nil
 	}
-	out, err := setField(msg, num, bytesField(num, edited))
-	return out, true, err
+	return replace(msg, f, edited), true, nil
 }
 
-// findOne is the content of the message field num. A second one is an error: decoders merge the two, an edit can't.
-func findOne(msg []byte, num protowire.Number) (content []byte, found bool, err error) {
+// findOne is the message field num. A second one is an error: decoders merge the two, an edit can't.
+func findOne(msg []byte, num protowire.Number) (one wireField, found bool, err error) {
 	for f, err := range fields(msg) {
 		if err != nil {
-			return nil, false, err
+			return wireField{}, false, err
 		}
 		if f.num != num {
 			continue
 		}
 		if found {
-			return nil, false, fmt.Errorf("field %d at byte %d: %w", num, f.start, errRepeated)
+			return wireField{}, false, fmt.Errorf("field %d at byte %d: %w", num, f.start, errRepeated)
 		}
-		if content, err = f.bytes(); err != nil {
-			return nil, false, err
+		if _, err := f.bytes(); err != nil {
+			return wireField{}, false, err
 		}
-		found = true
+		one, found = f, true
 	}
-	return content, found, nil
+	return one, found, nil
 }

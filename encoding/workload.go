@@ -91,19 +91,22 @@ func ReadWorkload(data []byte) (Workload, error) {
 }
 
 func (w *Workload) readProtobuf(data []byte, template protowire.Number) error {
-	msg, _, _, err := openEnvelope(data)
+	e, err := openEnvelope(data)
 	if err != nil {
 		return err
 	}
+	msg := e.body.payload
 	for _, step := range []struct {
 		num  protowire.Number
 		path string
 	}{
 		{objectSpec, "spec"}, {template, "spec.template"}, {templateSpec, "spec.template.spec"},
 	} {
-		if msg, _, err = findOne(msg, step.num); err != nil {
+		f, _, err := findOne(msg, step.num)
+		if err != nil {
 			return at(step.path, err)
 		}
+		msg = f.payload
 	}
 	return at("spec.template.spec", w.readPodSpec(msg))
 }
