@@ -15,7 +15,7 @@ import (
 func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, appended int, changes iter.Seq2[Change, error]) error {
 	out, err := openFile(ctx, f, path, Config{SkipDigest: true})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrVerify, err)
+		return s.blame(ctx, err)
 	}
 	defer func() { _ = out.Close() }()
 	if out.raw {
@@ -35,25 +35,21 @@ func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, app
 	if appended == 0 {
 		return nil
 	}
-	if err := s.checkTrees(ctx, out); err != nil {
-		return err
+	if err := out.checkWays(ctx); err != nil {
+		return s.blame(ctx, err)
 	}
 	return s.checkRecords(ctx, out, changes)
 }
 
-// checkTrees checks the way to each bucket and to each record of out. What is wrong with it may be as old as s, whose name the
-// error then has.
-func (s *Snapshot) checkTrees(ctx context.Context, out *Snapshot) error {
-	err := out.checkWays(ctx)
-	if err == nil {
-		return nil
-	}
+// blame says whether what is wrong with the output is as old as s, whose name the error then has.
+func (s *Snapshot) blame(ctx context.Context, err error) error {
 	if old := s.checkWays(ctx); old != nil {
 		return s.wrap(old)
 	}
 	return fmt.Errorf("%w: %w", ErrVerify, err)
 }
 
+// checkWays checks the way to each bucket and to each record.
 func (s *Snapshot) checkWays(ctx context.Context) error {
 	if err := s.checkBranches(ctx, s.meta.root); err != nil {
 		return err

@@ -120,6 +120,7 @@ func hostilePages() []hostile {
 		{"branch without elements", func(m *image) { put16(m.page(m.branch)[10:], 0) }, ErrDamaged, "branch without elements"},
 		{"branch keys descend", func(m *image) { m.branchKey(1)[7] = 0xff }, ErrDamaged, "does not sort after"},
 		{"branch key after its child's first", func(m *image) { m.branchKey(2)[7]++ }, ErrDamaged, "does not lead to"},
+		{"last branch key after all keys", func(m *image) { m.branchKey(len(m.leaves) - 1)[0] = 0x7f }, ErrDamaged, "does not lead to"},
 		{"branch key before the child before it", func(m *image) { m.branchKey(2)[7]-- }, ErrDamaged, "does not lead to"},
 	}
 }

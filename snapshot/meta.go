@@ -47,9 +47,7 @@ func parseMeta(p []byte) (meta, error) {
 	if v := le.Uint32(m[4:]); v != metaVersion {
 		return meta{}, fmt.Errorf("%w: bbolt format version %d, want %d", ErrNotSnapshot, v, metaVersion)
 	}
-	h := fnv.New64a()
-	_, _ = h.Write(m[:56])
-	if h.Sum64() != le.Uint64(m[56:]) {
+	if metaSum(m) != le.Uint64(m[56:]) {
 		return meta{}, fmt.Errorf("%w: meta checksum is wrong", ErrDamaged)
 	}
 	out := meta{
@@ -79,9 +77,14 @@ func (m meta) put(p []byte, id uint64) {
 	le.PutUint64(b[32:], m.freelist)
 	le.PutUint64(b[40:], m.highWater)
 	le.PutUint64(b[48:], m.txid)
+	le.PutUint64(b[56:], metaSum(b))
+}
+
+// metaSum is the checksum of the meta body m.
+func metaSum(m []byte) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write(b[:56])
-	le.PutUint64(b[56:], h.Sum64())
+	_, _ = h.Write(m[:56])
+	return h.Sum64()
 }
 
 // findMetas reads both metas of the image. The second lies one page behind the first; when the first is damaged its page
