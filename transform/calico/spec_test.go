@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// object reads JSON as an unstructured object with integers as int64 where the test compares them.
-func object(t *testing.T, text string) map[string]any {
+// parseObject reads JSON as an unstructured object with integers as int64 where the test compares them.
+func parseObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var m map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &m))
@@ -42,7 +42,7 @@ func TestAdmitPolicy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k, ok := kindOfV3(tt.plural)
 			require.True(t, ok)
-			meta, spec := map[string]any{}, object(t, tt.spec)
+			meta, spec := map[string]any{}, parseObject(t, tt.spec)
 			admitPolicy(k, meta, spec)
 			require.JSONEq(t, tt.want, asJSON(t, spec))
 			if tt.label == "" {
@@ -68,7 +68,7 @@ func TestDefaultTierFields(t *testing.T) {
 		{`{"order":0,"defaultAction":"Pass"}`, `{"order":0,"defaultAction":"Pass"}`},
 		{`{"order":1.5}`, `{"order":1.5,"defaultAction":"Deny"}`},
 	} {
-		spec := object(t, tt.in)
+		spec := parseObject(t, tt.in)
 		defaultTierFields(spec)
 		require.JSONEq(t, tt.want, asJSON(t, spec))
 	}
@@ -84,7 +84,7 @@ func TestConvertAffinity(t *testing.T) {
 			"PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA", "4"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			meta, spec := map[string]any{}, object(t, tt.in)
+			meta, spec := map[string]any{}, parseObject(t, tt.in)
 			require.NoError(t, convertAffinity(meta, spec))
 			require.JSONEq(t, tt.want, asJSON(t, spec))
 			require.Equal(t, map[string]any{labelHostnameHash: tt.hash, labelAffinityType: "host", labelIPVersion: tt.ip}, meta["labels"])
@@ -117,7 +117,7 @@ func TestConvertIPAMConfig(t *testing.T) {
 		{`{"autoAllocateBlocks":true,"strictAffinity":true,"maxBlocksPerHost":20}`, `{"autoAllocateBlocks":true,"strictAffinity":true,"maxBlocksPerHost":20}`},
 		{`{"autoAllocateBlocks":null}`, `{"autoAllocateBlocks":false,"strictAffinity":false}`},
 	} {
-		spec := object(t, tt.in)
+		spec := parseObject(t, tt.in)
 		convertIPAMConfig(spec)
 		require.JSONEq(t, tt.want, asJSON(t, spec))
 	}
@@ -129,7 +129,7 @@ func TestConvertHandle(t *testing.T) {
 		{`{"handleID":"A","block":null}`, `{"handleID":"A","block":{}}`},
 		{`{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`, `{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`},
 	} {
-		spec := object(t, tt.in)
+		spec := parseObject(t, tt.in)
 		convertHandle(spec)
 		require.JSONEq(t, tt.want, asJSON(t, spec))
 	}
@@ -145,7 +145,7 @@ func TestConvertBlock(t *testing.T) {
 			`{"cidr":"fd00::/122","attributes":[],"unallocated":[],"strictAffinity":false}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			spec := object(t, tt.in)
+			spec := parseObject(t, tt.in)
 			require.NoError(t, convertBlock(spec))
 			require.JSONEq(t, tt.want, asJSON(t, spec))
 		})
