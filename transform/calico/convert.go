@@ -15,10 +15,10 @@ import (
 
 // convert makes the v3 object of a v1 record: same spec but for what differs between the groups, status kept. uid and
 // owners are those of the v3 object. The record is used up.
-func (r *record) convert(name, uid string, owners []metav1.OwnerReference) (map[string]any, metav1.ObjectMeta, error) {
+func (r *record) convert(name, uid string, owners []translation) (map[string]any, metav1.ObjectMeta, error) {
 	seen := r.meta.seen()
 	seen.Name, seen.Namespace, seen.UID = name, r.key.Namespace, types.UID(uid)
-	seen.OwnerReferences = owners
+	setOwners(&seen, owners)
 	meta, err := metadataObject(seen)
 	if err != nil {
 		return nil, seen, refuse(codeBadMetadata, "%v", err)

@@ -22,17 +22,18 @@ const (
 
 // identity is what is kept in memory of a v1 record between the passes.
 type identity struct {
-	kind          int // index in kinds()
-	key, v3key    []byte
-	namespace     string
-	stored, name  string // v1 and v3 name
-	uid           uuid.UUID
-	minted        string // with --uids new
-	there         *object
-	fate          fate
-	conflict      bool
-	twin          *identity // the record that has the same v3 name and comes first
-	dependsOnLeft bool
+	kind         int // index in kinds()
+	key, v3key   []byte
+	namespace    string
+	stored, name string // v1 and v3 name
+	uid          uuid.UUID
+	minted       string // with --uids new
+	there        *object
+	fate         fate
+	conflict     bool
+	twin         *identity   // the record that has the same v3 name and comes first
+	owners       []*identity // Calico owners whose v3 record it relies on
+	firm         bool        // it has an owner beside them that exists
 }
 
 // object is a v3 object that the input has.
@@ -41,7 +42,9 @@ type object struct {
 	key             []byte
 	namespace, name string
 	uid             string
-	unreadable      bool // reported; it can be neither compared nor replaced
+	value           []byte // as stored
+	unreadable      bool   // reported; it can be neither compared nor replaced
+	replaced        bool   // a v1 record took its place
 }
 
 // seen is the UID that clients of the aggregated API saw.
@@ -67,8 +70,14 @@ func (id *identity) present() bool {
 	if id.twin != nil {
 		return id.twin.present()
 	}
-	return id.there != nil || (id.fate != left && id.fate != gone)
+	return id.there != nil || id.fate != left && id.fate != gone
 }
+
+// wrote says whether the record has become a v3 record.
+func (id *identity) wrote() bool { return id.fate == migrated || id.fate == replaced }
+
+// stays says whether the v1 record is one that was left alone, so that all v1 records stay.
+func (id *identity) stays() bool { return id != nil && id.fate == left }
 
 // table is every Calico object by the UIDs that a reference may name it by.
 type table struct {

@@ -1,0 +1,172 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+)
+
+// Conflicts is what to do where another v3 object has the name that a v1 record gets.
+type Conflicts string
+
+// The ways to resolve conflicts. The zero value refuses the run.
+const (
+	RefuseConflicts Conflicts = ""
+	KeepV3          Conflicts = "keep-v3" // the v3 object stays, the v1 record is not migrated
+	TakeV1          Conflicts = "take-v1" // the v3 object becomes what the v1 record is; its UID stays
+)
+
+// maxPaths is how many differing paths a report names.
+const maxPaths = 8
+
+// meet handles a v1 record whose v3 name is taken: obj is what it would become. Equal specs are left as they are; the live
+// controller does the same, but says nothing about what differs besides.
+func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, obj map[string]any) error {
+	if id.there.unreadable {
+		m.leave(id, codeConflict, "the v3 object of its name cannot be read, and so not compared")
+		return nil
+	}
+	entry, err := m.view.Get(ctx, id.v3key)
+	if err != nil {
+		return err
+	}
+	there, format, err := encoding.DecodeObject(entry.Value)
+	if err != nil {
+		return err // it could be read in the first pass
+	}
+	comparable := runtime.DeepCopyJSON(there)
+	normalize(m.kinds[id.kind], version, comparable)
+	paths := specDifferences(m.kinds[id.kind], obj, comparable)
+	if len(paths) == 0 {
+		id.fate = unchanged
+		m.feedIPAM(id, obj)
+		m.reportMetadata(id, obj, there)
+		return m.ready(ctx, id, there, format)
+	}
+	id.conflict = true
+	reason := "a v3 object of its name is there and differs: " + listPaths(paths)
+	switch m.opts.Conflicts {
+	case KeepV3:
+		id.fate = kept
+		m.feedIPAM(id, comparable)
+		m.view.Resolve(string(id.key), codeConflict, reason, "the v3 object stays (--conflicts keep-v3)")
+		return m.ready(ctx, id, there, format)
+	case TakeV1:
+		id.fate = replaced
+		id.there.replaced = true
+		m.feedIPAM(id, obj)
+		m.view.Resolve(string(id.key), codeConflict, reason, "the v1 record takes its place (--conflicts take-v1)")
+		return m.put(ctx, id, succeed(obj, there), format)
+	default:
+		m.leave(id, codeConflict, reason)
+		return nil
+	}
+}
+
+// normalize makes a v3 object that is there comparable with a converted one: pruned, defaulted, and with what admission
+// and reading would set.
+func normalize(k kind, version *schema.Version, obj map[string]any) {
+	version.Prune(obj)
+	version.Default(obj)
+	spec, err := specOf(obj)
+	if err != nil {
+		return
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	_ = convertSpec(k, meta, spec) // what does not convert differs
+}
+
+// succeed is obj in the place of there, as an update leaves it: the generation goes on, what keeps the old object alive
+// and its status stay unless obj has its own.
+func succeed(obj, there map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	old, _ := there["metadata"].(map[string]any)
+	if generation, ok := old["generation"].(int64); ok {
+		meta["generation"] = generation + 1
+	}
+	finalizers, _ := meta["finalizers"].([]any)
+	more, _ := old["finalizers"].([]any)
+	for _, f := range more {
+		if !slices.Contains(finalizers, f) {
+			finalizers = append(finalizers, f)
+		}
+	}
+	if len(finalizers) > 0 {
+		meta["finalizers"] = finalizers
+	}
+	if obj["status"] == nil && there["status"] != nil {
+		obj["status"] = there["status"]
+	}
+	return obj
+}
+
+// reportMetadata says what an equal v3 object has otherwise: it stays as it is, so that differences are lost.
+func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
+	ours, _ := metaOf(obj) // made from an ObjectMeta
+	theirs, err := metaOf(there)
+	if err != nil {
+		m.view.Warn(string(id.there.key), codeMetadataDiffers, "metadata: "+err.Error())
+		return
+	}
+	var differ []string
+	note := func(what string, same bool) {
+		if !same {
+			differ = append(differ, what)
+		}
+	}
+	note("uid", string(theirs.UID) == id.seen() || m.opts.NewUIDs)
+	note("creationTimestamp", ours.CreationTimestamp.Equal(&theirs.CreationTimestamp))
+	note("labels", maps.Equal(ours.Labels, theirs.Labels))
+	note("annotations", maps.Equal(withoutMarks(ours.Annotations), withoutMarks(theirs.Annotations)))
+	note("finalizers", slices.Equal(ours.Finalizers, theirs.Finalizers))
+	note("ownerReferences", m.sameOwners(ours.OwnerReferences, theirs.OwnerReferences))
+	note("deletionTimestamp", ours.DeletionTimestamp.Equal(theirs.DeletionTimestamp))
+	note("status", sameValue(obj["status"], there["status"]))
+	if len(differ) > 0 {
+		m.view.Warn(string(id.there.key), codeMetadataDiffers,
+			fmt.Sprintf("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
+	}
+}
+
+func metaOf(obj map[string]any) (out metav1.ObjectMeta, err error) {
+	meta, _ := obj["metadata"].(map[string]any)
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(meta, &out)
+	return out, err
+}
+
+// sameOwners compares references by where they end.
+func (m *run) sameOwners(ours, theirs []metav1.OwnerReference) bool {
+	return slices.EqualFunc(ours, theirs, func(a, b metav1.OwnerReference) bool {
+		if ofV1, ok := isCalico(b.APIVersion); ok {
+			if v, err := m.calicoOwner("", fromMeta(b), ofV1); err == nil && v.found {
+				b = toMeta(v.ref)
+			}
+		}
+		return a.UID == b.UID && a.Name == b.Name && a.Kind == b.Kind
+	})
+}
+
+// withoutMarks drops the annotations that the live controller leaves on what it made.
+func withoutMarks(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	maps.DeleteFunc(out, func(name, _ string) bool { return strings.HasPrefix(name, "migration.projectcalico.org/") })
+	return out
+}
+
+func listPaths(paths []string) string {
+	if len(paths) > maxPaths {
+		paths = append(slices.Clone(paths[:maxPaths]), fmt.Sprintf("%d more", len(paths)-maxPaths))
+	}
+	return strings.Join(paths, ", ")
+}

@@ -1,0 +1,137 @@
+package calico
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// thereUID is the UID of a v3 object that is there before the migration.
+const thereUID = "99999999-9999-4999-8999-999999999999"
+
+func there(kind, name, meta, spec string) []byte {
+	return []byte(`{"apiVersion":"projectcalico.org/v3","kind":"` + kind + `","metadata":{` + meta + `"creationTimestamp":"2026-03-03T00:00:00Z","generation":4,"name":"` +
+		name + `","uid":"` + thereUID + `"},"spec":` + spec + "}\n")
+}
+
+const secure = recordsV3 + "tiers/security"
+
+func TestEqualV3ObjectStays(t *testing.T) {
+	in := newInput(t)
+	object := there("Tier", "security", `"labels":{"other":"label"},`, `{"order":200.0,"defaultAction":"Pass"}`)
+	in.put(secure, object)
+	got := planOn(t, in.write(), New(Options{}))
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Equal(t, string(object), got.out[secure])
+	require.Equal(t, transform.KindCount{Kind: "Tier", From: apiVersionV1, To: apiVersionV3, Migrated: 4, Unchanged: 1}, got.count("Tier"))
+	require.Contains(t, got.reason(t, codeMetadataDiffers, secure), "its spec is that of "+recordsV1+"tiers/security, but not its uid, creationTimestamp, labels, annotations, status: it stays as it is")
+
+	// Who was owned by the v1 tier is owned by the v3 object now.
+	policy := got.written(t, recordsV3+"globalnetworkpolicies/security.block-bad")
+	require.Equal(t, thereUID, at(policy, "metadata", "ownerReferences").([]any)[0].(map[string]any)["uid"])
+	require.Contains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], thereUID)
+	require.NotContains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], "d7fc5621-710e-4373-a646-8cc894d690fa")
+}
+
+func TestConflict(t *testing.T) {
+	in := newInput(t)
+	object := there("Tier", "security", `"finalizers":["projectcalico.org/tier-controller"],`, `{"order":42,"defaultAction":"Deny"}`)
+	in.put(secure, object)
+	path, key := in.write(), recordsV1+"tiers/security"
+	const reason = "a v3 object of its name is there and differs: spec.defaultAction, spec.order"
+
+	got := planOn(t, path, New(Options{}))
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Equal(t, reason, got.reason(t, codeConflict, key))
+	require.Equal(t, 1, got.count("Tier").Conflicts)
+
+	got = planOn(t, path, New(Options{}), codeConflict)
+	keepsV1(t, got, key, 1)
+	require.Equal(t, string(object), got.out[secure])
+
+	got = planOn(t, path, New(Options{Conflicts: KeepV3}))
+	require.NoError(t, got.err)
+	require.Equal(t, string(object), got.out[secure])
+	require.NotContains(t, got.out, key, "settled: v1 goes")
+	require.True(t, got.has(transform.LevelWarning, codeConflict, key))
+	require.Equal(t, transform.KindCount{Kind: "Tier", From: apiVersionV1, To: apiVersionV3, Migrated: 4, Skipped: 1, Conflicts: 1}, got.count("Tier"))
+
+	got = planOn(t, path, New(Options{Conflicts: TakeV1}))
+	taken := got.written(t, secure)
+	require.NotContains(t, got.out, key)
+	require.True(t, got.has(transform.LevelWarning, codeConflict, key))
+	require.Equal(t, map[string]any{"order": float64(200), "defaultAction": "Pass"}, taken["spec"])
+	require.Equal(t, thereUID, at(taken, "metadata", "uid"), "an update keeps the UID")
+	require.EqualValues(t, 5, at(taken, "metadata", "generation"))
+	require.Equal(t, map[string]any{"team": "sec"}, at(taken, "metadata", "labels"))
+	require.Equal(t, []any{"projectcalico.org/tier-controller"}, at(taken, "metadata", "finalizers"), "what holds the v3 object holds it on")
+	require.NotNil(t, taken["status"])
+	require.Contains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], thereUID)
+}
+
+func TestUnreadableV3Object(t *testing.T) {
+	in := newInput(t)
+	in.put(secure, []byte("k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx"))
+	path := in.write()
+	got := planOn(t, path, New(Options{}))
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.True(t, got.has(transform.LevelError, codeEncrypted, secure))
+	require.True(t, got.has(transform.LevelError, codeConflict, recordsV1+"tiers/security"))
+
+	got = planOn(t, path, New(Options{Conflicts: TakeV1}), codeEncrypted, codeConflict)
+	keepsV1(t, got, recordsV1+"tiers/security", 1)
+	require.Equal(t, got.in[secure], got.out[secure])
+}
+
+// TestAfterLiveMigration: the live controller's own result is equal to ours, but for the blocks of which it lost releasedAt.
+func TestAfterLiveMigration(t *testing.T) {
+	path := recorded(t, "after.db")
+	got := planOn(t, path, New(Options{Conflicts: KeepV3, KeepV1: true}), codeHalfDoneMigration)
+	require.NoError(t, got.err, "%v", got.Problems)
+	var conflicts []string
+	for _, p := range got.Problems {
+		if p.Code == codeConflict {
+			conflicts = append(conflicts, strings.TrimPrefix(p.Key, recordsV1))
+			require.Regexp(t, `differs: spec\.attributes\[\d+\]\.releasedAt`, p.Reason)
+		}
+	}
+	require.Equal(t, []string{"ipamblocks/192-168-174-128-26", "ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122"}, conflicts)
+	for key, value := range got.in {
+		if strings.HasPrefix(key, recordsV3) && !strings.Contains(key, "raw-no-annotation") {
+			require.Equal(t, value, got.out[key], key)
+		}
+	}
+	raw := got.written(t, recordsV3+"globalnetworksets/raw-no-annotation")
+	require.Equal(t, uidOfJSON(t, got.out[secure]), at(raw, "metadata", "ownerReferences").([]any)[0].(map[string]any)["uid"],
+		"the reference the live controller left dangling")
+
+	got = planOn(t, path, New(Options{Conflicts: TakeV1}), codeHalfDoneMigration)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Contains(t, got.out[recordsV3+"ipamblocks/192-168-174-128-26"], "releasedAt")
+	require.Contains(t, got.out["/registry/configmaps/team-a/owned-by-gnp"], uidOfJSON(t, got.out[recordsV3+"globalnetworkpolicies/allow-dns"]),
+		"owners follow the UID that the live controller gave")
+}
+
+func uidOfJSON(t testing.TB, value string) string {
+	t.Helper()
+	var obj struct{ Metadata struct{ UID string } }
+	require.NoError(t, json.Unmarshal([]byte(value), &obj))
+	return obj.Metadata.UID
+}
+
+// TestLockedV3ClusterInformation: one the live controller left locked is unlocked.
+func TestLockedV3ClusterInformation(t *testing.T) {
+	const key = recordsV3 + "clusterinformations/default"
+	in := newInput(t)
+	in.put(key, there("ClusterInformation", "default", "", `{"calicoVersion":"v3.32.0","clusterGUID":"94fbc50fe48f4b559921cd52323724a1","clusterType":"k8s,bgp,kdd,kdd","datastoreReady":false}`))
+	got := planOn(t, in.write(), New(Options{}), codeHalfDoneMigration)
+	obj := got.written(t, key)
+	require.Equal(t, true, at(obj, "spec", "datastoreReady"))
+	require.EqualValues(t, 5, at(obj, "metadata", "generation"))
+	require.Equal(t, thereUID, at(obj, "metadata", "uid"))
+	require.Equal(t, 1, got.count("ClusterInformation").Unchanged)
+}

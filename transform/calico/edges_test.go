@@ -1,0 +1,199 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Each of the first tests is a case in which the live controller was seen to wedge or to lose data.
+
+// Live: wedges for ever on the name, with the datastore locked.
+func TestEdgeHandleWithUpperCase(t *testing.T) {
+	r := v1{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}", spec: `{"handleID":"k8s-pod-network.ABC","block":{"10.0.0.0/26":1},"deleted":false}`}
+	got := migrateRecords(t, Options{}, r)
+	obj := got.written(t, r.v3())
+	require.Equal(t, "k8s-pod-network.abc", at(obj, "metadata", "name"))
+	require.Equal(t, "k8s-pod-network.ABC", at(obj, "spec", "handleID"))
+}
+
+// Live: one of the two is lost without a word; which one is a race.
+func TestEdgeTwoRecordsWithOneName(t *testing.T) {
+	stays := v1{kind: "GlobalNetworkPolicy", name: "dup", inner: `{"name":"dup"}`, spec: `{"tier":"default","order":1}`}
+	loses := v1{kind: "GlobalNetworkPolicy", name: "default.dup", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"dup"}`, spec: `{"tier":"default","order":2}`}
+	got := migrateRecords(t, Options{}, stays, loses)
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Contains(t, got.reason(t, codeNameCollision, loses.key()), `its v3 name is "dup", and so is that of `+stays.key()+", which has another spec")
+
+	in := newInput(t).record(stays).record(loses)
+	got = planOn(t, in.write(), New(Options{}), codeNameCollision)
+	obj := got.written(t, stays.v3())
+	require.EqualValues(t, 1, at(obj, "spec", "order"), "the record stored under the v3 name is the one that counts")
+	require.Equal(t, clientUID, at(obj, "metadata", "uid"))
+	keepsV1(t, got, loses.key(), 1)
+	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
+}
+
+// Live: wedges while it copies, retried for ever, locked.
+func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
+	r := v1{kind: "IPPool", name: "bad-pool", inner: "{}", spec: `{"cidr":"10.99.0.5/16","ipipMode":"Always","vxlanMode":"Always"}`}
+	got := migrateRecords(t, Options{}, r)
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Contains(t, got.reason(t, codeInvalid, r.key()), "ipipMode and vxlanMode cannot both be enabled")
+}
+
+// Live: dropped without a word. Ours: dropped as a server does, and said.
+func TestEdgeUnknownFieldsAndNulls(t *testing.T) {
+	r := v1{kind: "GlobalNetworkSet", name: "junk", inner: "{}", spec: `{"nets":["192.0.2.0/24"],"oldField":1,"allowedEgressDomains":null}`, rest: `,"topLevel":true`}
+	got := migrateRecords(t, Options{}, r)
+	obj := got.written(t, r.v3())
+	require.Equal(t, map[string]any{"nets": []any{"192.0.2.0/24"}}, obj["spec"])
+	require.NotContains(t, obj, "topLevel")
+	require.True(t, got.has(transform.LevelWarning, codePrunedField, r.key()))
+	reason := got.reason(t, codePrunedField, r.key())
+	require.Contains(t, reason, "spec.oldField")
+	require.Contains(t, reason, "topLevel")
+}
+
+// Live: created again, without finalizers.
+func TestEdgeTerminating(t *testing.T) {
+	const deleting = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`
+	held := v1{kind: "GlobalNetworkPolicy", name: "held", inner: `{"name":"held","finalizers":["example.com/inner"]}`, meta: deleting + `"finalizers":["example.com/outer","example.com/inner"],`}
+	loose := v1{kind: "GlobalNetworkPolicy", name: "loose", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"loose"}`, meta: deleting}
+	got := migrateRecords(t, Options{}, held, loose)
+	obj := got.written(t, held.v3())
+	require.Equal(t, "2026-02-02T00:00:00Z", at(obj, "metadata", "deletionTimestamp"))
+	require.EqualValues(t, 0, at(obj, "metadata", "deletionGracePeriodSeconds"))
+	require.Equal(t, []any{"example.com/inner", "example.com/outer"}, at(obj, "metadata", "finalizers"))
+
+	require.NotContains(t, got.out, loose.v3())
+	require.NotContains(t, got.out, loose.key(), "nothing to keep v1 for: a server would have deleted it")
+	require.True(t, got.has(transform.LevelWarning, codeTerminating, loose.key()))
+	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
+}
+
+// Live: keeps the prefix too. A record without annotation was never one of Calico's clients'.
+func TestEdgeNoAnnotationOnPrefixedPolicy(t *testing.T) {
+	r := v1{kind: "NetworkPolicy", namespace: "team-b", name: "default.bare", inner: "-", spec: `{"selector":"all()"}`}
+	obj := migrateRecords(t, Options{}, r).written(t, r.v3())
+	require.Equal(t, "default.bare", at(obj, "metadata", "name"))
+	require.Equal(t, "default", at(obj, "spec", "tier"))
+	require.Equal(t, map[string]any{tierLabel: "default"}, at(obj, "metadata", "labels"))
+	require.Equal(t, []any{"Ingress"}, at(obj, "spec", "types"))
+}
+
+// Live: status is dropped by the create.
+func TestEdgeStatusStays(t *testing.T) {
+	r := v1{kind: "Tier", name: "with-status", inner: "{}", rest: `,"status":{"conditions":[{"type":"Ready","status":"True","reason":"Ok","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`}
+	obj := migrateRecords(t, Options{}, r).written(t, r.v3())
+	require.Equal(t, "Ready", at(obj, "status", "conditions").([]any)[0].(map[string]any)["type"])
+	require.EqualValues(t, 1000000, at(obj, "spec", "order"))
+	require.Equal(t, "Deny", at(obj, "spec", "defaultAction"))
+}
+
+// Live: labels and annotations of blocks and handles are lost.
+func TestEdgeBlocksAndHandlesKeepMetadata(t *testing.T) {
+	block := v1{kind: "IPAMBlock", name: "10-9-0-0-30", inner: `{"annotations":{"a":"1"}}`, meta: `"labels":{"l":"1"},"finalizers":["example.com/f"],`,
+		spec: `{"cidr":"10.9.0.0/30","allocations":[0,null,null,null],"unallocated":[1,2,3],"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],"strictAffinity":true,"sequenceNumber":1795202899322387071,"deleted":false}`}
+	got := migrateRecords(t, Options{}, block)
+	obj := got.written(t, block.v3())
+	require.Equal(t, map[string]any{"l": "1"}, at(obj, "metadata", "labels"))
+	require.Equal(t, map[string]any{"a": "1"}, at(obj, "metadata", "annotations"))
+	require.Equal(t, []any{"example.com/f"}, at(obj, "metadata", "finalizers"))
+	require.Equal(t, true, at(obj, "spec", "strictAffinity"))
+	require.Contains(t, got.out[block.v3()], `"sequenceNumber":1795202899322387071`)
+	require.Contains(t, got.out[block.v3()], `{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}`)
+}
+
+// In v1 an absent autoAllocateBlocks is false; the v3 CRD would make it true.
+func TestEdgeIPAMConfigWithoutBooleans(t *testing.T) {
+	r := v1{kind: "IPAMConfig", name: "default", inner: "{}", spec: `{"maxBlocksPerHost":20}`}
+	obj := migrateRecords(t, Options{}, r).written(t, recordsV3+"ipamconfigurations/default")
+	require.Equal(t, "IPAMConfiguration", obj["kind"])
+	require.Equal(t, map[string]any{"autoAllocateBlocks": false, "strictAffinity": false, "maxBlocksPerHost": float64(20)}, obj["spec"])
+}
+
+func TestEdgeNamelessSpec(t *testing.T) {
+	key := recordsV1 + "bgpconfigurations/empty"
+	in := newInput(t)
+	in.put(key, []byte(strings.Replace(string(v1{kind: "BGPConfiguration", name: "empty", inner: "{}"}.json(t)), `,"spec":{}`, "", 1)))
+	obj := planOn(t, in.write(), New(Options{})).written(t, recordsV3+"bgpconfigurations/empty")
+	require.Equal(t, "Info", at(obj, "spec", "logSeverityScreen"), "the spec v3 demands, defaulted")
+}
+
+// TestCBOR: a record stored as CBOR is stored as CBOR again.
+func TestCBOR(t *testing.T) {
+	r := v1{kind: "GlobalNetworkSet", name: "cbor", inner: `{"labels":{"a":"1"}}`, spec: `{"nets":["192.0.2.0/24"]}`}
+	obj, _, err := encoding.DecodeObject(r.json(t))
+	require.NoError(t, err)
+	value, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
+	require.NoError(t, err)
+	in := newInput(t)
+	in.put(r.key(), value)
+	got := planOn(t, in.write(), New(Options{}))
+	require.NoError(t, got.err, "%v", got.Problems)
+	out, format, err := encoding.DecodeObject([]byte(got.out[r.v3()]))
+	require.NoError(t, err)
+	require.Equal(t, encoding.FormatCBOR, format)
+	require.Equal(t, "1", at(out, "metadata", "labels", "a"))
+	require.Equal(t, clientUID, at(out, "metadata", "uid"))
+}
+
+// TestPrefixes: another storage prefix is found, or named.
+func TestPrefixes(t *testing.T) {
+	in := newInput(t)
+	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error {
+		for e, err := range v.Live(ctx, []byte("/registry/")) {
+			if err != nil {
+				return err
+			}
+			key := "/other/prefix" + strings.TrimPrefix(string(e.Key), "/registry")
+			if err := v.Put(ctx, []byte(key), e.Value, "test"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	path := in.write()
+	got := planOn(t, path, New(Options{}))
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Contains(t, got.out, recordsV3+"tiers/default")
+	require.Contains(t, got.out, "/other/prefix/projectcalico.org/tiers/default")
+	require.Equal(t, 10, got.count("Tier").Migrated)
+
+	got = planOn(t, path, New(Options{Prefixes: []string{"/other/prefix"}}))
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Contains(t, got.out, recordsV1+"tiers/default")
+	require.NotContains(t, got.out, recordsV3+"tiers/default")
+	require.Contains(t, got.out, "/other/prefix/projectcalico.org/tiers/default")
+
+	got = planOn(t, path, New(Options{Prefixes: []string{"/nowhere"}}))
+	require.NoError(t, got.err)
+	require.Equal(t, transform.Unchanged, got.Outcome)
+	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code)
+}
+
+func TestUnknownConflictsOption(t *testing.T) {
+	got := planOn(t, recorded(t, "before.db"), New(Options{Conflicts: "both"}))
+	require.ErrorContains(t, got.err, `conflicts "both": must be keep-v3 or take-v1`)
+}
+
+// keepsV1 checks that a run left the v1 group in place, locked, with the record at key as it was.
+func keepsV1(t *testing.T, r result, key string, records int) {
+	t.Helper()
+	require.NoError(t, r.err, "%v", r.Problems)
+	require.Equal(t, r.in[key], r.out[key], "the record stays as it was")
+	require.Equal(t, r.in[recordsV1+"tiers/default"], r.out[recordsV1+"tiers/default"])
+	require.Contains(t, r.out, "/registry/apiextensions.k8s.io/customresourcedefinitions/tiers.crd.projectcalico.org")
+	require.Contains(t, r.out, "/registry/apiregistration.k8s.io/apiservices/v1.crd.projectcalico.org")
+	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"datastoreReady":false`)
+	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"generation":2`)
+	require.Contains(t, r.out[recordsV3+"clusterinformations/default"], `"datastoreReady":true`)
+	require.Contains(t, strings.Join(r.Steps, "\n"), fmt.Sprintf("are kept, locked, because %d of them were not migrated", records))
+}

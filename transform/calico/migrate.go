@@ -1,0 +1,127 @@
+package calico
+
+import (
+	"context"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// migrateKinds is the second pass: it converts and stages the records of the kinds that want names, by kind and v3 key.
+func (m *run) migrateKinds(ctx context.Context, want func(kind) bool) error {
+	for i, id := range m.table.records {
+		if i%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if id.fate != pending || !want(m.kinds[id.kind]) {
+			continue
+		}
+		err := m.migrate(ctx, id)
+		if r, ok := asRefusal(err); ok {
+			m.leave(id, r.code, r.reason)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// migrate converts and stages one record.
+func (m *run) migrate(ctx context.Context, id *identity) error {
+	version := m.crds.v3(m.kinds[id.kind].Plural)
+	if version == nil {
+		return refuse(codeCRDMissing, "there is no v3 CRD of %s to write it by", m.kinds[id.kind].Kind)
+	}
+	r, err := m.reread(ctx, id)
+	if err != nil {
+		return err
+	}
+	if seen := r.meta.seen(); seen.DeletionTimestamp != nil && len(seen.Finalizers) == 0 {
+		id.fate = gone
+		m.view.Warn(string(id.key), codeTerminating, "it is being deleted and no finalizer holds it: it is not created")
+		return nil
+	}
+	refs, err := m.recordOwners(ctx, r, id)
+	if err != nil {
+		return err
+	}
+	k, format := r.kind, r.format
+	obj, meta, err := r.convert(id.name, id.written(), refs)
+	if err != nil {
+		return err
+	}
+	dropped, err := fit(ctx, k, version, obj, meta)
+	if err != nil {
+		return err
+	}
+	if id.there != nil {
+		err = m.meet(ctx, id, version, obj)
+	} else {
+		id.fate = migrated
+		m.feedIPAM(id, obj)
+		err = m.put(ctx, id, obj, format)
+	}
+	if err == nil && id.wrote() {
+		m.reportWrite(id, dropped, refs)
+	}
+	return err
+}
+
+// reportWrite lists what is not in a written record as it was in the v1 record.
+func (m *run) reportWrite(id *identity, dropped []string, refs []translation) {
+	if len(dropped) > 0 {
+		m.view.Warn(string(id.key), codePrunedField, "the v3 CRD does not know "+listPaths(dropped))
+	}
+	for _, t := range refs {
+		m.reportReference(id.v3key, t.before, t.after)
+	}
+}
+
+func (m *run) put(ctx context.Context, id *identity, obj map[string]any, format encoding.Format) error {
+	value, err := encoding.EncodeObject(obj, format)
+	if err != nil {
+		return err
+	}
+	return m.view.Put(ctx, id.v3key, value, "v3 record of "+string(id.key))
+}
+
+// feedIPAM gives an IPAM record, as it will be, to the cross-check.
+func (m *run) feedIPAM(id *identity, obj map[string]any) {
+	m.ipam.add(m.kinds[id.kind].Kind, id.v3key, obj)
+}
+
+// isClusterInformation and allOthers pick kinds for migrateKinds.
+func isClusterInformation(k kind) bool { return k.Kind == kindClusterInformation }
+
+func allOthers(k kind) bool { return !isClusterInformation(k) }
+
+// summary writes what became of the records into the report.
+func (m *run) summary() {
+	r := m.view.Report()
+	counts := make([]tally, len(m.kinds))
+	for i, n := range m.skipped {
+		counts[i].skipped += n
+	}
+	for _, id := range m.table.records {
+		counts[id.kind].add(id)
+		m.summarize(id)
+	}
+	for i, c := range counts {
+		if c != (tally{}) {
+			r.Kinds = c.merge(r.Kinds, m.kinds[i])
+		}
+	}
+}
+
+// summarize lists a record's new name and UID.
+func (m *run) summarize(id *identity) {
+	r, k := m.view.Report(), m.kinds[id.kind]
+	if id.wrote() && id.name != id.stored {
+		r.Renamed = append(r.Renamed, rename(k, id))
+	}
+	if id.wrote() || id.present() && !strings.EqualFold(id.written(), id.seen()) {
+		r.UIDs = append(r.UIDs, uidOf(k, id))
+	}
+}

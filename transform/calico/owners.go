@@ -1,0 +1,216 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// isCalico says whether an apiVersion is of one of the two groups, and of which. Groups that only look alike
+// (policy.networking.k8s.io, migration.projectcalico.org) are not.
+func isCalico(apiVersion string) (ofV1, ok bool) {
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil {
+		return false, false
+	}
+	return gv.Group == groupV1, gv.Group == groupV1 || gv.Group == groupV3
+}
+
+// isCalicoKind says whether one of the 22 kinds is called that in either group.
+func isCalicoKind(name string) bool {
+	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.Kind == name || k.V1Kind == name })
+}
+
+// verdict is what became of one owner reference.
+type verdict struct {
+	ref    encoding.OwnerReference // as it is to be
+	owner  owner                   // the Calico owner, where there is one
+	found  bool                    // owner is set
+	reason string                  // why a garbage collector will not find the owner; empty where it will
+	fatal  bool                    // it will look for it, and delete an object that has no other owner
+}
+
+// calicoOwner translates a reference of one of the two groups, from an object in namespace. It ends at the v3 record, with
+// that record's UID, whichever form of the UID it had.
+func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
+	uid, err := parseUID(ref.UID)
+	if err != nil {
+		return verdict{ref: ref}, refuse(codeBadUID, "owner reference to %s %q: %v", ref.Kind, ref.Name, err)
+	}
+	o, ok := m.table.find(ofV1, ref.Kind, uid)
+	if !ok {
+		return verdict{ref: ref, reason: "no Calico object has its UID", fatal: isCalicoKind(ref.Kind)}, nil
+	}
+	ref.APIVersion, ref.Kind, ref.Name, ref.UID = apiVersionV3, o.kind.Kind, o.name, o.uid
+	out := verdict{ref: ref, owner: o, found: true, fatal: true}
+	switch {
+	case o.record != nil && !o.record.present():
+		out.reason = o.record.absence()
+	case o.kind.Namespaced:
+		out.reason = outOfScope(namespace, o.namespace)
+	}
+	return out, nil
+}
+
+// absence says why a record has no v3 record.
+func (id *identity) absence() string {
+	if id.twin != nil {
+		return id.twin.absence()
+	}
+	if id.fate == gone {
+		return "it is being deleted"
+	}
+	return "it is not migrated"
+}
+
+// outOfScope says why an object cannot have a namespaced owner; empty where it can.
+func outOfScope(namespace, owners string) string {
+	switch {
+	case namespace == "":
+		return "it is in namespace " + owners + ", but what it owns is cluster-scoped"
+	case namespace != owners:
+		return "it is in namespace " + owners + ", an owner must be in the namespace of what it owns"
+	default:
+		return ""
+	}
+}
+
+// translation is an owner reference as it was and as it is written.
+type translation struct {
+	before, after encoding.OwnerReference
+}
+
+// recordOwners translates the owner references of a v1 record. Where the garbage collector would find none of the owners,
+// and so delete the v3 record, the record is refused; where it would find some, the others are reported.
+func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]translation, error) {
+	var lost []string
+	var out []translation
+	for _, stored := range r.meta.seen().OwnerReferences {
+		before := fromMeta(stored)
+		v, err := m.judge(ctx, r.key.Namespace, before)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case v.reason != "":
+			lost = append(lost, describe(v))
+		case v.found && v.owner.record != nil:
+			id.owners = append(id.owners, v.owner.record)
+		default:
+			id.firm = true
+		}
+		if !slices.ContainsFunc(out, func(t translation) bool { return t.after.UID == v.ref.UID }) {
+			out = append(out, translation{before, v.ref}) // else annotation and record named it by different UIDs
+		}
+	}
+	if len(lost) > 0 && len(id.owners) == 0 && !id.firm {
+		return nil, refuse(codeDanglingOwner, "the garbage collector would delete it: %s", join(lost))
+	}
+	if len(lost) > 0 {
+		m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector will drop a reference: "+join(lost))
+	}
+	return out, nil
+}
+
+// judge translates a reference of a Calico object and says whether its owner will be found.
+func (m *run) judge(ctx context.Context, namespace string, ref encoding.OwnerReference) (verdict, error) {
+	if ofV1, ok := isCalico(ref.APIVersion); ok {
+		return m.calicoOwner(namespace, ref, ofV1)
+	}
+	reason, err := m.natives.missing(ctx, namespace, ref)
+	return verdict{ref: ref, reason: reason, fatal: true}, err
+}
+
+func describe(v verdict) string {
+	return fmt.Sprintf("owner %s %s %q (uid %s): %s", v.ref.APIVersion, v.ref.Kind, v.ref.Name, v.ref.UID, v.reason)
+}
+
+// settleOwners looks again at the records that were staged counting on an owner which was then left alone. It goes on until
+// nothing changes, for what is left alone now may own others.
+func (m *run) settleOwners(ctx context.Context) error {
+	for again := true; again; {
+		again = false
+		for _, id := range m.table.records {
+			missing := slices.IndexFunc(id.owners, func(o *identity) bool { return !o.present() })
+			if missing < 0 || id.fate == left || id.fate == gone {
+				continue
+			}
+			o := id.owners[missing]
+			id.owners = slices.Delete(id.owners, missing, missing+1)
+			again = true
+			reason := fmt.Sprintf("owner %s %q: %s", m.kinds[o.kind].Kind, o.name, o.absence())
+			if id.firm || len(id.owners) > 0 {
+				m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector will drop a reference: "+reason)
+				continue
+			}
+			if err := m.unstage(ctx, id); err != nil {
+				return err
+			}
+			m.leave(id, codeDanglingOwner, "the garbage collector would delete it: "+reason)
+		}
+	}
+	return nil
+}
+
+// unstage takes a staged v3 record back.
+func (m *run) unstage(ctx context.Context, id *identity) error {
+	switch id.fate {
+	case migrated:
+		return m.view.Delete(ctx, id.v3key, "taken back")
+	case replaced:
+		id.there.replaced = false
+		return m.view.Put(ctx, id.v3key, id.there.value, "taken back")
+	default:
+		return nil
+	}
+}
+
+// reportReference lists a reference that is not what it was.
+func (m *run) reportReference(key []byte, from, to encoding.OwnerReference) {
+	if from.APIVersion == to.APIVersion && from.UID == to.UID && from.Kind == to.Kind && from.Name == to.Name {
+		return
+	}
+	r := m.view.Report()
+	r.References = append(r.References, transform.Reference{
+		Key: string(key), OwnerKind: to.Kind, OwnerName: to.Name,
+		From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
+	})
+}
+
+func fromMeta(r metav1.OwnerReference) encoding.OwnerReference {
+	return encoding.OwnerReference{
+		APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name, UID: string(r.UID),
+		Controller: r.Controller, BlockOwnerDeletion: r.BlockOwnerDeletion,
+	}
+}
+
+func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name, UID: types.UID(r.UID),
+		Controller: r.Controller, BlockOwnerDeletion: r.BlockOwnerDeletion,
+	}
+}
+
+// setOwners puts translated references into metadata. Paths in managedFields that name an owner by its UID follow.
+func setOwners(meta *metav1.ObjectMeta, refs []translation) {
+	meta.OwnerReferences = nil
+	for _, t := range refs {
+		meta.OwnerReferences = append(meta.OwnerReferences, toMeta(t.after))
+		if t.before.UID == t.after.UID {
+			continue
+		}
+		for i := range meta.ManagedFields {
+			if f := meta.ManagedFields[i].FieldsV1; f != nil {
+				f.Raw = bytes.ReplaceAll(f.Raw, []byte(`\"uid\":\"`+t.before.UID+`\"`), []byte(`\"uid\":\"`+t.after.UID+`\"`))
+			}
+		}
+	}
+}

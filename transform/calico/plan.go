@@ -1,0 +1,169 @@
+package calico
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Options of a migration. The zero value is the careful choice of each.
+type Options struct {
+	// Prefixes are the storage prefixes to look under, such as "/registry"; those that keys give away when there are none.
+	Prefixes []string
+	// KeepV1 keeps the v1 records, CRDs and APIService in the output, with the v1 datastore locked.
+	KeepV1 bool
+	// Conflicts is what to do where a v3 object of the same name is there and differs.
+	Conflicts Conflicts
+	// NewUIDs gives v3 records new UIDs, the same at each run, in place of those that clients saw; references follow.
+	NewUIDs bool
+	// V3CRDs is a manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none.
+	V3CRDs []byte
+	// SetAPIGroup sets CALICO_API_GROUP on the components of a manifest install; without it that is a step to do by hand.
+	SetAPIGroup bool
+}
+
+// Migration is the transform. It may be planned more than once.
+type Migration struct {
+	opts Options
+}
+
+var _ transform.Transform = (*Migration)(nil)
+
+// New makes a migration; Plan checks the options.
+func New(o Options) *Migration { return &Migration{opts: o} }
+
+// Plan stages the whole migration on v, for each storage prefix. Problems are in the view's report; an error is about
+// reading the snapshot or the manifest.
+func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
+	switch m.opts.Conflicts {
+	case RefuseConflicts, KeepV3, TakeV1:
+	default:
+		return fmt.Errorf("conflicts %q: must be %s or %s", m.opts.Conflicts, KeepV3, TakeV1)
+	}
+	prefixes, err := storagePrefixes(ctx, v, m.opts.Prefixes)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, prefix := range prefixes {
+		r := newRun(m.opts, v, keys.Kubernetes{Prefix: prefix})
+		any, err := r.plan(ctx)
+		if err != nil {
+			return err
+		}
+		found = found || any
+	}
+	if !found {
+		v.Warn("", codeNothingToMigrate, "there is no record, CRD or APIService of "+groupV1+" in the snapshot")
+	}
+	return nil
+}
+
+// run is a migration under one storage prefix.
+type run struct {
+	opts    Options
+	view    *transform.View
+	keys    keys.Kubernetes
+	kinds   []kind
+	crds    *crdSet
+	table   *table
+	natives *natives
+	ipam    *ipamCheck
+	left    int   // v1 records that are not migrated for a problem
+	skipped []int // those of them without an identity, by kind
+}
+
+func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
+	all := kinds()
+	return &run{
+		opts: o, view: v, keys: k, kinds: all, table: newTable(),
+		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), skipped: make([]int, len(all)),
+	}
+}
+
+// plan stages one prefix. found is false where the v1 group left nothing there: then nothing is staged.
+func (m *run) plan(ctx context.Context) (found bool, err error) {
+	if m.crds, err = loadCRDs(ctx, m.view, m.keys, m.opts.V3CRDs); err != nil {
+		return false, err
+	}
+	if err := m.scan(ctx); err != nil {
+		return false, err
+	}
+	if m.crds.idle() {
+		return false, nil
+	}
+	if err := preflight(ctx, m.view, m.keys, m.crds); err != nil {
+		return true, err
+	}
+	if err := m.stageRecords(ctx); err != nil {
+		return true, err
+	}
+	m.summary()
+	return true, m.stageRest(ctx)
+}
+
+// stageRecords stages v3 records and what refers to them, ClusterInformation last.
+func (m *run) stageRecords(ctx context.Context) error {
+	if err := m.crds.inject(ctx, m.view); err != nil {
+		return err
+	}
+	if err := m.warnLocked(ctx); err != nil {
+		return err
+	}
+	if err := m.migrateKinds(ctx, allOthers); err != nil {
+		return err
+	}
+	if err := m.settleOwners(ctx); err != nil {
+		return err
+	}
+	if err := m.remapReferences(ctx); err != nil {
+		return err
+	}
+	if err := m.migrateKinds(ctx, isClusterInformation); err != nil {
+		return err
+	}
+	return m.ipam.report(ctx, m.view, m.keys)
+}
+
+// stageRest stages what is not about single records: components, APIServices, the end of the v1 group.
+func (m *run) stageRest(ctx context.Context) error {
+	if err := setComponents(ctx, m.view, m.keys, m.opts.SetAPIGroup); err != nil {
+		return err
+	}
+	if err := removeAggregatedAPIService(ctx, m.view, m.keys); err != nil {
+		return err
+	}
+	if m.left == 0 && !m.crds.keepV1() && !m.opts.KeepV1 {
+		return removeV1(ctx, m.view, m.keys, m.crds)
+	}
+	if m.left > 0 && !m.opts.KeepV1 {
+		m.view.Report().AddStep("the records of %s are kept, locked, because %d of them were not migrated: migrate or delete those by hand, then delete the CRDs of that group",
+			groupV1, m.left)
+	}
+	return m.lockV1(ctx)
+}
+
+// storagePrefixes returns the prefixes that were asked for, or all that keys of the snapshot give away, in the order they
+// are met.
+func storagePrefixes(ctx context.Context, v *transform.View, given []string) ([]string, error) {
+	if len(given) > 0 {
+		return given, nil
+	}
+	var found []string
+	known := map[string]bool{}
+	for entry, err := range v.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if prefix, ok := keys.DetectPrefix(entry.Key); ok && !known[prefix] {
+			known[prefix] = true
+			found = append(found, prefix)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+	}
+	return found, nil
+}

@@ -1,0 +1,118 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// remapReferences makes the owner references of all objects but the records just written end at v3 records. v1 records
+// stay as they are: they go, or they are kept for a way back.
+func (m *run) remapReferences(ctx context.Context) error {
+	v1, v3 := v1Dir(m.keys), v3Dir(m.keys)
+	for entry, err := range m.view.Live(ctx, []byte(m.keys.Prefix+"/")) {
+		if err != nil {
+			return err
+		}
+		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
+			continue
+		}
+		if err := m.remapObject(ctx, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrote says whether a v3 record is one this run staged; its references are translated already.
+func (m *run) wrote(entry *transform.Entry) bool {
+	o := m.table.objects[string(entry.Key)]
+	return entry.ModRevision == 0 || o != nil && o.replaced
+}
+
+// remapObject does one object. A value that names neither group anywhere holds no reference to a Calico object, whatever it
+// is; one that is encrypted may.
+func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
+	if encoding.Detect(entry.Value) == encoding.FormatEncrypted {
+		if m.table.objects[string(entry.Key)] == nil { // those are reported already
+			m.view.Refuse(string(entry.Key), codeEncrypted, "owner references in it cannot be seen: "+encoding.ErrEncrypted.Error())
+		}
+		return nil
+	}
+	if !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
+		return nil
+	}
+	e := referenceEdit{run: m}
+	if key, err := m.keys.Parse(entry.Key); err == nil {
+		e.namespace = key.Namespace
+	}
+	out, changed, err := encoding.EditOwnerReferences(entry.Value, e.edit)
+	if err != nil {
+		if o := m.table.objects[string(entry.Key)]; o == nil || !o.unreadable {
+			m.view.Refuse(string(entry.Key), codeUndecodable, err.Error())
+		}
+		return nil
+	}
+	if !e.report(entry.Key) || changed == 0 {
+		return nil
+	}
+	for _, t := range e.changed {
+		m.reportReference(entry.Key, t.before, t.after)
+	}
+	return m.view.Put(ctx, entry.Key, out, "owner references to Calico objects")
+}
+
+// referenceEdit is the edit of one object's references.
+type referenceEdit struct {
+	run       *run
+	namespace string
+	changed   []translation
+	total     int
+	fatal     []string // owners that a garbage collector will look for in vain
+	lost      []string // owners that it will not find, nor look for
+}
+
+func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
+	e.total++
+	ofV1, ok := isCalico(ref.APIVersion)
+	if !ok {
+		return ref, false
+	}
+	v, err := e.run.calicoOwner(e.namespace, ref, ofV1)
+	if err != nil {
+		v = verdict{ref: ref, reason: err.Error(), fatal: isCalicoKind(ref.Kind)}
+	}
+	switch {
+	case v.reason == "" || ofV1 && v.found && v.owner.record.stays():
+		// found, or a v1 record that stays for this very reason
+	case v.fatal && !ofV1:
+		e.fatal = append(e.fatal, describe(v))
+	default:
+		e.lost = append(e.lost, describe(v)) // crd.projectcalico.org goes: nobody looks for what it names
+	}
+	if !v.found || v.reason != "" {
+		return ref, false
+	}
+	e.changed = append(e.changed, translation{ref, v.ref})
+	return v.ref, true
+}
+
+// report says what is wrong with the references. It returns false where the object is to be left alone.
+func (e *referenceEdit) report(key []byte) bool {
+	if len(e.fatal) > 0 && len(e.fatal) == e.total {
+		e.run.view.Refuse(string(key), codeDanglingOwner, "the garbage collector would delete it: "+join(e.fatal))
+		return false
+	}
+	if len(e.fatal) > 0 {
+		e.run.view.Warn(string(key), codeDanglingOwner, "the garbage collector will drop a reference: "+join(e.fatal))
+	}
+	if len(e.lost) > 0 {
+		e.run.view.Warn(string(key), codeDanglingOwner, join(e.lost))
+	}
+	return true
+}
+
+func join(reasons []string) string { return strings.Join(reasons, "; ") }

@@ -1,0 +1,167 @@
+package calico
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// v3Dir is what the keys of all records of the v3 group begin with.
+func v3Dir(k keys.Kubernetes) []byte {
+	return bytes.TrimSuffix(k.Dir(gvr.GroupResource{Group: groupV3}), []byte("/"))
+}
+
+// scan is the first pass: every Calico object gets an identity, and the records that will not be migrated, for what they
+// are or for the name they share, are known after it.
+func (m *run) scan(ctx context.Context) error {
+	for entry, err := range m.view.Live(ctx, v3Dir(m.keys)) {
+		if err != nil {
+			return err
+		}
+		m.scanV3(entry)
+	}
+	for entry, err := range m.view.Live(ctx, v1Dir(m.keys)) {
+		if err != nil {
+			return err
+		}
+		m.scanV1(entry)
+	}
+	if m.opts.NewUIDs {
+		digest, err := m.view.InputDigest(ctx)
+		if err != nil {
+			return err
+		}
+		for _, id := range m.table.records {
+			id.minted = mintUID(digest, id.v3key)
+		}
+	}
+	for _, group := range m.table.sort() {
+		if err := m.collide(ctx, group); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scanV3 notes a v3 object that is there. Kinds that are not Calico's are nobody's business here.
+func (m *run) scanV3(entry *transform.Entry) {
+	key, err := m.keys.Parse(entry.Key)
+	if err != nil {
+		return
+	}
+	index := m.indexOf(func(k kind) bool { return k.Plural == key.Resource.Resource })
+	if index < 0 {
+		return
+	}
+	o := &object{kind: index, key: entry.Key, namespace: key.Namespace, name: key.Name, value: entry.Value}
+	_, _, err = decode(entry.Value)
+	meta, metaErr := encoding.ReadMeta(entry.Value)
+	if err == nil && metaErr != nil {
+		err = refuse(codeUndecodable, "%v", metaErr)
+	}
+	if r, ok := asRefusal(err); ok {
+		o.unreadable = true
+		m.view.Refuse(string(entry.Key), r.code, r.reason)
+	}
+	o.uid = meta.UID
+	m.table.addObject(o)
+}
+
+// scanV1 notes a v1 record. Records without a v3 kind were reported with the CRDs.
+func (m *run) scanV1(entry *transform.Entry) {
+	key, err := m.keys.Parse(entry.Key)
+	if err != nil {
+		return
+	}
+	index := m.indexOf(func(k kind) bool { return k.V1Plural == key.Resource.Resource })
+	if index < 0 {
+		return
+	}
+	id, err := m.identify(index, key, entry)
+	if err == nil {
+		err = m.table.add(id)
+	}
+	if r, ok := asRefusal(err); ok {
+		m.left++
+		m.skipped[index]++
+		m.view.Refuse(string(entry.Key), r.code, r.reason)
+	}
+}
+
+func (m *run) identify(index int, key keys.Key, entry *transform.Entry) (*identity, error) {
+	r, err := readRecord(m.kinds[index], key, entry.Value)
+	if err != nil {
+		return nil, err
+	}
+	name, notes, err := r.name()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		m.view.Warn(string(entry.Key), n.code, n.reason)
+	}
+	id := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: name, uid: r.uid}
+	id.v3key = m.keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
+	id.there = m.table.objects[string(id.v3key)]
+	return id, nil
+}
+
+func (m *run) indexOf(is func(kind) bool) int {
+	for i, k := range m.kinds {
+		if is(k) {
+			return i
+		}
+	}
+	return -1
+}
+
+// collide refuses all but the first of the records that share a v3 name. The first goes on: if the others are allowed to be
+// left alone, it is the one that is migrated.
+func (m *run) collide(ctx context.Context, group []*identity) error {
+	first, err := m.reread(ctx, group[0])
+	if err != nil {
+		return err
+	}
+	for _, id := range group[1:] {
+		r, err := m.reread(ctx, id)
+		if err != nil {
+			return err
+		}
+		same := "another spec"
+		if len(specDifferences(m.kinds[id.kind], first.obj, r.obj)) == 0 {
+			same = "the same spec"
+		}
+		m.leave(id, codeNameCollision, fmt.Sprintf("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
+	}
+	return nil
+}
+
+// reread decodes a record that was decoded before.
+func (m *run) reread(ctx context.Context, id *identity) (*record, error) {
+	key, err := m.keys.Parse(id.key)
+	if err != nil {
+		return nil, err
+	}
+	entry, err := m.view.Get(ctx, id.key)
+	if err != nil {
+		return nil, err
+	}
+	if entry == nil {
+		return nil, errors.New("record " + string(id.key) + " is not there any more")
+	}
+	return readRecord(m.kinds[id.kind], key, entry.Value)
+}
+
+// leave reports a record that is not migrated. Every v1 record then stays.
+func (m *run) leave(id *identity, code, reason string) {
+	m.left++
+	id.fate = left
+	m.view.Refuse(string(id.key), code, reason)
+}
