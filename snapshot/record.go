@@ -99,7 +99,7 @@ func parseRecord(k, v []byte, rec *Record) error {
 	}
 	for len(v) > 0 {
 		num, typ, n := protowire.ConsumeTag(v)
-		if n < 0 {
+		if n < 0 || num > protowire.MaxValidNumber { // which etcd's decoder refuses too, and dies
 			return fmt.Errorf("%w: record %s is not a KeyValue", ErrDamaged, rec.Revision)
 		}
 		v = v[n:]

@@ -1,0 +1,223 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// life is the model of one key: its records, oldest first.
+type life []Record
+
+// store is the model of a whole history: what a server would hold.
+type store struct {
+	rev   int64
+	lives map[string]life
+}
+
+func (st *store) live(key string) *Record {
+	l := st.lives[key]
+	if len(l) == 0 || l[len(l)-1].Tombstone {
+		return nil
+	}
+	return &l[len(l)-1]
+}
+
+// apply does what etcd's documentation says of one write and returns the change that plans it.
+func (st *store) apply(key, value string, deleted bool, lease int64) Change {
+	c := Change{Key: []byte(key), Value: []byte(value), Delete: deleted, Lease: lease}
+	old := st.live(key)
+	if old != nil {
+		c.Prior = old.ModRevision
+	}
+	if deleted && old == nil {
+		return c
+	}
+	st.rev++
+	rec := Record{Revision: Revision{Main: st.rev}, Key: []byte(key), Tombstone: deleted}
+	if !deleted {
+		rec.CreateRevision, rec.ModRevision, rec.Version, rec.Lease = st.rev, st.rev, 1, lease
+		if value != "" {
+			rec.Value = []byte(value)
+		}
+		if old != nil {
+			rec.CreateRevision, rec.Version = old.CreateRevision, old.Version+1
+		}
+	}
+	st.lives[key] = append(st.lives[key], rec)
+	return c
+}
+
+// equals compares all three ways of reading, and the counts, with the model.
+func (st *store) equals(t testing.TB, s *Snapshot) {
+	t.Helper()
+	ctx := context.Background()
+	rev, err := s.Revision(ctx)
+	require.NoError(t, err)
+	require.Equal(t, st.rev, rev)
+	live := map[string]Record{}
+	before := Revision{}
+	for rec, err := range s.Live(ctx, nil) {
+		require.NoError(t, err)
+		require.Negative(t, before.Compare(rec.Revision), "in revision order")
+		before = rec.Revision
+		live[string(rec.Key)] = *rec
+	}
+	alive, tombstones := 0, 0
+	for key, l := range st.lives {
+		want := st.live(key)
+		got, err := s.Get(ctx, []byte(key))
+		require.NoError(t, err)
+		require.Equal(t, want, got, "%q", key)
+		if want != nil {
+			alive++
+			require.Equal(t, *want, live[key])
+		}
+		var history life
+		for rec, err := range s.History(ctx, []byte(key)) {
+			require.NoError(t, err)
+			history = append(history, *rec)
+			if rec.Tombstone {
+				tombstones++
+			}
+		}
+		require.Equal(t, l, history)
+	}
+	require.Len(t, live, alive)
+	st2, err := s.Status(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []int{alive, tombstones}, []int{st2.Keys, st2.Tombstones})
+	require.Empty(t, findings(t, s))
+}
+
+// baseStore reads the history of a snapshot into a model.
+func baseStore(t testing.TB, s *Snapshot) *store {
+	t.Helper()
+	rev, err := s.Revision(context.Background())
+	require.NoError(t, err)
+	st := &store{rev: rev, lives: map[string]life{}}
+	for rec, err := range s.Records(context.Background()) {
+		require.NoError(t, err)
+		st.lives[string(rec.Key)] = append(st.lives[string(rec.Key)], *rec)
+	}
+	return st
+}
+
+// randomWrites draws n writes of different keys: of those that are there, of those that were, and of new ones.
+func (st *store) randomWrites(r *rand.Rand, n int) (changes []Change) {
+	var known []string
+	for i := range 40 {
+		known = append(known, fmt.Sprintf("/model/%d", i))
+	}
+	r.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	for _, key := range known[:min(n, len(known))] {
+		sizes := []int{0, 1, 100, 3000, 5000, 70_000}
+		value := strings.Repeat(string(rune('a'+r.IntN(26))), sizes[r.IntN(len(sizes))])
+		changes = append(changes, st.apply(key, value, r.IntN(3) == 0, int64(r.IntN(2)*r.IntN(100))))
+	}
+	return changes
+}
+
+// runModel writes several times on top of each other and compares each output with the model.
+func runModel(t testing.TB, seed uint64, path string) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	s := open(t, path)
+	st := baseStore(t, s)
+	for range 1 + r.IntN(3) {
+		changes := st.randomWrites(r, r.IntN(40))
+		out, res := write(t, s, seq(changes...))
+		require.Equal(t, st.rev, res.Revision)
+		s = open(t, out)
+		st.equals(t, s)
+	}
+}
+
+// TestWriteIsTheModel runs random writes, on a store with records and on an empty one.
+func TestWriteIsTheModel(t *testing.T) {
+	bases := []string{copyOf(t, fixture(t)), copyOf(t, built(t, "")), copyOf(t, rebuilt(t, fixture(t), 1024, nil))}
+	for _, path := range bases {
+		untouched(t, path)
+	}
+	for seed := range uint64(64) {
+		runModel(t, seed, bases[seed%3])
+	}
+}
+
+// FuzzWriteIsTheModel is the same law with as many seeds as there is time for.
+func FuzzWriteIsTheModel(f *testing.F) {
+	path := copyOf(f, rebuilt(f, fixture(f), 1024, nil))
+	f.Add(uint64(1))
+	f.Fuzz(func(t *testing.T, seed uint64) { runModel(t, seed, path) })
+}
+
+// FuzzRevisionKey: a key that parses is that of its revision, byte for byte.
+func FuzzRevisionKey(f *testing.F) {
+	f.Add(appendRevisionKey(nil, Revision{Main: 5, Sub: 1}, false))
+	f.Add(appendRevisionKey(nil, Revision{Main: math.MaxInt64, Sub: math.MaxInt64}, true))
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, tombstone, err := parseRevisionKey(b)
+		if err != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		require.Equal(t, b, appendRevisionKey(nil, r, tombstone))
+	})
+}
+
+// FuzzRecord: a record that is encoded parses to itself, and to what etcd's own protobuf code makes of it and writes.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte("/k"), []byte("v"), int64(3), int64(9), int64(2), int64(77), false)
+	f.Add([]byte("/k"), []byte{}, int64(0), int64(0), int64(0), int64(0), true)
+	f.Add([]byte{}, []byte("v"), int64(math.MaxInt64), int64(-1), int64(math.MinInt64), int64(1), false)
+	f.Fuzz(func(t *testing.T, key, value []byte, create, mod, version, lease int64, tombstone bool) {
+		rec := Record{Revision: Revision{Main: 9}, Key: key, Tombstone: tombstone}
+		if !tombstone {
+			rec.Value, rec.CreateRevision, rec.ModRevision, rec.Version, rec.Lease = value, create, mod, version, lease
+		}
+		k, v := appendRevisionKey(nil, rec.Revision, tombstone), rec.appendKeyValue(nil)
+		var got Record
+		require.NoError(t, parseRecord(k, v, &got))
+		require.Equal(t, string(rec.Key), string(got.Key))
+		require.Equal(t, string(rec.Value), string(got.Value))
+		rec.Key, rec.Value, got.Key, got.Value = nil, nil, nil, nil
+		require.Equal(t, rec, got)
+
+		kv := &mvccpb.KeyValue{Key: key}
+		if !tombstone {
+			kv = &mvccpb.KeyValue{Key: key, Value: value, CreateRevision: create, ModRevision: mod, Version: version, Lease: lease}
+		}
+		theirs, err := proto.MarshalOptions{Deterministic: true}.Marshal(kv)
+		require.NoError(t, err)
+		require.Equal(t, string(theirs), string(v))
+	})
+}
+
+// FuzzKeyValue: bytes that etcd's own protobuf code takes say the same to us, and those that it refuses are refused.
+func FuzzKeyValue(f *testing.F) {
+	f.Add((&Record{Key: []byte("/k"), Value: []byte("v"), ModRevision: 300, Version: 1, Lease: -1}).appendKeyValue(nil))
+	f.Add([]byte{0x0a, 0x05, 'x'})
+	f.Add([]byte{0x3b, 0x3c})
+	f.Add([]byte("\xa8\xeb\x87\x8c\x12p")) // a field number beyond the last
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var got Record
+		err := parseRecord(appendRevisionKey(nil, Revision{Main: 1}, false), b, &got)
+		var theirs mvccpb.KeyValue
+		if proto.Unmarshal(b, &theirs) != nil {
+			require.ErrorIs(t, err, ErrDamaged)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, string(theirs.Key), string(got.Key))
+		require.Equal(t, string(theirs.Value), string(got.Value))
+		require.Equal(t, []int64{theirs.CreateRevision, theirs.ModRevision, theirs.Version, theirs.Lease},
+			[]int64{got.CreateRevision, got.ModRevision, got.Version, got.Lease})
+	})
+}
