@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/calico"
 )
 
 // fakeMain is the program with a transform behind "migrate calico-v3" that does what its flags say and nothing of Calico:
@@ -17,20 +21,21 @@ import (
 func fakeMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	all := append(commands(), migrateCommand(calicoCommand(func(choices calicoChoices) (transform.Transform, error) {
-		return fake{choices}, nil
+	all := slices.DeleteFunc(commands(), func(c *cli.Command) bool { return c.Name == "migrate" })
+	all = append(all, migrateCommand(calicoCommand(func(o calico.Options) (transform.Transform, error) {
+		return fake{o}, nil
 	})))
 	os.Exit(runCommands(ctx, all, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-type fake struct{ calicoChoices }
+type fake struct{ calico.Options }
 
 // Plan adds a space to every config map; it refuses two of them unless conflicts are settled, fails at one prefix, waits
 // to be interrupted at another, and shows its choices as a step.
 func (f fake) Plan(ctx context.Context, v *transform.View) error {
 	crds := string(bytes.TrimSpace(f.V3CRDs))
 	f.V3CRDs = nil
-	v.Report().AddStep("choices: %+v, CRDs %q", f.calicoChoices, crds)
+	v.Report().AddStep("choices: %+v, CRDs %q", f.Options, crds)
 	for _, p := range f.Prefixes {
 		switch p {
 		case "/broken":

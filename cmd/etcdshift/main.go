@@ -31,6 +31,7 @@ func commands() []*cli.Command {
 	return []*cli.Command{
 		statusCommand(),
 		verifyCommand(),
+		migrateCommand(calicoCommand(newCalico)),
 		completionCommand(),
 		manCommand(),
 	}
@@ -52,7 +53,8 @@ func newApp(commands []*cli.Command) *cli.App {
 		Usage:   "read, change and prove etcd snapshots of Kubernetes clusters",
 		Version: version(),
 		Description: `etcdshift status before.db
-etcdshift verify before.db`,
+etcdshift migrate calico-v3 before.db after.db
+etcdshift verify after.db`,
 		Commands:                  commands,
 		CustomAppHelpTemplate:     appHelp,
 		EnableBashCompletion:      true,

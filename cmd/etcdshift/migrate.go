@@ -31,6 +31,7 @@ func migrateCommand(migrations ...*cli.Command) *cli.Command {
 type migration struct {
 	name, usage, examples, text string
 	flags                       []cli.Flag // of its own
+	codes                       []string   // of problems that --allow takes
 	// build reads them and returns the transform they ask for.
 	build func(c *cli.Context) (transform.Transform, error)
 }
@@ -112,8 +113,10 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 	if o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
-	if slices.Contains(o.Allow, "") {
-		return o, usagef(commandPath(c), "--allow takes the code of a problem")
+	for _, code := range o.Allow { // one that is spelled wrong would allow nothing, and not say so
+		if !slices.Contains(m.codes, code) {
+			return o, usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
+		}
 	}
 	if given := c.String("time"); c.IsSet("time") {
 		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {

@@ -9,19 +9,13 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/calico"
 )
 
-// calicoChoices are what the flags of "migrate calico-v3" decide.
-type calicoChoices struct {
-	NewUIDs     bool     // mint UIDs, instead of keeping those that clients saw
-	Conflicts   string   // "keep-v3", "take-v1", or "" to refuse
-	KeepV1      bool     // leave the v1 records, locked
-	SetAPIGroup bool     // set CALICO_API_GROUP on components
-	V3CRDs      []byte   // a manifest of CRDs to add, nil for none
-	Prefixes    []string // storage prefixes, without trailing slash; none: found by looking
-}
+// newCalico is the transform behind the command.
+func newCalico(o calico.Options) (transform.Transform, error) { return calico.New(o), nil }
 
-func calicoCommand(build func(calicoChoices) (transform.Transform, error)) *cli.Command {
+func calicoCommand(build func(calico.Options) (transform.Transform, error)) *cli.Command {
 	return migration{
 		name:  "calico-v3",
 		usage: "crd.projectcalico.org/v1 -> projectcalico.org/v3",
@@ -29,6 +23,7 @@ func calicoCommand(build func(calicoChoices) (transform.Transform, error)) *cli.
 etcdshift migrate calico-v3 --report report.json before.db after.db`,
 		text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
 with the UIDs, times and owners that clients knew.`,
+		codes: calico.Codes(),
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "uids", Value: "keep", Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 			&cli.StringFlag{Name: "conflicts", Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
@@ -47,17 +42,19 @@ with the UIDs, times and owners that clients knew.`,
 	}.command()
 }
 
-func readCalicoChoices(c *cli.Context) (calicoChoices, error) {
-	choices := calicoChoices{KeepV1: c.Bool("keep-v1"), SetAPIGroup: c.Bool("set-api-group")}
+func readCalicoChoices(c *cli.Context) (calico.Options, error) {
+	choices := calico.Options{KeepV1: c.Bool("keep-v1"), SetAPIGroup: c.Bool("set-api-group")}
 	uids, err := oneOf(c, "uids", "keep", "new")
 	if err != nil {
 		return choices, err
 	}
 	choices.NewUIDs = uids == "new"
 	if c.IsSet("conflicts") {
-		if choices.Conflicts, err = oneOf(c, "conflicts", "keep-v3", "take-v1"); err != nil {
+		word, err := oneOf(c, "conflicts", string(calico.KeepV3), string(calico.TakeV1))
+		if err != nil {
 			return choices, err
 		}
+		choices.Conflicts = calico.Conflicts(word)
 	}
 	for _, p := range c.StringSlice("prefix") {
 		if p == "" {

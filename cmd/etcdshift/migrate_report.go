@@ -66,11 +66,11 @@ func printKinds(w io.Writer, r *transform.Report) {
 }
 
 func printChanges(w io.Writer, r *transform.Report) {
-	verb := "are"
+	what := "records"
 	if r.Outcome != transform.Written && r.Outcome != transform.Unchanged {
-		verb = "would be"
+		what = "records that would be changed"
 	}
-	fmt.Fprintf(w, "\nrecords: %d %s created, %d updated, %d deleted\n", r.Changes.Created, verb, r.Changes.Updated, r.Changes.Deleted)
+	fmt.Fprintf(w, "\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated, r.Changes.Deleted)
 	if len(r.UIDs) > 0 {
 		seen := 0
 		for _, u := range r.UIDs {
