@@ -1,0 +1,233 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// fails says that Write ends with want (nil: any error) and leaves its folder as it was.
+func fails(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error], want error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "out.db")
+	_, err := Write(context.Background(), path, s, changes)
+	require.Error(t, err)
+	if want != nil {
+		require.ErrorIs(t, err, want)
+	}
+	nothingIn(t, filepath.Dir(path))
+}
+
+func nothingIn(t testing.TB, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestNeverOverwrites: a name that is taken stays what it is, be it the input's own.
+func TestNeverOverwrites(t *testing.T) {
+	in := copyOf(t, fixture(t))
+	untouched(t, in)
+	s := open(t, in)
+	dir := t.TempDir()
+	file, folder, broken, hard := filepath.Join(dir, "file"), filepath.Join(dir, "folder"), filepath.Join(dir, "broken"), filepath.Join(dir, "hard")
+	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
+	require.NoError(t, os.Mkdir(folder, 0o700))
+	require.NoError(t, os.Symlink("nowhere", broken))
+	require.NoError(t, os.Symlink(in, filepath.Join(dir, "link")))
+	require.NoError(t, os.Link(in, hard))
+	for _, path := range []string{in, file, folder, broken, filepath.Join(dir, "link"), hard} {
+		_, err := Write(context.Background(), path, s, seq(put("/new", "x")))
+		require.ErrorIs(t, err, fs.ErrExist, path)
+		require.ErrorContains(t, err, path)
+	}
+	b, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(b))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 5)
+}
+
+// TestNameTakenMeanwhile: another program makes a file of that name while Write is at work.
+func TestNameTakenMeanwhile(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	path := filepath.Join(t.TempDir(), "out.db")
+	passes := 0
+	_, err := Write(context.Background(), path, s, func(yield func(Change, error) bool) {
+		if passes++; passes == 2 {
+			require.NoError(t, os.WriteFile(path, []byte("theirs"), 0o600))
+		}
+		seq(put("/new", "x"))(yield)
+	})
+	require.ErrorIs(t, err, fs.ErrExist)
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "theirs", string(b))
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
+// TestFolders: there is no folder, it is a file, or it may not be written to.
+func TestFolders(t *testing.T) {
+	in := copyOf(t, fixture(t))
+	s := open(t, in)
+	locked := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(locked), 0o755))
+	require.NoError(t, os.Chmod(locked, 0o555))
+	for path, want := range map[string]error{
+		filepath.Join(t.TempDir(), "absent", "out.db"): fs.ErrNotExist,
+		filepath.Join(in, "out.db"):                    unix.ENOTDIR,
+		filepath.Join(locked, "out.db"):                fs.ErrPermission,
+	} {
+		err := asNobody(t, func() error {
+			_, err := Write(context.Background(), path, s, seq(put("/new", "x")))
+			return err
+		})
+		require.ErrorIs(t, err, want)
+		require.ErrorContains(t, err, filepath.Base(filepath.Dir(path)))
+	}
+	nothingIn(t, locked)
+}
+
+// TestDiskFull writes to a file system that is too small by more and less.
+func TestDiskFull(t *testing.T) {
+	in := copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000)))
+	untouched(t, in)
+	s := open(t, in)
+	changes := seq(put("/new", strings.Repeat("x", 100_000)))
+	_, res := write(t, s, changes)
+	for _, size := range []int64{4096, 40960, s.Size() / 2, s.Size(), res.Bytes - 8192} {
+		dir := t.TempDir()
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", size&^4095)); err != nil {
+			t.Skipf("no file system of a chosen size: %v", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		path := filepath.Join(dir, "out.db")
+		_, err := Write(context.Background(), path, s, changes)
+		require.ErrorIs(t, err, unix.ENOSPC, "%d bytes", size)
+		require.ErrorContains(t, err, path)
+		nothingIn(t, dir)
+		var stat unix.Statfs_t
+		require.NoError(t, unix.Statfs(dir, &stat))
+		require.Equal(t, stat.Blocks, stat.Bfree, "what was written is given back")
+	}
+}
+
+// TestFaultyPlans: a plan that fails, early or late, or is another the second time.
+func TestFaultyPlans(t *testing.T) {
+	in := copyOf(t, fixture(t))
+	untouched(t, in)
+	s := open(t, in)
+	broken := errors.New("the plan broke")
+	plan := []Change{put("/1", "a"), put("/2", "b"), put("/3", "c")}
+	failing := func(at int) iter.Seq2[Change, error] {
+		n := 0
+		return func(yield func(Change, error) bool) {
+			for _, c := range plan {
+				if n == at {
+					yield(Change{}, broken)
+					return
+				}
+				n++
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+	}
+	for at := range 6 {
+		fails(t, s, failing(at), broken)
+	}
+	for name, second := range map[string][]Change{
+		"fewer":         plan[:2],
+		"none":          nil,
+		"more":          append(plan[:3:3], put("/4", "d")),
+		"another value": {plan[0], put("/2", "B"), plan[2]},
+		"another key":   {plan[0], put("/X", "b"), plan[2]},
+		"another order": {plan[1], plan[0], plan[2]},
+		"no deletion":   {plan[0], plan[1], del("/3")},
+		"a lease":       {plan[0], plan[1], {Key: []byte("/3"), Value: []byte("c"), Lease: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			passes := 0
+			fails(t, s, func(yield func(Change, error) bool) {
+				passes++
+				if passes == 1 {
+					seq(plan...)(yield)
+				} else {
+					seq(second...)(yield)
+				}
+			}, ErrVerify)
+		})
+	}
+}
+
+// TestPlanPanics: a bug of the caller is the caller's, and leaves nothing behind either.
+func TestPlanPanics(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	path := filepath.Join(t.TempDir(), "out.db")
+	require.PanicsWithValue(t, "a bug", func() {
+		_, _ = Write(context.Background(), path, s, func(func(Change, error) bool) { panic("a bug") })
+	})
+	nothingIn(t, filepath.Dir(path))
+}
+
+// TestCancelled gives up at many moments: nothing is left, and the input can still be written on.
+func TestCancelled(t *testing.T) {
+	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
+	untouched(t, in)
+	plan := func(yield func(Change, error) bool) {
+		for i := range 500 {
+			if !yield(Change{Key: fmt.Appendf(nil, "/k/%06d", i), Value: []byte("new"), Prior: int64(i + 30)}, nil) {
+				return
+			}
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	cancelled := 0
+	for i := range 40 {
+		s, err := Open(context.Background(), in, Config{})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(context.Background())
+		path := filepath.Join(t.TempDir(), "out.db")
+		timer := time.AfterFunc(time.Duration(r.IntN(1+i*2000))*time.Microsecond, cancel)
+		_, err = Write(ctx, path, s, plan)
+		if timer.Stop(); err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+			nothingIn(t, filepath.Dir(path))
+			cancelled++
+		}
+		cancel()
+		require.NoError(t, s.Close())
+	}
+	require.NotZero(t, cancelled)
+	s := open(t, in)
+	n := 0
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := Write(ctx, filepath.Join(t.TempDir(), "out.db"), s, func(yield func(Change, error) bool) {
+		for c, err := range plan {
+			if n++; n == 700 { // in the second pass
+				cancel()
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	write(t, s, plan)
+}

@@ -1,0 +1,155 @@
+package snapshot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+	"golang.org/x/sys/unix"
+)
+
+// The test binary, started again with these set, writes a large output once.
+const (
+	childIn    = "SNAPSHOT_TEST_IN"
+	childOut   = "SNAPSHOT_TEST_OUT"
+	childLimit = "SNAPSHOT_TEST_LIMIT" // bytes a file may have
+)
+
+func TestMain(m *testing.M) {
+	if in := os.Getenv(childIn); in != "" {
+		child(in, os.Getenv(childOut), os.Getenv(childLimit))
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child says a line when it begins, and what went wrong on its standard error.
+func child(in, out, limit string) {
+	if limit != "" {
+		signal.Ignore(unix.SIGXFSZ)
+		n, _ := strconv.ParseUint(limit, 10, 64)
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			panic(err)
+		}
+	}
+	s, err := Open(context.Background(), in, Config{})
+	if err == nil {
+		fmt.Println("begin")
+		_, err = Write(context.Background(), out, s, largePlan)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// withLargeKeys is withKeys with values of 10 KB.
+func withLargeKeys(n int) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		if err := withKeys(n)(tx); err != nil {
+			return err
+		}
+		b := tx.Bucket([]byte("key"))
+		for i := range n {
+			if err := putRecord(b, created(int64(i+30), fmt.Sprintf("/k/%06d", i), strings.Repeat("v", 10_000))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func largePlan(yield func(Change, error) bool) {
+	value := []byte(strings.Repeat("n", 10_000))
+	for i := range 1000 {
+		if !yield(Change{Key: fmt.Appendf(nil, "/k/%06d", i), Value: value, Prior: int64(i + 30)}, nil) {
+			return
+		}
+	}
+}
+
+func start(t testing.TB, in, out string, limit int64) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childIn+"="+in, childOut+"="+out)
+	if limit > 0 {
+		cmd.Env = append(cmd.Env, childLimit+"="+strconv.FormatInt(limit, 10))
+	}
+	return cmd
+}
+
+// TestKilled kills a process that writes at random moments: there is no output, or it is whole; nothing else is there; the input
+// is untouched.
+func TestKilled(t *testing.T) {
+	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
+	untouched(t, in)
+	whole, _ := write(t, open(t, in), largePlan)
+	want := sumOf(t, whole)
+	r := rand.New(rand.NewPCG(2, 2))
+	killed := 0
+	for i := range 16 {
+		out := filepath.Join(t.TempDir(), "out.db")
+		cmd := start(t, in, out, 0)
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		require.True(t, bufio.NewScanner(stdout).Scan(), "it begins")
+		time.Sleep(time.Duration(r.IntN(1+i*8000)) * time.Microsecond)
+		require.NoError(t, ignoreDone(cmd.Process.Kill()))
+		err = cmd.Wait()
+		left, dirErr := os.ReadDir(filepath.Dir(out))
+		require.NoError(t, dirErr)
+		if err != nil {
+			killed++
+		}
+		if len(left) > 0 { // it may have been killed between the publication and its end
+			require.Len(t, left, 1)
+			require.Equal(t, want, sumOf(t, out))
+		} else {
+			require.Error(t, err)
+		}
+	}
+	require.NotZero(t, killed)
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// TestFileSizeLimit: the system refuses to make the file longer, at the first new page, at one of the old ones, and at the digest.
+func TestFileSizeLimit(t *testing.T) {
+	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(200)))
+	untouched(t, in)
+	s := open(t, in)
+	var plan []Change
+	for c := range largePlan {
+		if len(plan) < 200 {
+			plan = append(plan, c)
+		}
+	}
+	for _, limit := range []int64{4096, s.Size() / 2, s.Size() + 4096, s.Size() + 1<<20} {
+		out := filepath.Join(t.TempDir(), "out.db")
+		said, err := start(t, in, out, limit).CombinedOutput()
+		require.Error(t, err, "%d bytes", limit)
+		require.Contains(t, string(said), out)
+		require.Contains(t, string(said), "file too large")
+		nothingIn(t, filepath.Dir(out))
+	}
+}
