@@ -1,0 +1,90 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// benchInput is the file that SNAPSHOT_BENCH_FILE names, or a new one of SNAPSHOT_BENCH_KEYS records (5000 unless given) of 2 KB.
+func benchInput(b *testing.B) string {
+	b.Helper()
+	if path := os.Getenv("SNAPSHOT_BENCH_FILE"); path != "" {
+		return path
+	}
+	n := 5000
+	if v := os.Getenv("SNAPSHOT_BENCH_KEYS"); v != "" {
+		var err error
+		n, err = strconv.Atoi(v)
+		require.NoError(b, err)
+	}
+	return copyOf(b, rebuilt(b, fixture(b), 4096, func(tx *bbolt.Tx) error {
+		if err := withKeys(0)(tx); err != nil {
+			return err
+		}
+		bucket := tx.Bucket([]byte("key"))
+		bucket.FillPercent = 0.9
+		for i := range n {
+			key := fmt.Sprintf("/k/%06d", i)
+			if err := putRecord(bucket, created(int64(i+30), key, string(etcdtest.Blob(key, 2048)))); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// BenchmarkOpenScan opens a file, digest skipped, and reads the latest record of each key.
+func BenchmarkOpenScan(b *testing.B) {
+	path := benchInput(b)
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := Open(ctx, path, Config{SkipDigest: true})
+		require.NoError(b, err)
+		n := 0
+		for _, err := range s.Live(ctx, nil) {
+			require.NoError(b, err)
+			n++
+		}
+		b.SetBytes(s.Size())
+		b.ReportMetric(float64(n), "keys")
+		require.NoError(b, s.Close())
+	}
+}
+
+// BenchmarkWrite opens a file and changes every twentieth key, digest and syncs included.
+func BenchmarkWrite(b *testing.B) {
+	path := benchInput(b)
+	dir := b.TempDir()
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := Open(ctx, path, Config{})
+		require.NoError(b, err)
+		out := filepath.Join(dir, "out.db")
+		_, err = Write(ctx, out, s, func(yield func(Change, error) bool) {
+			n := 0
+			for rec, err := range s.Live(ctx, nil) {
+				if n++; n%20 != 0 {
+					continue
+				}
+				if err != nil || !yield(Change{Key: rec.Key, Value: rec.Value, Lease: rec.Lease, Prior: rec.ModRevision}, nil) {
+					return
+				}
+			}
+		})
+		require.NoError(b, err)
+		b.SetBytes(s.Size())
+		require.NoError(b, s.Close())
+		require.NoError(b, os.Remove(out))
+	}
+}
