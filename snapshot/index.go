@@ -28,6 +28,8 @@ type index struct {
 
 	// follows, where it is set, sees each record with the one before it of the same key (nil for the first in the file).
 	follows func(before, rec *Record)
+
+	rec, before Record // used again for each record of the scan
 }
 
 type slot struct {
@@ -96,13 +98,13 @@ func (s *Snapshot) leafError(b *bucket, leaf int, err error) error {
 
 // indexLeaf adds the records of one leaf.
 func (s *Snapshot) indexLeaf(x *index, b *bucket, leaf int, p page) error {
-	var rec Record
+	rec := &x.rec
 	for i := range p.count() {
 		flags, k, v := p.leaf(i)
 		if flags&bucketLeafFlag != 0 {
 			return fmt.Errorf("%w: element %d is a bucket", ErrDamaged, i)
 		}
-		if err := parseRecord(k, v, &rec); err != nil {
+		if err := parseRecord(k, v, rec); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}
 		if (leaf > 0 || i > 0) && rec.Revision.Compare(x.last) <= 0 {
@@ -116,7 +118,7 @@ func (s *Snapshot) indexLeaf(x *index, b *bucket, leaf int, p page) error {
 			x.empty++
 			continue
 		}
-		if err := s.put(x, b, &rec, uint32(leaf), uint16(i)); err != nil {
+		if err := s.put(x, b, rec, uint32(leaf), uint16(i)); err != nil {
 			return err
 		}
 	}
@@ -129,14 +131,13 @@ func (s *Snapshot) put(x *index, b *bucket, rec *Record, leaf uint32, elem uint1
 		x.grow()
 	}
 	h := maphash.Bytes(x.seed, rec.Key)
-	var before Record
-	sl, err := s.find(x, b, h, rec.Key, &before)
+	sl, err := s.find(x, b, h, rec.Key, &x.before)
 	if err != nil {
 		return err
 	}
 	if x.follows != nil {
 		if sl.used {
-			x.follows(&before, rec)
+			x.follows(&x.before, rec)
 		} else {
 			x.follows(nil, rec)
 		}

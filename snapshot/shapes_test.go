@@ -123,7 +123,7 @@ func overflowRoot(t testing.TB) []byte {
 	s := open(t, copyOf(t, b))
 	var elems []element
 	w := newWalker(s)
-	leaves, err := w.tree(context.Background(), s.meta.root, 0)
+	leaves, err := w.tree(context.Background(), s.meta.root)
 	require.NoError(t, err)
 	for _, id := range leaves {
 		p, err := s.page(id)

@@ -87,42 +87,45 @@ func (w *walker) claimed() uint64 {
 }
 
 // tree walks the tree below page id and returns its leaves in key order.
-func (w *walker) tree(ctx context.Context, id uint64, depth int) ([]uint64, error) {
+func (w *walker) tree(ctx context.Context, id uint64) (leaves []uint64, err error) {
+	err = w.descend(ctx, id, 0, &leaves)
+	return leaves, err
+}
+
+func (w *walker) descend(ctx context.Context, id uint64, depth int, leaves *[]uint64) error {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	if depth > maxDepth {
-		return nil, fmt.Errorf("%w: page %d lies deeper than %d levels", ErrDamaged, id, maxDepth)
+		return fmt.Errorf("%w: page %d lies deeper than %d levels", ErrDamaged, id, maxDepth)
 	}
 	p, err := w.s.pageExtent(id)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := w.claim(id, uint64(p.overflow())+1); err != nil {
-		return nil, err
+		return err
 	}
 	if p.isLeaf() {
-		return []uint64{id}, nil
+		*leaves = append(*leaves, id)
+		return nil
 	}
 	if err := p.judge(); err != nil {
-		return nil, fmt.Errorf("%w: page %d: %w", ErrDamaged, id, err)
+		return fmt.Errorf("%w: page %d: %w", ErrDamaged, id, err)
 	}
-	var leaves []uint64
 	for i := range p.count() {
 		_, child := p.branch(i)
-		below, err := w.tree(ctx, child, depth+1)
-		if err != nil {
-			return nil, fmt.Errorf("below page %d: %w", id, err)
+		if err := w.descend(ctx, child, depth+1, leaves); err != nil {
+			return fmt.Errorf("below page %d: %w", id, err)
 		}
-		leaves = append(leaves, below...)
 	}
-	return leaves, nil
+	return nil
 }
 
 // walk finds the buckets and claims every reachable page.
 func (s *Snapshot) walk(ctx context.Context) error {
 	w := newWalker(s)
-	leaves, err := w.tree(ctx, s.meta.root, 0)
+	leaves, err := w.tree(ctx, s.meta.root)
 	if err != nil {
 		return fmt.Errorf("root bucket: %w", err)
 	}
@@ -137,7 +140,7 @@ func (s *Snapshot) walk(ctx context.Context) error {
 				return fmt.Errorf("page %d: element %d: %w", id, i, err)
 			}
 			if b.root != 0 {
-				if b.leaves, err = w.tree(ctx, b.root, 0); err != nil {
+				if b.leaves, err = w.tree(ctx, b.root); err != nil {
 					return fmt.Errorf("bucket %q: %w", b.name, err)
 				}
 			}
