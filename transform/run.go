@@ -69,7 +69,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return err
 	}
 	defer func() { _ = src.Close() }()
-	v := &View{src: src, plan: newPlan(filepath.Dir(o.Out)), report: r, allow: map[string]bool{}, time: o.Time}
+	v := &View{src: src, plan: newPlan(filepath.Dir(o.Out)), report: r, allow: map[string]bool{}, problems: map[problemID]int{}, time: o.Time}
 	defer func() { _ = v.plan.close() }()
 	for _, code := range o.Allow {
 		v.allow[code] = true

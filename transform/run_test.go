@@ -164,6 +164,30 @@ func TestRunAllowed(t *testing.T) {
 	require.Equal(t, decisionAllowed, r.Problems[0].Decision)
 }
 
+// TestProblemsOnce: what is found of a record in two places is one problem with both reasons.
+func TestProblemsOnce(t *testing.T) {
+	f := input(t)
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(_ context.Context, v *View) error {
+		v.Refuse("/a", "encrypted", "no key")
+		v.Refuse("/a", "encrypted", "owners cannot be seen")
+		v.Refuse("/a", "encrypted", "no key")
+		v.Refuse("/a", "invalid", "it is")
+		v.Warn("/a", "encrypted", "a warning is another thing")
+		v.Warn("", "general", "one")
+		v.Warn("", "general", "two")
+		return nil
+	}))
+	require.ErrorIs(t, err, ErrRefused)
+	var got []string
+	for _, p := range r.Problems {
+		got = append(got, p.Level+" "+p.Key+" "+p.Code+": "+p.Reason)
+	}
+	require.Equal(t, []string{
+		"error /a encrypted: no key; owners cannot be seen", "error /a invalid: it is",
+		"warning /a encrypted: a warning is another thing", "warning  general: one", "warning  general: two",
+	}, got)
+}
+
 // TestRunUnchanged copies the input byte for byte where nothing has to change.
 func TestRunUnchanged(t *testing.T) {
 	f := input(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -20,11 +21,12 @@ type Entry struct {
 
 // View is a snapshot with changes staged on top of it. It is not safe for concurrent use.
 type View struct {
-	src    *snapshot.Snapshot
-	plan   *plan
-	report *Report
-	allow  map[string]bool
-	time   time.Time
+	src      *snapshot.Snapshot
+	plan     *plan
+	report   *Report
+	allow    map[string]bool
+	problems map[problemID]int // place in the report
+	time     time.Time
 }
 
 // Live yields the latest value of each key that begins with prefix: first those of the file in revision order, with staged
@@ -151,19 +153,36 @@ func (v *View) Refuse(key, code, reason string) (allowed bool) {
 	if v.allow[code] {
 		p.Decision = decisionAllowed
 	}
-	v.report.Problems = append(v.report.Problems, p)
+	v.add(p)
 	return v.allow[code]
 }
 
 // Resolve reports an error-level problem that an option of the run settled: decision says how. The run is not refused for it.
 func (v *View) Resolve(key, code, reason, decision string) {
-	v.report.Problems = append(v.report.Problems, Problem{Key: key, Code: code, Level: LevelWarning, Reason: reason, Decision: decision})
+	v.add(Problem{Key: key, Code: code, Level: LevelWarning, Reason: reason, Decision: decision})
 }
 
 // Warn reports a warning.
 func (v *View) Warn(key, code, reason string) {
 	v.Resolve(key, code, reason, decisionNoted)
 }
+
+// add reports p. What is found of one record in several places is one problem with all reasons.
+func (v *View) add(p Problem) {
+	id := problemID{p.Key, p.Code, p.Level, p.Decision}
+	at, there := v.problems[id]
+	if !there || p.Key == "" {
+		v.problems[id] = len(v.report.Problems)
+		v.report.Problems = append(v.report.Problems, p)
+		return
+	}
+	if old := &v.report.Problems[at]; !strings.Contains(old.Reason, p.Reason) {
+		old.Reason += "; " + p.Reason
+	}
+}
+
+// problemID is what makes two findings one problem.
+type problemID struct{ key, code, level, decision string }
 
 // Allowed says whether problems of that code are to be left alone.
 func (v *View) Allowed(code string) bool { return v.allow[code] }
