@@ -47,7 +47,6 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 	paths := specDifferences(m.kinds[id.kind], obj, comparable)
 	if len(paths) == 0 {
 		id.fate = unchanged
-		m.feedIPAM(id, obj)
 		m.reportMetadata(id, obj, there)
 		return m.ready(ctx, id, there, format)
 	}
@@ -56,7 +55,6 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
-		m.feedIPAM(id, comparable)
 		m.view.Resolve(string(id.key), codeConflict, reason, "the v3 object stays (--conflicts keep-v3)")
 		return m.ready(ctx, id, there, format)
 	case TakeV1:

@@ -112,6 +112,18 @@ func (t *table) addObject(o *object) {
 	}
 }
 
+// objectsOf is the v3 objects of a kind, in the order of their keys.
+func (t *table) objectsOf(kind int) []*object {
+	var out []*object
+	for _, o := range t.objects {
+		if o.kind == kind {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b *object) int { return bytes.Compare(a.key, b.key) })
+	return out
+}
+
 // sort orders the records as they are written, by kind and v3 key, and returns the groups that share a v3 key, each with
 // the record first that the name belongs to: the one stored under it, as Calico's own policy name migrator has it.
 func (t *table) sort() [][]*identity {

@@ -57,6 +57,11 @@ func newIPAMCheck() *ipamCheck {
 	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}}
 }
 
+// inIPAMCheck says whether a kind is one of the three that the check holds against each other.
+func inIPAMCheck(kind string) bool {
+	return kind == "IPAMBlock" || kind == "IPAMHandle" || kind == "BlockAffinity"
+}
+
 // add takes a v3 record of one of the three kinds; others are ignored. Nothing of obj is kept but short strings.
 func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 	spec, _ := obj["spec"].(map[string]any)

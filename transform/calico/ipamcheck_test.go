@@ -211,3 +211,51 @@ func TestIPAMCheckRecorded(t *testing.T) {
 	require.Equal(t, "1 of its addresses (the first is 192.168.174.130) belong to 1 handles that are not there or do not list the block",
 		r.reason(t, codeIPAMHandleMissing, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
 }
+
+// ipamKeys are the warnings of the cross-check as "code key", in the order they were given.
+func (r result) ipamKeys() (out []string) {
+	for _, p := range r.Problems {
+		if strings.HasPrefix(p.Code, "ipam-") {
+			out = append(out, p.Code+" "+p.Key)
+		}
+	}
+	return out
+}
+
+// TestIPAMCheckSeesWhatStays: what is not written, because a v3 object is there or the record is left alone, holds its
+// addresses all the same: nothing is missing but what was before.
+func TestIPAMCheckSeesWhatStays(t *testing.T) {
+	before := []string{"ipam-block-missing " + recordsV3 + "blockaffinities/node-b-192-168-77-0-26"}
+	spoil := func(key string) *input {
+		in := newInput(t)
+		in.edit(recordsV1+key, func(obj map[string]any) { set(obj, "metadata.labels", map[string]any{"a": "no value!"}) })
+		return in
+	}
+	live := func(change func(in *input)) *input {
+		in := &input{t: t, from: recorded(t, "after.db")}
+		if change != nil {
+			change(in)
+		}
+		return in
+	}
+	for name, tc := range map[string]struct {
+		in      *input
+		options Options
+		allow   []string
+	}{
+		"equal v3 objects, and conflicts refused": {in: live(nil)},
+		"conflicts allowed":                       {in: live(nil), allow: []string{codeConflict}},
+		"conflicts, v3 stays":                     {in: live(nil), options: Options{Conflicts: KeepV3}},
+		"conflicts, v1 is taken":                  {in: live(nil), options: Options{Conflicts: TakeV1}},
+		"v3 objects without a v1 record":          {in: live(func(in *input) { in.delPrefix(recordsV1 + "ipam"); in.delPrefix(recordsV1 + "blockaffinities") })},
+		"a block refused":                         {in: spoil("ipamblocks/192-168-174-128-26")},
+		"a block left alone":                      {in: spoil("ipamblocks/192-168-174-128-26"), allow: []string{codeInvalid}},
+		"a handle left alone":                     {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"), allow: []string{codeInvalid}},
+		"an affinity left alone":                  {in: spoil("blockaffinities/node-a-192-168-174-128-26"), allow: []string{codeInvalid}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := planOn(t, tc.in.write(), New(tc.options), tc.allow...)
+			require.Equal(t, before, got.ipamKeys())
+		})
+	}
+}

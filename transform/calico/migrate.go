@@ -9,11 +9,34 @@ import (
 
 // migrateKinds is the second pass: it converts and stages the records of the kinds that want names, by kind and v3 key.
 func (m *run) migrateKinds(ctx context.Context, want func(kind) bool) error {
-	for i, id := range m.table.records {
+	rest := m.table.records
+	for index, k := range m.kinds {
+		n := 0
+		for n < len(rest) && rest[n].kind == index {
+			n++
+		}
+		var records []*identity
+		records, rest = rest[:n], rest[n:]
+		if !want(k) {
+			continue
+		}
+		if err := m.migrateAll(ctx, records); err != nil {
+			return err
+		}
+		if err := m.checkOthers(ctx, index, records); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// migrateAll converts and stages the records of one kind.
+func (m *run) migrateAll(ctx context.Context, records []*identity) error {
+	for i, id := range records {
 		if i%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if id.fate != pending || !want(m.kinds[id.kind]) {
+		if id.fate != pending {
 			continue
 		}
 		err := m.migrate(ctx, id)
@@ -90,6 +113,32 @@ func (m *run) put(ctx context.Context, id *identity, obj map[string]any, format 
 // feedIPAM gives an IPAM record, as it will be, to the cross-check.
 func (m *run) feedIPAM(id *identity, obj map[string]any) {
 	m.ipam.add(m.kinds[id.kind].Kind, id.v3key, obj)
+}
+
+// checkOthers gives the cross-check what it has not seen of a kind once its records were migrated: v3 objects that stay as
+// they are, with a v1 record or without, and records that were left alone, which hold their addresses all the same.
+func (m *run) checkOthers(ctx context.Context, index int, records []*identity) error {
+	k := m.kinds[index]
+	if !inIPAMCheck(k.Kind) {
+		return nil
+	}
+	for _, o := range m.table.objectsOf(index) {
+		if obj, _, err := encoding.DecodeObject(o.value); err == nil && !o.replaced { // else reported in the first pass
+			m.ipam.add(k.Kind, o.key, obj)
+		}
+	}
+	for _, id := range records {
+		if id.fate != left || id.there != nil || id.twin != nil {
+			continue
+		}
+		r, err := m.reread(ctx, id)
+		if err != nil {
+			return err
+		}
+		_ = convertSpec(k, map[string]any{}, r.spec) // what does not convert was reported
+		m.ipam.add(k.Kind, id.key, r.obj)
+	}
+	return nil
 }
 
 // isClusterInformation and allOthers pick kinds for migrateKinds.
