@@ -28,10 +28,13 @@ type WriteResult struct {
 // so that no two objects share a resourceVersion (etcd server/storage/mvcc/kvstore_txn.go, put and delete).
 type appender struct {
 	src  *Snapshot
-	seen map[string]struct{}
 	rev  int64
 	keys int
 	n    int
+
+	// What was changed already: a bit for the latest record of a key that the file has, and the keys that it has not.
+	changed []uint64
+	added   map[string]struct{}
 }
 
 func newAppender(ctx context.Context, src *Snapshot) (*appender, error) {
@@ -39,7 +42,28 @@ func newAppender(ctx context.Context, src *Snapshot) (*appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &appender{src: src, seen: map[string]struct{}{}, rev: x.revision(), keys: x.alive}, nil
+	return &appender{src: src, rev: x.revision(), keys: x.alive, changed: make([]uint64, len(x.live)), added: map[string]struct{}{}}, nil
+}
+
+// current returns the record that change c supersedes, a tombstone among them, nil for none, unless its key was changed before.
+func (a *appender) current(ctx context.Context, c Change) (*Record, error) {
+	old, ordinal, err := a.src.latest(ctx, c.Key)
+	if err != nil {
+		return nil, err
+	}
+	twice := false
+	if old != nil {
+		bit := uint64(1) << (ordinal % 64)
+		twice = a.changed[ordinal/64]&bit != 0
+		a.changed[ordinal/64] |= bit
+	} else {
+		_, twice = a.added[string(c.Key)]
+		a.added[string(c.Key)] = struct{}{}
+	}
+	if twice {
+		return nil, fmt.Errorf("%w: key %q is changed twice", ErrConflict, c.Key)
+	}
+	return old, nil
 }
 
 // record returns what change c stores, nil when it stores nothing: the deletion of a key that is not there.
@@ -50,12 +74,12 @@ func (a *appender) record(ctx context.Context, c Change) (*Record, error) {
 	case a.rev == math.MaxInt64:
 		return nil, fmt.Errorf("key %q: no revision is left", c.Key)
 	}
-	if _, twice := a.seen[string(c.Key)]; twice {
-		return nil, fmt.Errorf("%w: key %q is changed twice", ErrConflict, c.Key)
-	}
-	old, err := a.src.Get(ctx, c.Key)
+	old, err := a.current(ctx, c)
 	if err != nil {
 		return nil, err
+	}
+	if old != nil && old.Tombstone {
+		old = nil
 	}
 	if have := modRevision(old); have != c.Prior {
 		return nil, fmt.Errorf("%w: key %q is at %d, the change was planned against %d", ErrConflict, c.Key, have, c.Prior)
@@ -63,7 +87,6 @@ func (a *appender) record(ctx context.Context, c Change) (*Record, error) {
 	if c.Delete && old == nil {
 		return nil, nil
 	}
-	a.seen[string(c.Key)] = struct{}{}
 	a.rev++
 	a.n++
 	rec := &Record{Revision: Revision{Main: a.rev}, Key: c.Key, Tombstone: c.Delete}

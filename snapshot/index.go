@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"sort"
 )
 
 // index finds the latest record of each key. One scan in revision order fills it: whatever comes last wins, which is right
 // under every compaction, finished or interrupted, because a compaction only removes records that a later one supersedes, and
 // removes them oldest first (etcd server/storage/mvcc/kvstore_compaction.go).
 //
-// A slot is 16 bytes and knows where the record lies, not what it says: memory grows with the number of keys alone.
+// A slot is 8 bytes and knows which record it is, not what that says: memory grows with the number of keys alone.
 type index struct {
 	seed  maphash.Seed // fresh a process: nobody can write a file whose keys collide
 	slots []slot       // open addressing, a power of two
@@ -32,13 +33,14 @@ type index struct {
 	rec, before Record // used again for each record of the scan
 }
 
+// slot is the latest record of a key.
 type slot struct {
-	hash uint64
-	leaf uint32
-	elem uint16
-	used bool
-	dead bool // the latest record is a tombstone
+	hash uint32 // of the key
+	at   uint32 // the record's ordinal, plus one; 0 for a free slot
 }
+
+func (sl *slot) used() bool      { return sl.at != 0 }
+func (sl *slot) ordinal() uint32 { return sl.at - 1 }
 
 // index builds the index at the first call and returns it, or what was wrong, at the others.
 func (s *Snapshot) index(ctx context.Context) (*index, error) {
@@ -76,15 +78,17 @@ func (s *Snapshot) fillIndex(ctx context.Context, x *index) error {
 			return fmt.Errorf("bucket \"key\": %w", err)
 		}
 		x.start = append(x.start, uint32(total))
-		if total += uint64(p.count()); total > math.MaxUint32 {
-			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32))
+		if total += uint64(p.count()); total >= math.MaxUint32 {
+			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32-1))
+		}
+		for uint64(len(x.live))*64 < total {
+			x.live = append(x.live, 0)
 		}
 		if err := s.indexLeaf(x, b, i, p); err != nil {
 			return s.leafError(b, i, err)
 		}
 	}
 	x.records = int(total) - x.empty
-	x.mark(total)
 	return nil
 }
 
@@ -118,54 +122,58 @@ func (s *Snapshot) indexLeaf(x *index, b *bucket, leaf int, p page) error {
 			x.empty++
 			continue
 		}
-		if err := s.put(x, b, rec, uint32(leaf), uint16(i)); err != nil {
+		if err := s.put(x, b, rec, x.start[leaf]+uint32(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put makes rec the latest record of its key.
-func (s *Snapshot) put(x *index, b *bucket, rec *Record, leaf uint32, elem uint16) error {
+// put makes rec, which has the given ordinal, the latest record of its key.
+func (s *Snapshot) put(x *index, b *bucket, rec *Record, ordinal uint32) error {
 	if x.keys >= len(x.slots)/4*3 {
 		x.grow()
 	}
-	h := maphash.Bytes(x.seed, rec.Key)
+	h := x.hash(rec.Key)
 	sl, err := s.find(x, b, h, rec.Key, &x.before)
 	if err != nil {
 		return err
 	}
-	if x.follows != nil {
-		if sl.used {
-			x.follows(&x.before, rec)
-		} else {
-			x.follows(nil, rec)
-		}
-	}
-	if !sl.used {
+	before := &x.before
+	switch {
+	case !sl.used():
+		before = nil
 		x.keys++
-	} else if !sl.dead {
+	case !before.Tombstone:
+		x.live[sl.ordinal()/64] &^= 1 << (sl.ordinal() % 64)
 		x.alive--
 	}
-	*sl = slot{hash: h, leaf: leaf, elem: elem, used: true, dead: rec.Tombstone}
+	if x.follows != nil {
+		x.follows(before, rec)
+	}
+	*sl = slot{hash: h, at: ordinal + 1}
 	if !rec.Tombstone {
+		x.live[ordinal/64] |= 1 << (ordinal % 64)
 		x.alive++
 	}
 	return nil
 }
 
+func (x *index) hash(key []byte) uint32 { return uint32(maphash.Bytes(x.seed, key)) }
+
 // find returns the slot of key with its record in rec, or the free slot where it belongs. Equal hashes are told apart by the
 // stored keys.
-func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte, rec *Record) (*slot, error) {
-	for i := h & uint64(len(x.slots)-1); ; i = (i + 1) & uint64(len(x.slots)-1) {
+func (s *Snapshot) find(x *index, b *bucket, h uint32, key []byte, rec *Record) (*slot, error) {
+	mask := uint32(len(x.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
 		sl := &x.slots[i]
-		if !sl.used {
+		if !sl.used() {
 			return sl, nil
 		}
 		if sl.hash != h {
 			continue
 		}
-		if err := s.at(b, sl, rec); err != nil {
+		if err := s.at(x, b, sl.ordinal(), rec); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(rec.Key, key) {
@@ -174,44 +182,40 @@ func (s *Snapshot) find(x *index, b *bucket, h uint64, key []byte, rec *Record) 
 	}
 }
 
-// at decodes the record a slot points to. Its page was judged when the slot was filled; to judge it again for each of
-// its records would take time that grows with their square.
-func (s *Snapshot) at(b *bucket, sl *slot, rec *Record) error {
+// at decodes the record with the given ordinal. Its page was judged when it was indexed; to judge it again for each of its
+// records would take time that grows with their square.
+func (s *Snapshot) at(x *index, b *bucket, ordinal uint32, rec *Record) error {
+	leaf, elem := x.place(ordinal)
 	p := b.inline
 	if b.root != 0 {
 		var err error
-		if p, err = s.pageExtent(b.leaves[sl.leaf]); err != nil {
+		if p, err = s.pageExtent(b.leaves[leaf]); err != nil {
 			return err
 		}
 	}
-	_, k, v := p.leaf(int(sl.elem))
+	_, k, v := p.leaf(elem)
 	return parseRecord(k, v, rec)
+}
+
+// place is where the record with the given ordinal lies: the last leaf that does not begin after it.
+func (x *index) place(ordinal uint32) (leaf, elem int) {
+	leaf = sort.Search(len(x.start), func(i int) bool { return x.start[i] > ordinal }) - 1
+	return leaf, int(ordinal - x.start[leaf])
 }
 
 func (x *index) grow() {
 	old := x.slots
 	x.slots = make([]slot, 2*len(old))
-	mask := uint64(len(x.slots) - 1)
-	for i := range old {
-		if !old[i].used {
+	mask := uint32(len(x.slots) - 1)
+	for _, sl := range old {
+		if !sl.used() {
 			continue
 		}
-		at := old[i].hash & mask
-		for x.slots[at].used {
-			at = (at + 1) & mask
+		i := sl.hash & mask
+		for x.slots[i].used() {
+			i = (i + 1) & mask
 		}
-		x.slots[at] = old[i]
-	}
-}
-
-// mark sets the bit of each live record, so that a scan needs no look-ups.
-func (x *index) mark(records uint64) {
-	x.live = make([]uint64, (records+63)/64)
-	for i := range x.slots {
-		if sl := &x.slots[i]; sl.used && !sl.dead {
-			at := x.start[sl.leaf] + uint32(sl.elem)
-			x.live[at/64] |= 1 << (at % 64)
-		}
+		x.slots[i] = sl
 	}
 }
 

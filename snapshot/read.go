@@ -3,7 +3,6 @@ package snapshot
 import (
 	"bytes"
 	"context"
-	"hash/maphash"
 	"iter"
 )
 
@@ -96,29 +95,26 @@ func (s *Snapshot) guardedLeaf(b *bucket, i int) (p page, err error) {
 
 // Get returns the latest record of key, nil when there is none or it is deleted.
 func (s *Snapshot) Get(ctx context.Context, key []byte) (*Record, error) {
-	rec, err := s.latest(ctx, key)
+	rec, _, err := s.latest(ctx, key)
 	if err != nil || rec == nil || rec.Tombstone {
 		return nil, err
 	}
 	return rec, nil
 }
 
-// latest is Get with tombstones.
-func (s *Snapshot) latest(ctx context.Context, key []byte) (*Record, error) {
+// latest is Get with tombstones, and with the ordinal of the record.
+func (s *Snapshot) latest(ctx context.Context, key []byte) (rec *Record, ordinal uint32, err error) {
 	x, err := s.index(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var rec Record
-	found := false
 	err = s.guard(func() error {
-		b := s.bucket("key")
-		sl, err := s.find(x, b, maphash.Bytes(x.seed, key), key, &rec)
-		found = err == nil && sl.used
+		var r Record
+		sl, err := s.find(x, s.bucket("key"), x.hash(key), key, &r)
+		if err == nil && sl.used() {
+			rec, ordinal = &r, sl.ordinal()
+		}
 		return err
 	})
-	if err != nil || !found {
-		return nil, s.wrap(err)
-	}
-	return &rec, nil
+	return rec, ordinal, s.wrap(err)
 }
