@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -35,11 +34,9 @@ func removeAggregatedAPIService(ctx context.Context, v *transform.View, k keys.K
 	}
 	obj, format, err := encoding.DecodeObject(entry.Value)
 	switch {
-	case errors.Is(err, encoding.ErrEncrypted):
-		v.Refuse(string(key), codeEncrypted, err.Error())
-		return nil
 	case err != nil:
-		v.Refuse(string(key), codeUndecodable, err.Error())
+		refuseValue(v, string(key), err)
+		v.Report().AddStep("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
 		return nil
 	case automanaged(obj):
 		return nil

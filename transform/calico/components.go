@@ -2,7 +2,6 @@ package calico
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -71,15 +70,6 @@ func setWorkload(ctx context.Context, v *transform.View, c component, setAPIGrou
 	v.Report().AddStep("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s/%s)",
 		c, envAPIGroup, apiVersionV3, c.namespace, strings.ToLower(c.kind), c.name)
 	return v.Put(ctx, c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
-}
-
-// refuseValue reports a value that cannot be read.
-func refuseValue(v *transform.View, key string, err error) {
-	code := codeUndecodable
-	if errors.Is(err, encoding.ErrEncrypted) {
-		code = codeEncrypted
-	}
-	v.Refuse(key, code, err.Error())
 }
 
 // setCNIConfigs corrects the CNI configurations of manifest installs that pin another group.

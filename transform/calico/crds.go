@@ -110,14 +110,11 @@ func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped
 		return nil
 	}
 	crd, err := schema.ParseCRD(entry.Value)
-	switch {
-	case errors.Is(err, encoding.ErrEncrypted):
-		v.Refuse(string(key), codeEncrypted, err.Error())
-	case err != nil:
-		v.Refuse(string(key), codeUndecodable, err.Error())
-	default:
-		s.use(v, key, crd, kd)
+	if err != nil {
+		refuseValue(v, string(key), err)
+		return nil
 	}
+	s.use(v, key, crd, kd)
 	return nil
 }
 

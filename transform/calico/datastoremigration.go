@@ -30,7 +30,7 @@ func checkMigration(ctx context.Context, v *transform.View, k keys.Kubernetes, s
 		}
 		m, err := readMigration(entry.Value)
 		if err != nil {
-			v.Refuse(string(entry.Key), codeUndecodable, err.Error())
+			refuseValue(v, string(entry.Key), err)
 			continue
 		}
 		known[m.uid] = true

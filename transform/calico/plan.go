@@ -73,6 +73,8 @@ type run struct {
 	ipam    *ipamCheck
 	left    int   // v1 records that are not migrated for a problem
 	skipped []int // those of them without an identity, by kind
+
+	unreadable map[string]bool // keys of values that were reported before references are looked at
 }
 
 func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {

@@ -1,8 +1,6 @@
 package calico
 
 import (
-	"errors"
-
 	"github.com/google/uuid"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -51,11 +49,8 @@ func readRecord(k kind, key keys.Key, value []byte) (*record, error) {
 // decode is encoding.DecodeObject with errors about the record as refusals. All its errors are.
 func decode(value []byte) (map[string]any, encoding.Format, error) {
 	obj, format, err := encoding.DecodeObject(value)
-	if errors.Is(err, encoding.ErrEncrypted) {
-		return nil, format, refuse(codeEncrypted, "%v", err)
-	}
 	if err != nil {
-		return nil, format, refuse(codeUndecodable, "%v", err)
+		return nil, format, refuse(codeOfValue(err), "%v", err)
 	}
 	return obj, format, nil
 }

@@ -13,6 +13,7 @@ import (
 // stay as they are: they go, or they are kept for a way back.
 func (m *run) remapReferences(ctx context.Context) error {
 	v1, v3 := v1Dir(m.keys), v3Dir(m.keys)
+	m.unreadable = unreadable(m.view)
 	for entry, err := range m.view.Live(ctx, []byte(m.keys.Prefix+"/")) {
 		if err != nil {
 			return err
@@ -36,13 +37,8 @@ func (m *run) wrote(entry *transform.Entry) bool {
 // remapObject does one object. A value that names neither group anywhere holds no reference to a Calico object, whatever it
 // is; one that is encrypted may.
 func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
-	if encoding.Detect(entry.Value) == encoding.FormatEncrypted {
-		if m.table.objects[string(entry.Key)] == nil { // those are reported already
-			m.view.Refuse(string(entry.Key), codeEncrypted, "owner references in it cannot be seen: "+encoding.ErrEncrypted.Error())
-		}
-		return nil
-	}
-	if !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
+	encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
+	if !encrypted && !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
 		return nil
 	}
 	e := referenceEdit{run: m}
@@ -51,8 +47,8 @@ func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
 	}
 	out, changed, err := encoding.EditOwnerReferences(entry.Value, e.edit)
 	if err != nil {
-		if o := m.table.objects[string(entry.Key)]; o == nil || !o.unreadable {
-			m.view.Refuse(string(entry.Key), codeUndecodable, err.Error())
+		if !m.unreadable[string(entry.Key)] {
+			m.view.Refuse(string(entry.Key), codeOfValue(err), "owner references in it cannot be seen: "+err.Error())
 		}
 		return nil
 	}

@@ -3,6 +3,9 @@ package calico
 import (
 	"errors"
 	"fmt"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // refusal is why a record cannot be migrated: a problem code and a reason a person can read.
@@ -29,4 +32,31 @@ func asRefusal(err error) (*refusal, bool) {
 type note struct {
 	code   string
 	reason string
+}
+
+// refuseValue reports a value that cannot be read. Several stages look at some values; the first to find one unreadable says
+// so, and it is one problem.
+func refuseValue(v *transform.View, key string, err error) {
+	if !unreadable(v)[key] {
+		v.Refuse(key, codeOfValue(err), err.Error())
+	}
+}
+
+// codeOfValue is the code of an error about a value as a whole.
+func codeOfValue(err error) string {
+	if errors.Is(err, encoding.ErrEncrypted) {
+		return codeEncrypted
+	}
+	return codeUndecodable
+}
+
+// unreadable are the keys whose values were reported as ones that cannot be read.
+func unreadable(v *transform.View) map[string]bool {
+	out := map[string]bool{}
+	for _, p := range v.Report().Problems {
+		if p.Level == transform.LevelError && (p.Code == codeEncrypted || p.Code == codeUndecodable) {
+			out[p.Key] = true
+		}
+	}
+	return out
 }

@@ -105,6 +105,43 @@ func TestAllProblemsAreListed(t *testing.T) {
 	require.Equal(t, 2, got.count("GlobalNetworkSet").Migrated)
 }
 
+// TestUnreadableOnce: a value that cannot be read is one problem, however many stages of the migration look at it.
+func TestUnreadableOnce(t *testing.T) {
+	const apiService = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
+	keys := []string{
+		"/registry/daemonsets/kube-system/calico-node", "/registry/deployments/kube-system/calico-typha", "/registry/configmaps/kube-system/calico-config",
+		apiService, migrationKey, crdDir + "bgpfilters.projectcalico.org", recordsV3 + "ippools/lb-pool", recordsV1 + "bgppeers/tor-r1", "/registry/secrets/team-a/token",
+	}
+	for code, value := range map[string]string{codeEncrypted: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", codeUndecodable: `{"apiVersion":"projectcalico.org/v3",`} {
+		t.Run(code, func(t *testing.T) {
+			in := newInput(t)
+			for _, key := range keys {
+				in.put(key, []byte(value))
+			}
+			path := in.write()
+			got := planOn(t, path, New(Options{SetAPIGroup: true}))
+			require.ErrorIs(t, got.err, transform.ErrRefused)
+			var found []string
+			for _, p := range got.Problems {
+				if p.Code == code {
+					found = append(found, p.Key)
+				}
+			}
+			require.ElementsMatch(t, keys, found)
+
+			got = planOn(t, path, New(Options{SetAPIGroup: true}), code, codeConflict, codeCRDMissing)
+			require.NoError(t, got.err, "%v", got.Problems)
+			for _, key := range keys {
+				require.Equal(t, value, got.out[key])
+			}
+			steps := strings.Join(got.Steps, "\n")
+			require.Contains(t, steps, "initContainer of DaemonSet kube-system/calico-node")
+			require.Contains(t, steps, "check that cni_network_config of ConfigMap kube-system/calico-config")
+			require.Contains(t, steps, "delete APIService v3.projectcalico.org if it names a service")
+		})
+	}
+}
+
 func TestMissingCRDRefusesItsRecords(t *testing.T) {
 	in := newInput(t)
 	in.del("/registry/apiextensions.k8s.io/customresourcedefinitions/tiers.projectcalico.org")
