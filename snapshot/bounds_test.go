@@ -176,7 +176,7 @@ func TestClaimsOfMemory(t *testing.T) {
 // or an answer.
 func TestFlippedBits(t *testing.T) {
 	b := rebuilt(t, fixture(t), 1024, nil)
-	path := copyOf(t, b)
+	path := victim(t, b)
 	s := open(t, path)
 	used := reachable(t, s)
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

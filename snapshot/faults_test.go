@@ -39,7 +39,6 @@ func nothingIn(t testing.TB, dir string) {
 // TestNeverOverwrites: a name that is taken stays what it is, be it the input's own.
 func TestNeverOverwrites(t *testing.T) {
 	in := copyOf(t, fixture(t))
-	untouched(t, in)
 	s := open(t, in)
 	dir := t.TempDir()
 	file, folder, broken, hard := filepath.Join(dir, "file"), filepath.Join(dir, "folder"), filepath.Join(dir, "broken"), filepath.Join(dir, "hard")
@@ -106,7 +105,6 @@ func TestFolders(t *testing.T) {
 // TestDiskFull writes to a file system that is too small by more and less.
 func TestDiskFull(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000)))
-	untouched(t, in)
 	s := open(t, in)
 	changes := seq(put("/new", strings.Repeat("x", 100_000)))
 	_, res := write(t, s, changes)
@@ -130,7 +128,6 @@ func TestDiskFull(t *testing.T) {
 // TestFaultyPlans: a plan that fails, early or late, or is another the second time.
 func TestFaultyPlans(t *testing.T) {
 	in := copyOf(t, fixture(t))
-	untouched(t, in)
 	s := open(t, in)
 	broken := errors.New("the plan broke")
 	plan := []Change{put("/1", "a"), put("/2", "b"), put("/3", "c")}
@@ -189,7 +186,6 @@ func TestPlanPanics(t *testing.T) {
 // TestCancelled gives up at many moments: nothing is left, and the input can still be written on.
 func TestCancelled(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
-	untouched(t, in)
 	plan := func(yield func(Change, error) bool) {
 		for i := range 500 {
 			if !yield(Change{Key: fmt.Appendf(nil, "/k/%06d", i), Value: []byte("new"), Prior: int64(i + 30)}, nil) {

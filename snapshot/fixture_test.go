@@ -61,8 +61,16 @@ func open(t testing.TB, path string) *Snapshot {
 	return s
 }
 
-// copyOf writes b as a file that looks old, so that a changed modification time shows.
+// copyOf writes b as a file that no test may change.
 func copyOf(t testing.TB, b []byte) string {
+	t.Helper()
+	path := victim(t, b)
+	untouched(t, path)
+	return path
+}
+
+// victim writes b as a file that looks old, so that a changed modification time shows.
+func victim(t testing.TB, b []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "in.db")
 	require.NoError(t, os.WriteFile(path, b, 0o600))

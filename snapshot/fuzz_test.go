@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -42,6 +43,9 @@ func FuzzOpen(f *testing.F) {
 			require.NotErrorIs(t, err, ErrChanged)
 		}
 		rewrite(t, file.Name())
+		after, err := os.ReadFile(file.Name())
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(b, after), "the input is untouched")
 	})
 }
 

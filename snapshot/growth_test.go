@@ -13,7 +13,6 @@ import (
 // TestGenerations writes ten times, each time on the output of the time before.
 func TestGenerations(t *testing.T) {
 	path := copyOf(t, deepKeys(t))
-	untouched(t, path)
 	want := modelOf(t, open(t, path))
 	for g := range 10 {
 		s := open(t, path)

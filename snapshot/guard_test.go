@@ -115,7 +115,7 @@ func TestChangedWhileRead(t *testing.T) {
 	for how, meddle := range meddlers() {
 		for what, read := range reads {
 			t.Run(how+"/"+what, func(t *testing.T) {
-				path := copyOf(t, b)
+				path := victim(t, b)
 				s := open(t, path)
 				_, err := s.Keys(context.Background())
 				require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestChangedWhileWritten(t *testing.T) {
 	for how, meddle := range meddlers() {
 		for _, at := range []int{0, 50, 100, 199} {
 			t.Run(fmt.Sprintf("%s at %d", how, at), func(t *testing.T) {
-				path := copyOf(t, b)
+				path := victim(t, b)
 				s := open(t, path)
 				n := 0
 				changes := func(yield func(Change, error) bool) {

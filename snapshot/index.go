@@ -21,6 +21,8 @@ type index struct {
 	keys  int          // slots in use, deleted keys included
 	start []uint32     // ordinal of the first record of each leaf
 	live  []uint64     // a bit an ordinal: the latest record of a key that is not deleted
+	total uint32       // ordinals
+	*folders
 
 	records, tombstones, alive int
 	last                       Revision // highest revision of a record
@@ -60,7 +62,9 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 	return x, nil
 }
 
-func newIndex() *index { return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10)} }
+func newIndex() *index {
+	return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10), folders: newFolders()}
+}
 
 // fillIndex scans the key bucket into the empty index x.
 func (s *Snapshot) fillIndex(ctx context.Context, x *index) error {
@@ -81,9 +85,9 @@ func (s *Snapshot) fillIndex(ctx context.Context, x *index) error {
 		if total += uint64(p.count()); total >= math.MaxUint32 {
 			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32-1))
 		}
-		for uint64(len(x.live))*64 < total {
-			x.live = append(x.live, 0)
-		}
+		x.total = uint32(total)
+		x.live = append(x.live, make([]uint64, (total+63)/64-uint64(len(x.live)))...)
+		x.of = append(x.of, make([]uint16, total-uint64(len(x.of)))...)
 		if err := s.indexLeaf(x, b, i, p); err != nil {
 			return s.leafError(b, i, err)
 		}
@@ -152,6 +156,7 @@ func (s *Snapshot) put(x *index, b *bucket, rec *Record, ordinal uint32) error {
 		x.follows(before, rec)
 	}
 	*sl = slot{hash: h, at: ordinal + 1}
+	x.folders.put(ordinal, rec.Key)
 	if !rec.Tombstone {
 		x.live[ordinal/64] |= 1 << (ordinal % 64)
 		x.alive++
@@ -219,9 +224,16 @@ func (x *index) grow() {
 	}
 }
 
-func (x *index) isLive(leaf, elem int) bool {
-	at := x.start[leaf] + uint32(elem)
-	return x.live[at/64]&(1<<(at%64)) != 0
+func (x *index) isLive(ordinal uint32) bool {
+	return x.live[ordinal/64]&(1<<(ordinal%64)) != 0
+}
+
+// end is the ordinal behind the last record of a leaf.
+func (x *index) end(leaf int) uint32 {
+	if leaf+1 < len(x.start) {
+		return x.start[leaf+1]
+	}
+	return x.total
 }
 
 // revision is the current revision of the store as a server computes it (etcd server/storage/mvcc/kvstore.go, restore): the

@@ -16,7 +16,9 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 			yield(nil, err)
 			return
 		}
-		s.scan(ctx, func(leaf, elem int) bool { return x.isLive(leaf, elem) }, func(r *Record, err error) bool {
+		may := x.under(prefix)
+		wanted := func(ordinal uint32) bool { return x.isLive(ordinal) && may[x.of[ordinal]] }
+		s.scan(ctx, x, wanted, func(r *Record, err error) bool {
 			if err == nil && !bytes.HasPrefix(r.Key, prefix) {
 				return true
 			}
@@ -39,11 +41,12 @@ func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
 
 func (s *Snapshot) matching(ctx context.Context, want func(*Record) bool) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		if _, err := s.index(ctx); err != nil { // checks each record and their order
+		x, err := s.index(ctx) // checks each record and their order
+		if err != nil {
 			yield(nil, err)
 			return
 		}
-		s.scan(ctx, nil, func(r *Record, err error) bool {
+		s.scan(ctx, x, func(uint32) bool { return true }, func(r *Record, err error) bool {
 			if err == nil && !want(r) {
 				return true
 			}
@@ -52,37 +55,53 @@ func (s *Snapshot) matching(ctx context.Context, want func(*Record) bool) iter.S
 	}
 }
 
-// scan decodes the records that want names (all when nil) in revision order until yield returns false.
-func (s *Snapshot) scan(ctx context.Context, want func(leaf, elem int) bool, yield func(*Record, error) bool) {
+// scan decodes the records that wanted names in revision order until yield returns false. Leaves without any are not touched.
+func (s *Snapshot) scan(ctx context.Context, x *index, wanted func(ordinal uint32) bool, yield func(*Record, error) bool) {
 	b := s.bucket("key")
-	var rec Record
-	for i := range b.leafCount() {
-		if i%256 == 0 && ctx.Err() != nil {
+	rec := new(Record)
+	for leaf := range b.leafCount() {
+		if leaf%256 == 0 && ctx.Err() != nil {
 			yield(nil, ctx.Err())
 			return
 		}
-		p, err := s.guardedLeaf(b, i)
-		if err != nil {
-			yield(nil, s.wrap(err))
+		first, end := x.start[leaf], x.end(leaf)
+		for first < end && !wanted(first) {
+			first++
+		}
+		if first < end && !s.scanLeaf(b, x, leaf, first, rec, wanted, yield) {
 			return
 		}
-		for j := range p.count() {
-			if want != nil && !want(i, j) {
-				continue
+	}
+}
+
+// scanLeaf is scan for one leaf, from the record with ordinal first on, which is wanted.
+func (s *Snapshot) scanLeaf(b *bucket, x *index, leaf int, first uint32, rec *Record, wanted func(uint32) bool, yield func(*Record, error) bool) bool {
+	p, err := s.guardedLeaf(b, leaf)
+	if err != nil {
+		yield(nil, s.wrap(err))
+		return false
+	}
+	for i := first; i < x.end(leaf); i++ {
+		if i != first && !wanted(i) {
+			continue
+		}
+		err := s.guard(func() error {
+			j := int(i - x.start[leaf])
+			if j >= p.count() {
+				return ErrChanged
 			}
-			err := s.guard(func() error {
-				_, k, v := p.leaf(j)
-				return parseRecord(k, v, &rec)
-			})
-			if err != nil {
-				yield(nil, s.wrap(s.leafError(b, i, err)))
-				return
-			}
-			if !yield(&rec, nil) {
-				return
-			}
+			_, k, v := p.leaf(j)
+			return parseRecord(k, v, rec)
+		})
+		if err != nil {
+			yield(nil, s.wrap(s.leafError(b, leaf, err)))
+			return false
+		}
+		if !yield(rec, nil) {
+			return false
 		}
 	}
+	return true
 }
 
 func (s *Snapshot) guardedLeaf(b *bucket, i int) (p page, err error) {
