@@ -30,6 +30,7 @@ const (
 	codeTerminating     = "terminating"      // warning: being deleted and held by no finalizer; not created
 	codeMetadataDiffers = "metadata-differs" // warning: the equal v3 object that is there differs in metadata or status, and stays
 	codeDatastoreLocked = "datastore-locked" // warning: the v1 datastore was locked; v3 is written ready
+	codeTierMissing     = "tier-missing"     // warning: a policy names a tier that will not be there
 	codeHandleName      = "handle-name"      // warning: stored under another name than IPAM looks it up by
 	codeBlockName       = "block-name"       // warning: stored under another name than its CIDR gives
 

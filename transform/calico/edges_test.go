@@ -179,6 +179,34 @@ func TestPrefixes(t *testing.T) {
 	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code)
 }
 
+// TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers make themselves.
+func TestTierMissing(t *testing.T) {
+	lost := v1{kind: "GlobalNetworkPolicy", name: "lost", inner: `{"name":"lost"}`, spec: `{"tier":"gone","types":["Ingress"]}`}
+	builtin := v1{kind: "NetworkPolicy", namespace: "team-a", name: "low", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"low"}`, spec: `{"tier":"kube-baseline"}`}
+	ours := v1{kind: "StagedNetworkPolicy", namespace: "team-a", name: "ours", uid: "32345678-9abc-4def-8123-456789abcdef", inner: `{"name":"ours"}`, spec: `{"tier":"v3-only"}`}
+	in := newInput(t).record(lost).record(builtin).record(ours)
+	in.put(recordsV3+"tiers/v3-only", there("Tier", "v3-only", "", `{"order":7,"defaultAction":"Deny"}`))
+	in.del(recordsV1 + "tiers/kube-baseline")
+	got := planOn(t, in.write(), New(Options{}))
+	got.written(t, lost.v3())
+	require.Equal(t, `its tier, "gone", will not be there`, got.reason(t, codeTierMissing, lost.key()))
+	missing := func() (keys []string) {
+		for _, p := range got.Problems {
+			if p.Code == codeTierMissing {
+				require.Equal(t, transform.LevelWarning, p.Level)
+				keys = append(keys, p.Key)
+			}
+		}
+		return keys
+	}
+	require.Equal(t, []string{lost.key()}, missing())
+
+	in.edit(recordsV1+"tiers/security", func(obj map[string]any) { set(obj, "spec.order", "high") })
+	got = planOn(t, in.write(), New(Options{}), codeInvalid, codeDanglingOwner)
+	require.NoError(t, got.err)
+	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is left alone")
+}
+
 func TestUnknownConflictsOption(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{Conflicts: "both"}))
 	require.ErrorContains(t, got.err, `conflicts "both": must be keep-v3 or take-v1`)

@@ -89,6 +89,9 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 	if err == nil && id.wrote() {
 		m.reportWrite(id, dropped, refs)
 	}
+	if id.wrote() || id.fate == unchanged {
+		m.noteTier(id, obj)
+	}
 	return err
 }
 

@@ -71,8 +71,10 @@ type run struct {
 	table   *table
 	natives *natives
 	ipam    *ipamCheck
-	left    int   // v1 records that are not migrated for a problem
-	skipped []int // those of them without an identity, by kind
+
+	policies map[string][]*identity // by the tier they name
+	left     int                    // v1 records that are not migrated for a problem
+	skipped  []int                  // those of them without an identity, by kind
 
 	unreadable map[string]bool // keys of values that were reported before references are looked at
 }
@@ -81,7 +83,7 @@ func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
 	all := kinds()
 	return &run{
 		opts: o, view: v, keys: k, kinds: all, table: newTable(),
-		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), skipped: make([]int, len(all)),
+		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), policies: map[string][]*identity{}, skipped: make([]int, len(all)),
 	}
 }
 
@@ -120,6 +122,7 @@ func (m *run) stageRecords(ctx context.Context) error {
 	if err := m.settleOwners(ctx); err != nil {
 		return err
 	}
+	m.warnTiers()
 	if err := m.remapReferences(ctx); err != nil {
 		return err
 	}

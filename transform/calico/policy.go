@@ -1,5 +1,11 @@
 package calico
 
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
 // tierLabel is the label that lets a client select the policies of a tier.
 const tierLabel = "projectcalico.org/tier"
 
@@ -73,4 +79,37 @@ func setLabel(meta map[string]any, name, value string) {
 		meta["labels"] = labels
 	}
 	labels[name] = value
+}
+
+// noteTier remembers which tier a policy names that is a v3 record in the end.
+func (m *run) noteTier(id *identity, obj map[string]any) {
+	if m.kinds[id.kind].Name == namePolicy {
+		tier := text(objectAt(obj, "spec"), "tier")
+		m.policies[tier] = append(m.policies[tier], id)
+	}
+}
+
+// warnTiers reports policies whose tier will not be there. Calico's webhook refuses to create such a policy; it makes the
+// built-in tiers itself.
+func (m *run) warnTiers() {
+	there := map[string]bool{}
+	for _, builtin := range builtinTiers() {
+		there[builtin.name] = true
+	}
+	tiers := m.indexOf(func(k kind) bool { return k.Kind == "Tier" })
+	for _, o := range m.table.objectsOf(tiers) {
+		there[o.name] = true
+	}
+	for _, id := range m.table.records {
+		if id.kind == tiers && id.present() {
+			there[id.name] = true
+		}
+	}
+	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
+		for _, id := range m.policies[tier] {
+			if !there[tier] && id.fate != left {
+				m.view.Warn(string(id.key), codeTierMissing, fmt.Sprintf("its tier, %q, will not be there", tier))
+			}
+		}
+	}
 }
