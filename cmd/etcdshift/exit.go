@@ -106,6 +106,8 @@ func hintFor(err error) string {
 		{fs.ErrPermission, "run as a user who may read the input and write to the folder of the output"},
 		{syscall.ENOSPC, "the folder of the output needs room for the size of the input and a little more"},
 		{syscall.EDQUOT, "the folder of the output needs room for the size of the input and a little more"},
+		{syscall.EFBIG, "the file system, or a limit such as that of \"ulimit -f\", takes no file of that size"},
+		{syscall.ENOTDIR, "check the path"},
 	} {
 		if errors.Is(err, h.is) {
 			return h.hint

@@ -94,13 +94,13 @@ func TestVerdict(t *testing.T) {
 		r.Problems = append(r.Problems, transform.Problem{Code: "conflict", Level: level})
 		return r
 	}
-	require.NoError(t, verdict(transform.NewReport("x"), nil))
-	require.NoError(t, verdict(problem(transform.LevelWarning), nil))
-	require.Equal(t, exitLeftAlone, statusOf(verdict(problem(transform.LevelError), nil)))
-	require.Equal(t, exitRefused, statusOf(verdict(problem(transform.LevelError), transform.ErrRefused)))
-	require.Equal(t, exitUsage, statusOf(verdict(problem(transform.LevelWarning), transform.ErrOutIsIn)))
-	require.Equal(t, exitFailed, statusOf(verdict(problem(transform.LevelError), snapshot.ErrDamaged)))
-	require.ErrorIs(t, verdict(problem(transform.LevelWarning), context.Canceled), context.Canceled)
+	require.NoError(t, migration{}.verdict(transform.NewReport("x"), nil))
+	require.NoError(t, migration{}.verdict(problem(transform.LevelWarning), nil))
+	require.Equal(t, exitLeftAlone, statusOf(migration{}.verdict(problem(transform.LevelError), nil)))
+	require.Equal(t, exitRefused, statusOf(migration{}.verdict(problem(transform.LevelError), transform.ErrRefused)))
+	require.Equal(t, exitUsage, statusOf(migration{}.verdict(problem(transform.LevelWarning), transform.ErrOutIsIn)))
+	require.Equal(t, exitFailed, statusOf(migration{}.verdict(problem(transform.LevelError), snapshot.ErrDamaged)))
+	require.ErrorIs(t, migration{}.verdict(problem(transform.LevelWarning), context.Canceled), context.Canceled)
 }
 
 // TestSentinelsHaveHints: no error that the libraries promise leaves a person without a next step.

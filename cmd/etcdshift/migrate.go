@@ -30,8 +30,9 @@ func migrateCommand(migrations ...*cli.Command) *cli.Command {
 // migration is a command that takes one snapshot to another.
 type migration struct {
 	name, usage, examples, text string
-	flags                       []cli.Flag // of its own
-	codes                       []string   // of problems that --allow takes
+	flags                       []cli.Flag        // of its own
+	codes                       []string          // of problems that --allow takes
+	settles                     map[string]string // of some codes, the flag that settles it
 	// build reads them and returns the transform they ask for.
 	build func(c *cli.Context) (transform.Transform, error)
 }
@@ -75,10 +76,6 @@ func (m migration) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := m.build(c)
-	if err != nil {
-		return err
-	}
 	file, err := createReport(c, options)
 	if err != nil {
 		return err
@@ -86,8 +83,11 @@ func (m migration) run(c *cli.Context) error {
 	if file != nil {
 		defer file.Discard()
 	}
-	report, err := runStages(c, options, t)
-	err = verdict(report, err)
+	report, err := m.runStages(c, options)
+	if err != nil && statusOf(err) == exitUsage {
+		return err
+	}
+	err = m.verdict(report, err)
 	also := writeReport(file, report)
 	if asJSON {
 		also = errors.Join(also, printJSON(c.App.Writer, report))
@@ -110,6 +110,9 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 		Command: commandPath(c), In: args[0], Out: args[1],
 		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"),
 	}
+	if o.In == "" || o.Out == "" { // a shell variable that is not set
+		return o, usagef(commandPath(c), "takes IN OUT; given were %q and %q", o.In, o.Out)
+	}
 	if o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
@@ -126,8 +129,14 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 	return o, nil
 }
 
-// runStages runs the transform and shows on a terminal which stage it is in.
-func runStages(c *cli.Context, o transform.Options, t transform.Transform) (*transform.Report, error) {
+// runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
+func (m migration) runStages(c *cli.Context, o transform.Options) (*transform.Report, error) {
+	t, err := m.build(c)
+	if err != nil {
+		r := transform.NewReport(o.Command)
+		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
+		return r, err
+	}
 	begin, end := progress(c), func() {}
 	defer func() { end() }()
 	o.Progress = func(stage string) {
@@ -182,17 +191,21 @@ func writeReport(file *publish.File, report *transform.Report) error {
 }
 
 // verdict is the error that carries a run's exit status, nil for 0.
-func verdict(r *transform.Report, err error) error {
+func (m migration) verdict(r *transform.Report, err error) error {
 	switch {
 	case err == nil:
-		if left, _ := r.Errors(); left > 0 {
-			return &failure{exitLeftAlone, fmt.Errorf("%s left alone, as --allow says", plural(left, "problem")), "each is listed; look at them before you restore"}
+		left, _ := r.Errors()
+		if left == 0 {
+			return nil
 		}
-		return nil
+		are := "left alone"
+		if r.Outcome == transform.Planned {
+			are = "would be left alone"
+		}
+		return &failure{exitLeftAlone, fmt.Errorf("%s %s, as --allow says", plural(left, "problem"), are), "each is listed; look at them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
-		return &failure{exitRefused, fmt.Errorf("refused: %s; nothing was written", plural(refusing, "problem")),
-			"settle them in the cluster and take a new snapshot, or leave those records alone with " + allowFlags(r)}
+		return &failure{exitRefused, fmt.Errorf("refused: %s; nothing was written", plural(refusing, "problem")), m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):
@@ -201,15 +214,17 @@ func verdict(r *transform.Report, err error) error {
 	return fmt.Errorf("%w; nothing was written", err)
 }
 
-// allowFlags is what would allow the problems that refused a run.
-func allowFlags(r *transform.Report) string {
-	var flags []string
-	for _, p := range r.Problems {
-		flag := "--allow " + p.Code
-		if p.Level == transform.LevelError && !slices.Contains(flags, flag) {
-			flags = append(flags, flag)
+// refusedHint says how to go on after a refusal.
+func (m migration) refusedHint(r *transform.Report) string {
+	hint, allow := "", ""
+	for _, code := range m.codes {
+		if !slices.ContainsFunc(r.Problems, func(p transform.Problem) bool { return p.Code == code && p.Level == transform.LevelError }) {
+			continue
 		}
+		if way := m.settles[code]; way != "" {
+			hint += code + ": " + way + "; else "
+		}
+		allow += " --allow " + code
 	}
-	slices.Sort(flags)
-	return strings.Join(flags, " ")
+	return hint + "settle them in the cluster and take a new snapshot; docs/problems.md tells how, and what it means to go on with" + allow
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -23,7 +24,8 @@ func calicoCommand(build func(calico.Options) (transform.Transform, error)) *cli
 etcdshift migrate calico-v3 --report report.json before.db after.db`,
 		text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
 with the UIDs, times and owners that clients knew.`,
-		codes: calico.Codes(),
+		codes:   calico.Codes(),
+		settles: map[string]string{"conflict": "choose with --conflicts keep-v3 or --conflicts take-v1", "crd-missing": "add them with --v3-crds FILE"},
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "uids", Value: "keep", Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 			&cli.StringFlag{Name: "conflicts", Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
@@ -60,7 +62,7 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 		if p == "" {
 			return choices, usagef(commandPath(c), "--prefix takes a storage prefix, such as /registry")
 		}
-		choices.Prefixes = append(choices.Prefixes, strings.TrimRight(p, "/")) // "/" is --etcd-prefix=/
+		choices.Prefixes = append(choices.Prefixes, strings.TrimRight(path.Join("/", p), "/")) // as kube-apiserver reads its --etcd-prefix
 	}
 	if c.IsSet("v3-crds") {
 		choices.V3CRDs, err = readManifest(c.String("v3-crds"))

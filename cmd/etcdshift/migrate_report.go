@@ -4,22 +4,31 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/transform"
 )
 
+// mostListed is how many entries of one sort are printed; a large cluster may have thousands, and the report has them all.
+const mostListed = 20
+
 // printReport prints a report for a person: what became of the records first, what to do next last.
 func printReport(w io.Writer, r *transform.Report) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s: %s\n", r.Command, outcome(r))
+	planned := r.Outcome != transform.Failed && r.Outcome != transform.Refused
 	if r.Outcome != transform.Failed { // else none of it is known for sure
 		printFiles(out, r)
 		printKinds(out, r)
+	}
+	if planned { // else it is a plan that nobody will carry out
 		printChanges(out, r)
 	}
 	printProblems(out, r)
-	printNext(out, r)
+	if planned {
+		printNext(out, r)
+	}
 	return out.Flush() // its error is the first of any of the above
 }
 
@@ -56,18 +65,23 @@ func printKinds(w io.Writer, r *transform.Report) {
 	if len(r.Kinds) == 0 {
 		return
 	}
+	t, total := newTable(w), transform.KindCount{}
 	fmt.Fprintln(w)
-	t := newTable(w)
 	t.row("KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS")
 	for _, k := range r.Kinds {
 		t.row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
+		total.Migrated += k.Migrated
+		total.Unchanged += k.Unchanged
+		total.Skipped += k.Skipped
+		total.Conflicts += k.Conflicts
 	}
+	t.row("total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts)
 	t.flush()
 }
 
 func printChanges(w io.Writer, r *transform.Report) {
 	what := "records"
-	if r.Outcome != transform.Written && r.Outcome != transform.Unchanged {
+	if r.Outcome == transform.Planned {
 		what = "records that would be changed"
 	}
 	fmt.Fprintf(w, "\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated, r.Changes.Deleted)
@@ -78,13 +92,13 @@ func printChanges(w io.Writer, r *transform.Report) {
 				seen++
 			}
 		}
-		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %d new\n", seen, len(r.UIDs)-seen)
+		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %d others\n", seen, len(r.UIDs)-seen)
 	}
 	if len(r.References) > 0 {
 		fmt.Fprintf(w, "owner references: %d rewritten\n", len(r.References))
 	}
-	if len(r.Saved) > 0 {
-		fmt.Fprintf(w, "deleted objects that the report keeps: %d\n", len(r.Saved))
+	for _, key := range slices.Sorted(maps.Keys(r.Saved)) {
+		fmt.Fprintf(w, "deleted, and kept by --report: %s\n", printable(key))
 	}
 	if len(r.Renamed) == 0 {
 		return
@@ -92,36 +106,61 @@ func printChanges(w io.Writer, r *transform.Report) {
 	fmt.Fprintln(w)
 	t := newTable(w)
 	t.row("RENAMED", "NAMESPACE", "FROM", "TO")
-	for _, n := range r.Renamed {
+	for _, n := range r.Renamed[:min(len(r.Renamed), mostListed)] {
 		t.row(n.Kind, n.Namespace, n.From, n.To)
 	}
 	t.flush()
+	printMore(w, len(r.Renamed), "renamed")
 }
 
-// printProblems lists all of them, errors first.
+// printMore says how many of n entries were not printed.
+func printMore(w io.Writer, n int, what string) {
+	if n > mostListed {
+		fmt.Fprintf(w, "... and %d more %s; --report lists them all\n", n-mostListed, what)
+	}
+}
+
+// printProblems lists them by code, errors first.
 func printProblems(w io.Writer, r *transform.Report) {
-	if len(r.Problems) == 0 {
-		return
-	}
-	problems := slices.Clone(r.Problems)
-	slices.SortStableFunc(problems, func(a, b transform.Problem) int {
-		return rank(a) - rank(b)
-	})
-	fmt.Fprintln(w)
-	for _, p := range problems {
-		where := ""
-		if p.Key != "" {
-			where = printable(p.Key) + ": "
+	var order []string
+	groups := map[string][]transform.Problem{}
+	errors := 0
+	for _, level := range []string{transform.LevelError, transform.LevelWarning} {
+		for _, p := range r.Problems {
+			if p.Level != level {
+				continue
+			}
+			name := level + " " + printable(p.Code)
+			if groups[name] == nil {
+				order = append(order, name)
+			}
+			groups[name] = append(groups[name], p)
+			if level == transform.LevelError {
+				errors++
+			}
 		}
-		fmt.Fprintf(w, "%s %s: %s%s (%s)\n", p.Level, printable(p.Code), where, printable(p.Reason), printable(p.Decision))
+	}
+	if len(order) > 0 {
+		fmt.Fprintf(w, "\nproblems: %s, %s\n", plural(errors, "error"), plural(len(r.Problems)-errors, "warning"))
+	}
+	for _, name := range order {
+		for _, p := range groups[name][:min(len(groups[name]), mostListed)] {
+			fmt.Fprintf(w, "%s: %s\n", name, problemText(p))
+		}
+		printMore(w, len(groups[name]), "of "+name)
 	}
 }
 
-func rank(p transform.Problem) int {
-	if p.Level == transform.LevelError {
-		return 0
+// problemText is what a problem is about, and what was done about it where that is not nothing.
+func problemText(p transform.Problem) string {
+	text := printable(p.Reason)
+	if p.Key != "" {
+		text = printable(p.Key) + ": " + text
 	}
-	return 1
+	if p.Decision != "noted" {
+		text += " [" + printable(p.Decision) + "]"
+	}
+	return text
 }
 
 // printNext ends with what to do now.
