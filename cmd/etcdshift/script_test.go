@@ -21,6 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"etcdshift":      main,
 		"etcdshift-fake": fakeMain,
+		"confine":        confineMain,
 	})
 }
 
@@ -33,10 +34,18 @@ func TestMain(m *testing.M) {
 //	truncate FILE SIZE   shortens a file; a negative size counts from the end
 //	mode FILE MODE       checks a file's permissions
 //	left NAME...         checks that the folder holds these files and no other, hidden ones counted
+//
+// and those that editCmd, holdsCmd, sameCmd, valuesCmd and jsonCmd describe.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		Condition: func(name string) (bool, error) {
+			if name != "disk" {
+				return false, fmt.Errorf("no condition %q", name)
+			}
+			return confine([]string{"disk", os.TempDir(), "4096", "true"}) == nil, nil
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"fixture":  fixtureCmd,
 			"exits":    exitsCmd,
@@ -44,6 +53,11 @@ func TestScript(t *testing.T) {
 			"truncate": truncateCmd,
 			"mode":     modeCmd,
 			"left":     leftCmd,
+			"edit":     editCmd,
+			"holds":    holdsCmd,
+			"same":     sameCmd,
+			"values":   valuesCmd,
+			"json":     jsonCmd,
 		},
 	})
 }
@@ -54,12 +68,17 @@ func fixtureCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	data, err := readFixture(filepath.Join("..", "..", "testdata", args[0]))
 	ts.Check(err)
-	path := ts.MkAbs(args[1])
-	ts.Check(os.WriteFile(path, data, 0o440))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o440))
+	unchanging(ts, args[1])
+}
+
+// unchanging checks at the end of the script that a file has the same bytes, size, mode and times as now.
+func unchanging(ts *testscript.TestScript, name string) {
+	path := ts.MkAbs(name)
 	before := fingerprint(ts, path)
 	ts.Defer(func() {
 		if after := fingerprint(ts, path); after != before {
-			ts.Fatalf("%s was changed: %s, was %s", args[1], after, before)
+			ts.Fatalf("%s was changed: %s, was %s", name, after, before)
 		}
 	})
 }
