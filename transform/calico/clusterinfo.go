@@ -11,21 +11,37 @@ import (
 // allocate addresses nor program policy. The v3 one is written ready after everything else; the v1 one, where it is kept, is
 // locked, so that a component that still looks there does nothing.
 
-// ready unlocks a v3 ClusterInformation that was there before, as one written by the live controller may be locked. Objects
-// of other kinds are left as they are.
-func (m *run) ready(ctx context.Context, id *identity, there map[string]any, format encoding.Format) error {
-	spec, err := specOf(there)
-	if !isClusterInformation(m.kinds[id.kind]) || err != nil || spec["datastoreReady"] == true {
-		return nil
+// lateWrite is a v3 ClusterInformation that is yet to be staged.
+type lateWrite struct {
+	id    *identity
+	value []byte
+}
+
+// stageLocks stages the v3 ClusterInformation, and makes one ready that was there before and stays: the live controller may
+// have left it locked.
+func (m *run) stageLocks(ctx context.Context) error {
+	for _, l := range m.late {
+		if err := m.view.Put(ctx, l.id.v3key, l.value, whyRecord(l.id)); err != nil {
+			return err
+		}
 	}
-	return m.setReady(ctx, id.v3key, there, true, format, "the v3 datastore is ready")
+	index := m.indexOf(func(k kind) bool { return k.Kind == kindClusterInformation })
+	for _, o := range m.table.objectsOf(index) {
+		if o.replaced {
+			continue
+		}
+		if err := m.setReady(ctx, o.key, true, "the v3 datastore is ready"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // warnLocked reports a v1 datastore that was locked when the snapshot was taken: by an upgrade, or by a live migration that
 // was given up.
 func (m *run) warnLocked(ctx context.Context) error {
 	key := m.lockKey()
-	obj, _, err := m.lock(ctx, key)
+	obj, _, err := m.readLock(ctx, key)
 	if err != nil || obj == nil {
 		return err
 	}
@@ -37,15 +53,7 @@ func (m *run) warnLocked(ctx context.Context) error {
 
 // lockV1 locks the v1 datastore.
 func (m *run) lockV1(ctx context.Context) error {
-	key := m.lockKey()
-	obj, format, err := m.lock(ctx, key)
-	if err != nil || obj == nil {
-		return err
-	}
-	if spec, err := specOf(obj); err != nil || spec["datastoreReady"] == false {
-		return nil // a spec that is no object was refused as invalid
-	}
-	return m.setReady(ctx, key, obj, false, format, "the v1 datastore is locked")
+	return m.setReady(ctx, m.lockKey(), false, "the v1 datastore is locked")
 }
 
 func (m *run) lockKey() []byte {
@@ -53,8 +61,8 @@ func (m *run) lockKey() []byte {
 	return m.keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
 }
 
-// lock reads the v1 ClusterInformation; nil when there is none that can be read (which is reported elsewhere).
-func (m *run) lock(ctx context.Context, key []byte) (map[string]any, encoding.Format, error) {
+// readLock reads a ClusterInformation; nil when there is none that can be read (which is reported elsewhere).
+func (m *run) readLock(ctx context.Context, key []byte) (map[string]any, encoding.Format, error) {
 	entry, err := m.view.Get(ctx, key)
 	if err != nil || entry == nil {
 		return nil, encoding.FormatUnknown, err
@@ -66,11 +74,16 @@ func (m *run) lock(ctx context.Context, key []byte) (map[string]any, encoding.Fo
 	return obj, format, nil
 }
 
-// setReady stages a ClusterInformation with another datastoreReady.
-func (m *run) setReady(ctx context.Context, key []byte, obj map[string]any, ready bool, format encoding.Format, why string) error {
-	spec, err := specOf(obj)
-	if err != nil {
+// setReady stages the ClusterInformation at key with another datastoreReady, as an update would store it. One that has it, or
+// that cannot be read, stays as it is.
+func (m *run) setReady(ctx context.Context, key []byte, ready bool, why string) error {
+	obj, format, err := m.readLock(ctx, key)
+	if err != nil || obj == nil {
 		return err
+	}
+	spec, err := specOf(obj)
+	if err != nil || spec["datastoreReady"] == ready {
+		return nil // a spec that is no object was refused as invalid
 	}
 	spec["datastoreReady"] = ready
 	if meta, ok := obj["metadata"].(map[string]any); ok {

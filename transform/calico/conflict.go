@@ -48,7 +48,7 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 	if len(paths) == 0 {
 		id.fate = unchanged
 		m.reportMetadata(id, obj, there)
-		return m.ready(ctx, id, there, format)
+		return nil
 	}
 	id.conflict = true
 	reason := "a v3 object of its name is there and differs: " + listPaths(paths)
@@ -56,7 +56,7 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 	case KeepV3:
 		id.fate = kept
 		m.view.Resolve(string(id.key), codeConflict, reason, "the v3 object stays (--conflicts keep-v3)")
-		return m.ready(ctx, id, there, format)
+		return nil
 	case TakeV1:
 		id.fate = replaced
 		id.there.replaced = true

@@ -135,3 +135,33 @@ func TestLockedV3ClusterInformation(t *testing.T) {
 	require.Equal(t, thereUID, at(obj, "metadata", "uid"))
 	require.Equal(t, 1, got.count("ClusterInformation").Unchanged)
 }
+
+// TestConflictingClusterInformation: whichever record wins, the v3 datastore is ready in the end.
+func TestConflictingClusterInformation(t *testing.T) {
+	const key, old = recordsV3 + "clusterinformations/default", recordsV1 + "clusterinformations/default"
+	in := newInput(t)
+	in.put(key, there("ClusterInformation", "default", "", `{"calicoVersion":"v3.33.0","datastoreReady":false}`))
+	path := in.write()
+	for name, tc := range map[string]struct {
+		options Options
+		allow   []string
+		version string
+	}{
+		"left alone": {Options{}, []string{codeConflict}, "v3.33.0"},
+		"v3 stays":   {Options{Conflicts: KeepV3}, nil, "v3.33.0"},
+		"v1 taken":   {Options{Conflicts: TakeV1}, nil, "v3.32.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := planOn(t, path, New(tc.options), tc.allow...)
+			obj := got.written(t, key)
+			require.Equal(t, tc.version, at(obj, "spec", "calicoVersion"))
+			require.Equal(t, true, at(obj, "spec", "datastoreReady"))
+			require.EqualValues(t, 5, at(obj, "metadata", "generation"))
+			require.Equal(t, thereUID, at(obj, "metadata", "uid"))
+		})
+	}
+
+	in.put(old, []byte("k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx"))
+	got := planOn(t, in.write(), New(Options{}), codeEncrypted)
+	require.Contains(t, got.out[key], `"datastoreReady":true`, "also where the v1 record cannot be read")
+}

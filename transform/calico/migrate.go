@@ -7,19 +7,17 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// migrateKinds is the second pass: it converts and stages the records of the kinds that want names, by kind and v3 key.
-func (m *run) migrateKinds(ctx context.Context, want func(kind) bool) error {
+// migrateKinds is the second pass: it converts and stages the records, by kind and v3 key. ClusterInformation is only made
+// ready to be staged.
+func (m *run) migrateKinds(ctx context.Context) error {
 	rest := m.table.records
-	for index, k := range m.kinds {
+	for index := range m.kinds {
 		n := 0
 		for n < len(rest) && rest[n].kind == index {
 			n++
 		}
 		var records []*identity
 		records, rest = rest[:n], rest[n:]
-		if !want(k) {
-			continue
-		}
 		if err := m.migrateAll(ctx, records); err != nil {
 			return err
 		}
@@ -110,8 +108,14 @@ func (m *run) put(ctx context.Context, id *identity, obj map[string]any, format 
 	if err != nil {
 		return err
 	}
-	return m.view.Put(ctx, id.v3key, value, "v3 record of "+string(id.key))
+	if m.kinds[id.kind].Kind == kindClusterInformation {
+		m.late = append(m.late, lateWrite{id, value})
+		return nil
+	}
+	return m.view.Put(ctx, id.v3key, value, whyRecord(id))
 }
+
+func whyRecord(id *identity) string { return "v3 record of " + string(id.key) }
 
 // feedIPAM gives an IPAM record, as it will be, to the cross-check.
 func (m *run) feedIPAM(id *identity, obj map[string]any) {
@@ -143,11 +147,6 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 	}
 	return nil
 }
-
-// isClusterInformation and allOthers pick kinds for migrateKinds.
-func isClusterInformation(k kind) bool { return k.Kind == kindClusterInformation }
-
-func allOthers(k kind) bool { return !isClusterInformation(k) }
 
 // summary writes what became of the records into the report.
 func (m *run) summary() {

@@ -162,6 +162,7 @@ func (m *run) settleOwners(ctx context.Context) error {
 
 // unstage takes a staged v3 record back.
 func (m *run) unstage(ctx context.Context, id *identity) error {
+	m.late = slices.DeleteFunc(m.late, func(l lateWrite) bool { return l.id == id })
 	switch id.fate {
 	case migrated:
 		return m.view.Delete(ctx, id.v3key, "taken back")

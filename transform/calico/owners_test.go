@@ -232,6 +232,33 @@ func TestOwnerLeftAlone(t *testing.T) {
 	require.Equal(t, 6, got.count("GlobalNetworkPolicy").Migrated)
 }
 
+// TestClusterInformationLeftAlone: it is written last, and judged before what it owns is.
+func TestClusterInformationLeftAlone(t *testing.T) {
+	const stored, seen = "d8ccfe16-09c4-4b5e-8a3f-4b6e4d5f9a01", "1b337f68-9023-4b7a-8afc-d276b2fa5980"
+	const native = "/registry/configmaps/team-a/native"
+	key := recordsV1 + "clusterinformations/default"
+	owned := v1{kind: "GlobalNetworkSet", name: "owned", inner: `{"ownerReferences":[` + ref(apiVersionV1, "ClusterInformation", "default", stored) + `]}`}
+	in := newInput(t).record(owned)
+	in.edit(key, func(obj map[string]any) { set(obj, "metadata.uid", stored) })
+	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "ClusterInformation", Name: "default", UID: seen}}}})
+	got := planOn(t, in.write(), New(Options{}))
+	require.Equal(t, seen, at(got.written(t, recordsV3+"clusterinformations/default"), "metadata", "uid"))
+	got.written(t, owned.v3())
+
+	in.edit(key, func(obj map[string]any) { set(obj, "spec.calicoVersion", 3.32) })
+	path := in.write()
+	got = planOn(t, path, New(Options{}))
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.True(t, got.has(transform.LevelError, codeDanglingOwner, native), "%v", got.Problems)
+	require.Contains(t, got.reason(t, codeDanglingOwner, owned.key()), `owner ClusterInformation "default": it is not migrated`)
+	got = planOn(t, path, New(Options{}), codeInvalid, codeDanglingOwner)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.NotContains(t, got.out, recordsV3+"clusterinformations/default")
+	require.NotContains(t, got.out, owned.v3())
+	require.Contains(t, got.out[key], `"datastoreReady":false`)
+}
+
 // TestOwnersOfOthers: objects that are not Calico's.
 func TestOwnersOfOthers(t *testing.T) {
 	tier := metav1.OwnerReference{APIVersion: apiVersionV1, Kind: "Tier", Name: "security", UID: tierStored}

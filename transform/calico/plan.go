@@ -73,6 +73,7 @@ type run struct {
 	ipam    *ipamCheck
 
 	policies map[string][]*identity // by the tier they name
+	late     []lateWrite            // v3 ClusterInformation, to be staged after everything that may refer to it
 	left     int                    // v1 records that are not migrated for a problem
 	skipped  []int                  // those of them without an identity, by kind
 
@@ -116,7 +117,7 @@ func (m *run) stageRecords(ctx context.Context) error {
 	if err := m.warnLocked(ctx); err != nil {
 		return err
 	}
-	if err := m.migrateKinds(ctx, allOthers); err != nil {
+	if err := m.migrateKinds(ctx); err != nil {
 		return err
 	}
 	if err := m.settleOwners(ctx); err != nil {
@@ -126,7 +127,7 @@ func (m *run) stageRecords(ctx context.Context) error {
 	if err := m.remapReferences(ctx); err != nil {
 		return err
 	}
-	if err := m.migrateKinds(ctx, isClusterInformation); err != nil {
+	if err := m.stageLocks(ctx); err != nil {
 		return err
 	}
 	return m.ipam.report(ctx, m.view, m.keys)
