@@ -65,6 +65,7 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 		return m.put(ctx, id, succeed(obj, there), format)
 	default:
 		m.leave(id, codeConflict, reason)
+		m.view.Report().AddStep("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, or correct single records by hand", KeepV3, TakeV1)
 		return nil
 	}
 }

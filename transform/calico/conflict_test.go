@@ -52,6 +52,7 @@ func TestConflict(t *testing.T) {
 	got = planOn(t, path, New(Options{}), codeConflict)
 	keepsV1(t, got, key, 1)
 	require.Equal(t, string(object), got.out[secure])
+	require.Contains(t, strings.Join(got.Steps, "\n"), "migrate the input again with --conflicts keep-v3 or --conflicts take-v1")
 
 	got = planOn(t, path, New(Options{Conflicts: KeepV3}))
 	require.NoError(t, got.err)

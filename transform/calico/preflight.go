@@ -44,41 +44,41 @@ func checkVersion(ctx context.Context, v *transform.View, k keys.Kubernetes, fou
 	if err != nil {
 		return err
 	}
-	told := false
+	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
+	told, product := false, ""
 	if entry != nil {
-		told = clusterVersion(v, entry)
+		told, product = clusterVersion(v, entry)
 	}
 	for _, c := range found.components {
 		told = imageVersions(v, c) || told
 	}
+	if product != "" {
+		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", product)
+	}
 	if !told {
-		v.Warn(string(key), codeVersionUnknown, "neither ClusterInformation nor the images in the snapshot tell a release of Calico")
+		v.Warn(string(key), codeVersionUnknown, doubt)
 		v.Report().AddStep("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
 	return nil
 }
 
-// clusterVersion judges spec.calicoVersion; told says whether it tells a release. A record that cannot be read is reported
-// where it is migrated.
-func clusterVersion(v *transform.View, entry *transform.Entry) (told bool) {
+// clusterVersion judges spec.calicoVersion; told says whether it tells a release of Calico, product is the name of another
+// product that counts otherwise. A record that cannot be read is reported where it is migrated.
+func clusterVersion(v *transform.View, entry *transform.Entry) (told bool, product string) {
 	obj, _, err := encoding.DecodeObject(entry.Value)
 	if err != nil {
-		return false
+		return false, ""
 	}
 	spec, _ := obj["spec"].(map[string]any)
 	if variant := text(spec, "variant"); variant != "" && variant != "Calico" {
-		v.Warn(string(entry.Key), codeVersionUnknown, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", variant))
-		return false
+		return false, variant
 	}
 	version := text(spec, "calicoVersion")
-	switch releaseAge(version) {
-	case ageOld:
+	age := releaseAge(version)
+	if age == ageOld {
 		v.Refuse(string(entry.Key), codeCalicoTooOld, fmt.Sprintf("spec.calicoVersion is %q; %s records need Calico %d.%d or later", version, apiVersionV3, needMajor, needMinor))
-		return true
-	case ageFit:
-		return true
 	}
-	return false
+	return age != ageUnknown, ""
 }
 
 // imageVersions judges the images of one workload.

@@ -2,6 +2,8 @@ package calico
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,6 +98,7 @@ func TestPreflightVersion(t *testing.T) {
 		"no version":       {nil, "", "registry.example/other:v1.0.0", []string{"warning calico-version " + info}},
 		"calico spelled":   {"v3.32.0", "Calico", "node", nil},
 		"another product":  {"v3.32.0", "CalicoEnterprise", "node:v3.32.0", []string{"warning calico-version " + info}},
+		"and its images":   {"v3.22.0", "CalicoEnterprise", "quay.io/tigera/cnx-node:v3.22.0", []string{"warning calico-version " + info}},
 		"side-car ignored": {"v3.32.0", "", "example/logger:v0.1.0", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,6 +111,9 @@ func TestPreflightVersion(t *testing.T) {
 			r := planOn(t, in.write(), planFunc(preflighting))
 			want := append(tc.problems, "warning rbac-unknown ")
 			require.Equal(t, want, r.problems())
+			warned := slices.Contains(want, "warning calico-version "+info)
+			require.Equal(t, warned, strings.Contains(strings.Join(r.byHand(), "\n"), "check that every Calico component is of release 3.32 or later"),
+				"the warning and the step go together")
 		})
 	}
 }
