@@ -30,8 +30,8 @@ import (
 //	native KEY FILE     FILE's object of a built-in kind in protobuf
 //	set KEY PATH JSON   one field of a JSON object; a dot in a name of PATH is written \.
 //	del KEY             one record
-//	prune PREFIX        all records whose keys begin with PREFIX
-//	rebase FROM TO      all records from one storage prefix to another
+//	prune PREFIX        all records below PREFIX
+//	copy FROM TO        all records below one storage prefix, below another too
 //	xN EDIT             the edit N times, with 000, 001 ... for each @@@ in it and in its file
 func editCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
@@ -94,22 +94,22 @@ func edit(ctx context.Context, v *transform.View, words []string, read func(name
 		}
 		return v.Delete(ctx, []byte(args[0]), op)
 	case "prune/1":
-		return move(ctx, v, args[0], func(*transform.Entry) error { return nil })
-	case "rebase/2":
-		return move(ctx, v, args[0], func(e *transform.Entry) error {
+		return each(ctx, v, args[0], func(e *transform.Entry) error { return v.Delete(ctx, e.Key, op) })
+	case "copy/2":
+		return each(ctx, v, args[0], func(e *transform.Entry) error {
 			return v.Put(ctx, append([]byte(args[1]), e.Key[len(args[0]):]...), e.Value, op)
 		})
 	}
 	return errors.New("no such edit")
 }
 
-// move deletes all records below prefix, after each was shown to put.
-func move(ctx context.Context, v *transform.View, prefix string, put func(*transform.Entry) error) error {
+// each does something with each record below prefix.
+func each(ctx context.Context, v *transform.View, prefix string, do func(*transform.Entry) error) error {
 	for e, err := range v.Live(ctx, []byte(prefix+"/")) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = do(e)
 		}
-		if err := errors.Join(put(e), v.Delete(ctx, e.Key, "move")); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func migrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
-		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`, and leave those alone; may be repeated"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`, (see docs/problems.md), and leave those alone; may be repeated"},
 		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 			Usage: "print restore commands that raise the revision by `N`"},
@@ -94,8 +94,8 @@ func (m migration) run(c *cli.Context) error {
 	} else {
 		also = errors.Join(also, printReport(c.App.Writer, report))
 	}
-	if done := err == nil || statusOf(err) == exitLeftAlone; done && also != nil {
-		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, options.Out, report.Outcome), ""}
+	if also != nil && report.Output != nil {
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, options.Out, report.Outcome), "the output is there, verified and whole; what failed is to tell about it"}
 	}
 	return errors.Join(err, also)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -62,7 +63,10 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 		if p == "" {
 			return choices, usagef(commandPath(c), "--prefix takes a storage prefix, such as /registry")
 		}
-		choices.Prefixes = append(choices.Prefixes, strings.TrimRight(path.Join("/", p), "/")) // as kube-apiserver reads its --etcd-prefix
+		p = strings.TrimRight(path.Join("/", p), "/") // as kube-apiserver reads its --etcd-prefix
+		if !slices.Contains(choices.Prefixes, p) {
+			choices.Prefixes = append(choices.Prefixes, p)
+		}
 	}
 	if c.IsSet("v3-crds") {
 		choices.V3CRDs, err = readManifest(c.String("v3-crds"))
