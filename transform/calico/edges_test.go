@@ -179,6 +179,22 @@ func TestPrefixes(t *testing.T) {
 	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code)
 }
 
+// TestAdmission: a policy ends with the tier, label and types that the admission policies set, on the fields of its own kind.
+func TestAdmission(t *testing.T) {
+	r := v1{kind: "GlobalNetworkPolicy", name: "strange", inner: `{"name":"strange","labels":{"projectcalico.org/tier":"stale"}}`, spec: `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[]}`}
+	got := migrateRecords(t, Options{}, r)
+	obj := got.written(t, r.v3())
+	require.Equal(t, []any{"Egress"}, at(obj, "spec", "types"), "what the v3 CRD prunes is no reason not to set it")
+	require.Equal(t, "default", at(obj, "spec", "tier"))
+	require.Equal(t, map[string]any{tierLabel: "default"}, at(obj, "metadata", "labels"))
+	require.Contains(t, got.reason(t, codePrunedField, r.key()), "spec.policyTypes")
+
+	r.spec = `{"tier":7}`
+	got = migrateRecords(t, Options{}, r)
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Contains(t, got.reason(t, codeInvalid, r.key()), "spec.tier")
+}
+
 // TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers make themselves.
 func TestTierMissing(t *testing.T) {
 	lost := v1{kind: "GlobalNetworkPolicy", name: "lost", inner: `{"name":"lost"}`, spec: `{"tier":"gone","types":["Ingress"]}`}

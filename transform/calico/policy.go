@@ -22,21 +22,18 @@ func admitPolicy(k kind, meta, spec map[string]any) {
 }
 
 func setTier(meta, spec map[string]any) {
-	tier := text(spec, "tier")
-	if tier == "" {
-		tier = defaultTier
-		spec["tier"] = tier
+	if tier := spec["tier"]; tier == nil || tier == "" {
+		spec["tier"] = defaultTier
 	}
-	setLabel(meta, tierLabel, tier)
+	setLabel(meta, tierLabel, text(spec, "tier"))
 }
 
 // setTypes fills spec.types where it is missing. Empty lists are as good as missing: the admission policy, which looks at
-// the presence of keys, only ever sees objects written with omitempty.
+// the presence of keys, only ever sees objects written with omitempty, and with the fields of the kind alone.
 func setTypes(spec map[string]any) {
-	if hasItems(spec, "types") || hasItems(spec, "policyTypes") {
+	if hasItems(spec, "types") {
 		return
 	}
-	delete(spec, "policyTypes")
 	switch ingress, egress := hasItems(spec, "ingress"), hasItems(spec, "egress"); {
 	case ingress && egress:
 		spec["types"] = []any{"Ingress", "Egress"}
@@ -50,10 +47,9 @@ func setTypes(spec map[string]any) {
 // setPolicyTypes fills spec.policyTypes as Kubernetes does for its network policies: egress rules alone still isolate
 // ingress.
 func setPolicyTypes(spec map[string]any) {
-	if hasItems(spec, "types") || hasItems(spec, "policyTypes") {
+	if hasItems(spec, "policyTypes") {
 		return
 	}
-	delete(spec, "types")
 	spec["policyTypes"] = []any{"Ingress"}
 	if hasItems(spec, "egress") {
 		spec["policyTypes"] = []any{"Ingress", "Egress"}

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,9 @@ func TestAdmitPolicy(t *testing.T) {
 		{"Kubernetes policy: egress alone isolates both", "stagedkubernetesnetworkpolicies", `{"egress":[{}]}`, `{"egress":[{}],"policyTypes":["Ingress","Egress"]}`, ""},
 		{"Kubernetes policy: empty types", "stagedkubernetesnetworkpolicies", `{"policyTypes":[],"ingress":[{}],"egress":[{}]}`, `{"ingress":[{}],"egress":[{}],"policyTypes":["Ingress","Egress"]}`, ""},
 		{"Kubernetes policy: types set", "stagedkubernetesnetworkpolicies", `{"egress":[{}],"policyTypes":["Egress"]}`, `{"egress":[{}],"policyTypes":["Egress"]}`, ""},
+		{"the field of another kind does not count", "globalnetworkpolicies", `{"policyTypes":["Egress"]}`, `{"policyTypes":["Egress"],"tier":"default","types":["Ingress"]}`, "default"},
+		{"Kubernetes policy: nor here", "stagedkubernetesnetworkpolicies", `{"types":["Egress"]}`, `{"policyTypes":["Ingress"],"types":["Egress"]}`, ""},
+		{"a tier of another type is for validation", "networkpolicies", `{"tier":5,"types":["Egress"]}`, `{"tier":5,"types":["Egress"]}`, "-"},
 		{"no policy", "tiers", `{}`, `{}`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -49,7 +53,7 @@ func TestAdmitPolicy(t *testing.T) {
 				require.Empty(t, meta)
 				return
 			}
-			require.Equal(t, map[string]any{tierLabel: tt.label}, meta["labels"])
+			require.Equal(t, map[string]any{tierLabel: strings.Trim(tt.label, "-")}, meta["labels"])
 		})
 	}
 }
