@@ -21,6 +21,7 @@ import (
 type crdSet struct {
 	layout   keys.Kubernetes
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
+	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
 	taken    []*schema.CRD              // from the manifest, because the snapshot lacks them
 	old      []string                   // plurals of the CRDs in the v1 group, sorted
 	records  int                        // v1 records that have a v3 kind
@@ -38,7 +39,7 @@ func crdResource() gvr.GroupResource {
 //
 // Where nothing is left of the v1 group there is nothing to migrate, and missing CRDs are not reported.
 func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifest []byte) (*crdSet, error) {
-	s := &crdSet{layout: k, versions: map[string]*schema.Version{}}
+	s := &crdSet{layout: k, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
 	shipped, err := s.readManifest(v, manifest)
 	if err != nil {
 		return nil, err
@@ -59,6 +60,26 @@ func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifes
 
 // v3 is version v3 of the CRD with that plural in projectcalico.org, nil when there is none that could hold a record.
 func (s *crdSet) v3(plural string) *schema.Version { return s.versions[plural] }
+
+// v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil where there is none that tells which fields a record has.
+func (s *crdSet) v1(ctx context.Context, v *transform.View, kd kind) (*schema.Version, error) {
+	if version, known := s.before[kd.V1Plural]; known {
+		return version, nil
+	}
+	s.before[kd.V1Plural] = nil
+	entry, err := v.Get(ctx, s.layout.Format(keys.Key{Resource: crdResource(), Name: kd.V1Plural + "." + groupV1}))
+	if err != nil || entry == nil {
+		return nil, err
+	}
+	crd, err := schema.ParseCRD(entry.Value)
+	if err != nil || crd.Object().Spec.PreserveUnknownFields {
+		return nil, nil // it goes with its group, whatever it is
+	}
+	if version, err := crd.Version("v1"); err == nil {
+		s.before[kd.V1Plural] = version
+	}
+	return s.before[kd.V1Plural], nil
+}
 
 // v1Kinds lists the plurals of the CRDs in crd.projectcalico.org, sorted.
 func (s *crdSet) v1Kinds() []string { return s.old }

@@ -253,3 +253,47 @@ func TestUnknownKind(t *testing.T) {
 	r = planOn(t, path, loading(nil, func(s *crdSet) { require.True(t, s.keepV1()) }), codeUnknownKind)
 	require.NoError(t, r.err)
 }
+
+// forget takes a property out of the schema of a CRD.
+func (in *input) forget(crd string, path ...string) {
+	in.edit(crdDir+crd, func(obj map[string]any) {
+		at := obj["spec"].(map[string]any)["validation"].(map[string]any)["openAPIV3Schema"].(map[string]any)
+		for _, name := range path[:len(path)-1] {
+			at = at[name].(map[string]any)
+		}
+		require.Contains(in.t, at, path[len(path)-1])
+		delete(at, path[len(path)-1])
+	})
+}
+
+// TestNothingIsPruned: a v3 CRD that does not know what a record has, or what the migration sets, is no CRD to write it by.
+// What the v1 CRD did not know either was seen by nobody.
+func TestNothingIsPruned(t *testing.T) {
+	const attributes = "properties spec properties attributes items properties releasedAt"
+	block, status, affinity := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status", "blockaffinities/node-b-192-168-77-0-26"
+	in := newInput(t)
+	in.forget("ipamblocks.projectcalico.org", strings.Split(attributes, " ")...)
+	in.forget("caliconodestatuses.projectcalico.org", "properties", "status")
+	in.forget("blockaffinities.projectcalico.org", "properties", "spec", "properties", "type")
+	path := in.write()
+	got := planOn(t, path, New(Options{}))
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+block), "the v3 CRD of IPAMBlock does not know spec.attributes[1].releasedAt, which would be lost")
+	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+status), "does not know status,")
+	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+affinity), "does not know spec.type,", "which the record lacks")
+
+	got = planOn(t, path, New(Options{}), codeCRDUnfit)
+	require.NoError(t, got.err, "%v", got.Problems)
+	for _, name := range []string{block, status, affinity} {
+		require.Equal(t, got.in[recordsV1+name], got.out[recordsV1+name])
+		require.NotContains(t, got.out, recordsV3+name)
+	}
+
+	in.forget("ipamblocks.crd.projectcalico.org", strings.Split(attributes, " ")...)
+	in.del(crdDir + "caliconodestatuses.crd.projectcalico.org")
+	got = planOn(t, in.write(), New(Options{}), codeCRDUnfit)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+block))
+	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
+	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")
+}

@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -77,6 +78,9 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 	if err != nil {
 		return err
 	}
+	if err := m.loses(ctx, id, dropped); err != nil {
+		return err
+	}
 	if id.there != nil {
 		err = m.meet(ctx, id, version, obj)
 	} else {
@@ -91,6 +95,30 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 		m.noteTier(id, obj)
 	}
 	return err
+}
+
+// loses refuses a record that would lose what clients of v1 see of it, or what the migration sets, because the v3 CRD does not
+// know it. What the v1 CRD does not know either nobody sees: it is dropped, and reported.
+func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
+	if len(dropped) == 0 {
+		return nil
+	}
+	v1, err := m.crds.v1(ctx, m.view, m.kinds[id.kind])
+	if v1 == nil || err != nil {
+		return err
+	}
+	r, err := m.reread(ctx, id)
+	if err != nil {
+		return err
+	}
+	junk := v1.Prune(r.obj)
+	lost := slices.DeleteFunc(slices.Clone(dropped), func(path string) bool {
+		return strings.HasSuffix(path, "=null") || slices.Contains(junk, path)
+	})
+	if len(lost) > 0 {
+		return refuse(codeCRDUnfit, "the v3 CRD of %s does not know %s, which would be lost; apply the one of the Calico release that runs", m.kinds[id.kind].Kind, listPaths(lost))
+	}
+	return nil
 }
 
 // reportWrite lists what is not in a written record as it was in the v1 record.
