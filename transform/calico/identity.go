@@ -82,6 +82,7 @@ func (id *identity) stays() bool { return id != nil && id.fate == left }
 // table is every Calico object by the UIDs that a reference may name it by.
 type table struct {
 	records  []*identity
+	lost     []*identity // v1 records without a v3 name or a UID of their own; left alone
 	byStored map[uuid.UUID]*identity
 	objects  map[string]*object // by key
 	byUID    map[uuid.UUID]*object
@@ -103,6 +104,17 @@ func (t *table) add(id *identity) error {
 	t.byStored[id.uid] = id
 	t.records = append(t.records, id)
 	return nil
+}
+
+// addLost takes a v1 record in that is left alone for what it is. What names it as its owner by uid, where it has one of its
+// own, is told so.
+func (t *table) addLost(id *identity, uid string) {
+	id.fate = left
+	t.lost = append(t.lost, id)
+	if stored, err := uuid.Parse(uid); err == nil && t.byStored[stored] == nil {
+		id.uid = stored
+		t.byStored[stored] = id
+	}
 }
 
 func (t *table) addObject(o *object) {

@@ -162,16 +162,22 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 			m.ipam.add(k.Kind, o.key, obj)
 		}
 	}
-	for _, id := range records {
-		if id.fate != left || id.there != nil || id.twin != nil {
+	for _, id := range slices.Concat(records, m.table.lost) {
+		if id.kind != index || id.fate != left || id.there != nil || id.twin != nil {
 			continue
 		}
-		r, err := m.reread(ctx, id)
-		if err != nil {
+		entry, err := m.view.Get(ctx, id.key)
+		if err != nil || entry == nil {
 			return err
 		}
-		_ = convertSpec(k, map[string]any{}, r.spec) // what does not convert was reported
-		m.ipam.add(k.Kind, id.key, r.obj)
+		obj, _, err := encoding.DecodeObject(entry.Value)
+		if err != nil {
+			continue // reported, and nobody can tell what it holds
+		}
+		if spec, err := specOf(obj); err == nil {
+			_ = convertSpec(k, map[string]any{}, spec) // what does not convert was reported
+		}
+		m.ipam.add(k.Kind, id.key, obj)
 	}
 	return nil
 }
@@ -180,8 +186,8 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 func (m *run) summary() {
 	r := m.view.Report()
 	counts := make([]tally, len(m.kinds))
-	for i, n := range m.skipped {
-		counts[i].skipped += n
+	for _, id := range m.table.lost {
+		counts[id.kind].add(id)
 	}
 	for _, id := range m.table.records {
 		counts[id.kind].add(id)

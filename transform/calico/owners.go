@@ -91,7 +91,7 @@ type translation struct {
 // recordOwners translates the owner references of a v1 record. Where the garbage collector would find none of the owners,
 // and so delete the v3 record, the record is refused; where it would find some, the others are reported.
 func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]translation, error) {
-	var lost []string
+	var lost, ignored []string
 	var out []translation
 	for _, stored := range r.meta.seen().OwnerReferences {
 		before := fromMeta(stored)
@@ -100,8 +100,11 @@ func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]tran
 			return nil, err
 		}
 		switch {
+		case v.reason != "" && v.fatal:
+			lost = append(lost, describe(before, v.reason))
 		case v.reason != "":
-			lost = append(lost, describe(v))
+			ignored = append(ignored, describe(before, v.reason))
+			id.firm = true // what cannot be looked for is never found to be gone
 		case v.found && v.owner.record != nil:
 			id.owners = append(id.owners, v.owner.record)
 		default:
@@ -117,20 +120,43 @@ func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]tran
 	if len(lost) > 0 {
 		m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector will drop a reference: "+join(lost))
 	}
+	if len(ignored) > 0 {
+		m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector cannot look for it: "+join(ignored))
+	}
 	return out, nil
 }
 
-// judge translates a reference of a Calico object and says whether its owner will be found.
+// judge translates a reference of a Calico object and says whether its owner will be found. One of the v1 group whose owner is
+// not there becomes what clients saw of it: left in a group that is gone, the garbage collector could not get past it.
 func (m *run) judge(ctx context.Context, namespace string, ref encoding.OwnerReference) (verdict, error) {
 	if ofV1, ok := isCalico(ref.APIVersion); ok {
-		return m.calicoOwner(namespace, ref, ofV1)
+		v, err := m.calicoOwner(namespace, ref, ofV1)
+		if err == nil && !v.found && ofV1 {
+			v.ref = asSeen(ref)
+		}
+		return v, err
 	}
 	reason, err := m.natives.missing(ctx, namespace, ref)
 	return verdict{ref: ref, reason: reason, fatal: true}, err
 }
 
-func describe(v verdict) string {
-	return fmt.Sprintf("owner %s %s %q (uid %s): %s", v.ref.APIVersion, v.ref.Kind, v.ref.Name, v.ref.UID, v.reason)
+// asSeen is a reference of the v1 group, with a UID that is one, as clients of the aggregated API saw it.
+func asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
+	ref.APIVersion = apiVersionV3
+	for _, k := range kinds() {
+		if k.V1Kind == ref.Kind {
+			ref.Kind = k.Kind
+		}
+	}
+	if uid, err := ConvertUID(ref.UID); err == nil {
+		ref.UID = uid
+	}
+	return ref
+}
+
+// describe says what is wrong with a reference, as it is stored.
+func describe(ref encoding.OwnerReference, reason string) string {
+	return fmt.Sprintf("owner %s %s %q (uid %s): %s", ref.APIVersion, ref.Kind, ref.Name, ref.UID, reason)
 }
 
 // settleOwners looks again at the records that were staged counting on an owner which was then left alone. It goes on until

@@ -232,6 +232,53 @@ func TestOwnerLeftAlone(t *testing.T) {
 	require.Equal(t, 6, got.count("GlobalNetworkPolicy").Migrated)
 }
 
+// TestOwnersNobodyLooksFor: what the garbage collector cannot look for costs no object its life; what it looks for in vain is
+// dropped where another owner is there, so that it must be in the group that is left.
+func TestOwnersNobodyLooksFor(t *testing.T) {
+	const nobody = "77777777-7777-4777-8777-777777777777"
+	namespace := ref("v1", "Namespace", "team-a", namespaceA)
+	unknown := v1{kind: "GlobalNetworkSet", name: "unknown", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + `]}`}
+	part := v1{kind: "NetworkSet", namespace: "team-a", name: "part", uid: "22345678-9abc-4def-8123-456789abcdef",
+		inner: `{"ownerReferences":[` + ref(apiVersionV1, "IPAMConfig", "gone", storedUID) + "," + namespace + `]}`}
+	unknown.uid = "32345678-9abc-4def-8123-456789abcdef"
+	got := migrateRecords(t, Options{}, unknown, part)
+	got.written(t, unknown.v3())
+	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, unknown.key()))
+	require.Contains(t, got.reason(t, codeDanglingOwner, unknown.key()), "cannot look for it: owner projectcalico.org/v3 Profile")
+	require.Contains(t, got.reason(t, codeDanglingOwner, part.key()), `will drop a reference: owner crd.projectcalico.org/v1 IPAMConfig "gone" (uid `+storedUID+`): no Calico object`)
+	owners := at(got.written(t, part.v3()), "metadata", "ownerReferences").([]any)
+	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "IPAMConfiguration", "name": "gone", "uid": clientUID}, owners[0], "as clients saw it")
+	require.Len(t, owners, 2)
+}
+
+// TestOwnerThatCannotBeRead: a record that is refused for what it is, is an owner that stays.
+func TestOwnerThatCannotBeRead(t *testing.T) {
+	const native, raw, other = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw", "/registry/configmaps/team-a/other"
+	bad := v1{kind: "GlobalNetworkPolicy", name: "default.bad", inner: `{"name":`}
+	dead := v1{kind: "GlobalNetworkSet", name: "dead", inner: "{}", uid: "12345678-9abc-4def-8123-456789abcdef"}
+	in := newInput(t).record(bad).record(dead)
+	owned := func(key, apiVersion, uid string) {
+		name := key[strings.LastIndexByte(key, '/')+1:]
+		in.native(key, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: apiVersion, Kind: "GlobalNetworkPolicy", Name: "default.bad", UID: types.UID(uid)},
+		}}})
+	}
+	owned(native, apiVersionV3, clientUID)
+	owned(raw, apiVersionV1, storedUID)
+	owned(other, apiVersionV1, "77777777-7777-4777-8777-777777777777")
+	got := planOn(t, in.write(), New(Options{}), codeBadMetadata, codeBadUID, codeDanglingOwner)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Contains(t, got.reason(t, codeDanglingOwner, native), "it is not migrated")
+	require.False(t, got.has(transform.LevelWarning, codeDanglingOwner, raw), "the v1 record it names stays")
+	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, other))
+	require.Contains(t, got.reason(t, codeBadUID, dead.key()), bad.key()+" has the same")
+	for _, key := range []string{native, raw, other, bad.key(), dead.key()} {
+		require.Equal(t, got.in[key], got.out[key])
+	}
+	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
+	keepsV1(t, got, bad.key(), 2)
+}
+
 // TestClusterInformationLeftAlone: it is written last, and judged before what it owns is.
 func TestClusterInformationLeftAlone(t *testing.T) {
 	const stored, seen = "d8ccfe16-09c4-4b5e-8a3f-4b6e4d5f9a01", "1b337f68-9023-4b7a-8afc-d276b2fa5980"

@@ -75,16 +75,14 @@ type run struct {
 	policies map[string][]*identity // by the tier they name
 	late     []lateWrite            // v3 ClusterInformation, to be staged after everything that may refer to it
 	left     int                    // v1 records that are not migrated for a problem
-	skipped  []int                  // those of them without an identity, by kind
 
 	unreadable map[string]bool // keys of values that were reported before references are looked at
 }
 
 func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
-	all := kinds()
 	return &run{
-		opts: o, view: v, keys: k, kinds: all, table: newTable(),
-		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), policies: map[string][]*identity{}, skipped: make([]int, len(all)),
+		opts: o, view: v, keys: k, kinds: kinds(), table: newTable(),
+		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), policies: map[string][]*identity{},
 	}
 }
 

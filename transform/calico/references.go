@@ -85,9 +85,9 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	case v.reason == "" || ofV1 && v.found && v.owner.record.stays():
 		// found, or a v1 record that stays for this very reason
 	case v.fatal && !ofV1:
-		e.fatal = append(e.fatal, describe(v))
+		e.fatal = append(e.fatal, describe(ref, v.reason))
 	default:
-		e.lost = append(e.lost, describe(v)) // crd.projectcalico.org goes: nobody looks for what it names
+		e.lost = append(e.lost, describe(ref, v.reason)) // crd.projectcalico.org goes: nobody looks for what it names
 	}
 	if !v.found || v.reason != "" {
 		return ref, false

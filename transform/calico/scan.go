@@ -89,9 +89,10 @@ func (m *run) scanV1(entry *transform.Entry) {
 		err = m.table.add(id)
 	}
 	if r, ok := asRefusal(err); ok {
-		m.left++
-		m.skipped[index]++
-		m.view.Refuse(string(entry.Key), r.code, r.reason)
+		lost := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
+		meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
+		m.table.addLost(lost, meta.UID)
+		m.leave(lost, r.code, r.reason)
 	}
 }
 
