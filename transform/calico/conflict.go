@@ -30,17 +30,14 @@ const maxPaths = 8
 // meet handles a v1 record whose v3 name is taken: obj is what it would become. Equal specs are left as they are; the live
 // controller does the same, but says nothing about what differs besides.
 func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, obj map[string]any) error {
+	there, format, err := encoding.DecodeObject(id.there.value)
+	if err != nil && !id.there.unreadable {
+		id.there.unreadable = true
+		m.view.Refuse(string(id.v3key), codeOfValue(err), err.Error())
+	}
 	if id.there.unreadable {
 		m.leave(id, codeConflict, "the v3 object of its name cannot be read, and so not compared")
 		return nil
-	}
-	entry, err := m.view.Get(ctx, id.v3key)
-	if err != nil {
-		return err
-	}
-	there, format, err := encoding.DecodeObject(entry.Value)
-	if err != nil {
-		return err // it could be read in the first pass
 	}
 	comparable := runtime.DeepCopyJSON(there)
 	normalize(m.kinds[id.kind], version, comparable)

@@ -88,6 +88,17 @@ func TestUnreadableV3Object(t *testing.T) {
 	require.Equal(t, got.in[secure], got.out[secure])
 }
 
+// TestV3ObjectWithABadNumber: one whose metadata can be read, but not all of it.
+func TestV3ObjectWithABadNumber(t *testing.T) {
+	in := newInput(t)
+	in.put(secure, there("Tier", "security", "", `{"order":1e999}`))
+	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), codeUndecodable, codeConflict)
+	keepsV1(t, got, recordsV1+"tiers/security", 1)
+	require.True(t, got.has(transform.LevelError, codeUndecodable, secure))
+	require.True(t, got.has(transform.LevelError, codeConflict, recordsV1+"tiers/security"))
+	require.Equal(t, got.in[secure], got.out[secure])
+}
+
 // TestAfterLiveMigration: the live controller's own result is equal to ours, but for the blocks of which it lost releasedAt.
 func TestAfterLiveMigration(t *testing.T) {
 	path := recorded(t, "after.db")

@@ -27,7 +27,7 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	if !ok {
 		return m, refuse(codeUndecodable, "metadata: not an object")
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &m.outer); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(withoutV1Fields(raw), &m.outer); err != nil {
 		return m, refuse(codeUndecodable, "metadata: %v", err)
 	}
 	text, ok := m.outer.Annotations[metadataAnnotation]
@@ -39,6 +39,20 @@ func readMetadata(obj map[string]any) (metadata, error) {
 		return m, refuse(codeBadMetadata, "annotation %s: %v", metadataAnnotation, err)
 	}
 	return m, nil
+}
+
+// withoutV1Fields is raw metadata without the managedFields entries of v1, most of its text, which nobody reads.
+func withoutV1Fields(raw map[string]any) map[string]any {
+	entries, ok := raw["managedFields"].([]any)
+	if !ok {
+		return raw
+	}
+	out := maps.Clone(raw)
+	out["managedFields"] = slices.DeleteFunc(slices.Clone(entries), func(e any) bool {
+		entry, _ := e.(map[string]any)
+		return text(entry, "apiVersion") != apiVersionV3
+	})
+	return out
 }
 
 // seen is the metadata of the v3 object, but for name, namespace, UID and the translation of owner references. It is

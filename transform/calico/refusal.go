@@ -3,6 +3,7 @@ package calico
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/transform"
@@ -35,9 +36,10 @@ type note struct {
 }
 
 // refuseValue reports a value that cannot be read. Several stages look at some values; the first to find one unreadable says
-// so, and it is one problem.
+// so, and it is one problem. It is for the few values that are looked at one by one: it goes through all problems.
 func refuseValue(v *transform.View, key string, err error) {
-	if !unreadable(v)[key] {
+	said := slices.ContainsFunc(v.Report().Problems, func(p transform.Problem) bool { return p.Key == key && aboutValue(p) })
+	if !said {
 		v.Refuse(key, codeOfValue(err), err.Error())
 	}
 }
@@ -50,11 +52,15 @@ func codeOfValue(err error) string {
 	return codeUndecodable
 }
 
+func aboutValue(p transform.Problem) bool {
+	return p.Level == transform.LevelError && (p.Code == codeEncrypted || p.Code == codeUndecodable)
+}
+
 // unreadable are the keys whose values were reported as ones that cannot be read.
 func unreadable(v *transform.View) map[string]bool {
 	out := map[string]bool{}
 	for _, p := range v.Report().Problems {
-		if p.Level == transform.LevelError && (p.Code == codeEncrypted || p.Code == codeUndecodable) {
+		if aboutValue(p) {
 			out[p.Key] = true
 		}
 	}

@@ -61,14 +61,10 @@ func (m *run) scanV3(entry *transform.Entry) {
 		return
 	}
 	o := &object{kind: index, key: entry.Key, namespace: key.Namespace, name: key.Name, value: entry.Value}
-	_, _, err = decode(entry.Value)
-	meta, metaErr := encoding.ReadMeta(entry.Value)
-	if err == nil && metaErr != nil {
-		err = refuse(codeUndecodable, "%v", metaErr)
-	}
-	if r, ok := asRefusal(err); ok {
+	meta, err := encoding.ReadMeta(entry.Value)
+	if err != nil {
 		o.unreadable = true
-		m.view.Refuse(string(entry.Key), r.code, r.reason)
+		m.view.Refuse(string(entry.Key), codeOfValue(err), err.Error())
 	}
 	o.uid = meta.UID
 	m.table.addObject(o)
