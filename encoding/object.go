@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	strictjson "sigs.k8s.io/json"
 )
 
 // DecodeObject decodes a JSON or CBOR value as an API server decodes a custom resource: integers become int64, other
@@ -33,9 +34,13 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 	return obj, f, nil
 }
 
-// unmarshal decodes JSON. A number that fits no Go number is reported by its place, not by its digits.
+// unmarshal decodes JSON. What is wrong is reported by its place, not by the digits or the character that stand there: the
+// value may be a Secret.
 func unmarshal(data []byte, into any) error {
 	err := utiljson.Unmarshal(data, into)
+	if syntax, offset := strictjson.SyntaxErrorOffset(err); syntax {
+		return fmt.Errorf("not JSON at byte %d", offset)
+	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && strings.HasPrefix(wrong.Value, "number ") {
 		return fmt.Errorf("number out of range before byte %d", wrong.Offset)
