@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 
@@ -70,7 +71,11 @@ func writeTo(ctx context.Context, f *os.File, path string, src *Snapshot, change
 	return WriteResult{Revision: a.rev, Keys: a.keys, Bytes: info.Size(), SHA256: fmt.Sprintf("%x", sum), Appended: a.n}, nil
 }
 
+// outputError names the output once: the file under construction may have another name, or none.
 func outputError(path string, err error) error {
+	if p, ok := err.(*fs.PathError); ok {
+		err = p.Err
+	}
 	return fmt.Errorf("write %s: %w", path, err)
 }
 
