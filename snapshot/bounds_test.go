@@ -153,7 +153,7 @@ func TestClaimsOfMemory(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error { return tt.fill(tx.Bucket([]byte(tt.bucket))) })
-			refused(t, copyOf(t, b), ErrDamaged, tt.text)
+			require.NotEmpty(t, suspect(t, copyOf(t, b), ErrDamaged, tt.text), "Write does not read them")
 		})
 	}
 	for _, tt := range []struct {

@@ -89,18 +89,15 @@ type leafBuilder struct {
 	leaves []element // {first key, page id} of each leaf written
 }
 
-const (
-	// leafSize is how large a leaf gets, in bytes; one page where pages are larger. One record of 2 KB a 4 KiB page would waste
-	// half of it; a leaf of several pages (which bbolt itself makes for records that do not fit one) wastes half a record in eight.
-	leafSize = 32 << 10
-	// maxLeafElements stays well below the 65535 elements a page can count.
-	maxLeafElements = 1 << 14
-)
+// leafSize is how large a leaf gets, in bytes; one page where pages are larger. One record of 2 KB a 4 KiB page would waste
+// half of it; a leaf of several pages (which bbolt itself makes for records that do not fit one) wastes half a record in eight.
+// No leaf of that size holds as many records as a page can count, 65535: one is 35 bytes at least.
+const leafSize = 32 << 10
 
 // add copies one entry, which must sort after those before it.
 func (b *leafBuilder) add(el element) error {
 	n := elementSize + len(el.key) + len(el.value)
-	if len(b.cur) > 0 && (b.size+n > max(leafSize, b.w.pageSize) || len(b.cur) == maxLeafElements) {
+	if len(b.cur) > 0 && b.size+n > max(leafSize, b.w.pageSize) {
 		if err := b.flush(); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,14 +13,19 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// rawOf is the database file of a store that went through a few transactions, so that its two metas differ, grown as a server
-// grows it.
-func rawOf(t testing.TB) []byte {
+// rawOf is the database file of a store that went through a few transactions and more, so that its two metas differ, grown as a
+// server grows it.
+func rawOf(t testing.TB, more int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), 4096, withKeys(500))
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
 	require.NoError(t, err)
+	for i := range more {
+		require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+			return putRecord(tx.Bucket([]byte("key")), created(int64(8000+i), "/more", "x"))
+		}))
+	}
 	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
 		return putRecord(tx.Bucket([]byte("key")), created(9000, "/last", "in the newer meta alone"))
 	}))
@@ -32,7 +38,12 @@ func rawOf(t testing.TB) []byte {
 // TestRawDatabaseFile reads and writes on what lies in member/snap/db: no digest, slack behind the high-water mark, metas of two
 // different transactions, one of which a crash may have torn.
 func TestRawDatabaseFile(t *testing.T) {
-	raw := rawOf(t)
+	for more := range 2 { // the newer meta is the one and the other
+		t.Run(fmt.Sprint(more), func(t *testing.T) { testRaw(t, rawOf(t, more)) })
+	}
+}
+
+func testRaw(t *testing.T, raw []byte) {
 	older := 0
 	first, err := parseMeta(raw)
 	require.NoError(t, err)

@@ -110,6 +110,41 @@ func deepRoot(t testing.TB) []byte {
 	})
 }
 
+// TestPlaceInRoot writes with the key bucket at every place in its leaf of the root bucket, first and last among them.
+func TestPlaceInRoot(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	root, err := s.page(s.meta.root)
+	require.NoError(t, err)
+	elems := make([]element, root.count())
+	for i := range elems {
+		elems[i].flags, elems[i].key, elems[i].value = root.leaf(i)
+	}
+	for i := 1; i < len(elems); i++ {
+		out := &growing{b: append([]byte(nil), s.image...)}
+		w := &pageWriter{out: out, pageSize: s.meta.pageSize, next: s.meta.highWater}
+		left, right := emit(t, w, flagLeaf, elems[:i]), emit(t, w, flagLeaf, elems[i:])
+		m := s.meta
+		m.root = emit(t, w, flagBranch, []element{{key: elems[0].key, child: left}, {key: elems[i].key, child: right}})
+		m.highWater = w.next
+		require.NoError(t, w.flush())
+		m.over(out.b[:2*m.pageSize], 0)
+		writeOn(t, open(t, copyOf(t, seal(out.b))), false)
+	}
+}
+
+// TestWayToBucket: a branch of the root bucket that leads astray is found, though all buckets are there for who reads them in order.
+func TestWayToBucket(t *testing.T) {
+	b := deepRoot(t)
+	s := open(t, copyOf(t, b))
+	spine, err := s.rightSpine(s.meta.root)
+	require.NoError(t, err)
+	m := &image{b: append([]byte(nil), s.image...)}
+	k, _ := page(m.page(spine[1].id())).branch(1)
+	k[len(k)-1]++
+	refused(t, copyOf(t, seal(m.b)), ErrDamaged, "does not lead to")
+	require.Len(t, findings(t, open(t, copyOf(t, seal(m.b)))), 1)
+}
+
 // overflowRoot gives all buckets one root leaf, larger than a page.
 func overflowRoot(t testing.TB) []byte {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {

@@ -1,0 +1,121 @@
+package snapshot
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestVerifiedBeforePublished tampers with what was written, before it is checked, as a bug or a bad disk would.
+func TestVerifiedBeforePublished(t *testing.T) {
+	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
+	plan := planned(t, s, put("/k/000007", "changed"), put("/new", "x"), del("/k/000008"))
+	whole, _ := write(t, s, plan)
+	b, err := os.ReadFile(whole)
+	require.NoError(t, err)
+	good := open(t, whole)
+	fresh := func() *image {
+		key := good.bucket("key")
+		return &image{append([]byte(nil), good.image...), good.meta, key.root, key.leaves}
+	}
+	last := func(m *image) uint64 { return m.leaves[len(m.leaves)-1] }
+	tests := []struct {
+		name   string
+		tamper func(m *image)
+		text   string
+	}{
+		{"a new value", func(m *image) { v := m.value(last(m), 0); v[len(v)-1] ^= 1 }, "new record 0 is not what"},
+		{"a new revision", func(m *image) { m.key(last(m), 2)[16]++ }, "new record 2 is not what"},
+		{"a new record's kind", func(m *image) { put32(m.element(last(m), 1), 1) }, "new record 1 is not what"},
+		{"a record fewer", func(m *image) { put16(m.page(last(m))[10:], 2) }, "only 2 of the new records"},
+		{"no new leaf", func(m *image) { put16(m.page(m.branch)[10:], uint16(len(m.leaves)-1)) }, "only 0 of the new records"},
+		{"an old leaf for a new one", func(m *image) { put64(m.element(m.branch, len(m.leaves)-1)[8:], m.leaves[0]) }, "used twice"},
+		{"old leaves that changed places", func(m *image) {
+			put64(m.element(m.branch, 3)[8:], m.leaves[4])
+			put64(m.element(m.branch, 4)[8:], m.leaves[3])
+		}, "does not lead to"},
+		{"a lost old leaf", func(m *image) {
+			n := page(m.page(m.branch)).count()
+			for i := 3; i < n-1; i++ { // offsets are relative to the element
+				copy(m.element(m.branch, i)[:16], m.element(m.branch, i+1)[:16])
+				put32(m.element(m.branch, i), le.Uint32(m.element(m.branch, i))+elementSize)
+			}
+			put16(m.page(m.branch)[10:], uint16(n-1))
+		}, "the old leaves are not where they were"},
+		{"another bucket", func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta" is not as it was`},
+		{"a bucket's name", func(m *image) { m.key(m.meta.root, m.bucket("alarm"))[0] = 'A' }, "is not as it was"},
+		{"a bucket fewer", func(m *image) { put16(m.page(m.meta.root)[10:], uint16(page(m.page(m.meta.root)).count()-1)) }, "buckets, want"},
+		{"branch keys", func(m *image) { m.branchKey(len(m.leaves) - 1)[7]-- }, "does not lead to"},
+		{"metas", func(m *image) { m.b[20] ^= 1 }, "meta page 0"},
+		{"length", func(m *image) { m.b = m.b[:len(m.b)-32] }, "its size is not that of a snapshot"},
+	}
+	check := func(b []byte) error {
+		f, err := os.Open(copyOf(t, b))
+		require.NoError(t, err)
+		defer f.Close()
+		return s.checkOutput(context.Background(), f, "out.db", 3, plan)
+	}
+	require.NoError(t, check(b))
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := fresh()
+			tt.tamper(m)
+			err := check(append(m.b, make([]byte, 32)...))
+			require.ErrorIs(t, err, ErrVerify)
+			require.ErrorContains(t, err, tt.text)
+		})
+	}
+}
+
+// TestEmptyStore: the first write of a store has revision 2, as on a server.
+func TestEmptyStore(t *testing.T) {
+	s := open(t, copyOf(t, built(t, "")))
+	require.Equal(t, int64(1), revision(t, s))
+	path, res := write(t, s, seq(put("/a", "x")))
+	require.Equal(t, int64(2), res.Revision)
+	require.Equal(t, entriesOf(t, open(t, copyOf(t, built(t, "put /a x")))), entriesOf(t, open(t, path)))
+}
+
+// TestBranchPages: no branch page gets a single child but the only one, and none is larger than a page.
+func TestBranchPages(t *testing.T) {
+	key := appendRevisionKey(nil, Revision{Main: 9}, false)
+	for n := 1; n <= 600; n++ {
+		out := &growing{}
+		w := &pageWriter{out: out, pageSize: 4096}
+		kids := make([]element, n)
+		for i := range kids {
+			kids[i] = element{key: key, child: uint64(i)}
+		}
+		pages, err := w.branches(kids)
+		require.NoError(t, err)
+		require.NoError(t, w.flush())
+		require.Len(t, out.b, 4096*len(pages))
+		next := uint64(0)
+		for _, el := range pages {
+			p := page(out.b[el.child*4096:])[:4096]
+			require.True(t, n == 1 || p.count() > 1, "%d children", n)
+			for i := range p.count() {
+				_, child := p.branch(i)
+				require.Equal(t, next, child)
+				next++
+			}
+		}
+		require.Equal(t, uint64(n), next)
+	}
+}
+
+// TestPublishedName: what Write says of its output is true.
+func TestPublishedName(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	path, res := write(t, s, seq(put("/new", "x")))
+	st, err := open(t, path).Status(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []any{st.SHA256, st.Bytes, st.Revision, st.Keys, "ok"}, []any{res.SHA256, res.Bytes, res.Revision, res.Keys, st.Digest})
+	t.Chdir(filepath.Dir(path))
+	_, err = Write(context.Background(), "here.db", s, seq(put("/new", "x")))
+	require.NoError(t, err)
+	require.Equal(t, sumOf(t, path), sumOf(t, "here.db"), "the same input and changes make the same bytes")
+}
