@@ -145,38 +145,70 @@ func TestCBOR(t *testing.T) {
 	require.Equal(t, clientUID, at(out, "metadata", "uid"))
 }
 
-// TestPrefixes: another storage prefix is found, or named.
-func TestPrefixes(t *testing.T) {
-	in := newInput(t)
+// twice puts a copy of the whole cluster under another prefix.
+func (in *input) twice(prefix string) *input {
 	in.edits = append(in.edits, func(ctx context.Context, v *transform.View) error {
 		for e, err := range v.Live(ctx, []byte("/registry/")) {
 			if err != nil {
 				return err
 			}
-			key := "/other/prefix" + strings.TrimPrefix(string(e.Key), "/registry")
-			if err := v.Put(ctx, []byte(key), e.Value, "test"); err != nil {
-				return err
+			if key := strings.TrimPrefix(string(e.Key), "/registry"); e.ModRevision != 0 {
+				if err := v.Put(ctx, []byte(prefix+key), e.Value, "test"); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	})
-	path := in.write()
+	return in
+}
+
+// TestPrefixes: another storage prefix is found, or named.
+func TestPrefixes(t *testing.T) {
+	path := newInput(t).twice("/other/prefix").write()
 	got := planOn(t, path, New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Contains(t, got.out, recordsV3+"tiers/default")
 	require.Contains(t, got.out, "/other/prefix/projectcalico.org/tiers/default")
 	require.Equal(t, 10, got.count("Tier").Migrated)
 
-	got = planOn(t, path, New(Options{Prefixes: []string{"/other/prefix"}}))
+	got = planOn(t, path, New(Options{Prefixes: []string{"/other/prefix", "/other/prefix"}}))
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Contains(t, got.out, recordsV1+"tiers/default")
 	require.NotContains(t, got.out, recordsV3+"tiers/default")
 	require.Contains(t, got.out, "/other/prefix/projectcalico.org/tiers/default")
+	require.Equal(t, 5, got.count("Tier").Migrated)
 
 	got = planOn(t, path, New(Options{Prefixes: []string{"/nowhere"}}))
 	require.NoError(t, got.err)
 	require.Equal(t, transform.Unchanged, got.Outcome)
 	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code)
+}
+
+// TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has its own owners.
+func TestPrefixBelowAnother(t *testing.T) {
+	const owner = "7fbfa1a5-7f0b-4f0e-8b53-1c6ee24fb001"
+	below := "/registry/tenant"
+	in := newInput(t).twice(below)
+	in.edit(below+"/crd.projectcalico.org/tiers/security", func(obj map[string]any) { set(obj, "metadata.uid", owner) })
+	in.put(below+"/example.com/widgets/team-a/mine", []byte(`{"apiVersion":"example.com/v1alpha1","kind":"Widget","metadata":{"name":"mine","namespace":"team-a","ownerReferences":[`+
+		ref(apiVersionV3, "Tier", "security", owner)+`]}}`))
+	for _, key := range []string{"/networkpolicies/team-b/owned-by-tier", "/crd.projectcalico.org/globalnetworkpolicies/security.block-bad",
+		"/crd.projectcalico.org/globalnetworksets/raw-no-annotation", "/crd.projectcalico.org/hostendpoints/both-labels"} {
+		in.del(below + key) // they are owned by the tier whose UID is another now
+	}
+	path := in.write()
+	for _, o := range []Options{{}, {Prefixes: []string{"/registry"}}} {
+		got := planOn(t, path, New(o))
+		require.NoError(t, got.err, "%v", got.Problems)
+		require.Contains(t, got.out, recordsV3+"tiers/security")
+		if o.Prefixes != nil {
+			require.Equal(t, got.in[below+"/example.com/widgets/team-a/mine"], got.out[below+"/example.com/widgets/team-a/mine"])
+			continue
+		}
+		require.Contains(t, got.out, below+"/projectcalico.org/tiers/security")
+		require.NotContains(t, got.out[below+"/example.com/widgets/team-a/mine"], owner, "it names the UID that clients saw")
+	}
 }
 
 // TestAdmission: a policy ends with the tier, label and types that the admission policies set, on the fields of its own kind.

@@ -3,6 +3,8 @@ package calico
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -42,13 +44,21 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	default:
 		return fmt.Errorf("conflicts %q: must be %s or %s", m.opts.Conflicts, KeepV3, TakeV1)
 	}
-	prefixes, err := storagePrefixes(ctx, v, m.opts.Prefixes)
+	all, err := storagePrefixes(ctx, v)
 	if err != nil {
 		return err
+	}
+	prefixes := unique(m.opts.Prefixes)
+	if len(prefixes) == 0 {
+		prefixes = all
+	}
+	if len(prefixes) == 0 {
+		return fmt.Errorf("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
 	}
 	found := false
 	for _, prefix := range prefixes {
 		r := newRun(m.opts, v, keys.Kubernetes{Prefix: prefix})
+		r.others = within(prefix, slices.Concat(all, prefixes))
 		any, err := r.plan(ctx)
 		if err != nil {
 			return err
@@ -66,6 +76,7 @@ type run struct {
 	opts    Options
 	view    *transform.View
 	keys    keys.Kubernetes
+	others  [][]byte // what the keys of other API servers below the prefix begin with
 	kinds   []kind
 	crds    *crdSet
 	table   *table
@@ -149,25 +160,39 @@ func (m *run) stageRest(ctx context.Context) error {
 	return m.lockV1(ctx)
 }
 
-// storagePrefixes returns the prefixes that were asked for, or all that keys of the snapshot give away, in the order they
-// are met.
-func storagePrefixes(ctx context.Context, v *transform.View, given []string) ([]string, error) {
-	if len(given) > 0 {
-		return given, nil
-	}
+// storagePrefixes returns all prefixes that keys of the snapshot give away, in the order they are met.
+func storagePrefixes(ctx context.Context, v *transform.View) ([]string, error) {
 	var found []string
-	known := map[string]bool{}
 	for entry, err := range v.Live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
-		if prefix, ok := keys.DetectPrefix(entry.Key); ok && !known[prefix] {
-			known[prefix] = true
+		if prefix, ok := keys.DetectPrefix(entry.Key); ok {
 			found = append(found, prefix)
 		}
 	}
-	if len(found) == 0 {
-		return nil, fmt.Errorf("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+	return unique(found), nil
+}
+
+// unique is list without what stands in it already.
+func unique(list []string) []string {
+	var out []string
+	known := map[string]bool{}
+	for _, s := range list {
+		if !known[s] {
+			known[s] = true
+			out = append(out, s)
+		}
 	}
-	return found, nil
+	return out
+}
+
+// within lists the prefixes below another: what is stored there belongs to another API server.
+func within(prefix string, all []string) (below [][]byte) {
+	for _, other := range all {
+		if other != prefix && strings.HasPrefix(other, prefix+"/") {
+			below = append(below, []byte(other+"/"))
+		}
+	}
+	return below
 }

@@ -3,6 +3,7 @@ package calico
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -18,7 +19,8 @@ func (m *run) remapReferences(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
+		under := func(prefix []byte) bool { return bytes.HasPrefix(entry.Key, prefix) }
+		if under(v1) || under(v3) && m.wrote(entry) || slices.ContainsFunc(m.others, under) {
 			continue
 		}
 		if err := m.remapObject(ctx, entry); err != nil {
