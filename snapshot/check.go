@@ -114,12 +114,11 @@ func (s *Snapshot) expected(ctx context.Context, old *bucket, changes iter.Seq2[
 	}
 }
 
-// leavesWithRecords are the leaves of b but for the single empty one of an empty bucket, which an appended tree drops.
+// leavesWithRecords are the leaves of b but for a last one that is empty, which an appended tree drops: that of an empty bucket.
 func (s *Snapshot) leavesWithRecords(b *bucket) []uint64 {
-	if len(b.leaves) == 1 {
-		if p, err := s.page(b.leaves[0]); err == nil && p.count() == 0 {
-			return nil
-		}
+	last := len(b.leaves) - 1
+	if p, err := s.page(b.leaves[last]); err == nil && p.count() == 0 {
+		return b.leaves[:last]
 	}
 	return b.leaves
 }
@@ -194,13 +193,15 @@ func (s *Snapshot) keyRange(ctx context.Context, id uint64, depth int) (first, l
 		if err != nil {
 			return nil, nil, err
 		}
-		if bytes.Compare(key, from) > 0 || (last != nil && bytes.Compare(last, key) >= 0) {
+		if (from != nil && bytes.Compare(key, from) > 0) || (last != nil && bytes.Compare(last, key) >= 0) {
 			return nil, nil, fmt.Errorf("%w: page %d: element %d does not lead to the keys of page %d", ErrDamaged, id, i, child)
 		}
 		if first == nil {
 			first = from
 		}
-		last = to
+		if to != nil {
+			last = to
+		}
 	}
 	return first, last, nil
 }

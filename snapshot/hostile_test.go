@@ -203,6 +203,17 @@ func TestReachablePagesSound(t *testing.T) {
 	}
 }
 
+// TestEmptyLeaves: bbolt leaves no empty leaf below a branch, but reads one as what it is.
+func TestEmptyLeaves(t *testing.T) {
+	m := intact(t)()
+	for _, i := range []int{2, len(m.leaves) - 1} {
+		put16(m.page(m.leaves[i])[10:], 0)
+	}
+	s := open(t, copyOf(t, seal(m.b)))
+	require.Empty(t, findings(t, s))
+	writeOn(t, s, false)
+}
+
 // TestFreePagesProveNothing: what nothing points to may hold anything.
 func TestFreePagesProveNothing(t *testing.T) {
 	m := intact(t)()
