@@ -25,7 +25,7 @@ type crdSet struct {
 	taken    []*schema.CRD              // from the manifest, because the snapshot lacks them
 	old      []string                   // plurals of the CRDs in the v1 group, sorted
 	records  int                        // v1 records that have a v3 kind
-	leftover bool                       // v1 records without a v3 kind were left alone
+	strange  int                        // v1 records without one
 }
 
 // crdResource is where CRDs lie.
@@ -83,9 +83,6 @@ func (s *crdSet) v1(ctx context.Context, v *transform.View, kd kind) (*schema.Ve
 
 // v1Kinds lists the plurals of the CRDs in crd.projectcalico.org, sorted.
 func (s *crdSet) v1Kinds() []string { return s.old }
-
-// keepV1 says that v1 records were left alone which have no v3 kind: removing the v1 group would lose them.
-func (s *crdSet) keepV1() bool { return s.leftover }
 
 // readManifest takes the v3 CRDs from a release manifest, by plural.
 func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*schema.CRD, error) {
@@ -266,9 +263,8 @@ func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) error {
 			}
 			reason = s.noTwin(key.Resource.Resource, entry.Value)
 		}
-		if v.Refuse(string(entry.Key), codeUnknownKind, reason) {
-			s.leftover = true
-		}
+		s.strange++
+		v.Refuse(string(entry.Key), codeUnknownKind, reason)
 	}
 	return nil
 }

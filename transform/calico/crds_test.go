@@ -45,7 +45,7 @@ func TestLoadCRDsRecorded(t *testing.T) {
 		require.Len(t, s.v1Kinds(), 22)
 		require.True(t, slices.IsSorted(s.v1Kinds()))
 		require.Contains(t, s.v1Kinds(), "ipamconfigs")
-		require.False(t, s.keepV1())
+		require.Zero(t, s.strange)
 		require.Nil(t, s.v3("ipamconfigs"))
 		require.True(t, s.v3("ippools").StatusSubresource())
 	}))
@@ -250,8 +250,27 @@ func TestUnknownKind(t *testing.T) {
 	require.Contains(t, r.reason(t, codeUnknownKind, stray), "nor a CRD")
 	require.Contains(t, r.reason(t, codeUnknownKind, odd), "not the key of an object")
 
-	r = planOn(t, path, loading(nil, func(s *crdSet) { require.True(t, s.keepV1()) }), codeUnknownKind)
+	r = planOn(t, path, New(Options{}), codeUnknownKind)
+	keepsV1(t, r, alert, 3)
+	for _, key := range []string{stray, odd, crdDir + "globalalerts.crd.projectcalico.org"} {
+		require.Equal(t, r.in[key], r.out[key])
+	}
+	r.written(t, secure)
+}
+
+// TestUnknownKindAlone: records of kinds that nobody knows are reported where there is nothing to migrate beside them.
+func TestUnknownKindAlone(t *testing.T) {
+	in := newInput(t)
+	in.delPrefix(recordsV1)
+	for _, kd := range kinds() {
+		in.del(crdDir + kd.V1Plural + "." + groupV1)
+	}
+	stray := recordsV1 + "globalfelixconfigs/loglevel"
+	in.put(stray, []byte("{}"))
+	r := planOn(t, in.write(), New(Options{}), codeUnknownKind)
 	require.NoError(t, r.err)
+	require.Equal(t, []string{"error unknown-kind " + stray}, r.problems())
+	require.Empty(t, r.changed())
 }
 
 // forget takes a property out of the schema of a CRD.

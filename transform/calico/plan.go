@@ -66,7 +66,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 		found = found || any
 	}
 	if !found {
-		v.Warn("", codeNothingToMigrate, "there is no record, CRD or APIService of "+groupV1+" in the snapshot")
+		v.Warn("", codeNothingToMigrate, "there is neither a record nor a CRD of "+groupV1+" in the snapshot")
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (m *run) plan(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	if m.crds.idle() {
-		return false, nil
+		return m.crds.strange > 0, nil
 	}
 	if err := preflight(ctx, m.view, m.keys, m.crds); err != nil {
 		return true, err
@@ -150,12 +150,13 @@ func (m *run) stageRest(ctx context.Context) error {
 	if err := removeAggregatedAPIService(ctx, m.view, m.keys); err != nil {
 		return err
 	}
-	if m.left == 0 && !m.crds.keepV1() && !m.opts.KeepV1 {
+	left := m.left + m.crds.strange
+	if left == 0 && !m.opts.KeepV1 {
 		return removeV1(ctx, m.view, m.keys, m.crds)
 	}
-	if m.left > 0 && !m.opts.KeepV1 {
+	if !m.opts.KeepV1 {
 		m.view.Report().AddStep("the records of %s are kept, locked, because %d of them were not migrated: migrate or delete those by hand, then delete the CRDs of that group",
-			groupV1, m.left)
+			groupV1, left)
 	}
 	return m.lockV1(ctx)
 }
