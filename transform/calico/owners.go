@@ -189,6 +189,8 @@ func (m *run) settleOwners(ctx context.Context) error {
 // unstage takes a staged v3 record back.
 func (m *run) unstage(ctx context.Context, id *identity) error {
 	m.late = slices.DeleteFunc(m.late, func(l lateWrite) bool { return l.id == id })
+	r := m.view.Report()
+	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(id.v3key) })
 	switch id.fate {
 	case migrated:
 		return m.view.Delete(ctx, id.v3key, "taken back")
@@ -226,18 +228,26 @@ func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
 	}
 }
 
-// setOwners puts translated references into metadata. Paths in managedFields that name an owner by its UID follow.
+// setOwners puts translated references into metadata. Paths in managedFields that name an owner by its UID, in either form,
+// follow.
 func setOwners(meta *metav1.ObjectMeta, refs []translation) {
 	meta.OwnerReferences = nil
 	for _, t := range refs {
 		meta.OwnerReferences = append(meta.OwnerReferences, toMeta(t.after))
-		if t.before.UID == t.after.UID {
-			continue
+		if t.before == t.after {
+			continue // no Calico object, or one that was named as it is
 		}
+		other, _ := ConvertUID(t.before.UID) // clients named it as they saw it
 		for i := range meta.ManagedFields {
 			if f := meta.ManagedFields[i].FieldsV1; f != nil {
-				f.Raw = bytes.ReplaceAll(f.Raw, []byte(`\"uid\":\"`+t.before.UID+`\"`), []byte(`\"uid\":\"`+t.after.UID+`\"`))
+				f.Raw = renameOwner(f.Raw, t.before.UID, t.after.UID)
+				f.Raw = renameOwner(f.Raw, other, t.after.UID)
 			}
 		}
 	}
+}
+
+// renameOwner renames the UID in paths such as k:{"uid":"7d0c..."}.
+func renameOwner(fields []byte, from, to string) []byte {
+	return bytes.ReplaceAll(fields, []byte(`\"uid\":\"`+from+`\"`), []byte(`\"uid\":\"`+to+`\"`))
 }

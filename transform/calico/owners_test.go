@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/transform"
@@ -105,6 +104,30 @@ func TestOwnersFollowNewUIDs(t *testing.T) {
 	everyOwnerIsThere(t, got)
 }
 
+// TestManagedFieldsFollowOwners: what a v3 client owns of an object stays its own; where that is a reference, the path names the
+// owner's UID as it is in the end.
+func TestManagedFieldsFollowOwners(t *testing.T) {
+	fields := func(uid string) string {
+		return `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + uid + `\"}":{}}},"f:spec":{"f:nets":{}}}`
+	}
+	entry := func(version, uid string) string {
+		return `{"manager":"kubectl","operation":"Apply","apiVersion":"` + version + `","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":` + fields(uid) + `}`
+	}
+	for _, inner := range []string{tierSeen, tierStored} { // as clients wrote it, and before v3.27.5 also as it is stored
+		r := v1{kind: "GlobalNetworkSet", name: "owned", spec: `{"nets":["192.0.2.0/24"]}`, meta: `"managedFields":[` + entry(apiVersionV1, tierStored) + `],`,
+			inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],"managedFields":[` + entry(apiVersionV3, inner) + `]}`}
+		for _, o := range []Options{{}, {NewUIDs: true}} {
+			got := migrateRecords(t, o, r)
+			obj := got.written(t, r.v3())
+			owner := at(obj, "metadata", "ownerReferences").([]any)[0].(map[string]any)["uid"].(string)
+			require.Equal(t, o.NewUIDs, owner != tierSeen)
+			managed := at(obj, "metadata", "managedFields").([]any)
+			require.Len(t, managed, 1)
+			require.Equal(t, parseObject(t, entry(apiVersionV3, owner)), managed[0])
+		}
+	}
+}
+
 // TestGarbageCollectorFindsEveryOwner: it looks owners up by kind and name and compares the UID. After the live migration it
 // deleted four objects of this cluster.
 func TestGarbageCollectorFindsEveryOwner(t *testing.T) {
@@ -198,112 +221,6 @@ func TestDanglingOwnersOfRecords(t *testing.T) {
 			require.Contains(t, refused.reason(t, codeDanglingOwner, key), tt.reason)
 		})
 	}
-}
-
-// TestOwnerLeftAlone: what relies on a record that is then left alone would be collected with it.
-func TestOwnerLeftAlone(t *testing.T) {
-	const ownerUID, ownerSeen = "32345678-9abc-4def-8123-456789abcdef", "4c2c6a1e-593d-4df7-81c4-a2e691d5b3f7"
-	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
-	policy := v1{kind: "GlobalNetworkPolicy", name: "owned", inner: `{"name":"owned","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkSet", "bad", ownerUID) + `]}`}
-	second := v1{kind: "GlobalNetworkPolicy", name: "again", uid: "22345678-9abc-4def-8123-456789abcdef",
-		inner: `{"name":"again","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkPolicy", "owned", storedUID) + `]}`}
-	in := newInput(t).record(bad).record(policy).record(second)
-	const native, raw = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw"
-	owned := func(name, apiVersion, uid string) *corev1.ConfigMap {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: apiVersion, Kind: "GlobalNetworkSet", Name: "bad", UID: types.UID(uid)},
-		}}}
-	}
-	in.native(native, "v1", "ConfigMap", owned("native", apiVersionV3, ownerSeen))
-	in.native(raw, "v1", "ConfigMap", owned("raw", apiVersionV1, ownerUID))
-	got := planOn(t, in.write(), New(Options{}), codeInvalid, codeDanglingOwner)
-	require.NoError(t, got.err)
-	for _, r := range []v1{bad, policy, second} {
-		require.NotContains(t, got.out, r.v3())
-		require.Equal(t, got.in[r.key()], got.out[r.key()])
-	}
-	require.Contains(t, got.reason(t, codeDanglingOwner, policy.key()), `owner GlobalNetworkSet "bad": it is not migrated`)
-	require.Contains(t, got.reason(t, codeDanglingOwner, second.key()), `owner GlobalNetworkPolicy "owned": it is not migrated`)
-	require.True(t, got.has(transform.LevelError, codeDanglingOwner, native))
-	require.False(t, got.has(transform.LevelError, codeDanglingOwner, raw), "its owner, the v1 record, stays")
-	require.Equal(t, got.in[native], got.out[native])
-	require.Equal(t, got.in[raw], got.out[raw])
-	require.Equal(t, 2, got.count("GlobalNetworkPolicy").Skipped)
-	require.Equal(t, 6, got.count("GlobalNetworkPolicy").Migrated)
-}
-
-// TestOwnersNobodyLooksFor: what the garbage collector cannot look for costs no object its life; what it looks for in vain is
-// dropped where another owner is there, so that it must be in the group that is left.
-func TestOwnersNobodyLooksFor(t *testing.T) {
-	const nobody = "77777777-7777-4777-8777-777777777777"
-	namespace := ref("v1", "Namespace", "team-a", namespaceA)
-	unknown := v1{kind: "GlobalNetworkSet", name: "unknown", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + `]}`}
-	part := v1{kind: "NetworkSet", namespace: "team-a", name: "part", uid: "22345678-9abc-4def-8123-456789abcdef",
-		inner: `{"ownerReferences":[` + ref(apiVersionV1, "IPAMConfig", "gone", storedUID) + "," + namespace + `]}`}
-	unknown.uid = "32345678-9abc-4def-8123-456789abcdef"
-	got := migrateRecords(t, Options{}, unknown, part)
-	got.written(t, unknown.v3())
-	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, unknown.key()))
-	require.Contains(t, got.reason(t, codeDanglingOwner, unknown.key()), "cannot look for it: owner projectcalico.org/v3 Profile")
-	require.Contains(t, got.reason(t, codeDanglingOwner, part.key()), `will drop a reference: owner crd.projectcalico.org/v1 IPAMConfig "gone" (uid `+storedUID+`): no Calico object`)
-	owners := at(got.written(t, part.v3()), "metadata", "ownerReferences").([]any)
-	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "IPAMConfiguration", "name": "gone", "uid": clientUID}, owners[0], "as clients saw it")
-	require.Len(t, owners, 2)
-}
-
-// TestOwnerThatCannotBeRead: a record that is refused for what it is, is an owner that stays.
-func TestOwnerThatCannotBeRead(t *testing.T) {
-	const native, raw, other = "/registry/configmaps/team-a/native", "/registry/configmaps/team-a/raw", "/registry/configmaps/team-a/other"
-	bad := v1{kind: "GlobalNetworkPolicy", name: "default.bad", inner: `{"name":`}
-	dead := v1{kind: "GlobalNetworkSet", name: "dead", inner: "{}", uid: "12345678-9abc-4def-8123-456789abcdef"}
-	in := newInput(t).record(bad).record(dead)
-	owned := func(key, apiVersion, uid string) {
-		name := key[strings.LastIndexByte(key, '/')+1:]
-		in.native(key, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
-			{APIVersion: apiVersion, Kind: "GlobalNetworkPolicy", Name: "default.bad", UID: types.UID(uid)},
-		}}})
-	}
-	owned(native, apiVersionV3, clientUID)
-	owned(raw, apiVersionV1, storedUID)
-	owned(other, apiVersionV1, "77777777-7777-4777-8777-777777777777")
-	got := planOn(t, in.write(), New(Options{}), codeBadMetadata, codeBadUID, codeDanglingOwner)
-	require.NoError(t, got.err, "%v", got.Problems)
-	require.Contains(t, got.reason(t, codeDanglingOwner, native), "it is not migrated")
-	require.False(t, got.has(transform.LevelWarning, codeDanglingOwner, raw), "the v1 record it names stays")
-	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, other))
-	require.Contains(t, got.reason(t, codeBadUID, dead.key()), bad.key()+" has the same")
-	for _, key := range []string{native, raw, other, bad.key(), dead.key()} {
-		require.Equal(t, got.in[key], got.out[key])
-	}
-	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
-	keepsV1(t, got, bad.key(), 2)
-}
-
-// TestClusterInformationLeftAlone: it is written last, and judged before what it owns is.
-func TestClusterInformationLeftAlone(t *testing.T) {
-	const stored, seen = "d8ccfe16-09c4-4b5e-8a3f-4b6e4d5f9a01", "1b337f68-9023-4b7a-8afc-d276b2fa5980"
-	const native = "/registry/configmaps/team-a/native"
-	key := recordsV1 + "clusterinformations/default"
-	owned := v1{kind: "GlobalNetworkSet", name: "owned", inner: `{"ownerReferences":[` + ref(apiVersionV1, "ClusterInformation", "default", stored) + `]}`}
-	in := newInput(t).record(owned)
-	in.edit(key, func(obj map[string]any) { set(obj, "metadata.uid", stored) })
-	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "ClusterInformation", Name: "default", UID: seen}}}})
-	got := planOn(t, in.write(), New(Options{}))
-	require.Equal(t, seen, at(got.written(t, recordsV3+"clusterinformations/default"), "metadata", "uid"))
-	got.written(t, owned.v3())
-
-	in.edit(key, func(obj map[string]any) { set(obj, "spec.calicoVersion", 3.32) })
-	path := in.write()
-	got = planOn(t, path, New(Options{}))
-	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(transform.LevelError, codeDanglingOwner, native), "%v", got.Problems)
-	require.Contains(t, got.reason(t, codeDanglingOwner, owned.key()), `owner ClusterInformation "default": it is not migrated`)
-	got = planOn(t, path, New(Options{}), codeInvalid, codeDanglingOwner)
-	require.NoError(t, got.err, "%v", got.Problems)
-	require.NotContains(t, got.out, recordsV3+"clusterinformations/default")
-	require.NotContains(t, got.out, owned.v3())
-	require.Contains(t, got.out[key], `"datastoreReady":false`)
 }
 
 // TestOwnersOfOthers: objects that are not Calico's.
