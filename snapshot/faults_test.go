@@ -60,6 +60,29 @@ func TestNeverOverwrites(t *testing.T) {
 	require.Len(t, left, 5)
 }
 
+// TestInputUntouched does everything there is with a file that nobody may write to, in a folder that nobody may write to.
+func TestInputUntouched(t *testing.T) {
+	in := victim(t, fixture(t))
+	require.NoError(t, os.Chmod(in, 0o444))
+	untouched(t, in)
+	dir := filepath.Dir(in)
+	require.NoError(t, os.Chmod(dir, 0o555))
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(dir, 0o700)) })
+	before, err := os.Stat(dir)
+	require.NoError(t, err)
+	s := open(t, in)
+	flags, err := unix.FcntlInt(s.file.Fd(), unix.F_GETFL, 0)
+	require.NoError(t, err)
+	require.Equal(t, unix.O_RDONLY, flags&unix.O_ACCMODE)
+	errs, out := exercise(t, in)
+	require.Empty(t, errs)
+	require.NotEmpty(t, out)
+	after, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, before.ModTime(), after.ModTime(), "no file came or went beside it")
+}
+
 // TestNameTakenMeanwhile: another program makes a file of that name while Write is at work.
 func TestNameTakenMeanwhile(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))

@@ -91,10 +91,30 @@ func (st *store) equals(t testing.TB, s *Snapshot) {
 		require.Equal(t, l, history)
 	}
 	require.Len(t, live, alive)
+	st.equalsBelow(t, s, live)
 	st2, err := s.Status(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []int{alive, tombstones}, []int{st2.Keys, st2.Tombstones})
 	require.Empty(t, findings(t, s))
+}
+
+// equalsBelow compares the scan of some prefixes with what has them in the whole.
+func (st *store) equalsBelow(t testing.TB, s *Snapshot, live map[string]Record) {
+	t.Helper()
+	for _, prefix := range []string{"/", "/model", "/model/", "/model/1", "/model/x/", "/model/x/1", "/model/x/y/z/", "m", "/registry/configmaps/", "/none/of/them/"} {
+		below := map[string]Record{}
+		for key, rec := range live {
+			if strings.HasPrefix(key, prefix) {
+				below[key] = rec
+			}
+		}
+		got := map[string]Record{}
+		for rec, err := range s.Live(context.Background(), []byte(prefix)) {
+			require.NoError(t, err)
+			got[string(rec.Key)] = *rec
+		}
+		require.Equal(t, below, got, "%q", prefix)
+	}
 }
 
 // baseStore reads the history of a snapshot into a model.
@@ -114,7 +134,8 @@ func baseStore(t testing.TB, s *Snapshot) *store {
 func (st *store) randomWrites(r *rand.Rand, n int) (changes []Change) {
 	var known []string
 	for i := range 40 {
-		known = append(known, fmt.Sprintf("/model/%d", i))
+		forms := []string{"/model/%d", "/model/x/%d", "/model/x/y/z/%d", "m%d"}
+		known = append(known, fmt.Sprintf(forms[i%4], i))
 	}
 	r.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
 	for _, key := range known[:min(n, len(known))] {
