@@ -4,7 +4,7 @@ GO      ?= go
 BIN     := bin/etcdshift
 DEMO    := demo
 
-.PHONY: build demo test fuzz bench lint clean
+.PHONY: build demo test e2e fuzz bench lint clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
@@ -19,6 +19,14 @@ demo: build
 
 test: lint
 	$(GO) test ./...
+
+# The migration on a real kube-apiserver and a real garbage collector: see e2e/doc.go. These compile Kubernetes.
+e2e: build
+	$(GO) vet -C e2e ./...
+	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
+	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcd go.etcd.io/etcd/server/v3
+	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
+	$(GO) test -C e2e -count=1 -timeout 20m ./...
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'gofmt: the files above'; exit 1; }
@@ -37,4 +45,4 @@ bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 clean:
-	rm -rf bin $(DEMO)
+	rm -rf bin e2e/bin $(DEMO)

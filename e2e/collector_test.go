@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+const (
+	collectTimeout = 2 * time.Minute
+	calm           = 10 * time.Second // for what the collector may still have in its queues
+	canarySpace    = "default"
+)
+
+// collect runs the garbage collector of a real kube-controller-manager on the cluster until it has done all that it wants to
+// do, and returns what changed meanwhile, canaries aside: nothing else writes to the cluster.
+//
+// A canary is an object whose owner has the name of a live one but another UID, which is what a migration that gets UIDs wrong
+// would make of every owned object. One is there before the collector starts, and goes with what it finds in its first look at
+// the whole cluster. One is made when that is gone, and goes when the collector has begun to follow changes.
+func (c *cluster) collect(t testing.TB) (changes []string) {
+	t.Helper()
+	c.store.settle(t)
+	c.createCanary(t, "canary-first")
+	before := c.store.records(t)
+	p := start(t, "kube-controller-manager", c.collectorFlags(t)...)
+	defer p.stop()
+	c.waitCollected(t, p, "canary-first")
+	c.createCanary(t, "canary-second")
+	c.waitCollected(t, p, "canary-second")
+	time.Sleep(calm)
+	after := c.store.settle(t)
+	require.False(t, p.ended(), "kube-controller-manager ended:\n%s", p.tail(t))
+	delete(before, "/registry/configmaps/"+canarySpace+"/canary-first")
+	return difference(before, after)
+}
+
+func (c *cluster) collectorFlags(t testing.TB) []string {
+	t.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["e2e"] = &clientcmdapi.Cluster{Server: c.config.Host, CertificateAuthority: c.config.CAFile}
+	config.AuthInfos["e2e"] = &clientcmdapi.AuthInfo{Token: c.config.BearerToken}
+	config.Contexts["e2e"] = &clientcmdapi.Context{Cluster: "e2e", AuthInfo: "e2e"}
+	config.CurrentContext = "e2e"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	return []string{"--kubeconfig=" + path, "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0", "--v=2"}
+}
+
+// createCanary makes a ConfigMap that is owned by a Calico policy of the recorded cluster under a UID that nothing has.
+func (c *cluster) createCanary(t testing.TB, name string) {
+	t.Helper()
+	ctx := context.Background()
+	owner, err := c.client(v3("globalnetworkpolicies"), "").Get(ctx, "allow-dns", metav1.GetOptions{})
+	require.NoError(t, err)
+	canary := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	canary.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: "00000000-0000-4000-8000-000000000000",
+	}})
+	_, err = c.client(configMaps(), canarySpace).Create(ctx, canary, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func (c *cluster) waitCollected(t testing.TB, p *process, name string) {
+	t.Helper()
+	eventually(t, collectTimeout, name+" is collected", func() error {
+		require.False(t, p.ended(), "kube-controller-manager ended:\n%s", p.tail(t))
+		_, err := c.client(configMaps(), canarySpace).Get(context.Background(), name, metav1.GetOptions{})
+		switch {
+		case err == nil:
+			return errors.New("it is still there")
+		case apierrors.IsNotFound(err):
+			return nil
+		default:
+			return fmt.Errorf("get: %w", err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLiveMigration is the control: after Calico's own controller the same collector, watched in the same way, takes what it took when
+// that was recorded.
+func TestLiveMigration(t *testing.T) {
+	t.Parallel()
+	data := restoreAsIs(t, snapshotOf(t, "after-cleanup"), "--bump-revision", "1000000000", "--mark-compacted")
+	c := startCluster(t, data)
+	c.requireServed(t)
+	want := recordedCollection(t)
+	require.Len(t, want, 5)
+	require.Equal(t, want, c.collect(t))
+}
+
+// recordedCollection is what the collector changed then, as difference says it. Lines are "resource namespace name live owners",
+// "<" what was there before, ">" after.
+func recordedCollection(t testing.TB) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "testdata", "calico", "gc-after-real-controller.txt"))
+	require.NoError(t, err)
+	stored := map[string]string{
+		"cm": "configmaps", "secret": "secrets", "networkpolicies.networking.k8s.io": "networkpolicies", "widgets.example.com": "example.com/widgets",
+	}
+	kept := make(map[string]bool)
+	var before, out []string
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[0] != "<" && f[0] != ">" {
+			continue
+		}
+		require.Contains(t, stored, f[1])
+		key := "/registry/" + stored[f[1]] + "/" + f[2] + "/" + f[3]
+		if f[0] == "<" {
+			before = append(before, key)
+		} else {
+			kept[key] = true
+		}
+	}
+	for _, key := range before {
+		if kept[key] {
+			out = append(out, "changed "+key)
+		} else {
+			out = append(out, "deleted "+key)
+		}
+	}
+	sortChanges(out)
+	return out
+}

@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// report is what these tests read of a migration's report.
+type report struct {
+	Outcome string   `json:"outcome"`
+	Restore []string `json:"restore"`
+	UIDs    []struct {
+		Kind, Namespace, Name string
+		Stored, Seen, Written string
+	} `json:"uids"`
+}
+
+// snapshotOf unpacks a recorded snapshot.
+func snapshotOf(t testing.TB, name string) (path string) {
+	t.Helper()
+	f, err := os.Open(filepath.Join("..", "testdata", "calico", name+".db.gz"))
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), name+".db")
+	out, err := os.Create(path)
+	require.NoError(t, err)
+	defer out.Close()
+	_, err = io.Copy(out, z)
+	require.NoError(t, err)
+	return path
+}
+
+// migrate runs bin/etcdshift as the guide says.
+func migrate(t testing.TB, in string, flags ...string) report {
+	t.Helper()
+	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
+	require.NoError(t, err)
+	require.FileExists(t, program, "run make e2e in the folder above")
+	dir := t.TempDir()
+	reportPath := filepath.Join(dir, "report.json")
+	args := append([]string{"migrate", "calico-v3", in, filepath.Join(dir, "after.db"), "--report", reportPath}, flags...)
+	said, err := exec.Command(program, args...).CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	text, err := os.ReadFile(reportPath)
+	require.NoError(t, err)
+	var r report
+	require.NoError(t, json.Unmarshal(text, &r))
+	require.Equal(t, "written", r.Outcome)
+	for _, command := range r.Restore {
+		require.Contains(t, string(said), command)
+	}
+	return r
+}
+
+// restore runs the one command that the migration printed, but for the place of the data, and returns that place.
+func (r report) restore(t testing.TB) (dataDir string) {
+	t.Helper()
+	require.Len(t, r.Restore, 1, "the recorded cluster has one member")
+	const place = "--data-dir /var/lib/etcd"
+	require.Equal(t, 1, strings.Count(r.Restore[0], place), r.Restore[0])
+	require.Contains(t, r.Restore[0], " --bump-revision 1000000000 --mark-compacted ")
+	dataDir = filepath.Join(t.TempDir(), "etcd")
+	return runRestore(t, strings.Replace(r.Restore[0], place, `--data-dir "$DATA_DIR"`, 1), dataDir)
+}
+
+// restoreAsIs restores a snapshot that etcdshift has not touched, with more flags.
+func restoreAsIs(t testing.TB, path string, flags ...string) (dataDir string) {
+	t.Helper()
+	command := append([]string{"etcdutl", "snapshot", "restore", path, `--data-dir "$DATA_DIR"`}, flags...)
+	return runRestore(t, strings.Join(command, " "), filepath.Join(t.TempDir(), "etcd"))
+}
+
+// runRestore runs a command line of etcdutl by a shell.
+func runRestore(t testing.TB, line, dataDir string) string {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", line)
+	cmd.Env = append(os.Environ(), "DATA_DIR="+dataDir, "PATH="+filepath.Dir(tool(t, "etcdutl"))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", line, said)
+	return dataDir
+}
+
+// requireUIDs demands that each object is served under the UID that the report says, which is the one that clients saw before, or,
+// with fresh, one that nothing had.
+func (r report) requireUIDs(t testing.TB, served map[string][]unstructured.Unstructured, fresh bool) {
+	t.Helper()
+	uids := make(map[string]string)
+	for _, objects := range served {
+		for _, obj := range objects {
+			uids[obj.GetKind()+" "+obj.GetNamespace()+"/"+obj.GetName()] = string(obj.GetUID())
+		}
+	}
+	require.Len(t, r.UIDs, len(uids))
+	old := make(map[string]bool)
+	for _, uid := range r.UIDs {
+		old[uid.Stored], old[uid.Seen] = true, true
+	}
+	for _, uid := range r.UIDs {
+		name := uid.Kind + " " + uid.Namespace + "/" + uid.Name
+		require.Equal(t, uid.Written, uids[name], name)
+		if fresh {
+			require.NotContains(t, old, uid.Written, name)
+		} else {
+			require.Equal(t, uid.Seen, uid.Written, name)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+const adminToken = "admin-of-a-throw-away-cluster"
+
+// cluster is a running etcd with a running kube-apiserver on it, and clients that may do anything.
+type cluster struct {
+	store     *store
+	config    *rest.Config
+	objects   dynamic.Interface
+	metadata  metadata.Interface
+	discovery *discovery.DiscoveryClient
+	process   *process
+}
+
+// startCluster runs etcd and kube-apiserver on a restored data directory.
+func startCluster(t testing.TB, dataDir string) *cluster {
+	t.Helper()
+	c := &cluster{store: startStore(t, dataDir)}
+	dir := t.TempDir()
+	flags := serverFlags(t, dir, c.store.url)
+	c.process, _ = startReady(t, "kube-apiserver", func(port string) bool { return c.connect(t, dir, port) },
+		func(port string) []string { return append(flags, "--secure-port="+port) })
+	return c
+}
+
+// stop ends the API server and etcd, in this order; the data directory is whole then.
+func (c *cluster) stop() {
+	c.process.stop()
+	_ = c.store.Close()
+	c.store.process.stop()
+}
+
+// serverFlags are what a kube-apiserver needs at least; admission and feature gates are its defaults. The address it would
+// advertise is one of TEST-NET, and nothing is advertised: the machine may have no network.
+func serverFlags(t testing.TB, dir, etcd string) []string {
+	t.Helper()
+	tokens, key := filepath.Join(dir, "tokens.csv"), filepath.Join(dir, "sa.key")
+	require.NoError(t, os.WriteFile(tokens, []byte(adminToken+`,admin,admin,"system:masters"`+"\n"), 0o600))
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalECPrivateKey(private)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600))
+	return []string{
+		"--etcd-servers=" + etcd,
+		"--bind-address=127.0.0.1", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
+		"--cert-dir=" + dir, "--allow-privileged=true",
+		"--token-auth-file=" + tokens, "--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,
+		"--service-cluster-ip-range=10.96.0.0/16",
+	}
+}
+
+// connect is whether the server says that it is ready; the clients are there then.
+func (c *cluster) connect(t testing.TB, dir, port string) bool {
+	t.Helper()
+	certificate := filepath.Join(dir, "apiserver.crt") // made by the server
+	if _, err := os.Stat(certificate); err != nil {
+		return false
+	}
+	c.config = &rest.Config{
+		Host: "https://127.0.0.1:" + port, BearerToken: adminToken,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: certificate}, QPS: -1, WarningHandler: rest.NoWarnings{},
+	}
+	var err error
+	c.discovery, err = discovery.NewDiscoveryClientForConfig(c.config)
+	if err != nil {
+		return false // the certificate is not written to its end
+	}
+	if _, err := c.discovery.RESTClient().Get().AbsPath("/readyz").DoRaw(context.Background()); err != nil {
+		return false
+	}
+	c.objects, err = dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	c.metadata, err = metadata.NewForConfig(c.config)
+	require.NoError(t, err)
+	return true
+}
+
+// client is for the objects of one namespace, or for those that are in none.
+func (c *cluster) client(r schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return c.objects.Resource(r)
+	}
+	return c.objects.Resource(r).Namespace(namespace)
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+const (
+	quiet        = 5 * time.Second // without a change: an API server has done what it does at its start
+	quietTimeout = 2 * time.Minute
+)
+
+// store is a running etcd.
+type store struct {
+	*clientv3.Client
+	url     string
+	process *process
+}
+
+// startStore runs etcd on a restored data directory. It does not sync to disk: the directory is thrown away.
+func startStore(t testing.TB, dataDir string) *store {
+	t.Helper()
+	s := &store{}
+	s.process, _ = startReady(t, "etcd", func(port string) bool {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://127.0.0.1:" + port}, Logger: zap.NewNop()})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := client.Get(ctx, "ready"); err != nil {
+			_ = client.Close()
+			return false
+		}
+		s.Client, s.url = client, client.Endpoints()[0]
+		return true
+	}, func(port string) []string {
+		return []string{
+			"--name=default", "--data-dir=" + dataDir, "--log-level=warn", "--unsafe-no-fsync",
+			"--listen-client-urls=http://127.0.0.1:" + port, "--advertise-client-urls=http://127.0.0.1:" + port,
+			"--listen-peer-urls=http://127.0.0.1:" + freePort(t),
+		}
+	})
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// record is where a key stands: a change of its value changes the revision, and so does writing the same value again.
+type record struct {
+	modRevision int64
+	value       string
+}
+
+// records are all live keys but those that servers renew or write for themselves all the time.
+func (s *store) records(t testing.TB) map[string]record {
+	t.Helper()
+	r, err := s.Get(context.Background(), "\x00", clientv3.WithFromKey())
+	require.NoError(t, err)
+	out := make(map[string]record, len(r.Kvs))
+	for _, kv := range r.Kvs {
+		if !restless(string(kv.Key)) {
+			out[string(kv.Key)] = record{modRevision: kv.ModRevision, value: string(kv.Value)}
+		}
+	}
+	return out
+}
+
+func restless(key string) bool {
+	if key == "compact_rev_key" {
+		return true
+	}
+	return slices.ContainsFunc([]string{"leases", "masterleases", "peerserverleases", "events"}, func(dir string) bool {
+		return strings.HasPrefix(key, "/registry/"+dir+"/")
+	})
+}
+
+// count is the number of live keys below a prefix.
+func (s *store) count(t testing.TB, prefix string) int {
+	t.Helper()
+	r, err := s.Get(context.Background(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	require.NoError(t, err)
+	return int(r.Count)
+}
+
+// settle waits until nothing has changed for a while and returns what there is then.
+func (s *store) settle(t testing.TB) map[string]record {
+	t.Helper()
+	last, since := s.records(t), time.Now()
+	for deadline := time.Now().Add(quietTimeout); time.Since(since) < quiet; time.Sleep(pollInterval) {
+		now := s.records(t)
+		if changes := difference(last, now); len(changes) > 0 {
+			require.True(t, time.Now().Before(deadline), "never quiet: %s", changes)
+			last, since = now, time.Now()
+		}
+	}
+	return last
+}
+
+// difference lists the keys that were "deleted", "created" or "changed", in order, each as "what key".
+func difference(before, after map[string]record) []string {
+	var out []string
+	for key, was := range before {
+		if is, there := after[key]; !there {
+			out = append(out, "deleted "+key)
+		} else if is != was {
+			out = append(out, "changed "+key)
+		}
+	}
+	for key := range after {
+		if _, there := before[key]; !there {
+			out = append(out, "created "+key)
+		}
+	}
+	sortChanges(out)
+	return out
+}
+
+// sortChanges sorts by key; a key changes in one way only.
+func sortChanges(changes []string) {
+	slices.SortFunc(changes, func(a, b string) int {
+		_, a, _ = strings.Cut(a, " ")
+		_, b, _ = strings.Cut(b, " ")
+		return strings.Compare(a, b)
+	})
+}
+
+// save writes what etcdctl snapshot save would to a new file.
+func (s *store) save(t testing.TB) (path string) {
+	t.Helper()
+	stream, err := s.Snapshot(context.Background())
+	require.NoError(t, err)
+	defer stream.Close()
+	path = filepath.Join(t.TempDir(), "saved.db")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = io.Copy(f, stream)
+	require.NoError(t, err)
+	return path
+}
