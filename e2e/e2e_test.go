@@ -17,9 +17,11 @@ func TestMigrated(t *testing.T) {
 		snapshot func(t testing.TB) string
 		flags    []string
 		fresh    bool // UIDs
+		more     func(t testing.TB, c *cluster)
 	}{
 		{name: "recorded", snapshot: func(t testing.TB) string { return snapshotOf(t, "before") }},
 		{name: "new-uids", snapshot: func(t testing.TB) string { return snapshotOf(t, "before") }, flags: []string{"--uids", "new"}, fresh: true},
+		{name: "manifest-install", snapshot: installed, more: requireRolling},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -30,6 +32,9 @@ func TestMigrated(t *testing.T) {
 			r.requireUIDs(t, served, tc.fresh)
 			c.requireOwners(t)
 			require.Empty(t, c.collect(t), "nothing else writes to the cluster")
+			if tc.more != nil {
+				tc.more(t, c)
+			}
 			c.usePolicy(t)
 			for plural, objects := range served {
 				for i := range objects {
