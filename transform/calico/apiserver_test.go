@@ -1,10 +1,8 @@
-package calico_test
+package calico
 
 import (
-	"compress/gzip"
 	"context"
-	"io"
-	"os"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -19,7 +17,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/calico"
 )
 
 // v3Plurals are the 22 resources an API server must serve, and whether they are namespaced.
@@ -34,30 +31,50 @@ func v3Plurals() map[string]bool {
 	}
 }
 
-// migrateRecorded migrates the recorded cluster and returns the output's path.
-func migrateRecorded(t *testing.T) string {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "testdata", "calico", "before.db.gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	b, err := io.ReadAll(z)
-	require.NoError(t, err)
-	dir := t.TempDir()
-	in, out := filepath.Join(dir, "before.db"), filepath.Join(dir, "after.db")
-	require.NoError(t, os.WriteFile(in, b, 0o600))
-	r, err := transform.Run(context.Background(), transform.Options{Command: "migrate calico-v3", In: in, Out: out},
-		calico.New(calico.Options{SetAPIGroup: true}))
-	require.NoError(t, err, "%+v", r.Problems)
-	require.Equal(t, transform.Written, r.Outcome)
-	return out
+// strangers puts records into the recorded cluster that it does not have: of older releases, being deleted, owned by v3 clients,
+// against v3 objects that are there; and takes the v3 CRDs out, for the manifest to bring.
+func strangers(t *testing.T) (path string, o Options) {
+	const deleting = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,`
+	in := newInput(t)
+	for i, r := range []v1{
+		{kind: "GlobalNetworkSet", name: "managed", spec: `{"nets":["192.0.2.0/24"]}`, inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],"managedFields":[` +
+			`{"manager":"kubectl","operation":"Apply","apiVersion":"projectcalico.org/v3","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
+			`"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + tierSeen + `\"}":{}}},"f:spec":{"f:nets":{}}}}]}`},
+		{kind: "GlobalNetworkPolicy", name: "held", inner: `{"name":"held","finalizers":["example.com/inner"]}`, meta: deleting + `"finalizers":["example.com/outer"],`},
+		{kind: "IPAMHandle", name: "k8s-pod-network.abc", inner: "{}", spec: `{"handleID":"k8s-pod-network.ABC","block":null}`},
+		{kind: "IPAMBlock", name: "10-9-0-0-30", inner: `{"annotations":{"a":"1"}}`, meta: `"labels":{"l":"1"},"finalizers":["example.com/f"],`,
+			spec: `{"cidr":"10.9.0.0/30","allocations":[0,null,null,null],"unallocated":[1,2,3],"attributes":[{"handle_id":"h\r","releasedAt":"2026-01-01T00:00:00Z"}],` +
+				`"strictAffinity":true,"sequenceNumber":1795202899322387071,"sequenceNumberForAllocation":{"0":1795202899322387071},"deleted":false}`},
+		{kind: "BlockAffinity", name: "node-a-10-9-0-0-30", inner: "{}", spec: `{"cidr":"10.9.0.0/30","node":"node-a","state":"confirmed","deleted":"1"}`},
+		{kind: "GlobalNetworkPolicy", name: "default.strange", inner: `{}`, spec: `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[],"order":100.0,"selector":""}`},
+		{kind: "BGPConfiguration", name: "empty", inner: "{}", spec: `null`},
+		{kind: "Tier", name: "between", inner: "{}", spec: `{"order":1.5}`},
+	} {
+		r.uid = fmt.Sprintf("aaaaaa%02d-0000-4000-8000-000000000000", i)
+		in.record(r)
+	}
+	in.put(secure, there("Tier", "security", `"finalizers":["projectcalico.org/tier-controller"],`, `{"order":42,"defaultAction":"Deny"}`))
+	for _, kd := range kinds() {
+		in.del(crdDir + kd.Plural + "." + groupV3)
+	}
+	return in.write(), Options{Conflicts: TakeV1, V3CRDs: manifestOf(t, in.from, "")}
 }
 
 // TestServed restores the migrated cluster with etcdutl's library, starts a real etcd on it and a real API server on that, and
 // uses every object as clients do: list, an update that changes nothing, one that changes something, and a create of the like.
 func TestServed(t *testing.T) {
-	out := migrateRecorded(t)
+	t.Run("recorded", func(t *testing.T) { serve(t, recorded(t, "before.db"), Options{SetAPIGroup: true}, 63) })
+	t.Run("strangers", func(t *testing.T) {
+		path, o := strangers(t)
+		serve(t, path, o, 63+8)
+	})
+}
+
+func serve(t *testing.T, in string, o Options, records int) {
+	out := filepath.Join(t.TempDir(), "after.db")
+	r, err := transform.Run(context.Background(), transform.Options{Command: "migrate calico-v3", In: in, Out: out}, New(o))
+	require.NoError(t, err, "%+v", r.Problems)
+	require.Equal(t, transform.Written, r.Outcome)
 	etcd := etcdtest.Start(t, etcdtest.Restore(t, out))
 	sameAsRead(t, out, etcd)
 	api := apitest.Start(t, etcd.URL)
@@ -84,7 +101,7 @@ func TestServed(t *testing.T) {
 			served++
 		}
 	}
-	require.Equal(t, 63, served)
+	require.Equal(t, records, served)
 	gone, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	for _, crd := range gone.Items {
