@@ -49,7 +49,7 @@ type Snapshot struct {
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe is refused below, not waited for
 	if err != nil {
-		return nil, fmt.Errorf("snapshot %w", err)
+		return nil, fmt.Errorf("snapshot %s: %w", path, reason(err))
 	}
 	s, err := openFile(ctx, f, path, cfg)
 	if err != nil {
@@ -58,6 +58,14 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	}
 	s.shared = false
 	return s, nil
+}
+
+// reason is what the file system says of a path without the path, which the error around it names.
+func reason(err error) error {
+	if p, ok := err.(*fs.PathError); ok {
+		return p.Err
+	}
+	return err
 }
 
 // openFile is Open for a file the caller keeps: Close does not close it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 
@@ -73,10 +72,7 @@ func writeTo(ctx context.Context, f *os.File, path string, src *Snapshot, change
 
 // outputError names the output once: the file under construction may have another name, or none.
 func outputError(path string, err error) error {
-	if p, ok := err.(*fs.PathError); ok {
-		err = p.Err
-	}
-	return fmt.Errorf("write %s: %w", path, err)
+	return fmt.Errorf("write %s: %w", path, reason(err))
 }
 
 // layOut writes the new pages behind the old ones and returns the metas that make them count. Without any change the meta of a
