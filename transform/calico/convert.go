@@ -69,7 +69,8 @@ func fit(ctx context.Context, k kind, v *schema.Version, obj map[string]any, met
 	return dropped, nil
 }
 
-// fieldErrors prints errors in one line, at most a few of them: an object with a thousand bad entries is one problem.
+// fieldErrors prints errors in one line, at most a few of them and not all of a long value: an object with a thousand bad
+// entries is one problem.
 func fieldErrors(errs field.ErrorList) string {
 	const most = 8
 	var out []string
@@ -78,7 +79,7 @@ func fieldErrors(errs field.ErrorList) string {
 			out = append(out, fmt.Sprintf("%d more", len(errs)-most))
 			break
 		}
-		out = append(out, err.Error())
+		out = append(out, clip(err.Error(), 400))
 	}
 	return strings.Join(out, "; ")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,6 +39,9 @@ func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 	require.Equal(t, clientUID, at(obj, "metadata", "uid"))
 	keepsV1(t, got, loses.key(), 1)
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
+
+	loses.spec = `{"order":1,"types":["Ingress"]}`
+	require.Contains(t, migrateRecords(t, Options{}, stays, loses).reason(t, codeNameCollision, loses.key()), "which has the same spec", "tier and types go without saying")
 }
 
 // Live: wedges while it copies, retried for ever, locked.
@@ -46,6 +50,20 @@ func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
 	got := migrateRecords(t, Options{}, r)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.Contains(t, got.reason(t, codeInvalid, r.key()), "ipipMode and vxlanMode cannot both be enabled")
+}
+
+// A reason quotes what is wrong, and not all of it.
+func TestEdgeLongValue(t *testing.T) {
+	long := strings.Repeat("ü", 20_000)
+	r := v1{kind: "IPPool", name: "long", inner: "{}", spec: `{"cidr":"` + long + `"}`}
+	deleted := v1{kind: "BlockAffinity", name: "long", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}", spec: `{"deleted":"` + long + `"}`}
+	got := migrateRecords(t, Options{}, r, deleted)
+	for _, key := range []string{r.key(), deleted.key()} {
+		reason := got.reason(t, codeInvalid, key)
+		require.Less(t, len(reason), 5000)
+		require.True(t, utf8.ValidString(reason))
+		require.Contains(t, reason, "...")
+	}
 }
 
 // Live: dropped without a word. Ours: dropped as a server does, and said.

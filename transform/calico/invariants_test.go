@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -147,26 +148,32 @@ func rankOf(t *testing.T, key string, deleted bool) int {
 	}
 }
 
-// TestBounded: between the passes a record costs its identity, however large it is.
+// TestBounded: a record costs its identity and its place in the plan, however large it is.
 func TestBounded(t *testing.T) {
-	const records, size = 1000, 20_000
+	const records, size = 400, 100_000
 	in := newInput(t)
 	for i := range records {
-		r := v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("big%04d", i), uid: fmt.Sprintf("aaaa%04d-0000-4000-8000-000000000000", i), inner: "{}"}
-		r.meta = `"labels":{"l":"` + strings.Repeat("x", size) + `"},`
+		r := v1{kind: "GlobalNetworkSet", name: fmt.Sprintf("big%04d", i), uid: fmt.Sprintf("aaaa%04d-0000-4000-8000-000000000000", i)}
+		r.inner = `{"annotations":{"a":"` + strings.Repeat("x", size) + `"}}`
 		in.record(r)
 	}
-	path := in.write()
-	planOn(t, path, planFunc(func(ctx context.Context, v *transform.View) error {
+	stop := errors.New("enough was seen")
+	got := planOn(t, in.write(), planFunc(func(ctx context.Context, v *transform.View) error {
 		m := newRun(Options{}, v, keys.Kubernetes{Prefix: "/registry"})
 		before := heap()
 		require.NoError(t, m.scan(ctx))
-		grown := heap() - before
+		require.Less(t, heap()-before, int64(records*1000), "bytes kept between the passes, of %d records of %d bytes", records, size)
 		require.Len(t, m.table.records, records+63)
-		require.Less(t, grown, int64(records*1000), "bytes kept of %d records of %d bytes", records, size)
+
+		m = newRun(Options{}, v, keys.Kubernetes{Prefix: "/registry"})
+		_, err := m.plan(ctx)
+		require.NoError(t, err)
+		require.Less(t, heap()-before, int64(records*size/2), "bytes kept in the end, CRDs and the first megabytes of the plan among them")
 		runtime.KeepAlive(m)
-		return nil
+		return stop
 	}))
+	require.ErrorIs(t, got.err, stop)
+	require.Equal(t, records+2, got.count("GlobalNetworkSet").Migrated)
 }
 
 func heap() int64 {

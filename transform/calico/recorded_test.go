@@ -177,16 +177,19 @@ func TestSeenUID(t *testing.T) {
 	}, r.Renamed)
 }
 
-// TestIdempotent: migrating what the migration wrote changes nothing, whatever the options of the first run were.
+// TestIdempotent: migrating what the migration wrote changes nothing, whatever the options of the first run were. The cluster is
+// the recorded one with the components of a manifest install.
 func TestIdempotent(t *testing.T) {
+	in := manifestInstall(t, cniTemplate).write()
 	for _, o := range []Options{{}, {KeepV1: true}, {NewUIDs: true}, {KeepV1: true, NewUIDs: true}} {
+		o.SetAPIGroup = true
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
 			dir := t.TempDir()
 			first, second := filepath.Join(dir, "first.db"), filepath.Join(dir, "second.db")
-			r, err := transform.Run(context.Background(), transform.Options{In: recorded(t, "before.db"), Out: first}, New(o))
+			r, err := transform.Run(context.Background(), transform.Options{In: in, Out: first}, New(o))
 			require.NoError(t, err)
 			require.Equal(t, transform.Written, r.Outcome)
-			r, err = transform.Run(context.Background(), transform.Options{In: first, Out: second}, New(Options{KeepV1: o.KeepV1}))
+			r, err = transform.Run(context.Background(), transform.Options{In: first, Out: second}, New(Options{KeepV1: o.KeepV1, SetAPIGroup: true}))
 			require.NoError(t, err, "%+v", r.Problems)
 			require.Equal(t, transform.Unchanged, r.Outcome)
 			require.Zero(t, r.Changes)

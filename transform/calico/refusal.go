@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/transform"
@@ -19,7 +20,15 @@ func (r *refusal) Error() string { return r.reason }
 
 // refuse makes the error of a record that cannot be migrated.
 func refuse(code, format string, args ...any) error {
-	return &refusal{code: code, reason: fmt.Sprintf(format, args...)}
+	return &refusal{code: code, reason: clip(fmt.Sprintf(format, args...), 4000)}
+}
+
+// clip cuts text that quotes what it is about after so many bytes: a value may be long.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // asRefusal says whether err is about the record, and not about reading the snapshot.

@@ -131,6 +131,9 @@ func (m *run) collide(ctx context.Context, group []*identity) error {
 		if err != nil {
 			return err
 		}
+		for _, spec := range []map[string]any{first.spec, r.spec} {
+			_ = convertSpec(m.kinds[id.kind], map[string]any{}, spec) // what one of them lacks, the migration would set
+		}
 		same := "another spec"
 		if len(specDifferences(m.kinds[id.kind], first.obj, r.obj)) == 0 {
 			same = "the same spec"
