@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 func main() {
@@ -42,9 +45,28 @@ func runCommands(ctx context.Context, commands []*cli.Command, args []string, st
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
 	args, err := arrange(app.Commands, args)
 	if err == nil {
-		err = app.RunContext(ctx, args)
+		err = faultless(func() error { return app.RunContext(ctx, args) })
 	}
 	return finish(err, stderr)
+}
+
+// faultless runs fn and makes an error of a fault: values are read where the file is mapped, and someone else may cut the
+// file short, or the disk fail, after it was checked. Any other panic goes on.
+func faultless(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case interface {
+			error
+			Addr() uintptr
+		}:
+			err = fmt.Errorf("%w: a page could not be read (%v)", snapshot.ErrChanged, r)
+		default:
+			panic(r)
+		}
+	}()
+	return fn()
 }
 
 func newApp(commands []*cli.Command) *cli.App {
