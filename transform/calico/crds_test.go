@@ -310,9 +310,14 @@ func TestNothingIsPruned(t *testing.T) {
 
 	in.forget("ipamblocks.crd.projectcalico.org", strings.Split(attributes, " ")...)
 	in.del(crdDir + "caliconodestatuses.crd.projectcalico.org")
+	null := v1{kind: "GlobalNetworkSet", name: "null", inner: "{}", spec: `{"allowedEgressDomains":null}`}
+	in.record(null).edit(crdDir+"globalnetworksets.crd.projectcalico.org", func(obj map[string]any) {
+		set(obj, "spec.validation.openAPIV3Schema.properties.spec.properties.allowedEgressDomains.nullable", true)
+	})
 	got = planOn(t, in.write(), New(Options{}), codeCRDUnfit)
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+block))
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
 	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")
+	require.NotContains(t, got.written(t, null.v3())["spec"], "allowedEgressDomains", "nothing is lost with a null")
 }
