@@ -20,7 +20,8 @@ demo: build
 test: lint
 	$(GO) test ./...
 
-# The migration on a real kube-apiserver and a real garbage collector: see e2e/doc.go. These compile Kubernetes.
+# The migration on a real kube-apiserver and a real garbage collector: see e2e/doc.go. From a cold cache it compiles Kubernetes, ten
+# minutes of CPU time, and takes six to ten minutes on two cores; after that two, in which servers mostly wait for each other.
 e2e: build
 	$(GO) vet -C e2e ./...
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
