@@ -22,15 +22,31 @@ func (s *Snapshot) guard(fn func() error) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case addressFault:
-			err = fmt.Errorf("%w: a page could not be read (%v)", ErrChanged, r)
+			err = fmt.Errorf("%w: a page of it can no longer be read", ErrChanged)
 		case runtime.Error:
 			if !errors.Is(s.unchanged(), ErrChanged) {
 				panic(r)
 			}
-			err = fmt.Errorf("%w: %v", ErrChanged, r)
+			err = ErrChanged
 		default:
 			panic(r)
 		}
 	}()
 	return fn()
+}
+
+// Guard runs fn, which reads the bytes of records, with faults of the mapped file turned into errors that name the file and wrap
+// ErrChanged. It covers the calling goroutine alone.
+func (s *Snapshot) Guard(fn func() error) error {
+	faulted := false
+	err := s.guard(func() error {
+		faulted = true
+		err := fn()
+		faulted = false
+		return err
+	})
+	if faulted {
+		return s.wrap(err)
+	}
+	return err
 }

@@ -31,6 +31,8 @@ type index struct {
 
 	// follows, where it is set, sees each record with the one before it of the same key (nil for the first in the file).
 	follows func(before, rec *Record)
+	// unsound is the first record whose numbers are not those a server would have stored: no bar to reading, but to writing.
+	unsound error
 
 	rec, before Record // used again for each record of the scan
 }
@@ -52,6 +54,11 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 		return s.idx, s.bad
 	}
 	x := newIndex()
+	x.follows = func(before, rec *Record) {
+		if x.unsound == nil {
+			x.unsound = soundRecord(before, rec)
+		}
+	}
 	if err := s.guard(func() error { return s.fillIndex(ctx, x) }); err != nil {
 		if err = s.wrap(err); ctx.Err() == nil { // a caller that gave up says nothing about the file
 			s.bad = err

@@ -79,6 +79,32 @@ func (s *Snapshot) verifyRecords(ctx context.Context, found func(error) bool) er
 	return s.fillIndex(ctx, x)
 }
 
+// soundRecord is soundAfter with the record's name.
+func soundRecord(before, rec *Record) error {
+	if err := soundAfter(before, rec); err != nil {
+		return fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, rec.Key, err)
+	}
+	return nil
+}
+
+// sound reads what Write copies without a look: the other buckets, and what the scan found wrong with a record. What is written
+// must be found sound by Verify, so damage of the input is refused, not passed on.
+func (s *Snapshot) sound(ctx context.Context) error {
+	x, err := s.index(ctx)
+	if err != nil {
+		return err
+	}
+	if x.unsound != nil {
+		return s.wrap(x.unsound)
+	}
+	var first error
+	err = s.verifyBuckets(ctx, func(err error) bool {
+		first = err
+		return false
+	})
+	return s.wrap(errors.Join(first, err))
+}
+
 // soundAfter checks the numbers of rec against the record before it of the same key, nil when a compaction has removed that one
 // or there never was one. A server serves wrong numbers as they are, and optimistic locking breaks.
 func soundAfter(before, rec *Record) error {
@@ -93,12 +119,12 @@ func soundAfter(before, rec *Record) error {
 	}
 	create, version := rec.Revision.Main, int64(1)
 	switch {
-	case before == nil && rec.CreateRevision != rec.ModRevision:
-		if rec.CreateRevision <= 0 || rec.CreateRevision > rec.ModRevision || rec.Version < 2 {
+	case before == nil: // a server that starts on the file takes its numbers as they are and counts on from there
+		if rec.CreateRevision <= 0 || rec.CreateRevision > rec.ModRevision || rec.Version < 1 {
 			return fmt.Errorf("create_revision %d and version %d do not agree", rec.CreateRevision, rec.Version)
 		}
 		return nil
-	case before != nil && !before.Tombstone:
+	case !before.Tombstone:
 		create, version = before.CreateRevision, before.Version+1
 	}
 	if rec.CreateRevision != create || rec.Version != version {

@@ -13,7 +13,8 @@ import (
 // Write makes a new snapshot at path: the records of src with changes on top, each at a revision of its own, exactly as if a
 // server had been given them one after the other. Old pages are copied byte for byte; new leaves and a new right edge of the
 // tree follow them. The file appears under its name when it was read back, found right and synced, and when the digest of
-// src was found right; on any error nothing is left. path must not exist (fs.ErrExist).
+// src was found right; on any error nothing is left. path must not exist (fs.ErrExist). An src with anything that Verify would
+// find is refused (ErrDamaged).
 //
 // changes is ranged over twice and must yield the same both times. Without changes the output is src byte for byte, or, for a raw
 // database file, its image with both metas of the newest transaction, and a digest. Memory is bounded but for a few bytes a change.
@@ -47,6 +48,9 @@ func Write(ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Ch
 }
 
 func writeTo(ctx context.Context, f *os.File, path string, src *Snapshot, changes iter.Seq2[Change, error]) (WriteResult, error) {
+	if err := src.sound(ctx); err != nil {
+		return WriteResult{}, err
+	}
 	a, err := newAppender(ctx, src)
 	if err != nil {
 		return WriteResult{}, err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/etcdshift/etcdshift/publish"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -78,7 +79,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		v.Warn("", "raw-file", w)
 	}
 	o.stage("plan")
-	planErr := t.Plan(ctx, v)
+	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
 	if err := fileInfo(ctx, src, &r.Input); err != nil { // a wrong digest explains whatever else was found
 		return err
 	}
@@ -106,8 +107,11 @@ func (o Options) stage(name string) {
 // checkPaths refuses an output that exists before anything is read; it is refused again when the output is named.
 func checkPaths(in, out string) error {
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
-		_, err := os.Stat(filepath.Dir(out))
-		return err
+		f, err := publish.Create(out) // a dry run too has to find out that its folder cannot be written to
+		if err != nil {
+			return err
+		}
+		return f.Discard()
 	} else if err != nil {
 		return err
 	}

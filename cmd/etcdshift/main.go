@@ -61,7 +61,7 @@ func faultless(fn func() error) (err error) {
 			error
 			Addr() uintptr
 		}:
-			err = fmt.Errorf("%w: a page could not be read (%v)", snapshot.ErrChanged, r)
+			err = fmt.Errorf("%w: a page of it can no longer be read", snapshot.ErrChanged)
 		default:
 			panic(r)
 		}
