@@ -125,8 +125,10 @@ func TestPublishedName(t *testing.T) {
 func TestDamageIsNotPassedOn(t *testing.T) {
 	fresh := intact(t)
 	for name, edit := range map[string]func(m *image){
-		"a record's numbers":         func(m *image) { m.value(m.leaves[3], 2)[15]++ },
-		"an entry of another bucket": func(m *image) { put32(page(m.value(m.meta.root, m.bucket("meta"))[bucketHeaderSize:])[pageHeaderSize:], bucketLeafFlag) },
+		"a record's numbers": func(m *image) { m.value(m.leaves[3], 2)[15]++ },
+		"an entry of another bucket": func(m *image) {
+			put32(page(m.value(m.meta.root, m.bucket("meta"))[bucketHeaderSize:])[pageHeaderSize:], bucketLeafFlag)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := fresh()
