@@ -3,6 +3,7 @@ package publish
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -31,7 +32,7 @@ func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.Fi
 		temp = tempName(base)
 		// O_EXCL and 122 random bits: the name is ours, and no link that somebody planted is followed.
 		if file, err = root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode); err != nil {
-			return nil, "", err
+			return nil, "", reason(err)
 		}
 	}
 	// The umask may have taken bits away, a default ACL of the folder may have added some.
@@ -43,6 +44,14 @@ func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.Fi
 		return nil, "", err
 	}
 	return file, temp, nil
+}
+
+// reason is err without the random name, which would make each error another.
+func reason(err error) error {
+	if p, ok := err.(*fs.PathError); ok {
+		return p.Err
+	}
+	return err
 }
 
 // tempName is ".<base>.etcdshift-<random>", with so much of base that no filesystem finds it too long (255 bytes).
