@@ -3,6 +3,7 @@ package transform
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -19,6 +20,8 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) []string
 	if len(members) == 0 {
 		return []string{common + " --data-dir /var/lib/etcd"}
 	}
+	// A member that was added and never started has no name; etcdutl refuses it, and it has nothing to restore.
+	members = slices.DeleteFunc(slices.Clone(members), func(m snapshot.Member) bool { return m.Name == "" })
 	var cluster []string
 	for _, m := range members {
 		for _, url := range m.PeerURLs {
@@ -38,6 +41,9 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // quote makes one word of s for a POSIX shell: names in a snapshot are not to be trusted with a command line.
 func quote(s string) string {
+	if strings.HasPrefix(s, "-") {
+		s = "./" + s // else a flag; only the path of the output can begin so
+	}
 	if plain.MatchString(s) {
 		return s
 	}

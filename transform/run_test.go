@@ -243,4 +243,8 @@ func TestRestoreCommands(t *testing.T) {
 		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name n1 --initial-cluster 'n1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.1:2380`,
 		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name 'n'\''2' --initial-cluster 'n1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.2:2380`,
 	}, got)
+	unnamed := restoreCommands("-out.db", []snapshot.Member{{Name: "n1", PeerURLs: []string{"http://1"}}, {PeerURLs: []string{"http://2"}}}, 7)
+	require.Len(t, unnamed, 1, "a member that never started has nothing to restore")
+	require.Contains(t, unnamed[0], "restore ./-out.db ")
+	require.NotContains(t, unnamed[0], "http://2")
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,10 +177,18 @@ func (v *View) add(p Problem) {
 		v.report.Problems = append(v.report.Problems, p)
 		return
 	}
-	if old := &v.report.Problems[at]; !strings.Contains(old.Reason, p.Reason) {
-		old.Reason += "; " + p.Reason
+	old := &v.report.Problems[at]
+	if slices.Contains(strings.Split(old.Reason, reasonSeparator), p.Reason) || len(old.Reason) > maxReasons {
+		return
 	}
+	old.Reason += reasonSeparator + p.Reason
 }
+
+const (
+	reasonSeparator = "; "
+	// maxReasons is how many bytes of reasons a problem gathers.
+	maxReasons = 4096
+)
 
 // problemID is what makes two findings one problem.
 type problemID struct{ key, code, level, decision string }
