@@ -48,7 +48,7 @@ func (m migration) command() *cli.Command {
 IN is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 written but for records that --allow left alone, 130 interrupted.
-With any but 0 and 4 nothing was written.`,
+With any but 0 and 4 nothing was written; where only the report could not be, the message says that OUT is there.`,
 		Flags:  slices.Concat(migrationFlags(), m.flags),
 		Action: m.run,
 	}
