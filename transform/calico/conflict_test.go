@@ -74,6 +74,24 @@ func TestConflict(t *testing.T) {
 	require.Contains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], thereUID)
 }
 
+// TestMetadataOfWhatIsThere: each difference beside the spec is told, and what only the v3 object has outlives take-v1.
+func TestMetadataOfWhatIsThere(t *testing.T) {
+	set := v1{kind: "GlobalNetworkSet", name: "met", inner: "{}", meta: `"finalizers":["example.com/f"],"deletionTimestamp":"2026-02-02T00:00:00Z",`, spec: `{"nets":["192.0.2.0/24"]}`}
+	owned := v1{kind: "GlobalNetworkSet", name: "owned", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `]}`}
+	pool := v1{kind: "IPPool", name: "pool", uid: "32345678-9abc-4def-8123-456789abcdef", inner: "{}", spec: `{"cidr":"10.99.0.0/16"}`}
+	in := newInput(t).record(set).record(owned).record(pool)
+	in.put(set.v3(), there("GlobalNetworkSet", "met", "", set.spec))
+	in.put(owned.v3(), there("GlobalNetworkSet", "owned", "", `{}`))
+	object := strings.Replace(string(there("IPPool", "pool", "", `{"cidr":"10.99.0.0/16","natOutgoing":true}`)), `}}`+"\n", `},"status":{"conditions":[]}}`+"\n", 1)
+	in.put(pool.v3(), []byte(object))
+	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}))
+	require.Contains(t, got.reason(t, codeMetadataDiffers, set.v3()), "not its uid, creationTimestamp, finalizers, deletionTimestamp: it stays")
+	require.Contains(t, got.reason(t, codeMetadataDiffers, owned.v3()), "not its uid, creationTimestamp, ownerReferences: it stays")
+	taken := got.written(t, pool.v3())
+	require.NotContains(t, taken["spec"], "natOutgoing")
+	require.NotNil(t, taken["status"])
+}
+
 func TestUnreadableV3Object(t *testing.T) {
 	in := newInput(t)
 	in.put(secure, []byte("k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx"))

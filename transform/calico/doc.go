@@ -5,13 +5,15 @@
 // Invariants, each with a test of its name:
 //
 //   - SeenUID: a v3 record has the UID that clients of the aggregated API already saw, ConvertUID of the stored one
-//     (or, with Options.UIDs "new", a UID that is a hash of the input's digest and the v3 key). Equal inputs and
+//     (or, with Options.NewUIDs, a UID that is a hash of the input's digest and the v3 key). Equal inputs and
 //     options give equal bytes.
 //   - NothingLost: creationTimestamp, finalizers, owner references, deletionTimestamp, status, labels and the whole
 //     spec of a v1 record are in the v3 record, as a client of the aggregated API saw them; what only the record
 //     itself had (finalizers, owner references, a deletion that began) is added to that.
 //   - Valid: every v3 record written is pruned, defaulted and validated against the v3 CRD it belongs to. What does
 //     not validate is not written but reported as `invalid`.
+//   - NothingIsPruned: pruning drops only what the v1 CRD does not know either, and says so. A record that would lose
+//     more is reported as `crd-unfit`.
 //   - OwnersEnd: after the migration every owner reference to a Calico object, in any object of the snapshot, names
 //     the group, kind, name and UID of a v3 record, or is reported as `dangling-owner`.
 //   - NothingSilent: a v1 record is either migrated, equal to a v3 record that is there, or named in the report's

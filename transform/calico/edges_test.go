@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/transform"
@@ -32,11 +35,17 @@ func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.Contains(t, got.reason(t, codeNameCollision, loses.key()), `its v3 name is "dup", and so is that of `+stays.key()+", which has another spec")
 
+	const native = "/registry/configmaps/team-a/native"
 	in := newInput(t).record(stays).record(loses)
+	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: apiVersionV3, Kind: "GlobalNetworkPolicy", Name: "dup", UID: types.UID(loses.uid)}}}})
 	got = planOn(t, in.write(), New(Options{}), codeNameCollision)
 	obj := got.written(t, stays.v3())
 	require.EqualValues(t, 1, at(obj, "spec", "order"), "the record stored under the v3 name is the one that counts")
 	require.Equal(t, clientUID, at(obj, "metadata", "uid"))
+	meta, err := encoding.ReadMeta([]byte(got.out[native]))
+	require.NoError(t, err)
+	require.Equal(t, []encoding.OwnerReference{ends("GlobalNetworkPolicy", "dup", clientUID)}, meta.OwnerReferences, "the one that stands for both")
 	keepsV1(t, got, loses.key(), 1)
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
 

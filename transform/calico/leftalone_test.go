@@ -119,3 +119,34 @@ func TestClusterInformationLeftAlone(t *testing.T) {
 	require.NotContains(t, got.out, owned.v3())
 	require.Contains(t, got.out[key], `"datastoreReady":false`)
 }
+
+// TestTakenBack: what was staged counting on an owner that is then left alone is as if it had never been looked at, down a chain
+// of owners: a v3 object whose place was taken is back, and ClusterInformation, which comes last, does not come.
+func TestTakenBack(t *testing.T) {
+	const ownerUID = "32345678-9abc-4def-8123-456789abcdef"
+	owned := func(kind, name, uid string) string {
+		return `{"ownerReferences":[` + ref(apiVersionV1, kind, name, uid) + `]}`
+	}
+	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
+	tier := v1{kind: "Tier", name: "chained", inner: owned("GlobalNetworkSet", "bad", ownerUID), spec: `{"order":5,"defaultAction":"Deny"}`}
+	in := newInput(t).record(bad).record(tier)
+	object := there("Tier", "chained", "", `{"order":6,"defaultAction":"Deny"}`)
+	in.put(tier.v3(), object)
+	info := v1{kind: "ClusterInformation", name: "default", uid: "22345678-9abc-4def-8123-456789abcdef", inner: owned("Tier", "chained", storedUID), spec: `{"calicoVersion":"v3.32.0","datastoreReady":true}`}
+	in.record(info)
+	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), codeInvalid, codeDanglingOwner)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Equal(t, string(object), got.out[tier.v3()])
+	require.True(t, got.has(transform.LevelError, codeDanglingOwner, tier.key()))
+	for _, r := range got.References {
+		require.NotEqual(t, tier.v3(), r.Key, "of what was taken back")
+	}
+	got.written(t, info.v3()) // its owner, the v3 tier, is there after all
+
+	in.del(tier.v3())
+	got = planOn(t, in.write(), New(Options{}), codeInvalid, codeDanglingOwner)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.NotContains(t, got.out, tier.v3())
+	require.NotContains(t, got.out, info.v3())
+	require.True(t, got.has(transform.LevelError, codeDanglingOwner, info.key()))
+}

@@ -86,6 +86,14 @@ func ownedBy(in *input, i int, ref string) []string {
 	return []string{inner.v3(), outer.v3(), configMap, widget, widget + ".cbor"}
 }
 
+// TestOwnerNamedTwice: annotation and record name one owner, each by another UID; it is one owner.
+func TestOwnerNamedTwice(t *testing.T) {
+	r := v1{kind: "GlobalNetworkSet", name: "twice", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Tier", "security", tierSeen) + `]}`,
+		meta: `"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `],`}
+	obj := migrateRecords(t, Options{}, r).written(t, r.v3())
+	require.Equal(t, []any{map[string]any{"apiVersion": apiVersionV3, "kind": "Tier", "name": "security", "uid": tierSeen}}, at(obj, "metadata", "ownerReferences"))
+}
+
 // TestOwnersFollowNewUIDs: with new UIDs, every reference to a Calico object is another.
 func TestOwnersFollowNewUIDs(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{NewUIDs: true}))

@@ -142,6 +142,16 @@ func TestUnreadableOnce(t *testing.T) {
 	}
 }
 
+// TestScope: a record in a namespace, of a kind that has none, is not the object that its key should name.
+func TestScope(t *testing.T) {
+	key := recordsV1 + "tiers/team-a/inside"
+	in := newInput(t)
+	in.put(key, v1{kind: "Tier", namespace: "team-a", name: "inside", inner: "{}"}.json(t))
+	got := planOn(t, in.write(), New(Options{}))
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Equal(t, "the key does not fit the scope of Tier", got.reason(t, codeUndecodable, key))
+}
+
 func TestMissingCRDRefusesItsRecords(t *testing.T) {
 	in := newInput(t)
 	in.del("/registry/apiextensions.k8s.io/customresourcedefinitions/tiers.projectcalico.org")
