@@ -21,6 +21,7 @@ const (
 	codeNameCollision   = "name-collision"
 	codeInvalid         = "invalid"
 	codeUndecodable     = "undecodable"
+	codeUnknownKey      = "unknown-key"
 	codeEncrypted       = "encrypted"
 	codeBadUID          = "bad-uid"
 	codeBadMetadata     = "bad-metadata"

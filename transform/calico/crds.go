@@ -233,7 +233,8 @@ func (s *crdSet) loadV1(ctx context.Context, v *transform.View) error {
 		}
 		key, err := s.layout.Parse(entry.Key)
 		if err != nil {
-			continue // not the key of a CRD; the catalogue reports such
+			v.Warn(string(entry.Key), codeUnknownKey, err.Error())
+			continue
 		}
 		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
 			s.old = append(s.old, plural)

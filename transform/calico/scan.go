@@ -54,6 +54,7 @@ func (m *run) scan(ctx context.Context) error {
 func (m *run) scanV3(entry *transform.Entry) {
 	key, err := m.keys.Parse(entry.Key)
 	if err != nil {
+		m.view.Warn(string(entry.Key), codeUnknownKey, err.Error())
 		return
 	}
 	index := m.indexOf(func(k kind) bool { return k.Plural == key.Resource.Resource })
