@@ -27,9 +27,6 @@ func (m *run) stageLocks(ctx context.Context) error {
 	}
 	index := m.indexOf(func(k kind) bool { return k.Kind == kindClusterInformation })
 	for _, o := range m.table.objectsOf(index) {
-		if o.replaced {
-			continue
-		}
 		if err := m.setReady(ctx, o.key, true, "the v3 datastore is ready"); err != nil {
 			return err
 		}
