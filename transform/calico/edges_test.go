@@ -99,6 +99,12 @@ func TestEdgeTerminating(t *testing.T) {
 	require.EqualValues(t, 0, at(obj, "metadata", "deletionGracePeriodSeconds"))
 	require.Equal(t, []any{"example.com/inner", "example.com/outer"}, at(obj, "metadata", "finalizers"))
 
+	in := newInput(t).record(loose)
+	const native = "/registry/configmaps/team-a/native"
+	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: apiVersionV1, Kind: "GlobalNetworkPolicy", Name: "loose", UID: types.UID(loose.uid)}}}})
+	require.Contains(t, planOn(t, in.write(), New(Options{})).reason(t, codeDanglingOwner, native), "it is being deleted")
+
 	require.NotContains(t, got.out, loose.v3())
 	require.NotContains(t, got.out, loose.key(), "nothing to keep v1 for: a server would have deleted it")
 	require.True(t, got.has(transform.LevelWarning, codeTerminating, loose.key()))

@@ -52,11 +52,14 @@ func TestOwnersNobodyLooksFor(t *testing.T) {
 	const nobody = "77777777-7777-4777-8777-777777777777"
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
 	unknown := v1{kind: "GlobalNetworkSet", name: "unknown", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + `]}`}
+	both := v1{kind: "GlobalNetworkSet", name: "both", uid: "42345678-9abc-4def-8123-456789abcdef",
+		inner: `{"ownerReferences":[` + ref(apiVersionV3, "Profile", "kns.x", nobody) + "," + ref(apiVersionV1, "Tier", "gone", storedUID) + `]}`}
 	part := v1{kind: "NetworkSet", namespace: "team-a", name: "part", uid: "22345678-9abc-4def-8123-456789abcdef",
 		inner: `{"ownerReferences":[` + ref(apiVersionV1, "IPAMConfig", "gone", storedUID) + "," + namespace + `]}`}
 	unknown.uid = "32345678-9abc-4def-8123-456789abcdef"
-	got := migrateRecords(t, Options{}, unknown, part)
+	got := migrateRecords(t, Options{}, unknown, both, part)
 	got.written(t, unknown.v3())
+	got.written(t, both.v3())
 	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, unknown.key()))
 	require.Contains(t, got.reason(t, codeDanglingOwner, unknown.key()), "cannot look for it: owner projectcalico.org/v3 Profile")
 	require.Contains(t, got.reason(t, codeDanglingOwner, part.key()), `will drop a reference: owner crd.projectcalico.org/v1 IPAMConfig "gone" (uid `+storedUID+`): no Calico object`)
@@ -130,16 +133,17 @@ func TestTakenBack(t *testing.T) {
 	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
 	tier := v1{kind: "Tier", name: "chained", inner: owned("GlobalNetworkSet", "bad", ownerUID), spec: `{"order":5,"defaultAction":"Deny"}`}
 	in := newInput(t).record(bad).record(tier)
-	object := there("Tier", "chained", "", `{"order":6,"defaultAction":"Deny"}`)
+	object := there("Tier", "chained", `"ownerReferences":[`+ref(apiVersionV1, "Tier", "security", tierStored)+`],`, `{"order":6,"defaultAction":"Deny"}`)
 	in.put(tier.v3(), object)
 	info := v1{kind: "ClusterInformation", name: "default", uid: "22345678-9abc-4def-8123-456789abcdef", inner: owned("Tier", "chained", storedUID), spec: `{"calicoVersion":"v3.32.0","datastoreReady":true}`}
 	in.record(info)
 	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), codeInvalid, codeDanglingOwner)
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Equal(t, string(object), got.out[tier.v3()])
+	require.Equal(t, strings.Replace(string(object), ref(apiVersionV1, "Tier", "security", tierStored), ref(apiVersionV3, "Tier", "security", tierSeen), 1), got.out[tier.v3()],
+		"as it was, and with its own owners where they are now")
 	require.True(t, got.has(transform.LevelError, codeDanglingOwner, tier.key()))
 	for _, r := range got.References {
-		require.NotEqual(t, tier.v3(), r.Key, "of what was taken back")
+		require.False(t, r.Key == tier.v3() && r.OwnerName == "bad", "of what was taken back")
 	}
 	got.written(t, info.v3()) // its owner, the v3 tier, is there after all
 

@@ -86,6 +86,18 @@ func ownedBy(in *input, i int, ref string) []string {
 	return []string{inner.v3(), outer.v3(), configMap, widget, widget + ".cbor"}
 }
 
+// TestOwnersOfOneUID: one record is stored with the UID that clients saw of another; the kind tells which is meant.
+func TestOwnersOfOneUID(t *testing.T) {
+	one := v1{kind: "GlobalNetworkSet", name: "one", inner: "{}"}
+	other := v1{kind: "BGPPeer", name: "other", uid: clientUID, inner: "{}", spec: `{"peerIP":"192.0.2.1","asNumber":64512}`}
+	ofOne := v1{kind: "GlobalNetworkSet", name: "of-one", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"ownerReferences":[` + ref(apiVersionV3, "GlobalNetworkSet", "one", storedUID) + `]}`}
+	ofOther := v1{kind: "GlobalNetworkSet", name: "of-other", uid: "32345678-9abc-4def-8123-456789abcdef", inner: `{"ownerReferences":[` + ref(apiVersionV3, "BGPPeer", "other", storedUID) + `]}`}
+	got := migrateRecords(t, Options{}, one, other, ofOne, ofOther)
+	owner := func(r v1) any { return at(got.written(t, r.v3()), "metadata", "ownerReferences").([]any)[0] }
+	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "GlobalNetworkSet", "name": "one", "uid": clientUID}, owner(ofOne))
+	require.Equal(t, map[string]any{"apiVersion": apiVersionV3, "kind": "BGPPeer", "name": "other", "uid": storedUID}, owner(ofOther))
+}
+
 // TestOwnerNamedTwice: annotation and record name one owner, each by another UID; it is one owner.
 func TestOwnerNamedTwice(t *testing.T) {
 	r := v1{kind: "GlobalNetworkSet", name: "twice", inner: `{"ownerReferences":[` + ref(apiVersionV3, "Tier", "security", tierSeen) + `]}`,

@@ -45,6 +45,24 @@ func TestManifestOfCRDs(t *testing.T) {
 	}
 }
 
+// TestPreflightRefuses: what stands in the way of the whole migration is listed in one go, beside what is wrong with records.
+func TestPreflightRefuses(t *testing.T) {
+	in := manifestInstall(t, cniTemplate)
+	old := in.daemonSet(daemonSet("kube-system", "calico-node", podTemplate("calico-node", "calico-node", "calico/node:v3.31.0")))
+	in.edit(recordsV1+"tiers/default", func(obj map[string]any) { set(obj, "spec.order", 7) })
+	role := in.role("calico-node", oldRules, serviceAccount("kube-system", "calico-node"))
+	in.put(migrationKey, migrationObject(t, migrationName, map[string]any{"phase": "Migrating"}))
+	in.record(v1{kind: "GlobalNetworkSet", name: "bad", inner: ""})
+	got := planOn(t, in.write(), New(Options{SetAPIGroup: true}))
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	for _, problem := range []string{
+		"error calico-too-old " + old, "error tier-drift " + recordsV1 + "tiers/default", "error rbac-missing " + role,
+		"error half-done-migration " + migrationKey, "error bad-metadata " + recordsV1 + "globalnetworksets/bad",
+	} {
+		require.Contains(t, got.problems(), problem)
+	}
+}
+
 // TestManifestInstall: the components, an owner reference among them, and RBAC of a manifest install.
 func TestManifestInstall(t *testing.T) {
 	in := manifestInstall(t, cniTemplate)
