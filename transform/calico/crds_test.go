@@ -314,8 +314,10 @@ func TestNothingIsPruned(t *testing.T) {
 	in.record(null).edit(crdDir+"globalnetworksets.crd.projectcalico.org", func(obj map[string]any) {
 		set(obj, "spec.validation.openAPIV3Schema.properties.spec.properties.allowedEgressDomains.nullable", true)
 	})
-	got = planOn(t, in.write(), New(Options{}), codeCRDUnfit)
+	in.edit(crdDir+"blockaffinities.crd.projectcalico.org", func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
+	got = planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
+	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+affinity), "its v1 CRD keeps all, junk too, and tells nothing")
 	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+block))
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
 	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")
