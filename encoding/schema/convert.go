@@ -34,38 +34,6 @@ func (c *CRD) Convert(obj map[string]any, to string) (dropped []string, err erro
 	return target.coerce(obj, true)
 }
 
-// Settle changes obj, as decoded from etcd, in place into what it becomes at
-// the storage version once no-op writes no longer change it, and returns the
-// paths that are dropped on the way. That is what one no-op write by a server
-// leaves (decode, default and prune at the stored version, convert), done
-// twice, because only the second applies the storage version's defaults. The
-// generation stays.
-func (c *CRD) Settle(obj map[string]any) (dropped []string, err error) {
-	storage := c.StorageVersion()
-	for range 2 {
-		stored, err := c.versionOf(obj)
-		if err != nil {
-			return nil, err
-		}
-		pruned, err := stored.Coerce(obj)
-		if err != nil {
-			return nil, err
-		}
-		stored.Default(obj)
-		lost, err := c.Convert(obj, storage)
-		if err != nil {
-			return nil, err
-		}
-		dropped = append(append(dropped, pruned...), lost...)
-	}
-	if meta, ok := obj["metadata"].(map[string]any); ok {
-		// Every server clears these before it stores an object.
-		delete(meta, "resourceVersion")
-		delete(meta, "selfLink")
-	}
-	return dropped, nil
-}
-
 // versionOf is the version that obj's apiVersion names.
 func (c *CRD) versionOf(obj map[string]any) (*Version, error) {
 	apiVersion, _ := obj["apiVersion"].(string)

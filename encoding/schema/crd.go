@@ -7,6 +7,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubeversion "k8s.io/apimachinery/pkg/version"
 )
 
 // ErrNoVersion is returned for a version that the CRD does not list, served or
@@ -39,11 +40,11 @@ func ParseCRD(data []byte) (*CRD, error) {
 	}
 	c := &CRD{internal: internal, v1: v1, stored: stored, versions: map[string]*Version{}}
 	for i := range v1.Spec.Versions {
-		version := newVersion(c, &v1.Spec.Versions[i])
-		if _, twice := c.versions[version.Name()]; twice {
-			return nil, fmt.Errorf("CustomResourceDefinition %q: version %q is listed twice", v1.Name, version.Name())
+		v := newVersion(c, &v1.Spec.Versions[i])
+		if _, twice := c.versions[v.Name()]; twice {
+			return nil, fmt.Errorf("CustomResourceDefinition %q: version %q is listed twice", v1.Name, v.Name())
 		}
-		c.versions[version.Name()] = version
+		c.versions[v.Name()] = v
 	}
 	return c, nil
 }
@@ -86,6 +87,26 @@ func (c *CRD) StorageVersion() string {
 		}
 	}
 	return ""
+}
+
+// Served says whether the CRD serves the named version. A server reads and
+// converts objects of versions that it lists but does not serve.
+func (c *CRD) Served(name string) bool {
+	v, ok := c.versions[name]
+	return ok && v.spec.Served
+}
+
+// PreferredVersion is the served version that discovery names first, by
+// Kubernetes' version priority (v2, v1, v1beta2, v1alpha1, others by name);
+// empty when none is served.
+func (c *CRD) PreferredVersion() string {
+	preferred := ""
+	for name, v := range c.versions {
+		if v.spec.Served && (preferred == "" || kubeversion.CompareKubeAwareVersionStrings(name, preferred) > 0) {
+			preferred = name
+		}
+	}
+	return preferred
 }
 
 // Version returns the named version, served or not, with its schema compiled:
