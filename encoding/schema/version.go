@@ -9,6 +9,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // Version is one version of a CRD.
@@ -19,6 +20,7 @@ type Version struct {
 	props      func() (*apiextensions.JSONSchemaProps, error)
 	structural func() (*structuralschema.Structural, error) // nil where there is no schema
 	validators func() (validators, error)
+	fieldType  func() (*typed.ParseableType, error)
 }
 
 func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *Version {
@@ -26,6 +28,7 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 	v.props = sync.OnceValues(v.internalProps)
 	v.structural = sync.OnceValues(v.compileStructural)
 	v.validators = sync.OnceValues(v.compileValidators)
+	v.fieldType = sync.OnceValues(v.compileFieldType)
 	return v
 }
 

@@ -1,0 +1,76 @@
+package schema
+
+import (
+	"maps"
+
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/kube-openapi/pkg/schemaconv"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// compileFieldType is the type that an API server's field manager gives objects
+// of the version: buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative
+// of pkg/controller/openapi/builder, but that metadata, whose type no version
+// changes, may be anything. A schema that is none or not structural lets
+// everything through.
+func (v *Version) compileFieldType() (*typed.ParseableType, error) {
+	structural, err := v.structural()
+	if err != nil {
+		return nil, err
+	}
+	if structural == nil || len(structuralschema.ValidateStructural(nil, structural)) > 0 {
+		return &typed.DeducedParseableType, nil
+	}
+	model := structural.Unfold().ToKubeOpenAPI()
+	addTypeMeta(model)
+	addEmbedded(model)
+	const name = "object"
+	converted, err := schemaconv.ToSchemaFromOpenAPI(map[string]*spec.Schema{name: model}, v.preserves())
+	if err != nil {
+		return nil, err
+	}
+	parser := typed.Parser{Schema: smdschema.Schema{Types: converted.Types}}
+	fieldType := parser.Type(name)
+	return &fieldType, nil
+}
+
+func addTypeMeta(s *spec.Schema) {
+	s.SetProperty("apiVersion", *spec.StringProperty())
+	s.SetProperty("kind", *spec.StringProperty())
+	s.SetProperty("metadata", *new(spec.Schema).Typed("object", ""))
+}
+
+// addEmbedded adds them to embedded resources too.
+func addEmbedded(s *spec.Schema) {
+	if s == nil {
+		return
+	}
+	for name, property := range s.Properties {
+		addEmbedded(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		addEmbedded(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		addEmbedded(s.AdditionalProperties.Schema)
+	}
+	if embedded, ok := s.Extensions.GetBool("x-kubernetes-embedded-resource"); ok && embedded {
+		addTypeMeta(s)
+	}
+}
+
+// typedAt is obj as the field manager sees it at this version when the strategy
+// is None; an error where server-side apply would fail on it.
+func (v *Version) typedAt(obj map[string]any) (*typed.TypedValue, error) {
+	fieldType, err := v.fieldType()
+	if err != nil {
+		return nil, err
+	}
+	converted := maps.Clone(obj)
+	converted["apiVersion"] = v.GroupVersionKind().GroupVersion().String()
+	delete(converted, "metadata") // fits every version
+	return fieldType.FromUnstructured(converted)
+}

@@ -1,0 +1,215 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// RelabelManagedFields mends metadata.managedFields of obj, as Finish left it,
+// in place, where they make every server-side apply of the object fail
+// (kubernetes#111937), and returns how many entries it changed or dropped. An
+// entry does so whose apiVersion is none of the CRD's, or, with the strategy
+// None, whose version's schema does not accept the object (a default that only
+// the storage version has is enough).
+//
+// With the strategy None such an entry becomes one of the storage version with
+// the same fields, so that its manager still owns them; only fields that the
+// storage version does not know go. With a webhook, which may rename fields,
+// that is done where the storage version knows all of them; else the entry is
+// dropped, and were it the last one, what is left of it is one that owns
+// nothing but metadata.name: with no entry at all, the first apply would give
+// every field to a manager "before-first-apply".
+//
+// Entries that end up with the same manager, operation, subresource and
+// apiVersion become one, with the newest time, and the list is sorted as a
+// server sorts it, so that the next no-op write changes nothing. All other
+// entries stay as they are, among them those that a server could not read
+// either. An obj at another version is ErrNotStorageVersion.
+func (c *CRD) RelabelManagedFields(obj map[string]any) (changed int, err error) {
+	metadata, _ := obj["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	if len(list) == 0 {
+		return 0, nil
+	}
+	if obj["apiVersion"] != c.storageAPIVersion() {
+		return 0, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion)
+	}
+	storage, err := c.Version(c.StorageVersion())
+	if err != nil {
+		return 0, err
+	}
+	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[string]bool{}}
+	if err := r.entries(list); err != nil {
+		return 0, fmt.Errorf("CustomResourceDefinition %q: managedFields: %w", c.v1.Name, err)
+	}
+	if r.changed > 0 {
+		metadata["managedFields"] = r.out
+	}
+	return r.changed, nil
+}
+
+// relabel is one object's RelabelManagedFields.
+type relabel struct {
+	crd      *CRD
+	storage  *Version
+	obj      map[string]any
+	accepted map[string]bool // by version name
+	out      []any
+	changed  int
+}
+
+func (r *relabel) entries(list []any) error {
+	var seed map[string]any
+	for _, element := range list {
+		entry, _ := element.(map[string]any)
+		fields, readable := decodeEntry(entry)
+		if !readable || !r.breaks(entry) {
+			r.out = append(r.out, element)
+			continue
+		}
+		r.changed++
+		mended, err := r.mend(entry, fields)
+		if err != nil {
+			return err
+		}
+		if mended != nil {
+			r.out = append(r.out, mended)
+		} else if seed == nil {
+			seed = withFields(entry, r.storage, map[string]any{"f:metadata": map[string]any{"f:name": map[string]any{}}})
+		}
+	}
+	if r.changed == 0 {
+		return nil
+	}
+	if len(r.out) == 0 {
+		r.out = []any{seed}
+	}
+	if err := r.merge(); err != nil {
+		return err
+	}
+	slices.SortStableFunc(r.out, compareEntries)
+	return nil
+}
+
+// decodeEntry returns an entry's fields; false where a server would not read it.
+func decodeEntry(entry map[string]any) (*fieldpath.Set, bool) {
+	if entry["fieldsType"] != "FieldsV1" || entry["operation"] != "Apply" && entry["operation"] != "Update" {
+		return nil, false
+	}
+	return decodeFields(entry["fieldsV1"])
+}
+
+// breaks says whether the entry makes server-side apply fail.
+func (r *relabel) breaks(entry map[string]any) bool {
+	version, err := r.crd.versionOf(entry)
+	switch {
+	case err != nil:
+		return true
+	case version == r.storage || r.crd.needsWebhook():
+		return false
+	}
+	accepted, known := r.accepted[version.Name()]
+	if !known {
+		_, err := version.typedAt(r.obj)
+		accepted = err == nil
+		r.accepted[version.Name()] = accepted
+	}
+	return !accepted
+}
+
+// mend returns the entry at the storage version, or nil where it owns nothing
+// there, or would own what another version's paths do not tell.
+func (r *relabel) mend(entry map[string]any, fields *fieldpath.Set) (map[string]any, error) {
+	known, err := r.storage.knownFields(fields)
+	if err != nil || known.Empty() || r.crd.needsWebhook() && known.Size() != fields.Size() {
+		return nil, err
+	}
+	// A server does the same on the next write, for lists and maps that are atomic now.
+	if object, err := r.storage.typedAt(r.obj); err == nil {
+		if reconciled, err := typed.ReconcileFieldSetWithSchema(known, object); err == nil && reconciled != nil {
+			known = reconciled
+		}
+	}
+	fieldsV1, err := encodeFields(known)
+	if err != nil {
+		return nil, err
+	}
+	return withFields(entry, r.storage, fieldsV1), nil
+}
+
+func withFields(entry map[string]any, version *Version, fieldsV1 map[string]any) map[string]any {
+	out := maps.Clone(entry)
+	out["apiVersion"] = version.GroupVersionKind().GroupVersion().String()
+	out["fieldsV1"] = fieldsV1
+	return out
+}
+
+// merge unites the storage version's entries of the same manager, operation and
+// subresource.
+func (r *relabel) merge() error {
+	first := map[[3]string]map[string]any{}
+	var out []any
+	for _, element := range r.out {
+		entry, _ := element.(map[string]any)
+		fields, readable := decodeEntry(entry)
+		if !readable || entry["apiVersion"] != r.crd.storageAPIVersion() {
+			out = append(out, element)
+			continue
+		}
+		owner := [3]string{entryField(entry, "manager"), entryField(entry, "operation"), entryField(entry, "subresource")}
+		other, twice := first[owner]
+		if !twice {
+			first[owner] = entry
+			out = append(out, element)
+			continue
+		}
+		others, _ := decodeEntry(other)
+		fieldsV1, err := encodeFields(others.Union(fields))
+		if err != nil {
+			return err
+		}
+		other["fieldsV1"] = fieldsV1
+		if seconds(entry) > seconds(other) {
+			other["time"] = entry["time"]
+		}
+	}
+	r.out = out
+	return nil
+}
+
+// compareEntries is sortEncodedManagedFields of apimachinery's managedfields.
+func compareEntries(a, b any) int {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	return cmp.Or(
+		compareField(x, y, "operation"),
+		cmp.Compare(seconds(x), seconds(y)),
+		compareField(x, y, "manager"),
+		compareField(x, y, "apiVersion"),
+		compareField(x, y, "subresource"),
+	)
+}
+
+func compareField(x, y map[string]any, name string) int {
+	return cmp.Compare(entryField(x, name), entryField(y, name))
+}
+
+func entryField(entry map[string]any, name string) string {
+	value, _ := entry[name].(string)
+	return value
+}
+
+// seconds is the entry's time, 0 where it has none.
+func seconds(entry map[string]any) int64 {
+	t, err := time.Parse(time.RFC3339, entryField(entry, "time"))
+	if err != nil {
+		return 0
+	}
+	return t.Unix()
+}
