@@ -26,7 +26,7 @@ func (c *CRD) Convert(obj map[string]any, to string) (dropped []string, err erro
 		return nil, err
 	}
 	if from != target {
-		if c.needsWebhook() {
+		if c.Webhook() {
 			return nil, fmt.Errorf("CustomResourceDefinition %q: from %s to %s: %w", c.v1.Name, from.Name(), to, ErrNeedsWebhook)
 		}
 		obj["apiVersion"] = schema.GroupVersion{Group: c.v1.Spec.Group, Version: to}.String()
@@ -44,7 +44,9 @@ func (c *CRD) versionOf(obj map[string]any) (*Version, error) {
 	return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, apiVersion, ErrNoVersion)
 }
 
-func (c *CRD) needsWebhook() bool {
+// Webhook says whether a webhook converts the objects (or what else the
+// strategy is, if not None).
+func (c *CRD) Webhook() bool {
 	conversion := c.v1.Spec.Conversion
 	return conversion != nil && conversion.Strategy != apiextensionsv1.NoneConverter
 }

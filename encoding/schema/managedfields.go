@@ -111,7 +111,7 @@ func (r *relabel) breaks(entry map[string]any) bool {
 	switch {
 	case err != nil:
 		return true
-	case version == r.storage || r.crd.needsWebhook():
+	case version == r.storage || r.crd.Webhook():
 		return false
 	}
 	accepted, known := r.accepted[version.Name()]
@@ -127,7 +127,7 @@ func (r *relabel) breaks(entry map[string]any) bool {
 // there, or would own what another version's paths do not tell.
 func (r *relabel) mend(entry map[string]any, fields *fieldpath.Set) (map[string]any, error) {
 	known, err := r.storage.knownFields(fields)
-	if err != nil || known.Empty() || r.crd.needsWebhook() && known.Size() != fields.Size() {
+	if err != nil || known.Empty() || r.crd.Webhook() && known.Size() != fields.Size() {
 		return nil, err
 	}
 	// A server does the same on the next write, for lists and maps that are atomic now.

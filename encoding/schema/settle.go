@@ -47,7 +47,7 @@ func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 // NeedsWebhook says whether only the conversion webhook can bring obj to the
 // storage version. An object that is there needs none.
 func (c *CRD) NeedsWebhook(obj map[string]any) bool {
-	return c.needsWebhook() && obj["apiVersion"] != c.storageAPIVersion()
+	return c.Webhook() && obj["apiVersion"] != c.storageAPIVersion()
 }
 
 // Relabel is the whole conversion of the strategy None: apiVersion becomes the
