@@ -124,3 +124,12 @@ func isName(part []byte) bool {
 	}
 	return len(part) > 0
 }
+
+// Encryption names what encrypted a value, such as "aescbc:v1:key1"; for KMS the plugin's name stands where the key name does.
+// encrypted is false for a value in the clear.
+func Encryption(data []byte) (name string, encrypted bool) {
+	if Detect(data) != FormatEncrypted {
+		return "", false
+	}
+	return transformerName(data), true
+}

@@ -115,6 +115,12 @@ func place(segments []string) (at builtin, n int, reason string) {
 	return at, n, ""
 }
 
+// IsBuiltin tells whether the table of this package knows the resource as one of kube-apiserver's own.
+func IsBuiltin(gr schema.GroupResource) bool {
+	_, known := dirByResource[gr]
+	return known
+}
+
 // dirOf is where a resource lies below the prefix, without slashes around it.
 func dirOf(gr schema.GroupResource) string {
 	if dir, ok := dirByResource[gr]; ok {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/publish"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -25,6 +26,10 @@ type Options struct {
 	DryRun  bool      // plan, validate and report, write nothing
 	Allow   []string  // problem codes that do not refuse the run
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
+	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not give away by themselves.
+	Prefixes []string
+	// Encryption opens what is encrypted at rest and encrypts what is written; nil where there is no configuration.
+	Encryption Sealer
 	// BumpRevision is by how much the printed restore commands raise the revision; 0: DefaultBumpRevision.
 	BumpRevision int64
 	// Progress, where it is set, is called with the name of each stage as it begins.
@@ -70,11 +75,8 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return err
 	}
 	defer func() { _ = src.Close() }()
-	v := &View{src: src, plan: newPlan(filepath.Dir(o.Out)), report: r, allow: map[string]bool{}, problems: map[problemID]int{}, time: o.Time}
+	v := newView(src, o, r)
 	defer func() { _ = v.plan.close() }()
-	for _, code := range o.Allow {
-		v.allow[code] = true
-	}
 	for _, w := range src.Warnings() {
 		v.Warn("", "raw-file", w)
 	}
@@ -95,6 +97,21 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	}
 	o.stage("write")
 	return v.write(ctx, o, r)
+}
+
+func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
+	var opener inspect.Opener
+	if o.Encryption != nil { // a nil Sealer in an Opener would not be nil
+		opener = o.Encryption
+	}
+	v := &View{
+		src: src, reader: inspect.NewReader(src, opener, o.Prefixes...), sealer: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
+		report: r, allow: map[string]bool{}, problems: map[problemID]int{}, sealed: map[string]error{}, time: o.Time,
+	}
+	for _, code := range o.Allow {
+		v.allow[code] = true
+	}
+	return v
 }
 
 // stage tells who watches.

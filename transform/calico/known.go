@@ -19,5 +19,6 @@ func Codes() []string {
 		codeTierDrift,
 		codeUndecodable,
 		codeUnknownKind,
+		codeWouldBePlaintext,
 	}
 }

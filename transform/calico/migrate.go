@@ -56,6 +56,13 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 	if version == nil {
 		return refuse(codeCRDMissing, "there is no v3 CRD of %s to write it by", m.kinds[id.kind].Kind)
 	}
+	reason, err := m.view.Exposes(ctx, id.key, id.v3key)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		return refuse(codeWouldBePlaintext, "%s", reason)
+	}
 	r, err := m.reread(ctx, id)
 	if err != nil {
 		return err

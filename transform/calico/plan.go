@@ -44,7 +44,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	default:
 		return fmt.Errorf("conflicts %q: must be %s or %s", m.opts.Conflicts, KeepV3, TakeV1)
 	}
-	all, err := storagePrefixes(ctx, v)
+	all, err := v.Prefixes(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,20 +159,6 @@ func (m *run) stageRest(ctx context.Context) error {
 			groupV1, left)
 	}
 	return m.lockV1(ctx)
-}
-
-// storagePrefixes returns all prefixes that keys of the snapshot give away, in the order they are met.
-func storagePrefixes(ctx context.Context, v *transform.View) ([]string, error) {
-	var found []string
-	for entry, err := range v.Live(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		if prefix, ok := keys.DetectPrefix(entry.Key); ok {
-			found = append(found, prefix)
-		}
-	}
-	return unique(found), nil
 }
 
 // unique is list without what stands in it already.

@@ -1,0 +1,161 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Opener opens values that an API server encrypted at rest. encryption.Transformers is one.
+type Opener interface {
+	// Open returns what was encrypted, or stored itself where nothing was. stale says that a server's next write would store
+	// the same object in another way: by another provider or key, or encrypted at last. An error wraps encoding.ErrEncrypted.
+	Open(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
+}
+
+// Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not be written to.
+type Entry struct {
+	Key         []byte
+	Value       []byte // decrypted; as it is stored where Sealed says why
+	Stored      []byte
+	ModRevision int64 // 0 for a key that is only staged
+	Lease       int64
+	Stale       bool  // a server's next write would encrypt it by another provider or key
+	Sealed      error // why an encrypted value could not be opened; wraps encoding.ErrEncrypted
+}
+
+// Source is something that has the latest value of each key: a snapshot, or one with changes staged on top.
+type Source interface {
+	// Live yields the entries whose keys begin with prefix. An error ends the sequence.
+	Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
+	// Prefixes are the storage prefixes of the keys, such as "/registry", in the order they are met.
+	Prefixes(ctx context.Context) ([]string, error)
+}
+
+// Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
+type Reader struct {
+	snapshot *snapshot.Snapshot
+	opener   Opener
+	prefixes []string
+	found    bool // prefixes are known
+}
+
+var _ Source = (*Reader)(nil)
+
+// NewReader makes a reader of s. opener may be nil: then encrypted values stay closed. prefixes are storage prefixes that a
+// person named; those that keys give away are added.
+func NewReader(s *snapshot.Snapshot, opener Opener, prefixes ...string) *Reader {
+	return &Reader{snapshot: s, opener: opener, prefixes: slices.Clone(prefixes)}
+}
+
+// Live yields the latest value of each key that begins with prefix and is not deleted, in revision order.
+func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for rec, err := range r.snapshot.Live(ctx, prefix) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			e, err := r.entry(ctx, rec)
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Get returns the latest value of key, nil when there is none.
+func (r *Reader) Get(ctx context.Context, key []byte) (*Entry, error) {
+	rec, err := r.snapshot.Get(ctx, key)
+	if rec == nil || err != nil {
+		return nil, err
+	}
+	return r.entry(ctx, rec)
+}
+
+func (r *Reader) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
+	e := &Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
+	return e, r.Open(ctx, e)
+}
+
+// Open decrypts an entry: its Value, Stale and Sealed follow from Key and Stored. An error is about reading the snapshot.
+func (r *Reader) Open(ctx context.Context, e *Entry) error {
+	encrypted := encoding.Detect(e.Stored) == encoding.FormatEncrypted
+	e.Value = e.Stored
+	if r.opener == nil {
+		if encrypted {
+			_, err := encoding.Parse(e.Stored)
+			e.Sealed = fmt.Errorf("%w, and no encryption configuration was given", err)
+		}
+		return nil
+	}
+	gr, err := r.Resource(ctx, e.Key)
+	if err != nil {
+		return err
+	}
+	plain, stale, err := r.opener.Open(ctx, gr, e.Key, e.Stored)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		e.Sealed = err
+		return nil
+	}
+	e.Value, e.Stale = plain, stale
+	return nil
+}
+
+// Resource is the resource whose folder key lies in, which decides how a server encrypts the value; empty where key is in
+// none.
+func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource, error) {
+	prefixes, err := r.Prefixes(ctx)
+	if err != nil {
+		return schema.GroupResource{}, err
+	}
+	k, ok := parse(prefixes, key)
+	if !ok {
+		return schema.GroupResource{}, nil
+	}
+	return k.Resource, nil
+}
+
+// parse takes key apart under the longest of the prefixes that it lies under.
+func parse(prefixes []string, key []byte) (keys.Key, bool) {
+	best := -1
+	for i, p := range prefixes {
+		if (best < 0 || len(p) > len(prefixes[best])) && strings.HasPrefix(string(key), p+"/") {
+			best = i
+		}
+	}
+	if best < 0 {
+		return keys.Key{}, false
+	}
+	k, err := (keys.Kubernetes{Prefix: prefixes[best]}).Parse(key)
+	return k, err == nil
+}
+
+// Prefixes returns the storage prefixes that were named, and then those that keys of the snapshot give away in the order they
+// are met.
+func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
+	if r.found {
+		return r.prefixes, nil
+	}
+	for rec, err := range r.snapshot.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if prefix, ok := keys.DetectPrefix(rec.Key); ok && !slices.Contains(r.prefixes, prefix) {
+			r.prefixes = append(r.prefixes, prefix)
+		}
+	}
+	r.found = true
+	return r.prefixes, nil
+}
