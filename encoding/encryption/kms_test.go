@@ -1,0 +1,225 @@
+package encryption
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/kmstest"
+)
+
+// silent listens on a socket, accepts and never says a word.
+func silent(t *testing.T) (socket string) {
+	socket = kmstest.Socket(t)
+	listener, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	go func() {
+		for {
+			if _, err := listener.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	return socket
+}
+
+// A plugin that does not answer is an error after ten seconds, however long the file lets a call take, and the socket is
+// named; those of healthy plugins are not.
+func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
+	alive := kmstest.Start(t)
+	absent, mute := kmstest.Socket(t), silent(t)
+	file := kmstest.Socket(t)
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	sick := kmstest.Start(t)
+	sick.SetHealthz("sealed")
+	stuck := kmstest.Start(t)
+	stuck.HangEncrypt()
+	patient := func(socket string) string {
+		return fmt.Sprintf("kms: {apiVersion: v2, name: slow, timeout: 1h, endpoint: 'unix://%s'}", socket)
+	}
+	cases := map[string]struct {
+		providers     []string
+		named, hidden []string
+	}{
+		"nothing there":    {[]string{plugged("dead", "unix://"+absent)}, []string{`"dead" at unix://` + absent}, nil},
+		"no socket":        {[]string{plugged("dead", "unix://"+file)}, []string{`"dead" at unix://` + file}, nil},
+		"never answers":    {[]string{plugged("mute", "unix://"+mute)}, []string{`"mute" at unix://` + mute}, nil},
+		"for an hour":      {[]string{patient(mute)}, []string{`"slow" at unix://` + mute}, nil},
+		"nothing, an hour": {[]string{patient(absent)}, []string{`"slow" at unix://` + absent}, nil},
+		"one of three": {
+			[]string{plugged("alive", alive.Endpoint()), plugged("dead", "unix://"+absent), plugged("mute", "unix://"+mute)},
+			[]string{`"dead" at unix://` + absent, `"mute" at unix://` + mute}, []string{alive.Socket, "alive"},
+		},
+		"not healthy": {
+			[]string{plugged("sick", sick.Endpoint())},
+			[]string{`"sick" at ` + sick.Endpoint(), "unexpected healthz status: sealed"}, nil,
+		},
+		"hangs later": {
+			[]string{strings.Replace(plugged("stuck", stuck.Endpoint()), "v2,", "v2, timeout: 1h,", 1)},
+			[]string{`"stuck" at ` + stuck.Endpoint()}, nil,
+		},
+	}
+	var all sync.WaitGroup
+	errs, took := make(map[string]error), make(map[string]time.Duration)
+	var mu sync.Mutex
+	for name, tc := range cases {
+		path := configuration(t, rule("secrets", append(tc.providers, "identity: {}")...))
+		all.Go(func() {
+			start := time.Now()
+			_, err := Load(context.Background(), path)
+			mu.Lock()
+			defer mu.Unlock()
+			errs[name], took[name] = err, time.Since(start)
+		})
+	}
+	all.Wait()
+	for name, tc := range cases {
+		require.Error(t, errs[name], name)
+		require.InDelta(t, pluginPatience.Seconds(), took[name].Seconds(), 2, name)
+		for _, want := range append(tc.named, "encryption.yaml", "within 10s") {
+			require.ErrorContains(t, errs[name], want, name)
+		}
+		for _, hidden := range tc.hidden {
+			require.NotContains(t, errs[name].Error(), hidden, name)
+		}
+	}
+}
+
+func TestLoadWaitsForALatePlugin(t *testing.T) {
+	late := kmstest.Start(t)
+	late.Stop()
+	path := configuration(t, rule("secrets", plugged("late", late.Endpoint())))
+	var loaded *Transformers
+	var err error
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		loaded, err = Load(context.Background(), path)
+	}()
+	time.Sleep(300 * time.Millisecond)
+	late.Restart(t)
+	<-finished
+	require.NoError(t, err)
+	opened(t, loaded, secrets, here, seal(t, loaded, secrets, here, text), text, false)
+	require.NoError(t, loaded.Close())
+}
+
+// A context that ends is the error; one that ends after Load ends nothing.
+func TestLoadAndContexts(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	start := time.Now()
+	_, err := Load(ctx, configuration(t, rule("secrets", plugged("mute", "unix://"+silent(t)))))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Less(t, time.Since(start), 5*time.Second)
+
+	ctx, cancel = context.WithCancel(context.Background())
+	loaded, err := Load(ctx, configuration(t, rule("secrets", plugged("vault", kmstest.Start(t).Endpoint()))))
+	require.NoError(t, err)
+	cancel()
+	foreign := seal(t, loaded, secrets, here, text)
+	opened(t, loaded, secrets, here, foreign, text, false)
+	require.NoError(t, loaded.Close())
+}
+
+// A key of the plugin that it does not seal with any more makes values stale; one that it has lost leaves them closed.
+func TestKMSKeyRotation(t *testing.T) {
+	plugin := kmstest.Start(t)
+	before := with(t, plugged("vault", plugin.Endpoint()))
+	stored := seal(t, before, secrets, here, text)
+	opened(t, before, secrets, here, stored, text, false)
+
+	require.Equal(t, "key-2", plugin.Rotate(t))
+	opened(t, before, secrets, here, stored, text, false) // as a server that has not asked the plugin since
+	after := with(t, plugged("vault", plugin.Endpoint()))
+	opened(t, after, secrets, here, stored, text, true)
+	fresh := seal(t, after, secrets, here, text)
+	opened(t, after, secrets, here, fresh, text, false)
+	opened(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, fresh, text, false)
+
+	plugin.Forget("key-1")
+	opened(t, after, secrets, here, stored, text, true) // its data key is known by now
+	refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, "by kms:v2:vault: the KMS plugin does not open it")
+}
+
+// All values of one data key cost one call. A plugin that is gone later is no reason to call a value unreadable.
+func TestKMSPluginGoneLater(t *testing.T) {
+	plugin := kmstest.Start(t)
+	writer := with(t, plugged("vault", plugin.Endpoint()))
+	foreign := seal(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, text)
+	asked := plugin.Decrypts()
+	for i := range 50 {
+		key := fmt.Sprintf("%s-%d", here, i)
+		opened(t, writer, secrets, key, seal(t, writer, secrets, key, text), text, false)
+	}
+	require.Equal(t, asked, plugin.Decrypts())
+	own := seal(t, writer, secrets, here, text)
+
+	plugin.Stop()
+	opened(t, writer, secrets, here, own, text, false)
+	_, _, err := writer.Open(context.Background(), secrets, []byte(here), foreign)
+	require.ErrorContains(t, err, "opening a value of kms:v2:vault: the KMS plugin does not answer (")
+	require.NotErrorIs(t, err, encoding.ErrEncrypted)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _, err = writer.Open(ctx, secrets, []byte(here), foreign)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The caller may use the key's memory again: the library keeps it as the key of a cache.
+func TestKeyMemoryIsNotKept(t *testing.T) {
+	by := with(t, plugged("vault", kmstest.Start(t).Endpoint()))
+	buffer := []byte(here)
+	stored := make(map[string][]byte)
+	for i := range 100 {
+		copy(buffer[len(buffer)-2:], fmt.Sprintf("%02d", i))
+		sealed, err := by.Seal(context.Background(), secrets, buffer, []byte(text))
+		require.NoError(t, err)
+		stored[string(buffer)] = sealed
+	}
+	for range 2 {
+		for key, value := range stored {
+			copy(buffer, key)
+			sent := bytes.Clone(value)
+			plain, _, err := by.Open(context.Background(), secrets, buffer, sent)
+			require.NoError(t, err)
+			clear(buffer)
+			clear(sent)
+			require.Equal(t, text, string(plain))
+		}
+	}
+}
+
+// Close ends the goroutines and the connection, and so does a Load that fails.
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	plugin := kmstest.Start(t)
+	path := configuration(t, rule("secrets", plugged("vault", plugin.Endpoint()), plugged("other", plugin.Endpoint())))
+	masked := configuration(t, rule("'*.*'", plugged("vault", plugin.Endpoint())), rule("secrets", "identity: {}"))
+	for range 5 {
+		loaded, err := Load(context.Background(), path)
+		require.NoError(t, err)
+		require.NoError(t, loaded.Close())
+		require.NoError(t, loaded.Close())
+		_, err = Load(context.Background(), masked)
+		require.ErrorContains(t, err, "masked")
+	}
+	require.NoError(t, (*Transformers)(nil).Close())
+	plugin.Stop()
+	require.Eventually(t, func() bool {
+		stacks := make([]byte, 1<<20)
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		return !strings.Contains(all, "encryptionconfig.") && !strings.Contains(all, "kmsv2.") &&
+			!strings.Contains(all, "grpc.(*ClientConn)")
+	}, 5*time.Second, 20*time.Millisecond)
+}
