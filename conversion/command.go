@@ -1,0 +1,121 @@
+package conversion
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// grace is how long children that a command leaves behind may go on writing to its stdout.
+const grace = time.Second
+
+// maxName bounds a command's text in errors, in bytes.
+const maxName = 100
+
+// CommandOptions says which command converts.
+type CommandOptions struct {
+	// Command is run by /bin/sh -c, once for each call, in the current directory and environment. It reads one
+	// ConversionReview (JSON) from stdin and writes the answer to stdout; exit status 0 says that there is one.
+	Command string
+	// Timeout is for one call; 0 means 30 s. The command is then killed with its process group.
+	Timeout time.Duration
+}
+
+// Command is a Converter that runs a command. It checks the options and runs nothing.
+func Command(o CommandOptions) (*Converter, error) {
+	if strings.TrimSpace(o.Command) == "" {
+		return nil, errors.New("conversion command: empty")
+	}
+	if strings.ContainsRune(o.Command, 0) {
+		return nil, errors.New("conversion command: has a NUL byte")
+	}
+	name := o.Command
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + "..."
+	}
+	c, err := newConverter(fmt.Sprintf("command %q", name), o.Timeout, program(o.Command))
+	if err != nil {
+		return nil, fmt.Errorf("conversion command %q: %w", name, err)
+	}
+	return c, nil
+}
+
+// program is a command as the far side. The URL is for the library, which wants one; nobody resolves it.
+type program string
+
+func (p program) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
+	return endpoint{url: "https://command.invalid/", send: p.run}, nil
+}
+
+func (program) close() {}
+
+// run is one call. A child that still holds stdout when the command has ended gets a moment, then it is killed; what
+// was written until then is the answer.
+func (p program) run(req *http.Request, limit int64) (answer, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	stdout := &bounded{limit: limit, full: cancel}
+	stderr := &tail{}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", string(p))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = req.Body, stdout, stderr
+	cmd.WaitDelay = grace
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return answer{}, failed(broken, "can't be run: %s", err)
+	}
+	err := cmd.Wait()
+	killGroup(cmd)
+	var exit *exec.ExitError
+	switch {
+	case req.Context().Err() != nil:
+		return answer{}, req.Context().Err()
+	case stdout.over:
+		return answer{}, tooLong(limit)
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return answer{contentType: "application/json", body: stdout.data.Bytes()}, nil
+	case errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127):
+		return answer{}, failed(broken, "can't be run: %s%s", err, stderr) // what a shell says of a command it can't find
+	}
+	return answer{}, failed(garbled, "%s%s", err, stderr)
+}
+
+// bounded keeps what is written, up to a limit.
+type bounded struct {
+	data  bytes.Buffer
+	limit int64
+	full  func()
+	over  bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if int64(b.data.Len())+int64(len(p)) > b.limit {
+		b.over = true
+		b.full()
+		return 0, errTooLong
+	}
+	return b.data.Write(p)
+}
+
+// tail keeps the end of what is written.
+type tail struct{ data []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.data = append(t.data, p[max(0, len(p)-maxSaid):]...)
+	t.data = append(t.data[:0], t.data[max(0, len(t.data)-maxSaid):]...)
+	return len(p), nil
+}
+
+// String is ready to stand behind a reason.
+func (t *tail) String() string {
+	if len(t.data) == 0 {
+		return ""
+	}
+	return ": " + string(t.data)
+}

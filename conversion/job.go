@@ -1,0 +1,187 @@
+package conversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/rest"
+)
+
+// job is one Convert: the library's converter for the CRD, on a transport that belongs to this Convert alone, since
+// the library passes no context through.
+type job struct {
+	crd    *apiextensionsv1.CustomResourceDefinition
+	target schema.GroupVersion
+	wire   *wire
+	// safe copies its input before it converts; unsafe is used for lists, of which it changes nothing.
+	safe, unsafe runtime.ObjectConvertor
+
+	sound   bool     // the converter has given an answer that could be judged
+	garbled int      // single objects for which it has not
+	last    *failure // of the last of those
+}
+
+// item is an object to send and where its result goes.
+type item struct {
+	obj    map[string]any
+	result *Converted
+}
+
+func (c *Converter) newJob(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string) (*job, error) {
+	conv := crd.Spec.Conversion
+	if conv == nil || conv.Strategy != apiextensionsv1.WebhookConverter || conv.Webhook == nil {
+		return nil, fmt.Errorf("%s does not convert by webhook", crd.Name)
+	}
+	if !slices.ContainsFunc(conv.Webhook.ConversionReviewVersions, func(v string) bool { return v == "v1" || v == "v1beta1" }) {
+		return nil, fmt.Errorf("%s takes ConversionReview %q, only v1 and v1beta1 are known", crd.Name,
+			conv.Webhook.ConversionReviewVersions)
+	}
+	if !lists(crd, version) {
+		return nil, fmt.Errorf("%s has no version %q", crd.Name, version)
+	}
+	end, err := c.far.at(crd)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{crd: crd, target: schema.GroupVersion{Group: crd.Spec.Group, Version: version}}
+	j.wire = &wire{ctx: ctx, timeout: c.timeout, send: end.send}
+	factory, err := conversion.NewCRConverterFactory(webhook.NewDefaultServiceResolver(), j.wire.authentication)
+	if err != nil {
+		return nil, err
+	}
+	j.safe, j.unsafe, err = factory.NewConverter(stub(crd, end.url))
+	return j, err
+}
+
+// stub is as much of the CRD as the library's converter reads. It names a URL in place of a service and has no
+// caBundle: both are the transport's business, see webhook.at.
+func stub(crd *apiextensionsv1.CustomResourceDefinition, url string) *apiextensionsv1.CustomResourceDefinition {
+	out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
+	out.Spec.Group, out.Spec.Scope = crd.Spec.Group, crd.Spec.Scope
+	for _, v := range crd.Spec.Versions {
+		out.Spec.Versions = append(out.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name})
+	}
+	out.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook: &apiextensionsv1.WebhookConversion{
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &url},
+			ConversionReviewVersions: crd.Spec.Conversion.Webhook.ConversionReviewVersions,
+		},
+	}
+	return out
+}
+
+// authentication puts the wire below the library's client.
+func (w *wire) authentication(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+	config := func() (*rest.Config, error) {
+		return &rest.Config{Transport: w, UserAgent: "etcdshift", WarningHandler: rest.NoWarnings{}}, nil
+	}
+	return &webhook.AuthenticationInfoResolverDelegator{
+		ClientConfigForFunc:        func(string) (*rest.Config, error) { return config() },
+		ClientConfigForServiceFunc: func(string, string, int) (*rest.Config, error) { return config() },
+	}
+}
+
+func lists(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
+	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version
+	})
+}
+
+// source is the object's apiVersion, which must be one that the CRD lists: a server refuses a whole list otherwise.
+func (j *job) source(obj map[string]any) (string, error) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Group != j.target.Group || !lists(j.crd, gv.Version) {
+		return "", fmt.Errorf("apiVersion %q is not one of %s", apiVersion, j.crd.Name)
+	}
+	return apiVersion, nil
+}
+
+// convert converts items, or returns an error where the converter as a whole is of no use.
+func (j *job) convert(items []item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	if err := j.run(items); err != nil {
+		return err
+	}
+	if j.garbled > 0 && !j.sound {
+		return j.last
+	}
+	return nil
+}
+
+// run converts items in one call; where that is refused, in halves.
+func (j *job) run(items []item) error {
+	err := j.ask(items)
+	var f *failure
+	switch {
+	case err == nil:
+		j.sound = true
+		return nil
+	case !errors.As(err, &f) || f.kind == broken:
+		return err
+	case len(items) > 1:
+		j.sound = j.sound || f.kind == refused
+		half := len(items) / 2
+		if err := j.run(items[:half]); err != nil {
+			return err
+		}
+		return j.run(items[half:])
+	}
+	return j.blame(items[0], f)
+}
+
+// blame notes why a single object failed. Where no request has yet had an answer that could be judged, two such
+// objects (or the only one) mean that it is not the object: one that makes a converter panic is named, a converter that
+// always panics is not asked for each.
+func (j *job) blame(it item, f *failure) error {
+	it.result.Err = fmt.Errorf("%w: %s", ErrRefused, f.reason)
+	if f.kind == refused {
+		j.sound = true
+		return nil
+	}
+	j.garbled++
+	j.last = f
+	if j.garbled > 1 && !j.sound {
+		return f
+	}
+	return nil
+}
+
+// ask makes one call.
+func (j *job) ask(items []item) error {
+	j.wire.reset()
+	if len(items) == 1 {
+		out, err := j.safe.ConvertToVersion(&unstructured.Unstructured{Object: items[0].obj}, j.target)
+		if err != nil {
+			return j.wire.judge(err)
+		}
+		items[0].result.Object = out.(*unstructured.Unstructured).Object
+		return nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(j.target.String())
+	list.SetKind(j.crd.Spec.Names.Kind + "List")
+	for _, it := range items {
+		list.Items = append(list.Items, unstructured.Unstructured{Object: it.obj})
+	}
+	out, err := j.unsafe.ConvertToVersion(list, j.target)
+	if err != nil {
+		return j.wire.judge(err)
+	}
+	for i := range items {
+		items[i].result.Object = out.(*unstructured.UnstructuredList).Items[i].Object
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package conversion
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// idleTimeout closes connections that are kept between batches, in case a server closes them without notice.
+const idleTimeout = 10 * time.Second
+
+// maxHeader bounds the headers of an answer, in bytes.
+const maxHeader = 1 << 20
+
+// WebhookOptions says where a conversion webhook listens and how to trust it.
+type WebhookOptions struct {
+	// URL is where the webhook listens now, wherever the CRD says that it is: https://HOST[:PORT][/PATH]. Without a path
+	// (or with "/" alone) the CRD's own is asked, so that one URL serves a group whose CRDs have different paths.
+	URL string
+	// CA, PEM, verifies the webhook's certificate, which must be for the host in URL. Without it the webhook must prove
+	// what it proves to an API server: a certificate of the CRD's caBundle (without one, of the system's roots) for
+	// NAME.NAMESPACE.svc of the CRD's service, or for the host of the CRD's own URL.
+	CA []byte
+	// ClientCert and ClientKey, PEM, are what the client proves itself with; both or neither.
+	ClientCert, ClientKey []byte
+	// Timeout is for one call, from connecting to the last byte of the answer; 0 means 30 s, as in an API server.
+	Timeout time.Duration
+}
+
+// Webhook is a Converter that asks an HTTPS server. It checks the options and connects to nobody.
+func Webhook(o WebhookOptions) (*Converter, error) {
+	u, err := checkURL(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("conversion webhook: %w", err)
+	}
+	w := &hook{url: u, transports: make(map[trust]*http.Transport)}
+	if len(o.CA) > 0 {
+		if w.roots, err = pool(o.CA); err != nil {
+			return nil, fmt.Errorf("conversion webhook %s: CA: %w", u, err)
+		}
+	}
+	if len(o.ClientCert) > 0 || len(o.ClientKey) > 0 {
+		// Its errors speak of PEM blocks and never quote one.
+		cert, err := tls.X509KeyPair(o.ClientCert, o.ClientKey)
+		if err != nil {
+			return nil, fmt.Errorf("conversion webhook %s: client certificate: %w", u, err)
+		}
+		w.certs = []tls.Certificate{cert}
+	}
+	c, err := newConverter(u.String(), o.Timeout, w)
+	if err != nil {
+		return nil, fmt.Errorf("conversion webhook %s: %w", u, err)
+	}
+	return c, nil
+}
+
+// checkURL takes what a CRD may have as its webhook's URL
+// (k8s.io/apiserver/pkg/util/webhook/validation.go, ValidateWebhookURL). A URL with a password is not repeated.
+func checkURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	var parse *url.Error
+	switch {
+	case errors.As(err, &parse) && strings.Contains(text, "@"):
+		return nil, errors.New("not a URL")
+	case errors.As(err, &parse):
+		return nil, fmt.Errorf("not a URL: %w", parse.Err)
+	case err != nil:
+		return nil, fmt.Errorf("not a URL: %w", err)
+	case u.User != nil:
+		return nil, errors.New("a URL with a user name or password is not taken")
+	case u.Scheme != "https":
+		return nil, fmt.Errorf("URL %q does not start with https://", text)
+	case u.Opaque != "" || u.Hostname() == "":
+		return nil, fmt.Errorf("URL %q names no host", text)
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
+		return nil, fmt.Errorf("URL %q has a query or a fragment", text)
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("URL %q has a port that is not 1 to 65535", text)
+		}
+	}
+	return u, nil
+}
+
+func pool(pem []byte) (*x509.CertPool, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("no certificate in PEM found")
+	}
+	return roots, nil
+}
+
+// hook is a webhook as the far side.
+type hook struct {
+	url   *url.URL
+	roots *x509.CertPool // of WebhookOptions.CA
+	certs []tls.Certificate
+
+	mu         sync.Mutex // guards transports
+	transports map[trust]*http.Transport
+}
+
+// trust is what a connection was verified against.
+type trust struct{ bundle, serverName string }
+
+func (h *hook) at(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
+	path, serverName, bundle := "", "", ""
+	if config := crd.Spec.Conversion.Webhook.ClientConfig; config != nil {
+		bundle = strings.TrimSpace(string(config.CABundle)) // blank is none, as in a server
+		switch {
+		case config.Service != nil:
+			serverName = config.Service.Name + "." + config.Service.Namespace + ".svc"
+			if config.Service.Path != nil {
+				path = *config.Service.Path
+			}
+		case config.URL != nil:
+			own, err := url.Parse(*config.URL)
+			if err != nil {
+				return endpoint{}, fmt.Errorf("%s: clientConfig.url is not a URL", crd.Name)
+			}
+			path, serverName = own.Path, own.Hostname()
+		}
+	}
+	there := *h.url
+	if strings.Trim(there.Path, "/") == "" {
+		there.Path, there.RawPath = path, ""
+	}
+	if h.roots != nil {
+		bundle, serverName = "", h.url.Hostname()
+	}
+	transport, err := h.transport(trust{bundle, serverName})
+	if err != nil {
+		return endpoint{}, fmt.Errorf("%s: caBundle: %w", crd.Name, err)
+	}
+	return endpoint{url: there.String(), send: func(req *http.Request, limit int64) (answer, error) {
+		return post(transport, req, limit)
+	}}, nil
+}
+
+func (h *hook) transport(t trust) (*http.Transport, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if transport, ok := h.transports[t]; ok {
+		return transport, nil
+	}
+	roots := h.roots
+	if t.bundle != "" {
+		var err error
+		if roots, err = pool([]byte(t.bundle)); err != nil {
+			return nil, err
+		}
+	}
+	transport := &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment, // as client-go; never for a loopback address
+		TLSClientConfig:        &tls.Config{RootCAs: roots, ServerName: t.serverName, Certificates: h.certs},
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+	h.transports[t] = transport
+	return transport, nil
+}
+
+func (h *hook) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, transport := range h.transports {
+		transport.CloseIdleConnections()
+	}
+}
+
+// post sends the request and reads the answer. Before there is a connection (and its certificate is verified) a
+// failure is not about what was sent.
+func post(transport *http.Transport, req *http.Request, limit int64) (answer, error) {
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	ctx := httptrace.WithClientTrace(req.Context(), trace)
+	resp, err := transport.RoundTrip(req.WithContext(ctx))
+	if err != nil && !connected.Load() {
+		return answer{}, failed(broken, "%s", err)
+	}
+	if err != nil {
+		return answer{}, failed(garbled, "connection lost before an answer: %s", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < http.StatusOK || resp.StatusCode > http.StatusPartialContent {
+		return answer{}, rejected(ctx, resp)
+	}
+	body, err := readAll(resp.Body, limit)
+	switch {
+	case errors.Is(err, errTooLong):
+		return answer{}, tooLong(limit)
+	case err != nil:
+		return answer{}, failed(garbled, "connection lost in the middle of an answer: %s", err)
+	}
+	return answer{contentType: resp.Header.Get("Content-Type"), body: body}, nil
+}
+
+// rejected is an answer by status alone, with its text where it is meant for people.
+func rejected(ctx context.Context, resp *http.Response) error {
+	status := fmt.Sprintf("answered HTTP status %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		return failed(broken, "%s, and a redirect is not followed", status)
+	}
+	said := ""
+	if mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && mediaType == "text/plain" {
+		text, err := io.ReadAll(io.LimitReader(resp.Body, maxSaid))
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		said = ": " + string(text)
+	}
+	return failed(garbled, "%s%s", strings.TrimSpace(status), said)
+}

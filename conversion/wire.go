@@ -1,0 +1,180 @@
+package conversion
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// freeAnswer is how many bytes an answer may have besides four times its request.
+const freeAnswer = 64 << 20
+
+// maxSaid bounds what an error quotes of the converter's own words, in bytes.
+const maxSaid = 2 << 10
+
+// kind says what a failed call means for the calls after it.
+type kind int
+
+const (
+	broken  kind = iota + 1 // nobody there, or nobody to wait for: do not ask again
+	garbled                 // answered, but nothing that could be judged; maybe one object made it fall over
+	refused                 // a sound answer that converts nothing, or that a server refuses
+)
+
+// failure is a call without a result.
+type failure struct {
+	kind   kind
+	reason string
+}
+
+func (f *failure) Error() string { return f.reason }
+
+func failed(k kind, format string, args ...any) *failure {
+	return &failure{kind: k, reason: printable(fmt.Sprintf(format, args...))}
+}
+
+// wire is the transport below the library's client. One goroutine uses it, one call at a time.
+type wire struct {
+	ctx     context.Context
+	timeout time.Duration
+	send    func(req *http.Request, limit int64) (answer, error)
+
+	// Of the last call:
+	request func() (io.ReadCloser, error)
+	body    []byte
+	err     error // why there is no body
+}
+
+func (w *wire) reset() { w.request, w.body, w.err = nil, nil, nil }
+
+// RoundTrip sends a ConversionReview under the Convert's context and the timeout and reads the whole answer, so that
+// nothing above it can wait or read without a bound.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
+	defer cancel()
+	defer req.Body.Close()
+	w.request = req.GetBody
+	got, err := w.send(req.WithContext(ctx), freeAnswer+4*max(req.ContentLength, 0))
+	switch {
+	case err != nil && w.ctx.Err() != nil:
+		w.err = w.ctx.Err()
+	case err != nil && ctx.Err() != nil:
+		w.err = failed(broken, "no whole answer within %s", w.timeout)
+	default:
+		w.err = err
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	w.body = got.body
+	resp := &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{},
+		Body:          io.NopCloser(bytes.NewReader(got.body)),
+		ContentLength: int64(len(got.body)),
+		Request:       req,
+	}
+	if got.contentType != "" {
+		resp.Header.Set("Content-Type", got.contentType)
+	}
+	return resp, nil
+}
+
+// review is what tells a sound answer from a garbled one.
+type review struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Request    *struct {
+		UID string `json:"uid"`
+	} `json:"request"`
+	Response *struct {
+		UID              string `json:"uid"`
+		ConvertedObjects []any  `json:"convertedObjects"`
+	} `json:"response"`
+}
+
+// judge turns the library's error about the last call into a failure. The library's own text is taken where it can't
+// quote the answer: its decoder puts a whole object without kind into its error.
+func (w *wire) judge(library error) error {
+	if w.err != nil {
+		return w.err
+	}
+	if w.request == nil {
+		return failed(refused, "%s", library) // refused before it was sent
+	}
+	var asked, got review
+	if len(w.body) == 0 {
+		return failed(garbled, "empty answer")
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.body, &got); err != nil {
+		return failed(garbled, "the answer (%d bytes) is not a ConversionReview in JSON", len(w.body))
+	}
+	if err := w.read(&asked); err != nil {
+		return err
+	}
+	// A v1beta1 answer needs neither uid nor kind, but may not be of another version.
+	strict := asked.APIVersion == "apiextensions.k8s.io/v1"
+	switch {
+	case (strict || got.APIVersion != "" || got.Kind != "") && (got.APIVersion != asked.APIVersion || got.Kind != asked.Kind):
+		return failed(garbled, "the answer is %.100q %.100q, not %q %q", got.APIVersion, got.Kind, asked.APIVersion, asked.Kind)
+	case got.Response == nil:
+		return failed(garbled, "the answer is a ConversionReview without a response")
+	case strict && asked.Request != nil && got.Response.UID != asked.Request.UID:
+		return failed(garbled, "the answer's response.uid %.100q is not the request's %q", got.Response.UID, asked.Request.UID)
+	}
+	for i, converted := range got.Response.ConvertedObjects {
+		obj, isObject := converted.(map[string]any)
+		if name, _ := obj["kind"].(string); !isObject || name == "" {
+			return failed(refused, "response.convertedObjects[%d] is not an object with a kind", i)
+		}
+	}
+	return failed(refused, "%s", library)
+}
+
+// read reads back the request, for the uid that the library gave it.
+func (w *wire) read(asked *review) error {
+	body, err := w.request()
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, asked)
+}
+
+// errTooLong is returned for an answer beyond the limit.
+var errTooLong = errors.New("too long")
+
+// readAll reads to the end of r, or fails at the limit.
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(body)) > limit {
+		return nil, errTooLong
+	}
+	return body, err
+}
+
+// tooLong is the failure for errTooLong: a converter whose answers have no end is not asked again.
+func tooLong(limit int64) error { return failed(broken, "the answer is longer than %d bytes", limit) }
+
+// printable is s on one line: what a terminal would act on becomes a blank, and the middle goes where it is too long.
+func printable(s string) string {
+	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, " "), func(r rune) bool {
+		return !unicode.IsPrint(r) || r == ' '
+	}), " ")
+	if len(s) > maxSaid {
+		s = strings.ToValidUTF8(s[:maxSaid/2], "") + " [...] " + strings.ToValidUTF8(s[len(s)-maxSaid/2:], "")
+	}
+	return s
+}
