@@ -21,23 +21,25 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd":             with("transform/", "transform", "inspect", "publish"),
-		"transform/":      with("transform", "inspect"),
-		"transform":       with("inspect", "publish"),
-		"inspect":         with(),
-		"snapshot":        {"publish"},
-		"keys":            {},
-		"encoding/schema": {"encoding"},
-		"encoding":        {},
-		"publish":         {},
-		"internal":        with("transform/", "transform", "inspect", "publish"),
+		"cmd":                 with("transform/", "transform", "inspect", "publish", "conversion", "encoding/encryption"),
+		"transform/":          with("transform", "inspect", "conversion"),
+		"transform":           with("inspect", "publish"),
+		"inspect":             with(),
+		"conversion":          {},
+		"snapshot":            {"publish"},
+		"keys":                {},
+		"encoding/schema":     {"encoding"},
+		"encoding/encryption": {"encoding"},
+		"encoding":            {},
+		"publish":             {},
+		"internal":            with("transform/", "transform", "inspect", "publish"),
 	}
 }
 
 // room is the room a package folder belongs to; two transforms are two rooms.
 func room(dir string) string {
 	parts := strings.SplitN(dir, "/", 3)
-	if len(parts) > 1 && (parts[0] == "transform" || parts[0]+"/"+parts[1] == "encoding/schema") {
+	if len(parts) > 1 && (parts[0] == "transform" || parts[0] == "encoding") {
 		return parts[0] + "/" + parts[1]
 	}
 	return parts[0]

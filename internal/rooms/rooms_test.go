@@ -18,7 +18,7 @@ func TestRooms(t *testing.T) {
 	broken, seen, err := check(tree)
 	require.NoError(t, err)
 	require.Empty(t, strings.Join(broken, "\n"))
-	for _, name := range []string{"cmd", "transform", "transform/calico", "snapshot", "keys", "encoding", "encoding/schema", "publish", "internal"} {
+	for _, name := range []string{"cmd", "transform", "transform/calico", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "conversion", "publish", "internal"} {
 		require.Positive(t, seen[name], "%s was not looked at", name)
 	}
 }
@@ -40,6 +40,8 @@ func TestCheck(t *testing.T) {
 		{"transform/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "transform/calico/ipam"), ""},
 		{"transform/a.go", ours("inspect", "snapshot", "keys", "encoding", "encoding/schema", "publish"), ""},
 		{"inspect/a.go", ours("snapshot", "keys", "encoding", "encoding/schema"), ""},
+		{"transform/storageversion/a.go", ours("transform", "conversion"), ""},
+		{"encoding/encryption/a.go", ours("encoding"), ""},
 		{"snapshot/a.go", ours("publish", "snapshot/page"), ""},
 		{"encoding/schema/a.go", ours("encoding"), ""},
 		{"internal/apitest/a.go", ours("transform/calico", "snapshot", "internal/etcdtest"), ""},
@@ -49,6 +51,11 @@ func TestCheck(t *testing.T) {
 		{"transform/a.go", ours("transform/calico"), ":3: transform must not import transform/calico"},
 		{"transform/calico/a.go", ours("transform", "transform/storageversion"), ":4: transform/calico must not import transform/storageversion"},
 		{"transform/calico/a.go", ours("publish"), ":3: transform/calico must not import publish"},
+		{"transform/a.go", ours("encoding/encryption"), ":3: transform must not import encoding/encryption"},
+		{"inspect/a.go", ours("encoding/encryption"), ":3: inspect must not import encoding/encryption"},
+		{"encoding/a.go", ours("encoding/encryption"), ":3: encoding must not import encoding/encryption"},
+		{"encoding/encryption/a.go", ours("keys"), ":3: encoding/encryption must not import keys"},
+		{"conversion/a.go", ours("encoding"), ":3: conversion must not import encoding"},
 		{"inspect/a.go", ours("transform"), ":3: inspect must not import transform"},
 		{"inspect/a.go", ours("publish"), ":3: inspect must not import publish"},
 		{"snapshot/page/a.go", ours("keys"), ":3: snapshot must not import keys"},
