@@ -27,23 +27,24 @@ const (
 
 // Report is what a run found, planned and did. Other programs rely on its JSON fields; it holds no Secret values.
 type Report struct {
-	APIVersion string                     `json:"apiVersion"` // "etcdshift/v1"
-	Kind       string                     `json:"kind"`       // "Report"
-	Command    string                     `json:"command"`
-	Outcome    Outcome                    `json:"outcome"`
-	Error      string                     `json:"error,omitempty"`
-	Time       string                     `json:"time,omitempty"` // RFC 3339, given to new objects
-	Input      FileInfo                   `json:"input"`
-	Output     *FileInfo                  `json:"output,omitempty"`
-	Kinds      []KindCount                `json:"kinds"`
-	Changes    Changes                    `json:"changes"`
-	Renamed    []Rename                   `json:"renamed"`
-	UIDs       []UID                      `json:"uids"`
-	References []Reference                `json:"references"`
-	Problems   []Problem                  `json:"problems"`
-	Steps      []string                   `json:"steps"`           // what is left to do by hand, in order
-	Restore    []string                   `json:"restore"`         // the commands to run next, one a member
-	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
+	APIVersion      string                     `json:"apiVersion"` // "etcdshift/v1"
+	Kind            string                     `json:"kind"`       // "Report"
+	Command         string                     `json:"command"`
+	Outcome         Outcome                    `json:"outcome"`
+	Error           string                     `json:"error,omitempty"`
+	Time            string                     `json:"time,omitempty"` // RFC 3339, given to new objects
+	Input           FileInfo                   `json:"input"`
+	Output          *FileInfo                  `json:"output,omitempty"`
+	Kinds           []KindCount                `json:"kinds"`
+	CustomResources []CustomResource           `json:"customResources,omitempty"` // of migrate storage-versions: one a CustomResourceDefinition
+	Changes         Changes                    `json:"changes"`
+	Renamed         []Rename                   `json:"renamed"`
+	UIDs            []UID                      `json:"uids"`
+	References      []Reference                `json:"references"`
+	Problems        []Problem                  `json:"problems"`
+	Steps           []string                   `json:"steps"`           // what is left to do by hand, in order
+	Restore         []string                   `json:"restore"`         // the commands to run next, one a member
+	Saved           map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
 }
 
 // FileInfo identifies a snapshot file.
@@ -64,6 +65,26 @@ type KindCount struct {
 	Unchanged int    `json:"unchanged"` // already there in the new form
 	Skipped   int    `json:"skipped"`   // left alone, each with a problem
 	Conflicts int    `json:"conflicts"`
+}
+
+// CustomResource is what became of the objects of one CustomResourceDefinition.
+type CustomResource struct {
+	CRD            string         `json:"crd"`    // PLURAL.GROUP
+	Chosen         bool           `json:"chosen"` // false: the options left it out
+	StorageVersion string         `json:"storageVersion"`
+	Found          map[string]int `json:"found"` // objects by the version they were stored at, "" where nobody can tell
+	Rewritten      int            `json:"rewritten"`
+	Unchanged      int            `json:"unchanged"`
+	Refused        int            `json:"refused"`       // left as they are, each with a problem
+	ManagedFields  int            `json:"managedFields"` // objects with managedFields entries that were relabelled
+	StoredVersions StoredVersions `json:"storedVersions"`
+}
+
+// StoredVersions is status.storedVersions of a CustomResourceDefinition.
+type StoredVersions struct {
+	Before []string `json:"before"`
+	After  []string `json:"after"`
+	Kept   string   `json:"kept,omitempty"` // why After holds more than the storage version
 }
 
 // Changes counts records by what becomes of them.

@@ -1,0 +1,156 @@
+package storageversion
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// kind is a CustomResourceDefinition and what becomes of its objects.
+type kind struct {
+	key    []byte
+	name   string // of the CustomResourceDefinition, PLURAL.GROUP
+	group  string
+	value  []byte      // as it is to be stored, so far
+	crd    *schema.CRD // parsed from value; nil where it cannot be
+	chosen bool
+
+	before []string // status.storedVersions
+	after  []string
+	kept   string // why no version was taken from the list
+
+	found         map[string]int // objects by the version they were stored at
+	rewritten     map[string]int
+	unchanged     map[string]int
+	refused       map[string]int
+	managedFields int // objects with entries that were relabelled
+
+	stuck string // why the converter of the group is not asked again
+}
+
+func crdResource() gvr.GroupResource {
+	return gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+}
+
+// load reads the CustomResourceDefinitions of the prefix.
+func (r *run) load(ctx context.Context) error {
+	for e, err := range r.view.Live(ctx, r.keys.Dir(crdResource())) {
+		if err != nil {
+			return err
+		}
+		k := &kind{key: e.Key, value: e.Value, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}}
+		if key, err := r.keys.Parse(e.Key); err == nil {
+			k.name = key.Name
+			_, k.group, _ = strings.Cut(key.Name, ".")
+		}
+		if k.crd, err = schema.ParseCRD(e.Value); err != nil {
+			k.chosen = !slices.Contains(r.opts.Exclude, k.name) // its labels cannot be read
+			if k.chosen {
+				bad := refuseValue(err)
+				r.view.Refuse(string(e.Key), bad.code, bad.reason)
+			}
+			r.kinds = append(r.kinds, k)
+			continue
+		}
+		k.name, k.group = k.crd.Object().Name, k.crd.Object().Spec.Group
+		k.before, k.chosen = k.crd.StoredVersions(), r.opts.chooses(k.crd)
+		k.after = k.before
+		r.kinds = append(r.kinds, k)
+		r.byResource[k.crd.GroupResource()] = k
+	}
+	slices.SortFunc(r.kinds, func(a, b *kind) int { return cmp.Compare(string(a.key), string(b.key)) })
+	return nil
+}
+
+// prepare makes the CustomResourceDefinition ready to encode by; ok is false where its objects have to stay as they are.
+func (r *run) prepare(k *kind) (ok bool) {
+	obj := k.crd.Object()
+	if obj.UID == "" {
+		r.view.Warn(string(k.key), codeNoUID, "it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another")
+	}
+	if obj.DeletionTimestamp != nil {
+		r.view.Warn(string(k.key), codeTerminating, "it is being deleted, and its objects with it: storedVersions is not trimmed")
+	}
+	if condition(obj, "StorageMigrating") {
+		r.view.Refuse(string(k.key), codeStorageMigrating, "its condition StorageMigrating is True: the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
+		return false
+	}
+	if bad := k.usable(r.opts.To); bad != nil {
+		r.view.Refuse(string(k.key), bad.code, bad.reason)
+		return false
+	}
+	return true
+}
+
+// usable flips the storage version to what is asked, and compiles the schemas.
+func (k *kind) usable(to string) *refusal {
+	if to != "" && to != k.crd.StorageVersion() {
+		value, err := schema.SetStorageVersion(k.value, to)
+		if errors.Is(err, schema.ErrNoVersion) {
+			return refuse(codeUnlistedVersion, "its storage version cannot become %s: it has %s", to, versions(k.crd.Object()))
+		}
+		if err != nil {
+			return refuse(codeInvalid, "%v", err)
+		}
+		crd, err := schema.ParseCRD(value)
+		if err != nil {
+			return refuse(codeInvalid, "%v", err)
+		}
+		k.value, k.crd = value, crd
+	}
+	if k.crd.StorageVersion() == "" {
+		return refuse(codeInvalid, "none of its versions is the storage version")
+	}
+	for _, v := range k.crd.Object().Spec.Versions {
+		if _, err := k.crd.Version(v.Name); err != nil {
+			return refuse(codeInvalid, "%v", err)
+		}
+	}
+	return nil
+}
+
+func versions(crd *apiextensionsv1.CustomResourceDefinition) string {
+	var names []string
+	for _, v := range crd.Spec.Versions {
+		names = append(names, v.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func condition(crd *apiextensionsv1.CustomResourceDefinition, name string) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return string(c.Type) == name && c.Status == apiextensionsv1.ConditionTrue
+	})
+}
+
+// dir is what the keys of the kind's objects begin with.
+func (r *run) dir(k *kind) []byte { return r.keys.Dir(k.crd.GroupResource()) }
+
+// storage is the apiVersion that the kind's objects are to have.
+func (k *kind) storage() string {
+	return gvr.GroupVersion{Group: k.group, Version: k.crd.StorageVersion()}.String()
+}
+
+// lists says whether an API server can read objects of the version.
+func (k *kind) lists(version string) bool {
+	_, err := k.crd.Version(version)
+	return err == nil
+}
+
+// scope says what is wrong with a key of the kind's folder; empty where nothing is.
+func (k *kind) scope(key keys.Key) string {
+	namespaced := k.crd.Object().Spec.Scope == apiextensionsv1.NamespaceScoped
+	if namespaced == (key.Namespace != "") {
+		return ""
+	}
+	return fmt.Sprintf("the key does not fit the scope of %s, which is %s", k.name, k.crd.Object().Spec.Scope)
+}

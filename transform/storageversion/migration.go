@@ -1,0 +1,126 @@
+package storageversion
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// ErrNotThere is returned for an option that names a CustomResourceDefinition or a group that the snapshot does not have.
+var ErrNotThere = errors.New("not in the snapshot")
+
+// Migration is the transform. It may be planned more than once.
+type Migration struct{ opts Options }
+
+var _ transform.Transform = (*Migration)(nil)
+
+// New makes a migration; Plan checks the options.
+func New(o Options) *Migration { return &Migration{opts: o} }
+
+// Plan stages the migration on v, for each storage prefix. Problems are in the view's report; an error is about reading the
+// snapshot, or ErrNotThere.
+func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
+	all, err := v.Prefixes(ctx)
+	if err != nil {
+		return err
+	}
+	prefixes := m.opts.Prefixes
+	if len(prefixes) == 0 {
+		prefixes = all
+	}
+	if len(prefixes) == 0 {
+		return fmt.Errorf("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+	}
+	runs, err := m.runs(ctx, v, prefixes, all)
+	if err != nil {
+		return err
+	}
+	chosen := 0
+	for _, r := range runs {
+		if err := r.plan(ctx); err != nil {
+			return err
+		}
+		chosen += len(r.chosen())
+	}
+	if chosen == 0 && !m.opts.Rewrap {
+		v.Warn("", codeNothingThere, "no CustomResourceDefinition of the snapshot is to be migrated")
+	}
+	return nil
+}
+
+// runs makes one run for each prefix, its CustomResourceDefinitions loaded, and checks the names in the options against all
+// of them.
+func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes, all []string) ([]*run, error) {
+	var runs []*run
+	names, groups := map[string]bool{}, map[string]bool{}
+	for i, prefix := range prefixes {
+		if slices.Contains(prefixes[:i], prefix) {
+			continue
+		}
+		r := &run{opts: &m.opts, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{}}
+		for _, other := range all { // what is stored there belongs to another API server
+			if other != prefix && strings.HasPrefix(other, prefix+"/") {
+				r.others = append(r.others, []byte(other+"/"))
+			}
+		}
+		if err := r.load(ctx); err != nil {
+			return nil, err
+		}
+		for _, k := range r.kinds {
+			names[k.name] = true
+			groups[k.group] = true
+		}
+		runs = append(runs, r)
+	}
+	return runs, m.opts.checkNames(names, groups)
+}
+
+// run is a migration under one storage prefix.
+type run struct {
+	opts       *Options
+	view       *transform.View
+	keys       keys.Kubernetes
+	others     [][]byte // what the keys of other API servers below the prefix begin with
+	kinds      []*kind  // in the order of their names
+	byResource map[schema.GroupResource]*kind
+}
+
+// plan stages one prefix: objects first, then the lists that tell of them, then what refers to them.
+func (r *run) plan(ctx context.Context) error {
+	for _, k := range r.kinds {
+		if err := r.migrateKind(ctx, k); err != nil {
+			return err
+		}
+	}
+	if err := r.sweep(ctx); err != nil {
+		return err
+	}
+	r.summary()
+	return nil
+}
+
+// migrateKind stages the objects of one kind, and then its CustomResourceDefinition.
+func (r *run) migrateKind(ctx context.Context, k *kind) error {
+	if !k.chosen {
+		return r.survey(ctx, k)
+	}
+	if k.crd == nil || !r.prepare(k) {
+		return nil
+	}
+	if err := r.migrateObjects(ctx, k); err != nil {
+		return err
+	}
+	return r.settleList(ctx, k)
+}
+
+// chosen are the kinds that the options name.
+func (r *run) chosen() []*kind {
+	return slices.DeleteFunc(slices.Clone(r.kinds), func(k *kind) bool { return !k.chosen })
+}

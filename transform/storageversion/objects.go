@@ -1,0 +1,203 @@
+package storageversion
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/conversion"
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// A batch is what is worked on at once: its objects are decoded, converted and encoded side by side, and asked of a converter
+// in one call.
+const (
+	batchObjects = 256
+	batchBytes   = 8 << 20 // of stored values; decoded ones take several times as much
+)
+
+// migrateObjects stages every object of the kind that is not yet what a no-op write would leave.
+func (r *run) migrateObjects(ctx context.Context, k *kind) error {
+	var batch []*object
+	size := 0
+	for e, err := range r.view.Live(ctx, r.dir(k)) {
+		if err != nil {
+			return err
+		}
+		o := &object{key: e.Key, value: e.Value}
+		if o.parsed, err = r.keys.Parse(e.Key); err != nil {
+			o.refuse(refuse(codeUnknownKey, "%v", err))
+		}
+		batch = append(batch, o)
+		if size += len(e.Value); len(batch) < batchObjects && size < batchBytes {
+			continue
+		}
+		if err := r.migrateBatch(ctx, k, batch); err != nil {
+			return err
+		}
+		batch, size = nil, 0
+	}
+	return r.migrateBatch(ctx, k, batch)
+}
+
+// migrateBatch takes some objects of a kind all the way.
+func (r *run) migrateBatch(ctx context.Context, k *kind, batch []*object) error {
+	err := r.view.Parallel(ctx, len(batch), func(i int) error {
+		batch[i].begin(k, r.opts)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.convert(ctx, k, batch); err != nil {
+		return err
+	}
+	err = r.view.Parallel(ctx, len(batch), func(i int) error {
+		batch[i].finish(ctx, k, r.opts)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range batch {
+		if err := r.stage(ctx, k, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// convert has the objects converted that only a webhook can.
+func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
+	var waiting []*object
+	var objs []map[string]any
+	for _, o := range batch {
+		if o.refused == nil && k.crd.NeedsWebhook(o.obj) {
+			waiting, objs = append(waiting, o), append(objs, o.obj)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	converter := r.opts.Converters[k.group]
+	if converter == nil {
+		for _, o := range waiting {
+			o.refuse(refuse(codeNeedsWebhook, "it is stored at %s, and only the conversion webhook of %s can bring it to %s", o.from, k.name, k.crd.StorageVersion()))
+		}
+		return nil
+	}
+	if k.stuck == "" {
+		converted, err := converter.Convert(ctx, k.crd.Object(), k.crd.StorageVersion(), objs)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			return accept(waiting, converted)
+		}
+		k.stuck = err.Error()
+	}
+	for _, o := range waiting { // a converter that hangs would hang for each batch
+		o.refuse(refuse(codeConversionFailed, "%s", k.stuck))
+	}
+	return nil
+}
+
+// accept takes the converter's answers over.
+func accept(waiting []*object, converted []conversion.Converted) error {
+	if len(converted) != len(waiting) {
+		return fmt.Errorf("conversion: %d answers to %d objects", len(converted), len(waiting))
+	}
+	for i, o := range waiting {
+		if converted[i].Err != nil {
+			o.refuse(refuse(codeConversionFailed, "%v", converted[i].Err))
+			continue
+		}
+		o.obj = converted[i].Object
+	}
+	return nil
+}
+
+// stage reports what was found of an object, and stages it.
+func (r *run) stage(ctx context.Context, k *kind, o *object) error {
+	k.found[o.from]++
+	for _, n := range o.notes {
+		r.view.Warn(string(o.key), n.code, n.reason)
+	}
+	if o.refused != nil {
+		k.refused[o.from]++
+		r.view.Refuse(string(o.key), o.refused.code, o.refused.reason)
+		return nil
+	}
+	if len(o.dropped) > 0 && !r.view.RefuseUnless(string(o.key), codePrunedField, "the schemas do not know "+listPaths(o.dropped), "dropped (allowed)") {
+		k.refused[o.from]++
+		return nil
+	}
+	if !o.changed {
+		k.unchanged[o.from]++
+		return nil
+	}
+	staged, err := r.view.Derive(ctx, o.key, o.key, o.out, "at storage version "+k.crd.StorageVersion())
+	switch {
+	case err != nil:
+		return err
+	case !staged:
+		k.refused[o.from]++
+	default:
+		k.rewritten[o.from]++
+		if o.relabelled > 0 {
+			k.managedFields++
+		}
+	}
+	return nil
+}
+
+// survey looks for what a kind that was not chosen would need.
+func (r *run) survey(ctx context.Context, k *kind) error {
+	if k.crd == nil || k.crd.StorageVersion() == "" {
+		return nil
+	}
+	total, unread, err := r.countVersions(ctx, k)
+	if err != nil {
+		return err
+	}
+	k.found = total
+	behind := unread
+	for version, n := range total {
+		if version != k.crd.StorageVersion() {
+			behind += n
+		}
+	}
+	list, _ := settledList(k, total, unread)
+	switch {
+	case behind > 0:
+		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.crd.StorageVersion(), describe(total, unread)))
+	case !slices.Equal(list, k.before):
+		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("storedVersions is %v; its objects say %v", k.before, list))
+	}
+	return nil
+}
+
+// object is one custom resource on its way.
+type object struct {
+	key    []byte
+	parsed keys.Key
+	value  []byte
+	from   string // the version it is stored at, "" where nobody can tell
+
+	obj     map[string]any
+	format  encoding.Format
+	refused *refusal
+	notes   []refusal
+	dropped []string // paths of fields that get lost
+
+	out        []byte
+	changed    bool
+	relabelled int // managedFields entries
+}
+
+func (o *object) refuse(r *refusal) {
+	if o.refused == nil {
+		o.refused = r
+	}
+}

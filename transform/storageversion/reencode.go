@@ -1,0 +1,144 @@
+package storageversion
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// begin decodes the object as an API server reads it at the version it is stored at.
+func (o *object) begin(k *kind, opts *Options) {
+	if o.refused != nil {
+		return
+	}
+	obj, f, err := encoding.DecodeObject(o.value)
+	if err != nil {
+		o.refuse(refuseValue(err))
+		return
+	}
+	o.obj, o.format = obj, f
+	if bad := o.identify(k, opts); bad != nil {
+		o.refuse(bad)
+		return
+	}
+	dropped, err := k.crd.Begin(o.obj)
+	if err != nil {
+		o.refuse(refuse(codeUndecodable, "%v", err))
+		return
+	}
+	o.lose(dropped)
+	if !k.crd.NeedsWebhook(o.obj) {
+		k.crd.Relabel(o.obj)
+	}
+}
+
+// identify reads the version the object is stored at, and maps one that is gone.
+func (o *object) identify(k *kind, opts *Options) *refusal {
+	apiVersion, _ := o.obj["apiVersion"].(string)
+	name, _ := o.obj["kind"].(string)
+	gv, err := gvr.ParseGroupVersion(apiVersion)
+	if want := k.crd.GroupKind(); err != nil || gv.Group != want.Group || name != want.Kind {
+		o.from = ""
+		return refuse(codeUnknownKind, "it is a %s %s, in the folder of %s", apiVersion, name, k.name)
+	}
+	o.from = gv.Version
+	o.compareKey(k)
+	if k.lists(gv.Version) {
+		return nil
+	}
+	for _, m := range opts.Mappings {
+		if m.Group == gv.Group && m.Old == gv.Version && k.lists(m.New) {
+			o.obj["apiVersion"] = gvr.GroupVersion{Group: m.Group, Version: m.New}.String()
+			return nil
+		}
+	}
+	return refuse(codeUnlistedVersion, "it is stored at %s, and %s lists only %s: an API server fails to read it, and with it every list of the kind", gv.Version, k.name, versions(k.crd.Object()))
+}
+
+// compareKey notes an object that names itself otherwise than its key: a server serves it under the name inside.
+func (o *object) compareKey(k *kind) {
+	if reason := k.scope(o.parsed); reason != "" {
+		o.note(codeKeyMismatch, reason)
+	}
+	meta, _ := o.obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	namespace, _ := meta["namespace"].(string)
+	if name != o.parsed.Name || namespace != o.parsed.Namespace {
+		o.note(codeKeyMismatch, "it names itself "+quoteName(namespace, name)+", unlike its key")
+	}
+}
+
+// finish makes the bytes of an object that was converted.
+func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
+	if o.refused != nil {
+		o.obj = nil
+		return
+	}
+	dropped, err := k.crd.Finish(o.obj, opts.Mode)
+	if err != nil {
+		o.refuse(refuse(codeUndecodable, "%v", err))
+		return
+	}
+	o.lose(dropped)
+	if !opts.KeepManagedFields {
+		if o.relabelled, err = k.crd.RelabelManagedFields(o.obj); err != nil {
+			o.refuse(refuse(codeUndecodable, "%v", err))
+			return
+		}
+	}
+	if o.out, err = encoding.EncodeObject(o.obj, o.format); err != nil {
+		o.refuse(refuse(codeUndecodable, "%v", err))
+		return
+	}
+	o.changed = !bytes.Equal(o.out, o.value)
+	if o.from != k.crd.StorageVersion() {
+		o.validate(ctx, k)
+	}
+	o.obj, o.value = nil, nil
+}
+
+// validate notes what the storage version's schema forbids. Servers validate writes only, so that such an object can be read,
+// and is refused by the next update that touches what is wrong.
+func (o *object) validate(ctx context.Context, k *kind) {
+	v, err := k.crd.Version(k.crd.StorageVersion())
+	if err != nil {
+		return
+	}
+	if errs := v.Validate(ctx, o.obj); len(errs) > 0 {
+		paths := make([]string, 0, len(errs))
+		for _, e := range errs {
+			paths = append(paths, e.Field+" ("+string(e.Type)+")") // the text of e quotes values
+		}
+		slices.Sort(paths)
+		o.note(codeViolatesSchema, clip("the schema of "+k.crd.StorageVersion()+" does not allow "+listPaths(slices.Compact(paths))))
+	}
+}
+
+// lose notes fields that the schemas drop. Nulls that mean nothing are no loss.
+func (o *object) lose(paths []string) {
+	for _, p := range paths {
+		if null, ok := strings.CutSuffix(p, "=null"); ok {
+			o.note(codeDroppedNull, null+" is null, which means nothing there")
+			continue
+		}
+		if !slices.Contains(o.dropped, p) {
+			o.dropped = append(o.dropped, p)
+		}
+	}
+}
+
+func (o *object) note(code, reason string) {
+	o.notes = append(o.notes, refusal{code, clip(reason)})
+}
+
+func quoteName(namespace, name string) string {
+	if namespace == "" {
+		return `"` + name + `"`
+	}
+	return `"` + namespace + "/" + name + `"`
+}

@@ -1,0 +1,74 @@
+package storageversion
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// summary writes what became of the kinds into the report.
+func (r *run) summary() {
+	report := r.view.Report()
+	for _, k := range r.kinds {
+		if k.crd == nil {
+			continue
+		}
+		report.CustomResources = append(report.CustomResources, k.report())
+		if !k.chosen {
+			continue
+		}
+		k.steps(report, r.opts.To)
+		for _, version := range slices.Sorted(maps.Keys(k.found)) {
+			from := ""
+			if version != "" { // else nobody can tell
+				from = gvr.GroupVersion{Group: k.group, Version: version}.String()
+			}
+			report.Kinds = append(report.Kinds, transform.KindCount{
+				Kind: k.crd.GroupKind().Kind, From: from, To: k.storage(),
+				Migrated: k.rewritten[version], Unchanged: k.unchanged[version], Skipped: k.refused[version],
+			})
+		}
+	}
+}
+
+// steps lists what is left to do by hand.
+func (k *kind) steps(report *transform.Report, to string) {
+	var idle []string
+	for _, version := range k.before {
+		if !slices.Contains(k.after, version) && k.lists(version) {
+			idle = append(idle, version)
+		}
+	}
+	if len(idle) > 0 {
+		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions", strings.Join(idle, ", "), k.name)
+	}
+	if to != "" && to == k.crd.StorageVersion() {
+		report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say %s there too", k.name, to)
+	}
+}
+
+func (k *kind) report() transform.CustomResource {
+	return transform.CustomResource{
+		CRD: k.name, Chosen: k.chosen, StorageVersion: k.crd.StorageVersion(), Found: k.found,
+		Rewritten: total(k.rewritten), Unchanged: total(k.unchanged), Refused: total(k.refused), ManagedFields: k.managedFields,
+		StoredVersions: transform.StoredVersions{Before: notNil(k.before), After: notNil(k.after), Kept: k.kept},
+	}
+}
+
+func total(counts map[string]int) (sum int) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+func notNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

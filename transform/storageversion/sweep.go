@@ -1,0 +1,102 @@
+package storageversion
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	storagemigration "k8s.io/api/storagemigration/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// sweep is the pass over every key of the prefix, for what does not belong to one kind: objects without a
+// CustomResourceDefinition, owner references to versions that are gone, Helm releases that name them, and values to be encrypted
+// anew.
+func (r *run) sweep(ctx context.Context) error {
+	gone := r.goneVersions()
+	for e, err := range r.view.Live(ctx, []byte(r.keys.Prefix+"/")) {
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(r.others, func(dir []byte) bool { return bytes.HasPrefix(e.Key, dir) }) {
+			continue
+		}
+		key, keyErr := r.keys.Parse(e.Key)
+		if keyErr == nil {
+			r.reportOrphan(e, key)
+			r.reportHelm(e, key, gone)
+			r.reportMigrator(e, key)
+		}
+		if err := r.fixOwners(ctx, e, gone); err != nil {
+			return err
+		}
+		if r.opts.Rewrap {
+			if err := r.rewrap(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reportOrphan warns of a custom resource without a CustomResourceDefinition: no server serves it, none deletes it.
+func (r *run) reportOrphan(e *transform.Entry, key keys.Key) {
+	gr := key.Resource
+	if !strings.Contains(gr.Group, ".") || keys.IsBuiltin(gr) || r.byResource[gr] != nil {
+		return
+	}
+	for _, k := range r.kinds { // one that cannot be parsed may be its
+		if k.crd == nil && k.name == gr.String() {
+			return
+		}
+	}
+	r.view.Warn(string(e.Key), codeOrphan, fmt.Sprintf("no CustomResourceDefinition %s goes with it: no server serves it", gr))
+}
+
+// rewrap encrypts a value as the configuration says today. What no key opens is reported.
+func (r *run) rewrap(ctx context.Context, e *transform.Entry) error {
+	if e.Sealed != nil {
+		r.view.Refuse(string(e.Key), codeEncrypted, e.Sealed.Error())
+		return nil
+	}
+	_, err := r.view.Rewrap(ctx, e.Key)
+	return err
+}
+
+// reportMigrator warns of a migration that the cluster has begun and not ended.
+func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
+	if key.Resource != migratorResource() || e.Sealed != nil {
+		return
+	}
+	v, err := encoding.Parse(e.Value)
+	if err != nil {
+		return // reported with its owner references
+	}
+	var migration storagemigration.StorageVersionMigration
+	if v.Format == encoding.FormatProtobuf {
+		err = migration.Unmarshal(v.Raw)
+	} else {
+		err = json.Unmarshal(v.Raw, &migration)
+	}
+	running := slices.ContainsFunc(migration.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == string(storagemigration.MigrationRunning) && c.Status == metav1.ConditionTrue
+	})
+	switch {
+	case err != nil:
+		r.view.Warn(string(e.Key), codeMigratorPending, "this StorageVersionMigration cannot be read; it may be running")
+	case running:
+		r.view.Warn(string(e.Key), codeMigratorPending, "this StorageVersionMigration is running: restored, it goes on, and finds done what was migrated here")
+	}
+}
+
+func migratorResource() gvr.GroupResource {
+	return gvr.GroupResource{Group: "storagemigration.k8s.io", Resource: "storageversionmigrations"}
+}
