@@ -1,0 +1,49 @@
+package encryption
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/kmstest"
+)
+
+// 2 KB of JSON under 1000 etcd keys, by each provider; kms with one data key, as one run of a server writes.
+func BenchmarkOpenAndSeal(b *testing.B) {
+	plugin := kmstest.Start(b)
+	plain := []byte(fmt.Sprintf(`{"kind":"Widget","apiVersion":"demo.example.com/v1","spec":{"text":%q}}`, strings.Repeat("x", 1970)))
+	var etcdKeys [1000][]byte
+	for i := range etcdKeys {
+		etcdKeys[i] = fmt.Appendf(nil, "%s%d", widgetDir, i)
+	}
+	for _, provider := range []string{
+		"identity: {}", keyed("aescbc", "key1", "a"), keyed("aesgcm", "key1", "a"), keyed("secretbox", "key1", "a"),
+		plugged("vault", plugin.Endpoint()),
+	} {
+		by := load(b, configuration(b, rule("widgets.demo.example.com", provider)))
+		name, _, _ := strings.Cut(provider, ":")
+		var stored [len(etcdKeys)][]byte
+		for i, key := range etcdKeys {
+			stored[i] = seal(b, by, widgets, string(key), string(plain))
+		}
+		b.Run("open/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(plain)))
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_, _, err := by.Open(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], stored[i%len(etcdKeys)])
+				require.NoError(b, err)
+			}
+		})
+		b.Run("seal/"+name, func(b *testing.B) {
+			b.SetBytes(int64(len(plain)))
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_, err := by.Seal(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], plain)
+				require.NoError(b, err)
+			}
+		})
+	}
+}
