@@ -5,7 +5,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -41,25 +40,49 @@ func (v *Version) coerce(obj map[string]any, strict bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := checkTypes(obj, strict)
-	if err != nil {
+	if err := checkTypes(obj); err != nil {
 		return nil, err
 	}
+	governs := v.governs(obj)
+	metaFits := fitsMetadata(obj, governs && !strict)
+	if metaFits && (!governs || v.fits(obj)) {
+		return nil, nil // as most objects do
+	}
 	before := cloneJSON(obj)
-	if v.governs(obj) {
-		if err := v.coerceFields(obj, structural, strict); err != nil {
+	if !metaFits {
+		if err := coerceMetadata(obj, governs, strict); err != nil {
 			return nil, err
 		}
-		if meta != nil && !strict && meta.Generation == 0 {
-			meta.Generation = 1
-		}
 	}
-	if meta != nil {
-		if err := objectmeta.SetObjectMeta(obj, meta); err != nil {
+	if governs {
+		if err := v.coerceFields(obj, structural, strict); err != nil {
 			return nil, err
 		}
 	}
 	return droppedPaths(before.(map[string]any), obj, structural), nil
+}
+
+// fitsMetadata says that a server would leave the object's own metadata as it
+// is.
+func fitsMetadata(obj map[string]any, repairGeneration bool) bool {
+	value, found := obj["metadata"]
+	if !found {
+		return true
+	}
+	metadata, _ := value.(map[string]any)
+	return isCanonicalMeta(value) && (!repairGeneration || metadata["generation"] != nil)
+}
+
+// coerceMetadata takes the object's own metadata through metav1.ObjectMeta.
+func coerceMetadata(obj map[string]any, governs, strict bool) error {
+	meta, found, err := objectmeta.GetObjectMeta(obj, !strict)
+	if err != nil || !found {
+		return err
+	}
+	if governs && !strict && meta.Generation == 0 {
+		meta.Generation = 1
+	}
+	return objectmeta.SetObjectMeta(obj, meta)
 }
 
 func (v *Version) coerceFields(obj map[string]any, structural *structuralschema.Structural, strict bool) error {
@@ -73,19 +96,16 @@ func (v *Version) coerceFields(obj map[string]any, structural *structuralschema.
 	return nil
 }
 
-// checkTypes returns the metadata, nil where there is none, and an error where
-// kind, apiVersion or metadata are not of a type that a server can decode.
-func checkTypes(obj map[string]any, strict bool) (*metav1.ObjectMeta, error) {
+// checkTypes returns an error where kind or apiVersion are not of a type that a
+// server can decode.
+func checkTypes(obj map[string]any) error {
 	if _, _, err := unstructured.NestedString(obj, "kind"); err != nil {
-		return nil, err
+		return err
 	}
 	apiVersion, _, err := unstructured.NestedString(obj, "apiVersion")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if _, err := schema.ParseGroupVersion(apiVersion); err != nil {
-		return nil, err
-	}
-	meta, _, err := objectmeta.GetObjectMeta(obj, !strict)
-	return meta, err
+	_, err = schema.ParseGroupVersion(apiVersion)
+	return err
 }

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -42,13 +41,15 @@ func (d *dropped) compare(path string, before, after any, s *structuralschema.St
 }
 
 func (d *dropped) compareMaps(path string, before, after map[string]any, s *structuralschema.Structural, inMeta bool) {
-	for _, key := range slices.Sorted(maps.Keys(before)) {
+	for key, value := range before {
+		kept, ok := after[key]
+		if ok && !isContainer(value) {
+			continue
+		}
 		child := key
 		if path != "" {
 			child = path + "." + key
 		}
-		value := before[key]
-		kept, ok := after[key]
 		meta := inMeta || (s != nil && s.XEmbeddedResource && key == "metadata")
 		switch {
 		case ok:
@@ -59,6 +60,15 @@ func (d *dropped) compareMaps(path string, before, after map[string]any, s *stru
 		default:
 			d.paths = append(d.paths, child)
 		}
+	}
+}
+
+func isContainer(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	default:
+		return false
 	}
 }
 

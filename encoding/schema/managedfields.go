@@ -68,8 +68,12 @@ func (r *relabel) entries(list []any) error {
 	var seed map[string]any
 	for _, element := range list {
 		entry, _ := element.(map[string]any)
+		if !r.breaks(entry) {
+			r.out = append(r.out, element)
+			continue
+		}
 		fields, readable := decodeEntry(entry)
-		if !readable || !r.breaks(entry) {
+		if !readable {
 			r.out = append(r.out, element)
 			continue
 		}
@@ -154,33 +158,46 @@ func withFields(entry map[string]any, version *Version, fieldsV1 map[string]any)
 // subresource.
 func (r *relabel) merge() error {
 	first := map[[3]string]map[string]any{}
-	var out []any
+	out := r.out[:0]
 	for _, element := range r.out {
 		entry, _ := element.(map[string]any)
-		fields, readable := decodeEntry(entry)
-		if !readable || entry["apiVersion"] != r.crd.storageAPIVersion() {
-			out = append(out, element)
-			continue
-		}
 		owner := [3]string{entryField(entry, "manager"), entryField(entry, "operation"), entryField(entry, "subresource")}
-		other, twice := first[owner]
-		if !twice {
+		other := first[owner]
+		merged := false
+		switch {
+		case entry["apiVersion"] != r.crd.storageAPIVersion():
+		case other == nil:
 			first[owner] = entry
+		default:
+			var err error
+			if merged, err = unite(other, entry); err != nil {
+				return err
+			}
+		}
+		if !merged {
 			out = append(out, element)
-			continue
-		}
-		others, _ := decodeEntry(other)
-		fieldsV1, err := encodeFields(others.Union(fields))
-		if err != nil {
-			return err
-		}
-		other["fieldsV1"] = fieldsV1
-		if seconds(entry) > seconds(other) {
-			other["time"] = entry["time"]
 		}
 	}
 	r.out = out
 	return nil
+}
+
+// unite adds the entry's fields to those of into; false where one can't be read.
+func unite(into, entry map[string]any) (bool, error) {
+	fields, ok := decodeEntry(into)
+	more, readable := decodeEntry(entry)
+	if !ok || !readable {
+		return false, nil
+	}
+	fieldsV1, err := encodeFields(fields.Union(more))
+	if err != nil {
+		return false, err
+	}
+	into["fieldsV1"] = fieldsV1
+	if seconds(entry) > seconds(into) {
+		into["time"] = entry["time"]
+	}
+	return true, nil
 }
 
 // compareEntries is sortEncodedManagedFields of apimachinery's managedfields.

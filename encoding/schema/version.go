@@ -19,6 +19,7 @@ type Version struct {
 
 	props      func() (*apiextensions.JSONSchemaProps, error)
 	structural func() (*structuralschema.Structural, error) // nil where there is no schema
+	shape      func() *shape                                // nil where there is no schema
 	validators func() (validators, error)
 	fieldType  func() (*typed.ParseableType, error)
 }
@@ -27,6 +28,10 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 	v := &Version{crd: c, spec: spec}
 	v.props = sync.OnceValues(v.internalProps)
 	v.structural = sync.OnceValues(v.compileStructural)
+	v.shape = sync.OnceValue(func() *shape {
+		structural, _ := v.structural()
+		return newShape(structural)
+	})
 	v.validators = sync.OnceValues(v.compileValidators)
 	v.fieldType = sync.OnceValues(v.compileFieldType)
 	return v
@@ -51,7 +56,7 @@ func (v *Version) StatusSubresource() bool {
 // An object of another group or kind is left alone.
 func (v *Version) Default(obj map[string]any) {
 	structural, err := v.structural()
-	if err != nil || !v.governs(obj) {
+	if err != nil || !v.governs(obj) || v.shape().isDefaulted(obj) {
 		return
 	}
 	defaulting.Default(obj, structural)

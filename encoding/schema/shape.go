@@ -1,0 +1,58 @@
+package schema
+
+import structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+// shape is what of a structural schema decides whether coercing and defaulting
+// change a value, laid out for a quick look at every object: structural schemas
+// keep their properties by value, and each look at one copies it.
+type shape struct {
+	properties map[string]*shape
+	open       bool   // has additionalProperties
+	additional *shape // their schema, if any
+	items      *shape
+	preserve   bool // x-kubernetes-preserve-unknown-fields
+	embedded   bool // x-kubernetes-embedded-resource
+	nullable   bool
+	defaults   []string // properties with a default
+	hasDefault bool     // has one itself
+	defaulting bool     // it, or something below, has one
+}
+
+func newShape(s *structuralschema.Structural) *shape {
+	if s == nil {
+		return nil
+	}
+	out := &shape{
+		properties: make(map[string]*shape, len(s.Properties)),
+		items:      newShape(s.Items),
+		preserve:   s.XPreserveUnknownFields,
+		embedded:   s.XEmbeddedResource,
+		nullable:   s.Nullable,
+		hasDefault: s.Default.Object != nil,
+	}
+	out.defaulting = out.hasDefault || out.items.hasDefaults()
+	for name, property := range s.Properties {
+		below := newShape(&property)
+		out.properties[name] = below
+		out.defaulting = out.defaulting || below.defaulting
+		if below.hasDefault {
+			out.defaults = append(out.defaults, name)
+		}
+	}
+	if s.AdditionalProperties != nil {
+		out.open, out.additional = true, newShape(s.AdditionalProperties.Structural)
+		out.defaulting = out.defaulting || out.additional.hasDefaults()
+	}
+	return out
+}
+
+func (s *shape) hasDefaults() bool { return s != nil && s.defaulting }
+
+// field is the shape of a field, nil where it has none; declared says whether
+// the schema knows the field.
+func (s *shape) field(name string) (below *shape, declared bool) {
+	if below, declared = s.properties[name]; declared {
+		return below, true
+	}
+	return s.additional, s.open
+}
