@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,8 +65,27 @@ func migrationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 			Usage: "print restore commands that raise the revision by `N`"},
-		outputFlag(), quietFlag(),
+		prefixFlag(), encryptionFlag(), outputFlag(), quietFlag(),
 	}
+}
+
+func prefixFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "prefix", Usage: "look under storage prefix `P`, such as /registry; may be repeated (default: found by looking)"}
+}
+
+// readPrefixes reads --prefix as kube-apiserver reads its --etcd-prefix.
+func readPrefixes(c *cli.Context) ([]string, error) {
+	var prefixes []string
+	for _, p := range c.StringSlice("prefix") {
+		if p == "" {
+			return nil, usagef(commandPath(c), "--prefix takes a storage prefix, such as /registry")
+		}
+		p = strings.TrimRight(path.Join("/", p), "/")
+		if !slices.Contains(prefixes, p) {
+			prefixes = append(prefixes, p)
+		}
+	}
+	return prefixes, nil
 }
 
 func (m migration) run(c *cli.Context) error {
@@ -121,6 +142,9 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 			return o, usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
 		}
 	}
+	if o.Prefixes, err = readPrefixes(c); err != nil {
+		return o, err
+	}
 	if given := c.String("time"); c.IsSet("time") {
 		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
 			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
@@ -131,11 +155,25 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 
 // runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
 func (m migration) runStages(c *cli.Context, o transform.Options) (*transform.Report, error) {
-	t, err := m.build(c)
-	if err != nil {
+	fail := func(err error) (*transform.Report, error) {
 		r := transform.NewReport(o.Command)
 		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
 		return r, err
+	}
+	t, err := m.build(c)
+	if err != nil {
+		return fail(err)
+	}
+	if closer, ok := t.(io.Closer); ok {
+		defer closer.Close()
+	}
+	transformers, err := loadEncryption(c)
+	if err != nil {
+		return fail(err)
+	}
+	if transformers != nil { // a nil one in an interface would not be nil
+		defer transformers.Close()
+		o.Encryption = transformers
 	}
 	begin, end := progress(c), func() {}
 	defer func() { end() }()

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
-	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,14 +23,13 @@ etcdshift migrate calico-v3 --report report.json before.db after.db`,
 		text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
 with the UIDs, times and owners that clients knew.`,
 		codes:   calico.Codes(),
-		settles: map[string]string{"conflict": "choose with --conflicts keep-v3 or --conflicts take-v1", "crd-missing": "add them with --v3-crds FILE"},
+		settles: map[string]string{"conflict": "choose with --conflicts keep-v3 or --conflicts take-v1", "crd-missing": "add them with --v3-crds FILE", "encrypted": "open them with --encryption-config FILE"},
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "uids", Value: "keep", Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 			&cli.StringFlag{Name: "conflicts", Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
 			&cli.BoolFlag{Name: "keep-v1", Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
 			&cli.BoolFlag{Name: "set-api-group", Value: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
 			&cli.StringFlag{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
-			&cli.StringSliceFlag{Name: "prefix", Usage: "look under storage prefix `P`, such as /registry; may be repeated (default: found by looking)"},
 		},
 		build: func(c *cli.Context) (transform.Transform, error) {
 			choices, err := readCalicoChoices(c)
@@ -59,14 +55,8 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 		}
 		choices.Conflicts = calico.Conflicts(word)
 	}
-	for _, p := range c.StringSlice("prefix") {
-		if p == "" {
-			return choices, usagef(commandPath(c), "--prefix takes a storage prefix, such as /registry")
-		}
-		p = strings.TrimRight(path.Join("/", p), "/") // as kube-apiserver reads its --etcd-prefix
-		if !slices.Contains(choices.Prefixes, p) {
-			choices.Prefixes = append(choices.Prefixes, p)
-		}
+	if choices.Prefixes, err = readPrefixes(c); err != nil {
+		return choices, err
 	}
 	if c.IsSet("v3-crds") {
 		choices.V3CRDs, err = readManifest(c.String("v3-crds"))

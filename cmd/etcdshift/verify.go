@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -16,12 +18,14 @@ func verifyCommand() *cli.Command {
 		Usage:     "will it restore, is every record sound",
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift verify before.db
+etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the order of records, and each record's numbers against those of the one before it.
-"etcdutl snapshot restore" checks no more than the digest.
+"etcdutl snapshot restore" checks no more than the digest. With --encryption-config, also whether its keys open every value
+that is encrypted at rest.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags:  []cli.Flag{outputFlag(), quietFlag()},
+		Flags:  []cli.Flag{prefixFlag(), encryptionFlag(), outputFlag(), quietFlag()},
 		Action: runVerify,
 	}
 }
@@ -47,6 +51,9 @@ func runVerify(c *cli.Context) error {
 	}
 	v := verification{APIVersion: apiVersion, Kind: "Verification", Path: args[0], Findings: []string{}}
 	damage, err := verify(c, &v)
+	if err != nil && statusOf(err) == exitUsage {
+		return err
+	}
 	if err != nil {
 		return &failure{status: exitCannotJudge, err: err}
 	}
@@ -61,6 +68,9 @@ func runVerify(c *cli.Context) error {
 		return &failure{status: exitCannotJudge, err: err}
 	}
 	if damage != nil {
+		if errors.Is(damage, encoding.ErrEncrypted) {
+			return &failure{exitFound, fmt.Errorf("%s: %s that no key of the configuration opens", args[0], plural(len(v.Findings), "value")), hintFor(damage)}
+		}
 		return &failure{exitFound, fmt.Errorf("%s is damaged: %d found", args[0], len(v.Findings)), hintFor(damage)}
 	}
 	return nil
@@ -69,6 +79,14 @@ func runVerify(c *cli.Context) error {
 // verify fills in v and returns the first damage it found; an error means that it could not look.
 func verify(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c)("verifying " + v.Path)()
+	prefixes, err := readPrefixes(c)
+	if err != nil {
+		return nil, err
+	}
+	transformers, err := loadEncryption(c)
+	if err != nil {
+		return nil, err
+	}
 	s, err := snapshot.Open(c.Context, v.Path, snapshot.Config{})
 	if isDamage(err) {
 		v.Findings = append(v.Findings, err.Error())
@@ -91,7 +109,35 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 	if err := c.Context.Err(); err != nil {
 		return nil, err
 	}
-	return damage, nil
+	if transformers == nil {
+		return damage, nil
+	}
+	defer transformers.Close()
+	if damage != nil {
+		return damage, nil // its values are not to be trusted
+	}
+	err = s.Guard(func() error {
+		damage, err = openAll(c.Context, inspect.NewReader(s, transformers, prefixes...), v)
+		return err
+	})
+	return damage, err
+}
+
+// openAll tries to open every value and lists those that stay closed; the first of their reasons is sealed.
+func openAll(ctx context.Context, r *inspect.Reader, v *verification) (sealed, err error) {
+	for e, err := range r.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Sealed == nil {
+			continue
+		}
+		if sealed == nil {
+			sealed = e.Sealed
+		}
+		v.Findings = append(v.Findings, fmt.Sprintf("%s: %v", e.Key, e.Sealed))
+	}
+	return sealed, nil
 }
 
 // isDamage tells what is wrong with a file from what kept it from being read.

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+)
+
+// encryptionFlag is on every command that reads or writes values.
+func encryptionFlag() cli.Flag {
+	return &cli.StringFlag{Name: "encryption-config", Usage: "open values that are encrypted at rest with the EncryptionConfiguration in `FILE`, and encrypt what is written as it says"}
+}
+
+// loadEncryption reads the configuration that was named; nil without one.
+func loadEncryption(c *cli.Context) (*encryption.Transformers, error) {
+	if !c.IsSet("encryption-config") {
+		return nil, nil
+	}
+	path := c.String("encryption-config")
+	if path == "" { // a shell variable that is not set
+		return nil, usagef(commandPath(c), "--encryption-config takes a file")
+	}
+	t, err := encryption.Load(c.Context, path)
+	if err != nil {
+		return nil, fmt.Errorf("--encryption-config: %w", err)
+	}
+	return t, nil
+}
