@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -20,8 +21,11 @@ etcdshift status -o json before.db`,
 		UsageText: `Reads a file of "etcdctl snapshot save", or a raw member/snap/db, checks its digest and structure and prints what it
 holds. "hash" is that of "etcdutl snapshot status", "sha256" that of sha256sum.
 
+The second table shows at which versions objects are really stored, whatever the API or status.storedVersions say; below it stand
+the objects that break when their version is removed from a CustomResourceDefinition now, or that are broken already.
+
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags:  []cli.Flag{outputFlag(), quietFlag()},
+		Flags:  []cli.Flag{prefixFlag(), encryptionFlag(), outputFlag(), quietFlag()},
 		Action: runStatus,
 	}
 }
@@ -35,35 +39,59 @@ func runStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := readStatus(c, args[0])
+	prefixes, err := readPrefixes(c)
+	if err != nil {
+		return err
+	}
+	st, catalogue, err := readStatus(c, args[0], prefixes)
 	if st.Path == "" {
 		return err
 	}
 	// A digest that does not match is an error beside a status that is whole otherwise, and says "wrong" in it.
 	warn(c, st.Warnings)
-	if printErr := printStatus(c.App.Writer, st, asJSON); err == nil {
+	if printErr := printStatus(c.App.Writer, st, catalogue, asJSON); err == nil {
 		err = printErr
 	}
 	return err
 }
 
-func readStatus(c *cli.Context, path string) (snapshot.Status, error) {
+// readStatus reads all that status prints. The catalogue is nil where the file is not whole.
+func readStatus(c *cli.Context, path string, prefixes []string) (snapshot.Status, *inspect.Catalogue, error) {
 	defer progress(c)("reading " + path)()
+	transformers, err := loadEncryption(c)
+	if err != nil {
+		return snapshot.Status{}, nil, err
+	}
+	var opener inspect.Opener
+	if transformers != nil { // a nil one in an interface would not be nil
+		defer transformers.Close()
+		opener = transformers
+	}
 	s, err := snapshot.Open(c.Context, path, snapshot.Config{})
 	if err != nil {
-		return snapshot.Status{}, err
+		return snapshot.Status{}, nil, err
 	}
 	defer s.Close()
-	return s.Status(c.Context)
+	st, err := s.Status(c.Context)
+	if err != nil {
+		return st, nil, err
+	}
+	var catalogue *inspect.Catalogue
+	err = s.Guard(func() error {
+		catalogue, err = inspect.Survey(c.Context, inspect.NewReader(s, opener, prefixes...))
+		return err
+	})
+	return st, catalogue, err
 }
 
-func printStatus(w io.Writer, st snapshot.Status, asJSON bool) error {
+func printStatus(w io.Writer, st snapshot.Status, catalogue *inspect.Catalogue, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, struct {
 			APIVersion string `json:"apiVersion"`
 			Kind       string `json:"kind"`
 			snapshot.Status
-		}{apiVersion, "Status", st})
+			*inspect.Catalogue
+		}{apiVersion, "Status", st, catalogue})
 	}
 	kind := "etcdctl snapshot"
 	if st.Raw {
@@ -92,7 +120,10 @@ func printStatus(w io.Writer, st snapshot.Status, asJSON bool) error {
 	for _, m := range st.Members {
 		t.row("member", fmt.Sprintf("%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ",")))
 	}
-	return t.flush()
+	if err := t.flush(); err != nil || catalogue == nil {
+		return err
+	}
+	return printCatalogue(w, catalogue)
 }
 
 func compacted(st snapshot.Status) string {
