@@ -34,7 +34,7 @@ func commands() []*cli.Command {
 	return []*cli.Command{
 		statusCommand(),
 		verifyCommand(),
-		migrateCommand(calicoCommand(newCalico)),
+		migrateCommand(calicoCommand(newCalico), storageCommand()),
 		completionCommand(),
 		manCommand(),
 	}

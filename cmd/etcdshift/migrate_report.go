@@ -21,6 +21,7 @@ func printReport(w io.Writer, r *transform.Report) error {
 	if r.Outcome != transform.Failed { // else none of it is known for sure
 		printFiles(out, r)
 		printKinds(out, r)
+		printStoredVersions(out, r)
 	}
 	if planned { // else it is a plan that nobody will carry out
 		printChanges(out, r)
@@ -69,7 +70,9 @@ func printKinds(w io.Writer, r *transform.Report) {
 	fmt.Fprintln(w)
 	t.row("KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS")
 	for _, k := range r.Kinds {
-		t.row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
+		if len(r.CustomResources) == 0 || k.Migrated+k.Skipped > 0 { // there may be hundreds of kinds with nothing to do
+			t.row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
+		}
 		total.Migrated += k.Migrated
 		total.Unchanged += k.Unchanged
 		total.Skipped += k.Skipped
