@@ -1,0 +1,392 @@
+package storageversion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// The snapshots of these tests are that of an etcd with records on top, each at a revision of its own.
+
+const (
+	definitions = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+	widgetsCRD  = "widgets.example.com"
+	widgetsKey  = definitions + widgetsCRD
+	widgetsDir  = "/registry/example.com/widgets/"
+)
+
+// definition is a CustomResourceDefinition.
+type definition struct {
+	name       string // widgets.example.com when empty
+	kind       string // Widget when empty
+	versions   string // in order: "v1alpha1- v1beta1 v1*"; * is the storage version, - is not served
+	schemas    map[string]string
+	stored     string // as JSON; the storage version when empty, not there for "-"
+	webhook    bool
+	cluster    bool   // scope
+	meta, spec string // more members: `"labels":{"a":"b"},`
+	status     string
+}
+
+const (
+	// plainSchema is that of versions without one of their own.
+	plainSchema = `{"type":"object","properties":{"spec":{"type":"object","properties":{"text":{"type":"string"},"size":{"type":"integer"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}`
+	uidOf       = "0f9edba4-4ce1-43f1-b890-%012x"
+)
+
+func (d definition) names() (name, plural, group, kind string) {
+	name, kind = d.name, d.kind
+	if name == "" {
+		name = widgetsCRD
+	}
+	plural, group, _ = strings.Cut(name, ".")
+	if kind == "" {
+		kind = strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")
+	}
+	return name, plural, group, kind
+}
+
+func (d definition) key() string {
+	name, _, _, _ := d.names()
+	return definitions + name
+}
+
+func (d definition) json(t testing.TB) string {
+	t.Helper()
+	name, plural, group, kind := d.names()
+	scope, conversion, stored, storage := "Namespaced", `{"strategy":"None"}`, d.stored, ""
+	if d.cluster {
+		scope = "Cluster"
+	}
+	if d.webhook {
+		conversion = `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://127.0.0.1:1/convert"},"conversionReviewVersions":["v1"]}}`
+	}
+	var versions []string
+	for _, word := range strings.Fields(d.versions) {
+		version := strings.TrimRight(word, "*-")
+		schema := d.schemas[version]
+		if schema == "" {
+			schema = plainSchema
+		}
+		if strings.Contains(word, "*") {
+			storage = version
+		}
+		versions = append(versions, fmt.Sprintf(`{"name":%q,"served":%t,"storage":%t,"schema":{"openAPIV3Schema":%s}}`, version, !strings.Contains(word, "-"), storage == version, schema))
+	}
+	switch stored {
+	case "":
+		stored = fmt.Sprintf(`,"storedVersions":[%q]`, storage)
+	case "-":
+		stored = ""
+	default:
+		stored = `,"storedVersions":` + stored
+	}
+	named := fmt.Sprintf(`{"plural":%q,"singular":%q,"kind":%q,"listKind":%q}`, plural, strings.ToLower(kind), kind, kind+"List")
+	status := d.status
+	if status == "" {
+		status = `"acceptedNames":` + named
+	}
+	uid := fmt.Sprintf(`"uid":"`+uidOf+`",`, len(name))
+	if strings.Contains(d.meta, `"uid"`) {
+		uid = ""
+	}
+	out := fmt.Sprintf(`{"kind":"CustomResourceDefinition","apiVersion":"apiextensions.k8s.io/v1","metadata":{%s%s"name":%q,"generation":2,"creationTimestamp":"2026-01-01T00:00:00Z"},`+
+		`"spec":{"group":%q,%s"names":%s,"scope":%q,"versions":[%s],"conversion":%s},"status":{%s%s}}`+"\n",
+		uid, d.meta, name, group, d.spec, named, scope, strings.Join(versions, ","), conversion, status, stored)
+	require.True(t, json.Valid([]byte(out)), out)
+	return out
+}
+
+// resource is a custom resource, as a server stores it.
+type resource struct {
+	crd             string // widgets.example.com when empty
+	version         string
+	namespace, name string // "ns" when empty; "-" for none
+	meta            string // more members of metadata, sorted before creationTimestamp: `"annotations":{...},`
+	late            string // those sorted after generation: `"managedFields":[...],`
+	spec            string // {"text":"x"} when empty
+}
+
+func (o resource) path() (dir, group, kind, namespace string) {
+	_, plural, group, kind := definition{name: o.crd}.names()
+	if namespace = o.namespace; namespace == "" {
+		namespace = "ns"
+	}
+	dir = "/registry/" + group + "/" + plural + "/"
+	if namespace == "-" {
+		return dir, group, kind, ""
+	}
+	return dir + namespace + "/", group, kind, namespace
+}
+
+func (o resource) key() string {
+	dir, _, _, _ := o.path()
+	return dir + o.name
+}
+
+func (o resource) json(t testing.TB) string {
+	t.Helper()
+	_, group, kind, namespace := o.path()
+	if namespace != "" {
+		namespace = fmt.Sprintf(`"namespace":%q,`, namespace)
+	}
+	spec := o.spec
+	if spec == "" {
+		spec = `{"text":"x"}`
+	}
+	out := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"metadata":{%s"creationTimestamp":"2026-01-01T00:00:00Z","generation":3,%s"name":%q,%s"uid":"u-%s"},"spec":%s}`+"\n",
+		group, o.version, kind, o.meta, o.late, o.name, namespace, o.name, spec)
+	require.True(t, json.Valid([]byte(out)), out)
+	return out
+}
+
+// at is the object as it is stored at another version, where nothing else changes.
+func (o resource) at(version string) resource {
+	o.version = version
+	return o
+}
+
+// cluster is a snapshot in the making.
+type cluster struct {
+	t       testing.TB
+	changes []snapshot.Change
+}
+
+func newCluster(t testing.TB, definitions ...definition) *cluster {
+	c := &cluster{t: t}
+	for _, d := range definitions {
+		c.put(d.key(), d.json(t))
+	}
+	return c
+}
+
+func (c *cluster) put(key, value string) *cluster { return c.leased(key, value, 0) }
+
+func (c *cluster) leased(key, value string, lease int64) *cluster {
+	c.changes = append(c.changes, snapshot.Change{Key: []byte(key), Value: []byte(value), Lease: lease})
+	return c
+}
+
+func (c *cluster) add(objects ...resource) *cluster {
+	for _, o := range objects {
+		c.put(o.key(), o.json(c.t))
+	}
+	return c
+}
+
+// native puts a built-in object as kube-apiserver stores it: in protobuf.
+func (c *cluster) native(key, apiVersion, kind string, obj runtime.ProtobufMarshaller) *cluster {
+	c.t.Helper()
+	raw := make([]byte, obj.Size())
+	n, err := obj.MarshalTo(raw)
+	require.NoError(c.t, err)
+	unknown := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw[:n]}
+	body, err := unknown.Marshal()
+	require.NoError(c.t, err)
+	return c.put(key, "k8s\x00"+string(body))
+}
+
+// fresh is the snapshot of an etcd with no record but one, made once.
+var fresh struct {
+	sync.Once
+	image []byte
+}
+
+// build writes the snapshot and returns its path.
+func (c *cluster) build() (path string) {
+	c.t.Helper()
+	fresh.Do(func() {
+		image, err := os.ReadFile(etcdtest.Build(c.t, "put compact_rev_key 1\n"))
+		require.NoError(c.t, err)
+		fresh.image = image
+	})
+	dir := c.t.TempDir()
+	from, path := filepath.Join(dir, "fresh.db"), filepath.Join(dir, "input.db")
+	require.NoError(c.t, os.WriteFile(from, fresh.image, 0o600))
+	src, err := snapshot.Open(context.Background(), from, snapshot.Config{})
+	require.NoError(c.t, err)
+	defer src.Close()
+	_, err = snapshot.Write(context.Background(), path, src, func(yield func(snapshot.Change, error) bool) {
+		for _, change := range c.changes {
+			if !yield(change, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(c.t, err)
+	return path
+}
+
+// migrate builds the snapshot and runs the migration on it.
+func (c *cluster) migrate(o Options, allow ...string) result {
+	c.t.Helper()
+	return migrate(c.t, transform.Options{In: c.build(), Allow: allow}, o)
+}
+
+// stored is a record as a snapshot has it.
+type stored struct {
+	value string
+	lease int64
+	mod   int64
+}
+
+// result is what a run came to.
+type result struct {
+	*transform.Report
+	t       testing.TB
+	path    string // of the output
+	err     error
+	in, out map[string]stored // out is nil when nothing was written
+}
+
+// migrate runs a migration, for real, and checks what must be true of every run.
+func migrate(t testing.TB, files transform.Options, o Options) result {
+	t.Helper()
+	return migrateContext(context.Background(), t, files, o)
+}
+
+func migrateContext(ctx context.Context, t testing.TB, files transform.Options, o Options) result {
+	t.Helper()
+	files.Out = filepath.Join(t.TempDir(), "output.db")
+	report, err := transform.Run(ctx, files, New(o))
+	r := result{Report: report, t: t, path: files.Out, err: err, in: contents(t, files.In)}
+	if err == nil && !files.DryRun {
+		r.out = contents(t, files.Out)
+	} else {
+		require.NoFileExists(t, files.Out)
+	}
+	r.addsUp()
+	return r
+}
+
+func contents(t testing.TB, path string) map[string]stored {
+	t.Helper()
+	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	got := map[string]stored{}
+	for rec, err := range s.Live(context.Background(), nil) {
+		require.NoError(t, err)
+		got[string(rec.Key)] = stored{string(rec.Value), rec.Lease, rec.ModRevision}
+	}
+	return got
+}
+
+// addsUp: every object of a kind is counted once, every count of a report agrees with the others, and no problem is without a
+// reason.
+func (r result) addsUp() {
+	r.t.Helper()
+	for _, c := range r.CustomResources {
+		sum := 0
+		for _, n := range c.Found {
+			sum += n
+		}
+		if c.Chosen {
+			require.Equal(r.t, sum, c.Rewritten+c.Unchanged+c.Refused, "%+v", c)
+		}
+		require.NotNil(r.t, c.StoredVersions.Before)
+		require.NotNil(r.t, c.StoredVersions.After)
+	}
+	for _, k := range r.Kinds {
+		require.NotZero(r.t, k.Migrated+k.Unchanged+k.Skipped, "%+v", k)
+	}
+	for _, p := range r.Problems {
+		require.NotEmpty(r.t, p.Code, "%+v", p)
+		require.NotEmpty(r.t, p.Reason, "%+v", p)
+		if p.Key != "" && r.in != nil {
+			require.Contains(r.t, r.in, p.Key)
+		}
+		if p.Level == transform.LevelError {
+			require.Contains(r.t, Codes(), p.Code)
+		}
+	}
+	require.Zero(r.t, r.Changes.Created+r.Changes.Deleted)
+	if r.out != nil {
+		require.Len(r.t, r.changed(), r.Changes.Updated)
+	}
+}
+
+// changed are the keys whose records are not what they were, sorted.
+func (r result) changed() []string {
+	r.t.Helper()
+	require.NoError(r.t, r.err, "%v", r.Problems)
+	require.Equal(r.t, slices.Sorted(maps.Keys(r.in)), slices.Sorted(maps.Keys(r.out)))
+	keys := []string{}
+	for _, key := range slices.Sorted(maps.Keys(r.in)) {
+		was, is := r.in[key], r.out[key]
+		require.Equal(r.t, was.lease, is.lease, "lease of %s", key)
+		if was.value == is.value {
+			require.Equal(r.t, was.mod, is.mod, "%s was written again", key)
+			continue
+		}
+		require.Greater(r.t, is.mod, was.mod)
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// problems are the report's problems as "level code key", sorted.
+func (r result) problems() []string {
+	out := []string{}
+	for _, p := range r.Problems {
+		out = append(out, p.Level+" "+p.Code+" "+p.Key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// reason is that of the one problem with a code.
+func (r result) reason(code string) string {
+	r.t.Helper()
+	var found []string
+	for _, p := range r.Problems {
+		if p.Code == code {
+			found = append(found, p.Reason)
+		}
+	}
+	require.Len(r.t, found, 1, "%v", r.problems())
+	return found[0]
+}
+
+// resources is what the report says of a CustomResourceDefinition.
+func (r result) resources(crd string) transform.CustomResource {
+	r.t.Helper()
+	at := slices.IndexFunc(r.CustomResources, func(c transform.CustomResource) bool { return c.CRD == crd })
+	require.GreaterOrEqual(r.t, at, 0, "%v", r.CustomResources)
+	return r.CustomResources[at]
+}
+
+// storedVersions is the list in the output, or in the input where nothing was written.
+func (r result) storedVersions(key string) []string {
+	r.t.Helper()
+	from := r.out
+	if from == nil {
+		from = r.in
+	}
+	var obj struct {
+		Status struct{ StoredVersions []string }
+	}
+	require.NoError(r.t, json.Unmarshal([]byte(from[key].value), &obj))
+	return obj.Status.StoredVersions
+}
+
+// refusedFor: nothing was written, for these problems.
+func (r result) refusedFor(problems ...string) {
+	r.t.Helper()
+	require.ErrorIs(r.t, r.err, transform.ErrRefused)
+	require.Equal(r.t, problems, r.problems())
+}
