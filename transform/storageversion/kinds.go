@@ -53,7 +53,10 @@ func (r *run) load(ctx context.Context) error {
 			_, k.group, _ = strings.Cut(key.Name, ".")
 		}
 		if k.crd, err = schema.ParseCRD(e.Value); err != nil {
-			k.chosen = !slices.Contains(r.opts.Exclude, k.name) // its labels cannot be read
+			k.chosen = r.opts.names(k.name, k.group) // its labels cannot be read
+			if e.Sealed != nil {
+				err = e.Sealed // says why
+			}
 			if k.chosen {
 				bad := refuseValue(err)
 				r.view.Refuse(string(e.Key), bad.code, bad.reason)
@@ -133,11 +136,35 @@ func condition(crd *apiextensionsv1.CustomResourceDefinition, name string) bool 
 }
 
 // dir is what the keys of the kind's objects begin with.
-func (r *run) dir(k *kind) []byte { return r.keys.Dir(k.crd.GroupResource()) }
+func (r *run) dir(k *kind) []byte {
+	if k.crd == nil { // a CustomResourceDefinition is named after them
+		return r.keys.Dir(gvr.ParseGroupResource(k.name))
+	}
+	return r.keys.Dir(k.crd.GroupResource())
+}
 
-// storage is the apiVersion that the kind's objects are to have.
+// storage is the apiVersion that the kind's objects are to have, empty where it has no storage version.
 func (k *kind) storage() string {
-	return gvr.GroupVersion{Group: k.group, Version: k.crd.StorageVersion()}.String()
+	if k.storageVersion() == "" {
+		return ""
+	}
+	return gvr.GroupVersion{Group: k.group, Version: k.storageVersion()}.String()
+}
+
+// storageVersion is empty where none can be told.
+func (k *kind) storageVersion() string {
+	if k.crd == nil {
+		return ""
+	}
+	return k.crd.StorageVersion()
+}
+
+// owns says whether an object of that group and kind belongs in the folder.
+func (k *kind) owns(gk gvr.GroupKind) bool {
+	if k.crd == nil {
+		return gk.Group == k.group
+	}
+	return gk == k.crd.GroupKind()
 }
 
 // lists says whether an API server can read objects of the version.

@@ -40,7 +40,7 @@ func (r *run) countVersions(ctx context.Context, k *kind) (found map[string]int,
 			return nil, 0, err
 		}
 		value, err := encoding.Parse(e.Value)
-		if err != nil || value.GVK.GroupKind() != k.crd.GroupKind() {
+		if err != nil || !k.owns(value.GVK.GroupKind()) {
 			unread++
 			continue
 		}

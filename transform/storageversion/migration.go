@@ -112,7 +112,7 @@ func (r *run) migrateKind(ctx context.Context, k *kind) error {
 		return r.survey(ctx, k)
 	}
 	if k.crd == nil || !r.prepare(k) {
-		return nil
+		return r.leave(ctx, k)
 	}
 	if err := r.migrateObjects(ctx, k); err != nil {
 		return err

@@ -3,6 +3,7 @@ package storageversion
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/conversion"
@@ -28,6 +29,9 @@ func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 		o := &object{key: e.Key, value: e.Value}
 		if o.parsed, err = r.keys.Parse(e.Key); err != nil {
 			o.refuse(refuse(codeUnknownKey, "%v", err))
+		}
+		if e.Sealed != nil {
+			o.refuse(refuseValue(e.Sealed))
 		}
 		batch = append(batch, o)
 		if size += len(e.Value); len(batch) < batchObjects && size < batchBytes {
@@ -154,28 +158,53 @@ func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 
 // survey looks for what a kind that was not chosen would need.
 func (r *run) survey(ctx context.Context, k *kind) error {
-	if k.crd == nil || k.crd.StorageVersion() == "" {
-		return nil
-	}
-	total, unread, err := r.countVersions(ctx, k)
+	found, unread, err := r.count(ctx, k)
 	if err != nil {
 		return err
 	}
-	k.found = total
+	if k.storageVersion() == "" {
+		reason := "it cannot be read"
+		if k.crd != nil {
+			reason = "none of its versions is the storage version"
+		}
+		r.view.Warn(string(k.key), codeNotChosen, reason+", so that nobody can tell what its objects need")
+		return nil
+	}
 	behind := unread
-	for version, n := range total {
-		if version != k.crd.StorageVersion() {
+	for version, n := range found {
+		if version != k.storageVersion() {
 			behind += n
 		}
 	}
-	list, _ := settledList(k, total, unread)
+	list, _ := settledList(k, found, unread)
 	switch {
 	case behind > 0:
-		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.crd.StorageVersion(), describe(total, unread)))
+		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.crd.StorageVersion(), describe(found, unread)))
 	case !slices.Equal(list, k.before):
 		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("storedVersions is %v; its objects say %v", k.before, list))
 	}
 	return nil
+}
+
+// leave counts the objects of a kind that has to stay as it is.
+func (r *run) leave(ctx context.Context, k *kind) error {
+	if _, _, err := r.count(ctx, k); err != nil {
+		return err
+	}
+	k.refused, k.kept = k.found, "the CustomResourceDefinition cannot be worked with"
+	return nil
+}
+
+// count is countVersions for the report.
+func (r *run) count(ctx context.Context, k *kind) (found map[string]int, unread int, err error) {
+	if found, unread, err = r.countVersions(ctx, k); err != nil {
+		return nil, 0, err
+	}
+	k.found = maps.Clone(found)
+	if unread > 0 {
+		k.found[""] = unread
+	}
+	return found, unread, nil
 }
 
 // object is one custom resource on its way.

@@ -47,15 +47,18 @@ type Converter interface {
 // chooses says whether the options name a CustomResourceDefinition.
 func (o *Options) chooses(c *schema.CRD) bool {
 	obj := c.Object()
+	return o.names(obj.Name, obj.Spec.Group) && (o.Selector == nil || o.Selector.Matches(labels.Set(obj.Labels)))
+}
+
+// names is chooses without the labels.
+func (o *Options) names(name, group string) bool {
 	switch {
-	case slices.Contains(o.Exclude, obj.Name):
+	case slices.Contains(o.Exclude, name):
 		return false
-	case len(o.CRDs) > 0 && !slices.Contains(o.CRDs, obj.Name):
-		return false
-	case len(o.Groups) > 0 && !slices.Contains(o.Groups, obj.Spec.Group):
+	case len(o.CRDs) > 0 && !slices.Contains(o.CRDs, name):
 		return false
 	}
-	return o.Selector == nil || o.Selector.Matches(labels.Set(obj.Labels))
+	return len(o.Groups) == 0 || slices.Contains(o.Groups, group)
 }
 
 // checkNames makes an error of names that no CustomResourceDefinition of the snapshot has: one that is spelled wrong would

@@ -49,6 +49,10 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 	if len(gone.kinds) == 0 {
 		return nil
 	}
+	if e.Sealed != nil {
+		r.view.Refuse(string(e.Key), codeEncrypted, "owner references in it cannot be seen: "+e.Sealed.Error())
+		return nil
+	}
 	format := encoding.Detect(e.Value)
 	if format == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
 		return nil

@@ -14,11 +14,8 @@ import (
 func (r *run) summary() {
 	report := r.view.Report()
 	for _, k := range r.kinds {
-		if k.crd == nil {
-			continue
-		}
 		report.CustomResources = append(report.CustomResources, k.report())
-		if !k.chosen {
+		if !k.chosen || k.crd == nil {
 			continue
 		}
 		k.steps(report, r.opts.To)
@@ -53,7 +50,7 @@ func (k *kind) steps(report *transform.Report, to string) {
 
 func (k *kind) report() transform.CustomResource {
 	return transform.CustomResource{
-		CRD: k.name, Chosen: k.chosen, StorageVersion: k.crd.StorageVersion(), Found: k.found,
+		CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: k.found,
 		Rewritten: total(k.rewritten), Unchanged: total(k.unchanged), Refused: total(k.refused), ManagedFields: k.managedFields,
 		StoredVersions: transform.StoredVersions{Before: notNil(k.before), After: notNil(k.after), Kept: k.kept},
 	}
