@@ -19,5 +19,7 @@
 //   - A served object can be listed, watched, created, updated, applied and deleted, with the cluster's admission policies.
 //   - Every owner reference in the cluster ends at a live object of that name and UID.
 //   - The garbage collector, once it has proved by two objects with a wrong owner that it works, has changed nothing else.
+//   - Records that the API server encrypted are migrated, and encrypted under their new keys; after --rewrap a server that has the
+//     new key alone, and takes nothing in the clear, serves every kind.
 //   - On what the live migration left, the same collector takes what it took when that was recorded.
 package e2e

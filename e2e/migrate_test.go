@@ -16,6 +16,7 @@ import (
 
 // report is what these tests read of a migration's report.
 type report struct {
+	path    string   // of the output
 	Outcome string   `json:"outcome"`
 	Restore []string `json:"restore"`
 	UIDs    []struct {
@@ -41,20 +42,26 @@ func snapshotOf(t testing.TB, name string) (path string) {
 	return path
 }
 
-// migrate runs bin/etcdshift as the guide says.
+// migrate runs the Calico migration as the guide says.
 func migrate(t testing.TB, in string, flags ...string) report {
+	t.Helper()
+	return runMigration(t, "calico-v3", in, flags...)
+}
+
+// runMigration runs a migration of bin/etcdshift.
+func runMigration(t testing.TB, name, in string, flags ...string) report {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
 	require.NoError(t, err)
 	require.FileExists(t, program, "run make e2e in the folder above")
 	dir := t.TempDir()
-	reportPath := filepath.Join(dir, "report.json")
-	args := append([]string{"migrate", "calico-v3", in, filepath.Join(dir, "after.db"), "--report", reportPath}, flags...)
+	reportPath, out := filepath.Join(dir, "report.json"), filepath.Join(dir, "after.db")
+	args := append([]string{"migrate", name, in, out, "--report", reportPath}, flags...)
 	said, err := exec.Command(program, args...).CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	text, err := os.ReadFile(reportPath)
 	require.NoError(t, err)
-	var r report
+	r := report{path: out}
 	require.NoError(t, json.Unmarshal(text, &r))
 	require.Equal(t, "written", r.Outcome)
 	for _, command := range r.Restore {

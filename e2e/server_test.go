@@ -31,12 +31,12 @@ type cluster struct {
 	process   *process
 }
 
-// startCluster runs etcd and kube-apiserver on a restored data directory.
-func startCluster(t testing.TB, dataDir string) *cluster {
+// startCluster runs etcd and kube-apiserver, with more flags, on a restored data directory.
+func startCluster(t testing.TB, dataDir string, more ...string) *cluster {
 	t.Helper()
 	c := &cluster{store: startStore(t, dataDir)}
 	dir := t.TempDir()
-	flags := serverFlags(t, dir, c.store.url)
+	flags := append(serverFlags(t, dir, c.store.url), more...)
 	c.process, _ = startReady(t, "kube-apiserver", func(port string) bool { return c.connect(t, dir, port) },
 		func(port string) []string { return append(flags, "--secure-port="+port) })
 	return c
