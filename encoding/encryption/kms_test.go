@@ -1,7 +1,6 @@
 package encryption
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -175,30 +174,6 @@ func TestKMSPluginGoneLater(t *testing.T) {
 	cancel()
 	_, _, err = writer.Open(ctx, secrets, []byte(here), foreign)
 	require.ErrorIs(t, err, context.Canceled)
-}
-
-// The caller may use the key's memory again: the library keeps it as the key of a cache.
-func TestKeyMemoryIsNotKept(t *testing.T) {
-	by := with(t, plugged("vault", kmstest.Start(t).Endpoint()))
-	buffer := []byte(here)
-	stored := make(map[string][]byte)
-	for i := range 100 {
-		copy(buffer[len(buffer)-2:], fmt.Sprintf("%02d", i))
-		sealed, err := by.Seal(context.Background(), secrets, buffer, []byte(text))
-		require.NoError(t, err)
-		stored[string(buffer)] = sealed
-	}
-	for range 2 {
-		for key, value := range stored {
-			copy(buffer, key)
-			sent := bytes.Clone(value)
-			plain, _, err := by.Open(context.Background(), secrets, buffer, sent)
-			require.NoError(t, err)
-			clear(buffer)
-			clear(sent)
-			require.Equal(t, text, string(plain))
-		}
-	}
 }
 
 // Close ends the goroutines and the connection, and so does a Load that fails.
