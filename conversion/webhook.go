@@ -140,15 +140,19 @@ func (h *hook) at(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, erro
 	if strings.Trim(there.Path, "/") == "" {
 		there.Path, there.RawPath = path, ""
 	}
-	if h.roots != nil {
-		bundle, serverName = "", h.url.Hostname()
+	against := "the system's roots"
+	switch {
+	case h.roots != nil:
+		bundle, serverName, against = "", h.url.Hostname(), "the CA given"
+	case bundle != "":
+		against = "the CustomResourceDefinition's caBundle"
 	}
 	transport, err := h.transport(trust{bundle, serverName})
 	if err != nil {
 		return endpoint{}, fmt.Errorf("%s: caBundle: %w", crd.Name, err)
 	}
 	return endpoint{url: there.String(), send: func(req *http.Request, limit int64) (answer, error) {
-		return post(transport, req, limit)
+		return post(transport, req, limit, against)
 	}}, nil
 }
 
@@ -183,13 +187,17 @@ func (h *hook) close() {
 	}
 }
 
-// post sends the request and reads the answer. Before there is a connection (and its certificate is verified) a
-// failure is not about what was sent.
-func post(transport *http.Transport, req *http.Request, limit int64) (answer, error) {
+// post sends the request and reads the answer. Before there is a connection, and its certificate is verified (against
+// what the error names), a failure is not about what was sent.
+func post(transport *http.Transport, req *http.Request, limit int64, against string) (answer, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
 	ctx := httptrace.WithClientTrace(req.Context(), trace)
 	resp, err := transport.RoundTrip(req.WithContext(ctx))
+	var untrusted *tls.CertificateVerificationError
+	if errors.As(err, &untrusted) {
+		return answer{}, failed(broken, "%s (verified with %s)", err, against)
+	}
 	if err != nil && !connected.Load() {
 		return answer{}, failed(broken, "%s", err)
 	}
