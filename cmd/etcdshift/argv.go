@@ -8,8 +8,9 @@ import (
 )
 
 // arrange puts a command's flags before its arguments: the parser stops at the first argument and would take a later flag
-// for one more. Words before the command's name are left to the parser. A flag that the command does not have is a usage
-// error. "--" ends the flags, and a flag that takes a value takes the next word whatever it is.
+// for one more. Words before the command's name are left to the parser. A flag that the command does not have, one that is
+// given twice, and an empty value are usage errors. "--" ends the flags, and a flag that takes a value takes the next word
+// whatever it is.
 func arrange(commands []*cli.Command, args []string) ([]string, error) {
 	if args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil // half a command line; the parser finds out where it stands
@@ -39,6 +40,7 @@ func arrange(commands []*cli.Command, args []string) ([]string, error) {
 
 // split sorts the words after a command's name into flags, with their values, and arguments.
 func split(command *cli.Command, path string, words []string) (flags, arguments []string, err error) {
+	given := map[cli.Flag]bool{}
 	for len(words) > 0 {
 		word := words[0]
 		words = words[1:]
@@ -49,25 +51,44 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 			arguments = append(arguments, word)
 			continue
 		}
-		name, _, hasValue := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
 		f := flagOf(command, name)
-		switch f {
-		case nil:
+		switch {
+		case f == nil:
 			return nil, nil, usagef(path, "unknown flag %q", word)
-		case cli.HelpFlag: // without arguments: the parser would look for their help
+		case f == cli.HelpFlag: // without arguments: the parser would look for their help
 			return []string{word}, nil, nil
+		case given[f] && !repeatable(f): // the parser would take the last
+			return nil, nil, usagef(path, "flag %q is given twice", flagName(word))
 		}
+		given[f] = true
 		flags = append(flags, word)
-		if _, isBool := f.(*cli.BoolFlag); isBool || hasValue {
+		if _, isBool := f.(*cli.BoolFlag); !isBool && !hasValue {
+			if len(words) == 0 {
+				return nil, nil, usagef(path, "flag %q needs a value", word)
+			}
+			value, words = words[0], words[1:]
+			flags = append(flags, value)
+		} else if isBool && !hasValue {
 			continue
 		}
-		if len(words) == 0 {
-			return nil, nil, usagef(path, "flag %q needs a value", word)
+		if value == "" { // of a shell variable that is not set; it would mean the same as no flag
+			return nil, nil, usagef(path, "flag %q has an empty value", flagName(word))
 		}
-		flags = append(flags, words[0])
-		words = words[1:]
 	}
 	return flags, arguments, nil
+}
+
+// flagName is a flag as it was given, without its value.
+func flagName(word string) string {
+	name, _, _ := strings.Cut(word, "=")
+	return name
+}
+
+// repeatable says whether a flag may be given more than once.
+func repeatable(f cli.Flag) bool {
+	slice, ok := f.(cli.DocGenerationSliceFlag)
+	return ok && slice.IsSliceFlag()
 }
 
 // flagOf returns the command's flag of that name, nil when there is none.

@@ -18,11 +18,7 @@ func loadEncryption(c *cli.Context) (*encryption.Transformers, error) {
 	if !c.IsSet("encryption-config") {
 		return nil, nil
 	}
-	path := c.String("encryption-config")
-	if path == "" { // a shell variable that is not set
-		return nil, usagef(commandPath(c), "--encryption-config takes a file")
-	}
-	t, err := encryption.Load(c.Context, path)
+	t, err := encryption.Load(c.Context, c.String("encryption-config"))
 	if err != nil {
 		return nil, fmt.Errorf("--encryption-config: %w", err)
 	}

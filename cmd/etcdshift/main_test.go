@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestArrange(t *testing.T) {
 		"show a -quiet=false b":             "show -quiet=false -- a b",
 		"show -o -q a":                      "show -o -q -- a",
 		"show --allow x a --allow y":        "show --allow x --allow y -- a",
-		"show --allow= a":                   "show --allow= -- a",
+		"show --allow=x=y a":                "show --allow=x=y -- a",
 		"show -q -- -o json":                "show -q -- -o json",
 		"show a -- -- -q":                   "show -- a -- -q",
 		"show -":                            "show -- -",
@@ -55,17 +56,46 @@ func TestArrange(t *testing.T) {
 		require.Equal(t, "p "+want, strings.Join(got, " "), in)
 	}
 	for in, want := range map[string]string{
-		"show -x":           `show: unknown flag "-x"`,
-		"show a --outputs":  `show: unknown flag "--outputs"`,
-		"show a --=x":       `show: unknown flag "--=x"`,
-		"show a -o":         `show: flag "-o" needs a value`,
-		"group one --xy a":  `group one: unknown flag "--xy"`,
-		"show --quiet=x -y": `show: unknown flag "-y"`,
+		"show -x":                 `show: unknown flag "-x"`,
+		"show a --outputs":        `show: unknown flag "--outputs"`,
+		"show a --=x":             `show: unknown flag "--=x"`,
+		"show a -o":               `show: flag "-o" needs a value`,
+		"group one --xy a":        `group one: unknown flag "--xy"`,
+		"show --quiet=x -y":       `show: unknown flag "-y"`,
+		"show -o x a -o x":        `show: flag "-o" is given twice`,
+		"show -o x --output=y":    `show: flag "--output" is given twice`,
+		"show -q a --quiet=false": `show: flag "--quiet" is given twice`,
+		"show --allow= a":         `show: flag "--allow" has an empty value`,
+		"show --quiet= a":         `show: flag "--quiet" has an empty value`,
 	} {
 		_, err := arrange(commands, append([]string{"p"}, strings.Fields(in)...))
 		require.EqualError(t, err, want)
 		require.Equal(t, exitUsage, statusOf(err))
 	}
+	_, err := arrange(commands, []string{"p", "show", "--allow", "", "a"})
+	require.EqualError(t, err, `show: flag "--allow" has an empty value`)
+}
+
+// TestEmptyValues: a flag whose value is that of a shell variable which is not set is never taken for no flag.
+func TestEmptyValues(t *testing.T) {
+	var check func(commands []*cli.Command, path ...string)
+	n := 0
+	check = func(commands []*cli.Command, path ...string) {
+		for _, c := range commands {
+			at := append(slices.Clone(path), c.Name)
+			check(c.Subcommands, at...)
+			for _, f := range c.Flags {
+				n++
+				var stdout, stderr bytes.Buffer
+				args := append(slices.Clone(at), "--"+f.Names()[0]+"=", "a", "b")
+				require.Equal(t, exitUsage, run(context.Background(), args, nil, &stdout, &stderr), args)
+				require.Contains(t, stderr.String(), `flag "--`+f.Names()[0]+`" has an empty value`)
+				require.Empty(t, stdout.String())
+			}
+		}
+	}
+	check(commands(), "etcdshift")
+	require.Greater(t, n, 40)
 }
 
 func TestFinish(t *testing.T) {

@@ -51,7 +51,7 @@ IN is never changed and OUT must not exist; it gets its name when it was verifie
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 written but for records that --allow left alone, 130 interrupted.
 With any but 0 and 4 nothing was written; where only the report could not be, the message says that OUT is there.`,
-		Flags:  slices.Concat(migrationFlags(), m.flags),
+		Flags:  slices.Concat(m.flags, migrationFlags()),
 		Action: m.run,
 	}
 }
@@ -61,7 +61,7 @@ func migrationFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
-		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`, (see docs/problems.md), and leave those alone; may be repeated"},
+		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`; docs/problems.md says what becomes of them; may be repeated"},
 		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 			Usage: "print restore commands that raise the revision by `N`"},
@@ -74,18 +74,14 @@ func prefixFlag() cli.Flag {
 }
 
 // readPrefixes reads --prefix as kube-apiserver reads its --etcd-prefix.
-func readPrefixes(c *cli.Context) ([]string, error) {
-	var prefixes []string
+func readPrefixes(c *cli.Context) (prefixes []string) {
 	for _, p := range c.StringSlice("prefix") {
-		if p == "" {
-			return nil, usagef(commandPath(c), "--prefix takes a storage prefix, such as /registry")
-		}
 		p = strings.TrimRight(path.Join("/", p), "/")
 		if !slices.Contains(prefixes, p) {
 			prefixes = append(prefixes, p)
 		}
 	}
-	return prefixes, nil
+	return prefixes
 }
 
 func (m migration) run(c *cli.Context) error {
@@ -142,9 +138,7 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 			return o, usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
 		}
 	}
-	if o.Prefixes, err = readPrefixes(c); err != nil {
-		return o, err
-	}
+	o.Prefixes = readPrefixes(c)
 	if given := c.String("time"); c.IsSet("time") {
 		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
 			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
@@ -171,8 +165,8 @@ func (m migration) runStages(c *cli.Context, o transform.Options) (*transform.Re
 	if err != nil {
 		return fail(err)
 	}
+	defer transformers.Close()
 	if transformers != nil { // a nil one in an interface would not be nil
-		defer transformers.Close()
 		o.Encryption = transformers
 	}
 	begin, end := progress(c), func() {}
@@ -237,8 +231,13 @@ func (m migration) verdict(r *transform.Report, err error) error {
 			return nil
 		}
 		are := "left alone"
+		if slices.ContainsFunc(r.Problems, func(p transform.Problem) bool {
+			return p.Level == transform.LevelError && p.Decision != "left alone (allowed)"
+		}) {
+			are = "passed over" // such as a field that was dropped
+		}
 		if r.Outcome == transform.Planned {
-			are = "would be left alone"
+			are = "would be " + are
 		}
 		return &failure{exitLeftAlone, fmt.Errorf("%s %s, as --allow says", plural(left, "problem"), are), "each is listed; look at them before you restore"}
 	case errors.Is(err, transform.ErrRefused):

@@ -55,9 +55,7 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 		}
 		choices.Conflicts = calico.Conflicts(word)
 	}
-	if choices.Prefixes, err = readPrefixes(c); err != nil {
-		return choices, err
-	}
+	choices.Prefixes = readPrefixes(c)
 	if c.IsSet("v3-crds") {
 		choices.V3CRDs, err = readManifest(c.String("v3-crds"))
 	}

@@ -39,11 +39,7 @@ func runStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	prefixes, err := readPrefixes(c)
-	if err != nil {
-		return err
-	}
-	st, catalogue, err := readStatus(c, args[0], prefixes)
+	st, catalogue, err := readStatus(c, args[0])
 	if st.Path == "" {
 		return err
 	}
@@ -56,15 +52,15 @@ func runStatus(c *cli.Context) error {
 }
 
 // readStatus reads all that status prints. The catalogue is nil where the file is not whole.
-func readStatus(c *cli.Context, path string, prefixes []string) (snapshot.Status, *inspect.Catalogue, error) {
+func readStatus(c *cli.Context, path string) (snapshot.Status, *inspect.Catalogue, error) {
 	defer progress(c)("reading " + path)()
 	transformers, err := loadEncryption(c)
 	if err != nil {
 		return snapshot.Status{}, nil, err
 	}
 	var opener inspect.Opener
+	defer transformers.Close()
 	if transformers != nil { // a nil one in an interface would not be nil
-		defer transformers.Close()
 		opener = transformers
 	}
 	s, err := snapshot.Open(c.Context, path, snapshot.Config{})
@@ -78,7 +74,7 @@ func readStatus(c *cli.Context, path string, prefixes []string) (snapshot.Status
 	}
 	var catalogue *inspect.Catalogue
 	err = s.Guard(func() error {
-		catalogue, err = inspect.Survey(c.Context, inspect.NewReader(s, opener, prefixes...))
+		catalogue, err = inspect.Survey(c.Context, inspect.NewReader(s, opener, readPrefixes(c)...))
 		return err
 	})
 	return st, catalogue, err

@@ -51,9 +51,6 @@ func runVerify(c *cli.Context) error {
 	}
 	v := verification{APIVersion: apiVersion, Kind: "Verification", Path: args[0], Findings: []string{}}
 	damage, err := verify(c, &v)
-	if err != nil && statusOf(err) == exitUsage {
-		return err
-	}
 	if err != nil {
 		return &failure{status: exitCannotJudge, err: err}
 	}
@@ -79,14 +76,11 @@ func runVerify(c *cli.Context) error {
 // verify fills in v and returns the first damage it found; an error means that it could not look.
 func verify(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c)("verifying " + v.Path)()
-	prefixes, err := readPrefixes(c)
-	if err != nil {
-		return nil, err
-	}
 	transformers, err := loadEncryption(c)
 	if err != nil {
 		return nil, err
 	}
+	defer transformers.Close()
 	s, err := snapshot.Open(c.Context, v.Path, snapshot.Config{})
 	if isDamage(err) {
 		v.Findings = append(v.Findings, err.Error())
@@ -109,15 +103,11 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 	if err := c.Context.Err(); err != nil {
 		return nil, err
 	}
-	if transformers == nil {
+	if transformers == nil || damage != nil { // values of a damaged file are not to be trusted
 		return damage, nil
 	}
-	defer transformers.Close()
-	if damage != nil {
-		return damage, nil // its values are not to be trusted
-	}
 	err = s.Guard(func() error {
-		damage, err = openAll(c.Context, inspect.NewReader(s, transformers, prefixes...), v)
+		damage, err = openAll(c.Context, inspect.NewReader(s, transformers, readPrefixes(c)...), v)
 		return err
 	})
 	return damage, err
@@ -131,6 +121,9 @@ func openAll(ctx context.Context, r *inspect.Reader, v *verification) (sealed, e
 		}
 		if e.Sealed == nil {
 			continue
+		}
+		if !errors.Is(e.Sealed, encoding.ErrEncrypted) { // a KMS plugin that does not answer any more
+			return nil, e.Sealed
 		}
 		if sealed == nil {
 			sealed = e.Sealed
