@@ -14,11 +14,13 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
+	"k8s.io/klog/v2"
 
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 func main() {
+	klog.SetLogger(klog.Logger{}) // the libraries of Kubernetes log to stderr; what they say is in our errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
@@ -95,7 +97,7 @@ func prepare(commands []*cli.Command) {
 		c.OnUsageError = usageError
 		c.HideHelpCommand = true // else a file named "help" or "h" would be taken for a command
 		if c.CustomHelpTemplate == "" {
-			c.CustomHelpTemplate = commandHelp
+			c.CustomHelpTemplate = commandHelp + describeFlags(c.Flags)
 			if len(c.Subcommands) > 0 {
 				c.CustomHelpTemplate = groupHelp
 				c.Action = noCommand
