@@ -63,16 +63,14 @@ func printFiles(w io.Writer, r *transform.Report) {
 }
 
 func printKinds(w io.Writer, r *transform.Report) {
-	if len(r.Kinds) == 0 {
+	if len(r.Kinds) == 0 || len(r.CustomResources) > 0 { // what these say has a table of its own
 		return
 	}
 	t, total := newTable(w), transform.KindCount{}
 	fmt.Fprintln(w)
 	t.row("KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS")
 	for _, k := range r.Kinds {
-		if len(r.CustomResources) == 0 || k.Migrated+k.Skipped > 0 { // there may be hundreds of kinds with nothing to do
-			t.row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
-		}
+		t.row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
 		total.Migrated += k.Migrated
 		total.Unchanged += k.Unchanged
 		total.Skipped += k.Skipped

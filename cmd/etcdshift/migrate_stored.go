@@ -3,22 +3,26 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// printStoredVersions prints, for each CustomResourceDefinition, what became of status.storedVersions.
+// printStoredVersions prints, for each CustomResourceDefinition, what became of its objects and of status.storedVersions.
+// Those with nothing to do are counted: there may be hundreds.
 func printStoredVersions(w io.Writer, r *transform.Report) {
 	if len(r.CustomResources) == 0 {
 		return
 	}
-	idle := 0
-	fmt.Fprintln(w)
+	idle, rewritten, unchanged, refused := 0, 0, 0, 0
 	t := newTable(w)
-	t.row("DEFINITION", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", "")
+	t.row("DEFINITION", "FOUND", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", "")
 	for _, c := range r.CustomResources {
+		rewritten += c.Rewritten
+		unchanged += c.Unchanged
+		refused += c.Refused
 		note := c.StoredVersions.Kept
 		switch {
 		case !c.Chosen:
@@ -27,12 +31,29 @@ func printStoredVersions(w io.Writer, r *transform.Report) {
 			idle++
 			continue
 		}
-		t.row(c.CRD, c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, storedVersions(c.StoredVersions), note)
+		t.row(c.CRD, found(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, storedVersions(c.StoredVersions), note)
 	}
-	t.flush()
+	fmt.Fprintln(w)
+	if idle < len(r.CustomResources) {
+		t.row("total", "", "", rewritten, unchanged, refused, "", "")
+		t.flush()
+	}
 	if idle > 0 {
 		fmt.Fprintf(w, "%s as they should be, with all their objects\n", plural(idle, "definition"))
 	}
+}
+
+// found is how many objects were found at each version.
+func found(versions map[string]int) string {
+	var parts []string
+	for _, version := range slices.Sorted(maps.Keys(versions)) {
+		name := version
+		if name == "" {
+			name = "unreadable"
+		}
+		parts = append(parts, fmt.Sprintf("%s: %d", name, versions[version]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // storedVersions shows a list, and what it becomes.

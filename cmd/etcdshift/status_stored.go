@@ -14,30 +14,48 @@ import (
 // fewKeys is how many keys of one version are printed for a person; -o json has up to inspect.MaxKeys.
 const fewKeys = 5
 
-// printCatalogue prints at which versions objects are stored, and then those that are not where they should be.
+// printCatalogue prints at which versions objects are stored, and then what is not as it should be.
 func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
 	out := bufio.NewWriter(w)
-	if len(c.Resources) > 0 {
-		fmt.Fprintln(out)
+	hasKeys := slices.ContainsFunc(c.Resources, func(r inspect.Resource) bool {
+		return slices.ContainsFunc(r.Versions, func(v inspect.Version) bool { return len(v.Encrypted) > 0 })
+	})
+	t, rows, empty := newTable(out), 0, 0
+	row := func(resource, at any, objects any, encrypted, storage, list, note string) {
+		cells := []any{resource, at, objects, encrypted, storage, list, note}
+		if !hasKeys {
+			cells = slices.Delete(cells, 3, 4)
+		}
+		t.row(cells...)
+		rows++
 	}
-	t := newTable(out)
-	t.row("RESOURCE", "STORED AT", "KIND", "OBJECTS", "ENCRYPTED", "STORAGE VERSION", "STORED VERSIONS", "")
+	row("RESOURCE", "STORED AT", "OBJECTS", "ENCRYPTED", "STORAGE VERSION", "STORED VERSIONS", "")
 	for _, r := range c.Resources {
 		storage, list := "", ""
 		if d := r.Definition; d != nil {
 			storage, list = d.StorageVersion, strings.Join(d.StoredVersions, ",")
 		}
-		if len(r.Versions) == 0 {
-			t.row(resourceName(c, r), "", "", 0, "", storage, list, verdict(r, inspect.Version{Standing: inspect.AtStorage}))
-		}
 		for _, v := range r.Versions {
-			t.row(resourceName(c, r), v.APIVersion, v.Kind, v.Objects, encrypted(v), storage, list, verdict(r, v))
+			row(resourceName(c, r), v.APIVersion, v.Objects, encrypted(v), storage, list, verdict(r, v))
+		}
+		switch {
+		case len(r.Versions) > 0:
+		case r.Definition.Error == "":
+			empty++
+		default:
+			row(resourceName(c, r), "", 0, "", storage, list, verdict(r, inspect.Version{}))
 		}
 	}
-	if len(c.Resources) > 0 {
+	if rows > 1 {
+		fmt.Fprintln(out)
 		t.flush()
 	}
-	printStale(out, c)
+	if empty > 0 {
+		fmt.Fprintf(out, "%s without objects; -o json has them too\n", plural(empty, "CustomResourceDefinition"))
+	}
+	if printStale(out, c) {
+		fmt.Fprintf(out, "\n\"etcdshift migrate storage-versions --dry-run\" tells what it would make of them; docs/storage-versions.md is the guide\n")
+	}
 	return out.Flush()
 }
 
@@ -79,55 +97,53 @@ func verdict(r inspect.Resource, v inspect.Version) string {
 	case r.Orphans:
 		return "no CustomResourceDefinition"
 	}
-	return lists(r)
+	return ""
 }
 
 // lists says where status.storedVersions does not tell what is there.
-func lists(r inspect.Resource) string {
-	if r.Definition == nil {
-		return ""
+func lists(r inspect.Resource) (lines []string) {
+	if r.Definition == nil || r.Definition.Error != "" {
+		return nil
 	}
-	var missing, idle []string
-	found := map[string]bool{r.Definition.StorageVersion: true}
+	found := map[string]int{r.Definition.StorageVersion: 0}
 	for _, v := range r.Versions {
-		if v.Standing != inspect.Stale && v.Standing != inspect.Unlisted && v.Standing != inspect.AtStorage {
-			return ""
+		if v.Standing == inspect.Unknown { // it may be at any
+			return nil
 		}
-		version := v.APIVersion[strings.LastIndex(v.APIVersion, "/")+1:]
-		found[version] = true
+		found[v.APIVersion[strings.LastIndex(v.APIVersion, "/")+1:]] = v.Objects
 	}
 	for _, version := range slices.Sorted(maps.Keys(found)) {
 		if !slices.Contains(r.Definition.StoredVersions, version) {
-			missing = append(missing, version)
+			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, plural(found[version], "object")))
 		}
 	}
 	for _, version := range r.Definition.StoredVersions {
-		if !found[version] {
-			idle = append(idle, version)
+		if _, is := found[version]; !is {
+			lines = append(lines, fmt.Sprintf("storedVersions of %s has %s, at which nothing is stored", r.Definition.Name, version))
 		}
 	}
-	var parts []string
-	if len(idle) > 0 {
-		parts = append(parts, "nothing is stored at "+strings.Join(idle, ", "))
-	}
-	if len(missing) > 0 {
-		parts = append(parts, "storedVersions lacks "+strings.Join(missing, ", "))
-	}
-	return strings.Join(parts, "; ")
+	return lines
 }
 
-// printStale names the objects that would break, or are broken.
-func printStale(w io.Writer, c *inspect.Catalogue) {
+// printStale names the objects that would break, or are broken, and lists that do not tell the truth; any is false where there
+// are none.
+func printStale(w io.Writer, c *inspect.Catalogue) (any bool) {
 	for _, r := range c.Resources {
 		for _, v := range r.Versions {
-			switch {
-			case v.Standing == inspect.Stale:
-				fmt.Fprintf(w, "\n%s break when %s is removed from %s:\n", plural(v.Objects, "object"), printable(v.APIVersion), printable(r.Definition.Name))
-			case v.Standing == inspect.Unlisted:
-				fmt.Fprintf(w, "\n%s at %s cannot be read by an API server, nor any list that they are in:\n", plural(v.Objects, "object"), printable(v.APIVersion))
+			is, have := "breaks", "has"
+			if v.Objects != 1 {
+				is, have = "break", "have"
+			}
+			switch v.Standing {
+			case inspect.Stale:
+				fmt.Fprintf(w, "\n%s %s when %s is removed from %s:\n", plural(v.Objects, "object"), is, printable(v.APIVersion), printable(r.Definition.Name))
+			case inspect.Unlisted:
+				fmt.Fprintf(w, "\n%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:\n",
+					plural(v.Objects, "object"), have, printable(v.APIVersion), printable(r.Definition.Name))
 			default:
 				continue
 			}
+			any = true
 			for _, key := range v.Keys[:min(len(v.Keys), fewKeys)] {
 				fmt.Fprintf(w, "   %s\n", printable(key))
 			}
@@ -136,4 +152,15 @@ func printStale(w io.Writer, c *inspect.Catalogue) {
 			}
 		}
 	}
+	var lines []string
+	for _, r := range c.Resources {
+		lines = append(lines, lists(r)...)
+	}
+	if len(lines) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, printable(line))
+	}
+	return any || len(lines) > 0
 }
