@@ -117,7 +117,7 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 			o.refuse(refuse(codeConversionFailed, "%v", converted[i].Err))
 			continue
 		}
-		o.obj = converted[i].Object
+		o.obj, o.converted = converted[i].Object, true
 	}
 	return nil
 }
@@ -214,11 +214,12 @@ type object struct {
 	value  []byte
 	from   string // the version it is stored at, "" where nobody can tell
 
-	obj     map[string]any
-	format  encoding.Format
-	refused *refusal
-	notes   []refusal
-	dropped []string // paths of fields that get lost
+	obj       map[string]any
+	format    encoding.Format
+	converted bool // by a converter
+	refused   *refusal
+	notes     []refusal
+	dropped   []string // paths of fields that get lost
 
 	out        []byte
 	changed    bool

@@ -3,6 +3,7 @@ package storageversion
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -52,13 +53,18 @@ func (o *object) identify(k *kind, opts *Options) *refusal {
 	if k.lists(gv.Version) {
 		return nil
 	}
+	mapped := ""
 	for _, m := range opts.Mappings {
-		if m.Group == gv.Group && m.Old == gv.Version && k.lists(m.New) {
+		if m.Group != gv.Group || m.Old != gv.Version {
+			continue
+		}
+		if k.lists(m.New) {
 			o.obj["apiVersion"] = gvr.GroupVersion{Group: m.Group, Version: m.New}.String()
 			return nil
 		}
+		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
 	}
-	return refuse(codeUnlistedVersion, "it is stored at %s, and %s lists only %s: an API server fails to read it, and with it every list of the kind", gv.Version, k.name, versions(k.crd.Object()))
+	return refuse(codeUnlistedVersion, "it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind", gv.Version, k.name, versions(k.crd.Object()), mapped)
 }
 
 // compareKey notes an object that names itself otherwise than its key: a server serves it under the name inside.
@@ -81,6 +87,10 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		return
 	}
 	dropped, err := k.crd.Finish(o.obj, opts.Mode)
+	if err != nil && o.converted {
+		o.refuse(refuse(codeConversionFailed, "the converter's answer: %v", err))
+		return
+	}
 	if err != nil {
 		o.refuse(refuse(codeUndecodable, "%v", err))
 		return
