@@ -23,7 +23,7 @@ func (v *Version) compileFieldType() (*typed.ParseableType, error) {
 	if structural == nil || len(structuralschema.ValidateStructural(nil, structural)) > 0 {
 		return &typed.DeducedParseableType, nil
 	}
-	model := structural.Unfold().ToKubeOpenAPI()
+	model := structural.ToKubeOpenAPI()
 	addTypeMeta(model)
 	addEmbedded(model)
 	const name = "object"

@@ -100,7 +100,7 @@ func requireSame(t *testing.T, crd *CRD, obj map[string]any) {
 // they become when nothing is.
 func TestSparedWorkChangesNothing(t *testing.T) {
 	fits, spared := 0, 0
-	for seed := range uint64(400) {
+	for seed := range uint64(150) {
 		g := generator{rand.New(rand.NewPCG(seed, 7))}
 		crd, err := ParseCRD(g.crd())
 		require.NoError(t, err)
@@ -120,8 +120,8 @@ func TestSparedWorkChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, fits, 10_000)
-	require.Greater(t, spared, 1_000, "of %d", fits)
+	require.Greater(t, fits, 4_000)
+	require.Greater(t, spared, 500, "of %d", fits)
 }
 
 func TestSparedWorkOfRecordings(t *testing.T) {
