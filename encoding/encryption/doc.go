@@ -13,6 +13,8 @@
 //   - No value makes it panic, whatever its bytes and wherever it was cut off.
 //   - No error holds bytes of a value, key material, or any text of a configuration file but names, sockets and fields.
 //   - What kube-apiserver stores in the clear whatever the configuration says (see storedBare) is never sealed.
+//   - Memory stays bounded: where KMS plugins are used the library is renewed after a number of calls, for it keeps a
+//     derived key for every etcd key; the memory of the caller's etcd key is not kept at all.
 //   - After Close nothing runs and no socket is open.
 //
 // The packages beneath log failures with klog, which writes to standard error unless the program sets klog's logger; a

@@ -39,7 +39,12 @@ func (t *Transformers) Open(
 	if len(key) == 0 {
 		return nil, false, errors.New("opening a value: no etcd key given")
 	}
-	plain, stale, err = t.static.TransformerForResource(gr).TransformFromStorage(ctx, stored, bound(key))
+	library, done, err := t.use(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer done()
+	plain, stale, err = library.TransformerForResource(gr).TransformFromStorage(ctx, stored, bound(key))
 	if err == nil && tried.Name == aescbc && !isObject(plain) {
 		err = errors.New("no object")
 	}
@@ -83,7 +88,12 @@ func (t *Transformers) Seal(ctx context.Context, gr schema.GroupResource, key, p
 		return nil, errors.New("sealing a value: no etcd key given")
 	}
 	gr = storageResource(gr)
-	stored, err = t.static.TransformerForResource(gr).TransformToStorage(ctx, plain, bound(key))
+	library, done, err := t.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	stored, err = library.TransformerForResource(gr).TransformToStorage(ctx, plain, bound(key))
 	if err != nil {
 		return nil, fmt.Errorf("sealing a value of %s by %s: %w", gr, t.config.providers(gr)[0], err)
 	}

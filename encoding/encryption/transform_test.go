@@ -155,7 +155,7 @@ func TestNoiseIsRefused(t *testing.T) {
 	noise := 0
 	for range 4000 {
 		stored := seal(t, by, secrets, here, text)
-		library := wrong.static.TransformerForResource(secrets)
+		library := wrong.library.TransformerForResource(secrets)
 		if plain, _, err := library.TransformFromStorage(context.Background(), stored, bound([]byte(here))); err == nil {
 			noise++
 			require.NotEqual(t, text, string(plain))
