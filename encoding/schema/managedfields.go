@@ -22,11 +22,11 @@ import (
 // the same fields, so that its manager still owns them; only fields that the
 // storage version does not know go. With a webhook, which may rename fields,
 // that is done where the storage version knows all of them; else the entry is
-// dropped. So is, with any strategy, one that would own nothing. Were it the
-// last one, what is left is an entry of the first one's manager and operation
-// that owns metadata.name, as Cluster API's crdmigrator leaves it: with none at
-// all, the first apply would find every field owned by "before-first-apply".
-// (A server takes that entry away at its next write of another kind.)
+// dropped. So is, with any strategy, one that would own nothing. Where none is
+// left, the first one's manager and operation stay with metadata.name as their
+// only field, like the seed of Cluster API's crdmigrator: with no entry at all,
+// the first apply would find every field owned by "before-first-apply". (That
+// apply takes the seed away, and so does any other write.)
 //
 // Entries that end up with the same manager, operation, subresource and
 // apiVersion become one, with the newest time, and the list is sorted as a

@@ -88,3 +88,50 @@ func TestServed(t *testing.T) {
 	require.False(t, crd.Served("v2"))
 	require.False(t, crd.Served("v3"))
 }
+
+const twice = `{"name":"v2","served":true,"storage":true},{"name":"v1","served":true,"storage":false}`
+
+// What becomes of an object at v1 under CRDs of all ages and shapes.
+func TestSettleShapes(t *testing.T) {
+	const schema = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"string","nullable":true},
+"d":{"type":"string","default":"<&>"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+"tmpl":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}}}}`
+	hoisted := parseCRD(t, crdOf(twice, notPreserving+`,"validation":`+schema))
+	keeping := parseCRD(t, crdOf(twice, `,"validation":`+schema)) // absent: true
+	bare := parseCRD(t, crdOf(twice, notPreserving))
+	for _, c := range []struct {
+		name          string
+		crd           *CRD
+		before, after string // what follows kind
+		dropped       []string
+	}{
+		{"hoisted schema", hoisted, `"metadata":{"generation":1,"name":"x"},"spec":{"a":1,"d":null,"n":null}`,
+			`"metadata":{"generation":1,"name":"x"},"spec":{"d":"\u003c\u0026\u003e","n":null}`, []string{"spec.a"}},
+		{"big ints and floats", hoisted, `"metadata":{"generation":1},"spec":{"free":{"big":9007199254740993,"e":1e3,"f":3.0,"r":1.50}}`,
+			`"metadata":{"generation":1},"spec":{"d":"\u003c\u0026\u003e","free":{"big":9007199254740993,"e":1000,"f":3,"r":1.5}}`, nil},
+		{"HTML and line separators", hoisted, `"metadata":{"annotations":{"a":"<b> \u2028"},"generation":1},"spec":{"d":"\u2029é"}`,
+			`"metadata":{"annotations":{"a":"\u003cb\u003e \u2028"},"generation":1},"spec":{"d":"\u2029é"}`, nil},
+		{"malformed metadata", hoisted, `"metadata":{"finalizers":"none","generation":"1","labels":{"a":1},"name":"x","resourceVersion":"5","selfLink":"/x"},"spec":{"d":""}`,
+			`"metadata":{"generation":1,"name":"x"},"spec":{"d":""}`, []string{"metadata.finalizers", "metadata.labels"}},
+		{"embedded resource", hoisted, `"metadata":{"generation":1},"spec":{"d":"","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"creationTimestamp":null,"junk":1,"name":"p"},"x":null}}`,
+			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"x":null}}`, []string{"spec.tmpl.metadata.junk"}},
+		{"unknown fields kept, defaults made", keeping, `"metadata":{"generation":1},"other":{"x":null},"spec":{"a":1}`,
+			`"metadata":{"generation":1},"other":{"x":null},"spec":{"a":1,"d":"\u003c\u0026\u003e"}`, nil},
+		{"unknown fields kept, embedded metadata not", keeping, `"metadata":{"generation":1},"spec":{"d":"","tmpl":{"metadata":{"junk":1}}}`,
+			`"metadata":{"generation":1},"spec":{"d":"","tmpl":{"metadata":{}}}`, []string{"spec.tmpl.metadata.junk"}},
+		{"no schema", bare, `"metadata":{"generation":1},"spec":{"a":1},"status":{}`, `"metadata":{"generation":1}`, []string{"spec", "status"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing",`+c.before+`}`)
+			requireSame(t, c.crd, obj)
+			dropped, err := c.crd.Settle(obj)
+			require.NoError(t, err)
+			require.Equal(t, c.dropped, dropped)
+			require.Equal(t, `{"apiVersion":"example.com/v2","kind":"Thing",`+c.after+"}\n", text(t, obj))
+			again, err := c.crd.Settle(obj)
+			require.NoError(t, err)
+			require.Empty(t, again)
+			require.Equal(t, `{"apiVersion":"example.com/v2","kind":"Thing",`+c.after+"}\n", text(t, obj))
+		})
+	}
+}
