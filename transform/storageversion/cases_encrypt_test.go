@@ -1,0 +1,225 @@
+package storageversion
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// sealer loads an encryption configuration of rules such as "widgets.example.com: aescbc=a aesgcm=b identity": the resources,
+// and providers in their order, each with keys named after the letters they are made of.
+func sealer(t testing.TB, rules ...string) *encryption.Transformers {
+	t.Helper()
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
+	for _, rule := range rules {
+		resources, providers, _ := strings.Cut(rule, ": ")
+		text += "- resources: ['" + strings.ReplaceAll(resources, ",", "','") + "']\n  providers:\n"
+		for _, word := range strings.Fields(providers) {
+			provider, letters, keyed := strings.Cut(word, "=")
+			if !keyed {
+				text += "  - " + provider + ": {}\n"
+				continue
+			}
+			text += "  - " + provider + ": {keys: ["
+			for _, letter := range letters {
+				text += fmt.Sprintf("{name: '%c', secret: %s},", letter, base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(letter), 32))))
+			}
+			text += "]}\n"
+		}
+	}
+	path := filepath.Join(t.TempDir(), "encryption.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	loaded, err := encryption.Load(context.Background(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
+	return loaded
+}
+
+// seal encrypts a value as it is to be stored under key.
+func seal(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
+	t.Helper()
+	sealed, err := by.Seal(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
+	require.NoError(t, err)
+	return string(sealed)
+}
+
+// open decrypts a value of the output; by is the prefix that it has to have.
+func (r result) open(with *encryption.Transformers, resource, key, by string) string {
+	r.t.Helper()
+	require.True(r.t, strings.HasPrefix(r.out[key].value, by), "%.40s", r.out[key].value)
+	plain, stale, err := with.Open(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(r.out[key].value))
+	require.NoError(r.t, err)
+	require.False(r.t, stale, key)
+	return string(plain)
+}
+
+// TestEncrypted (case 41): encrypted objects are migrated with the configuration, encrypted by its first provider, under their own
+// key; what does not change keeps its bytes, though another provider wrote it.
+func TestEncrypted(t *testing.T) {
+	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
+		t.Run(provider, func(t *testing.T) {
+			old, now := sealer(t, widgetsCRD+": secretbox=o"), sealer(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
+			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}, resource{version: "v1alpha1", name: "c"}
+			c := newCluster(t, twoVersions())
+			c.put(stale.key(), seal(t, old, widgetsCRD, stale.key(), stale.json(t)))
+			c.put(current.key(), seal(t, old, widgetsCRD, current.key(), current.json(t)))
+			r := migrate(t, transform.Options{In: c.add(plain).build(), Encryption: now}, Options{})
+			require.Equal(t, []string{widgetsKey, stale.key(), plain.key()}, r.changed())
+			for _, o := range []resource{stale, plain} {
+				require.Equal(t, o.at("v1").json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:"+provider+":v1:n:"))
+			}
+			require.Empty(t, r.Problems)
+		})
+	}
+}
+
+// TestEncryptedClosed (case 41): what no key opens is named with the reason, and keeps the list as it is; no value is quoted.
+func TestEncryptedClosed(t *testing.T) {
+	right := sealer(t, widgetsCRD+": aesgcm=a")
+	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
+	sealed := seal(t, right, widgetsCRD, o.key(), o.json(t))
+	tests := []struct {
+		name, key, value string
+		with             *encryption.Transformers
+		reason           string
+	}{
+		{"no configuration", o.key(), sealed, nil, "no encryption configuration"},
+		{"no such provider", o.key(), sealed, sealer(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
+		{"not this resource", o.key(), sealed, sealer(t, "secrets: aesgcm=a"), "aesgcm"},
+		{"no such key", o.key(), sealed, sealer(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
+		{"moved", widgetsDir + "ns/moved", sealed, right, "aesgcm:v1:a"},
+		{"truncated", o.key(), sealed[:len(sealed)-20], right, "aesgcm:v1:a"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := transform.Options{In: newCluster(t, twoVersions()).put(tt.key, tt.value).build()}
+			if tt.with != nil {
+				files.Encryption = tt.with
+			}
+			r := migrate(t, files, Options{})
+			r.refusedFor("error encrypted "+tt.key, "warning stored-versions-kept "+widgetsKey)
+			require.Contains(t, r.reason(codeEncrypted), tt.reason)
+			require.NotContains(t, r.reason(codeEncrypted), "hunter2")
+			require.Equal(t, map[string]int{"": 1}, r.resources(widgetsCRD).Found)
+			files.Allow = []string{codeEncrypted}
+			r = migrate(t, files, Options{})
+			require.Empty(t, r.changed())
+			require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
+		})
+	}
+}
+
+// TestWouldBePlaintext: an encrypted object that the configuration would store in the clear is refused, or stays as it is.
+func TestWouldBePlaintext(t *testing.T) {
+	with := sealer(t, widgetsCRD+": identity aescbc=a")
+	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
+	sealed := seal(t, sealer(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
+	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), sealed).add(plain).build(), Encryption: with}
+	r := migrate(t, files, Options{})
+	r.refusedFor("error would-be-plaintext "+o.key(), "warning stored-versions-kept "+widgetsKey)
+	require.Contains(t, r.reason(codeWouldBePlaintext), "widgets.example.com would be stored in the clear")
+	files.Allow = []string{codeWouldBePlaintext}
+	r = migrate(t, files, Options{})
+	require.Equal(t, []string{plain.key()}, r.changed())
+	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
+	require.Equal(t, []int{1, 1}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Refused})
+
+	require.Equal(t, []string{"error would-be-plaintext " + o.key()}, migrate(t, transform.Options{In: files.In, Encryption: with}, Options{Rewrap: true, Exclude: []string{widgetsCRD}}).problems()[:1])
+}
+
+// TestEncryptedDefinition: a CustomResourceDefinition may be encrypted too, and stays so; where it would not, its list is said to
+// be as it was.
+func TestEncryptedDefinition(t *testing.T) {
+	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
+	with := sealer(t, definitionsResource+": aesgcm=a")
+	sealed := seal(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
+	o := resource{version: "v1alpha1", name: "a"}
+	path := newCluster(t).put(widgetsKey, sealed).add(o).build()
+	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{})
+	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
+	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1), r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
+
+	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{codeWouldBePlaintext}}, Options{})
+	require.Equal(t, []string{o.key()}, r.changed())
+	require.Equal(t, transform.StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
+}
+
+// secretObject is a Secret as a server stores it.
+func secretObject(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "u"}, Data: map[string][]byte{"password": []byte("hunter2")}, Type: "Opaque"}
+}
+
+// TestRewrap (case 28): every value is encrypted by the first provider and its first key, the content is the same, and a second
+// run changes nothing.
+func TestRewrap(t *testing.T) {
+	old := sealer(t, "secrets,"+widgetsCRD+": aescbc=o")
+	now := sealer(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
+	secret := "/registry/secrets/ns/"
+	native := newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value
+	newest := secret + "newest"
+	c := newCluster(t, twoVersions()).
+		put(secret+"sealed", seal(t, old, "secrets", secret+"sealed", string(native))).
+		put(secret+"plain", string(native)).
+		put(newest, seal(t, now, "secrets", newest, string(native))).
+		put("/registry/configmaps/ns/c", string(native)).
+		put("/registry/pods/ns/p", string(native))
+	stale, current := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
+	c.put(stale.key(), seal(t, old, widgetsCRD, stale.key(), stale.json(t)))
+	c.put(current.key(), seal(t, old, widgetsCRD, current.key(), current.json(t)))
+	path := c.build()
+	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
+	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "plain", secret + "sealed"}, r.changed())
+	for _, name := range []string{"sealed", "plain"} {
+		require.Equal(t, string(native), r.open(now, "secrets", secret+name, "k8s:enc:aesgcm:v1:n:"))
+	}
+	require.Equal(t, current.json(t), r.open(now, widgetsCRD, current.key(), "k8s:enc:aesgcm:v1:n:"))
+	require.Equal(t, stale.at("v1").json(t), r.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"))
+	require.Equal(t, []int{1, 1}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Unchanged}, "only what is re-encoded counts as that")
+
+	again := migrate(t, transform.Options{In: r.path, Encryption: now}, Options{Rewrap: true})
+	require.Equal(t, transform.Unchanged, again.Outcome)
+	require.Equal(t, again.Input.SHA256, again.Output.SHA256)
+
+	all := []string{widgetsCRD}
+	only := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true, Exclude: all})
+	require.Equal(t, []string{stale.key(), current.key(), secret + "plain", secret + "sealed"}, only.changed())
+	require.Equal(t, stale.json(t), only.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"), "its version is left alone")
+}
+
+// TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
+func TestRewrapClosed(t *testing.T) {
+	with := sealer(t, "secrets: aescbc=n identity")
+	lost := seal(t, sealer(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
+	path := newCluster(t).put("/registry/namespaces/default", "{}").put("/registry/secrets/ns/a", lost).put("/registry/secrets/ns/b", "{}").build()
+	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
+	r.refusedFor("error encrypted /registry/secrets/ns/a")
+	require.Contains(t, r.reason(codeEncrypted), "aescbc:v1:o")
+	require.Equal(t, 1, strings.Count(r.reason(codeEncrypted), "aescbc:v1:o"), r.reason(codeEncrypted))
+	r = migrate(t, transform.Options{In: path, Encryption: with, Allow: []string{codeEncrypted}}, Options{Rewrap: true})
+	require.Equal(t, []string{"/registry/secrets/ns/b"}, r.changed())
+}
+
+// TestRewrapAllowed: an object that is left alone for another reason is rotated all the same: a key that is dropped next would
+// lose it.
+func TestRewrapAllowed(t *testing.T) {
+	old, now := sealer(t, widgetsCRD+": aescbc=o"), sealer(t, widgetsCRD+": aescbc=no")
+	o := resource{version: "v1old", name: "a"}
+	path := newCluster(t, twoVersions()).put(o.key(), seal(t, old, widgetsCRD, o.key(), o.json(t))).build()
+	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion}}, Options{Rewrap: true})
+	require.Contains(t, r.changed(), o.key())
+	require.Equal(t, o.json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:aescbc:v1:n:"))
+	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
+}
