@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -86,7 +87,8 @@ func (r *Reader) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error
 	return e, r.Open(ctx, e)
 }
 
-// Open decrypts an entry: its Value, Stale and Sealed follow from Key and Stored. An error is about reading the snapshot.
+// Open decrypts an entry: its Value, Stale and Sealed follow from Key and Stored. An error is about reading the snapshot, or a KMS
+// plugin that does not answer any more.
 func (r *Reader) Open(ctx context.Context, e *Entry) error {
 	encrypted := encoding.Detect(e.Stored) == encoding.FormatEncrypted
 	e.Value = e.Stored
@@ -102,12 +104,12 @@ func (r *Reader) Open(ctx context.Context, e *Entry) error {
 		return err
 	}
 	plain, stale, err := r.opener.Open(ctx, gr, e.Key, e.Stored)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, encoding.ErrEncrypted):
 		e.Sealed = err
 		return nil
+	case err != nil: // says nothing of the value: a KMS plugin that is gone would be gone for all others too
+		return fmt.Errorf("key %q: %w", e.Key, err)
 	}
 	e.Value, e.Stale = plain, stale
 	return nil
