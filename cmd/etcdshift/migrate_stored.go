@@ -16,7 +16,7 @@ func printStoredVersions(w io.Writer, r *transform.Report) {
 	if len(r.CustomResources) == 0 {
 		return
 	}
-	idle, rewritten, unchanged, refused := 0, 0, 0, 0
+	idle, others, rewritten, unchanged, refused := 0, 0, 0, 0, 0
 	t := newTable(w)
 	t.row("DEFINITION", "FOUND", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", "")
 	for _, c := range r.CustomResources {
@@ -25,8 +25,9 @@ func printStoredVersions(w io.Writer, r *transform.Report) {
 		refused += c.Refused
 		note := c.StoredVersions.Kept
 		switch {
-		case !c.Chosen:
-			note = "not chosen"
+		case !c.Chosen: // what it would have needed is among the problems
+			others++
+			continue
 		case c.Rewritten == 0 && c.Refused == 0 && note == "" && slices.Equal(c.StoredVersions.Before, c.StoredVersions.After):
 			idle++
 			continue
@@ -34,12 +35,15 @@ func printStoredVersions(w io.Writer, r *transform.Report) {
 		t.row(c.CRD, found(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, storedVersions(c.StoredVersions), note)
 	}
 	fmt.Fprintln(w)
-	if idle < len(r.CustomResources) {
+	if idle+others < len(r.CustomResources) {
 		t.row("total", "", "", rewritten, unchanged, refused, "", "")
 		t.flush()
 	}
 	if idle > 0 {
-		fmt.Fprintf(w, "%s as they should be, with all their objects\n", plural(idle, "definition"))
+		fmt.Fprintf(w, "%s with nothing to do\n", plural(idle, "definition"))
+	}
+	if others > 0 {
+		fmt.Fprintf(w, "%s not chosen\n", plural(others, "definition"))
 	}
 }
 

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		"etcdshift":      main,
 		"etcdshift-fake": fakeMain,
 		"confine":        confineMain,
+		"convert":        convertMain,
 	})
 }
 
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 //	mode FILE MODE       checks a file's permissions
 //	left NAME...         checks that the folder holds these files and no other, hidden ones counted
 //
-// and those that editCmd, holdsCmd, sameCmd, valuesCmd and jsonCmd describe.
+// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, sealCmd, unsealCmd, kmsCmd and webhookCmd describe.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -58,6 +59,10 @@ func TestScript(t *testing.T) {
 			"same":     sameCmd,
 			"values":   valuesCmd,
 			"json":     jsonCmd,
+			"seal":     sealCmd,
+			"unseal":   unsealCmd,
+			"kms":      kmsCmd(t),
+			"webhook":  webhookCmd,
 		},
 	})
 }
