@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -43,51 +42,41 @@ func encodeFields(set *fieldpath.Set) (map[string]any, error) {
 // knownFields drops the paths that pruning at this version would leave without
 // a field.
 func (v *Version) knownFields(set *fieldpath.Set) (*fieldpath.Set, error) {
-	structural, err := v.structural()
-	if err != nil || v.preserves() {
+	if _, err := v.structural(); err != nil || v.preserves() {
 		return set, err
 	}
-	root := structuralschema.Structural{}
-	if structural != nil {
-		root = *structural
-	}
-	root.XEmbeddedResource = true // the root's own metadata
+	root := v.shape()
 	known := fieldpath.NewSet()
 	set.Iterate(func(path fieldpath.Path) {
-		if knowsPath(path, &root) {
+		if name := path[0].FieldName; name != nil && isMetaField(*name) || root.knows(path) {
 			known.Insert(path)
 		}
 	})
 	return known, nil
 }
 
-// knowsPath follows the pruning algorithm down a path.
-func knowsPath(path fieldpath.Path, s *structuralschema.Structural) bool {
+// knows follows the pruning algorithm down a path.
+func (s *shape) knows(path fieldpath.Path) bool {
 	free := false // below x-kubernetes-preserve-unknown-fields
 	for _, element := range path {
 		if s == nil {
 			return free
 		}
-		free = free || s.XPreserveUnknownFields
+		free = free || s.preserve
 		if element.FieldName == nil { // of a list
-			s = s.Items
-			if s == nil && !free {
+			if s = s.items; s == nil && !free {
 				return false
 			}
 			continue
 		}
-		name := *element.FieldName
-		if s.XEmbeddedResource && isMetaField(name) {
+		if s.embedded && isMetaField(*element.FieldName) {
 			return true
 		}
-		if property, ok := s.Properties[name]; ok {
-			s, free = &property, false
-			continue
-		}
-		if s.AdditionalProperties == nil {
+		below, declared := s.field(*element.FieldName)
+		if !declared {
 			return free
 		}
-		s, free = s.AdditionalProperties.Structural, false
+		s, free = below, false
 	}
 	return true
 }

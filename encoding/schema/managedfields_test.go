@@ -165,3 +165,31 @@ func TestKnownFields(t *testing.T) {
 		require.Equal(t, size, kept.Size())
 	}
 }
+
+// Whatever is in managedFields, relabelling does not fail, and not a second time.
+func FuzzRelabel(f *testing.F) {
+	f.Add([]byte(`[` + entry("m", "Apply", "", "example.com/v0", "05", `{"f:spec":{"f:a":{},"k:{\"a\":1}":{"v:1":{}}}}`) + `]`))
+	f.Add([]byte(`[` + entry("m", "Update", "status", "example.com/v1", "05", `{}`) + `,` + entry("m", "Update", "status", "v1", "06", `{".":{}}`) + `]`))
+	f.Add([]byte(`[{},null,{"apiVersion":"","operation":"Apply","fieldsType":"FieldsV1"}]`))
+	crd := parseCRD(f, crdOf(storedAndOld, notPreserving))
+	f.Fuzz(func(t *testing.T, list []byte) {
+		obj, err := tryObject([]byte(`{"apiVersion":"example.com/v2","kind":"Thing","metadata":{"managedFields":` + string(list) + `},"spec":{"a":"x"}}`))
+		if err != nil {
+			t.Skip()
+		}
+		for _, finished := range []bool{false, true} {
+			if finished {
+				if _, err := crd.Finish(obj, Settled); err != nil {
+					return
+				}
+			}
+			_, err = crd.RelabelManagedFields(obj)
+			require.NoError(t, err)
+			once := text(t, obj)
+			changed, err := crd.RelabelManagedFields(obj)
+			require.NoError(t, err)
+			require.Zero(t, changed)
+			require.Equal(t, once, text(t, obj))
+		}
+	})
+}

@@ -69,7 +69,7 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 		return nil, err
 	}
 	if obj["apiVersion"] != c.storageAPIVersion() {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w, %s", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion, storage.Name())
+		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion)
 	}
 	if dropped, err = storage.coerce(obj, true); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *CRD) Settle(obj map[string]any) (dropped []string, err error) {
 		return nil, err
 	}
 	if c.NeedsWebhook(obj) {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: from %s to %s: %w", c.v1.Name, obj["apiVersion"], c.StorageVersion(), ErrNeedsWebhook)
+		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNeedsWebhook)
 	}
 	c.Relabel(obj)
 	lost, err := c.Finish(obj, Settled)
