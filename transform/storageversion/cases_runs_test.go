@@ -1,0 +1,272 @@
+package storageversion
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// TestRepeat (cases 10, 23, 27 and 30): a run that is interrupted wherever leaves the input and no output; the next one is the
+// run that nobody interrupted, to the byte; one over its output changes nothing.
+func TestRepeat(t *testing.T) {
+	c, _, _ := dirty(t)
+	for i := range 3 * batchObjects {
+		c.add(resource{version: "v1alpha1", name: fmt.Sprintf("w%d", i)})
+	}
+	path := c.build()
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	whole := migrate(t, transform.Options{In: path}, Options{})
+	for _, stage := range []string{"read", "plan", "write"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		r := migrateContext(ctx, t, transform.Options{In: path, Progress: func(name string) {
+			if name == stage {
+				cancel()
+			}
+		}}, Options{})
+		require.ErrorIs(t, r.err, context.Canceled, stage)
+		require.Equal(t, transform.Failed, r.Outcome)
+		left, err := os.ReadDir(filepath.Dir(r.path))
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+	again := migrate(t, transform.Options{In: path}, Options{})
+	require.Equal(t, whole.Output.SHA256, again.Output.SHA256)
+	over := migrate(t, transform.Options{In: whole.path}, Options{})
+	require.Equal(t, transform.Unchanged, over.Outcome)
+	require.Equal(t, whole.Output.SHA256, over.Output.SHA256)
+	require.Zero(t, over.Changes)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, slices.Equal(before, after), "the input changed")
+}
+
+// TestDryRun: it says what the run does, in the same words, and does nothing.
+func TestDryRun(t *testing.T) {
+	c, _, _ := dirty(t)
+	path := c.build()
+	done := migrate(t, transform.Options{In: path}, Options{})
+	planned := migrate(t, transform.Options{In: path, DryRun: true}, Options{})
+	require.NoError(t, planned.err)
+	require.Equal(t, transform.Planned, planned.Outcome)
+	require.Equal(t, done.CustomResources, planned.CustomResources)
+	require.Equal(t, done.Kinds, planned.Kinds)
+	require.Equal(t, done.Changes, planned.Changes)
+}
+
+// TestLeases: a value that is rewritten keeps its lease (changed compares them).
+func TestLeases(t *testing.T) {
+	o := resource{version: "v1alpha1", name: "a"}
+	r := newCluster(t, twoVersions()).leased(o.key(), o.json(t), 77).leased("/registry/events/ns/e", "{}", 78).migrate(Options{})
+	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
+	require.EqualValues(t, 77, r.out[o.key()].lease)
+}
+
+// TestBatches (case 6): more objects than are worked on at once, counted exactly.
+func TestBatches(t *testing.T) {
+	for _, n := range []int{batchObjects - 1, batchObjects, batchObjects + 1, 2*batchObjects + 7} {
+		c := newCluster(t, twoVersions())
+		for i := range n {
+			c.add(resource{version: "v1alpha1", namespace: fmt.Sprintf("ns%d", i%3), name: fmt.Sprintf("w%d", i)})
+		}
+		r := c.add(resource{version: "v1", name: "current"}).migrate(Options{})
+		require.Len(t, r.changed(), n+1)
+		require.Equal(t, []int{n, 1, 0}, []int{r.resources(widgetsCRD).Rewritten, r.resources(widgetsCRD).Unchanged, r.resources(widgetsCRD).Refused})
+		require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey))
+	}
+}
+
+// TestPrefixes: two API servers in one etcd, one below the other, each with CustomResourceDefinitions of its own.
+func TestPrefixes(t *testing.T) {
+	const inner = "/registry/tenants.io/one"
+	moved := func(key string) string { return inner + strings.TrimPrefix(key, "/registry") }
+	o, d := resource{version: "v1alpha1", name: "a"}, twoVersions()
+	below := definition{versions: "v1alpha1* v1", stored: `["v1","v1alpha1"]`}
+	orphan := resource{crd: "things.example.org", version: "v1", name: "t"}
+	path := newCluster(t, d).add(o).put(moved(widgetsKey), below.json(t)).put(moved(o.key()), o.json(t)).put(moved(orphan.key()), orphan.json(t)).build()
+
+	r := migrate(t, transform.Options{In: path}, Options{})
+	require.Equal(t, []string{widgetsKey, o.key(), moved(widgetsKey)}, r.changed())
+	require.Equal(t, []string{"v1alpha1"}, r.storedVersions(moved(widgetsKey)))
+	require.Equal(t, []string{"warning orphan " + moved(orphan.key())}, r.problems(), "once, and not for what lies below")
+	require.Len(t, r.CustomResources, 2)
+
+	r = migrate(t, transform.Options{In: path}, Options{Prefixes: []string{"/registry"}})
+	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
+	r = migrate(t, transform.Options{In: path}, Options{Prefixes: []string{inner, inner}})
+	require.Equal(t, []string{moved(widgetsKey)}, r.changed())
+	require.Len(t, r.CustomResources, 1)
+
+	side := newCluster(t, d).add(o).put("/kubernetes.io"+strings.TrimPrefix(widgetsKey, "/registry"), below.json(t)).put("/kubernetes.io/example.com/widgets/ns/a", o.json(t)).migrate(Options{})
+	require.Equal(t, []string{"/kubernetes.io" + strings.TrimPrefix(widgetsKey, "/registry"), widgetsKey, o.key()}, side.changed())
+	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: path}, Options{Prefixes: []string{"/nowhere"}}).Outcome)
+}
+
+// TestLarge (case 45): objects that no server would have accepted, nor will, are migrated, and mentioned where they grow beyond
+// what a server accepts.
+func TestLarge(t *testing.T) {
+	d := twoVersions()
+	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"` + strings.Repeat("d", 100) + `"}`)}
+	fits := resource{version: "v1alpha1", name: "fits", spec: `{"text":"` + strings.Repeat("x", 1_572_864-230) + `"}`}
+	huge := resource{version: "v1alpha1", name: "huge", spec: `{"text":"` + strings.Repeat("y", 10<<20) + `"}`}
+	c := newCluster(t, d).add(fits)
+	for i := range 4 {
+		huge.name = fmt.Sprintf("huge%d", i)
+		c.add(huge)
+	}
+	r := c.migrate(Options{})
+	require.Len(t, r.changed(), 6)
+	require.Len(t, r.Problems, 5)
+	require.Contains(t, r.problems(), "warning large-value "+fits.key())
+	require.Contains(t, r.out[huge.key()].value, strings.Repeat("y", 10<<20))
+}
+
+// TestManagedFields (cases 13, 14 and 17): entries that server-side apply would fail on are relabelled, counted, and left where
+// that was asked; others stay.
+func TestManagedFields(t *testing.T) {
+	entry := func(manager, version string) string {
+		return fmt.Sprintf(`{"apiVersion":"example.com/%s","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":%q,"operation":"Apply","time":"2026-01-01T00:00:00Z"}`, version, manager)
+	}
+	object := func(name, version string, entries ...string) resource {
+		return resource{version: version, name: name, late: `"managedFields":[` + strings.Join(entries, ",") + `],`}
+	}
+	old := object("old", "v1", entry("m", "v1alpha1"))
+	both := object("both", "v1beta1", entry("m", "v1alpha1"), entry("n", "v1"))
+	fresh := object("fresh", "v1", entry("m", "v1"))
+	path := newCluster(t, definition{versions: "v1beta1- v1*", stored: `["v1beta1","v1"]`}).add(old, both, fresh).build()
+	r := migrate(t, transform.Options{In: path}, Options{})
+	require.Equal(t, []string{widgetsKey, both.key(), old.key()}, r.changed())
+	require.Equal(t, object("old", "v1", entry("m", "v1")).json(t), r.out[old.key()].value)
+	require.Equal(t, object("both", "v1", entry("m", "v1"), entry("n", "v1")).json(t), r.out[both.key()].value)
+	require.Equal(t, 2, r.resources(widgetsCRD).ManagedFields)
+
+	r = migrate(t, transform.Options{In: path}, Options{KeepManagedFields: true})
+	require.Equal(t, []string{widgetsKey, both.key()}, r.changed())
+	require.Equal(t, both.at("v1").json(t), r.out[both.key()].value)
+	require.Zero(t, r.resources(widgetsCRD).ManagedFields)
+}
+
+// TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served, and dropped; at each step one
+// run leaves what the next needs, and a CustomResourceDefinition that changed since is read as it is now.
+func TestLife(t *testing.T) {
+	steps := []struct{ versions, list string }{
+		{"v1*", `["v1"]`}, {"v1 v2*", `["v1","v2"]`}, {"v1- v2*", `["v2"]`}, {"v2*", `["v2"]`}, {"v2 v3*", `["v2","v3"]`},
+	}
+	o := resource{version: "v1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
+	value := o.json(t)
+	for _, step := range steps {
+		d := definition{versions: step.versions, stored: step.list}
+		r := newCluster(t, d).put(o.key(), value).migrate(Options{})
+		require.NoError(t, r.err)
+		require.Empty(t, r.Problems)
+		value = r.out[o.key()].value
+		storage := strings.TrimSuffix(step.versions[strings.LastIndex(" "+step.versions, " "):], "*")
+		require.Contains(t, value, `{"apiVersion":"example.com/`+storage+`"`)
+		require.Equal(t, []string{storage}, r.storedVersions(widgetsKey))
+		for _, entry := range r.entries(o.key()) {
+			require.Contains(t, step.versions, strings.TrimPrefix(entry, "example.com/"), "server-side apply fails on a version that is not listed")
+		}
+	}
+}
+
+// entries are the versions that managedFields name.
+func (r result) entries(key string) (out []string) {
+	var obj struct {
+		Metadata struct{ ManagedFields []struct{ APIVersion string } }
+	}
+	require.NoError(r.t, json.Unmarshal([]byte(r.out[key].value), &obj))
+	for _, e := range obj.Metadata.ManagedFields {
+		out = append(out, e.APIVersion)
+	}
+	return out
+}
+
+// naive reads which versions the objects below dir are stored at, by what their text says.
+func naive(records map[string]stored, dir string) map[string]bool {
+	found := map[string]bool{}
+	for key, record := range records {
+		if strings.HasPrefix(key, dir) {
+			version, _, _ := strings.Cut(strings.TrimPrefix(record.value, `{"apiVersion":"example.com/`), `"`)
+			found[version] = true
+		}
+	}
+	return found
+}
+
+// TestProperty: whatever versions there are, and whatever the lists say, storedVersions is what a separate reading finds, with the
+// storage version; nothing that was not named changes; and a second run has nothing to do.
+func TestProperty(t *testing.T) {
+	all := []string{"v1alpha1", "v1alpha2", "v1beta1", "v1", "v2"}
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		c := newCluster(t)
+		var defs []definition
+		for _, plural := range []string{"as", "bs", "cs"}[:1+random.IntN(3)] {
+			listed := slices.Clone(all[:2+random.IntN(4)])
+			random.Shuffle(len(listed), func(i, j int) { listed[i], listed[j] = listed[j], listed[i] })
+			listed[random.IntN(len(listed))] += "*"
+			list, err := json.Marshal(all[:random.IntN(len(all)+1)])
+			require.NoError(t, err)
+			d := definition{name: plural + ".example.com", versions: strings.Join(listed, " "), stored: string(list)}
+			defs = append(defs, d)
+			c.put(d.key(), d.json(t))
+			for i := range random.IntN(12) {
+				c.add(resource{crd: d.name, version: all[random.IntN(len(all))], name: fmt.Sprintf("o%d", i)})
+			}
+		}
+		allowed := transform.Options{In: c.build(), Allow: []string{codeUnlistedVersion}}
+		r := migrate(t, allowed, Options{})
+		require.NoError(t, r.err, "seed %d", seed)
+		for _, d := range defs {
+			_, plural, _, _ := d.names()
+			want := naive(r.out, "/registry/example.com/"+plural+"/")
+			storage, _, _ := strings.Cut(d.versions, "*")
+			want[storage[strings.LastIndex(storage, " ")+1:]] = true
+			require.ElementsMatch(t, slices.Collect(maps.Keys(want)), r.storedVersions(d.key()), "seed %d, %s", seed, d.versions)
+			require.Equal(t, r.storedVersions(d.key()), r.resources(d.name).StoredVersions.After)
+			require.Equal(t, len(want) > 1, r.resources(d.name).StoredVersions.Kept != "")
+		}
+		again := migrate(t, transform.Options{In: r.path, Allow: allowed.Allow}, Options{})
+		require.Equal(t, transform.Unchanged, again.Outcome, "seed %d", seed)
+	}
+}
+
+// planFunc is a transform in a function.
+type planFunc func(ctx context.Context, v *transform.View) error
+
+func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
+
+// TestBounded: an object costs its place in the plan, however large it is, and however many are left alone.
+func TestBounded(t *testing.T) {
+	const objects, size = 400, 100_000
+	c := newCluster(t, twoVersions())
+	for i := range objects {
+		c.add(resource{version: "v1alpha1", name: fmt.Sprintf("w%d", i), spec: `{"text":"` + strings.Repeat("x", size) + `"}`})
+	}
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	files := transform.Options{In: c.build(), Out: filepath.Join(t.TempDir(), "out.db"), DryRun: true}
+	_, err := transform.Run(context.Background(), files, planFunc(func(ctx context.Context, v *transform.View) error {
+		before := heap()
+		require.NoError(t, New(Options{}).Plan(ctx, v))
+		require.Less(t, heap()-before, int64(6<<20), "bytes kept of %d, the first megabytes of the plan among them", objects*size)
+		return nil
+	}))
+	require.NoError(t, err)
+}
