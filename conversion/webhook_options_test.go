@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime"
 	"strings"
@@ -209,10 +210,12 @@ func settled(t testing.TB, before int) {
 
 // Several goroutines may share a converter; Close leaves no goroutine and no connection, also of calls cut short.
 func TestSharedAndClosedWithoutLeaks(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reviewer(func(in reviewIn) m {
-			if len(in.Request.Objects) == 3 {
-				<-r.Context().Done()
+			if in.Request.Objects[0]["metadata"].(m)["name"] == "hang" {
+				close(asked)
+				<-release // the context of a request on a reused connection may end early
 			}
 			return good(in, nil)
 		})(w, r)
@@ -234,13 +237,15 @@ func TestSharedAndClosedWithoutLeaks(t *testing.T) {
 	}
 	wg.Wait()
 	wg.Go(func() {
-		_, err := c.Convert(context.Background(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objects(t, 3))
-		if err == nil {
-			t.Error("a closed converter answered")
+		hang := []map[string]any{object(t, "hang", "")}
+		results, err := c.Convert(context.Background(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", hang)
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("a closed converter answered: %v %v", results, err)
 		}
 	})
-	time.Sleep(50 * time.Millisecond)
+	<-asked
 	require.NoError(t, c.Close())
 	wg.Wait()
+	close(release)
 	settled(t, before)
 }
