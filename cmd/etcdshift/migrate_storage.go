@@ -28,6 +28,7 @@ version can be removed from the definition.`,
 		codes: storageversion.Codes(),
 		settles: map[string]string{
 			"encrypted":          "open them with --encryption-config FILE",
+			"conversion-failed":  "the converter says why; mend it and run again",
 			"needs-webhook":      "convert them with --conversion-webhook GROUP=URL or --conversion-exec GROUP=COMMAND",
 			"unlisted-version":   "say which version takes its place with --map GROUP/OLD=NEW",
 			"would-be-plaintext": "name a provider that encrypts first for that resource in the --encryption-config",
