@@ -36,11 +36,11 @@ type Resource struct {
 type Definition struct {
 	Name           string   `json:"name"`
 	StorageVersion string   `json:"storageVersion"`
-	Listed         []string `json:"listed"`         // spec.versions
-	Served         []string `json:"served"`         // those of them that are served
-	StoredVersions []string `json:"storedVersions"` // status.storedVersions, as stored
-	Webhook        bool     `json:"webhook"`        // objects not at the storage version need it to be converted
-	Error          string   `json:"error,omitempty"`
+	Listed         []string `json:"listed"`          // spec.versions
+	Served         []string `json:"served"`          // those of them that are served
+	StoredVersions []string `json:"storedVersions"`  // status.storedVersions, as stored
+	Webhook        bool     `json:"webhook"`         // objects not at the storage version need it to be converted
+	Error          string   `json:"error,omitempty"` // why it cannot be read; then only its name is known
 }
 
 // Standing is how the version of an object fits its CustomResourceDefinition.
@@ -115,8 +115,11 @@ func (s *survey) define(ctx context.Context, src Source) error {
 				continue // counted as one that is in no folder
 			}
 			crd, err := schema.ParseCRD(e.Value)
+			if e.Sealed != nil {
+				err = e.Sealed // says why
+			}
 			if err != nil {
-				s.definitions[folder{prefix, key.Name}] = &Definition{Name: key.Name, Error: err.Error()}
+				s.definitions[folder{prefix, key.Name}] = &Definition{Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error()}
 				continue
 			}
 			at := folder{prefix, crd.GroupResource().String()}

@@ -1,0 +1,168 @@
+package inspect
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// record is a key and its value.
+type record struct{ key, value string }
+
+// written opens the snapshot of an etcd that was given these records, in order.
+func written(t testing.TB, records ...record) *snapshot.Snapshot {
+	t.Helper()
+	var script strings.Builder
+	for _, r := range records {
+		script.WriteString("put " + strconv.Quote(r.key) + " " + strconv.Quote(r.value) + "\n")
+	}
+	s, err := snapshot.Open(context.Background(), etcdtest.Build(t, script.String()), snapshot.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// transformers encrypt Secrets by aesgcm with the letters' keys, the first one first.
+func transformers(t testing.TB, letters string) *encryption.Transformers {
+	t.Helper()
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aesgcm:\n      keys:\n"
+	for _, letter := range strings.Split(letters, "") {
+		text += "      - {name: key-" + letter + ", secret: " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(letter, 32))) + "}\n"
+	}
+	path := filepath.Join(t.TempDir(), "encryption.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text+"  - identity: {}\n"), 0o600))
+	loaded, err := encryption.Load(context.Background(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
+	return loaded
+}
+
+func sealed(t testing.TB, by *encryption.Transformers, key, plain string) record {
+	t.Helper()
+	value, err := by.Seal(context.Background(), gvr.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
+	require.NoError(t, err)
+	return record{key, string(value)}
+}
+
+const marker = "/registry/namespaces/default" // gives the prefix away
+
+// TestOpen: what a key opens is handed on decrypted, and what none does as it is stored, with the reason.
+func TestOpen(t *testing.T) {
+	ctx, by := context.Background(), transformers(t, "a")
+	one := sealed(t, by, "/registry/secrets/ns/one", "{}")
+	s := written(t, record{marker, "{}"}, one, record{"/registry/secrets/ns/moved", one.value}, record{"/registry/secrets/ns/plain", "{}"}, record{"/registry/pods/ns/p", "{}"}, record{"elsewhere", "x"})
+	get := func(r *Reader, key string) *Entry {
+		e, err := r.Get(ctx, []byte(key))
+		require.NoError(t, err)
+		require.NotNil(t, e)
+		require.Equal(t, key, string(e.Key))
+		return e
+	}
+	for _, letters := range []string{"a", "ba"} {
+		r := NewReader(s, transformers(t, letters))
+		e := get(r, "/registry/secrets/ns/one")
+		require.Equal(t, []any{"{}", one.value, letters == "ba", nil}, []any{string(e.Value), string(e.Stored), e.Stale, e.Sealed})
+		require.Positive(t, e.ModRevision)
+		e = get(r, "/registry/secrets/ns/moved")
+		require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
+		require.Equal(t, one.value, string(e.Value), "never guessed")
+		e = get(r, "/registry/secrets/ns/plain")
+		require.True(t, e.Stale)
+		require.NoError(t, e.Sealed)
+		for _, key := range []string{"/registry/pods/ns/p", "elsewhere", marker} {
+			e = get(r, key)
+			require.False(t, e.Stale, key)
+			require.NoError(t, e.Sealed)
+			require.Equal(t, e.Stored, e.Value)
+		}
+	}
+	e := get(NewReader(s, transformers(t, "b")), "/registry/secrets/ns/one")
+	require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
+	require.ErrorContains(t, e.Sealed, "key-a")
+
+	e = get(NewReader(s, nil), "/registry/secrets/ns/one")
+	require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
+	require.ErrorContains(t, e.Sealed, "no encryption configuration was given")
+	require.Equal(t, one.value, string(e.Value))
+
+	none, err := NewReader(s, nil).Get(ctx, []byte("/registry/secrets/ns/none"))
+	require.NoError(t, err)
+	require.Nil(t, none)
+}
+
+// failing is a KMS plugin that is gone: its error is not about the value.
+type failing struct{}
+
+func (failing) Open(context.Context, gvr.GroupResource, []byte, []byte) ([]byte, bool, error) {
+	return nil, false, errors.New("socket is gone")
+}
+
+// TestLive: the entries below a prefix in the order they were written, until who asks has enough, or an error.
+func TestLive(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/b", "1"}, record{"/registry/pods/ns/a", "2"}, record{"/registry/podsets/x", "3"}, record{"/registry/pods/ns/b", "4"})
+	read := func(r *Reader, ctx context.Context, most int) (values []string, err error) {
+		for e, err := range r.Live(ctx, []byte("/registry/pods/")) {
+			if err != nil {
+				return values, err
+			}
+			if values = append(values, string(e.Value)); len(values) == most {
+				break
+			}
+		}
+		return values, nil
+	}
+	got, err := read(NewReader(s, nil), ctx, 9)
+	require.NoError(t, err)
+	require.Equal(t, []string{"2", "4"}, got)
+	got, err = read(NewReader(s, transformers(t, "a")), ctx, 1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"2"}, got)
+	_, err = read(NewReader(s, failing{}), ctx, 9)
+	require.ErrorContains(t, err, "socket is gone")
+	require.ErrorContains(t, err, "/registry/pods/ns/a")
+	cancel()
+	_, err = read(NewReader(s, nil), ctx, 9)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestPrefixes: those that were named come first, those that keys give away after them, each once; a key belongs to the longest.
+func TestPrefixes(t *testing.T) {
+	const crds = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	ctx, s := context.Background(), written(t, record{"/b" + crds, "{}"}, record{"/a" + crds, "{}"}, record{"/b/tenants.io/one" + crds, "{}"}, record{"/b/namespaces/default", "{}"})
+	named := []string{"/z", "/a"}
+	r := NewReader(s, nil, named...)
+	for range 2 {
+		got, err := r.Prefixes(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []string{"/z", "/a", "/b", "/b/tenants.io/one"}, got)
+	}
+	require.Equal(t, []string{"/z", "/a"}, named)
+	for key, want := range map[string]string{
+		"/b/example.com/widgets/ns/a":                 "widgets.example.com",
+		"/b/tenants.io/one/example.com/widgets/ns/a":  "widgets.example.com",
+		"/b/tenants.io/one/secrets/ns/a":              "secrets",
+		"/z/deployments/ns/a":                         "deployments.apps",
+		"/c/secrets/ns/a":                             "",
+		"/bb/secrets/ns/a":                            "",
+		"/b":                                          "",
+		"/b/example.com/widgets/ns/a/deeper/than/any": "",
+	} {
+		gr, err := r.Resource(ctx, []byte(key))
+		require.NoError(t, err)
+		require.Equal(t, want, gr.String(), key)
+	}
+}
