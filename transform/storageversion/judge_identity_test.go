@@ -237,6 +237,8 @@ func TestJudge(t *testing.T) {
 	w := newWorld(t, shapes(), true)
 	t.Run("identity", w.identical)
 	t.Run("served", func(t *testing.T) { w.served(t) })
+	t.Run("unmigrated", w.unmigrated)
+	t.Run("keptManagedFields", w.keptManagedFields)
 }
 
 // TestJudgeCBOR is the same with CBOR in etcd, for the kinds that make a difference.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -158,7 +159,7 @@ func (c *cluster) define(t *testing.T, all []*shape) {
 			}
 		}
 		return true
-	}, 30e9, 20e6)
+	}, 30*time.Second, 20*time.Millisecond)
 	c.establish(t)
 }
 
