@@ -1,0 +1,274 @@
+package transform
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// sealing encrypts Secrets by its first provider: "aescbc=ab" has two keys, named after the letters they are made of.
+func sealing(t testing.TB, providers ...string) *encryption.Transformers {
+	t.Helper()
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"
+	for _, word := range providers {
+		provider, letters, _ := strings.Cut(word, "=")
+		if letters == "" {
+			text += "  - " + provider + ": {}\n"
+			continue
+		}
+		text += "  - " + provider + ":\n      keys:\n"
+		for _, letter := range letters {
+			text += fmt.Sprintf("      - {name: key-%c, secret: %s}\n", letter, base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(letter), 32))))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "encryption.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	loaded, err := encryption.Load(context.Background(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, loaded.Close()) })
+	return loaded
+}
+
+const secretsDir = "/registry/secrets/ns/"
+
+// secretsOf builds a snapshot with a Secret in the clear and each of the others as it was sealed, by name.
+func secretsOf(t testing.TB, sealed map[string]*encryption.Transformers) files {
+	t.Helper()
+	script := "put /registry/namespaces/default {}\nput " + secretsDir + "plain `{\"plain\":1}`\ngrant 9 600\n"
+	for name, by := range sealed {
+		key := secretsDir + name
+		script += "put " + key + " " + strconv.Quote(sealedBy(t, by, key, `{"name":"`+name+`"}`)) + " lease=9\n"
+	}
+	return files{etcdtest.Build(t, script), filepath.Join(t.TempDir(), "out.db")}
+}
+
+func sealedBy(t testing.TB, by *encryption.Transformers, key, plain string) string {
+	t.Helper()
+	value, err := by.Seal(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
+	require.NoError(t, err)
+	return string(value)
+}
+
+// opened decrypts what was stored, which must begin with by.
+func opened(t testing.TB, with *encryption.Transformers, key, stored, by string) string {
+	t.Helper()
+	require.True(t, strings.HasPrefix(stored, by), "%.30q", stored)
+	plain, _, err := with.Open(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(stored))
+	require.NoError(t, err)
+	return string(plain)
+}
+
+// TestPutEncrypts: what is put is read back in the clear, and stored by the first provider under its own key.
+func TestPutEncrypts(t *testing.T) {
+	old, now := sealing(t, "secretbox=o"), sealing(t, "aesgcm=n", "secretbox=o", "identity")
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
+	before := live(t, f.in)
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: now}, planFunc(func(ctx context.Context, v *View) error {
+		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "sealed now", "same": `{"name":"same"}`} {
+			key := []byte(secretsDir + name)
+			require.NoError(t, v.Put(ctx, key, []byte(value), "test"))
+			e, err := v.Get(ctx, key)
+			require.NoError(t, err)
+			require.Equal(t, value, string(e.Value))
+			require.NoError(t, e.Sealed)
+			if name == "a" {
+				require.EqualValues(t, 9, e.Lease)
+			}
+		}
+		return v.Put(ctx, []byte("/registry/configmaps/ns/c"), []byte("clear"), "test")
+	}))
+	require.NoError(t, err)
+	require.Equal(t, Changes{Created: 2, Updated: 2}, r.Changes)
+	got := live(t, f.out)
+	for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "sealed now"} {
+		require.Equal(t, value, opened(t, now, secretsDir+name, got[secretsDir+name], "k8s:enc:aesgcm:v1:key-n:"))
+	}
+	require.Equal(t, before[secretsDir+"same"], got[secretsDir+"same"], "what does not change keeps its ciphertext")
+	require.Equal(t, "clear", got["/registry/configmaps/ns/c"])
+}
+
+// TestPutBack: a value that is put and then put back is not written at all.
+func TestPutBack(t *testing.T) {
+	by := sealing(t, "aescbc=a")
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+		key := []byte(secretsDir + "a")
+		require.NoError(t, v.Put(ctx, key, []byte("other"), "test"))
+		return v.Put(ctx, key, []byte(`{"name":"a"}`), "test")
+	}))
+	require.NoError(t, err)
+	require.Equal(t, Unchanged, r.Outcome)
+}
+
+// TestNeverPlaintext: what is encrypted is neither put nor derived nor rewrapped into the clear, whatever there is for a
+// configuration; it is reported once and stays.
+func TestNeverPlaintext(t *testing.T) {
+	by := sealing(t, "aescbc=a")
+	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
+	acts := map[string]func(ctx context.Context, v *View) (bool, error){
+		"put":             func(ctx context.Context, v *View) (bool, error) { return false, v.Put(ctx, key, []byte("x"), "") },
+		"derive":          func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, clear, []byte("x"), "") },
+		"derive to a new": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, []byte("/other"), []byte("x"), "") },
+		"derive onto it":  func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, clear, key, []byte("x"), "") },
+		"rewrap":          func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
+	}
+	for name, act := range acts {
+		for _, sealer := range []Sealer{nil, sealing(t, "identity", "aescbc=a")} {
+			if sealer != nil && strings.HasSuffix(name, "to a new") || sealer == nil && name == "rewrap" {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
+				o := Options{In: f.in, Out: f.out, Encryption: sealer, Allow: []string{CodeWouldBePlaintext}}
+				r, err := Run(context.Background(), o, planFunc(func(ctx context.Context, v *View) error {
+					staged, err := act(ctx, v)
+					require.False(t, staged)
+					return err
+				}))
+				require.NoError(t, err)
+				require.Equal(t, Unchanged, r.Outcome)
+				require.Len(t, r.Problems, 1)
+				require.Equal(t, []string{string(key), CodeWouldBePlaintext, decisionAllowed}, []string{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Decision})
+				require.Contains(t, r.Problems[0].Reason, "would be stored in the clear")
+				o.Allow = nil
+				o.Out = filepath.Join(t.TempDir(), "refused.db")
+				_, err = Run(context.Background(), o, planFunc(func(ctx context.Context, v *View) error {
+					_, err := act(ctx, v)
+					return err
+				}))
+				require.ErrorIs(t, err, ErrRefused)
+			})
+		}
+	}
+}
+
+// TestDerive: what is made of an encrypted value under another key is encrypted under that key.
+func TestDerive(t *testing.T) {
+	by := sealing(t, "aesgcm=a")
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
+	moved := secretsDir + "moved"
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+		e, err := v.Get(ctx, []byte(secretsDir+"a"))
+		require.NoError(t, err)
+		staged, err := v.Derive(ctx, e.Key, []byte(moved), e.Value, "test")
+		require.True(t, staged)
+		require.NoError(t, err)
+		reason, err := v.Exposes(ctx, e.Key, []byte(moved))
+		require.NoError(t, err)
+		require.Empty(t, reason)
+		for _, bad := range []struct{ key, value string }{{"", "x"}, {moved, ""}} {
+			_, err := v.Derive(ctx, e.Key, []byte(bad.key), []byte(bad.value), "")
+			require.ErrorContains(t, err, "must not be empty")
+		}
+		return v.Delete(ctx, e.Key, "moved")
+	}))
+	require.NoError(t, err)
+	got := live(t, f.out)
+	require.Equal(t, `{"name":"a"}`, opened(t, by, moved, got[moved], "k8s:enc:aesgcm:v1:key-a:"))
+	require.NotContains(t, got, secretsDir+"a")
+}
+
+// TestExposes says so of a value that is encrypted and would not be, and of no other.
+func TestExposes(t *testing.T) {
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": sealing(t, "aescbc=a")})
+	for _, tt := range []struct {
+		sealer   Sealer
+		from, to string
+		exposes  bool
+	}{
+		{nil, "a", "a", true}, {nil, "plain", "a", false}, {nil, "none", "a", false},
+		{sealing(t, "aescbc=z"), "a", "b", false}, {sealing(t, "identity"), "a", "b", true}, {sealing(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
+	} {
+		_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Encryption: tt.sealer}, planFunc(func(ctx context.Context, v *View) error {
+			reason, err := v.Exposes(ctx, []byte(secretsDir+tt.from), []byte(filepath.Clean(secretsDir+tt.to)))
+			require.NoError(t, err)
+			require.Equal(t, tt.exposes, reason != "", "%s to %s: %s", tt.from, tt.to, reason)
+			return nil
+		}))
+		require.NoError(t, err)
+	}
+}
+
+// TestRewrap stages what is not yet encrypted by the first key, once, and nothing else.
+func TestRewrap(t *testing.T) {
+	old, now := sealing(t, "aescbc=o"), sealing(t, "aescbc=no")
+	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": sealing(t, "aescbc=x"), "put": old})
+	keys := map[string]bool{"old": true, "plain": true, "now": false, "lost": false, "put": false, "none": false}
+	plan := planFunc(func(ctx context.Context, v *View) error {
+		require.NoError(t, v.Put(ctx, []byte(secretsDir+"put"), []byte("{}"), ""))
+		for name, want := range keys {
+			got, err := v.Rewrap(ctx, []byte(secretsDir+name))
+			require.NoError(t, err)
+			require.Equal(t, want, got, name)
+		}
+		return nil
+	})
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: now}, plan)
+	require.NoError(t, err)
+	require.Empty(t, r.Problems)
+	before, got := live(t, f.in), live(t, f.out)
+	require.Equal(t, `{"name":"old"}`, opened(t, now, secretsDir+"old", got[secretsDir+"old"], "k8s:enc:aescbc:v1:key-n:"))
+	require.Equal(t, "{}", opened(t, now, secretsDir+"put", got[secretsDir+"put"], "k8s:enc:aescbc:v1:key-n:"))
+	require.Equal(t, []string{before[secretsDir+"now"], before[secretsDir+"lost"]}, []string{got[secretsDir+"now"], got[secretsDir+"lost"]})
+	none, err := Run(context.Background(), Options{In: f.in, Out: filepath.Join(t.TempDir(), "o.db")}, planFunc(func(ctx context.Context, v *View) error {
+		_, err := v.Rewrap(ctx, []byte(secretsDir+"old"))
+		return err
+	}))
+	require.NoError(t, err)
+	require.Equal(t, Unchanged, none.Outcome, "without a configuration there is nothing to rewrap by")
+}
+
+// TestSealedSaysWhy: who reports that a value is encrypted has the reason added, in scans and single reads alike.
+func TestSealedSaysWhy(t *testing.T) {
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": sealing(t, "aescbc=a"), "b": sealing(t, "aescbc=a")})
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: sealing(t, "aescbc=z")}, planFunc(func(ctx context.Context, v *View) error {
+		e, err := v.Get(ctx, []byte(secretsDir+"a"))
+		require.NoError(t, err)
+		require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
+		for _, err := range v.Live(ctx, []byte(secretsDir)) {
+			require.NoError(t, err)
+		}
+		v.Refuse(secretsDir+"a", CodeEncrypted, "it cannot be read")
+		v.Refuse(secretsDir+"b", CodeEncrypted, "it cannot be read")
+		v.Refuse(secretsDir+"plain", CodeEncrypted, "odd")
+		return nil
+	}))
+	require.ErrorIs(t, err, ErrRefused)
+	for _, p := range r.Problems[:2] {
+		require.Contains(t, p.Reason, "it cannot be read: ")
+		require.Contains(t, p.Reason, "aescbc:v1:key-a")
+	}
+	require.Equal(t, "odd", r.Problems[2].Reason)
+}
+
+// TestDeleteAgain: a deletion takes a staged value with it, and a value a staged deletion.
+func TestDeleteAgain(t *testing.T) {
+	f := input(t)
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+		require.NoError(t, v.Put(ctx, []byte("/new"), []byte("1"), ""))
+		require.NoError(t, v.Delete(ctx, []byte("/new"), ""))
+		require.NoError(t, v.Delete(ctx, []byte("/a"), ""))
+		require.NoError(t, v.Put(ctx, []byte("/a"), []byte("back"), ""))
+		require.NoError(t, v.Put(ctx, []byte("/b"), []byte("x"), ""))
+		require.NoError(t, v.Delete(ctx, []byte("/b"), ""))
+		return v.Put(ctx, []byte("/leased"), []byte("y"), "")
+	}))
+	require.NoError(t, err)
+	require.Equal(t, Changes{Updated: 2, Deleted: 1}, r.Changes)
+	got := live(t, f.out)
+	require.Equal(t, "back", got["/a"])
+	require.NotContains(t, got, "/b")
+	require.NotContains(t, got, "/new")
+}
