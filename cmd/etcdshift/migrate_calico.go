@@ -22,8 +22,13 @@ func calicoCommand(build func(calico.Options) (transform.Transform, error)) *cli
 etcdshift migrate calico-v3 --report report.json before.db after.db`,
 		text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
 with the UIDs, times and owners that clients knew.`,
-		codes:   calico.Codes(),
-		settles: map[string]string{"conflict": "choose with --conflicts keep-v3 or --conflicts take-v1", "crd-missing": "add them with --v3-crds FILE", "encrypted": "open them with --encryption-config FILE"},
+		codes: calico.Codes(),
+		settles: map[string]string{
+			"conflict":           "choose with --conflicts keep-v3 or --conflicts take-v1",
+			"crd-missing":        "add them with --v3-crds FILE",
+			"encrypted":          "open them with --encryption-config FILE",
+			"would-be-plaintext": "name a provider that encrypts first for that resource in the --encryption-config",
+		},
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "uids", Value: "keep", Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
 			&cli.StringFlag{Name: "conflicts", Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
