@@ -1,0 +1,114 @@
+package storageversion_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/storageversion"
+)
+
+// configuration writes an EncryptionConfiguration with a provider for each kind, whose keys are named in that order, and returns
+// the server's flag and what loads it here.
+func configuration(t *testing.T, providers map[string]string, keys ...string) (flag string, sealer *encryption.Transformers) {
+	t.Helper()
+	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
+	for crd, provider := range providers {
+		text += fmt.Sprintf("- resources: [%s]\n  providers:\n  - %s:\n      keys:\n", crd, provider)
+		for _, key := range keys {
+			secret := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(key, 32)[:32]))
+			text += fmt.Sprintf("      - {name: %s, secret: %s}\n", key, secret)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "encryption.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	sealer, err := encryption.Load(t.Context(), path)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sealer.Close()) })
+	return "--encryption-provider-config=" + path, sealer
+}
+
+// TestJudgeEncryption: what a server encrypted is migrated and encrypted anew, and a server with the same keys finds nothing to
+// do; with --rewrap the second key takes the place of the first.
+func TestJudgeEncryption(t *testing.T) {
+	all := shapes()[:3]
+	providers := map[string]string{all[0].crdName(): "aescbc", all[1].crdName(): "aesgcm", all[2].crdName(): "secretbox"}
+	flag, first := configuration(t, providers, "one", "two")
+	w := newWorld(t, all, false, flag)
+	encryptedBy := func(path, key string) {
+		t.Helper()
+		stored := values(t, path)
+		for _, k := range w.keys() {
+			require.True(t, strings.HasPrefix(stored[k], "k8s:enc:"+providers[w.of[k].crdName()]+":v1:"+key+":"), k)
+		}
+	}
+	encryptedBy(w.before, "one")
+
+	_, err := transform.Run(t.Context(), transform.Options{In: w.before, Out: filepath.Join(t.TempDir(), "refused.db"), Allow: []string{"pruned-field"}},
+		storageversion.New(storageversion.Options{}))
+	require.ErrorIs(t, err, transform.ErrRefused, "without keys")
+
+	run := transform.Options{Allow: []string{"pruned-field"}, Encryption: first}
+	out, r := migrateWith(t, w.before, run, storageversion.Options{})
+	encryptedBy(out, "one")
+	n := 0
+	for _, s := range all {
+		require.Equal(t, []string{newName}, resource(t, r, s.crdName()).StoredVersions.After)
+		n += resource(t, r, s.crdName()).Rewritten
+	}
+	require.Len(t, w.of, n)
+	w.opened(t, out, first)
+	c := restore(t, out, flag)
+	w.listed(t, c)
+	for _, key := range w.keys() {
+		c.elides(t, w.of[key], w.names[key])
+	}
+	c.close()
+
+	// The second key first, and then alone.
+	_, second := configuration(t, providers, "two", "one")
+	run.Encryption = second
+	rotated, r := migrateWith(t, out, run, storageversion.Options{Rewrap: true})
+	require.Equal(t, len(w.of), r.Changes.Updated)
+	encryptedBy(rotated, "two")
+	unchanged, r := migrateWith(t, rotated, run, storageversion.Options{Rewrap: true})
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	require.Equal(t, values(t, rotated), values(t, unchanged), "ciphertext too")
+	flag, _ = configuration(t, providers, "two")
+	c = restore(t, rotated, flag)
+	defer c.close()
+	w.listed(t, c)
+	for _, key := range w.keys() {
+		c.elides(t, w.of[key], w.names[key])
+	}
+	for _, s := range all {
+		require.NoError(t, c.dropVersion(t, s.crdName(), oldName))
+	}
+	_, err = c.of(all[1], newName).Get(t.Context(), "full-put", metav1.GetOptions{})
+	require.NoError(t, err)
+}
+
+// opened compares the plain values with what the server made of the same objects.
+func (w *world) opened(t *testing.T, path string, keys *encryption.Transformers) {
+	t.Helper()
+	stored := values(t, path)
+	for key, want := range w.settled {
+		var plain [2]string
+		for i, value := range []string{want, stored[key]} {
+			opened, stale, err := keys.Open(t.Context(), schema.ParseGroupResource(w.of[key].crdName()), []byte(key), []byte(value))
+			require.NoError(t, err)
+			require.False(t, stale)
+			plain[i] = without(t, string(opened), "managedFields")
+		}
+		require.Equal(t, plain[0], plain[1], key)
+	}
+}
