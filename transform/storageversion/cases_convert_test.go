@@ -222,6 +222,7 @@ func TestToNoVersion(t *testing.T) {
 	r := migrate(t, transform.Options{In: path}, Options{To: "v2"})
 	r.refusedFor("error unlisted-version " + widgetsKey)
 	require.Equal(t, "its storage version cannot become v2: it has v1alpha1, v1", r.reason(codeUnlistedVersion))
+	require.Equal(t, "v1", r.resources(widgetsCRD).StorageVersion)
 	r = migrate(t, transform.Options{In: path, Allow: []string{codeUnlistedVersion}}, Options{To: "v2"})
 	require.Equal(t, []string{definitions + "gadgets.example.com"}, r.changed())
 	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))

@@ -223,3 +223,16 @@ func TestRewrapAllowed(t *testing.T) {
 	require.Equal(t, o.json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:aescbc:v1:n:"))
 	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
 }
+
+// TestRewrapStrays: an encrypted value that no API server of the snapshot is known to own is not passed over.
+func TestRewrapStrays(t *testing.T) {
+	with := sealer(t, "secrets: aescbc=n")
+	lost := seal(t, with, "secrets", "/other/secrets/ns/a", "{}")
+	path := newCluster(t).put("/registry/namespaces/default", "{}").put("/other/secrets/ns/a", lost).put("/other/secrets/ns/b", "{}").build()
+	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
+	r.refusedFor("error unknown-key /other/secrets/ns/a")
+	require.Contains(t, r.reason(codeUnknownKey), "--prefix")
+	r = migrate(t, transform.Options{In: path, Encryption: with, Prefixes: []string{"/other"}}, Options{Rewrap: true})
+	require.Equal(t, []string{"/other/secrets/ns/b"}, r.changed())
+	require.Empty(t, r.Problems)
+}

@@ -158,6 +158,24 @@ func TestManagedFields(t *testing.T) {
 	require.Zero(t, r.resources(widgetsCRD).ManagedFields)
 }
 
+// TestSteps: a version that nothing is stored at is said to be free, but for one that managedFields name: without it server-side
+// apply of those objects would fail.
+func TestSteps(t *testing.T) {
+	d := definition{versions: "v1alpha1 v1alpha2 v1*", stored: `["v0","v1alpha1","v1alpha2","v1"]`}
+	o := resource{version: "v1alpha1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
+	path := newCluster(t, d).add(o, resource{version: "v1alpha2", name: "b"}).build()
+	r := migrate(t, transform.Options{In: path}, Options{})
+	require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey))
+	require.Equal(t, []string{"example.com/v1alpha1"}, r.entries(o.key()))
+	require.Contains(t, r.Steps, "nothing is stored at v1alpha2 of widgets.example.com any more: it may be removed from spec.versions")
+	steps := strings.Join(r.Steps, "\n")
+	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of 1 objects name it: remove it from spec.versions when")
+	require.NotContains(t, steps, "v0")
+
+	back := migrate(t, transform.Options{In: path}, Options{To: "v1alpha1"})
+	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")
+}
+
 // TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served, and dropped; at each step one
 // run leaves what the next needs, and a CustomResourceDefinition that changed since is read as it is now.
 func TestLife(t *testing.T) {

@@ -32,7 +32,8 @@ type kind struct {
 	rewritten     map[string]int
 	unchanged     map[string]int
 	refused       map[string]int
-	managedFields int // objects with entries that were relabelled
+	managedFields int            // objects with entries that were relabelled
+	entries       map[string]int // objects with entries at another version than the storage version, by version
 
 	stuck string // why the converter of the group is not asked again
 }
@@ -47,7 +48,7 @@ func (r *run) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k := &kind{key: e.Key, value: e.Value, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}}
+		k := &kind{key: e.Key, value: e.Value, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}}
 		if key, err := r.keys.Parse(e.Key); err == nil {
 			k.name = key.Name
 			_, k.group, _ = strings.Cut(key.Name, ".")
@@ -96,28 +97,28 @@ func (r *run) prepare(k *kind) (ok bool) {
 
 // usable flips the storage version to what is asked, and compiles the schemas.
 func (k *kind) usable(to string) *refusal {
-	if to != "" && to != k.crd.StorageVersion() {
-		value, err := schema.SetStorageVersion(k.value, to)
-		if errors.Is(err, schema.ErrNoVersion) {
-			return refuse(codeUnlistedVersion, "its storage version cannot become %s: it has %s", to, versions(k.crd.Object()))
+	value, crd := k.value, k.crd
+	if to != "" && to != crd.StorageVersion() {
+		var err error
+		if value, err = schema.SetStorageVersion(value, to); errors.Is(err, schema.ErrNoVersion) {
+			return refuse(codeUnlistedVersion, "its storage version cannot become %s: it has %s", to, versions(crd.Object()))
+		}
+		if err == nil {
+			crd, err = schema.ParseCRD(value)
 		}
 		if err != nil {
 			return refuse(codeInvalid, "%v", err)
 		}
-		crd, err := schema.ParseCRD(value)
-		if err != nil {
-			return refuse(codeInvalid, "%v", err)
-		}
-		k.value, k.crd = value, crd
 	}
-	if k.crd.StorageVersion() == "" {
+	if crd.StorageVersion() == "" {
 		return refuse(codeInvalid, "none of its versions is the storage version")
 	}
-	for _, v := range k.crd.Object().Spec.Versions {
-		if _, err := k.crd.Version(v.Name); err != nil {
+	for _, v := range crd.Object().Spec.Versions {
+		if _, err := crd.Version(v.Name); err != nil {
 			return refuse(codeInvalid, "%v", err)
 		}
 	}
+	k.value, k.crd = value, crd
 	return nil
 }
 

@@ -49,6 +49,11 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 		}
 		chosen += len(r.chosen())
 	}
+	if m.opts.Rewrap {
+		if err := reportStrays(ctx, v, prefixes); err != nil {
+			return err
+		}
+	}
 	if chosen == 0 && !m.opts.Rewrap {
 		v.Warn("", codeNothingThere, "no CustomResourceDefinition of the snapshot is to be migrated")
 	}

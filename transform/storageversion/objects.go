@@ -137,6 +137,9 @@ func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 		k.refused[o.from]++
 		return nil
 	}
+	for _, version := range o.entries {
+		k.entries[version]++
+	}
 	if !o.changed {
 		k.unchanged[o.from]++
 		return nil
@@ -223,7 +226,8 @@ type object struct {
 
 	out        []byte
 	changed    bool
-	relabelled int // managedFields entries
+	relabelled int      // managedFields entries
+	entries    []string // versions that those name which were left
 }
 
 func (o *object) refuse(r *refusal) {

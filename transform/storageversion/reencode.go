@@ -102,6 +102,7 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 			return
 		}
 	}
+	o.entries = entries(o.obj, k.crd.StorageVersion())
 	if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
 		o.refuse(refuse(codeUndecodable, "%v", err))
 		return
@@ -127,6 +128,20 @@ func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error
 		return nil, err
 	}
 	return encoding.EncodeObject(obj, f)
+}
+
+// entries are the versions, but for one, that managedFields of the object name, each once.
+func entries(obj map[string]any, but string) (named []string) {
+	meta, _ := obj["metadata"].(map[string]any)
+	list, _ := meta["managedFields"].([]any)
+	for _, item := range list {
+		entry, _ := item.(map[string]any)
+		apiVersion, _ := entry["apiVersion"].(string)
+		if _, version, ok := strings.Cut(apiVersion, "/"); ok && version != but && !slices.Contains(named, version) {
+			named = append(named, version)
+		}
+	}
+	return named
 }
 
 // validate notes what the storage version's schema forbids. Servers validate writes only, so that such an object can be read,

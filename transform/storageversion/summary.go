@@ -36,9 +36,15 @@ func (r *run) summary() {
 func (k *kind) steps(report *transform.Report, to string) {
 	var idle []string
 	for _, version := range k.before {
-		if !slices.Contains(k.after, version) && k.lists(version) {
-			idle = append(idle, version)
+		if slices.Contains(k.after, version) || !k.lists(version) {
+			continue
 		}
+		if n := k.entries[version]; n > 0 {
+			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d objects name it: remove it from spec.versions when their managers have written them at another version, "+
+				"since without it every server-side apply of them fails (kubernetes#111937)", version, k.name, n)
+			continue
+		}
+		idle = append(idle, version)
 	}
 	if len(idle) > 0 {
 		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions", strings.Join(idle, ", "), k.name)

@@ -71,6 +71,20 @@ func (r *run) rewrap(ctx context.Context, e *transform.Entry) error {
 	return err
 }
 
+// reportStrays refuses encrypted values that lie under none of the prefixes: once the old key is thrown away they are lost.
+func reportStrays(ctx context.Context, v *transform.View, prefixes []string) error {
+	for e, err := range v.Live(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		under := func(prefix string) bool { return bytes.HasPrefix(e.Key, []byte(prefix+"/")) }
+		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !slices.ContainsFunc(prefixes, under) {
+			v.Refuse(string(e.Key), codeUnknownKey, "it is encrypted, and under none of the storage prefixes "+strings.Join(prefixes, ", ")+": name its own with --prefix")
+		}
+	}
+	return nil
+}
+
 // reportMigrator warns of a migration that the cluster has begun and not ended.
 func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 	if key.Resource != migratorResource() || e.Sealed != nil {
