@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+)
+
+// TestDocumentedCommands: every command line in the documentation is one that the program takes: its name and its flags.
+func TestDocumentedCommands(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	require.NoError(t, err)
+	line := regexp.MustCompile("etcdshift ((?:[a-z][a-z0-9-]* )*)([^`#;|&\n]*)")
+	flag := regexp.MustCompile(`(?:^| )--?([a-z][a-z0-9-]*)`)
+	known := 0
+	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
+			command := named(commands(), strings.Fields(m[1]))
+			if command == nil {
+				require.NotContains(t, m[2], "--", "%s: %s", page, m[0])
+				continue // a sentence about etcdshift
+			}
+			known++
+			for _, f := range flag.FindAllStringSubmatch(" "+m[2], -1) {
+				require.NotNil(t, flagOf(command, f[1]), "%s: %s: no flag %s", page, m[0], f[1])
+			}
+		}
+	}
+	require.Greater(t, known, 20)
+}
+
+// named is the command of that path, nil where there is none. Words behind it are its arguments.
+func named(commands []*cli.Command, path []string) (found *cli.Command) {
+	for _, word := range path {
+		for _, c := range commands {
+			if c.Name == word {
+				found, commands = c, c.Subcommands
+				break
+			}
+		}
+	}
+	return found
+}
+
+// TestDocumentedConverter: the converter that the guide shows is the one that storage_exec_jq.txtar runs.
+func TestDocumentedConverter(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "storage-versions.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(guide), "cat > convert <<'END'\n")
+	require.True(t, found)
+	shown, _, found := strings.Cut(rest, "    END\n")
+	require.True(t, found)
+	script, err := os.ReadFile(filepath.Join("testdata", "script", "storage_exec_jq.txtar"))
+	require.NoError(t, err)
+	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
+}
