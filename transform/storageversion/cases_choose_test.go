@@ -132,6 +132,7 @@ func TestNamesAreThere(t *testing.T) {
 		`group "example.net"`:                           {Groups: []string{"example.com", "example.net"}},
 		`group "example"`:                               {Mappings: []Mapping{{Group: "example", Old: "v1alpha1", New: "v1"}}},
 		`group "com"`:                                   {Converters: map[string]Converter{"com": nil}},
+		`group "example.com" that a webhook converts`:   {Converters: map[string]Converter{"example.com": nil}},
 	} {
 		r := migrate(t, transform.Options{In: path}, o)
 		require.ErrorIs(t, r.err, ErrNotThere)

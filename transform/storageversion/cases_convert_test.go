@@ -89,7 +89,7 @@ func TestConverter(t *testing.T) {
 // is none.
 func TestNeedsWebhook(t *testing.T) {
 	stale, current := resource{version: "v1", name: "a"}, resource{version: "v2", name: "b", spec: `{"body":"x"}`}
-	path := newCluster(t, webhooked(), definition{name: "things.example.org", versions: "v1*"}).add(stale, current).build()
+	path := newCluster(t, webhooked(), definition{name: "things.example.org", versions: "v1*", webhook: true}).add(stale, current).build()
 	for _, o := range []Options{{}, {Converters: map[string]Converter{"example.org": &converter{do: renames}}}} {
 		r := migrate(t, transform.Options{In: path}, o)
 		r.refusedFor("error needs-webhook "+stale.key(), "warning stored-versions-kept "+widgetsKey)

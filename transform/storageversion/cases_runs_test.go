@@ -114,6 +114,29 @@ func TestPrefixes(t *testing.T) {
 	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: path}, Options{Prefixes: []string{"/nowhere"}}).Outcome)
 }
 
+// TestRoot: an API server whose prefix is the root of the etcd, with another below a folder of it.
+func TestRoot(t *testing.T) {
+	root := func(key string) string { return strings.TrimPrefix(key, "/registry") }
+	o := resource{version: "v1alpha1", name: "a"}
+	orphan := resource{crd: "things.example.org", version: "v1", name: "t"}
+	r := newCluster(t, twoVersions()).add(o).put(root(widgetsKey), twoVersions().json(t)).put(root(o.key()), o.json(t)).put(root(orphan.key()), orphan.json(t)).migrate(Options{})
+	require.ElementsMatch(t, []string{widgetsKey, o.key(), root(widgetsKey), root(o.key())}, r.changed())
+	require.Equal(t, []string{"warning orphan " + root(orphan.key())}, r.problems())
+}
+
+// TestOddKeys: keys that no server writes, in the folders that count.
+func TestOddKeys(t *testing.T) {
+	o := resource{version: "v1alpha1", name: "a"}
+	r := newCluster(t, twoVersions()).add(o).
+		put(definitions+"deeper/still", twoVersions().json(t)).put(definitions+"others.example.com", twoVersions().json(t)).put(widgetsDir, o.json(t)).put(strings.TrimSuffix(widgetsDir, "/"), "{}").
+		migrate(Options{}, Codes()...)
+	require.Contains(t, r.changed(), o.key())
+	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
+	require.Subset(t, r.problems(), []string{"error unknown-key " + widgetsDir, "error unknown-key " + definitions + "deeper/still"})
+	require.Equal(t, `it names itself "widgets.example.com", unlike its key`, r.reason(codeInvalid))
+	require.Len(t, r.CustomResources, 2)
+}
+
 // TestLarge (case 45): objects that no server would have accepted, nor will, are migrated, and mentioned where they grow beyond
 // what a server accepts.
 func TestLarge(t *testing.T) {

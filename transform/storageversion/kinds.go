@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // kind is a CustomResourceDefinition and what becomes of its objects.
@@ -48,30 +49,42 @@ func (r *run) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		k := &kind{key: e.Key, value: e.Value, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}}
-		if key, err := r.keys.Parse(e.Key); err == nil {
-			k.name = key.Name
-			_, k.group, _ = strings.Cut(key.Name, ".")
-		}
-		if k.crd, err = schema.ParseCRD(e.Value); err != nil {
-			k.chosen = r.opts.names(k.name, k.group) // its labels cannot be read
-			if e.Sealed != nil {
-				err = e.Sealed // says why
-			}
-			if k.chosen {
-				bad := refuseValue(err)
-				r.view.Refuse(string(e.Key), bad.code, bad.reason)
-			}
-			r.kinds = append(r.kinds, k)
+		key, err := r.keys.Parse(e.Key)
+		if err != nil {
+			r.view.Refuse(string(e.Key), codeUnknownKey, err.Error())
 			continue
 		}
-		k.name, k.group = k.crd.Object().Name, k.crd.Object().Spec.Group
+		k := &kind{key: e.Key, value: e.Value, name: key.Name, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}}
+		_, k.group, _ = strings.Cut(key.Name, ".")
+		r.kinds = append(r.kinds, k)
+		if bad := k.parse(e); bad != nil {
+			if k.chosen = r.opts.names(k.name, k.group); k.chosen { // its labels cannot be read
+				r.view.Refuse(string(e.Key), bad.code, bad.reason)
+			}
+			continue
+		}
+		k.group = k.crd.Object().Spec.Group
 		k.before, k.chosen = k.crd.StoredVersions(), r.opts.chooses(k.crd)
 		k.after = k.before
-		r.kinds = append(r.kinds, k)
 		r.byResource[k.crd.GroupResource()] = k
 	}
 	slices.SortFunc(r.kinds, func(a, b *kind) int { return cmp.Compare(string(a.key), string(b.key)) })
+	return nil
+}
+
+// parse reads the CustomResourceDefinition, which stays unread where there is a refusal.
+func (k *kind) parse(e *transform.Entry) *refusal {
+	if e.Sealed != nil {
+		return refuseValue(e.Sealed)
+	}
+	crd, err := schema.ParseCRD(e.Value)
+	if err != nil {
+		return refuseValue(err)
+	}
+	if name := crd.Object().Name; name != k.name {
+		return refuse(codeInvalid, "it names itself %q, unlike its key", name)
+	}
+	k.crd = crd
 	return nil
 }
 

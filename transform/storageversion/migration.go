@@ -64,7 +64,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 // of them.
 func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes, all []string) ([]*run, error) {
 	var runs []*run
-	names, groups := map[string]bool{}, map[string]bool{}
+	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i, prefix := range prefixes {
 		if slices.Contains(prefixes[:i], prefix) {
 			continue
@@ -81,10 +81,11 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes, all [
 		for _, k := range r.kinds {
 			names[k.name] = true
 			groups[k.group] = true
+			webhooks[k.group] = webhooks[k.group] || k.crd == nil || k.crd.Webhook()
 		}
 		runs = append(runs, r)
 	}
-	return runs, m.opts.checkNames(names, groups)
+	return runs, m.opts.checkNames(names, groups, webhooks)
 }
 
 // run is a migration under one storage prefix.

@@ -62,8 +62,8 @@ func (o *Options) names(name, group string) bool {
 }
 
 // checkNames makes an error of names that no CustomResourceDefinition of the snapshot has: one that is spelled wrong would
-// choose nothing, or exclude nothing, and not say so.
-func (o *Options) checkNames(names, groups map[string]bool) error {
+// choose nothing, or exclude nothing, and not say so. webhooks are the groups with one that a webhook converts.
+func (o *Options) checkNames(names, groups, webhooks map[string]bool) error {
 	for _, given := range []struct {
 		flag string
 		list []string
@@ -81,8 +81,8 @@ func (o *Options) checkNames(names, groups map[string]bool) error {
 		}
 	}
 	for group := range o.Converters {
-		if !groups[group] {
-			return fmt.Errorf("%w: group %q", ErrNotThere, group)
+		if !webhooks[group] { // a converter that is not asked, since a strategy was set to None, would be missed in the result
+			return fmt.Errorf("%w: a CustomResourceDefinition of group %q that a webhook converts", ErrNotThere, group)
 		}
 	}
 	return nil
