@@ -1,0 +1,110 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// ErrUnknownKind is returned by Decode for a protobuf value of a kind that k8s.io/api of this build does not have: an old one
+// that was removed, one of a newer server, or one of an aggregated API server. The text around it names the kind.
+var ErrUnknownKind = errors.New("kind is not known to this build")
+
+// Known says whether Decode reads protobuf values of the kind.
+func Known(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
+
+// Decode reads a stored value as JSON content. It returns encoding.ErrEncrypted, encoding.ErrUnknownFormat, ErrUnknownKind, or
+// an error that says what is broken.
+func Decode(value []byte) (map[string]any, error) {
+	v, err := encoding.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	if v.Format != encoding.FormatProtobuf {
+		obj, _, err := encoding.DecodeObject(value)
+		return obj, err
+	}
+	obj, err := decodeProtobuf(v)
+	if err != nil {
+		return nil, err
+	}
+	content, err := toContent(obj)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", v.GVK, err)
+	}
+	content["apiVersion"], content["kind"] = v.GVK.ToAPIVersionAndKind()
+	return content, nil
+}
+
+func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
+	obj, err := scheme.Scheme.New(v.GVK)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", v.GVK, ErrUnknownKind)
+	}
+	message, ok := obj.(interface{ Unmarshal([]byte) error })
+	if !ok { // registered, but never stored as protobuf
+		return nil, fmt.Errorf("%s: %w", v.GVK, ErrUnknownKind)
+	}
+	if err := message.Unmarshal(v.Raw); err != nil {
+		return nil, fmt.Errorf("%s: %w", v.GVK, err)
+	}
+	return obj, nil
+}
+
+// toContent turns a typed object into JSON content. Some types panic on bytes that no server stores, such as a quantity that
+// is no number, where they are marshalled.
+func toContent(obj runtime.Object) (content map[string]any, err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("a field has a value that its type can't have")
+		}
+	}()
+	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil { // its text may quote the field's value
+		return nil, errors.New("a field has a value that its type can't have")
+	}
+	return content, nil
+}
+
+// Metadata reads apiVersion, kind and metadata of a value of any kind, for those that Decode does not know. managedFields are
+// not part of it. Errors are those of encoding.ReadMeta.
+func Metadata(value []byte) (map[string]any, error) {
+	m, err := encoding.ReadMeta(value)
+	if err != nil {
+		return nil, err
+	}
+	typed := metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: m.APIVersion, Kind: m.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: m.Name, Namespace: m.Namespace, UID: types.UID(m.UID), Generation: m.Generation,
+			CreationTimestamp: metav1.NewTime(m.CreationTimestamp),
+			DeletionTimestamp: deletion(m.DeletionTimestamp), Labels: m.Labels, Annotations: m.Annotations, Finalizers: m.Finalizers,
+		},
+	}
+	for _, o := range m.OwnerReferences {
+		typed.OwnerReferences = append(typed.OwnerReferences, owner(o))
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+}
+
+func deletion(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}
+
+func owner(o encoding.OwnerReference) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: types.UID(o.UID),
+		Controller: o.Controller, BlockOwnerDeletion: o.BlockOwnerDeletion,
+	}
+}
