@@ -18,7 +18,7 @@ const module = "github.com/etcdshift/etcdshift"
 // mayImport is the table: what a room's code, tests aside, may import of this module besides itself. "transform/" stands
 // for each package below transform.
 func mayImport() map[string][]string {
-	data := []string{"snapshot", "keys", "encoding", "encoding/schema"}
+	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
 		"cmd":                 with("transform/", "transform", "inspect", "publish", "conversion", "encoding/encryption"),
@@ -29,6 +29,7 @@ func mayImport() map[string][]string {
 		"snapshot":            {"publish"},
 		"keys":                {},
 		"encoding/schema":     {"encoding"},
+		"encoding/native":     {"encoding"},
 		"encoding/encryption": {"encoding"},
 		"encoding":            {},
 		"publish":             {},
