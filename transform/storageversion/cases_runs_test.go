@@ -192,7 +192,7 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, []string{"example.com/v1alpha1"}, r.entries(o.key()))
 	require.Contains(t, r.Steps, "nothing is stored at v1alpha2 of widgets.example.com any more: it may be removed from spec.versions")
 	steps := strings.Join(r.Steps, "\n")
-	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of 1 objects name it: remove it from spec.versions when")
+	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of 1 of its objects name it: remove it from spec.versions when")
 	require.NotContains(t, steps, "v0")
 
 	back := migrate(t, transform.Options{In: path}, Options{To: "v1alpha1"})

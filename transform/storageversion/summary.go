@@ -40,7 +40,7 @@ func (k *kind) steps(report *transform.Report, to string) {
 			continue
 		}
 		if n := k.entries[version]; n > 0 {
-			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d objects name it: remove it from spec.versions when their managers have written them at another version, "+
+			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: remove it from spec.versions when their managers have written them at another version, "+
 				"since without it every server-side apply of them fails (kubernetes#111937)", version, k.name, n)
 			continue
 		}
