@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
@@ -20,7 +18,12 @@ func loadEncryption(c *cli.Context) (*encryption.Transformers, error) {
 	}
 	t, err := encryption.Load(c.Context, c.String("encryption-config"))
 	if err != nil {
-		return nil, fmt.Errorf("--encryption-config: %w", err)
+		return nil, unusable{err}
 	}
 	return t, nil
 }
+
+// unusable is an encryption configuration that cannot be worked with.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() error { return u.error }

@@ -117,5 +117,8 @@ func hintFor(err error) string {
 			return h.hint
 		}
 	}
+	if u := (unusable{}); errors.As(err, &u) {
+		return "give the file of the API servers' --encryption-provider-config; a KMS plugin that it names has to run on this machine"
+	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -20,7 +21,9 @@ import (
 )
 
 func main() {
-	klog.SetLogger(klog.Logger{}) // the libraries of Kubernetes log to stderr; what they say is in our errors
+	// Libraries log to stderr, those of Kubernetes by klog; what they say is in our errors.
+	klog.SetLogger(klog.Logger{})
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))

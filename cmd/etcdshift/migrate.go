@@ -24,7 +24,7 @@ func migrateCommand(migrations ...*cli.Command) *cli.Command {
 	return &cli.Command{
 		Name:        "migrate",
 		Usage:       "write a changed copy of a snapshot",
-		Description: `etcdshift migrate calico-v3 before.db after.db`,
+		Description: "etcdshift migrate calico-v3 before.db after.db\netcdshift migrate storage-versions before.db after.db",
 		Subcommands: migrations,
 	}
 }

@@ -53,6 +53,9 @@ func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
 	if empty > 0 {
 		fmt.Fprintf(out, "%s without objects; -o json has them too\n", plural(empty, "CustomResourceDefinition"))
 	}
+	if c.Other > 0 {
+		fmt.Fprintf(out, "%s in no folder of a resource\n", plural(c.Other, "key"))
+	}
 	if printStale(out, c) {
 		fmt.Fprintf(out, "\n\"etcdshift migrate storage-versions --dry-run\" tells what it would make of them; docs/storage-versions.md is the guide\n")
 	}

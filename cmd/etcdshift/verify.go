@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -151,10 +152,12 @@ func printVerification(c *cli.Context, v verification) error {
 		_, err := fmt.Fprintf(c.App.Writer, "%s is sound\n", printable(v.Path))
 		return err
 	}
-	for _, f := range v.Findings {
-		if _, err := fmt.Fprintln(c.App.Writer, printable(f)); err != nil {
-			return err
-		}
+	out := bufio.NewWriter(c.App.Writer)
+	for _, f := range v.Findings[:min(len(v.Findings), mostListed)] {
+		fmt.Fprintln(out, printable(f))
 	}
-	return nil
+	if n := len(v.Findings); n > mostListed {
+		fmt.Fprintf(out, "... and %d more; -o json lists them all\n", n-mostListed)
+	}
+	return out.Flush() // its error is the first of any of the above
 }
