@@ -1,0 +1,29 @@
+package redact
+
+import (
+	"errors"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Value tells whether the raw bytes that are stored under key must not be shown: those of objects of which Object would take
+// something out, of k3s's bootstrap keys, and anything that could not be looked into and has the shape of a secret. What is
+// encrypted at rest may be shown as it is stored.
+func Value(key string, raw []byte) bool {
+	if keys.IsBootstrap([]byte(key)) {
+		return true
+	}
+	content, err := native.Decode(raw)
+	switch {
+	case err == nil:
+		return Object(content)
+	case errors.Is(err, encoding.ErrEncrypted):
+		return false
+	}
+	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // that does not decode
+		return true
+	}
+	return holdsSecret(string(raw))
+}
