@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,15 +66,13 @@ func restore(t *testing.T, path string, flags ...string) *cluster {
 // restart is for the storage version: a running server takes a new one on a moment after the update was answered.
 func (c *cluster) restart(t *testing.T) {
 	t.Helper()
-	c.api.Close()
+	c.close()
 	c.api = apitest.Start(t, c.etcd.URL, c.flags...)
 	c.establish(t)
 }
 
-func (c *cluster) close() {
-	c.api.Close()
-	c.etcd.Stop()
-}
+// close begins to stop the API server, which takes a second; the end of the test waits for that, and then stops etcd.
+func (c *cluster) close() { go c.api.Close() }
 
 // save takes a snapshot.
 func (c *cluster) save(t *testing.T) string {
@@ -142,24 +141,22 @@ func (c *cluster) updateCRD(t *testing.T, name string, change func(*apiextension
 	}
 }
 
-// dropVersion takes a version out of spec.versions and waits until the server goes by it.
+// dropVersion takes a version out of spec.versions, and waits until the server goes by it.
 func (c *cluster) dropVersion(t *testing.T, name, version string) error {
 	t.Helper()
-	err := c.updateCRD(t, name, func(crd *apiextensionsv1.CustomResourceDefinition) {
-		var kept []apiextensionsv1.CustomResourceDefinitionVersion
-		for _, v := range crd.Spec.Versions {
-			if v.Name != version {
-				kept = append(kept, v)
-			}
-		}
-		crd.Spec.Versions = kept
-	})
+	err := c.updateCRD(t, name, withoutVersion(version))
 	if err == nil {
 		crd := c.crd(t, name)
 		crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: version})
 		c.waitServed(t, crd)
 	}
 	return err
+}
+
+func withoutVersion(version string) func(*apiextensionsv1.CustomResourceDefinition) {
+	return func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions = slices.DeleteFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version })
+	}
 }
 
 func storeAt(version string) func(*apiextensionsv1.CustomResourceDefinition) {

@@ -40,8 +40,10 @@ func configuration(t *testing.T, providers map[string]string, keys ...string) (f
 // TestJudgeEncryption: what a server encrypted is migrated and encrypted anew, and a server with the same keys finds nothing to
 // do; with --rewrap the second key takes the place of the first.
 func TestJudgeEncryption(t *testing.T) {
+	t.Parallel()
 	all := shapes()[:3]
-	providers := map[string]string{all[0].crdName(): "aescbc", all[1].crdName(): "aesgcm", all[2].crdName(): "secretbox"}
+	const crds = "customresourcedefinitions.apiextensions.k8s.io"
+	providers := map[string]string{all[0].crdName(): "aescbc", all[1].crdName(): "aesgcm", all[2].crdName(): "secretbox", crds: "aesgcm"}
 	flag, first := configuration(t, providers, "one", "two")
 	w := newWorld(t, all, false, flag)
 	encryptedBy := func(path, key string) {
@@ -49,6 +51,9 @@ func TestJudgeEncryption(t *testing.T) {
 		stored := values(t, path)
 		for _, k := range w.keys() {
 			require.True(t, strings.HasPrefix(stored[k], "k8s:enc:"+providers[w.of[k].crdName()]+":v1:"+key+":"), k)
+		}
+		for _, s := range all {
+			require.True(t, strings.HasPrefix(stored[crdDir+s.crdName()], "k8s:enc:"+providers[crds]+":v1:"+key+":"), s.plural)
 		}
 	}
 	encryptedBy(w.before, "one")
@@ -72,13 +77,16 @@ func TestJudgeEncryption(t *testing.T) {
 	for _, key := range w.keys() {
 		c.elides(t, w.of[key], w.names[key])
 	}
+	for _, s := range all {
+		c.elidesCRD(t, s)
+	}
 	c.close()
 
 	// The second key first, and then alone.
 	_, second := configuration(t, providers, "two", "one")
 	run.Encryption = second
 	rotated, r := migrateWith(t, out, run, storageversion.Options{Rewrap: true})
-	require.Equal(t, len(w.of), r.Changes.Updated)
+	require.Equal(t, len(w.of)+len(all), r.Changes.Updated)
 	encryptedBy(rotated, "two")
 	unchanged, r := migrateWith(t, rotated, run, storageversion.Options{Rewrap: true})
 	require.Equal(t, transform.Unchanged, r.Outcome)

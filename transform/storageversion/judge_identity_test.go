@@ -234,6 +234,7 @@ func without(t *testing.T, value string, fields ...string) string {
 
 // TestJudge has everything in it that shares one snapshot.
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shapes(), true)
 	t.Run("identity", w.identical)
 	t.Run("served", func(t *testing.T) { w.served(t) })
@@ -241,7 +242,8 @@ func TestJudge(t *testing.T) {
 	t.Run("keptManagedFields", w.keptManagedFields)
 }
 
-// TestJudgeCBOR is the same with CBOR in etcd, for the kinds that make a difference.
+// TestJudgeCBOR is the same with CBOR in etcd, for the kinds that make a difference. The feature gate is the process's: it must
+// not run beside others.
 func TestJudgeCBOR(t *testing.T) {
 	gate := "--feature-gates=CBORServingAndStorage=true"
 	w := newWorld(t, shapes()[:4], false, gate)

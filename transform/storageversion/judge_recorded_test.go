@@ -41,6 +41,7 @@ func written(t *testing.T, name string) string {
 
 // TestJudgeRecorded: snapshots that another day's server wrote.
 func TestJudgeRecorded(t *testing.T) {
+	t.Parallel()
 	widgets := shapes()[0]
 	names := []string{"elide", "jsonpatch", "patch-empty", "put-alpha", "put-beta", "raw1", "ssa-empty", "ssa-owned", "status-put", "untouched"}
 	t.Run("before", func(t *testing.T) {

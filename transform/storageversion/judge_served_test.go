@@ -26,6 +26,9 @@ func (w *world) served(t *testing.T, flags ...string) {
 	t.Run("elided", func(t *testing.T) {
 		w.listed(t, c)
 		n := 0
+		for _, s := range w.shapes {
+			c.elidesCRD(t, s)
+		}
 		for _, key := range w.keys() {
 			n += c.elides(t, w.of[key], w.names[key])
 		}
@@ -33,9 +36,10 @@ func (w *world) served(t *testing.T, flags ...string) {
 	})
 	t.Run("dropped", func(t *testing.T) {
 		for _, s := range w.shapes {
-			require.NoError(t, c.dropVersion(t, s.crdName(), oldName), s.plural)
+			require.NoError(t, c.updateCRD(t, s.crdName(), withoutVersion(oldName)), s.plural)
 			require.Equal(t, []string{newName}, c.crd(t, s.crdName()).Status.StoredVersions)
 		}
+		c.establish(t)
 		w.listed(t, c)
 		for _, key := range w.keys() {
 			c.use(t, w.of[key], w.names[key])
@@ -106,6 +110,20 @@ func (c *cluster) elides(t *testing.T, s *shape, name string) (requests int) {
 		require.Equal(t, revision, now, "%s %s %s", request, s.plural, name)
 	}
 	return len(all)
+}
+
+// elidesCRD is elides for a CRD.
+func (c *cluster) elidesCRD(t *testing.T, s *shape) {
+	t.Helper()
+	before, revision := c.record(t, crdDir+s.crdName())
+	client := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions()
+	_, err := client.Update(t.Context(), c.crd(t, s.crdName()), metav1.UpdateOptions{FieldManager: "probe"})
+	require.NoError(t, err)
+	_, err = client.UpdateStatus(t.Context(), c.crd(t, s.crdName()), metav1.UpdateOptions{FieldManager: "probe"})
+	require.NoError(t, err)
+	after, now := c.record(t, crdDir+s.crdName())
+	require.Equal(t, before, after)
+	require.Equal(t, revision, now, s.plural)
 }
 
 // use does to an object what its name says.
