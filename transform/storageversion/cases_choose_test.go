@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -159,6 +160,7 @@ func TestBadDefinitions(t *testing.T) {
 		{"encrypted", "k8s:enc:secretbox:v1:k:xxxxxxxx", codeEncrypted, "no encryption configuration was given"},
 		{"no storage version", definition{versions: "v1alpha1 v1", stored: `["v1"]`}.json(t), codeInvalid, "none of its versions is the storage version"},
 		{"schema", definition{versions: "v1alpha1 v1*", schemas: map[string]string{"v1alpha1": `{"type":"object","properties":{"spec":{"$ref":"#/nowhere"}}}`}}.json(t), codeInvalid, "v1alpha1"},
+		{"plural", strings.Replace(definition{versions: "v1alpha1 v1*"}.json(t), `"plural":"widgets"`, `"plural":"gadgets"`, 1), codeInvalid, `its plural and group are "gadgets" and "example.com", unlike its name`},
 		{"migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"True"}]`}.json(t), codeStorageMigrating, "StorageMigrating is True"},
 		{"not migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"False"}]`}.json(t), "", ""},
 	}

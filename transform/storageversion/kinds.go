@@ -84,6 +84,9 @@ func (k *kind) parse(e *transform.Entry) *refusal {
 	if name := crd.Object().Name; name != k.name {
 		return refuse(codeInvalid, "it names itself %q, unlike its key", name)
 	}
+	if spec := crd.Object().Spec; spec.Names.Plural+"."+spec.Group != k.name {
+		return refuse(codeInvalid, "its plural and group are %q and %q, unlike its name", spec.Names.Plural, spec.Group)
+	}
 	k.crd = crd
 	return nil
 }
