@@ -3,12 +3,17 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // TestDocumentedCommands: every command line in the documentation is one that the program takes: its name and its flags.
@@ -60,4 +65,36 @@ func TestDocumentedConverter(t *testing.T) {
 	script, err := os.ReadFile(filepath.Join("testdata", "script", "storage_exec_jq.txtar"))
 	require.NoError(t, err)
 	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
+}
+
+// TestDocumentedFields: docs/report.md names every field of every document that -o json prints.
+func TestDocumentedFields(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "report.md"))
+	require.NoError(t, err)
+	words := map[string]bool{}
+	for _, quoted := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(text), -1) {
+		for _, word := range regexp.MustCompile(`[A-Za-z0-9]+`).FindAllString(quoted, -1) {
+			words[word] = true
+		}
+	}
+	n := 0
+	var check func(reflect.Type)
+	check = func(is reflect.Type) {
+		switch is.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			check(is.Elem())
+		case reflect.Struct:
+			for _, f := range reflect.VisibleFields(is) {
+				if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+					n++
+					require.True(t, words[name], "%s.%s: %s", is, f.Name, name)
+				}
+				check(f.Type)
+			}
+		}
+	}
+	for _, document := range []any{transform.Report{}, snapshot.Status{}, inspect.Catalogue{}, verification{}} {
+		check(reflect.TypeOf(document))
+	}
+	require.Greater(t, n, 80)
 }
