@@ -95,10 +95,12 @@ func aliases() map[schema.GroupResource]string {
 	}
 }
 
-// builtins is the table, flat.
-func builtins() []builtin {
+// builtins is kube-apiserver's table, flat.
+func builtins() []builtin { return flatten(groups(), special()) }
+
+// flatten lists the resources of groups. special holds the places of those that are not stored under their own name.
+func flatten(groups []group, special map[schema.GroupResource]string) []builtin {
 	var out []builtin
-	special := special()
 	add := func(group string, scope scope, resources []string) {
 		for _, r := range resources {
 			gr := schema.GroupResource{Group: group, Resource: r}
@@ -109,31 +111,17 @@ func builtins() []builtin {
 			out = append(out, builtin{gr, scope, dir})
 		}
 	}
-	for _, g := range groups() {
+	for _, g := range groups {
 		add(g.name, clusterScoped, g.cluster)
 		add(g.name, namespaced, g.namespaced)
 	}
 	return out
 }
 
-// The table's two indexes. They are never written after this.
+// The tables of the layouts. They are never written after this.
 var (
-	builtinByDir  = indexByDir(builtins())
-	dirByResource = indexByResource(builtins())
+	kubernetesTable = newTable(builtins(), aliases())
+	openshiftTable  = newTable(openshiftBuiltins(), nil)
+	shardTable      = newTable(shardBuiltins(), nil)
+	cacheTable      = newTable(cacheBuiltins(), nil)
 )
-
-func indexByDir(table []builtin) map[string]builtin {
-	out := make(map[string]builtin, len(table))
-	for _, b := range table {
-		out[b.dir] = b
-	}
-	return out
-}
-
-func indexByResource(table []builtin) map[schema.GroupResource]string {
-	out := aliases()
-	for _, b := range table {
-		out[b.GroupResource] = b.dir
-	}
-	return out
-}

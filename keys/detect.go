@@ -54,7 +54,7 @@ func endsInResource(s string) bool {
 		return false // one segment: "/registry", "/pods" even
 	}
 	_, group, _ := cutLast(before)
-	return builtinByDir[last].dir != "" || builtinByDir[group+"/"+last].dir != "" || strings.Contains(group, ".")
+	return kubernetesTable.byDir[last].dir != "" || kubernetesTable.byDir[group+"/"+last].dir != "" || strings.Contains(group, ".")
 }
 
 // isPrefix tells whether s is what Kubernetes.Prefix may be: "", or segments with single slashes between them, the first

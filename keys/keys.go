@@ -11,7 +11,8 @@ import (
 type Key struct {
 	Prefix    string               // the storage prefix (--etcd-prefix), without trailing slash: "/registry"
 	Resource  schema.GroupResource // as the API names it: "nodes", "deployments.apps", "widgets.example.com"
-	Identity  string               // kcp: the identity hash of an APIExport
+	Identity  string               // kcp: the identity hash of an APIExport, for an object of a type it exports
+	Custom    bool                 // kcp: an object of a CustomResourceDefinition, for which "customresources" stands
 	Shard     string               // kcp: the shard whose object a cache server holds
 	Cluster   string               // kcp: the logical cluster
 	Namespace string               // "" for what is cluster-scoped
@@ -25,6 +26,9 @@ type Layout interface {
 	// Format puts a key together. Where Parse returned no error, Format gives back the very same bytes. The prefix is
 	// the layout's own, so that a Key found under another layout lands in this one.
 	Format(key Key) []byte
+	// Dirs returns what the keys of a resource begin with, each with its trailing slash: every key of the resource begins
+	// with one of them. A key that does may still be of another resource.
+	Dirs(gr schema.GroupResource) [][]byte
 }
 
 // ErrUnknownKey is returned by Parse for a key that is not of the layout: one that no API server of that kind writes,

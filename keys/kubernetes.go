@@ -2,7 +2,6 @@ package keys
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -24,31 +23,17 @@ var _ Layout = Kubernetes{}
 
 // Parse implements Layout.
 func (k Kubernetes) Parse(key []byte) (Key, error) {
-	if !utf8.Valid(key) {
-		return Key{}, unknown(key, "not UTF-8")
-	}
-	rest, ok := strings.CutPrefix(string(key), k.Prefix)
-	if !ok || !strings.HasPrefix(rest, "/") {
-		return Key{}, unknown(key, "not under %q", k.Prefix+"/")
-	}
 	var buf [5]string // group, resource, namespace, name and one too many; on the stack
-	segments := split(rest[1:], buf[:0])
-	for _, s := range segments {
-		if s == "" || s == "." || s == ".." {
-			return Key{}, unknown(key, "a segment is %q", s)
-		}
+	segments, err := cut(k.Prefix, key, buf[:0])
+	if err != nil {
+		return Key{}, err
 	}
 	at, n, reason := place(segments)
 	if reason != "" {
 		return Key{}, unknown(key, "%s", reason)
 	}
 	out := Key{Prefix: k.Prefix, Resource: at.GroupResource}
-	switch names := segments[n:]; {
-	case len(names) == 1 && at.scope != namespaced:
-		out.Name = names[0]
-	case len(names) == 2 && at.scope != clusterScoped:
-		out.Namespace, out.Name = names[0], names[1]
-	default:
+	if !out.setName(segments[n:], at.scope) {
 		return Key{}, unknown(key, "wrong number of segments for %s, which is %s", at, at.scope)
 	}
 	return out, nil
@@ -57,12 +42,11 @@ func (k Kubernetes) Parse(key []byte) (Key, error) {
 // Format implements Layout. Key.Name must not be empty, nor Key.Namespace for a namespaced resource.
 func (k Kubernetes) Format(key Key) []byte {
 	out := k.dir(key.Resource, len(key.Namespace)+len("/")+len(key.Name))
-	if key.Namespace != "" {
-		out = append(out, key.Namespace...)
-		out = append(out, '/')
-	}
-	return append(out, key.Name...)
+	return key.appendName(out)
 }
+
+// Dirs implements Layout: there is one, Dir.
+func (k Kubernetes) Dirs(gr schema.GroupResource) [][]byte { return [][]byte{k.Dir(gr)} }
 
 // Dir returns what all keys of a resource begin with, and only they, with its trailing slash. A resource that is served
 // in two groups from one place (events, and what extensions once served) has that place under either name. A resource
@@ -83,21 +67,16 @@ func (k Kubernetes) dir(gr schema.GroupResource, room int) []byte {
 
 // place finds the resource that the first n segments name. reason is not empty where they name none.
 func place(segments []string) (at builtin, n int, reason string) {
-	first := segments[0]
-	second := ""
+	if at, n, ok := kubernetesTable.find(segments, 2); ok { // 2: services/specs, apiregistration.k8s.io/apiservices
+		return at, n, ""
+	}
+	first, second := segments[0], ""
 	if len(segments) > 1 {
 		second = segments[1]
 	}
-	if at, ok := builtinByDir[first]; ok {
-		return at, 1, ""
-	}
-	both := first + "/" + second
-	if at, ok := builtinByDir[both]; ok { // services/specs, apiregistration.k8s.io/apiservices
-		return at, 2, ""
-	}
 	switch {
 	case strings.Contains(first, "."):
-		at, n = builtin{GroupResource: schema.GroupResource{Group: first, Resource: second}, dir: both}, 2
+		at, n = builtin{GroupResource: schema.GroupResource{Group: first, Resource: second}, dir: first + "/" + second}, 2
 		if !isGroup(first) || !isLabel(second) {
 			return at, n, "not a group and a resource"
 		}
@@ -117,13 +96,13 @@ func place(segments []string) (at builtin, n int, reason string) {
 
 // IsBuiltin tells whether the table of this package knows the resource as one of kube-apiserver's own.
 func IsBuiltin(gr schema.GroupResource) bool {
-	_, known := dirByResource[gr]
+	_, known := kubernetesTable.byResource[gr]
 	return known
 }
 
 // dirOf is where a resource lies below the prefix, without slashes around it.
 func dirOf(gr schema.GroupResource) string {
-	if dir, ok := dirByResource[gr]; ok {
+	if dir, ok := kubernetesTable.byResource[gr]; ok {
 		return dir
 	}
 	if strings.Contains(gr.Group, ".") {

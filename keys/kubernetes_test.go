@@ -153,14 +153,14 @@ func TestDir(t *testing.T) {
 // TestTable holds what the two indexes rely on.
 func TestTable(t *testing.T) {
 	table := builtins()
-	require.Len(t, indexByDir(table), len(table), "two built-ins in one place")
-	byResource := indexByResource(table)
+	require.Len(t, kubernetesTable.byDir, len(table), "two built-ins in one place")
+	byResource := kubernetesTable.byResource
 	require.Len(t, byResource, len(table)+len(aliases()), "a built-in listed twice, or an alias that is in the table")
 	for gr := range special() {
 		require.Contains(t, byResource, gr)
 	}
 	for _, dir := range aliases() {
-		require.Contains(t, builtinByDir, dir)
+		require.Contains(t, kubernetesTable.byDir, dir)
 	}
 	for _, b := range table {
 		require.NotEqual(t, anyScope, b.scope, b.String())

@@ -29,7 +29,7 @@ func TestCalicoSnapshot(t *testing.T) {
 		}
 		require.Equal(t, k, string(layout.Format(key)))
 		count[key.Resource.String()]++
-		if _, known := dirByResource[key.Resource]; !known {
+		if _, known := kubernetesTable.byResource[key.Resource]; !known {
 			require.Contains(t, key.Resource.Group, ".", "a built-in that the table lacks: %s", k)
 		}
 	}
