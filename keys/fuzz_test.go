@@ -1,11 +1,14 @@
 package keys
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // FuzzParseFormat is the first law: what parses comes back byte for byte.
@@ -85,4 +88,98 @@ func BenchmarkParse(b *testing.B) {
 			}
 		})
 	}
+}
+
+// FuzzLayouts: whatever a layout takes comes back byte for byte and lies in a folder of its resource; no key of kcp is of two
+// logical clusters, nor one that could be an identity.
+func FuzzLayouts(f *testing.F) {
+	for _, k := range []string{"core/configmaps/a/b/c", "pods/customresources/a/b/c", "g.io/r/customresources/a/b/c", "g.io/r/customresources", "g.io/r/" + anIdentity + "/a/b/c",
+		"pods/" + anIdentity + "/a/b", "a/customresources/customresources/b/c", "oauth/clients/x", "authorization/local/policies/ns/x", "apiextensions.k8s.io/customresourcedefinitions/a/b/c"} {
+		f.Add("/registry", []byte("/registry/"+k))
+	}
+	f.Fuzz(func(t *testing.T, prefix string, k []byte) {
+		for _, flavour := range looked() {
+			layout := flavour.Layout(prefix)
+			key, err := layout.Parse(k)
+			if err != nil {
+				require.ErrorIs(t, err, ErrUnknownKey)
+				require.Zero(t, key)
+				continue
+			}
+			require.Equal(t, string(k), string(layout.Format(key)), flavour)
+			again, err := layout.Parse(layout.Format(key))
+			require.NoError(t, err)
+			require.Equal(t, key, again)
+			require.NotEmpty(t, key.Name)
+			requireInDirs(t, layout, string(k), key)
+			require.Equal(t, flavour.KCP(), key.Cluster != "")
+			require.Equal(t, flavour == FlavourKCPCache, key.Shard != "")
+			require.False(t, isMark(key.Cluster) || isMark(key.Shard))
+			require.False(t, key.Custom && key.Identity != "")
+		}
+	})
+}
+
+// FuzzFormatParseKCP is the second law for kcp: any key with names that kcp takes comes back as it was.
+func FuzzFormatParseKCP(f *testing.F) {
+	f.Add("/registry", "g.io", "widgets", anIdentity, false, "", "c1", "ns", "n")
+	f.Add("/cache", "", "pods", "", true, "root", "c1", "", "n")
+	f.Add("/registry", "core", "pods", "", true, "", "c1", "", "n")
+	f.Fuzz(func(t *testing.T, prefix, group, resource, identity string, custom bool, shard, cluster, namespace, name string) {
+		for _, s := range []string{cluster, name, "x" + namespace, "x" + shard} {
+			if s == "" || s == "." || s == ".." || strings.Contains(s, "/") || !utf8.ValidString(s) || isMark(s) {
+				t.Skip("kcp takes no such name")
+			}
+		}
+		if namespace == "." || namespace == ".." || shard == "." || shard == ".." || isMark(shard) || !utf8.ValidString(prefix) {
+			t.Skip("nor this one")
+		}
+		if !isLabel(resource) || isMark(resource) || (group != "" && !isGroup(group)) || (identity != "" && !isIdentity(identity)) || (identity == "" && !custom) {
+			t.Skip("no custom resource")
+		}
+		want := Key{Prefix: prefix, Resource: schema.GroupResource{Group: group, Resource: resource}, Identity: identity,
+			Custom: identity == "", Shard: shard, Cluster: cluster, Namespace: namespace, Name: name}
+		layout := Layout(KCPShard{prefix})
+		if shard != "" {
+			layout = KCPCache{prefix}
+		}
+		got, err := layout.Parse(layout.Format(want))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	})
+}
+
+// FuzzDetect: whatever the keys are, each is of the longest prefix that was found, whoever asks, in whatever order they come.
+func FuzzDetect(f *testing.F) {
+	f.Add("", "/registry/namespaces/default\n/registry/core.kcp.io/logicalclusters/customresources/c/cluster\n/x/namespaces/default")
+	f.Add("/z", "/z/core/configmaps/a/b/c\n/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b\n/registry/core/serviceaccounts/a/namespaces/default")
+	f.Fuzz(func(t *testing.T, named, text string) {
+		lines := bytes.Split([]byte(text), []byte("\n"))
+		var names []string
+		if named != "" {
+			names = []string{named}
+		}
+		found := Detect(slices.Values(lines), names...)
+		slices.Reverse(lines)
+		backwards := Detect(slices.Values(lines), names...)
+		require.ElementsMatch(t, found.Storages(), backwards.Storages())
+		require.Equal(t, found.Flavour(), backwards.Flavour())
+		for _, line := range lines {
+			key, layout, err := found.Parse(line)
+			at, in := found.Of(line)
+			for _, s := range found.Storages() {
+				if bytes.HasPrefix(line, []byte(s.Prefix+"/")) {
+					require.True(t, in)
+					require.LessOrEqual(t, len(s.Prefix), len(at.Prefix))
+				}
+			}
+			if err != nil {
+				require.ErrorIs(t, err, ErrUnknownKey)
+				continue
+			}
+			require.Equal(t, at.Prefix, key.Prefix)
+			require.Equal(t, at.Layout, layout)
+			require.Equal(t, string(line), string(layout.Format(key)))
+		}
+	})
 }

@@ -1,0 +1,126 @@
+package keys
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Flavour is what kind of server writes below a storage prefix.
+type Flavour string
+
+// The flavours of a storage prefix.
+const (
+	FlavourKubernetes Flavour = "kubernetes" // kube-apiserver, and what is laid out as it does; OpenShift's has "/kubernetes.io"
+	FlavourOpenShift  Flavour = "openshift"  // openshift-apiserver and oauth-apiserver
+	FlavourKCPShard   Flavour = "kcp-shard"
+	FlavourKCPCache   Flavour = "kcp-cache" // kcp's cache server
+	// FlavourUnknown is that of a prefix that was named, and whose keys are none's: it is read as Kubernetes.
+	FlavourUnknown Flavour = "unknown"
+)
+
+// KCP tells whether the flavour is one of kcp's.
+func (f Flavour) KCP() bool { return f == FlavourKCPShard || f == FlavourKCPCache }
+
+// Layout is how objects are laid out below a prefix of this flavour.
+func (f Flavour) Layout(prefix string) Layout {
+	switch f {
+	case FlavourOpenShift:
+		return OpenShift{prefix}
+	case FlavourKCPShard:
+		return KCPShard{prefix}
+	case FlavourKCPCache:
+		return KCPCache{prefix}
+	}
+	return Kubernetes{prefix}
+}
+
+// Storage is a storage prefix and what lies below it.
+type Storage struct {
+	Prefix  string  `json:"prefix"` // without trailing slash: "/registry"
+	Flavour Flavour `json:"flavour"`
+	Layout  Layout  `json:"-"`
+}
+
+// Layouts are the storage prefixes of one file. The zero value has none. It is safe for concurrent use.
+type Layouts struct {
+	all       []Storage // as Storages has them
+	byPrefix  map[string]int
+	longest   int // bytes of the longest prefix
+	openshift bool
+}
+
+// NewLayouts puts storages together; of two with the same prefix the first counts.
+func NewLayouts(storages ...Storage) Layouts {
+	l := Layouts{byPrefix: map[string]int{}}
+	for _, s := range storages {
+		if _, twice := l.byPrefix[s.Prefix]; twice {
+			continue
+		}
+		if s.Layout == nil {
+			s.Layout = s.Flavour.Layout(s.Prefix)
+		}
+		l.byPrefix[s.Prefix] = len(l.all)
+		l.all = append(l.all, s)
+		l.longest = max(l.longest, len(s.Prefix))
+		l.openshift = l.openshift || s.Flavour == FlavourOpenShift
+	}
+	return l
+}
+
+// Storages are the prefixes in the order they were named and then met.
+func (l Layouts) Storages() []Storage { return slices.Clone(l.all) }
+
+// Of returns the storage that a key lies in: that of the longest prefix, whether the key is one of its layout or not.
+func (l Layouts) Of(key []byte) (Storage, bool) {
+	for end := min(len(key)-1, l.longest); end >= 0; end-- {
+		if key[end] != '/' {
+			continue
+		}
+		if i, ok := l.byPrefix[string(key[:end])]; ok {
+			return l.all[i], true
+		}
+	}
+	return Storage{}, false
+}
+
+// Parse takes a key apart by the layout of the storage that it lies in. An error wraps ErrUnknownKey.
+func (l Layouts) Parse(key []byte) (Key, Layout, error) {
+	s, ok := l.Of(key)
+	if !ok {
+		return Key{}, nil, unknown(key, "under no storage prefix")
+	}
+	k, err := s.Layout.Parse(key)
+	return k, s.Layout, err
+}
+
+// Dirs returns what all keys of a resource begin with, whatever storage they lie in.
+func (l Layouts) Dirs(gr schema.GroupResource) [][]byte {
+	var out [][]byte
+	for _, s := range l.all {
+		out = append(out, s.Layout.Dirs(gr)...)
+	}
+	return out
+}
+
+// Flavour is that of the file as a whole: what its cluster is. A kcp that runs in one process keeps shard and cache in one
+// etcd, which is a shard's; OpenShift's kube-apiserver is no plain Kubernetes.
+func (l Layouts) Flavour() Flavour {
+	best := FlavourUnknown
+	for _, s := range l.all {
+		best = over(best, s.Flavour)
+	}
+	if l.openshift && !best.KCP() {
+		return FlavourOpenShift
+	}
+	return best
+}
+
+// over is the flavour that counts where there are two.
+func over(a, b Flavour) Flavour {
+	rank := []Flavour{"", FlavourUnknown, FlavourKubernetes, FlavourOpenShift, FlavourKCPCache, FlavourKCPShard}
+	if slices.Index(rank, a) < slices.Index(rank, b) {
+		return b
+	}
+	return a
+}
