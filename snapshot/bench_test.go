@@ -88,3 +88,31 @@ func BenchmarkWrite(b *testing.B) {
 		require.NoError(b, os.Remove(out))
 	}
 }
+
+// BenchmarkLive and BenchmarkLiveAt read an open file at its last revision, and at a quarter, a half and three quarters of what it
+// keeps.
+func BenchmarkLive(b *testing.B) { benchLiveAt(b, 4) }
+
+func BenchmarkLiveAt(b *testing.B) {
+	for quarter := range 4 {
+		b.Run(strconv.Itoa(25*quarter), func(b *testing.B) { benchLiveAt(b, int64(quarter)) })
+	}
+}
+
+func benchLiveAt(b *testing.B, quarters int64) {
+	ctx := context.Background()
+	s, err := Open(ctx, benchInput(b), Config{SkipDigest: true})
+	require.NoError(b, err)
+	defer s.Close()
+	oldest, newest, err := s.Kept(ctx)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for _, err := range s.LiveAt(ctx, nil, oldest+(newest-oldest)*quarters/4) {
+			require.NoError(b, err)
+			n++
+		}
+		b.ReportMetric(float64(n), "keys")
+	}
+}

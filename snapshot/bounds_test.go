@@ -228,5 +228,8 @@ func readAll(t testing.TB, path string) (errs []error) {
 	if _, err := s.Status(ctx); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := s.Keys(ctx); err == nil {
+		pastIsTheModel(t, s)
+	}
 	return append(errs, findings(t, s)...)
 }

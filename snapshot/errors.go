@@ -14,6 +14,10 @@ var (
 	ErrDamaged = errors.New("file is damaged")
 	// ErrChanged is returned when the input changed while it was being read.
 	ErrChanged = errors.New("file changed while it was read")
+	// ErrCompacted is returned for a revision below the oldest one that the file keeps whole.
+	ErrCompacted = errors.New("revision is compacted")
+	// ErrFuture is returned for a revision above the last one of the file.
+	ErrFuture = errors.New("revision is in the future")
 	// ErrConflict is returned by Write when a change was planned against another revision of its key than the file has.
 	ErrConflict = errors.New("record is not at the planned revision")
 	// ErrVerify is returned by Write when the output, read back, is not what was to be written. Nothing is published.

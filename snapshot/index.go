@@ -1,11 +1,9 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"sort"
 )
@@ -16,18 +14,18 @@ import (
 //
 // A slot is 8 bytes and knows which record it is, not what that says: memory grows with the number of keys alone.
 type index struct {
-	seed  maphash.Seed // fresh a process: nobody can write a file whose keys collide
-	slots []slot       // open addressing, a power of two
-	keys  int          // slots in use, deleted keys included
-	start []uint32     // ordinal of the first record of each leaf
-	live  []uint64     // a bit an ordinal: the latest record of a key that is not deleted
-	total uint32       // ordinals
+	table          // the latest record of each key, deleted keys included
+	start []uint32 // ordinal of the first record of each leaf
+	live  []uint64 // a bit an ordinal: the latest record of a key that is not deleted
+	total uint32   // ordinals
 	*folders
 
 	records, tombstones, alive int
 	last                       Revision // highest revision of a record
 	empty                      int      // records without a key, left by --bump-revision
 	finished, scheduled        int64    // compact revisions, 0 for none
+	// repeats says that two records of one key are at or below the finished compaction, which leaves one of each.
+	repeats bool
 
 	// follows, where it is set, sees each record with the one before it of the same key (nil for the first in the file).
 	follows func(before, rec *Record)
@@ -36,15 +34,6 @@ type index struct {
 
 	rec, before Record // used again for each record of the scan
 }
-
-// slot is the latest record of a key.
-type slot struct {
-	hash uint32 // of the key
-	at   uint32 // the record's ordinal, plus one; 0 for a free slot
-}
-
-func (sl *slot) used() bool      { return sl.at != 0 }
-func (sl *slot) ordinal() uint32 { return sl.at - 1 }
 
 // index builds the index at the first call and returns it, or what was wrong, at the others.
 func (s *Snapshot) index(ctx context.Context) (*index, error) {
@@ -70,7 +59,7 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 }
 
 func newIndex() *index {
-	return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<10), folders: newFolders()}
+	return &index{table: newTable(), folders: newFolders()}
 }
 
 // fillIndex scans the key bucket into the empty index x.
@@ -142,56 +131,28 @@ func (s *Snapshot) indexLeaf(x *index, b *bucket, leaf int, p page) error {
 
 // put makes rec, which has the given ordinal, the latest record of its key.
 func (s *Snapshot) put(x *index, b *bucket, rec *Record, ordinal uint32) error {
-	if x.keys >= len(x.slots)/4*3 {
-		x.grow()
-	}
-	h := x.hash(rec.Key)
-	sl, err := s.find(x, b, h, rec.Key, &x.before)
+	old, found, err := s.replace(&x.table, x, b, rec.Key, ordinal, &x.before)
 	if err != nil {
 		return err
 	}
 	before := &x.before
 	switch {
-	case !sl.used():
+	case !found:
 		before = nil
-		x.keys++
 	case !before.Tombstone:
-		x.live[sl.ordinal()/64] &^= 1 << (sl.ordinal() % 64)
+		x.live[old/64] &^= 1 << (old % 64)
 		x.alive--
 	}
+	x.repeats = x.repeats || (found && rec.Revision.Main <= x.finished)
 	if x.follows != nil {
 		x.follows(before, rec)
 	}
-	*sl = slot{hash: h, at: ordinal + 1}
 	x.folders.put(ordinal, rec.Key)
 	if !rec.Tombstone {
 		x.live[ordinal/64] |= 1 << (ordinal % 64)
 		x.alive++
 	}
 	return nil
-}
-
-func (x *index) hash(key []byte) uint32 { return uint32(maphash.Bytes(x.seed, key)) }
-
-// find returns the slot of key with its record in rec, or the free slot where it belongs. Equal hashes are told apart by the
-// stored keys.
-func (s *Snapshot) find(x *index, b *bucket, h uint32, key []byte, rec *Record) (*slot, error) {
-	mask := uint32(len(x.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
-		sl := &x.slots[i]
-		if !sl.used() {
-			return sl, nil
-		}
-		if sl.hash != h {
-			continue
-		}
-		if err := s.at(x, b, sl.ordinal(), rec); err != nil {
-			return nil, err
-		}
-		if bytes.Equal(rec.Key, key) {
-			return sl, nil
-		}
-	}
 }
 
 // at decodes the record with the given ordinal. Its page was judged when it was indexed; to judge it again for each of its
@@ -213,22 +174,6 @@ func (s *Snapshot) at(x *index, b *bucket, ordinal uint32, rec *Record) error {
 func (x *index) place(ordinal uint32) (leaf, elem int) {
 	leaf = sort.Search(len(x.start), func(i int) bool { return x.start[i] > ordinal }) - 1
 	return leaf, int(ordinal - x.start[leaf])
-}
-
-func (x *index) grow() {
-	old := x.slots
-	x.slots = make([]slot, 2*len(old))
-	mask := uint32(len(x.slots) - 1)
-	for _, sl := range old {
-		if !sl.used() {
-			continue
-		}
-		i := sl.hash & mask
-		for x.slots[i].used() {
-			i = (i + 1) & mask
-		}
-		x.slots[i] = sl
-	}
 }
 
 func (x *index) isLive(ordinal uint32) bool {

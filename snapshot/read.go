@@ -17,8 +17,8 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 			return
 		}
 		may := x.under(prefix)
-		wanted := func(ordinal uint32) bool { return x.isLive(ordinal) && may[x.of[ordinal]] }
-		s.scan(ctx, x, wanted, func(r *Record, err error) bool {
+		want := func(ordinal uint32) bool { return x.isLive(ordinal) && may[x.of[ordinal]] }
+		s.scan(ctx, x, want, func(_ uint32, r *Record, err error) bool {
 			if err == nil && !bytes.HasPrefix(r.Key, prefix) {
 				return true
 			}
@@ -30,23 +30,25 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 // History yields every record of one key that the file still holds, oldest first, tombstones included. What a compaction
 // removed is gone. Errors and validity are those of Live.
 func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
-	return s.matching(ctx, func(r *Record) bool { return bytes.Equal(r.Key, key) })
+	return s.matching(ctx, key, func(r *Record) bool { return bytes.Equal(r.Key, key) })
 }
 
 // Records yields every record of the file in revision order, superseded ones, tombstones and the empty-key records of
 // --bump-revision included. Errors and validity are those of Live.
 func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
-	return s.matching(ctx, func(*Record) bool { return true })
+	return s.matching(ctx, nil, func(*Record) bool { return true })
 }
 
-func (s *Snapshot) matching(ctx context.Context, want func(*Record) bool) iter.Seq2[*Record, error] {
+// matching yields the records that want names, all of which have keys that begin with prefix.
+func (s *Snapshot) matching(ctx context.Context, prefix []byte, want func(*Record) bool) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		x, err := s.index(ctx) // checks each record and their order
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		s.scan(ctx, x, func(uint32) bool { return true }, func(r *Record, err error) bool {
+		may := x.under(prefix)
+		s.scan(ctx, x, func(ordinal uint32) bool { return may[x.of[ordinal]] }, func(_ uint32, r *Record, err error) bool {
 			if err == nil && !want(r) {
 				return true
 			}
@@ -55,34 +57,40 @@ func (s *Snapshot) matching(ctx context.Context, want func(*Record) bool) iter.S
 	}
 }
 
-// scan decodes the records that wanted names in revision order until yield returns false. Leaves without any are not touched.
-func (s *Snapshot) scan(ctx context.Context, x *index, wanted func(ordinal uint32) bool, yield func(*Record, error) bool) {
+// wanted says by its ordinal whether a record is to be decoded, visit takes it, or an error, which ends the scan.
+type (
+	wanted func(ordinal uint32) bool
+	visit  func(ordinal uint32, r *Record, err error) bool
+)
+
+// scan decodes the records that are wanted in revision order until yield returns false. Leaves without any are not touched.
+func (s *Snapshot) scan(ctx context.Context, x *index, want wanted, yield visit) {
 	b := s.bucket("key")
 	rec := new(Record)
 	for leaf := range b.leafCount() {
 		if leaf%256 == 0 && ctx.Err() != nil {
-			yield(nil, ctx.Err())
+			yield(0, nil, ctx.Err())
 			return
 		}
 		first, end := x.start[leaf], x.end(leaf)
-		for first < end && !wanted(first) {
+		for first < end && !want(first) {
 			first++
 		}
-		if first < end && !s.scanLeaf(b, x, leaf, first, rec, wanted, yield) {
+		if first < end && !s.scanLeaf(b, x, leaf, first, rec, want, yield) {
 			return
 		}
 	}
 }
 
 // scanLeaf is scan for one leaf, from the record with ordinal first on, which is wanted.
-func (s *Snapshot) scanLeaf(b *bucket, x *index, leaf int, first uint32, rec *Record, wanted func(uint32) bool, yield func(*Record, error) bool) bool {
+func (s *Snapshot) scanLeaf(b *bucket, x *index, leaf int, first uint32, rec *Record, want wanted, yield visit) bool {
 	p, err := s.guardedLeaf(b, leaf)
 	if err != nil {
-		yield(nil, s.wrap(err))
+		yield(0, nil, s.wrap(err))
 		return false
 	}
 	for i := first; i < x.end(leaf); i++ {
-		if i != first && !wanted(i) {
+		if i != first && !want(i) {
 			continue
 		}
 		err := s.guard(func() error {
@@ -94,10 +102,10 @@ func (s *Snapshot) scanLeaf(b *bucket, x *index, leaf int, first uint32, rec *Re
 			return parseRecord(k, v, rec)
 		})
 		if err != nil {
-			yield(nil, s.wrap(s.leafError(b, leaf, err)))
+			yield(i, nil, s.wrap(s.leafError(b, leaf, err)))
 			return false
 		}
-		if !yield(rec, nil) {
+		if !yield(i, rec, nil) {
 			return false
 		}
 	}
@@ -129,9 +137,9 @@ func (s *Snapshot) latest(ctx context.Context, key []byte) (rec *Record, ordinal
 	}
 	err = s.guard(func() error {
 		var r Record
-		sl, err := s.find(x, s.bucket("key"), x.hash(key), key, &r)
-		if err == nil && sl.used() {
-			rec, ordinal = &r, sl.ordinal()
+		at, found, err := s.find(&x.table, x, s.bucket("key"), key, &r)
+		if found {
+			rec, ordinal = &r, at
 		}
 		return err
 	})

@@ -1,0 +1,187 @@
+package snapshot
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// TestKeptWhileCompacting: a server was stopped while it compacted at 8. What is below is gone, whether its records are still there
+// or not, because a server that starts on the file goes on with it; what is above is what that server serves.
+func TestKeptWhileCompacting(t *testing.T) {
+	b := built(t, long)
+	for _, gone := range [][]Record{nil, {{Revision: Revision{Main: 2}}, {Revision: Revision{Main: 3}}}} {
+		in := copyOf(t, rebuilt(t, b, 4096, func(tx *bbolt.Tx) error {
+			for _, rec := range gone {
+				if err := tx.Bucket([]byte("key")).Delete(appendRevisionKey(nil, rec.Revision, false)); err != nil {
+					return err
+				}
+			}
+			return compacted(1, 8)(tx)
+		}))
+		s := open(t, in)
+		server := etcdtest.Start(t, etcdtest.Restore(t, in))
+		for rev := int64(8); rev <= 10; rev++ {
+			require.Equal(t, etcdtest.Dump(t, server, rev), liveAt(t, s, "", rev))
+		}
+		for _, err := range s.LiveAt(context.Background(), nil, 7) {
+			require.ErrorIs(t, err, ErrCompacted)
+			require.ErrorContains(t, err, "7 was asked for, the file keeps 8 to 10")
+		}
+	}
+}
+
+// TestKeptAfterBump: a restore that marks its revisions compacted leaves one, which is above all records.
+func TestKeptAfterBump(t *testing.T) {
+	server := etcdtest.Start(t, etcdtest.Restore(t, copyOf(t, built(t, long)), etcdtest.BumpRevision(1000)))
+	path := t.TempDir() + "/bumped.db"
+	etcdtest.Save(t, server, path)
+	s := open(t, path)
+	oldest, newest, err := s.Kept(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []int64{1010, 1010}, []int64{oldest, newest})
+	require.Equal(t, etcdtest.Dump(t, server, 1010), liveAt(t, s, "", 1010))
+	etcdtest.Run(t, server, "put /a later\ndel /b")
+	etcdtest.Save(t, server, path+"2")
+	s = open(t, path+"2")
+	for rev := int64(1010); rev <= 1012; rev++ {
+		require.Equal(t, etcdtest.Dump(t, server, rev), liveAt(t, s, "", rev))
+	}
+	deleted := deletedIn(t, s, "")
+	require.Len(t, deleted, 1)
+	require.Equal(t, []any{"/b", Revision{Main: 1012}, int64(6)}, []any{string(deleted[0].Key), deleted[0].Revision, deleted[0].Last.ModRevision})
+}
+
+// TestDeleted: only keys that are gone in the end, with the last value of their last life, which a compaction at the very revision
+// of the deletion has removed.
+func TestDeleted(t *testing.T) {
+	script := "put /a 2\nput /a 3\ndel /a\nput /b 5\ndel /b\nput /b 7\nput /c 8\ndel /c\nput /c 10\ndel /c\nput /d 12\ndel /d"
+	values := func(compact string) (out []string) {
+		for _, d := range deletedIn(t, open(t, copyOf(t, built(t, script+compact))), "") {
+			value := "gone"
+			if d.Last != nil {
+				value = string(d.Last.Value)
+			}
+			out = append(out, string(d.Key)+" "+d.Revision.String()+" "+value)
+		}
+		return out
+	}
+	require.Equal(t, []string{"/a 4.0 3", "/c 11.0 10", "/d 13.0 12"}, values(""))
+	require.Equal(t, []string{"/c 11.0 10", "/d 13.0 12"}, values("\ncompact 10"))
+	require.Equal(t, []string{"/c 11.0 gone", "/d 13.0 12"}, values("\ncompact 11"))
+	require.Equal(t, []string{"/d 13.0 gone"}, values("\ncompact"))
+}
+
+// TestLiveAtOfOddFiles: where two records of a key are at or below a compaction that says it ended, the later one counts, as a
+// server has it. Two tombstones in a row are one deletion.
+func TestLiveAtOfOddFiles(t *testing.T) {
+	b := rebuilt(t, built(t, long), 4096, func(tx *bbolt.Tx) error {
+		for main := int64(11); main <= 12; main++ {
+			if err := putRecord(tx.Bucket([]byte("key")), Record{Revision: Revision{Main: main}, Key: []byte("/d"), Tombstone: true}); err != nil {
+				return err
+			}
+		}
+		return compacted(9, 9)(tx)
+	})
+	s := open(t, copyOf(t, b))
+	values := func(rev int64) map[string]string {
+		m := map[string]string{}
+		for _, kv := range liveAt(t, s, "", rev) {
+			require.NotContains(t, m, string(kv.Key))
+			m[string(kv.Key)] = string(kv.Value)
+		}
+		return m
+	}
+	require.Equal(t, map[string]string{"/a": "9", "/b": "6"}, values(9))
+	require.Equal(t, map[string]string{"/a": "9", "/b": "6", "/d": "10"}, values(10))
+	require.Equal(t, map[string]string{"/a": "9", "/b": "6"}, values(11))
+	deleted := deletedIn(t, s, "/d")
+	require.Len(t, deleted, 1)
+	require.Equal(t, int64(12), deleted[0].Revision.Main)
+	require.Equal(t, "10", string(deleted[0].Last.Value))
+}
+
+// TestLiveAtMemory: only keys above the compaction are remembered.
+func TestLiveAtMemory(t *testing.T) {
+	s := open(t, copyOf(t, built(t, "put /a 2\nput /b 3\nput /c 4\nput /a 5\ncompact 4\nput /d 6\nput /a 7")))
+	x, err := s.index(context.Background())
+	require.NoError(t, err)
+	p, err := s.newPast(context.Background(), x, nil, 6)
+	require.NoError(t, err)
+	require.Equal(t, 2, p.latest.keys, "/a and /d")
+}
+
+// TestPastEnds: a caller that has enough, or gave up, ends the scan.
+func TestPastEnds(t *testing.T) {
+	s := open(t, copyOf(t, built(t, long+"\ndel /a\ndel /d")))
+	ctx, cancel := context.WithCancel(context.Background())
+	for range s.LiveAt(ctx, nil, 6) {
+		break
+	}
+	for range s.Deleted(ctx, nil) {
+		break
+	}
+	cancel()
+	for _, err := range s.LiveAt(ctx, nil, 6) {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	for _, err := range s.Deleted(ctx, nil) {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// pastIsTheModel compares LiveAt, at some revisions that the file keeps, and Deleted with a map that all records went through in
+// order, whatever file it is.
+func pastIsTheModel(t testing.TB, s *Snapshot) {
+	t.Helper()
+	ctx := context.Background()
+	oldest, newest, err := s.Kept(ctx)
+	require.NoError(t, err)
+	for _, rev := range []int64{oldest, oldest + (newest-oldest)/2, newest - 1, newest} {
+		if rev < oldest {
+			continue
+		}
+		want, got := map[string]Revision{}, map[string]Revision{}
+		for r, err := range s.Records(ctx) {
+			require.NoError(t, err)
+			if r.Revision.Main > rev {
+				break
+			}
+			if delete(want, string(r.Key)); !r.Tombstone && len(r.Key) > 0 {
+				want[string(r.Key)] = r.Revision
+			}
+		}
+		for r, err := range s.LiveAt(ctx, nil, rev) {
+			require.NoError(t, err)
+			require.NotContains(t, got, string(r.Key))
+			got[string(r.Key)] = r.Revision
+		}
+		require.Equal(t, want, got, "revision %d", rev)
+	}
+	deletedIsTheModel(t, s)
+}
+
+func deletedIsTheModel(t testing.TB, s *Snapshot) {
+	t.Helper()
+	want, got, puts := map[string][2]Revision{}, map[string][2]Revision{}, map[string]Revision{}
+	for r, err := range s.Records(context.Background()) {
+		require.NoError(t, err)
+		if delete(want, string(r.Key)); !r.Tombstone {
+			puts[string(r.Key)] = r.Revision
+		} else if len(r.Key) > 0 {
+			want[string(r.Key)] = [2]Revision{r.Revision, puts[string(r.Key)]}
+		}
+	}
+	for _, d := range deletedIn(t, s, "") {
+		at := [2]Revision{d.Revision}
+		if d.Last != nil {
+			at[1] = d.Last.Revision
+		}
+		got[string(d.Key)] = at
+	}
+	require.Equal(t, want, got)
+}

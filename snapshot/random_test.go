@@ -1,0 +1,383 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// random drives a real server and the model beside it.
+type random struct {
+	t       testing.TB
+	r       *rand.Rand
+	server  *etcdtest.Server
+	model   *store
+	compact int64
+	leases  []int64
+	drawn   int64 // leases so far
+}
+
+// keyspace has keys that begin like others, keys without folders and folders that begin like others.
+func (o *random) key() string {
+	return []string{"/a/b/", "/a/bb/", "/a/b/c/d/", "/a/c/", "z", "/"}[o.r.IntN(6)] + strconv.Itoa(o.r.IntN(9))
+}
+
+func (o *random) value() string {
+	sizes := []int{0, 1, 20, 300, 6000}
+	return strings.Repeat(string(rune('a'+o.r.IntN(26))), sizes[o.r.IntN(len(sizes))])
+}
+
+// matching are the live keys of the model in [from, to), in order.
+func (o *random) matching(want func(rec *Record) bool) (keys []string) {
+	for key := range o.model.lives {
+		if rec := o.model.live(key); rec != nil && want(rec) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// draft is one operation: what the server is told, and what it does to the keys.
+type draft struct {
+	op     clientv3.Op
+	writes []write1
+}
+
+type write1 struct {
+	key, value string
+	deleted    bool
+	lease      int64
+}
+
+func (o *random) put(key string) draft {
+	value, lease := o.value(), int64(0)
+	var opts []clientv3.OpOption
+	if len(o.leases) > 0 && o.r.IntN(3) == 0 {
+		lease = o.leases[o.r.IntN(len(o.leases))]
+		opts = append(opts, clientv3.WithLease(clientv3.LeaseID(lease)))
+	}
+	if old := o.model.live(key); old != nil && lease == 0 && o.r.IntN(3) == 0 {
+		lease, opts = old.Lease, append(opts, clientv3.WithIgnoreLease())
+	}
+	return draft{clientv3.OpPut(key, value, opts...), []write1{{key: key, value: value, lease: lease}}}
+}
+
+func (o *random) delete(key string) draft {
+	d := draft{op: clientv3.OpDelete(key)}
+	if o.model.live(key) != nil {
+		d.writes = []write1{{key: key, deleted: true}}
+	}
+	return d
+}
+
+func (o *random) deleteRange(from, to string) draft {
+	d := draft{op: clientv3.OpDelete(from, clientv3.WithRange(to))}
+	for _, key := range o.matching(func(r *Record) bool { return string(r.Key) >= from && string(r.Key) < to }) {
+		d.writes = append(d.writes, write1{key: key, deleted: true})
+	}
+	return d
+}
+
+// step draws one request, sends it and applies it to the model.
+func (o *random) step() {
+	ctx, c := context.Background(), o.server.Client
+	switch n := o.r.IntN(100); {
+	case n < 45:
+		o.do(o.put(o.key()))
+	case n < 65:
+		o.do(o.delete(o.key()))
+	case n < 70:
+		from, to := o.key(), o.key()
+		if from != to {
+			o.do(o.deleteRange(min(from, to), max(from, to)))
+		}
+	case n < 90:
+		o.txn()
+	case n < 94 && len(o.leases) < 4:
+		o.drawn++
+		id := o.drawn + int64(o.r.IntN(2))<<61
+		etcdtest.Run(o.t, o.server, fmt.Sprintf("grant %d 3600", id))
+		o.leases = append(o.leases, id)
+	case n < 96 && len(o.leases) > 0:
+		i := o.r.IntN(len(o.leases))
+		id := o.leases[i]
+		o.leases = slices.Delete(o.leases, i, i+1)
+		var writes []write1
+		for _, key := range o.matching(func(r *Record) bool { return r.Lease == id }) {
+			writes = append(writes, write1{key: key, deleted: true})
+		}
+		_, err := c.Revoke(ctx, clientv3.LeaseID(id))
+		require.NoError(o.t, err)
+		o.apply(writes)
+	case n < 99 && o.compact < o.model.rev:
+		o.compactAt(max(o.compact+1, o.model.rev-int64(o.r.IntN(60))))
+	}
+}
+
+func (o *random) do(d draft) {
+	_, err := o.server.Client.Do(context.Background(), d.op)
+	require.NoError(o.t, err)
+	o.apply(d.writes)
+}
+
+// txn has several operations on different keys, with a deletion of a range that has none of them among them.
+func (o *random) txn() {
+	var ops []clientv3.Op
+	var writes []write1
+	used := map[string]bool{}
+	for range 1 + o.r.IntN(6) {
+		key := o.key()
+		if used[key] || key[0] == 'z' {
+			continue
+		}
+		used[key] = true
+		d := o.put(key)
+		if o.r.IntN(3) == 0 {
+			d = o.delete(key)
+		}
+		ops, writes = append(ops, d.op), append(writes, d.writes...)
+	}
+	if o.r.IntN(4) == 0 {
+		d := o.deleteRange("z", "z5")
+		ops, writes = append(ops, d.op), append(writes, d.writes...)
+	}
+	if len(ops) == 0 {
+		return
+	}
+	_, err := o.server.Client.Txn(context.Background()).Then(ops...).Commit()
+	require.NoError(o.t, err)
+	o.apply(writes)
+}
+
+// apply stores what one request wrote: records of one main revision.
+func (o *random) apply(writes []write1) {
+	if len(writes) == 0 {
+		return
+	}
+	rev := o.model.rev
+	for sub, w := range writes {
+		o.model.rev = rev // the model gives each write a revision of its own
+		o.model.apply(w.key, w.value, w.deleted, w.lease)
+		l := o.model.lives[w.key]
+		l[len(l)-1].Revision.Sub = int64(sub)
+	}
+}
+
+// compactAt removes what a compaction at rev does: of the records at or below it, all but the latest of each key, and that too where
+// it is a tombstone of an earlier revision (etcd server/storage/mvcc/key_index.go).
+func (o *random) compactAt(rev int64) {
+	var opts []clientv3.CompactOption
+	if o.r.IntN(4) > 0 {
+		opts = append(opts, clientv3.WithCompactPhysical())
+	}
+	_, err := o.server.Client.Compact(context.Background(), rev, opts...)
+	require.NoError(o.t, err)
+	o.compact = rev
+	for key, l := range o.model.lives {
+		n := 0 // records at or below rev
+		for n < len(l) && l[n].Revision.Main <= rev {
+			n++
+		}
+		if n > 0 && (!l[n-1].Tombstone || l[n-1].Revision.Main == rev) {
+			n--
+		}
+		if o.model.lives[key] = l[n:]; n == len(l) {
+			delete(o.model.lives, key)
+		}
+	}
+}
+
+// check saves a snapshot and compares all reading of it with the server, and with the model.
+func (o *random) check() {
+	t := o.t
+	path := filepath.Join(t.TempDir(), "saved.db")
+	etcdtest.Save(t, o.server, path)
+	s := open(t, path)
+	oldest, newest, err := s.Kept(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []int64{max(o.compact, 1), o.model.rev}, []int64{oldest, newest})
+	for rev := oldest; rev <= newest; rev++ {
+		o.checkAt(s, rev)
+	}
+	for _, rev := range []int64{oldest - 1, newest + 1, newest + 1000} {
+		o.checkRefused(s, rev)
+	}
+	st, err := s.Status(context.Background())
+	require.NoError(t, err)
+	if st.ScheduledCompact <= st.CompactRevision { // else the file still has some of what the model has not
+		o.checkRecords(s)
+	}
+	hash, rev, compacted := etcdtest.HashKV(t, o.server, 0)
+	require.Equal(t, []int64{newest, o.compact}, []int64{rev, max(compacted, 0)})
+	require.Equal(t, hash, hashKV(t, s))
+	require.Empty(t, findings(t, s))
+}
+
+// served is what the server answers for a range at a revision, in key order.
+func (o *random) served(rev int64, from string, opts ...clientv3.OpOption) (out []etcdtest.KV, err error) {
+	r, err := o.server.Client.Get(context.Background(), from, append(opts, clientv3.WithRev(rev))...)
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range r.Kvs {
+		out = append(out, etcdtest.KV{Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease})
+	}
+	return out, nil
+}
+
+func kvOf(r *Record) etcdtest.KV {
+	return etcdtest.KV{Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version, Lease: r.Lease}
+}
+
+// liveAt is what LiveAt yields, in key order.
+func liveAt(t testing.TB, s *Snapshot, prefix string, rev int64) (out []etcdtest.KV) {
+	t.Helper()
+	before := Revision{}
+	for r, err := range s.LiveAt(context.Background(), []byte(prefix), rev) {
+		require.NoError(t, err)
+		require.Negative(t, before.Compare(r.Revision), "in revision order")
+		before = r.Revision
+		out = append(out, kvOf(r))
+	}
+	slices.SortFunc(out, func(a, b etcdtest.KV) int { return bytes.Compare(a.Key, b.Key) })
+	return out
+}
+
+func (o *random) checkAt(s *Snapshot, rev int64) {
+	t := o.t
+	want, err := o.served(rev, "\x00", clientv3.WithFromKey())
+	require.NoError(t, err)
+	require.Equal(t, want, liveAt(t, s, "", rev), "revision %d", rev)
+	prefix := []string{"/a", "/a/b", "/a/b/", "/a/b/c/", "z", "z1", "none"}[rev%7]
+	want, err = o.served(rev, prefix, clientv3.WithPrefix())
+	require.NoError(t, err)
+	require.Equal(t, want, liveAt(t, s, prefix, rev), "revision %d, %q", rev, prefix)
+	key := o.key()
+	want, err = o.served(rev, key)
+	require.NoError(t, err)
+	var got []etcdtest.KV
+	if r, err := s.GetAt(context.Background(), []byte(key), rev); r != nil {
+		require.NoError(t, err)
+		got = append(got, kvOf(r))
+	}
+	require.Equal(t, want, got, "revision %d, %q", rev, key)
+}
+
+// checkRefused wants an error of us where the server has one. For a revision of 0 it answers with the latest, we do not.
+func (o *random) checkRefused(s *Snapshot, rev int64) {
+	want, theirs := ErrCompacted, rpctypes.ErrCompacted
+	if rev > o.model.rev {
+		want, theirs = ErrFuture, rpctypes.ErrFutureRev
+	}
+	if rev > 0 {
+		_, err := o.served(rev, "\x00", clientv3.WithFromKey())
+		require.ErrorIs(o.t, err, theirs)
+	}
+	_, err := s.GetAt(context.Background(), []byte("/a/b/1"), rev)
+	require.ErrorIs(o.t, err, want)
+	n := 0
+	for r, err := range s.LiveAt(context.Background(), nil, rev) {
+		require.Nil(o.t, r)
+		require.ErrorIs(o.t, err, want)
+		require.ErrorContains(o.t, err, fmt.Sprintf("%d was asked for, the file keeps %d to %d", rev, max(o.compact, 1), o.model.rev))
+		n++
+	}
+	require.Equal(o.t, 1, n)
+}
+
+// checkRecords compares History, Records and Deleted with the model.
+func (o *random) checkRecords(s *Snapshot) {
+	t := o.t
+	var all []Record
+	var deleted []Deletion
+	for key, l := range o.model.lives {
+		all = append(all, l...)
+		var history life
+		for r, err := range s.History(context.Background(), []byte(key)) {
+			require.NoError(t, err)
+			history = append(history, *r)
+		}
+		require.Equal(t, l, history)
+		if last := l[len(l)-1]; last.Tombstone {
+			d := Deletion{Key: last.Key, Revision: last.Revision}
+			if len(l) > 1 {
+				d.Last = &l[len(l)-2]
+			}
+			deleted = append(deleted, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b Record) int { return a.Revision.Compare(b.Revision) })
+	var records []Record
+	for r, err := range s.Records(context.Background()) {
+		require.NoError(t, err)
+		records = append(records, *r)
+	}
+	require.Equal(t, all, records)
+	slices.SortFunc(deleted, func(a, b Deletion) int { return a.Revision.Compare(b.Revision) })
+	for _, prefix := range []string{"", "/a/b", "/a/b/", "z"} {
+		var want []Deletion
+		for _, d := range deleted {
+			if bytes.HasPrefix(d.Key, []byte(prefix)) {
+				want = append(want, d)
+			}
+		}
+		require.Equal(t, want, deletedIn(t, s, prefix))
+	}
+}
+
+func deletedIn(t testing.TB, s *Snapshot, prefix string) (out []Deletion) {
+	t.Helper()
+	for d, err := range s.Deleted(context.Background(), []byte(prefix)) {
+		require.NoError(t, err)
+		out = append(out, *d)
+	}
+	return out
+}
+
+// runRandom makes n requests and checks several times on the way, at the end too.
+func runRandom(t testing.TB, seed uint64, n int) {
+	o := &random{t: t, r: rand.New(rand.NewPCG(seed, 2)), model: &store{rev: 1, lives: map[string]life{}}}
+	o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
+	defer o.server.Stop()
+	o.check() // the empty store
+	for i := range n {
+		o.step()
+		if i == n/3 {
+			o.check()
+		}
+	}
+	o.check()
+	o.compactAt(o.model.rev)
+	o.check()
+}
+
+// TestEveryKeptRevision: random histories through a real server. What it answers for every range at every revision that it keeps is
+// what the file says; what it refuses is refused. ETCDSHIFT_RANDOM_SEEDS is how many histories, ETCDSHIFT_RANDOM_STEPS how long.
+func TestEveryKeptRevision(t *testing.T) {
+	number := func(name string, otherwise int) int {
+		if v := os.Getenv(name); v != "" {
+			n, err := strconv.Atoi(v)
+			require.NoError(t, err)
+			return n
+		}
+		return otherwise
+	}
+	steps := number("ETCDSHIFT_RANDOM_STEPS", 400)
+	for seed := range number("ETCDSHIFT_RANDOM_SEEDS", 5) {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) { runRandom(t, uint64(seed), steps) })
+	}
+}
