@@ -193,15 +193,19 @@ func TestStoredForms(t *testing.T) {
 	require.Empty(t, r.changed(), "spec.version without versions")
 }
 
-// TestAcceptedNames (case 43): objects lie in the folder of the accepted plural, and are of the accepted kind.
+// TestAcceptedNames (case 43): objects lie in the folder of the accepted plural, and are of the accepted kind; what lies in that
+// of the plural that was not accepted is no server's, and keeps the list all the same: it will be served once that is accepted.
 func TestAcceptedNames(t *testing.T) {
 	d := twoVersions()
 	d.status = `"acceptedNames":{"plural":"gizmos","kind":"Gizmo"}`
 	key := "/registry/example.com/gizmos/ns/a"
 	value := strings.Replace(resource{version: "v1alpha1", name: "a"}.json(t), "Widget", "Gizmo", 1)
-	r := newCluster(t, d).put(key, value).add(resource{version: "v1alpha1", name: "orphan"}).migrate(Options{})
+	r := newCluster(t, d).put(key, value).migrate(Options{})
 	require.Equal(t, []string{widgetsKey, key}, r.changed())
-	require.Equal(t, []string{"warning orphan " + widgetsDir + "ns/orphan"}, r.problems())
+	require.Empty(t, r.Problems)
+	r = newCluster(t, d).put(key, value).add(resource{version: "v1alpha1", name: "orphan"}).migrate(Options{})
+	require.Equal(t, []string{key}, r.changed())
+	require.Equal(t, []string{"warning orphan " + widgetsDir + "ns/orphan", "warning stored-versions-kept " + widgetsKey}, r.problems())
 }
 
 // TestCBOR (case 32): a value keeps its encoding.

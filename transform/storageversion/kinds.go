@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -158,6 +159,16 @@ func (r *run) dir(k *kind) []byte {
 		return r.keys.Dir(gvr.ParseGroupResource(k.name))
 	}
 	return r.keys.Dir(k.crd.GroupResource())
+}
+
+// dirs is dir, and where the names that a server accepted are not those of the CustomResourceDefinition, also the folder of
+// those: it serves from there once it accepts them.
+func (r *run) dirs(k *kind) [][]byte {
+	dirs := [][]byte{r.dir(k)}
+	if named := r.keys.Dir(gvr.ParseGroupResource(k.name)); !bytes.Equal(named, dirs[0]) {
+		dirs = append(dirs, named)
+	}
+	return dirs
 }
 
 // storage is the apiVersion that the kind's objects are to have, empty where it has no storage version.

@@ -35,16 +35,18 @@ func (r *run) settleList(ctx context.Context, k *kind) error {
 // countVersions reads every key of the kind, as staged. unread counts those that do not tell their version.
 func (r *run) countVersions(ctx context.Context, k *kind) (found map[string]int, unread int, err error) {
 	found = map[string]int{}
-	for e, err := range r.view.Live(ctx, r.dir(k)) {
-		if err != nil {
-			return nil, 0, err
+	for _, dir := range r.dirs(k) {
+		for e, err := range r.view.Live(ctx, dir) {
+			if err != nil {
+				return nil, 0, err
+			}
+			value, err := encoding.Parse(e.Value)
+			if err != nil || !k.owns(value.GVK.GroupKind()) {
+				unread++
+				continue
+			}
+			found[value.GVK.Version]++
 		}
-		value, err := encoding.Parse(e.Value)
-		if err != nil || !k.owns(value.GVK.GroupKind()) {
-			unread++
-			continue
-		}
-		found[value.GVK.Version]++
 	}
 	return found, unread, nil
 }
