@@ -6,9 +6,9 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 )
 
-// encryptionFlag is on every command that reads or writes values.
-func encryptionFlag() cli.Flag {
-	return &cli.StringFlag{Name: "encryption-config", Usage: "open values that are encrypted at rest with the EncryptionConfiguration in `FILE`, and encrypt what is written as it says"}
+// encryptionFlag is on every command that reads values; what it does says what becomes of them.
+func encryptionFlag(does string) cli.Flag {
+	return &cli.StringFlag{Name: "encryption-config", Usage: does + " the EncryptionConfiguration in `FILE`"}
 }
 
 // loadEncryption reads the configuration that was named; nil without one.

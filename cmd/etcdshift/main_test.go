@@ -16,8 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
 func TestArrange(t *testing.T) {
@@ -138,6 +140,7 @@ func TestSentinelsHaveHints(t *testing.T) {
 	for _, err := range []error{
 		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
 		snapshot.ErrVerify, transform.ErrOutIsIn, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission,
+		storageversion.ErrNotThere, encoding.ErrEncrypted, unusable{errors.New("x")},
 	} {
 		require.NotEmpty(t, hintFor(fmt.Errorf("wrapped: %w", err)), err)
 	}

@@ -65,7 +65,7 @@ func migrationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 			Usage: "print restore commands that raise the revision by `N`"},
-		prefixFlag(), encryptionFlag(), outputFlag(), quietFlag(),
+		prefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"), outputFlag(), quietFlag(),
 	}
 }
 

@@ -25,7 +25,7 @@ The second table shows at which versions objects are really stored, whatever the
 the objects that break when their version is removed from a CustomResourceDefinition now, or that are broken already.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags:  []cli.Flag{prefixFlag(), encryptionFlag(), outputFlag(), quietFlag()},
+		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), outputFlag(), quietFlag()},
 		Action: runStatus,
 	}
 }

@@ -26,7 +26,7 @@ etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 that is encrypted at rest.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags:  []cli.Flag{prefixFlag(), encryptionFlag(), outputFlag(), quietFlag()},
+		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("see whether every value that is encrypted at rest opens with"), outputFlag(), quietFlag()},
 		Action: runVerify,
 	}
 }
