@@ -1,0 +1,74 @@
+package snapshot
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// TestScan: each record says whether it is live, and how many bytes its entry takes.
+func TestScan(t *testing.T) {
+	path := etcdtest.Build(t, "grant 300 60\nput a 1\nput b 2 lease=300\nput a 3\ndel b\nput c size=5000\ncompact\nput c 4\nput d 5\ndel d\n")
+	ctx, s := context.Background(), open(t, path)
+	type seen struct {
+		key, value      string
+		live, tombstone bool
+	}
+	var got []seen
+	var sizes []int
+	for r, err := range s.Scan(ctx) {
+		require.NoError(t, err)
+		got = append(got, seen{string(r.Key), string(r.Value[:min(1, len(r.Value))]), r.Live, r.Tombstone})
+		sizes = append(sizes, r.Stored)
+	}
+	blob := string(etcdtest.Blob("c", 1))
+	require.Equal(t, []seen{{"a", "3", true, false}, {"c", blob, false, false}, {"c", "4", true, false}, {"d", "5", false, false}, {"d", "", false, true}}, got)
+
+	db, err := bbolt.Open(path, 0o400, &bbolt.Options{ReadOnly: true})
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, db.View(func(tx *bbolt.Tx) error {
+		i := 0
+		return tx.Bucket([]byte("key")).ForEach(func(k, v []byte) error {
+			require.Equal(t, len(k)+len(v), sizes[i], "record %d", i)
+			i++
+			return nil
+		})
+	}))
+	leases, err := s.Leases(ctx)
+	require.NoError(t, err)
+	require.Equal(t, map[int64]int64{300: 60}, leases)
+	alarms, err := s.Alarms(ctx)
+	require.NoError(t, err)
+	require.Empty(t, alarms)
+	st, err := s.Status(ctx)
+	require.NoError(t, err)
+	require.Equal(t, Space{PageSize: st.PageSize, Pages: st.Pages, FreePages: st.FreePages}, s.Space())
+}
+
+// TestAlarms: both kinds, and one that is not known.
+func TestAlarms(t *testing.T) {
+	path := etcdtest.Build(t, "put a 1\n")
+	db, err := bbolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("alarm"))
+		for _, k := range []string{"\x08\x01\x10\x01", "\x08\x01\x10\x02", "\x08\x01\x10\x07"} {
+			require.NoError(t, b.Put([]byte(k), nil))
+		}
+		return tx.Bucket([]byte("lease")).Put([]byte("\x00\x00\x00\x00\x00\x00\x00\x09"), []byte("\x08\x09\x10"))
+	}))
+	require.NoError(t, db.Close())
+	s, err := Open(context.Background(), path, Config{SkipDigest: true})
+	require.NoError(t, err)
+	defer s.Close()
+	alarms, err := s.Alarms(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []Alarm{AlarmNoSpace, AlarmCorrupt, "7"}, alarms)
+	_, err = s.Leases(context.Background())
+	require.ErrorIs(t, err, ErrDamaged)
+}
