@@ -43,7 +43,7 @@ type Source interface {
 
 // Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
 type Reader struct {
-	snapshot *snapshot.Snapshot
+	snapshot state
 	opener   Opener
 	prefixes []string
 	found    bool // prefixes are known
@@ -54,7 +54,7 @@ var _ Source = (*Reader)(nil)
 // NewReader makes a reader of s. opener may be nil: then encrypted values stay closed. prefixes are storage prefixes that a
 // person named; those that keys give away are added.
 func NewReader(s *snapshot.Snapshot, opener Opener, prefixes ...string) *Reader {
-	return &Reader{snapshot: s, opener: opener, prefixes: slices.Clone(prefixes)}
+	return &Reader{snapshot: state{Snapshot: s}, opener: opener, prefixes: slices.Clone(prefixes)}
 }
 
 // Live yields the latest value of each key that begins with prefix and is not deleted, in revision order.
