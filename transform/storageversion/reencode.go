@@ -49,6 +49,9 @@ func (o *object) identify(k *kind, opts *Options) *refusal {
 		return refuse(codeUnknownKind, "it is a %s %s, in the folder of %s", apiVersion, name, k.name)
 	}
 	o.from = gv.Version
+	if _, found := o.obj["metadata"]; !found {
+		return refuse(codeUndecodable, "it has no metadata: an API server panics where it reads it")
+	}
 	o.compareKey(k)
 	if k.lists(gv.Version) {
 		return nil
