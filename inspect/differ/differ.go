@@ -1,0 +1,180 @@
+package differ
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Op is what became of a value.
+type Op string
+
+// What may become of a value.
+const (
+	Added     Op = "added"
+	Removed   Op = "removed"
+	Changed   Op = "changed"
+	Reordered Op = "reordered" // a list whose items, those that stayed, are in another order
+)
+
+// Change is one value that differs.
+type Change struct {
+	Path Path `json:"path"`
+	Op   Op   `json:"op"`
+	// The values as they may be shown. Of a list that was reordered, how the items that stayed are named.
+	Old any `json:"old,omitempty"`
+	New any `json:"new,omitempty"`
+	// Redacted says that Old or New is not what was compared; the two may even look the same.
+	Redacted bool `json:"redacted,omitempty"`
+	// Order, of a list that was reordered: the old index of each item that stayed, in the new order.
+	Order []int `json:"-"`
+}
+
+// View is a value as it is, which is compared, and as it may be shown, where both have the same fields and items but for
+// those that were redacted.
+type View struct{ Raw, Shown any }
+
+// Plain is the view of a value of which everything may be shown.
+func Plain(v any) View { return View{v, v} }
+
+// maxDepth is how far down fields are told apart. A hostile value may be 10,000 levels deep, and a path names each.
+const maxDepth = 100
+
+// Diff returns what turns a into b. Both are JSON content: map[string]any, []any, string, bool, int64, float64 and nil.
+func Diff(a, b View) []Change {
+	var d differ
+	d.values(nil, a, b)
+	return d.changes
+}
+
+type differ struct{ changes []Change }
+
+func (d *differ) add(path Path, op Op, a, b View) {
+	d.changes = append(d.changes, Change{Path: slices.Clone(path), Op: op, Old: a.Shown, New: b.Shown, Redacted: a.redacted() || b.redacted()})
+}
+
+func (d *differ) values(path Path, a, b View) {
+	switch x := a.Raw.(type) {
+	case map[string]any:
+		if y, ok := b.Raw.(map[string]any); ok && len(path) < maxDepth && a.open() && b.open() {
+			d.objects(path, a, b, x, y)
+			return
+		}
+	case []any:
+		if y, ok := b.Raw.([]any); ok && len(path) < maxDepth && a.open() && b.open() {
+			d.lists(path, a, b, x, y)
+			return
+		}
+	}
+	if !Equal(a.Raw, b.Raw) {
+		d.add(path, Changed, a, b)
+	}
+}
+
+func (d *differ) objects(path Path, a, b View, x, y map[string]any) {
+	names := slices.Collect(maps.Keys(x))
+	for name := range y {
+		if _, both := x[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		_, inA := x[name]
+		_, inB := y[name]
+		at := append(path, Step{Field: name})
+		switch {
+		case !inB:
+			d.add(at, Removed, a.field(name), View{})
+		case !inA:
+			d.add(at, Added, View{}, b.field(name))
+		default:
+			d.values(at, a.field(name), b.field(name))
+		}
+	}
+}
+
+func (d *differ) lists(path Path, a, b View, x, y []any) {
+	m := match(x, y)
+	stays := make([]bool, len(x))
+	var order []int
+	for _, i := range m.old {
+		if i >= 0 {
+			stays[i] = true
+			order = append(order, i)
+		}
+	}
+	for i, stayed := range stays {
+		if !stayed {
+			d.add(append(path, Step{Item: m.name(a.item(i), i), Old: i, New: -1}), Removed, a.item(i), View{})
+		}
+	}
+	if !slices.IsSorted(order) {
+		d.reordered(path, a, m, order)
+	}
+	for j, i := range m.old {
+		at := append(path, Step{Item: m.name(b.item(j), j), Old: i, New: j})
+		if i < 0 {
+			d.add(at, Added, View{}, b.item(j))
+		} else {
+			d.values(at, a.item(i), b.item(j))
+		}
+	}
+}
+
+func (d *differ) reordered(path Path, a View, m matching, order []int) {
+	names := func(order []int) any {
+		var out []any
+		for _, i := range order {
+			out = append(out, m.name(a.item(i), i))
+		}
+		return out
+	}
+	d.changes = append(d.changes, Change{
+		Path: slices.Clone(path), Op: Reordered, Old: names(slices.Sorted(slices.Values(order))), New: names(order), Order: order,
+	})
+}
+
+// open tells whether the parts of a value may be shown. What was redacted as a whole has no parts.
+func (v View) open() bool {
+	switch raw := v.Raw.(type) {
+	case map[string]any:
+		shown, ok := v.Shown.(map[string]any)
+		return ok && len(shown) == len(raw)
+	case []any:
+		shown, ok := v.Shown.([]any)
+		return ok && len(shown) == len(raw)
+	}
+	return true
+}
+
+func (v View) redacted() bool { return !Equal(v.Raw, v.Shown) }
+
+func (v View) field(name string) View {
+	return View{v.Raw.(map[string]any)[name], v.Shown.(map[string]any)[name]}
+}
+
+func (v View) item(i int) View {
+	return View{v.Raw.([]any)[i], v.Shown.([]any)[i]}
+}
+
+// Equal tells whether two values of JSON content are the same; 1 and 1.0 are.
+func Equal(a, b any) bool {
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(x, y, Equal)
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, Equal)
+	case int64:
+		if y, ok := b.(float64); ok {
+			return cmp.Compare(float64(x), y) == 0
+		}
+	case float64:
+		if y, ok := b.(int64); ok {
+			return cmp.Compare(x, float64(y)) == 0
+		}
+	}
+	return a == b
+}

@@ -1,0 +1,202 @@
+package differ
+
+import (
+	"fmt"
+	"strings"
+)
+
+// matching says which items of two lists are the same one.
+type matching struct {
+	old  []int    // for each new item the index of the old one, -1 for none
+	keys []string // the fields that name an item; nil where its index does
+}
+
+// itemKeys are the fields that name an item, the most telling first; those after the first may be missing in an item. They
+// are the list map keys of k8s.io/api's types (+listMapKey, patchMergeKey), but without asking which type a list is of, so that
+// custom resources, which follow them, are matched as well.
+func itemKeys() [][]string {
+	return [][]string{
+		{"uid"}, // ownerReferences
+		{"manager", "operation", "apiVersion", "subresource"}, // managedFields
+		{"mountPath"}, {"devicePath"}, // volumeMounts, volumeDevices
+		{"name"},                                // containers, env, volumes, versions of a CRD, webhooks
+		{"name", "kind", "namespace"},           // subjects
+		{"type"},                                // conditions
+		{"type", "address"},                     // addresses of a node
+		{"containerPort", "protocol", "hostIP"}, // ports of a container
+		{"port", "protocol"},                    // ports of a Service
+		{"topologyKey", "whenUnsatisfiable"},    // topologySpreadConstraints
+		{"key"},                                 // items of a volume, matchExpressions
+		{"key", "effect", "operator", "value"},  // taints, tolerations
+		{"ip"}, {"id"}, {"host"},                // hostAliases, podIPs; rules of an Ingress
+	}
+}
+
+// match pairs the items of two lists.
+func match(a, b []any) matching {
+	if allObjects(a) && allObjects(b) && len(a) > 0 && len(b) > 0 {
+		for _, keys := range itemKeys() {
+			if m, ok := matchByKeys(a, b, keys); ok {
+				return m
+			}
+		}
+	}
+	m := matching{old: make([]int, len(b))}
+	for j := range m.old {
+		m.old[j] = -1
+	}
+	// Between two common items, and before and after them all, what is left is paired by position.
+	i, j := 0, 0
+	for _, pair := range append(common(len(a), len(b), func(i, j int) bool { return Equal(a[i], b[j]) }), [2]int{len(a), len(b)}) {
+		for i < pair[0] && j < pair[1] {
+			m.old[j] = i
+			i, j = i+1, j+1
+		}
+		if i, j = pair[0]+1, pair[1]+1; pair[1] < len(b) {
+			m.old[pair[1]] = pair[0]
+		}
+	}
+	return m
+}
+
+func allObjects(list []any) bool {
+	for _, item := range list {
+		if _, ok := item.(map[string]any); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// matchByKeys pairs items by the fields that name them; ok is false where these don't name every item.
+func matchByKeys(a, b []any, keys []string) (m matching, ok bool) {
+	old, ok := named(a, keys)
+	if !ok {
+		return matching{}, false
+	}
+	if _, ok = named(b, keys); !ok {
+		return matching{}, false
+	}
+	m = matching{old: make([]int, len(b)), keys: keys}
+	for j, item := range b {
+		name, _ := nameOf(item, keys)
+		i, both := old[name]
+		if !both {
+			i = -1
+		}
+		m.old[j] = i
+	}
+	return m, true
+}
+
+// named gives each item its index by its name; ok is false where one has none, or two have the same.
+func named(list []any, keys []string) (index map[string]int, ok bool) {
+	index = make(map[string]int, len(list))
+	for i, item := range list {
+		name, ok := nameOf(item, keys)
+		if !ok {
+			return nil, false
+		}
+		if _, twice := index[name]; twice {
+			return nil, false
+		}
+		index[name] = i
+	}
+	return index, true
+}
+
+// nameOf is what the fields of an item say.
+func nameOf(item any, keys []string) (name string, ok bool) {
+	object, ok := item.(map[string]any)
+	if !ok {
+		return "", false
+	}
+	var parts []string
+	for i, key := range keys {
+		switch value := object[key].(type) {
+		case string:
+			parts = append(parts, key+"="+quoted(value))
+		case int64, bool:
+			parts = append(parts, fmt.Sprintf("%s=%v", key, value))
+		case nil:
+			if i == 0 {
+				return "", false
+			}
+		default:
+			return "", false
+		}
+	}
+	return strings.Join(parts, ","), true
+}
+
+// quoted is a value as it stands in a path: as it is, unless that would not tell where it ends.
+func quoted(s string) string {
+	if s == "" || strings.ContainsAny(s, `,]"=`) {
+		return fmt.Sprintf("%q", s)
+	}
+	return s
+}
+
+// name is how an item is named in paths. One whose name was redacted goes by what is left of it.
+func (m matching) name(v View, index int) string {
+	if m.keys == nil {
+		return fmt.Sprint(index)
+	}
+	if name, ok := nameOf(v.Shown, m.keys); ok {
+		return name
+	}
+	return fmt.Sprint(index)
+}
+
+// mostCompared bounds the table of a comparison; 4 bytes each.
+const mostCompared = 1 << 20
+
+// common returns the pairs of a longest common subsequence of two lists, in order. Where the lists are so long that finding it
+// would take long, only what both begin and end with is found.
+func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
+	start := 0
+	for start < n && start < m && equal(start, start) {
+		pairs = append(pairs, [2]int{start, start})
+		start++
+	}
+	tail := 0
+	for start < n-tail && start < m-tail && equal(n-1-tail, m-1-tail) {
+		tail++
+	}
+	if rows, columns := n-tail-start, m-tail-start; rows > 0 && columns > 0 && rows <= mostCompared/columns {
+		for _, p := range longest(rows, columns, func(i, j int) bool { return equal(start+i, start+j) }) {
+			pairs = append(pairs, [2]int{start + p[0], start + p[1]})
+		}
+	}
+	for ; tail > 0; tail-- {
+		pairs = append(pairs, [2]int{n - tail, m - tail})
+	}
+	return pairs
+}
+
+// longest is the textbook's table of lengths of the common subsequences of what is left of both lists.
+func longest(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
+	width := m + 1
+	table := make([]int32, (n+1)*width)
+	for i := n - 1; i >= 0; i-- {
+		for j := m - 1; j >= 0; j-- {
+			if equal(i, j) {
+				table[i*width+j] = table[(i+1)*width+j+1] + 1
+			} else {
+				table[i*width+j] = max(table[(i+1)*width+j], table[i*width+j+1])
+			}
+		}
+	}
+	for i, j := 0, 0; i < n && j < m; {
+		switch {
+		case table[i*width+j] == table[(i+1)*width+j]:
+			i++
+		case table[i*width+j] == table[i*width+j+1]:
+			j++
+		default:
+			pairs = append(pairs, [2]int{i, j})
+			i, j = i+1, j+1
+		}
+	}
+	return pairs
+}
