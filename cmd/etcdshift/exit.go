@@ -102,7 +102,7 @@ func hintFor(err error) string {
 		{snapshot.ErrDamaged, "try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or an etcd member's member/snap/db"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
-		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds; a name that is spelled wrong would choose nothing"},
+		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
 		{encoding.ErrEncrypted, "give the EncryptionConfiguration that the API servers of this cluster ran with, or one that still has its keys"},
 		{snapshot.ErrVerify, "nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it"},
 		{fs.ErrExist, "an existing file is never overwritten; name another, or move that one away"},
