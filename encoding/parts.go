@@ -1,0 +1,155 @@
+package encoding
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+)
+
+// Part is a top-level field of a stored object, with the bytes it takes where it is stored, name or tag included.
+type Part struct {
+	Name   string // JSON and CBOR
+	Number int    // protobuf: of the field in the message
+	Bytes  int
+}
+
+// Parts are the sizes of an object's fields. What is left of the value is its envelope, commas and braces.
+type Parts struct {
+	Fields        []Part
+	ManagedFields int // bytes of metadata.managedFields
+	LastApplied   int // bytes of the annotation in which kubectl apply keeps the object as it was given
+}
+
+// LastAppliedAnnotation is the annotation in which "kubectl apply" keeps the object as it was given.
+const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+
+// MeasureParts tells how much of a value, which Parse has opened, each field takes: of JSON and protobuf as it stands, of CBOR
+// as an API server would write it.
+func MeasureParts(v Value) (Parts, error) {
+	switch v.Format {
+	case FormatProtobuf:
+		return measureWire(v.Raw)
+	case FormatJSON:
+		return measureJSON(v.Raw)
+	case FormatCBOR:
+		return measureCBOR(v.Raw)
+	}
+	return Parts{}, nil
+}
+
+func measureWire(msg []byte) (p Parts, err error) {
+	for f, err := range fields(msg) {
+		if err != nil {
+			return p, err
+		}
+		p.add(int(f.num), f.end-f.start)
+		if f.num == objectMeta {
+			if err := p.metaOfWire(f.payload); err != nil {
+				return p, at("metadata", err)
+			}
+		}
+	}
+	return p, nil
+}
+
+func (p *Parts) metaOfWire(msg []byte) error {
+	for f, err := range fields(msg) {
+		if err != nil {
+			return err
+		}
+		switch f.num {
+		case metaManagedFields:
+			p.ManagedFields += f.end - f.start
+		case metaAnnotations:
+			key, _, err := mapEntry(f.payload)
+			if err != nil {
+				return at("annotations", err)
+			}
+			if string(key) == LastAppliedAnnotation {
+				p.LastApplied += f.end - f.start
+			}
+		}
+	}
+	return nil
+}
+
+func measureJSON(text []byte) (p Parts, err error) {
+	obj, err := parseJSONValue(text)
+	if err != nil {
+		return p, err
+	}
+	for _, f := range obj {
+		p.Fields = append(p.Fields, Part{Name: f.name, Bytes: f.size()})
+	}
+	meta, err := obj.object("metadata")
+	if err != nil {
+		return p, err
+	}
+	if i := meta.last("managedFields"); i >= 0 {
+		p.ManagedFields = meta[i].size()
+	}
+	annotations, err := meta.object("annotations")
+	if err != nil {
+		return p, at("metadata", err)
+	}
+	if i := annotations.last(LastAppliedAnnotation); i >= 0 {
+		p.LastApplied = annotations[i].size()
+	}
+	return p, nil
+}
+
+// size is the bytes of the field's name, colon and value.
+func (f jsonField) size() int { return len(f.key) + len(":") + len(f.value) }
+
+// add counts a field of a message; the elements of a repeated one, which stand together, are one part.
+func (p *Parts) add(number, size int) {
+	if n := len(p.Fields); n > 0 && p.Fields[n-1].Number == number {
+		p.Fields[n-1].Bytes += size
+		return
+	}
+	p.Fields = append(p.Fields, Part{Number: number, Bytes: size})
+}
+
+func measureCBOR(data []byte) (p Parts, err error) {
+	obj, err := decodeCBOR(data)
+	if err != nil {
+		return p, err
+	}
+	size := func(name string, value any) int {
+		b, encodeErr := direct.Marshal(value)
+		if err == nil {
+			err = encodeErr
+		}
+		return len(b) + len(name) + 1 // the name's head is one byte up to 23 of them
+	}
+	for _, name := range slices.Sorted(maps.Keys(obj)) {
+		p.Fields = append(p.Fields, Part{Name: name, Bytes: size(name, obj[name])})
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	if value, is := meta["managedFields"]; is {
+		p.ManagedFields = size("managedFields", value)
+	}
+	annotations, _ := meta["annotations"].(map[string]any)
+	if value, is := annotations[LastAppliedAnnotation]; is {
+		p.LastApplied = size(LastAppliedAnnotation, value) + 1
+	}
+	return p, err
+}
+
+// ObjectMetaField is the number of metadata in every protobuf object.
+const ObjectMetaField = int(objectMeta)
+
+// ControllerKind is the apiVersion and kind of the owner that controls an object; of one without a controller those of its
+// first owner, and "" without any.
+func (m Meta) ControllerKind() (apiVersion, kind string) {
+	for _, o := range m.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			return o.APIVersion, o.Kind
+		}
+	}
+	if len(m.OwnerReferences) > 0 {
+		return m.OwnerReferences[0].APIVersion, m.OwnerReferences[0].Kind
+	}
+	return "", ""
+}
