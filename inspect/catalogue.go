@@ -17,15 +17,19 @@ import (
 
 // Catalogue says which resources a source holds, and at which versions their objects are stored.
 type Catalogue struct {
-	Resources []Resource `json:"resources"` // by prefix and name
+	Flavour   keys.Flavour   `json:"flavour"`   // of the file as a whole
+	Prefixes  []keys.Storage `json:"prefixes"`  // the storage prefixes, in the order they were named and met
+	Resources []Resource     `json:"resources"` // by prefix, name and identity
 	// Other counts the keys that are in no resource's folder.
 	Other int `json:"other"`
 }
 
-// Resource is a folder of objects.
+// Resource is a folder of objects. Those of kcp are of all logical clusters together, and have no Definition: a type may be
+// defined in another way in each of them.
 type Resource struct {
 	Prefix     string      `json:"prefix"`
-	Resource   string      `json:"resource"` // "pods", "widgets.example.com"
+	Resource   string      `json:"resource"`           // "pods", "widgets.example.com"
+	Identity   string      `json:"identity,omitempty"` // kcp: of the APIExport whose type it is
 	Objects    int         `json:"objects"`
 	Versions   []Version   `json:"versions"`             // what was found, by apiVersion and kind
 	Definition *Definition `json:"definition,omitempty"` // of custom resources
@@ -69,11 +73,11 @@ const MaxKeys = 1000
 
 // Survey reads every value of a source once.
 func Survey(ctx context.Context, src Source) (*Catalogue, error) {
-	prefixes, err := src.Prefixes(ctx)
+	layouts, err := src.Layouts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := survey{prefixes: prefixes, definitions: map[folder]*Definition{}, kinds: map[folder]gvr.GroupKind{}, found: map[folder]map[typeMeta]*Version{}}
+	s := survey{layouts: layouts, definitions: map[folder]*Definition{}, kinds: map[folder]gvr.GroupKind{}, found: map[folder]map[typeMeta]*Version{}}
 	if err := s.define(ctx, src); err != nil {
 		return nil, err
 	}
@@ -87,12 +91,12 @@ func Survey(ctx context.Context, src Source) (*Catalogue, error) {
 }
 
 type (
-	folder   struct{ prefix, resource string }
+	folder   struct{ prefix, resource, identity string }
 	typeMeta struct{ apiVersion, kind string }
 )
 
 type survey struct {
-	prefixes    []string
+	layouts     keys.Layouts
 	definitions map[folder]*Definition
 	kinds       map[folder]gvr.GroupKind
 	found       map[folder]map[typeMeta]*Version
@@ -103,8 +107,12 @@ type survey struct {
 // define reads the CustomResourceDefinitions.
 func (s *survey) define(ctx context.Context, src Source) error {
 	s.custom = map[folder]bool{}
-	for _, prefix := range s.prefixes {
-		layout := keys.Kubernetes{Prefix: prefix}
+	for _, storage := range s.layouts.Storages() {
+		layout, ok := storage.Layout.(keys.Kubernetes)
+		if !ok {
+			continue
+		}
+		prefix := storage.Prefix
 		dir := layout.Dir(gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"})
 		for e, err := range src.Live(ctx, dir) {
 			if err != nil {
@@ -119,10 +127,10 @@ func (s *survey) define(ctx context.Context, src Source) error {
 				err = e.Sealed // says why
 			}
 			if err != nil {
-				s.definitions[folder{prefix, key.Name}] = &Definition{Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error()}
+				s.definitions[folder{prefix: prefix, resource: key.Name}] = &Definition{Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error()}
 				continue
 			}
-			at := folder{prefix, crd.GroupResource().String()}
+			at := folder{prefix: prefix, resource: crd.GroupResource().String()}
 			s.definitions[at], s.kinds[at] = define(crd), crd.GroupKind()
 		}
 	}
@@ -148,15 +156,16 @@ func define(crd *schema.CRD) *Definition {
 
 // add counts one value.
 func (s *survey) add(e *Entry) {
-	key, ok := parse(s.prefixes, e.Key)
-	if !ok {
+	key, layout, err := s.layouts.Parse(e.Key)
+	if err != nil {
 		s.other++
 		return
 	}
-	at := folder{key.Prefix, key.Resource.String()}
+	at := folder{key.Prefix, key.Resource.String(), key.Identity}
 	if s.found[at] == nil {
 		s.found[at] = map[typeMeta]*Version{}
-		s.custom[at] = strings.Contains(key.Resource.Group, ".") && !keys.IsBuiltin(key.Resource)
+		_, plain := layout.(keys.Kubernetes)
+		s.custom[at] = plain && strings.Contains(key.Resource.Group, ".") && !keys.IsBuiltin(key.Resource)
 	}
 	var is typeMeta
 	if v, err := encoding.Parse(e.Value); err == nil {
@@ -204,7 +213,10 @@ func (s *survey) standing(at folder, is typeMeta) Standing {
 
 // catalogue puts what was found in order. Definitions without objects are part of it.
 func (s *survey) catalogue() *Catalogue {
-	c := &Catalogue{Resources: []Resource{}, Other: s.other}
+	c := &Catalogue{Flavour: s.layouts.Flavour(), Prefixes: s.layouts.Storages(), Resources: []Resource{}, Other: s.other}
+	if c.Prefixes == nil {
+		c.Prefixes = []keys.Storage{}
+	}
 	folders := maps.Clone(s.found)
 	for at := range s.definitions {
 		if folders[at] == nil {
@@ -212,7 +224,7 @@ func (s *survey) catalogue() *Catalogue {
 		}
 	}
 	for at, versions := range folders {
-		r := Resource{Prefix: at.prefix, Resource: at.resource, Definition: s.definitions[at], Versions: []Version{}}
+		r := Resource{Prefix: at.prefix, Resource: at.resource, Identity: at.identity, Definition: s.definitions[at], Versions: []Version{}}
 		r.Orphans = s.custom[at] && r.Definition == nil
 		for _, v := range versions {
 			r.Objects += v.Objects
@@ -224,7 +236,7 @@ func (s *survey) catalogue() *Catalogue {
 		c.Resources = append(c.Resources, r)
 	}
 	slices.SortFunc(c.Resources, func(a, b Resource) int {
-		return cmp.Or(cmp.Compare(a.Prefix, b.Prefix), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(a.Prefix, b.Prefix), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Identity, b.Identity))
 	})
 	return c
 }

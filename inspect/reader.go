@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,16 +36,17 @@ type Entry struct {
 type Source interface {
 	// Live yields the entries whose keys begin with prefix. An error ends the sequence.
 	Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
-	// Prefixes are the storage prefixes of the keys, such as "/registry", in the order they are met.
-	Prefixes(ctx context.Context) ([]string, error)
+	// Layouts are the storage prefixes of the keys, and how objects are laid out below them.
+	Layouts(ctx context.Context) (keys.Layouts, error)
 }
 
 // Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
 type Reader struct {
 	snapshot state
 	opener   Opener
-	prefixes []string
-	found    bool // prefixes are known
+	named    []string // storage prefixes
+	layouts  keys.Layouts
+	found    bool // layouts are known
 }
 
 var _ Source = (*Reader)(nil)
@@ -54,7 +54,7 @@ var _ Source = (*Reader)(nil)
 // NewReader makes a reader of s. opener may be nil: then encrypted values stay closed. prefixes are storage prefixes that a
 // person named; those that keys give away are added.
 func NewReader(s *snapshot.Snapshot, opener Opener, prefixes ...string) *Reader {
-	return &Reader{snapshot: state{Snapshot: s}, opener: opener, prefixes: slices.Clone(prefixes)}
+	return &Reader{snapshot: state{Snapshot: s}, opener: opener, named: slices.Clone(prefixes)}
 }
 
 // Live yields the latest value of each key that begins with prefix and is not deleted, in revision order.
@@ -118,46 +118,55 @@ func (r *Reader) Open(ctx context.Context, e *Entry) error {
 // Resource is the resource whose folder key lies in, which decides how a server encrypts the value; empty where key is in
 // none.
 func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource, error) {
-	prefixes, err := r.Prefixes(ctx)
+	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return schema.GroupResource{}, err
 	}
-	k, ok := parse(prefixes, key)
-	if !ok {
+	k, _, err := layouts.Parse(key)
+	if err != nil {
 		return schema.GroupResource{}, nil
 	}
 	return k.Resource, nil
 }
 
-// parse takes key apart under the longest of the prefixes that it lies under.
-func parse(prefixes []string, key []byte) (keys.Key, bool) {
-	best := -1
-	for i, p := range prefixes {
-		if (best < 0 || len(p) > len(prefixes[best])) && strings.HasPrefix(string(key), p+"/") {
-			best = i
-		}
-	}
-	if best < 0 {
-		return keys.Key{}, false
-	}
-	k, err := (keys.Kubernetes{Prefix: prefixes[best]}).Parse(key)
-	return k, err == nil
-}
-
-// Prefixes returns the storage prefixes that were named, and then those that keys of the snapshot give away in the order they
-// are met.
-func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
+// Layouts finds the storage prefixes, those that were named among them, by one pass over the keys when it is first asked.
+func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	if r.found {
-		return r.prefixes, nil
+		return r.layouts, nil
 	}
+	d := keys.NewDetector(r.named...)
 	for rec, err := range r.snapshot.Live(ctx, nil) {
 		if err != nil {
-			return nil, err
+			return keys.Layouts{}, err
 		}
-		if prefix, ok := keys.DetectPrefix(rec.Key); ok && !slices.Contains(r.prefixes, prefix) {
-			r.prefixes = append(r.prefixes, prefix)
+		d.Add(rec.Key)
+	}
+	r.layouts, r.found = d.Layouts(), true
+	return r.layouts, nil
+}
+
+// Prefixes returns the storage prefixes of Kubernetes' layout: first those that were named, then those that keys of the
+// snapshot give away, in the order they are met. Those that turn out to be of another layout are left out: see Layouts.
+func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var prefixes []string
+	for _, s := range layouts.Storages() {
+		if s.Flavour == keys.FlavourKubernetes || s.Flavour == keys.FlavourUnknown {
+			prefixes = append(prefixes, s.Prefix)
 		}
 	}
-	r.found = true
-	return r.prefixes, nil
+	return prefixes, nil
+}
+
+// parse takes key apart under the longest of the prefixes, of Kubernetes' layout, that it lies under.
+func parse(prefixes []string, key []byte) (keys.Key, bool) {
+	storages := make([]keys.Storage, len(prefixes))
+	for i, p := range prefixes {
+		storages[i] = keys.Storage{Prefix: p, Flavour: keys.FlavourKubernetes}
+	}
+	k, _, err := keys.NewLayouts(storages...).Parse(key)
+	return k, err == nil
 }

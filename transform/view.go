@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -97,7 +98,10 @@ func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
 	return e, v.reader.Open(ctx, e)
 }
 
-// Prefixes are the storage prefixes that the run was given and those that keys of the snapshot give away.
+// Layouts are the storage prefixes that the run was given and those that keys of the snapshot give away, of whatever flavour.
+func (v *View) Layouts(ctx context.Context) (keys.Layouts, error) { return v.reader.Layouts(ctx) }
+
+// Prefixes are those of Layouts that are laid out as Kubernetes does.
 func (v *View) Prefixes(ctx context.Context) ([]string, error) { return v.reader.Prefixes(ctx) }
 
 // Time is what a new object gets as its time: Options.Time, else the newest creationTimestamp in the snapshot, found by one
