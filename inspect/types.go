@@ -1,0 +1,285 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// ErrUnknownType is returned for a name that is no type's; the text around it lists what is like it.
+var ErrUnknownType = errors.New("no such type")
+
+// ErrAmbiguousType is returned for a name that several types have; the text around it lists them.
+var ErrAmbiguousType = errors.New("more than one type has that name")
+
+// Type is a resource as the API knows it: its names and its scope.
+type Type struct {
+	Resource   gvr.GroupResource
+	Kind       string
+	Singular   string
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+	Builtin    bool        // kube-apiserver's own; else custom
+	CRD        *schema.CRD // of a custom resource that has a definition that can be read
+	Objects    int         // how many keys lie in its folders
+}
+
+// Name is "pods" or "widgets.example.com".
+func (t *Type) Name() string { return t.Resource.String() }
+
+// hasName tells whether kubectl would take name, in lower case, for the type without its group.
+func (t *Type) hasName(name string) bool {
+	return name != "" && (name == t.Resource.Resource || name == t.Singular || name == strings.ToLower(t.Kind))
+}
+
+func (t *Type) hasVersion(version string) bool {
+	if t.CRD != nil {
+		_, err := t.CRD.Version(version)
+		return err == nil
+	}
+	return native.Known(gvr.GroupVersionKind{Group: t.Resource.Group, Version: version, Kind: t.Kind})
+}
+
+// Types are the types of a snapshot: the built-in ones, those of its CustomResourceDefinitions, and those of folders that
+// neither explains.
+type Types struct{ all []*Type }
+
+// Types finds the types in one pass over the keys. A CustomResourceDefinition that cannot be read leaves its objects a type
+// that is known by its folder alone.
+func (r *Reader) Types(ctx context.Context) (*Types, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &Types{all: builtins()}
+	known := map[gvr.GroupResource]*Type{}
+	for _, b := range t.all {
+		known[b.Resource] = b
+	}
+	for _, custom := range r.defined(ctx, layouts) {
+		if known[custom.Resource] == nil {
+			known[custom.Resource] = custom
+			t.all = append(t.all, custom)
+		}
+	}
+	for rec, err := range r.snapshot.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		key, _, err := layouts.Parse(rec.Key)
+		if err != nil { // lies in no folder
+			continue
+		}
+		if known[key.Resource] == nil {
+			found := r.folderType(ctx, key, rec.Key)
+			known[key.Resource] = found
+			t.all = append(t.all, found)
+		}
+		known[key.Resource].Objects++
+	}
+	t.sort()
+	return t, nil
+}
+
+// sort puts custom types behind the built-in ones, by group and name.
+func (t *Types) sort() {
+	slices.SortStableFunc(t.all, func(a, b *Type) int {
+		switch {
+		case a.Builtin != b.Builtin:
+			if a.Builtin {
+				return -1
+			}
+			return 1
+		case a.Builtin:
+			return 0
+		case a.Resource.Group != b.Resource.Group:
+			return strings.Compare(a.Resource.Group, b.Resource.Group)
+		}
+		return strings.Compare(a.Resource.Resource, b.Resource.Resource)
+	})
+}
+
+// defined reads the CustomResourceDefinitions; those that cannot be read are left out, and of two of the same name in logical
+// clusters of kcp the first is taken.
+func (r *Reader) defined(ctx context.Context, layouts keys.Layouts) (types []*Type) {
+	for _, dir := range layouts.Dirs(gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}) {
+		for e, err := range r.Live(ctx, dir) {
+			if err != nil {
+				return types // the pass over all keys meets it again
+			}
+			if crd, err := schema.ParseCRD(e.Value); err == nil {
+				types = append(types, customType(crd))
+			}
+		}
+	}
+	return types
+}
+
+func customType(crd *schema.CRD) *Type {
+	names, accepted := crd.Object().Spec.Names, crd.Object().Status.AcceptedNames
+	if accepted.Plural != "" {
+		names = accepted
+	}
+	return &Type{
+		Resource: crd.GroupResource(), Kind: crd.GroupKind().Kind, Singular: strings.ToLower(names.Singular),
+		ShortNames: names.ShortNames, Categories: names.Categories, Namespaced: crd.Object().Spec.Scope == "Namespaced", CRD: crd,
+	}
+}
+
+// folderType is the type of a folder that nothing explains, by its first object.
+func (r *Reader) folderType(ctx context.Context, key keys.Key, raw []byte) *Type {
+	t := &Type{Resource: key.Resource, Namespaced: key.Namespace != ""}
+	if e, err := r.Get(ctx, raw); err == nil && e != nil {
+		if v, err := encoding.Parse(e.Value); err == nil {
+			t.Kind = v.GVK.Kind
+		}
+	}
+	t.Singular = strings.ToLower(t.Kind)
+	return t
+}
+
+// All lists every type, the built-in ones first.
+func (t *Types) All() []*Type { return t.all }
+
+// Of returns the type of a resource, nil where there is none.
+func (t *Types) Of(gr gvr.GroupResource) *Type {
+	if other, is := otherGroups()[gr]; is {
+		gr = other
+	}
+	for _, one := range t.all {
+		if one.Resource == gr {
+			return one
+		}
+	}
+	return nil
+}
+
+// Resolve finds the types that people name as they do for kubectl: a plural, singular or short name or a kind, alone or
+// with a group ("deployments.apps", "deployments.v1.apps", "widgets.example.com"); a category ("all"); or several of these
+// with commas between. Upper and lower case are the same. A built-in type wins over a custom one of the same name, as with
+// kubectl.
+//
+// ErrUnknownType and ErrAmbiguousType are returned with the names that were meant, perhaps.
+func (t *Types) Resolve(names string) ([]*Type, error) {
+	var out []*Type
+	for name := range strings.SplitSeq(names, ",") {
+		found, err := t.resolve(strings.ToLower(name))
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found {
+			if !slices.Contains(out, one) {
+				out = append(out, one)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (t *Types) resolve(name string) ([]*Type, error) {
+	if found, err := t.one(name, func(one *Type) bool { return one.hasName(name) || one.Name() == name }); found != nil || err != nil {
+		return found, err
+	}
+	if found, err := t.one(name, func(one *Type) bool { return slices.Contains(one.ShortNames, name) }); found != nil || err != nil {
+		return found, err
+	}
+	if first, group, qualified := strings.Cut(name, "."); qualified {
+		version, rest, _ := strings.Cut(group, ".")
+		for _, group := range []string{group, rest} {
+			if other, is := otherGroups()[gvr.GroupResource{Group: group, Resource: first}]; is {
+				return []*Type{t.Of(other)}, nil
+			}
+		}
+		found, err := t.one(name, func(one *Type) bool {
+			if !one.hasName(first) && !slices.Contains(one.ShortNames, first) {
+				return false
+			}
+			g := one.Resource.Group
+			return g == group || g == rest && one.hasVersion(version) || g != "" && strings.HasPrefix(g, group+".")
+		})
+		if found != nil || err != nil {
+			return found, err
+		}
+	}
+	var category []*Type
+	for _, one := range t.all {
+		if slices.Contains(one.Categories, name) {
+			category = append(category, one)
+		}
+	}
+	if category == nil {
+		return nil, t.unknown(name)
+	}
+	return category, nil
+}
+
+// one returns the type that fits: the first of the built-in ones, or the only custom one.
+func (t *Types) one(name string, fits func(*Type) bool) ([]*Type, error) {
+	var found []*Type
+	for _, one := range t.all {
+		if fits(one) {
+			found = append(found, one)
+		}
+	}
+	if len(found) > 1 && !found[0].Builtin {
+		return nil, fmt.Errorf("%q: %w: %s", name, ErrAmbiguousType, listed(found))
+	}
+	return found[:min(len(found), 1)], nil
+}
+
+func listed(types []*Type) string {
+	const most = 8
+	names := make([]string, 0, most)
+	for _, t := range types[:min(len(types), most)] {
+		names = append(names, t.Name())
+	}
+	if len(types) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(types)-most))
+	}
+	return strings.Join(names, ", ")
+}
+
+// unknown is ErrUnknownType with the types whose names are like it.
+func (t *Types) unknown(name string) error {
+	stem, _, _ := strings.Cut(name, ".")
+	stem = strings.TrimSuffix(stem, "s")
+	var like []*Type
+	for _, one := range t.all {
+		plural := strings.TrimSuffix(one.Resource.Resource, "s")
+		if len(stem) > 2 && (strings.Contains(plural, stem) || strings.Contains(stem, plural)) || near(stem, plural) {
+			like = append(like, one)
+		}
+	}
+	if like == nil {
+		return fmt.Errorf("%q: %w", name, ErrUnknownType)
+	}
+	return fmt.Errorf("%q: %w; there is %s", name, ErrUnknownType, listed(like))
+}
+
+// near tells whether two words differ by one letter, or by two that changed places.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b) < 4 || len(b)-len(a) > 1 || a == b {
+		return a == b
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) < len(b) {
+		return a[i:] == b[i+1:]
+	}
+	return a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
