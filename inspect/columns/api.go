@@ -1,0 +1,107 @@
+package columns
+
+import (
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// webhooksRow is that of both kinds of webhook configurations.
+func webhooksRow(o *admissionv1.ValidatingWebhookConfiguration, now time.Time) []any {
+	return []any{o.Name, len(o.Webhooks), age(o.CreationTimestamp, now)}
+}
+
+func validatingPolicyRow(o *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
+	return []any{o.Name, int64(len(o.Spec.Validations)), paramKind(o.Spec.ParamKind), age(o.CreationTimestamp, now)}
+}
+
+func paramKind(k *admissionv1.ParamKind) string {
+	if k == nil {
+		return unset
+	}
+	return k.APIVersion + "/" + k.Kind
+}
+
+// policyBindingRow is that of bindings of both kinds of policies.
+func policyBindingRow(o *admissionv1.ValidatingAdmissionPolicyBinding, now time.Time) []any {
+	ref := unset
+	if r := o.Spec.ParamRef; r != nil {
+		switch {
+		case r.Selector != nil && r.Namespace != "":
+			ref = r.Namespace + "/*"
+		case r.Selector != nil:
+			ref = "*"
+		case r.Namespace != "":
+			ref = r.Namespace + "/" + r.Name
+		default:
+			ref = r.Name
+		}
+	}
+	return []any{o.Name, o.Spec.PolicyName, ref, age(o.CreationTimestamp, now)}
+}
+
+// mutatingPolicyRow reads content: older servers store a version that newer types do not have.
+func mutatingPolicyRow(content map[string]any, now time.Time) []any {
+	o := unstructured.Unstructured{Object: content}
+	mutations, _, _ := unstructured.NestedSlice(content, "spec", "mutations")
+	kind := unset
+	if k, has, _ := unstructured.NestedStringMap(content, "spec", "paramKind"); has {
+		kind = k["apiVersion"] + "/" + k["kind"]
+	}
+	return []any{o.GetName(), int64(len(mutations)), kind, age(o.GetCreationTimestamp(), now)}
+}
+
+func flowSchemaRow(o *flowcontrolv1.FlowSchema, now time.Time) []any {
+	method := none
+	if o.Spec.DistinguisherMethod != nil {
+		method = string(o.Spec.DistinguisherMethod.Type)
+	}
+	dangling := "?"
+	for _, c := range o.Status.Conditions {
+		if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
+			dangling = string(c.Status)
+		}
+	}
+	return []any{
+		o.Name, o.Spec.PriorityLevelConfiguration.Name, int64(o.Spec.MatchingPrecedence), method, age(o.CreationTimestamp, now), dangling,
+	}
+}
+
+func priorityLevelRow(o *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any {
+	var shares, queues, handSize, limit any = none, none, none, none
+	if l := o.Spec.Limited; l != nil {
+		if l.NominalConcurrencyShares != nil {
+			shares = *l.NominalConcurrencyShares
+		}
+		if q := l.LimitResponse.Queuing; q != nil {
+			queues, handSize, limit = q.Queues, q.HandSize, q.QueueLengthLimit
+		}
+	} else if e := o.Spec.Exempt; e != nil && e.NominalConcurrencyShares != nil {
+		shares = *e.NominalConcurrencyShares
+	}
+	return []any{o.Name, string(o.Spec.Type), shares, queues, handSize, limit, age(o.CreationTimestamp, now)}
+}
+
+func apiServiceRow(content map[string]any, now time.Time) []any {
+	o := unstructured.Unstructured{Object: content}
+	service := "Local"
+	if s, has, _ := unstructured.NestedMap(content, "spec", "service"); has {
+		service = fmt.Sprintf("%v/%v", s["namespace"], s["name"])
+	}
+	available := "Unknown"
+	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
+	for _, c := range conditions {
+		c, _ := c.(map[string]any)
+		if c["type"] != "Available" {
+			continue
+		}
+		available = fmt.Sprint(c["status"])
+		if available != "True" {
+			available += fmt.Sprintf(" (%v)", c["reason"])
+		}
+	}
+	return []any{o.GetName(), service, available, age(o.GetCreationTimestamp(), now)}
+}

@@ -1,0 +1,232 @@
+package columns
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+func deploymentRow(o *appsv1.Deployment, now time.Time) []any {
+	names, images := containers(o.Spec.Template.Spec)
+	return []any{
+		o.Name, fmt.Sprintf("%d/%d", o.Status.ReadyReplicas, deref(o.Spec.Replicas, 1)), o.Status.UpdatedReplicas, o.Status.AvailableReplicas,
+		age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector),
+	}
+}
+
+// selector is a selector as text; an invalid one says so.
+func selector(s *metav1.LabelSelector) string { return metav1.FormatLabelSelector(s) }
+
+func replicaSetRow(o *appsv1.ReplicaSet, now time.Time) []any {
+	names, images := containers(o.Spec.Template.Spec)
+	return []any{
+		o.Name, deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas, age(o.CreationTimestamp, now),
+		names, images, selector(o.Spec.Selector),
+	}
+}
+
+func replicationControllerRow(o *corev1.ReplicationController, now time.Time) []any {
+	names, images := "", ""
+	if o.Spec.Template != nil {
+		names, images = containers(o.Spec.Template.Spec)
+	}
+	return []any{
+		o.Name, deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas, age(o.CreationTimestamp, now),
+		names, images, labels.FormatLabels(o.Spec.Selector),
+	}
+}
+
+func daemonSetRow(o *appsv1.DaemonSet, now time.Time) []any {
+	names, images := containers(o.Spec.Template.Spec)
+	st := o.Status
+	return []any{
+		o.Name, st.DesiredNumberScheduled, st.CurrentNumberScheduled, st.NumberReady, st.UpdatedNumberScheduled, st.NumberAvailable,
+		labels.FormatLabels(o.Spec.Template.Spec.NodeSelector), age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector),
+	}
+}
+
+func statefulSetRow(o *appsv1.StatefulSet, now time.Time) []any {
+	names, images := containers(o.Spec.Template.Spec)
+	return []any{o.Name, fmt.Sprintf("%d/%d", o.Status.ReadyReplicas, deref(o.Spec.Replicas, 1)), age(o.CreationTimestamp, now), names, images}
+}
+
+func controllerRevisionRow(o *appsv1.ControllerRevision, now time.Time) []any {
+	owner := none
+	if c := metav1.GetControllerOf(o); c != nil {
+		gv, err := schema.ParseGroupVersion(c.APIVersion)
+		if err == nil {
+			owner = gv.WithKind(c.Kind).GroupKind().String()
+			owner = strings.ToLower(owner[:len(c.Kind)]) + owner[len(c.Kind):] + "/" + c.Name
+		}
+	}
+	return []any{o.Name, owner, o.Revision, age(o.CreationTimestamp, now)}
+}
+
+func jobRow(o *batchv1.Job, now time.Time) []any {
+	names, images := containers(o.Spec.Template.Spec)
+	return []any{o.Name, jobStatus(o), jobCompletions(o), jobDuration(o, now), age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector)}
+}
+
+func jobStatus(o *batchv1.Job) string {
+	is := map[batchv1.JobConditionType]bool{}
+	for _, c := range o.Status.Conditions {
+		is[c.Type] = c.Status == corev1.ConditionTrue
+	}
+	switch {
+	case is[batchv1.JobComplete]:
+		return "Complete"
+	case is[batchv1.JobFailed]:
+		return "Failed"
+	case o.DeletionTimestamp != nil:
+		return "Terminating"
+	case is[batchv1.JobSuspended]:
+		return "Suspended"
+	case is[batchv1.JobFailureTarget]:
+		return "FailureTarget"
+	case is[batchv1.JobSuccessCriteriaMet]:
+		return "SuccessCriteriaMet"
+	}
+	return "Running"
+}
+
+func jobCompletions(o *batchv1.Job) string {
+	of := "1"
+	if o.Spec.Completions != nil {
+		of = fmt.Sprint(*o.Spec.Completions)
+	} else if p := deref(o.Spec.Parallelism, 0); p > 1 {
+		of = fmt.Sprintf("1 of %d", p)
+	}
+	return fmt.Sprintf("%d/%s", o.Status.Succeeded, of)
+}
+
+func jobDuration(o *batchv1.Job, now time.Time) string {
+	switch {
+	case o.Status.StartTime == nil:
+		return ""
+	case o.Status.CompletionTime == nil:
+		return age(*o.Status.StartTime, now)
+	}
+	return duration.HumanDuration(o.Status.CompletionTime.Sub(o.Status.StartTime.Time))
+}
+
+func cronJobRow(o *batchv1.CronJob, now time.Time) []any {
+	names, images := containers(o.Spec.JobTemplate.Spec.Template.Spec)
+	last := none
+	if o.Status.LastScheduleTime != nil {
+		last = age(*o.Status.LastScheduleTime, now)
+	}
+	suspend := unset
+	if o.Spec.Suspend != nil {
+		suspend = yesNo(*o.Spec.Suspend)
+	}
+	return []any{
+		o.Name, o.Spec.Schedule, or(deref(o.Spec.TimeZone, ""), none), suspend, len(o.Status.Active), last, age(o.CreationTimestamp, now),
+		names, images, selector(o.Spec.JobTemplate.Spec.Selector),
+	}
+}
+
+func podDisruptionBudgetRow(o *policyv1.PodDisruptionBudget, now time.Time) []any {
+	least, most := "N/A", "N/A"
+	if o.Spec.MinAvailable != nil {
+		least = o.Spec.MinAvailable.String()
+	}
+	if o.Spec.MaxUnavailable != nil {
+		most = o.Spec.MaxUnavailable.String()
+	}
+	return []any{o.Name, least, most, o.Status.DisruptionsAllowed, age(o.CreationTimestamp, now)}
+}
+
+func autoscalerRow(o *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
+	least := unset
+	if o.Spec.MinReplicas != nil {
+		least = fmt.Sprint(*o.Spec.MinReplicas)
+	}
+	return []any{
+		o.Name, o.Spec.ScaleTargetRef.Kind + "/" + o.Spec.ScaleTargetRef.Name, autoscalerTargets(o), least, o.Spec.MaxReplicas,
+		o.Status.CurrentReplicas, age(o.CreationTimestamp, now),
+	}
+}
+
+// autoscalerTargets is what is and what is wanted of each metric, of the first two.
+func autoscalerTargets(o *autoscalingv2.HorizontalPodAutoscaler) string {
+	if len(o.Spec.Metrics) == 0 {
+		return none
+	}
+	const most = 2
+	var texts []string
+	for i, m := range o.Spec.Metrics {
+		var current *autoscalingv2.MetricStatus
+		if i < len(o.Status.CurrentMetrics) {
+			current = &o.Status.CurrentMetrics[i]
+		}
+		texts = append(texts, metricText(m, current))
+	}
+	text := strings.Join(texts[:min(len(texts), most)], ", ")
+	if more := len(texts) - most; more > 0 {
+		text += fmt.Sprintf(" + %d more...", more)
+	}
+	return text
+}
+
+func metricText(m autoscalingv2.MetricSpec, st *autoscalingv2.MetricStatus) string {
+	if st == nil {
+		st = &autoscalingv2.MetricStatus{}
+	}
+	switch {
+	case m.Resource != nil:
+		return string(m.Resource.Name) + ": " + targetText(m.Resource.Target, deref(st.Resource, autoscalingv2.ResourceMetricStatus{}).Current)
+	case m.ContainerResource != nil:
+		return string(m.ContainerResource.Name) + ": " + targetText(m.ContainerResource.Target, deref(st.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current)
+	case m.Pods != nil:
+		return targetText(m.Pods.Target, deref(st.Pods, autoscalingv2.PodsMetricStatus{}).Current)
+	case m.Object != nil:
+		return averageText(m.Object.Target, deref(st.Object, autoscalingv2.ObjectMetricStatus{}).Current)
+	case m.External != nil:
+		return averageText(m.External.Target, deref(st.External, autoscalingv2.ExternalMetricStatus{}).Current)
+	}
+	return "<unknown type>"
+}
+
+// targetText is what is and what is wanted of a metric that is counted for each pod.
+func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
+	have := unknown
+	if target.AverageValue != nil {
+		if current.AverageValue != nil {
+			have = current.AverageValue.String()
+		}
+		return have + "/" + target.AverageValue.String()
+	}
+	want := "<auto>"
+	if target.AverageUtilization != nil {
+		want = fmt.Sprintf("%d%%", *target.AverageUtilization)
+	}
+	if current.AverageUtilization != nil {
+		have = fmt.Sprintf("%d%%", *current.AverageUtilization)
+	}
+	return have + "/" + want
+}
+
+// averageText is the same for one that may be counted as a whole.
+func averageText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
+	if target.AverageValue != nil {
+		return targetText(target, current) + " (avg)"
+	}
+	have, want := unknown, none
+	if current.Value != nil {
+		have = current.Value.String()
+	}
+	if target.Value != nil {
+		want = target.Value.String()
+	}
+	return have + "/" + want
+}
