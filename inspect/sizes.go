@@ -1,0 +1,182 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Sizes says what fills a snapshot. All sizes are bytes; that of a record is the one of its entry in etcd's key bucket, key and
+// numbers included.
+type Sizes struct {
+	Image      int64  `json:"image"` // the database, without digest; that of its file on a member after a restore
+	PageSize   int    `json:"pageSize"`
+	Live       Amount `json:"live"`       // the latest values
+	Superseded Amount `json:"superseded"` // values that were written over or deleted
+	Tombstones Amount `json:"tombstones"`
+	FreePages  int64  `json:"freePages"` // pages that nothing points to
+	Overhead   int64  `json:"overhead"`  // what is left: page headers, room in pages, branches, the other buckets
+
+	Savings Savings `json:"savings"`
+
+	Resources  []Share   `json:"resources"`  // each list the largest first
+	Namespaces []Share   `json:"namespaces"` // "" for what is in none
+	Owners     []Share   `json:"owners"`     // by kind of the controller, or else the first owner; "" for objects without
+	Fields     []Share   `json:"fields"`
+	Largest    []Largest `json:"largest"`
+}
+
+// Amount is some records.
+type Amount struct {
+	Records int   `json:"records"`
+	Bytes   int64 `json:"bytes"`
+}
+
+func (a *Amount) add(size int) { a.Records, a.Bytes = a.Records+1, a.Bytes+int64(size) }
+
+// Savings are estimates of what upkeep on a server that runs on the file would do.
+type Savings struct {
+	// Compaction is the history that a compaction at the current revision removes. The file does not shrink: its pages become free.
+	Compaction Amount `json:"compaction"`
+	// Defragmented is the size of the image after a defragmentation alone, and Compacted after a compaction and then one.
+	Defragmented int64 `json:"defragmented"`
+	Compacted    int64 `json:"compacted"`
+}
+
+// Share is what objects of one sort take.
+type Share struct {
+	Name    string `json:"name"`
+	Objects int    `json:"objects"`
+	Live    int64  `json:"live"`
+	History int64  `json:"history"` // superseded values and tombstones; only of resources and namespaces
+}
+
+// Largest is one of the largest values.
+type Largest struct {
+	Key      string `json:"key"`
+	Resource string `json:"resource,omitempty"`
+	Bytes    int64  `json:"bytes"` // of the stored value alone: what a request has to carry
+}
+
+// Measure reads every record of s once; r is a reader of s. top is how many of the largest values are named.
+func Measure(ctx context.Context, s *snapshot.Snapshot, r *Reader, top int) (*Sizes, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leases, err := s.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	space := s.Space()
+	m := &measure{
+		Sizes: Sizes{Image: int64(space.Pages) * int64(space.PageSize), PageSize: space.PageSize, FreePages: int64(space.FreePages) * int64(space.PageSize), Largest: []Largest{}},
+		r:     r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
+		resources: shares{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
+	}
+	for rec, err := range s.Scan(ctx) {
+		if err == nil {
+			err = m.add(ctx, rec)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	m.finish(len(leases))
+	return &m.Sizes, nil
+}
+
+type measure struct {
+	Sizes
+	r          *Reader
+	layouts    keys.Layouts
+	top        int
+	all, live  *packing
+	resources  shares
+	namespaces shares
+	owners     shares
+	fields     *fieldSizes
+}
+
+func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
+	m.all.add(rec.Stored)
+	key, resource := m.parse(rec.Key)
+	in, within := m.resources.of(resource), m.namespaces.of(key.Namespace)
+	if !rec.Live {
+		in.History += int64(rec.Stored)
+		within.History += int64(rec.Stored)
+		if rec.Tombstone {
+			m.Tombstones.add(rec.Stored)
+		} else {
+			m.Superseded.add(rec.Stored)
+		}
+		return nil
+	}
+	m.live.add(rec.Stored)
+	m.Live.add(rec.Stored)
+	in.count(rec.Stored)
+	within.count(rec.Stored)
+	m.rank(rec, resource)
+	e := Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
+	if err := m.r.Open(ctx, &e); err != nil {
+		return err
+	}
+	owner := ""
+	if meta, err := encoding.ReadMeta(e.Value); err == nil {
+		owner = ownerKind(meta)
+	}
+	m.owners.of(owner).count(rec.Stored)
+	m.fields.add(&e, rec.Stored)
+	return nil
+}
+
+// otherKeys stands for the resource of keys that are in no resource's folder.
+const otherKeys = "(other keys)"
+
+func (m *measure) parse(raw []byte) (key keys.Key, resource string) {
+	key, _, err := m.layouts.Parse(raw)
+	if err != nil {
+		return keys.Key{}, otherKeys
+	}
+	return key, key.Resource.String()
+}
+
+// ownerKind names the kind of the owner that has the object, as KIND.GROUP; "" for none.
+func ownerKind(meta encoding.Meta) string {
+	apiVersion, kind := meta.ControllerKind()
+	if group := (encoding.Meta{APIVersion: apiVersion, Kind: kind}).GVK().Group; group != "" {
+		return kind + "." + group
+	}
+	return kind
+}
+
+// rank keeps the largest values; of equal ones the first.
+func (m *measure) rank(rec snapshot.Scanned, resource string) {
+	size := int64(len(rec.Value))
+	if m.top <= 0 || len(m.Largest) == m.top && m.Largest[m.top-1].Bytes >= size {
+		return
+	}
+	i, _ := slices.BinarySearchFunc(m.Largest, size, func(l Largest, size int64) int {
+		if l.Bytes >= size {
+			return -1
+		}
+		return 1
+	})
+	m.Largest = slices.Insert(m.Largest, i, Largest{Key: string(bytes.Clone(rec.Key)), Resource: resource, Bytes: size})
+	m.Largest = m.Largest[:min(len(m.Largest), m.top)]
+}
+
+func (m *measure) finish(leases int) {
+	records := m.Live.Bytes + m.Superseded.Bytes + m.Tombstones.Bytes
+	m.Overhead = m.Image - m.FreePages - records
+	m.Savings = Savings{
+		Compaction:   Amount{m.Superseded.Records + m.Tombstones.Records, m.Superseded.Bytes + m.Tombstones.Bytes},
+		Defragmented: m.all.image(leases), Compacted: m.live.image(leases),
+	}
+	m.Resources, m.Namespaces = m.resources.sorted(), m.namespaces.sorted()
+	m.Owners, m.Fields = m.owners.sorted(), m.fields.shares.sorted()
+}
