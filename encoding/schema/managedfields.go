@@ -32,8 +32,14 @@ import (
 // apiVersion become one, with the newest time, and the list is sorted as a
 // server sorts it, so that the next no-op write changes nothing. All other
 // entries stay as they are, among them those that a server could not read
-// either. An obj at another version is ErrNotStorageVersion.
-func (c *CRD) RelabelManagedFields(obj map[string]any) (changed int, err error) {
+// either.
+//
+// With all, entries of other versions that do no harm yet are relabelled too,
+// so that those versions can be removed from the CRD: but, with a webhook, not
+// those that the storage version does not know all fields of, which stay.
+//
+// An obj at another version is ErrNotStorageVersion.
+func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
 	if len(list) == 0 {
@@ -46,7 +52,7 @@ func (c *CRD) RelabelManagedFields(obj map[string]any) (changed int, err error) 
 	if err != nil {
 		return 0, err
 	}
-	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[string]bool{}}
+	r := relabel{crd: c, storage: storage, obj: obj, all: all, accepted: map[string]bool{}}
 	if err := r.entries(list); err != nil {
 		return 0, fmt.Errorf("CustomResourceDefinition %q: managedFields: %w", c.v1.Name, err)
 	}
@@ -61,6 +67,7 @@ type relabel struct {
 	crd      *CRD
 	storage  *Version
 	obj      map[string]any
+	all      bool            // entries of other versions too
 	accepted map[string]bool // by version name
 	out      []any
 	changed  int
@@ -70,7 +77,8 @@ func (r *relabel) entries(list []any) error {
 	var seed map[string]any
 	for _, element := range list {
 		entry, _ := element.(map[string]any)
-		if !r.breaks(entry) {
+		breaks := r.breaks(entry)
+		if !breaks && !(r.all && entry["apiVersion"] != r.crd.storageAPIVersion()) {
 			r.out = append(r.out, element)
 			continue
 		}
@@ -79,11 +87,15 @@ func (r *relabel) entries(list []any) error {
 			r.out = append(r.out, element)
 			continue
 		}
-		r.changed++
 		mended, err := r.mend(entry, fields)
 		if err != nil {
 			return err
 		}
+		if mended == nil && !breaks && r.crd.Webhook() { // it owns what another version's paths do not tell, and still does
+			r.out = append(r.out, element)
+			continue
+		}
+		r.changed++
 		if mended != nil {
 			r.out = append(r.out, mended)
 		} else if seed == nil {

@@ -180,7 +180,7 @@ func (l *lab) requireSameVerdict(t *testing.T, obj map[string]any, broken bool) 
 	require.Equal(t, broken, err != nil, "server: %v", err)
 
 	before := text(t, obj)
-	changed, err := l.crd.RelabelManagedFields(obj)
+	changed, err := l.crd.RelabelManagedFields(obj, false)
 	require.NoError(t, err)
 	require.Equal(t, broken, changed == 1)
 	if !broken {
@@ -204,17 +204,17 @@ func (l *lab) requireSameVerdict(t *testing.T, obj map[string]any, broken bool) 
 func TestApplyAfterAVersionIsGone(t *testing.T) {
 	l := newLab(t, parseCRD(t, twoVersions))
 	const spec, fields = `{"a":"x","b":"y"}`, `{"f:a":{},"f:b":{},"f:old":{}}`
-	relabelled := map[string]string{"gone": "example.com/v1", "foreign": "other.example.com/v1", "nothing": "v0"}
+	relabelled := map[string]string{"gone": "example.com/v1", "foreign": "other.example.com/v1", "nothing": "v0", "idle": "example.com/v1"}
 	for name, version := range relabelled {
 		obj := owned(t, name, version, spec, fields)
 		if name == "gone" { // it still is one of the CRD's
 			one, err := ParseCRD([]byte(strings.Replace(twoVersions, `"name":"v1"`, `"name":"v0"`, 1)))
 			require.NoError(t, err)
-			changed, err := one.RelabelManagedFields(obj)
+			changed, err := one.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 		} else {
-			changed, err := l.crd.RelabelManagedFields(obj)
+			changed, err := l.crd.RelabelManagedFields(obj, name == "idle") // whose version is taken out later
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 		}
@@ -251,7 +251,7 @@ func TestApplyWithADeadWebhook(t *testing.T) {
 		l.store(obj)
 		_, err := l.apply(name, "other", `{"new":"z"}`)
 		require.Error(t, err)
-		changed, err := l.crd.RelabelManagedFields(obj)
+		changed, err := l.crd.RelabelManagedFields(obj, false)
 		require.NoError(t, err)
 		require.Equal(t, 1, changed)
 		l.store(obj)
