@@ -34,6 +34,11 @@ func (v *View) explain(key, code, reason string) string {
 	if code != CodeEncrypted || sealed == nil || strings.Contains(reason, sealed.Error()) {
 		return reason
 	}
+	for at := range reason { // where a reason ends as the longer one begins, it is said once
+		if strings.HasPrefix(sealed.Error(), reason[at:]) {
+			return reason[:at] + sealed.Error()
+		}
+	}
 	return reason + ": " + sealed.Error()
 }
 

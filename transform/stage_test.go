@@ -241,14 +241,15 @@ func TestSealedSaysWhy(t *testing.T) {
 			require.NoError(t, err)
 		}
 		v.Refuse(secretsDir+"a", CodeEncrypted, "it cannot be read")
-		v.Refuse(secretsDir+"b", CodeEncrypted, "it cannot be read")
+		_, err = encoding.Parse(e.Stored)
+		v.Refuse(secretsDir+"b", CodeEncrypted, "it cannot be read: "+err.Error())
 		v.Refuse(secretsDir+"plain", CodeEncrypted, "odd")
 		return nil
 	}))
 	require.ErrorIs(t, err, ErrRefused)
 	for _, p := range r.Problems[:2] {
 		require.Contains(t, p.Reason, "it cannot be read: ")
-		require.Contains(t, p.Reason, "aescbc:v1:key-a")
+		require.Equal(t, 1, strings.Count(p.Reason, "aescbc:v1:key-a"), "the reason is said once: %s", p.Reason)
 	}
 	require.Equal(t, "odd", r.Problems[2].Reason)
 }
