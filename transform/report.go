@@ -69,6 +69,7 @@ type KindCount struct {
 
 // CustomResource is what became of the objects of one CustomResourceDefinition.
 type CustomResource struct {
+	Prefix         string         `json:"prefix"` // of the storage that it lies in, "/registry"
 	CRD            string         `json:"crd"`    // PLURAL.GROUP
 	Chosen         bool           `json:"chosen"` // false: the options left it out
 	StorageVersion string         `json:"storageVersion"`

@@ -57,7 +57,7 @@ func rewriteFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "map", Category: category, Usage: "read objects of a version that is gone as those of one that is there, `GROUP/OLD=NEW`; may be repeated"},
 		&cli.StringFlag{Name: "mode", Category: category, Value: "settled",
 			Usage: "`settled|pure`: write what objects come to rest at, or what the first write that changes nothing leaves, without the defaults of the new version"},
-		&cli.StringFlag{Name: "managed-fields", Category: category, Value: "fix", Usage: "`fix|keep`: relabel managedFields on which server-side apply would fail, or leave them"},
+		&cli.StringFlag{Name: "managed-fields", Category: category, Value: "fix", Usage: "`fix|all|keep`: relabel managedFields on which server-side apply would fail, or all of other versions, or none"},
 		&cli.BoolFlag{Name: "rewrap", Category: category, Usage: "encrypt every value of the snapshot, native ones too, by the provider and key that --encryption-config names first"},
 	}
 }
@@ -104,11 +104,11 @@ func readStorageChoices(c *cli.Context) (o storageversion.Options, err error) {
 	if mode == "pure" {
 		o.Mode = schema.Pure
 	}
-	fields, err := oneOf(c, "managed-fields", "fix", "keep")
+	fields, err := oneOf(c, "managed-fields", "fix", "all", "keep")
 	if err != nil {
 		return o, err
 	}
-	o.KeepManagedFields = fields == "keep"
+	o.KeepManagedFields, o.AllManagedFields = fields == "keep", fields == "all"
 	if c.IsSet("selector") {
 		if o.Selector, err = labels.Parse(c.String("selector")); err != nil {
 			return o, usagef(commandPath(c), "--selector is %q: %v", c.String("selector"), err)

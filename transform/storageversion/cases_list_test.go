@@ -22,7 +22,7 @@ func TestNothingToDo(t *testing.T) {
 	require.Empty(t, r.changed())
 	require.Empty(t, r.Problems)
 	require.Equal(t, transform.CustomResource{
-		CRD: widgetsCRD, Chosen: true, StorageVersion: "v1", Found: map[string]int{"v1": 2}, Unchanged: 2,
+		Prefix: "/registry", CRD: widgetsCRD, Chosen: true, StorageVersion: "v1", Found: map[string]int{"v1": 2}, Unchanged: 2,
 		StoredVersions: transform.StoredVersions{Before: []string{"v1"}, After: []string{"v1"}},
 	}, r.resources(widgetsCRD))
 }

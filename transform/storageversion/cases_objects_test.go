@@ -255,3 +255,21 @@ func TestPure(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(r.out[o.key()].value), &obj))
 	require.Equal(t, map[string]string{"text": "x", "since": "v1"}, obj.Spec)
 }
+
+// TestDefaultsAreNoLoss: what only the stored version's defaults add is not lost with that version, since nobody wrote it; the
+// same field, stored, is.
+func TestDefaultsAreNoLoss(t *testing.T) {
+	d := twoVersions()
+	d.schemas = map[string]string{
+		"v1alpha1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"v1alpha1"}`),
+		"v1":       typed(`"text":{"type":"string"}`),
+	}
+	plain, written := resource{version: "v1alpha1", name: "a", spec: `{"text":"x"}`}, resource{version: "v1alpha1", name: "b", spec: `{"since":"v1alpha1","text":"x"}`}
+	r := newCluster(t, d).add(plain).migrate(Options{})
+	require.NoError(t, r.err)
+	require.Empty(t, r.Problems)
+	require.Equal(t, plain.at("v1").json(t), r.out[plain.key()].value)
+	r = newCluster(t, d).add(written).migrate(Options{})
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.Equal(t, "error pruned-field "+written.key(), r.problems()[0])
+}

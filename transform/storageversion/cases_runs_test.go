@@ -192,8 +192,13 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, []string{"example.com/v1alpha1"}, r.entries(o.key()))
 	require.Contains(t, r.Steps, "nothing is stored at v1alpha2 of widgets.example.com any more: it may be removed from spec.versions")
 	steps := strings.Join(r.Steps, "\n")
-	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of 1 of its objects name it: remove it from spec.versions when")
+	require.Contains(t, steps, "nothing is stored at v1alpha1 of widgets.example.com any more, but managedFields of 1 of its objects name it: before it is removed from spec.versions, relabel them with --managed-fields all")
 	require.NotContains(t, steps, "v0")
+
+	all := migrate(t, transform.Options{In: path}, Options{AllManagedFields: true})
+	require.Equal(t, []string{"example.com/v1"}, all.entries(o.key()))
+	require.Equal(t, 1, all.resources(widgetsCRD).ManagedFields)
+	require.Contains(t, strings.Join(all.Steps, "\n"), "nothing is stored at v1alpha1, v1alpha2 of widgets.example.com any more: it may be removed")
 
 	back := migrate(t, transform.Options{In: path}, Options{To: "v1alpha1"})
 	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")

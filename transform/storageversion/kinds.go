@@ -93,7 +93,17 @@ func (k *kind) parse(e *transform.Entry) *refusal {
 }
 
 // prepare makes the CustomResourceDefinition ready to encode by; ok is false where its objects have to stay as they are.
-func (r *run) prepare(k *kind) (ok bool) {
+func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
+	if to := r.opts.To; to != "" && to != k.crd.StorageVersion() {
+		reason, err := r.view.Exposes(ctx, k.key, k.key)
+		if err != nil {
+			return false, err
+		}
+		if reason != "" { // its objects would move on, and its storage version stay
+			r.view.Refuse(string(k.key), codeWouldBePlaintext, reason)
+			return false, nil
+		}
+	}
 	obj := k.crd.Object()
 	if obj.UID == "" {
 		r.view.Warn(string(k.key), codeNoUID, "it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another")
@@ -103,13 +113,13 @@ func (r *run) prepare(k *kind) (ok bool) {
 	}
 	if condition(obj, "StorageMigrating") {
 		r.view.Refuse(string(k.key), codeStorageMigrating, "its condition StorageMigrating is True: the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
-		return false
+		return false, nil
 	}
 	if bad := k.usable(r.opts.To); bad != nil {
 		r.view.Refuse(string(k.key), bad.code, bad.reason)
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
 }
 
 // usable flips the storage version to what is asked, and compiles the schemas.

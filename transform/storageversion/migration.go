@@ -117,8 +117,11 @@ func (r *run) migrateKind(ctx context.Context, k *kind) error {
 	if !k.chosen {
 		return r.survey(ctx, k)
 	}
-	if k.crd == nil || !r.prepare(k) {
+	if k.crd == nil {
 		return r.leave(ctx, k)
+	}
+	if ok, err := r.prepare(ctx, k); err != nil || !ok {
+		return errors.Join(err, r.leave(ctx, k))
 	}
 	if err := r.migrateObjects(ctx, k); err != nil {
 		return err

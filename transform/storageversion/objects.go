@@ -219,7 +219,8 @@ type object struct {
 
 	obj       map[string]any
 	format    encoding.Format
-	converted bool // by a converter
+	mapped    string // the apiVersion that took the place of the stored one, "" where none did
+	converted bool   // by a converter
 	refused   *refusal
 	notes     []refusal
 	dropped   []string // paths of fields that get lost

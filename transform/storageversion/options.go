@@ -30,6 +30,8 @@ type Options struct {
 	Mappings []Mapping
 	// KeepManagedFields leaves metadata.managedFields as they are, also where server-side apply fails on them.
 	KeepManagedFields bool
+	// AllManagedFields relabels entries at every version but the storage version, so that those versions can be removed.
+	AllManagedFields bool
 	// Converters do what the conversion webhooks of a group would.
 	Converters map[string]Converter
 	// Rewrap encrypts every value of the snapshot by the provider and key that the encryption configuration names first.

@@ -62,7 +62,8 @@ func (o *object) identify(k *kind, opts *Options) *refusal {
 			continue
 		}
 		if k.lists(m.New) {
-			o.obj["apiVersion"] = gvr.GroupVersion{Group: m.Group, Version: m.New}.String()
+			o.mapped = gvr.GroupVersion{Group: m.Group, Version: m.New}.String()
+			o.obj["apiVersion"] = o.mapped
 			return nil
 		}
 		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
@@ -98,9 +99,15 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		o.refuse(refuse(codeUndecodable, "%v", err))
 		return
 	}
+	if len(dropped) > 0 && !o.converted {
+		if dropped, err = o.stored(k, dropped); err != nil {
+			o.refuse(refuse(codeUndecodable, "%v", err))
+			return
+		}
+	}
 	o.lose(dropped)
 	if !opts.KeepManagedFields {
-		if o.relabelled, err = k.crd.RelabelManagedFields(o.obj); err != nil {
+		if o.relabelled, err = k.crd.RelabelManagedFields(o.obj, opts.AllManagedFields); err != nil {
 			o.refuse(refuse(codeUndecodable, "%v", err))
 			return
 		}
@@ -115,6 +122,32 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		o.validate(ctx, k)
 	}
 	o.obj, o.value = nil, nil
+}
+
+// stored are those of the dropped paths that the value itself has: a default of the version it was stored at, which the storage
+// version does not know, is not lost, since nobody wrote it.
+func (o *object) stored(k *kind, dropped []string) ([]string, error) {
+	obj, _, err := encoding.DecodeObject(o.value)
+	if err != nil {
+		return nil, err
+	}
+	from := o.from
+	if o.mapped != "" {
+		obj["apiVersion"] = o.mapped
+		_, from, _ = strings.Cut(o.mapped, "/")
+	}
+	version, err := k.crd.Version(from)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := version.Coerce(obj); err != nil { // what this drops was noted before
+		return nil, err
+	}
+	lost, err := k.crd.Convert(obj, k.crd.StorageVersion())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(dropped, func(path string) bool { return !slices.Contains(lost, path) }), nil
 }
 
 // encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0: settled are only the bytes of

@@ -14,7 +14,7 @@ import (
 func (r *run) summary() {
 	report := r.view.Report()
 	for _, k := range r.kinds {
-		report.CustomResources = append(report.CustomResources, k.report())
+		report.CustomResources = append(report.CustomResources, k.report(r.keys.Prefix))
 		if !k.chosen || k.crd == nil {
 			continue
 		}
@@ -40,8 +40,8 @@ func (k *kind) steps(report *transform.Report, to string) {
 			continue
 		}
 		if n := k.entries[version]; n > 0 {
-			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: remove it from spec.versions when their managers have written them at another version, "+
-				"since without it every server-side apply of them fails (kubernetes#111937)", version, k.name, n)
+			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: before it is removed from spec.versions, relabel them with --managed-fields all, "+
+				"or every server-side apply of them fails (kubernetes#111937)", version, k.name, n)
 			continue
 		}
 		idle = append(idle, version)
@@ -54,9 +54,9 @@ func (k *kind) steps(report *transform.Report, to string) {
 	}
 }
 
-func (k *kind) report() transform.CustomResource {
+func (k *kind) report(prefix string) transform.CustomResource {
 	return transform.CustomResource{
-		CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: k.found,
+		Prefix: prefix, CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: k.found,
 		Rewritten: total(k.rewritten), Unchanged: total(k.unchanged), Refused: total(k.refused), ManagedFields: k.managedFields,
 		StoredVersions: transform.StoredVersions{Before: notNil(k.before), After: notNil(k.after), Kept: k.kept},
 	}
