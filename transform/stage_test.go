@@ -118,11 +118,13 @@ func TestNeverPlaintext(t *testing.T) {
 	by := sealing(t, "aescbc=a")
 	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
 	acts := map[string]func(ctx context.Context, v *View) (bool, error){
-		"put":             func(ctx context.Context, v *View) (bool, error) { return false, v.Put(ctx, key, []byte("x"), "") },
-		"derive":          func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, clear, []byte("x"), "") },
-		"derive to a new": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, []byte("/other"), []byte("x"), "") },
-		"derive onto it":  func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, clear, key, []byte("x"), "") },
-		"rewrap":          func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
+		"put":    func(ctx context.Context, v *View) (bool, error) { return false, v.Put(ctx, key, []byte("x"), "") },
+		"derive": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, key, clear, []byte("x"), "") },
+		"derive to a new": func(ctx context.Context, v *View) (bool, error) {
+			return v.Derive(ctx, key, []byte("/other"), []byte("x"), "")
+		},
+		"derive onto it": func(ctx context.Context, v *View) (bool, error) { return v.Derive(ctx, clear, key, []byte("x"), "") },
+		"rewrap":         func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
 	}
 	for name, act := range acts {
 		for _, sealer := range []Sealer{nil, sealing(t, "identity", "aescbc=a")} {
