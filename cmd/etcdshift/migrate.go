@@ -161,6 +161,9 @@ func (m migration) runStages(c *cli.Context, o transform.Options) (*transform.Re
 	if closer, ok := t.(io.Closer); ok {
 		defer closer.Close()
 	}
+	if _, err := os.Stat(o.In); err != nil { // before a KMS plugin that is not there is waited for
+		return fail(err)
+	}
 	transformers, err := loadEncryption(c)
 	if err != nil {
 		return fail(err)
