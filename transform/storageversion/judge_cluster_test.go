@@ -195,6 +195,16 @@ func apply(t *testing.T, client dynamic.ResourceInterface, manager string, obj m
 	return client.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager})
 }
 
+// applyFails waits for an apply to be refused: the handler goes by an update of the CRD a moment after it was answered.
+func applyFails(t *testing.T, client dynamic.ResourceInterface, manager string, obj map[string]any, why string) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool {
+		_, err = apply(t, client, manager, obj)
+		return err != nil && strings.Contains(err.Error(), why)
+	}, 30*time.Second, 20*time.Millisecond, why)
+}
+
 // object decodes JSON as a client does.
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()

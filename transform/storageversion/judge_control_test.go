@@ -121,8 +121,7 @@ func (w *world) keptManagedFields(t *testing.T) {
 	require.ErrorContains(t, err, "field not declared in schema") // the old version is still served
 	require.NoError(t, c.dropVersion(t, s.crdName(), oldName))
 	for _, manager := range []string{"newcomer", "gitops"} {
-		_, err = apply(t, client, manager, s.bare(newName, name))
-		require.ErrorContains(t, err, "request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
+		applyFails(t, client, manager, s.bare(newName, name), "request to convert CR to an invalid group/version: demo.example.com/v1alpha1")
 	}
 	obj, err := client.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)

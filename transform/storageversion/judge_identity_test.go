@@ -237,7 +237,7 @@ func TestJudge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shapes(), true)
 	t.Run("identity", w.identical)
-	t.Run("served", func(t *testing.T) { w.served(t) })
+	t.Run("served", func(t *testing.T) { w.served(t, storageversion.Options{}) })
 	t.Run("unmigrated", w.unmigrated)
 	t.Run("keptManagedFields", w.keptManagedFields)
 }
@@ -253,5 +253,5 @@ func TestJudgeCBOR(t *testing.T) {
 		}
 	}
 	t.Run("identity", w.identical)
-	t.Run("served", func(t *testing.T) { w.served(t, gate) })
+	t.Run("served", func(t *testing.T) { w.served(t, storageversion.Options{AllManagedFields: true}, gate) })
 }
