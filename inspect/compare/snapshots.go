@@ -1,0 +1,251 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Side is one of two snapshots, with what opens its values.
+type Side struct {
+	Snapshot *snapshot.Snapshot
+	Reader   *inspect.Reader
+}
+
+// Options say what is compared, and how it is shown.
+type Options struct {
+	Want        func(keys.Key) bool // the objects asked for; nil for all keys, those that are no object's included
+	Labels      labels.Selector     // those with these labels, in one of the snapshots; nil for all
+	All         bool                // nothing is noise
+	ShowSecrets bool
+}
+
+// Op is what became of an object.
+type Op string
+
+// What may become of an object.
+const (
+	Added     Op = "added"
+	Removed   Op = "removed"
+	Changed   Op = "changed"
+	Recreated Op = "recreated" // deleted and created again under the same name: the uid is another
+)
+
+// Object is what became of the value of a key.
+type Object struct {
+	Op       Op
+	Key      string
+	Place    keys.Key // empty where the key is no object's
+	Old, New *Version // nil where there is none
+	Changes  []differ.Change
+	Folded   int  // changes that are noise
+	Noise    bool // there is nothing but noise: Changes is empty, and of an Event nothing was read
+	// Notes say what could not be compared as an object, and that an object is the same but stored otherwise.
+	Notes []string
+}
+
+// Version is an object as one of the snapshots has it.
+type Version struct {
+	Revision   int64  `json:"revision"`
+	Bytes      int    `json:"bytes"` // as stored
+	APIVersion string `json:"apiVersion,omitempty"`
+	Kind       string `json:"kind,omitempty"`
+	UID        string `json:"uid,omitempty"`
+}
+
+// compactKey is where API servers agree on compactions (k8s.io/apiserver pkg/storage/etcd3/compact.go). It is renewed every few
+// minutes.
+const compactKey = "compact_rev_key"
+
+// isNoise tells whether whatever becomes of a key is noise: Events, the endpoint reconcilers' records, which are renewed every
+// few seconds, and the record of compactions.
+func isNoise(key []byte, place keys.Key) bool {
+	switch place.Resource.Resource {
+	case "events":
+		return place.Resource.Group == "" || place.Resource.Group == "events.k8s.io"
+	case "masterleases", "peerserverleases":
+		return place.Resource.Group == ""
+	}
+	return string(key) == compactKey
+}
+
+// Snapshots yields what became of each key that differs, in the order of the keys. An error ends the sequence.
+//
+// Values are told apart by their stored bytes; the keys of those that differ are kept, 24 bytes each, and then looked at one by
+// one.
+func Snapshots(ctx context.Context, old, new Side, o Options) iter.Seq2[*Object, error] {
+	return func(yield func(*Object, error) bool) {
+		c := comparison{old: old, new: new, options: o}
+		found, err := c.differing(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for i, key := range found {
+			if i%256 == 0 {
+				err = ctx.Err()
+			}
+			var object *Object
+			if err == nil {
+				object, err = c.look(ctx, key)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if object != nil && !yield(object, nil) {
+				return
+			}
+		}
+	}
+}
+
+type comparison struct {
+	old, new   Side
+	options    Options
+	layoutsOld keys.Layouts
+	layoutsNew keys.Layouts
+}
+
+// differing returns the keys whose values differ, sorted. They alias the mapped files.
+func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) {
+	if c.layoutsOld, err = c.old.Reader.Layouts(ctx); err != nil {
+		return nil, err
+	}
+	if c.layoutsNew, err = c.new.Reader.Layouts(ctx); err != nil {
+		return nil, err
+	}
+	for rec, err := range c.old.Snapshot.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		other, err := c.new.Snapshot.Get(ctx, rec.Key)
+		if err != nil {
+			return nil, err
+		}
+		if (other == nil || !bytes.Equal(rec.Value, other.Value)) && c.wants(rec.Key) {
+			found = append(found, rec.Key)
+		}
+	}
+	for rec, err := range c.new.Snapshot.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		other, err := c.old.Snapshot.Get(ctx, rec.Key)
+		if err != nil {
+			return nil, err
+		}
+		if other == nil && c.wants(rec.Key) {
+			found = append(found, rec.Key)
+		}
+	}
+	slices.SortFunc(found, bytes.Compare)
+	return found, nil
+}
+
+// place takes a key apart as the new snapshot's keys are laid out, or else the old one's.
+func (c *comparison) place(key []byte) (keys.Key, bool) {
+	place, _, err := c.layoutsNew.Parse(key)
+	if err != nil {
+		place, _, err = c.layoutsOld.Parse(key)
+	}
+	return place, err == nil
+}
+
+func (c *comparison) wants(key []byte) bool {
+	if c.options.Want == nil {
+		return true
+	}
+	place, ok := c.place(key)
+	return ok && c.options.Want(place)
+}
+
+// look compares what the snapshots have under a key; nil where its labels are not those asked for.
+func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
+	out := &Object{Key: string(key)}
+	if place, ok := c.place(key); ok {
+		out.Place = place
+	}
+	old, err := c.old.Snapshot.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	new, err := c.new.Snapshot.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case old == nil:
+		out.Op = Added
+	case new == nil:
+		out.Op = Removed
+	default:
+		out.Op = Changed
+	}
+	out.Old, out.New = versionOf(old), versionOf(new)
+	if out.Noise = !c.options.All && isNoise(key, out.Place); out.Noise && c.options.Labels == nil {
+		return out, nil
+	}
+	return c.compare(ctx, out, old, new)
+}
+
+func versionOf(rec *snapshot.Record) *Version {
+	if rec == nil {
+		return nil
+	}
+	return &Version{Revision: rec.ModRevision, Bytes: len(rec.Value)}
+}
+
+func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapshot.Record) (*Object, error) {
+	a, err := c.read(ctx, c.old, old, out.Old)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.read(ctx, c.new, new, out.New)
+	if err != nil {
+		return nil, err
+	}
+	if s := c.options.Labels; s != nil && !s.Matches(labels.Set(a.Object().GetLabels())) && !s.Matches(labels.Set(b.Object().GetLabels())) {
+		return nil, nil
+	}
+	for _, note := range []string{a.Note, b.Note} {
+		if note != "" && !slices.Contains(out.Notes, note) {
+			out.Notes = append(out.Notes, note)
+		}
+	}
+	if out.Op != Changed || out.Noise {
+		return out, nil
+	}
+	if out.Old.UID != "" && out.New.UID != "" && out.Old.UID != out.New.UID {
+		out.Op = Recreated
+	}
+	out.Changes, out.Folded = a.Diff(b, c.options.All)
+	if len(out.Changes)+out.Folded == 0 {
+		out.Notes = append(out.Notes, "the same, but stored otherwise")
+	}
+	out.Noise = len(out.Changes) == 0 && !c.options.All
+	return out, nil
+}
+
+// read reads a record of a side and fills in its version; of none it is the zero Value.
+func (c *comparison) read(ctx context.Context, side Side, rec *snapshot.Record, version *Version) (Value, error) {
+	if rec == nil {
+		return Value{}, nil
+	}
+	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
+	if err := side.Reader.Open(ctx, e); err != nil {
+		return Value{}, err
+	}
+	v := Read(e, c.options.ShowSecrets)
+	version.APIVersion, version.Kind = v.Object().GetAPIVersion(), v.Object().GetKind()
+	version.UID = string(v.Object().GetUID())
+	return v, nil
+}

@@ -1,0 +1,69 @@
+package compare
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Count is how many objects of a resource differ.
+type Count struct {
+	Resource  string `json:"resource"` // "" for keys that are no object's
+	Added     int    `json:"added"`
+	Removed   int    `json:"removed"`
+	Changed   int    `json:"changed"`
+	Recreated int    `json:"recreated"`
+	Folded    int    `json:"folded"` // objects of which there is nothing but noise
+}
+
+// Found is how many objects differ, noise not counted.
+func (c Count) Found() int { return c.Added + c.Removed + c.Changed + c.Recreated }
+
+// Summary counts objects by resource. The zero value is empty.
+type Summary struct{ counts map[string]*Count }
+
+// Add counts an object.
+func (s *Summary) Add(o *Object) {
+	if s.counts == nil {
+		s.counts = map[string]*Count{}
+	}
+	name := ""
+	if o.Place.Resource.Resource != "" {
+		name = o.Place.Resource.String()
+	}
+	c := s.counts[name]
+	if c == nil {
+		c = &Count{Resource: name}
+		s.counts[name] = c
+	}
+	switch {
+	case o.Noise:
+		c.Folded++
+	case o.Op == Added:
+		c.Added++
+	case o.Op == Removed:
+		c.Removed++
+	case o.Op == Recreated:
+		c.Recreated++
+	default:
+		c.Changed++
+	}
+}
+
+// Rows are the counts by resource, sorted.
+func (s *Summary) Rows() []Count {
+	out := []Count{}
+	for _, c := range slices.SortedFunc(maps.Values(s.counts), func(a, b *Count) int { return strings.Compare(a.Resource, b.Resource) }) {
+		out = append(out, *c)
+	}
+	return out
+}
+
+// Total sums all counts up.
+func (s *Summary) Total() (t Count) {
+	for _, c := range s.counts {
+		t.Added, t.Removed, t.Changed = t.Added+c.Added, t.Removed+c.Removed, t.Changed+c.Changed
+		t.Recreated, t.Folded = t.Recreated+c.Recreated, t.Folded+c.Folded
+	}
+	return t
+}

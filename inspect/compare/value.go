@@ -1,0 +1,155 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+)
+
+// Value is a stored value, read to be compared.
+type Value struct {
+	GVK     schema.GroupVersionKind // empty where it is no object that can be read
+	Content map[string]any          // the object, with all its secrets; nil where Note says why there is none, or not all of it
+	Note    string                  // why it is compared by its bytes, as a whole or in part; "" for an object that was decoded
+	view    differ.View             // of what is no object
+	bytes   int
+	redact  bool
+}
+
+// bodyField stands for what could only be compared by its bytes of an object that is known in part.
+const bodyField = "(body)"
+
+// Read reads the value of an entry. With showSecrets nothing is redacted.
+func Read(e *inspect.Entry, showSecrets bool) Value {
+	v := Value{bytes: len(e.Stored)}
+	if e.Sealed != nil {
+		by, _ := encoding.Encryption(e.Stored)
+		v.Note = "encrypted by " + by + "; compared by its bytes"
+		v.view = differ.View{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}
+		return v
+	}
+	content, err := native.Decode(e.Value)
+	if errors.Is(err, native.ErrUnknownKind) {
+		if content, err = native.Metadata(e.Value); err == nil {
+			v.Note = "of a kind this build does not know; compared by its bytes but for its metadata"
+			content[bodyField] = string(e.Value)
+		}
+	}
+	if err != nil {
+		v.readRaw(e, showSecrets)
+		return v
+	}
+	v.Content = content
+	v.GVK = schema.FromAPIVersionAndKind(v.Object().GetAPIVersion(), v.Object().GetKind())
+	v.redact = !showSecrets
+	return v
+}
+
+// shown is what may be shown of an object. To find out takes longer than all the rest, so it is asked of what changed alone.
+func (v Value) shown() differ.View {
+	body, partial := v.Content[bodyField].(string)
+	if !v.redact && !partial {
+		return differ.Plain(v.Content)
+	}
+	shown := clone(v.Content).(map[string]any)
+	if v.redact {
+		redact.Object(shown)
+	}
+	if partial {
+		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
+	}
+	return differ.View{Raw: v.Content, Shown: shown}
+}
+
+// readRaw takes a value that is no object, or one that does not decode.
+func (v *Value) readRaw(e *inspect.Entry, showSecrets bool) {
+	text := string(e.Value)
+	shown := fmt.Sprintf("<%d bytes>", len(text))
+	v.Note = "no object; compared by its bytes"
+	switch {
+	case encoding.Detect(e.Value) != encoding.FormatUnknown: // what is broken may be a Secret all the same
+		v.Note = "does not decode; compared by its bytes"
+	case showSecrets && utf8.ValidString(text), isNote(text) && !redact.Value(string(e.Key), e.Value):
+		shown = text
+	}
+	v.view = differ.View{Raw: text, Shown: shown}
+}
+
+// isNote tells short text, such as a revision or a leader's name, from data that only happens to be text, such as base64.
+func isNote(text string) bool {
+	const longest = 256
+	return len(text) <= longest && utf8.ValidString(text) && !strings.HasPrefix(text, "azhz") // "k8s" in base64
+}
+
+// Object is the object's content with access to its metadata; that of nothing for a value that is none.
+func (v Value) Object() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: v.Content}
+}
+
+// Diff returns what turns v into w, and how many changes are folded away as noise, none with all.
+func (v Value) Diff(w Value, all bool) (changes []differ.Change, folded int) {
+	compare := func(a, b differ.View) (changes []differ.Change, folded int) {
+		changes = differ.Diff(a, b)
+		if all {
+			return changes, 0
+		}
+		kept := slices.DeleteFunc(changes, func(c differ.Change) bool { return differ.Noise(w.GVK.GroupKind(), c) })
+		return kept, len(changes) - len(kept)
+	}
+	switch {
+	case v.Content == nil && w.Content == nil:
+		return compare(v.view, w.view)
+	case v.Content == nil || w.Content == nil: // what can be read against what cannot
+		return compare(differ.View{Raw: v.raw(), Shown: v.described()}, differ.View{Raw: w.raw(), Shown: w.described()})
+	}
+	if changes, folded = compare(differ.Plain(v.Content), differ.Plain(w.Content)); len(changes) == 0 {
+		return changes, folded
+	}
+	return compare(v.shown(), w.shown())
+}
+
+func (v Value) raw() any {
+	if v.Content == nil {
+		return v.view.Raw
+	}
+	return v.Content
+}
+
+// described is the value as a whole in a few words.
+func (v Value) described() any {
+	if v.Content == nil {
+		return v.view.Shown
+	}
+	return fmt.Sprintf("<%s, %d bytes>", v.GVK.GroupKind(), v.bytes)
+}
+
+// clone copies JSON content.
+func clone(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		for name, child := range out {
+			out[name] = clone(child)
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i, child := range out {
+			out[i] = clone(child)
+		}
+		return out
+	}
+	return value
+}
