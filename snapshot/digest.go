@@ -12,7 +12,7 @@ import (
 // Digest is what the sequential pass over a file found.
 type Digest struct {
 	Image   [sha256.Size]byte // of the database image, which is what the trailer holds
-	File    [sha256.Size]byte // of the whole file, which is what sha256sum prints
+	File    [sha256.Size]byte // of the whole file as it was given, compressed or not, which is what sha256sum prints
 	Present bool              // the file carries a digest; it is equal to Image
 }
 
@@ -31,12 +31,15 @@ func skippedDigest() *digestPass {
 	return p
 }
 
-func startDigest(f *os.File, size, image int64, raw bool) *digestPass {
+func startDigest(s *Snapshot) *digestPass {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &digestPass{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(p.done)
-		p.sum, p.err = digestFile(ctx, f, size, image, raw)
+		p.sum, p.err = digestFile(ctx, s.file, int64(len(s.data)), int64(len(s.image)), s.raw)
+		if p.err == nil && s.compression != "" {
+			p.sum.File, p.err = fileSum(ctx, s.given, s.info.Size())
+		}
 	}()
 	return p
 }
@@ -80,6 +83,14 @@ func digestFile(ctx context.Context, f *os.File, size, image int64, raw bool) (D
 	}
 	d.Present = true
 	return d, nil
+}
+
+// fileSum is the digest of the first size bytes of f.
+func fileSum(ctx context.Context, f *os.File, size int64) (sum [sha256.Size]byte, err error) {
+	h := sha256.New()
+	err = hashRange(ctx, h, f, 0, size, make([]byte, 1<<20))
+	h.Sum(sum[:0])
+	return sum, err
 }
 
 // hashRange adds the bytes [from, to) of f to h.

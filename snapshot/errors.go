@@ -4,7 +4,7 @@ import "errors"
 
 var (
 	// ErrNotSnapshot is returned for a file that is not a bbolt database image of any kind: empty, a directory, text,
-	// a compressed archive.
+	// an archive of several files.
 	ErrNotSnapshot = errors.New("not an etcd snapshot")
 	// ErrTruncated is returned when the file is shorter than its own metadata says.
 	ErrTruncated = errors.New("file is truncated")
@@ -12,6 +12,11 @@ var (
 	ErrDigest = errors.New("digest does not match")
 	// ErrDamaged is returned when a reachable page or record is not what etcd writes.
 	ErrDamaged = errors.New("file is damaged")
+	// ErrExpand is returned when a compressed file expands to more than it may: Config.MaxExpand, or more times its size than
+	// any snapshot does.
+	ErrExpand = errors.New("compressed file expands too far")
+	// ErrScratch is returned when there is no place, or no room, for the file in which a compressed one is expanded.
+	ErrScratch = errors.New("scratch file for the expanded snapshot")
 	// ErrChanged is returned when the input changed while it was being read.
 	ErrChanged = errors.New("file changed while it was read")
 	// ErrCompacted is returned for a revision below the oldest one that the file keeps whole.

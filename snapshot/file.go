@@ -17,23 +17,29 @@ import (
 type Config struct {
 	// SkipDigest leaves the SHA-256 of the image unchecked. Structure is checked all the same.
 	SkipDigest bool
+	// MaxExpand is how many bytes a compressed file may expand to; 0: DefaultMaxExpand.
+	MaxExpand int64
+	// ScratchDir is the folder in which a compressed file is expanded, into a file without a name; "": os.TempDir.
+	ScratchDir string
 }
 
 // Snapshot is an open file. Its methods may be called from several goroutines at once; none changes the file.
 type Snapshot struct {
 	path   string
-	file   *os.File
-	info   fs.FileInfo
-	data   []byte // the whole file, mapped read-only
-	image  []byte // data up to the high-water mark
+	given  *os.File    // at path
+	info   fs.FileInfo // of given
+	file   *os.File    // given itself, or a scratch file with what it was compressed from
+	data   []byte      // the whole of file, mapped read-only
+	image  []byte      // data up to the high-water mark
 	meta   meta
 	raw    bool // a member/snap/db: no digest, possibly larger than its image
-	shared bool // file belongs to the caller
+	shared bool // given belongs to the caller
 
-	warnings  []string
-	buckets   []bucket
-	reachable uint64 // pages in use, the two metas not counted
-	digest    *digestPass
+	compression string // of given, "" for none
+	warnings    []string
+	buckets     []bucket
+	reachable   uint64 // pages in use, the two metas not counted
+	digest      *digestPass
 
 	mu  sync.Mutex
 	idx *index // nil until the first scan has ended
@@ -44,8 +50,10 @@ type Snapshot struct {
 // can be reached above the leaves (leaves are judged when they are first read). The SHA-256 is computed behind Open's back,
 // at the same time as the caller's work: Digest waits for it, and Write and Verify publish or approve nothing before.
 //
-// A raw member/snap/db is accepted: it has no digest and may be larger than its image; Warnings says so. Errors wrap
-// ErrNotSnapshot, ErrTruncated or ErrDamaged, or are those of the file system.
+// A raw member/snap/db is accepted: it has no digest and may be larger than its image; Warnings says so. Either may be compressed
+// (gzip, zstd, or zip with one file), which the content tells, not the name: it is expanded first, which takes its time, and what
+// is then read is the copy. Errors wrap ErrNotSnapshot, ErrTruncated, ErrDamaged, ErrExpand or ErrScratch, or are those of the file
+// system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe is refused below, not waited for
 	if err != nil {
@@ -70,26 +78,40 @@ func reason(err error) error {
 
 // openFile is Open for a file the caller keeps: Close does not close it.
 func openFile(ctx context.Context, f *os.File, path string, cfg Config) (*Snapshot, error) {
-	s := &Snapshot{path: path, file: f, shared: true}
-	if err := s.mapFile(); err != nil {
-		return nil, s.wrap(err)
+	s := &Snapshot{path: path, given: f, file: f, shared: true}
+	if err := s.read(ctx, cfg); err != nil {
+		err = s.wrap(err)
+		_ = s.unmap()
+		_ = s.closeScratch()
+		return nil, err
 	}
-	err := s.guard(func() error {
+	if cfg.SkipDigest {
+		s.digest = skippedDigest()
+	} else {
+		s.digest = startDigest(s)
+	}
+	return s, nil
+}
+
+// read maps the file, expanded where it is compressed, and checks its structure.
+func (s *Snapshot) read(ctx context.Context, cfg Config) error {
+	if err := s.look(); err != nil {
+		return err
+	}
+	if s.compression = compressionOf(s.given); s.compression != "" {
+		if err := s.expand(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	if err := s.mapFile(); err != nil {
+		return err
+	}
+	return s.guard(func() error {
 		if err := s.geometry(); err != nil {
 			return err
 		}
 		return s.walk(ctx)
 	})
-	if err != nil {
-		_ = s.unmap()
-		return nil, s.wrap(err)
-	}
-	if cfg.SkipDigest {
-		s.digest = skippedDigest()
-	} else {
-		s.digest = startDigest(f, int64(len(s.data)), int64(len(s.image)), s.raw)
-	}
-	return s, nil
 }
 
 // wrap names the file in front of an error. When the file is no longer the one that was opened the error is ErrChanged: what
@@ -104,21 +126,31 @@ func (s *Snapshot) wrap(err error) error {
 	return fmt.Errorf("snapshot %s: %w", s.path, err)
 }
 
-func (s *Snapshot) mapFile() error {
-	info, err := s.file.Stat()
+// look refuses what is no file with something in it.
+func (s *Snapshot) look() error {
+	info, err := s.given.Stat()
 	if err != nil {
 		return err
 	}
 	s.info = info
-	size := info.Size()
 	switch {
 	case info.IsDir():
 		return fmt.Errorf("%w: it is a directory", ErrNotSnapshot)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
-	case size == 0:
+	case info.Size() == 0:
 		return fmt.Errorf("%w: it is empty", ErrNotSnapshot)
-	case size != int64(int(size)):
+	}
+	return nil
+}
+
+func (s *Snapshot) mapFile() error {
+	info, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size()
+	if size != int64(int(size)) {
 		return fmt.Errorf("%d bytes cannot be mapped on this machine", size)
 	}
 	s.data, err = unix.Mmap(int(s.file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
@@ -210,7 +242,7 @@ func (s *Snapshot) unchanged() error {
 	if s.info == nil {
 		return nil // it never was looked at
 	}
-	now, err := s.file.Stat()
+	now, err := s.given.Stat()
 	if err != nil {
 		return err
 	}
@@ -223,11 +255,19 @@ func (s *Snapshot) unchanged() error {
 // Close stops the digest pass and unmaps the file: every Record becomes invalid.
 func (s *Snapshot) Close() error {
 	s.digest.stop()
-	err := s.unmap()
+	err := errors.Join(s.unmap(), s.closeScratch())
 	if !s.shared {
-		err = errors.Join(err, s.file.Close())
+		err = errors.Join(err, s.given.Close())
 	}
 	return err
+}
+
+// closeScratch closes the expanded copy, where there is one, which is gone then.
+func (s *Snapshot) closeScratch() error {
+	if s.file == s.given {
+		return nil
+	}
+	return s.file.Close()
 }
 
 func (s *Snapshot) unmap() error {

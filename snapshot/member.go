@@ -54,5 +54,5 @@ func (s *Snapshot) readMembers(ctx context.Context) (members []Member, err error
 	return members, err
 }
 
-// Size is the size of the file in bytes.
-func (s *Snapshot) Size() int64 { return int64(len(s.data)) }
+// Size is the size in bytes of the file as it was given, compressed or not.
+func (s *Snapshot) Size() int64 { return s.info.Size() }

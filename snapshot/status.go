@@ -10,7 +10,7 @@ import (
 // Status is what a file says about itself and what reading it found.
 type Status struct {
 	Path      string   `json:"path"`
-	Bytes     int64    `json:"bytes"`     // of the file
+	Bytes     int64    `json:"bytes"`     // of the file as it was given
 	Raw       bool     `json:"raw"`       // a member/snap/db, not an etcdctl snapshot
 	PageSize  int      `json:"pageSize"`  // bytes
 	Pages     uint64   `json:"pages"`     // of the image
@@ -19,6 +19,9 @@ type Status struct {
 	Digest    string   `json:"digest"`    // "ok", "none" (raw) or "skipped"
 	Hash      string   `json:"hash"`      // as "etcdutl snapshot status" prints it: eight hex digits
 	Warnings  []string `json:"warnings,omitempty"`
+
+	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd" or "zip", where the file given is compressed
+	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // what that expands to
 
 	Revision         int64 `json:"revision"` // current revision, as a server would start with
 	LastRecord       int64 `json:"lastRecord"`
@@ -48,10 +51,13 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 		return Status{}, err
 	}
 	st := Status{
-		Path: s.path, Bytes: int64(len(s.data)), Raw: s.raw, PageSize: s.meta.pageSize, Pages: s.meta.highWater,
+		Path: s.path, Bytes: s.Size(), Raw: s.raw, PageSize: s.meta.pageSize, Pages: s.meta.highWater,
 		FreePages: s.meta.highWater - 2 - s.reachable, Warnings: s.warnings,
 		Revision: x.revision(), LastRecord: x.last.Main, CompactRevision: x.finished, ScheduledCompact: x.scheduled,
 		Records: x.records, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
+	}
+	if s.compression != "" {
+		st.Compression, st.ExpandedBytes = s.compression, int64(len(s.data))
 	}
 	err = s.guard(func() error {
 		if err := s.readBuckets(ctx, &st); err != nil {

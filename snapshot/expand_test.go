@@ -1,0 +1,411 @@
+package snapshot
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// gzipped compresses the parts into a gzip member each.
+func gzipped(t testing.TB, parts ...[]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	for _, part := range parts {
+		w := gzip.NewWriter(&out)
+		_, err := w.Write(part)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	}
+	return out.Bytes()
+}
+
+// zstandard compresses the parts into a zstd frame each.
+func zstandard(t testing.TB, parts ...[]byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	defer w.Close()
+	var out []byte
+	for _, part := range parts {
+		out = append(out, w.EncodeAll(part, nil)...)
+	}
+	return out
+}
+
+// member is a file of a zip archive.
+type member struct {
+	header  zip.FileHeader
+	content []byte
+}
+
+func zipped(t testing.TB, members ...member) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	for _, m := range members {
+		f, err := w.CreateHeader(&m.header)
+		require.NoError(t, err)
+		_, err = f.Write(m.content)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// asK3s is the archive that k3s makes of a snapshot (pkg/etcd/snapshot.go, compressSnapshot).
+func asK3s(t testing.TB, b []byte) []byte {
+	t.Helper()
+	return zipped(t, member{zip.FileHeader{Name: "on-demand-server-1-1700000000", Method: zip.Deflate, Modified: time.Now()}, b})
+}
+
+// compressed is b in each of the forms that are expanded.
+func compressed(t testing.TB, b []byte) map[string][]byte {
+	t.Helper()
+	half := len(b) / 2
+	skippable := append([]byte("\x53\x2a\x4d\x18\x03\x00\x00\x00abc"), zstandard(t, b)...)
+	return map[string][]byte{
+		"gzip": gzipped(t, b), "gzip of two members": gzipped(t, b[:half], nil, b[half:]),
+		"zstd": zstandard(t, b), "zstd of two frames": zstandard(t, b[:half], b[half:]), "zstd after a skippable frame": skippable,
+		"zip": asK3s(t, b), "zip, stored": zipped(t, member{zip.FileHeader{Name: "x"}, b}),
+		"zip of a folder": zipped(t, member{zip.FileHeader{Name: "../up/"}, nil}, member{zip.FileHeader{Name: "../../etc/passwd", Method: zip.Deflate}, b}),
+	}
+}
+
+// expanding opens a compressed file that no test may change.
+func expanding(t testing.TB, b []byte, cfg Config) (*Snapshot, error) {
+	t.Helper()
+	if cfg.ScratchDir == "" {
+		cfg.ScratchDir = t.TempDir()
+	}
+	t.Cleanup(func() { nothingIn(t, cfg.ScratchDir) })
+	s, err := Open(context.Background(), copyOf(t, b), cfg)
+	if err == nil {
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+	}
+	return s, err
+}
+
+// TestCompressed: a compressed file reads as what it was compressed from, but for the digest of the whole, which is its own. What
+// is written on top is the same too.
+func TestCompressed(t *testing.T) {
+	b := fixture(t)
+	plain := open(t, copyOf(t, b))
+	want, err := plain.Status(context.Background())
+	require.NoError(t, err)
+	_, wrote := write(t, plain, planned(t, plain, put("/new", "x")))
+	for name, packed := range compressed(t, b) {
+		t.Run(name, func(t *testing.T) {
+			s, err := expanding(t, packed, Config{})
+			require.NoError(t, err)
+			st, err := s.Status(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, strings.TrimRight(strings.Fields(name)[0], ","), st.Compression)
+			require.Equal(t, s.Compression(), st.Compression)
+			require.Equal(t, []any{s.Path(), int64(len(packed)), int64(len(b)), fmt.Sprintf("%x", sha256.Sum256(packed)), "ok"},
+				[]any{st.Path, st.Bytes, st.ExpandedBytes, st.SHA256, st.Digest})
+			require.Equal(t, st.Bytes, s.Size())
+			require.Equal(t, []string{fmt.Sprintf("compressed with %s: expanded to %d bytes in a temporary file", st.Compression, len(b))}, s.Warnings())
+			st.Path, st.Bytes, st.ExpandedBytes, st.SHA256, st.Compression, st.Warnings = want.Path, want.Bytes, 0, want.SHA256, "", nil
+			require.Equal(t, want, st)
+			d, err := s.Digest(context.Background())
+			require.NoError(t, err)
+			require.Equal(t, sha256.Sum256(unsealed(b)), d.Image)
+			require.Equal(t, modelOf(t, plain), modelOf(t, s))
+			require.Empty(t, findings(t, s))
+
+			path, res := write(t, s, planned(t, s, put("/new", "x")))
+			require.Equal(t, wrote, res)
+			sound(t, path)
+			path, res = write(t, s, seq())
+			require.Zero(t, res.Appended)
+			require.Equal(t, sha256.Sum256(b), sumOf(t, path), "the expanded file, byte for byte")
+		})
+	}
+}
+
+// TestCompressedRaw: a database file has room behind its image, which compresses to nothing.
+func TestCompressedRaw(t *testing.T) {
+	raw := append(unsealed(fixture(t)), make([]byte, 48<<20)...)
+	for _, packed := range [][]byte{gzipped(t, raw), zstandard(t, raw), asK3s(t, raw)} {
+		s, err := expanding(t, packed, Config{})
+		require.NoError(t, err)
+		require.True(t, s.raw)
+		require.Len(t, s.Warnings(), 3)
+		require.Equal(t, modelOf(t, open(t, copyOf(t, fixture(t)))), modelOf(t, s))
+	}
+}
+
+// TestCompressedDigest: the digest within is checked as ever, and what another tool left of a file says so.
+func TestCompressedDigest(t *testing.T) {
+	b := append([]byte(nil), fixture(t)...)
+	b[len(b)-1] ^= 1
+	for _, packed := range compressed(t, b) {
+		s, err := expanding(t, packed, Config{})
+		require.NoError(t, err)
+		_, err = s.Digest(context.Background())
+		require.ErrorIs(t, err, ErrDigest)
+		require.ErrorContains(t, err, s.Path())
+		s, err = expanding(t, packed, Config{SkipDigest: true})
+		require.NoError(t, err)
+		d, err := s.Digest(context.Background())
+		require.NoError(t, err)
+		require.Zero(t, d)
+	}
+	s, err := expanding(t, gzipped(t, b[:len(b)-5000]), Config{})
+	require.ErrorIs(t, err, ErrTruncated)
+	require.Nil(t, s)
+}
+
+// TestCompressedDamage: a file cut short anywhere is truncated, or the right answer; one with a flipped bit is damaged, or the right
+// answer; the path is named, and nothing is left.
+func TestCompressedDamage(t *testing.T) {
+	b := fixture(t)
+	want := modelOf(t, open(t, copyOf(t, b)))
+	dir := t.TempDir()
+	path := filepath.Join(dir, "in")
+	r := rand.New(rand.NewPCG(1, 3))
+	for name, packed := range compressed(t, b) {
+		for range 60 {
+			n := r.IntN(len(packed))
+			cut, flipped := packed[:n], bytes.Clone(packed)
+			flipped[n] ^= 1 << r.IntN(8)
+			for i, damaged := range [][]byte{cut, flipped} {
+				require.NoError(t, os.WriteFile(path, damaged, 0o600))
+				s, err := Open(context.Background(), path, Config{ScratchDir: dir})
+				if err == nil {
+					if _, err = s.Digest(context.Background()); err == nil {
+						require.Equal(t, want, modelOf(t, s), name)
+					}
+					require.NoError(t, s.Close())
+				}
+				if err == nil {
+					continue
+				}
+				require.ErrorContains(t, err, path)
+				if isAny := errors.Is(err, ErrTruncated) || errors.Is(err, ErrNotSnapshot); i == 0 {
+					require.True(t, isAny, "%s cut at %d: %v", name, n, err)
+				} else {
+					require.True(t, isAny || errors.Is(err, ErrDamaged) || errors.Is(err, ErrDigest) || errors.Is(err, ErrExpand), "%s flipped at %d: %v", name, n, err)
+				}
+			}
+		}
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
+
+// TestCompressedRefused: what is in the archive is not one snapshot, and the message says what it is instead.
+func TestCompressedRefused(t *testing.T) {
+	b := fixture(t)
+	encrypted := asK3s(t, b)
+	for _, at := range []int{6, bytes.Index(encrypted, []byte("PK\x01\x02")) + 8} {
+		encrypted[at] |= 1
+	}
+	lzma := bytes.Clone(asK3s(t, b))
+	for _, at := range []int{8, bytes.Index(lzma, []byte("PK\x01\x02")) + 10} {
+		lzma[at] = 14
+	}
+	link := member{zip.FileHeader{Name: "link"}, []byte("/etc/passwd")}
+	link.header.SetMode(fs.ModeSymlink | 0o777)
+	one := member{zip.FileHeader{Name: "a"}, b}
+	many := make([]member, 40_000)
+	for i := range many {
+		many[i].header.Name = fmt.Sprint(i)
+	}
+	text := bytes.Repeat([]byte("no snapshot "), 1000)
+	for name, tt := range map[string]struct {
+		packed []byte
+		is     error
+		text   string
+	}{
+		"two files":      {zipped(t, one, one), ErrNotSnapshot, "a zip archive of 2 files, want exactly one"},
+		"no file":        {append([]byte("PK\x03\x04"), zipped(t)...), ErrNotSnapshot, "a zip archive of 0 files"},
+		"cut zip":        {asK3s(t, b)[:2000], ErrTruncated, "its zip directory, which comes last"},
+		"a folder alone": {zipped(t, member{zip.FileHeader{Name: "a/"}, nil}), ErrNotSnapshot, "a zip archive of 0 files"},
+		"many files":     {zipped(t, many...), ErrNotSnapshot, "its zip directory is too long for one file"},
+		"a link":         {zipped(t, link), ErrNotSnapshot, "not a regular file"},
+		"encrypted":      {encrypted, ErrNotSnapshot, "an encrypted zip archive; decrypt it first"},
+		"lzma":           {lzma, ErrNotSnapshot, "compression method 14"},
+		"text in gzip":   {gzipped(t, text), ErrNotSnapshot, "what it expands to: not an etcd snapshot: no bbolt magic number"},
+		"text in zstd":   {zstandard(t, text), ErrNotSnapshot, "no bbolt magic number"},
+		"text in zip":    {asK3s(t, text), ErrNotSnapshot, "no bbolt magic number"},
+		"nothing":        {gzipped(t, nil), ErrTruncated, "0 bytes are too few for a meta page"},
+		"twice":          {gzipped(t, zstandard(t, b)), ErrNotSnapshot, "it is compressed twice (zstd within)"},
+		"more follows":   {append(gzipped(t, b), "more"...), ErrTruncated, "its gzip stream has no end"},
+		"much follows":   {append(gzipped(t, b), "more and more"...), ErrDamaged, "gzip: invalid header"},
+		"wrong checksum": {append(gzipped(t, b)[:len(gzipped(t, b))-8], make([]byte, 8)...), ErrDamaged, "gzip: invalid checksum"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := expanding(t, tt.packed, Config{})
+			require.ErrorIs(t, err, tt.is)
+			require.ErrorContains(t, err, tt.text)
+			require.ErrorContains(t, err, "in.db")
+		})
+	}
+}
+
+// zeros is the snapshot with n zero bytes behind it, compressed as well as a format can without holding them.
+func zeros(t testing.TB, format string, n int64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	var w io.WriteCloser
+	var end func() error
+	switch format {
+	case "gzip":
+		z, err := gzip.NewWriterLevel(&out, flate.BestCompression)
+		require.NoError(t, err)
+		w, end = z, z.Close
+	case "zstd":
+		z, err := zstd.NewWriter(&out, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
+		require.NoError(t, err)
+		w, end = z, z.Close
+	}
+	_, err := w.Write(fixture(t))
+	require.NoError(t, err)
+	block := make([]byte, 1<<20)
+	for ; n > 0; n -= int64(len(block)) {
+		_, err := w.Write(block)
+		require.NoError(t, err)
+	}
+	require.NoError(t, end())
+	return out.Bytes()
+}
+
+// TestBomb: a file made to fill the disk ends before it does, by the limit or by how many times over it expands.
+func TestBomb(t *testing.T) {
+	for _, format := range []string{"gzip", "zstd"} {
+		packed := zeros(t, format, 400<<20)
+		_, err := expanding(t, packed, Config{})
+		require.ErrorIs(t, err, ErrExpand)
+		require.ErrorContains(t, err, "expand more than 200-fold")
+		_, err = expanding(t, packed, Config{MaxExpand: 1 << 20})
+		require.ErrorIs(t, err, ErrExpand)
+		require.ErrorContains(t, err, "more than 1048576 bytes")
+	}
+	b := fixture(t)
+	for name, packed := range compressed(t, b) {
+		_, err := expanding(t, packed, Config{MaxExpand: int64(len(b))})
+		require.NoError(t, err, name)
+		_, err = expanding(t, packed, Config{MaxExpand: int64(len(b)) - 1})
+		require.ErrorIs(t, err, ErrExpand, name)
+		require.ErrorContains(t, err, fmt.Sprint(len(b)-1))
+	}
+	claims := bytes.Clone(b) // a database that says it is large
+	for _, at := range []int{0, 4096} {
+		m := claims[at+pageHeaderSize:]
+		put64(m[40:], 1<<40)
+		put64(m[56:], metaSum(m))
+	}
+	_, err := expanding(t, gzipped(t, claims), Config{})
+	require.ErrorIs(t, err, ErrExpand)
+	require.ErrorContains(t, err, "it says that it expands to 1099511627776 pages of 4096 bytes, the limit is 17179869184 bytes")
+}
+
+// TestZstdWindow: a stream that asks for more memory than the zstd tool gives is refused.
+func TestZstdWindow(t *testing.T) {
+	frame := []byte("\x28\xb5\x2f\xfd\x00\xf8\x01\x00\x00") // window descriptor 0xf8: 2^41 bytes
+	_, err := expanding(t, frame, Config{})
+	require.ErrorIs(t, err, ErrExpand)
+	require.ErrorContains(t, err, "zstd -d --long=31")
+}
+
+// TestNoScratch: where there is no place for the copy, the message says which folder.
+func TestNoScratch(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "absent")
+	_, err := Open(context.Background(), copyOf(t, gzipped(t, fixture(t))), Config{ScratchDir: absent})
+	require.ErrorIs(t, err, ErrScratch)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, absent)
+	t.Setenv("TMPDIR", absent)
+	_, err = Open(context.Background(), copyOf(t, gzipped(t, fixture(t))), Config{})
+	require.ErrorIs(t, err, ErrScratch)
+	require.ErrorContains(t, err, absent)
+}
+
+// TestExpandCancelled: a caller that gives up is let go.
+func TestExpandCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, packed := range compressed(t, fixture(t)) {
+		_, err := Open(ctx, copyOf(t, packed), Config{ScratchDir: t.TempDir()})
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
+// TestCompressedChanged: the file given is the one that must not change, also after it was expanded.
+func TestCompressedChanged(t *testing.T) {
+	path := victim(t, gzipped(t, fixture(t)))
+	s := open(t, path)
+	require.NoError(t, os.WriteFile(path, gzipped(t, built(t, "put /a x")), 0o600))
+	fails(t, s, seq(put("/new", "x")), ErrChanged)
+}
+
+// FuzzCompressed: whatever the bytes, Open ends in an error that names the file, or in what bytes of that format expand to.
+func FuzzCompressed(f *testing.F) {
+	b := fixture(f)
+	for _, packed := range compressed(f, b) {
+		f.Add(packed)
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, packed []byte) {
+		file, err := os.CreateTemp(dir, "in")
+		require.NoError(t, err)
+		defer os.Remove(file.Name())
+		defer file.Close()
+		_, err = file.Write(packed)
+		require.NoError(t, err)
+		s, err := Open(context.Background(), file.Name(), Config{MaxExpand: 1 << 20, ScratchDir: dir})
+		if err != nil {
+			require.ErrorContains(t, err, file.Name())
+			return
+		}
+		require.LessOrEqual(t, len(s.data), 1<<20)
+		require.NoError(t, s.Close())
+	})
+}
+
+// TestCompressedTools: what the usual tools make of a real server's snapshot, where they are installed.
+func TestCompressedTools(t *testing.T) {
+	in := etcdtest.Build(t, "put /a x\nput /b size=300000\ndel /a")
+	want := modelOf(t, open(t, in))
+	for tool, args := range map[string][]string{"gzip": {"-k", in}, "zstd": {"-q", "-19", "--long=27", in}, "zip": {"-q", in + ".zip", in}} {
+		if !ran(t, tool, args...) {
+			continue
+		}
+		path := in + map[string]string{"gzip": ".gz", "zstd": ".zst", "zip": ".zip"}[tool]
+		s := open(t, path)
+		require.Equal(t, tool, s.Compression())
+		require.Equal(t, want, modelOf(t, s))
+	}
+}
+
+// ran runs a tool, false where it is not installed.
+func ran(t testing.TB, tool string, args ...string) bool {
+	t.Helper()
+	if _, err := exec.LookPath(tool); err != nil {
+		return false
+	}
+	out, err := exec.Command(tool, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return true
+}
