@@ -56,6 +56,9 @@ func definitions(columns string) (out []metav1.TableColumnDefinition) {
 	for name := range strings.SplitSeq(columns, "|") {
 		name, wide := strings.CutPrefix(name, "*")
 		def := metav1.TableColumnDefinition{Name: name, Type: "string"}
+		if name == "Name" {
+			def.Format = "name" // printers put the kind before it where there are several
+		}
 		if wide {
 			def.Priority = 1
 		}
