@@ -17,24 +17,25 @@ const (
 	codeCRDUnfit          = "crd-unfit"           // error: a v3 CRD is not as records need it
 
 	// Records of the v1 group, and the v3 records they become.
-	codeConflict         = "conflict"
-	codeNameCollision    = "name-collision"
-	codeInvalid          = "invalid"
-	codeUndecodable      = "undecodable"
-	codeUnknownKey       = "unknown-key"
-	codeEncrypted        = "encrypted"
-	codeBadUID           = "bad-uid"
-	codeBadMetadata      = "bad-metadata"
-	codeDanglingOwner    = "dangling-owner"
-	codePrunedField      = "pruned-field"
-	codeUnknownKind      = "unknown-kind"
-	codeWouldBePlaintext = "would-be-plaintext"
-	codeTerminating      = "terminating"      // warning: being deleted and held by no finalizer; not created
-	codeMetadataDiffers  = "metadata-differs" // warning: the equal v3 object that is there differs in metadata or status, and stays
-	codeDatastoreLocked  = "datastore-locked" // warning: the v1 datastore was locked; v3 is written ready
-	codeTierMissing      = "tier-missing"     // warning: a policy names a tier that will not be there
-	codeHandleName       = "handle-name"      // warning: stored under another name than IPAM looks it up by
-	codeBlockName        = "block-name"       // warning: stored under another name than its CIDR gives
+	codeConflict          = "conflict"
+	codeNameCollision     = "name-collision"
+	codeInvalid           = "invalid"
+	codeUndecodable       = "undecodable"
+	codeUnknownKey        = "unknown-key"
+	codeEncrypted         = "encrypted"
+	codeBadUID            = "bad-uid"
+	codeBadMetadata       = "bad-metadata"
+	codeDanglingOwner     = "dangling-owner"
+	codePrunedField       = "pruned-field"
+	codeUnknownKind       = "unknown-kind"
+	codeWouldBePlaintext  = "would-be-plaintext"
+	codeUnsupportedLayout = "unsupported-layout" // reported by transform.KubernetesPrefixes
+	codeTerminating       = "terminating"        // warning: being deleted and held by no finalizer; not created
+	codeMetadataDiffers   = "metadata-differs"   // warning: the equal v3 object that is there differs in metadata or status, and stays
+	codeDatastoreLocked   = "datastore-locked"   // warning: the v1 datastore was locked; v3 is written ready
+	codeTierMissing       = "tier-missing"       // warning: a policy names a tier that will not be there
+	codeHandleName        = "handle-name"        // warning: stored under another name than IPAM looks it up by
+	codeBlockName         = "block-name"         // warning: stored under another name than its CIDR gives
 
 	// The IPAM cross-check: warnings, one an object.
 	codeIPAMHandleMissing = "ipam-handle-missing"

@@ -19,6 +19,7 @@ func Codes() []string {
 		codeTierDrift,
 		codeUndecodable,
 		codeUnknownKind,
+		codeUnsupportedLayout,
 		codeWouldBePlaintext,
 	}
 }

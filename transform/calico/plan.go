@@ -48,12 +48,9 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	prefixes := unique(m.opts.Prefixes)
-	if len(prefixes) == 0 {
-		prefixes = all
-	}
-	if len(prefixes) == 0 {
-		return fmt.Errorf("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+	prefixes, err := v.KubernetesPrefixes(ctx, m.opts.Prefixes)
+	if err != nil {
+		return err
 	}
 	found := false
 	for _, prefix := range prefixes {
@@ -159,19 +156,6 @@ func (m *run) stageRest(ctx context.Context) error {
 			groupV1, left)
 	}
 	return m.lockV1(ctx)
-}
-
-// unique is list without what stands in it already.
-func unique(list []string) []string {
-	var out []string
-	known := map[string]bool{}
-	for _, s := range list {
-		if !known[s] {
-			known[s] = true
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // within lists the prefixes below another: what is stored there belongs to another API server.

@@ -4,14 +4,15 @@ package storageversion
 // report. Each is a section of docs/problems.md.
 const (
 	// Errors about a record, which stays as it is.
-	codeUndecodable      = "undecodable"
-	codeEncrypted        = "encrypted"
-	codeUnknownKey       = "unknown-key"
-	codeUnknownKind      = "unknown-kind"
-	codeUnlistedVersion  = "unlisted-version" // its version is not in spec.versions: no server can read it
-	codeNeedsWebhook     = "needs-webhook"
-	codeConversionFailed = "conversion-failed"
-	codeWouldBePlaintext = "would-be-plaintext"
+	codeUndecodable       = "undecodable"
+	codeEncrypted         = "encrypted"
+	codeUnknownKey        = "unknown-key"
+	codeUnknownKind       = "unknown-kind"
+	codeUnlistedVersion   = "unlisted-version" // its version is not in spec.versions: no server can read it
+	codeNeedsWebhook      = "needs-webhook"
+	codeConversionFailed  = "conversion-failed"
+	codeWouldBePlaintext  = "would-be-plaintext"
+	codeUnsupportedLayout = "unsupported-layout" // reported by transform.KubernetesPrefixes
 	// An error about a record that loses fields; it is written without them where that was allowed.
 	codePrunedField = "pruned-field"
 
@@ -47,6 +48,7 @@ func Codes() []string {
 		codeUnknownKey,
 		codeUnknownKind,
 		codeUnlistedVersion,
+		codeUnsupportedLayout,
 		codeWouldBePlaintext,
 	}
 }

@@ -3,7 +3,6 @@ package storageversion
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,12 +30,9 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	prefixes := m.opts.Prefixes
-	if len(prefixes) == 0 {
-		prefixes = all
-	}
-	if len(prefixes) == 0 {
-		return fmt.Errorf("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+	prefixes, err := v.KubernetesPrefixes(ctx, m.opts.Prefixes)
+	if err != nil {
+		return err
 	}
 	runs, err := m.runs(ctx, v, prefixes, all)
 	if err != nil {

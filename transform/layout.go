@@ -1,0 +1,42 @@
+package transform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// CodeUnsupportedLayout is for a storage prefix below which a migration does not know its way.
+const CodeUnsupportedLayout = "unsupported-layout"
+
+// ErrNoPrefix is returned where no key shows a storage prefix and none was named.
+var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
+
+// KubernetesPrefixes are the storage prefixes for a migration to work on: those that were named, or all there are. One that is
+// kcp's is refused, since there each logical cluster has definitions of its own; one of OpenShift's own API servers, which
+// hold no custom resources, is left with a warning. It returns ErrNoPrefix where nothing shows any.
+func (v *View) KubernetesPrefixes(ctx context.Context, named []string) ([]string, error) {
+	layouts, err := v.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var prefixes []string
+	for _, s := range layouts.Storages() {
+		switch {
+		case len(named) > 0 && !slices.Contains(named, s.Prefix):
+		case s.Flavour.KCP():
+			v.Refuse(s.Prefix+"/", CodeUnsupportedLayout, fmt.Sprintf("it is laid out as a %s, where each logical cluster has definitions of its own; this migration is for Kubernetes", s.Flavour))
+		case s.Flavour == keys.FlavourOpenShift:
+			v.Warn(s.Prefix+"/", CodeUnsupportedLayout, "OpenShift's own API servers store here; this migration does not look at it")
+		default:
+			prefixes = append(prefixes, s.Prefix)
+		}
+	}
+	if len(layouts.Storages()) == 0 {
+		return nil, ErrNoPrefix
+	}
+	return prefixes, nil
+}
