@@ -35,13 +35,26 @@ type Layout interface {
 // or under another prefix.
 var ErrUnknownKey = errors.New("not a key of this layout")
 
+// KeyError is the error of Parse. It wraps ErrUnknownKey.
+type KeyError struct {
+	Reason string // why the key is none of the layout
+	key    string // its beginning
+	more   int    // bytes of it that are left out
+}
+
+func (e *KeyError) Error() string {
+	more := ""
+	if e.more > 0 {
+		more = fmt.Sprintf(" and %d bytes more", e.more)
+	}
+	return fmt.Sprintf("key %q%s: %v: %s", e.key, more, ErrUnknownKey, e.Reason)
+}
+
+func (e *KeyError) Unwrap() error { return ErrUnknownKey }
+
 // unknown is ErrUnknownKey for key. A hostile key may be megabytes long: quoted is what a person can read.
 func unknown(key []byte, format string, args ...any) error {
 	const most = 512
-	more := ""
-	if len(key) > most {
-		more = fmt.Sprintf(" and %d bytes more", len(key)-most)
-		key = key[:most]
-	}
-	return fmt.Errorf("key %q%s: %w: %s", key, more, ErrUnknownKey, fmt.Sprintf(format, args...))
+	shown := key[:min(len(key), most)]
+	return &KeyError{Reason: fmt.Sprintf(format, args...), key: string(shown), more: len(key) - len(shown)}
 }

@@ -1,0 +1,136 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Stored is one record of a key, taken apart. Nothing of its value is in it.
+type Stored struct {
+	Key      string `json:"key"`
+	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
+	// Unknown says why the key is in no layout; then nothing is known but the prefix it lies under, if any.
+	Unknown   string  `json:"unknown,omitempty"`
+	Prefix    *string `json:"prefix,omitempty"` // the storage prefix, which may be ""
+	Group     string  `json:"group,omitempty"`
+	Resource  string  `json:"resource,omitempty"`
+	Custom    bool    `json:"custom,omitempty"`   // kcp: a custom resource that no APIExport exports
+	Identity  string  `json:"identity,omitempty"` // kcp
+	Shard     string  `json:"shard,omitempty"`    // kcp's cache server
+	Cluster   string  `json:"cluster,omitempty"`  // kcp
+	Namespace string  `json:"namespace,omitempty"`
+	Name      string  `json:"name,omitempty"`
+
+	State          State  `json:"state"`
+	Revision       int64  `json:"revision"`      // of this record: the modRevision, or that of the deletion
+	Sub            int64  `json:"sub,omitempty"` // its place among the writes of one transaction
+	CreateRevision int64  `json:"createRevision,omitempty"`
+	Version        int64  `json:"version,omitempty"`    // writes since it was created
+	Lease          string `json:"lease,omitempty"`      // in hexadecimal, as etcdctl prints it
+	Bytes          int    `json:"bytes"`                // of the value as it is stored
+	Encoding       string `json:"encoding,omitempty"`   // JSON, protobuf, CBOR, unknown; "encrypted" where no key opens it
+	Encryption     string `json:"encryption,omitempty"` // "aescbc:v1:NAME" of an encrypted value
+}
+
+// State is what became of a record.
+type State string
+
+// The states of a record.
+const (
+	StateLive       State = "live"
+	StateSuperseded State = "superseded" // a later record of the same key is in the file
+	StateDeletion   State = "deletion"   // a tombstone: nothing of the value is left in it
+)
+
+// Stored yields the records whose keys begin with prefix, in revision order: the live ones, or with history every one the file
+// still holds. A Stored is used again for the next one.
+func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.Seq2[*Stored, error] {
+	records := r.snapshot.Live(ctx, prefix)
+	if history {
+		records = r.snapshot.Records(ctx)
+	}
+	return func(yield func(*Stored, error) bool) {
+		out := new(Stored)
+		for rec, err := range records {
+			if err == nil {
+				if !bytes.HasPrefix(rec.Key, prefix) {
+					continue
+				}
+				err = r.takeApart(ctx, rec, history, out)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(out, nil) {
+				return
+			}
+		}
+	}
+}
+
+// takeApart fills out from a record.
+func (r *Reader) takeApart(ctx context.Context, rec *snapshot.Record, history bool, out *Stored) error {
+	*out = Stored{
+		Key: string(rec.Key), State: StateLive, Revision: rec.Revision.Main, Sub: rec.Revision.Sub,
+		CreateRevision: rec.CreateRevision, Version: rec.Version, Bytes: len(rec.Value),
+	}
+	if !utf8.Valid(rec.Key) {
+		out.KeyBytes = rec.Key
+	}
+	if rec.Lease != 0 {
+		out.Lease = strconv.FormatUint(uint64(rec.Lease), 16)
+	}
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return err
+	}
+	out.place(layouts, rec.Key)
+	if rec.Tombstone {
+		out.State = StateDeletion
+		return nil
+	}
+	if history {
+		latest, err := r.snapshot.Get(ctx, rec.Key)
+		if err != nil {
+			return err
+		}
+		if latest == nil || latest.Revision != rec.Revision {
+			out.State = StateSuperseded
+		}
+	}
+	e, err := r.entry(ctx, rec)
+	if err != nil {
+		return err
+	}
+	out.Encoding = encoding.Detect(e.Value).String()
+	out.Encryption, _ = encoding.Encryption(rec.Value)
+	return nil
+}
+
+// place takes the key apart.
+func (s *Stored) place(layouts keys.Layouts, key []byte) {
+	k, _, err := layouts.Parse(key)
+	unknown := (*keys.KeyError)(nil)
+	switch {
+	case len(key) == 0:
+		s.Unknown = "left behind by etcdutl snapshot restore --bump-revision"
+	case errors.As(err, &unknown):
+		s.Unknown = unknown.Reason
+		if at, ok := layouts.Of(key); ok {
+			s.Prefix = &at.Prefix
+		}
+	default:
+		s.Prefix, s.Group, s.Resource = &k.Prefix, k.Resource.Group, k.Resource.Resource
+		s.Custom, s.Identity, s.Shard, s.Cluster = k.Custom, k.Identity, k.Shard, k.Cluster
+		s.Namespace, s.Name = k.Namespace, k.Name
+	}
+}
