@@ -1,0 +1,180 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+)
+
+func keysCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "keys",
+		Usage:     "raw keys, taken apart",
+		ArgsUsage: "SNAPSHOT [PREFIX]",
+		Description: `etcdshift keys before.db /registry/pods/
+etcdshift keys -o jsonl before.db | jq -r 'select(.unknown) | .key'
+etcdshift keys --raw before.db /registry/pods/default/web > pod.bin`,
+		UsageText: `Lists the keys of a snapshot that are not deleted, or those that begin with PREFIX, in the order in which they were last
+written. Each is taken apart by the layout below its storage prefix: Kubernetes, OpenShift, a shard of kcp or its cache server.
+Keys that are in no layout stand there with a "?" for the resource.
+
+With --raw, PREFIX is one whole key, and its value is written as it is, decrypted where --encryption-config opens it. That of a
+Secret, or with another credential in it, needs --show-secrets.
+
+Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 3 a value that --show-secrets was not given for, 130 interrupted.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: table, wide, json, jsonl (one key a line) or name"},
+			&cli.BoolFlag{Name: "history", Usage: "list every record that the file still holds: superseded ones and deletions too"},
+			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},
+			&cli.BoolFlag{Name: "stored", Usage: "with --raw: the value as it is stored, encrypted or not"},
+			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"},
+			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), quietFlag(),
+		},
+		Action: runKeys,
+	}
+}
+
+func runKeys(c *cli.Context) error {
+	args := c.Args().Slice()
+	if len(args) < 1 || len(args) > 2 {
+		return usagef(commandPath(c), "takes SNAPSHOT and perhaps PREFIX; given were %d: %q", len(args), args)
+	}
+	format, err := oneOf(c, "output", "table", "wide", "json", "jsonl", "name")
+	if err != nil {
+		return err
+	}
+	if err := checkRaw(c, len(args)); err != nil {
+		return err
+	}
+	o, err := openSnapshot(c, args[0])
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	var prefix []byte
+	if len(args) > 1 {
+		prefix = []byte(args[1])
+	}
+	return o.read(c.Context, func() error {
+		if c.Bool("raw") {
+			return printRaw(c, o, prefix)
+		}
+		return printKeys(c, o, prefix, format)
+	})
+}
+
+// checkRaw refuses flags that say nothing together.
+func checkRaw(c *cli.Context, args int) error {
+	path := commandPath(c)
+	switch raw := c.Bool("raw"); {
+	case raw && args != 2:
+		return usagef(path, "--raw takes SNAPSHOT and KEY")
+	case raw && (c.IsSet("output") || c.Bool("history")):
+		return usagef(path, "--raw writes one value; it takes neither -o nor --history")
+	case !raw && (c.Bool("stored") || c.Bool("show-secrets")):
+		return usagef(path, "--stored and --show-secrets go with --raw; without it no value is shown")
+	}
+	return nil
+}
+
+// printRaw writes the value of one key.
+func printRaw(c *cli.Context, o *opened, key []byte) error {
+	e, err := o.Get(c.Context, key)
+	switch {
+	case err != nil:
+		return err
+	case e == nil:
+		return &failure{exitFailed, fmt.Errorf("there is no key %q", key), `"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
+	}
+	value := e.Value
+	switch {
+	case c.Bool("stored"):
+		value = e.Stored
+	case e.Sealed != nil && c.IsSet("encryption-config"):
+		return &failure{exitFailed, fmt.Errorf("key %q: %w", key, e.Sealed), "--stored writes it as it is"}
+	}
+	if !c.Bool("show-secrets") {
+		secret, err := isSecret(c, o, key, value)
+		if err != nil {
+			return err
+		}
+		if secret {
+			return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
+		}
+	}
+	if out, ok := c.App.Writer.(*os.File); ok && term.IsTerminal(int(out.Fd())) && !isText(value) {
+		return &failure{exitFailed, fmt.Errorf("key %q: its value is binary, and stdout a terminal", key), "write it to a file: add > FILE"}
+	}
+	_, err = c.App.Writer.Write(value)
+	return err
+}
+
+// isSecret tells whether a value is not to be shown: by what it holds, and where it lies if nothing can be made of it.
+func isSecret(c *cli.Context, o *opened, key, value []byte) (bool, error) {
+	if encoding.Detect(value) == encoding.FormatEncrypted {
+		return false, nil
+	}
+	gr, err := o.Resource(c.Context, key)
+	if err != nil {
+		return false, err
+	}
+	switch gr.String() {
+	case "secrets", "oauthaccesstokens.oauth.openshift.io", "oauthauthorizetokens.oauth.openshift.io", "oauthclients.oauth.openshift.io":
+		return true, nil
+	}
+	return redact.Value(string(key), value), nil
+}
+
+// isText tells whether a terminal may get value as it is.
+func isText(value []byte) bool {
+	for _, r := range string(value) {
+		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
+			return false
+		}
+	}
+	return utf8.Valid(value)
+}
+
+// printKeys lists keys in one of the formats, each when it is read.
+func printKeys(c *cli.Context, o *opened, prefix []byte, format string) error {
+	ready := progress(c)("reading " + o.snapshot.Path())
+	layouts, err := o.Layouts(c.Context)
+	ready()
+	if err != nil {
+		return err
+	}
+	out, err := newKeyPrinter(c, o, format, layouts)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for s, err := range o.Stored(c.Context, prefix, c.Bool("history")) {
+		if err != nil {
+			return errors.Join(err, out.flush())
+		}
+		n++
+		if err := out.print(s); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		warn(c, []string{fmt.Sprintf("no key begins with %q", prefix)})
+	}
+	return out.end()
+}
+
+// keyPrinter prints what Stored yields.
+type keyPrinter interface {
+	print(*inspect.Stored) error
+	flush() error // what was printed until now
+	end() error   // flush, and what stands behind the last
+}
