@@ -26,6 +26,7 @@ type Options struct {
 	Labels      labels.Selector     // those with these labels, in one of the snapshots; nil for all
 	All         bool                // nothing is noise
 	ShowSecrets bool
+	CountOnly   bool // Changes are left empty, which is faster
 }
 
 // Op is what became of an object.
@@ -227,11 +228,18 @@ func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapsho
 	if out.Old.UID != "" && out.New.UID != "" && out.Old.UID != out.New.UID {
 		out.Op = Recreated
 	}
-	out.Changes, out.Folded = a.Diff(b, c.options.All)
+	diff := a.Diff
+	if c.options.CountOnly {
+		diff = a.diff
+	}
+	out.Changes, out.Folded = diff(b, c.options.All)
 	if len(out.Changes)+out.Folded == 0 {
 		out.Notes = append(out.Notes, "the same, but stored otherwise")
 	}
 	out.Noise = len(out.Changes) == 0 && !c.options.All
+	if c.options.CountOnly {
+		out.Changes = nil // with secrets in them
+	}
 	return out, nil
 }
 

@@ -100,24 +100,34 @@ func (v Value) Object() *unstructured.Unstructured {
 
 // Diff returns what turns v into w, and how many changes are folded away as noise, none with all.
 func (v Value) Diff(w Value, all bool) (changes []differ.Change, folded int) {
-	compare := func(a, b differ.View) (changes []differ.Change, folded int) {
-		changes = differ.Diff(a, b)
-		if all {
-			return changes, 0
-		}
-		kept := slices.DeleteFunc(changes, func(c differ.Change) bool { return differ.Noise(w.GVK.GroupKind(), c) })
-		return kept, len(changes) - len(kept)
+	if v.Content == nil || w.Content == nil {
+		return v.diff(w, all)
 	}
-	switch {
-	case v.Content == nil && w.Content == nil:
-		return compare(v.view, w.view)
-	case v.Content == nil || w.Content == nil: // what can be read against what cannot
-		return compare(differ.View{Raw: v.raw(), Shown: v.described()}, differ.View{Raw: w.raw(), Shown: w.described()})
-	}
-	if changes, folded = compare(differ.Plain(v.Content), differ.Plain(w.Content)); len(changes) == 0 {
+	if changes, folded = v.diff(w, all); len(changes) == 0 {
 		return changes, folded
 	}
-	return compare(v.shown(), w.shown())
+	return compare(v.shown(), w.shown(), w.GVK.GroupKind(), all)
+}
+
+// diff is Diff with all secrets in the changes.
+func (v Value) diff(w Value, all bool) (changes []differ.Change, folded int) {
+	kind := w.GVK.GroupKind()
+	switch {
+	case v.Content == nil && w.Content == nil:
+		return compare(v.view, w.view, kind, all)
+	case v.Content == nil || w.Content == nil: // what can be read against what cannot
+		return compare(differ.View{Raw: v.raw(), Shown: v.described()}, differ.View{Raw: w.raw(), Shown: w.described()}, kind, all)
+	}
+	return compare(differ.Plain(v.Content), differ.Plain(w.Content), kind, all)
+}
+
+func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []differ.Change, folded int) {
+	changes = differ.Diff(a, b)
+	if all {
+		return changes, 0
+	}
+	kept := slices.DeleteFunc(changes, func(c differ.Change) bool { return differ.Noise(kind, c) })
+	return kept, len(changes) - len(kept)
 }
 
 func (v Value) raw() any {
