@@ -51,7 +51,12 @@ type opened struct {
 // openSnapshot opens the file at path for reading as --encryption-config and --prefix say, and prints what a person should
 // know about it on stderr.
 func openSnapshot(c *cli.Context, path string) (*opened, error) {
-	transformers, err := loadEncryption(c)
+	return openEncrypted(c, path, "encryption-config")
+}
+
+// openEncrypted is openSnapshot for a file whose encryption configuration another flag names.
+func openEncrypted(c *cli.Context, path, flag string) (*opened, error) {
+	transformers, err := loadEncryptionOf(c, flag)
 	if err != nil {
 		return nil, err
 	}

@@ -13,10 +13,15 @@ func encryptionFlag(does string) cli.Flag {
 
 // loadEncryption reads the configuration that was named; nil without one.
 func loadEncryption(c *cli.Context) (*encryption.Transformers, error) {
-	if !c.IsSet("encryption-config") {
+	return loadEncryptionOf(c, "encryption-config")
+}
+
+// loadEncryptionOf is loadEncryption for the configuration that another flag names.
+func loadEncryptionOf(c *cli.Context, flag string) (*encryption.Transformers, error) {
+	if !c.IsSet(flag) {
 		return nil, nil
 	}
-	t, err := encryption.Load(c.Context, c.String("encryption-config"))
+	t, err := encryption.Load(c.Context, c.String(flag))
 	if err != nil {
 		return nil, unusable{err}
 	}

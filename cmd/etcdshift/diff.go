@@ -1,0 +1,217 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+func diffCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diff",
+		Usage:     "what changed between two snapshots",
+		ArgsUsage: "OLD NEW [TYPE[/NAME]...]",
+		Description: `etcdshift diff monday.db tuesday.db
+etcdshift diff monday.db tuesday.db -n shop deployments configmap/prices
+etcdshift diff -o json before.db after.db`,
+		UsageText: `Compares what is stored under each key and shows, field by field, what became of each object: added, removed, changed, or
+recreated (deleted and created again: another uid). Items of lists are matched by what names them.
+
+Noise is folded away and counted: Events, managedFields, renewals of Leases, heartbeats of Nodes, the records of API servers
+about themselves. --all shows it. Secrets are compared, and shown as redacted.
+
+Values that are encrypted at rest are compared decrypted with --encryption-config, else by their bytes, which differ each time
+an object is written.
+
+Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judge, 130 interrupted.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
+			&cli.BoolFlag{Name: "all", Usage: "show noise too"},
+			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},
+			prefixFlag(), encryptionFlag("decrypt with"),
+			&cli.StringFlag{Name: "encryption-config-new", Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
+			showSecretsFlag(), streamFlag(), quietFlag(),
+		},
+		Action: runDiff,
+	}
+}
+
+// streamFlag is -o of the commands that print a record after the other.
+func streamFlag() cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "print `FORMAT`: text, json (one document) or jsonl (one line a record)"}
+}
+
+func runDiff(c *cli.Context) error {
+	args := c.Args().Slice()
+	if len(args) < 2 {
+		return usagef(commandPath(c), "takes OLD NEW and perhaps types; given were %d: %q", len(args), args)
+	}
+	format, err := oneOf(c, "output", "text", "json", "jsonl")
+	if err != nil {
+		return err
+	}
+	options := compare.Options{All: c.Bool("all"), ShowSecrets: c.Bool("show-secrets"), CountOnly: c.Bool("summary")}
+	if c.IsSet("selector") {
+		if options.Labels, err = labels.Parse(c.String("selector")); err != nil {
+			return usagef(commandPath(c), "--selector: %v", err)
+		}
+	}
+	found, err := diff(c, args, options, format)
+	if f := (*failure)(nil); errors.As(err, &f) && f.status == exitUsage {
+		return err
+	}
+	if err != nil {
+		return &failure{status: exitCannotJudge, err: err}
+	}
+	if found > 0 {
+		return &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", plural(found, "difference"), args[0], args[1])}
+	}
+	return nil
+}
+
+// diff prints what differs and returns how many objects do.
+func diff(c *cli.Context, args []string, options compare.Options, format string) (found int, err error) {
+	stop := progress(c)("comparing " + args[0] + " with " + args[1])
+	defer func() { stop() }()
+	old, err := openSnapshot(c, args[0])
+	if err != nil {
+		return 0, err
+	}
+	defer old.Close()
+	flag := "encryption-config"
+	if c.IsSet("encryption-config-new") {
+		flag = "encryption-config-new"
+	}
+	new, err := openEncrypted(c, args[1], flag)
+	if err != nil {
+		return 0, err
+	}
+	defer new.Close()
+	err = old.read(c.Context, func() error {
+		return new.read(c.Context, func() error {
+			if options.Want, err = wantedOf(c, args[2:], old.Reader, new.Reader); err != nil {
+				return err
+			}
+			out, err := newDifferences(c, format, old, new)
+			if err != nil {
+				return err
+			}
+			stop()
+			stop = func() {}
+			sides := [2]compare.Side{{Snapshot: old.snapshot, Reader: old.Reader}, {Snapshot: new.snapshot, Reader: new.Reader}}
+			for o, err := range compare.Snapshots(c.Context, sides[0], sides[1], options) {
+				if err != nil {
+					return err
+				}
+				if err := out.add(o); err != nil {
+					return err
+				}
+			}
+			found = out.summary.Total().Found()
+			return out.end()
+		})
+	})
+	return found, err
+}
+
+// differences prints objects that differ, one after the other.
+type differences struct {
+	summary compare.Summary
+	silent  bool // but for the summary
+	add     func(*compare.Object) error
+	end     func() error
+}
+
+func newDifferences(c *cli.Context, format string, old, new *opened) (*differences, error) {
+	d := &differences{silent: c.Bool("summary")}
+	w := c.App.Writer
+	var show func(*compare.Object) error
+	switch format {
+	case "json":
+		head, err := diffHead(c, old, new)
+		if err != nil {
+			return nil, err
+		}
+		s := newJSONStream(w)
+		if err := s.begin(head, "objects"); err != nil {
+			return nil, err
+		}
+		show = func(o *compare.Object) error { return s.element(differenceOf(o)) }
+		d.end = func() error { return s.end(diffTail{d.summary.Rows(), d.summary.Total().Folded}) }
+	case "jsonl":
+		show = func(o *compare.Object) error { return printJSONLine(w, differenceOf(o)) }
+		d.end = func() error { return nil }
+	default:
+		p := newPage(w)
+		show = func(o *compare.Object) error { p.object(o); return nil }
+		d.end = func() error { return printSummary(p, &d.summary, !d.silent) }
+	}
+	d.add = func(o *compare.Object) error {
+		d.summary.Add(o)
+		if o.Noise || d.silent {
+			return nil
+		}
+		return show(o)
+	}
+	return d, nil
+}
+
+// diffDocument is what diff -o json prints before its objects.
+type diffDocument struct {
+	documentHead
+	NewInput inputInfo `json:"newInput"` // input is OLD
+}
+
+// diffTail is what it prints after them.
+type diffTail struct {
+	Summary []compare.Count `json:"summary"`
+	Folded  int             `json:"folded"` // objects of which there is nothing but noise
+}
+
+func diffHead(c *cli.Context, old, new *opened) (doc diffDocument, err error) {
+	in, err := old.input(c.Context)
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return doc, err
+	}
+	newInput, err := new.input(c.Context)
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return doc, err
+	}
+	return diffDocument{document("Diff", in), newInput}, nil
+}
+
+// difference is one object that differs, as JSON.
+type difference struct {
+	Op        compare.Op       `json:"op"`
+	Key       string           `json:"key"`
+	Resource  string           `json:"resource,omitempty"`
+	Cluster   string           `json:"cluster,omitempty"`
+	Namespace string           `json:"namespace,omitempty"`
+	Name      string           `json:"name,omitempty"`
+	Old       *compare.Version `json:"old,omitempty"`
+	New       *compare.Version `json:"new,omitempty"`
+	Changes   []differ.Change  `json:"changes,omitempty"`
+	Folded    int              `json:"folded,omitempty"`
+	Notes     []string         `json:"notes,omitempty"`
+}
+
+func differenceOf(o *compare.Object) difference {
+	return difference{
+		Op: o.Op, Key: o.Key, Resource: resourceOf(o), Cluster: o.Place.Cluster, Namespace: o.Place.Namespace, Name: o.Place.Name,
+		Old: o.Old, New: o.New, Changes: o.Changes, Folded: o.Folded, Notes: o.Notes,
+	}
+}
+
+func resourceOf(o *compare.Object) string {
+	if o.Place.Resource.Resource == "" {
+		return ""
+	}
+	return o.Place.Resource.String()
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// asked is what TYPE or TYPE/NAME on a command line asks for.
+type asked struct {
+	resources []schema.GroupResource
+	name      string // "" for all
+}
+
+// resolve finds the types that TYPE or TYPE/NAME names in any of the snapshots: a CustomResourceDefinition may be in one alone.
+// A name that is no type's, or several types', is a usage error.
+func resolve(c *cli.Context, word string, readers ...*inspect.Reader) (asked, error) {
+	kind, name, named := strings.Cut(word, "/")
+	if kind == "" || named && name == "" {
+		return asked{}, usagef(commandPath(c), "%q is neither TYPE nor TYPE/NAME", word)
+	}
+	out := asked{name: name}
+	var unknown error
+	for _, r := range readers {
+		types, err := r.Types(c.Context)
+		if err != nil {
+			return asked{}, err
+		}
+		found, err := types.Resolve(kind)
+		if errors.Is(err, inspect.ErrUnknownType) {
+			unknown = err
+			continue
+		}
+		if err != nil {
+			return asked{}, usagef(commandPath(c), "%w", err)
+		}
+		for _, t := range found {
+			if !slices.Contains(out.resources, t.Resource) {
+				out.resources = append(out.resources, t.Resource)
+			}
+		}
+	}
+	if out.resources == nil {
+		return asked{}, usagef(commandPath(c), "%w", unknown)
+	}
+	return out, nil
+}
+
+func (a asked) wants(k keys.Key) bool {
+	return slices.Contains(a.resources, k.Resource) && (a.name == "" || a.name == k.Name)
+}
+
+// wantedOf says which objects the words behind the files and --namespace ask for; nil for all keys.
+func wantedOf(c *cli.Context, words []string, readers ...*inspect.Reader) (func(keys.Key) bool, error) {
+	namespace := c.String("namespace")
+	if len(words) == 0 && namespace == "" {
+		return nil, nil
+	}
+	var all []asked
+	for _, word := range words {
+		a, err := resolve(c, word, readers...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return func(k keys.Key) bool {
+		if namespace != "" && k.Namespace != namespace {
+			return false
+		}
+		return all == nil || slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) })
+	}, nil
+}
