@@ -40,6 +40,7 @@ func commands() []*cli.Command {
 		statusCommand(),
 		keysCommand(),
 		sizesCommand(),
+		diffCommand(),
 		verifyCommand(),
 		migrateCommand(calicoCommand(newCalico), storageCommand()),
 		completionCommand(),
