@@ -159,7 +159,7 @@ func printKeys(c *cli.Context, o *opened, prefix []byte, format string) error {
 	n := 0
 	for s, err := range o.Stored(c.Context, prefix, c.Bool("history")) {
 		if err != nil {
-			return errors.Join(err, out.flush())
+			return errors.Join(err, out.Flush())
 		}
 		n++
 		if err := out.print(s); err != nil {
@@ -175,6 +175,6 @@ func printKeys(c *cli.Context, o *opened, prefix []byte, format string) error {
 // keyPrinter prints what Stored yields.
 type keyPrinter interface {
 	print(*inspect.Stored) error
-	flush() error // what was printed until now
-	end() error   // flush, and what stands behind the last
+	Flush() error // what was printed until now
+	end() error   // Flush, and what stands behind the last
 }

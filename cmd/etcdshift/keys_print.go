@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,81 +25,58 @@ func newKeyPrinter(c *cli.Context, o *opened, format string, layouts keys.Layout
 	case "jsonl":
 		return jsonKeys{w}, nil
 	case "json":
-		return newKeyList(c, o, w, layouts)
+		return newKeyList(c, o, layouts)
 	}
 	return newKeyTable(w, layouts, format == "wide", c.Bool("history")), nil
 }
 
 // nameKeys prints the keys alone.
-type nameKeys struct{ w *bufio.Writer }
+type nameKeys struct{ *bufio.Writer }
 
 func (p nameKeys) print(s *inspect.Stored) error {
-	_, err := fmt.Fprintln(p.w, printable(s.Key))
+	_, err := fmt.Fprintln(p, printable(s.Key))
 	return err
 }
-func (p nameKeys) flush() error { return p.w.Flush() }
-func (p nameKeys) end() error   { return p.w.Flush() }
+func (p nameKeys) end() error { return p.Flush() }
 
 // jsonKeys prints one key a line.
-type jsonKeys struct{ w *bufio.Writer }
+type jsonKeys struct{ *bufio.Writer }
 
-func (p jsonKeys) print(s *inspect.Stored) error {
-	e := json.NewEncoder(p.w)
-	e.SetEscapeHTML(false)
-	return e.Encode(s)
-}
-func (p jsonKeys) flush() error { return p.w.Flush() }
-func (p jsonKeys) end() error   { return p.w.Flush() }
+func (p jsonKeys) print(s *inspect.Stored) error { return printJSONLine(p, s) }
+func (p jsonKeys) end() error                    { return p.Flush() }
 
 // keyList prints one document, key by key.
 type keyList struct {
-	jsonKeys
-	keys, unknown int
+	stream *jsonStream
+	counts struct {
+		Keys    int `json:"count"`
+		Unknown int `json:"unknown"`
+	}
 }
 
 // newKeyList prints what stands before the first key.
-func newKeyList(c *cli.Context, o *opened, w *bufio.Writer, layouts keys.Layouts) (*keyList, error) {
+func newKeyList(c *cli.Context, o *opened, layouts keys.Layouts) (*keyList, error) {
 	in, err := o.input(c.Context)
 	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
 		return nil, err
 	}
-	head := struct {
+	p := &keyList{stream: newJSONStream(c.App.Writer)}
+	return p, p.stream.begin(struct {
 		documentHead
 		Flavour  keys.Flavour   `json:"flavour"`
 		Prefixes []keys.Storage `json:"prefixes"`
-	}{document("KeyList", in), layouts.Flavour(), append([]keys.Storage{}, layouts.Storages()...)}
-	var text bytes.Buffer
-	if err := printJSON(&text, head); err != nil {
-		return nil, err
-	}
-	_, err = fmt.Fprintf(w, "%s,\n  \"keys\": [", strings.TrimSuffix(text.String(), "\n}\n"))
-	return &keyList{jsonKeys: jsonKeys{w}}, err
+	}{document("KeyList", in), layouts.Flavour(), append([]keys.Storage{}, layouts.Storages()...)}, "keys")
 }
 
 func (p *keyList) print(s *inspect.Stored) error {
-	before := ",\n    "
-	if p.keys == 0 {
-		before = "\n    "
+	if p.counts.Keys++; s.Unknown != "" {
+		p.counts.Unknown++
 	}
-	if p.keys++; s.Unknown != "" {
-		p.unknown++
-	}
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(p.w, "%s%s", before, bytes.TrimSuffix(text.Bytes(), []byte("\n")))
-	return err
+	return p.stream.element(s)
 }
 
-func (p *keyList) end() error {
-	if _, err := fmt.Fprintf(p.w, "\n  ],\n  \"count\": %d,\n  \"unknown\": %d\n}\n", p.keys, p.unknown); err != nil {
-		return err
-	}
-	return p.w.Flush()
-}
+func (p *keyList) Flush() error { return p.stream.w.Flush() }
+func (p *keyList) end() error   { return p.stream.end(p.counts) }
 
 // keyTable prints rows in columns that are as wide as the first rows need, and wider from where a later one needs more.
 type keyTable struct {
@@ -265,11 +240,12 @@ func (t *keyTable) row(row []string) error {
 	return t.w.WriteByte('\n')
 }
 
-func (t *keyTable) flush() error {
+// Flush prints what waits.
+func (t *keyTable) Flush() error {
 	if err := t.size(); err != nil {
 		return err
 	}
 	return t.w.Flush()
 }
 
-func (t *keyTable) end() error { return t.flush() }
+func (t *keyTable) end() error { return t.Flush() }
