@@ -79,8 +79,6 @@ func priorityLevelRow(o *flowcontrolv1.PriorityLevelConfiguration, now time.Time
 		if q := l.LimitResponse.Queuing; q != nil {
 			queues, handSize, limit = q.Queues, q.HandSize, q.QueueLengthLimit
 		}
-	} else if e := o.Spec.Exempt; e != nil && e.NominalConcurrencyShares != nil {
-		shares = *e.NominalConcurrencyShares
 	}
 	return []any{o.Name, string(o.Spec.Type), shares, queues, handSize, limit, age(o.CreationTimestamp, now)}
 }

@@ -44,7 +44,6 @@ func builtins() map[string]builtin {
 		"csinodes.storage.k8s.io":          {"Name|Drivers|Age", typed(csiNodeRow)},
 		"csidrivers.storage.k8s.io": {"Name|AttachRequired|PodInfoOnMount|StorageCapacity|TokenRequests|RequiresRepublish|Modes|Age",
 			typed(csiDriverRow)},
-		"csistoragecapacities.storage.k8s.io":    {"Name|StorageClassName|Capacity", typed(csiStorageCapacityRow)},
 		"volumeattributesclasses.storage.k8s.io": {"Name|DriverName|Age", typed(volumeAttributesClassRow)},
 
 		"roles.rbac.authorization.k8s.io":               {"Name|Created At", typed(roleRow)},

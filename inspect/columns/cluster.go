@@ -25,10 +25,14 @@ func nodeRow(o *corev1.Node, now time.Time) []any {
 		}
 	}
 	info := o.Status.NodeInfo
+	kernel := or(info.KernelVersion, unknown)
+	if info.KernelVersion != "" && info.Architecture != "" {
+		kernel += " (" + info.Architecture + ")"
+	}
 	return []any{
 		o.Name, nodeStatus(o), nodeRoles(o), age(o.CreationTimestamp, now), info.KubeletVersion,
 		or(addresses[corev1.NodeInternalIP], none), or(addresses[corev1.NodeExternalIP], none),
-		or(info.OSImage, unknown), or(info.KernelVersion, unknown), or(info.ContainerRuntimeVersion, unknown),
+		or(info.OSImage, unknown), kernel, or(info.ContainerRuntimeVersion, unknown),
 	}
 }
 
@@ -101,7 +105,7 @@ func eventRow(o *corev1.Event, now time.Time) []any {
 }
 
 func namespaceRow(o *corev1.Namespace, now time.Time) []any {
-	return []any{o.Name, string(o.Status.Phase), age(o.CreationTimestamp, now)}
+	return []any{o.Name, or(string(o.Status.Phase), string(corev1.NamespaceActive)), age(o.CreationTimestamp, now)}
 }
 
 func secretRow(o *corev1.Secret, now time.Time) []any {

@@ -101,10 +101,6 @@ func endpointSliceRow(o *discoveryv1.EndpointSlice, now time.Time) []any {
 }
 
 func ingressRow(o *networkingv1.Ingress, now time.Time) []any {
-	class := deref(o.Spec.IngressClassName, "")
-	if o.Spec.IngressClassName == nil {
-		class = o.Annotations["kubernetes.io/ingress.class"]
-	}
 	var hosts []string
 	for _, r := range o.Spec.Rules {
 		if r.Host != "" {
@@ -122,7 +118,7 @@ func ingressRow(o *networkingv1.Ingress, now time.Time) []any {
 		}
 	}
 	slices.Sort(addresses)
-	return []any{o.Name, or(class, none), or(first(hosts), "*"), strings.Join(addresses, ","), ports, age(o.CreationTimestamp, now)}
+	return []any{o.Name, deref(o.Spec.IngressClassName, none), or(first(hosts), "*"), strings.Join(addresses, ","), ports, age(o.CreationTimestamp, now)}
 }
 
 func ingressClassRow(o *networkingv1.IngressClass, now time.Time) []any {

@@ -9,7 +9,7 @@ import (
 )
 
 func persistentVolumeRow(o *corev1.PersistentVolume, now time.Time) []any {
-	phase := string(o.Status.Phase)
+	phase := or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
 	if o.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
@@ -29,7 +29,7 @@ func persistentVolumeRow(o *corev1.PersistentVolume, now time.Time) []any {
 }
 
 func persistentVolumeClaimRow(o *corev1.PersistentVolumeClaim, now time.Time) []any {
-	phase := string(o.Status.Phase)
+	phase := or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
 	if o.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
@@ -107,14 +107,6 @@ func csiDriverRow(o *storagev1.CSIDriver, now time.Time) []any {
 		or(strings.Join(audiences, ","), unset), lower(o.Spec.RequiresRepublish, false), or(strings.Join(modes, ","), none),
 		age(o.CreationTimestamp, now),
 	}
-}
-
-func csiStorageCapacityRow(o *storagev1.CSIStorageCapacity, _ time.Time) []any {
-	capacity := unset
-	if o.Capacity != nil {
-		capacity = o.Capacity.String()
-	}
-	return []any{o.Name, o.StorageClassName, capacity}
 }
 
 func volumeAttributesClassRow(o *storagev1.VolumeAttributesClass, now time.Time) []any {
