@@ -70,3 +70,11 @@ func secretFlagBefore(word any) bool {
 	name, isText := word.(string)
 	return isText && strings.HasPrefix(name, "-") && secretFlagName.MatchString(name)
 }
+
+// Text is text, or the mark of its length where it has the shape of a secret.
+func Text(text string) string {
+	if isRedacted(text) || !holdsSecret(text) {
+		return text
+	}
+	return mark(len(text))
+}
