@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -93,4 +94,35 @@ func TestPrefixOfKCPNamed(t *testing.T) {
 	prefixes, err := r.Prefixes(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []string{"/none"}, prefixes)
+}
+
+// TestKCPOwners: the values say the same of each object as what its key was taken for. This proves which part of the key is
+// the namespace and which the logical cluster.
+func TestKCPOwners(t *testing.T) {
+	ctx := context.Background()
+	said := 0
+	for _, file := range []string{"root-before", "shard1-before", "cache-before"} {
+		r := NewReader(recordedKCP(t, file), nil)
+		layouts, err := r.Layouts(ctx)
+		require.NoError(t, err)
+		for e, err := range r.Live(ctx, nil) {
+			require.NoError(t, err)
+			key, _, err := layouts.Parse(e.Key)
+			if err != nil {
+				require.Equal(t, "compact_rev_key", string(e.Key))
+				continue
+			}
+			meta, err := encoding.ReadMeta(e.Value)
+			require.NoError(t, err)
+			require.Equal(t, []string{key.Name, key.Namespace}, []string{meta.Name, meta.Namespace}, string(e.Key))
+			if cluster, ok := meta.Annotations["kcp.io/cluster"]; ok { // only what was updated since it was created has it
+				require.Equal(t, key.Cluster, cluster, string(e.Key))
+				said++
+			}
+			if shard, ok := meta.Annotations["kcp.io/shard"]; ok {
+				require.Equal(t, key.Shard, shard, string(e.Key))
+			}
+		}
+	}
+	require.Greater(t, said, 100)
 }

@@ -160,13 +160,3 @@ func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
 	}
 	return prefixes, nil
 }
-
-// parse takes key apart under the longest of the prefixes, of Kubernetes' layout, that it lies under.
-func parse(prefixes []string, key []byte) (keys.Key, bool) {
-	storages := make([]keys.Storage, len(prefixes))
-	for i, p := range prefixes {
-		storages[i] = keys.Storage{Prefix: p, Flavour: keys.FlavourKubernetes}
-	}
-	k, _, err := keys.NewLayouts(storages...).Parse(key)
-	return k, err == nil
-}
