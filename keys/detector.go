@@ -42,10 +42,10 @@ type evidence struct {
 
 // look counts which layouts take the keys below a prefix.
 type look struct {
-	prefix []byte // with its slash
-	named  bool
-	seen   int
-	taken  [4]int // as looked
+	prefix  []byte    // with its slash
+	allowed []Flavour // nil for any
+	seen    int
+	taken   [4]int // as looked
 }
 
 const (
@@ -60,20 +60,30 @@ func looked() [4]Flavour {
 	return [4]Flavour{FlavourKubernetes, FlavourOpenShift, FlavourKCPShard, FlavourKCPCache}
 }
 
-// defaultPrefixes are what servers store under unless they are told otherwise.
-func defaultPrefixes() []string {
-	return []string{"/registry", "/kubernetes.io", "/openshift.io", "/cache"}
+// defaults are what servers store under unless they are told otherwise. Only those servers' keys show one of them.
+func defaults() []defaultPrefix {
+	return []defaultPrefix{
+		{"/registry", []Flavour{FlavourKubernetes, FlavourKCPShard}},
+		{"/kubernetes.io", []Flavour{FlavourKubernetes}},
+		{"/openshift.io", []Flavour{FlavourOpenShift}},
+		{"/cache", []Flavour{FlavourKCPCache}},
+	}
+}
+
+type defaultPrefix struct {
+	prefix   string
+	flavours []Flavour
 }
 
 // NewDetector makes a Detector that has seen no key.
 func NewDetector(named ...string) *Detector {
 	d := &Detector{found: map[string]*evidence{}, named: slices.Clone(named)}
 	for _, prefix := range named {
-		d.looks = append(d.looks, &look{prefix: []byte(prefix + "/"), named: true})
+		d.looks = append(d.looks, &look{prefix: []byte(prefix + "/")})
 	}
-	for _, prefix := range defaultPrefixes() {
-		if !slices.Contains(named, prefix) {
-			d.looks = append(d.looks, &look{prefix: []byte(prefix + "/")})
+	for _, p := range defaults() {
+		if !slices.Contains(named, p.prefix) {
+			d.looks = append(d.looks, &look{prefix: []byte(p.prefix + "/"), allowed: p.flavours})
 		}
 	}
 	// the longest first: a key counts for one
@@ -175,7 +185,7 @@ func (l *look) add(key []byte) {
 	l.seen++
 	prefix := string(l.prefix[:len(l.prefix)-1])
 	for i, f := range looked() {
-		if takes(f.Layout(prefix), key) {
+		if (l.allowed == nil || slices.Contains(l.allowed, f)) && takes(f.Layout(prefix), key) {
 			l.taken[i]++
 		}
 	}
@@ -224,7 +234,11 @@ func (d *Detector) Layouts() Layouts {
 		}
 	}
 	var out []Storage
-	for _, prefix := range slices.Concat(d.named, d.order, defaultPrefixes()) {
+	prefixes := slices.Concat(d.named, d.order)
+	for _, p := range defaults() {
+		prefixes = append(prefixes, p.prefix)
+	}
+	for _, prefix := range prefixes {
 		if f := flavours[prefix]; f != "" {
 			out = append(out, Storage{Prefix: prefix, Flavour: f})
 		}

@@ -57,6 +57,7 @@ func TestDetect(t *testing.T) {
 		"named, looked at": {[]string{"/a/b", "/a", "/none"}, []string{"/a/events/ns/e", "/a/b/core/events/c1/ns/e"}, []string{"/a/b=kcp-shard", "/a=kubernetes", "/none=unknown"}, FlavourKCPShard},
 		"named, twice":     {[]string{"/a", "/a"}, []string{"/registry" + services}, []string{"/a=unknown", "/registry=kubernetes"}, FlavourKubernetes},
 		"named, proved":    {[]string{"/registry"}, []string{"/registry" + system}, []string{"/registry=kcp-shard"}, FlavourKCPShard},
+		"a program's":      {nil, []string{"/cache/example.com/widgets/ns/w", "/openshift.io/pods/ns/p"}, nil, FlavourUnknown},
 		"something else":   {nil, []string{"/registry/a/b/c/d", "/registry/e"}, nil, FlavourUnknown},
 
 		// objects that a tenant named so that they look like another prefix
