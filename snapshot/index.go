@@ -21,6 +21,7 @@ type index struct {
 	*folders
 
 	records, tombstones, alive int
+	leased                     int      // live keys that hold a lease
 	last                       Revision // highest revision of a record
 	empty                      int      // records without a key, left by --bump-revision
 	finished, scheduled        int64    // compact revisions, 0 for none
@@ -142,6 +143,9 @@ func (s *Snapshot) put(x *index, b *bucket, rec *Record, ordinal uint32) error {
 	case !before.Tombstone:
 		x.live[old/64] &^= 1 << (old % 64)
 		x.alive--
+		if before.Lease != 0 {
+			x.leased--
+		}
 	}
 	x.repeats = x.repeats || (found && rec.Revision.Main <= x.finished)
 	if x.follows != nil {
@@ -151,6 +155,9 @@ func (s *Snapshot) put(x *index, b *bucket, rec *Record, ordinal uint32) error {
 	if !rec.Tombstone {
 		x.live[ordinal/64] |= 1 << (ordinal % 64)
 		x.alive++
+		if rec.Lease != 0 {
+			x.leased++
+		}
 	}
 	return nil
 }

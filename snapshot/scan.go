@@ -95,17 +95,21 @@ func (s *Snapshot) Alarms(ctx context.Context) (alarms []Alarm, err error) {
 	const kind = 2 // in AlarmMember
 	err = s.guardedEntries(ctx, "alarm", func(k, _ []byte) error {
 		n, err := varintField(k, kind)
-		switch n {
-		case 1:
-			alarms = append(alarms, AlarmNoSpace)
-		case 2:
-			alarms = append(alarms, AlarmCorrupt)
-		default:
-			alarms = append(alarms, Alarm(fmt.Sprint(n)))
-		}
+		alarms = append(alarms, alarmOf(n))
 		return err
 	})
 	return alarms, err
+}
+
+// alarmOf is the name of AlarmType n; the number itself where there is none.
+func alarmOf(n uint64) Alarm {
+	switch n {
+	case 1:
+		return AlarmNoSpace
+	case 2:
+		return AlarmCorrupt
+	}
+	return Alarm(fmt.Sprint(n))
 }
 
 func (s *Snapshot) guardedEntries(ctx context.Context, bucket string, fn func(k, v []byte) error) error {

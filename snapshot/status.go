@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 )
 
 // Status is what a file says about itself and what reading it found.
@@ -23,8 +24,8 @@ type Status struct {
 	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd" or "zip", where the file given is compressed
 	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // what that expands to
 
-	Revision         int64 `json:"revision"` // current revision, as a server would start with
-	LastRecord       int64 `json:"lastRecord"`
+	Revision         int64 `json:"revision"`         // current revision, as a server would start with
+	LastRecord       int64 `json:"lastRecord"`       // what "etcdutl snapshot status" prints as the revision, which may be less
 	CompactRevision  int64 `json:"compactRevision"`  // finished, 0 for none
 	ScheduledCompact int64 `json:"scheduledCompact"` // scheduled, 0 for none; higher than CompactRevision when one was interrupted
 	Records          int   `json:"records"`          // in the key bucket, tombstones included
@@ -38,9 +39,36 @@ type Status struct {
 	ConsistentIndex uint64   `json:"consistentIndex"`
 	Term            uint64   `json:"term"`
 	Leases          int      `json:"leases"`
-	Alarms          int      `json:"alarms"`
+	LeasedKeys      int      `json:"leasedKeys"` // live keys that hold a lease; after a restore each lease begins anew
+	Alarms          []Raised `json:"alarms"`     // a restore keeps them
 	AuthEnabled     bool     `json:"authEnabled"`
+	AuthUsers       int      `json:"authUsers"`
+	AuthRoles       int      `json:"authRoles"`
 	Members         []Member `json:"members,omitempty"`
+}
+
+// Raised is an alarm of a member. While the file's cluster has one of kind NOSPACE it takes no writes.
+type Raised struct {
+	Kind   Alarm  `json:"kind"`
+	Member string `json:"member"` // id, lower-case hex
+}
+
+// maxAlarms bounds what a hostile file has read into memory; there are two kinds a member.
+const maxAlarms = 2 * maxMembers
+
+// addAlarm reads an entry of the alarm bucket, whose key is all there is (etcdserverpb.AlarmMember).
+func (st *Status) addAlarm(k, _ []byte) error {
+	const memberID, kind = 1, 2
+	if len(st.Alarms) == maxAlarms {
+		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)
+	}
+	id, err := varintField(k, memberID)
+	if err != nil {
+		return err
+	}
+	n, err := varintField(k, kind)
+	st.Alarms = append(st.Alarms, Raised{alarmOf(n), strconv.FormatUint(id, 16)})
+	return err
 }
 
 // Status reads everything but the values and waits for the digest. An error of the digest is returned beside a Status that
@@ -55,6 +83,7 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 		FreePages: s.meta.highWater - 2 - s.reachable, Warnings: s.warnings,
 		Revision: x.revision(), LastRecord: x.last.Main, CompactRevision: x.finished, ScheduledCompact: x.scheduled,
 		Records: x.records, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
+		LeasedKeys: x.leased, Alarms: []Raised{},
 	}
 	if s.compression != "" {
 		st.Compression, st.ExpandedBytes = s.compression, int64(len(s.data))
@@ -135,7 +164,9 @@ func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
 			return nil
 		}},
 		{"lease", count(&st.Leases)},
-		{"alarm", count(&st.Alarms)},
+		{"alarm", st.addAlarm},
+		{"authUsers", count(&st.AuthUsers)},
+		{"authRoles", count(&st.AuthRoles)},
 		{"auth", func(k, v []byte) error {
 			if string(k) == "authEnabled" {
 				st.AuthEnabled = len(v) == 1 && v[0] == 1
