@@ -227,7 +227,8 @@ func archive(b []byte) string {
 // Path is the name the file was opened by.
 func (s *Snapshot) Path() string { return s.path }
 
-// Warnings are things a person should know about the file that do not keep it from being used.
+// Warnings are things a person should know about the file that do not keep it from being used. The first of a compressed file is
+// that it is.
 func (s *Snapshot) Warnings() []string { return s.warnings }
 
 // Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest when the file carries another digest; a

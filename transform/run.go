@@ -28,6 +28,8 @@ type Options struct {
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
 	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not give away by themselves.
 	Prefixes []string
+	// MaxExpand is how many bytes a compressed input may expand to; 0: snapshot.DefaultMaxExpand. It is expanded in the folder of Out.
+	MaxExpand int64
 	// Encryption opens what is encrypted at rest and encrypts what is written; nil where there is no configuration.
 	Encryption Sealer
 	// BumpRevision is by how much the printed restore commands raise the revision; 0: DefaultBumpRevision.
@@ -70,15 +72,19 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return err
 	}
 	o.stage("read")
-	src, err := snapshot.Open(ctx, o.In, snapshot.Config{})
+	src, err := snapshot.Open(ctx, o.In, snapshot.Config{MaxExpand: o.MaxExpand, ScratchDir: filepath.Dir(o.Out)})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = src.Close() }()
 	v := newView(src, o, r)
 	defer func() { _ = v.plan.close() }()
-	for _, w := range src.Warnings() {
-		v.Warn("", "raw-file", w)
+	for i, w := range src.Warnings() {
+		code := "raw-file"
+		if i == 0 && src.Compression() != "" {
+			code = "compressed"
+		}
+		v.Warn("", code, w)
 	}
 	o.stage("plan")
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
