@@ -60,7 +60,7 @@ func openEncrypted(c *cli.Context, path, flag string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := snapshot.Open(c.Context, path, snapshot.Config{})
+	s, err := snapshot.Open(c.Context, path, snapshotConfig(c))
 	if err != nil {
 		transformers.Close()
 		return nil, err

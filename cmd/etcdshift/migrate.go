@@ -65,7 +65,7 @@ func migrationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 			Usage: "print restore commands that raise the revision by `N`"},
-		prefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"), outputFlag(), quietFlag(),
+		prefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"), maxExpandFlag(), outputFlag(), quietFlag(),
 	}
 }
 
@@ -125,7 +125,7 @@ func (m migration) options(c *cli.Context) (transform.Options, error) {
 	}
 	o := transform.Options{
 		Command: commandPath(c), In: args[0], Out: args[1],
-		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"),
+		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
 	if o.In == "" || o.Out == "" { // a shell variable that is not set
 		return o, usagef(commandPath(c), "takes IN OUT; given were %q and %q", o.In, o.Out)

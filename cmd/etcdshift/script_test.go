@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 //	mode FILE MODE       checks a file's permissions
 //	left NAME...         checks that the folder holds these files and no other, hidden ones counted
 //
-// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, sealCmd, unsealCmd, kmsCmd and webhookCmd describe.
+// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, sealCmd, unsealCmd, kmsCmd, webhookCmd and packCmd describe.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -63,6 +63,7 @@ func TestScript(t *testing.T) {
 			"unseal":   unsealCmd,
 			"kms":      kmsCmd(t),
 			"webhook":  webhookCmd,
+			"pack":     packCmd,
 		},
 	})
 }

@@ -26,7 +26,7 @@ etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 that is encrypted at rest.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("see whether every value that is encrypted at rest opens with"), outputFlag(), quietFlag()},
+		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("see whether every value that is encrypted at rest opens with"), maxExpandFlag(), outputFlag(), quietFlag()},
 		Action: runVerify,
 	}
 }
@@ -82,7 +82,7 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 		return nil, err
 	}
 	defer transformers.Close()
-	s, err := snapshot.Open(c.Context, v.Path, snapshot.Config{})
+	s, err := snapshot.Open(c.Context, v.Path, snapshotConfig(c))
 	if isDamage(err) {
 		v.Findings = append(v.Findings, err.Error())
 		return err, nil
