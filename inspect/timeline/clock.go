@@ -1,0 +1,199 @@
+package timeline
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/compare"
+)
+
+// mostMarks is how many times a clock keeps, 16 bytes each. Where there are more, every other one is dropped.
+const mostMarks = 1 << 19
+
+// Clock tells about when a revision was written. The zero value knows nothing.
+type Clock struct {
+	marks   []mark // sorted by revision once settled
+	settled bool
+	// Once settled: for each mark the one at or before it with the latest time, and the next that is tight.
+	latest, next []int32
+}
+
+// mark is a time that something written at a revision carries.
+type mark struct {
+	revision int64
+	at       int64 // Unix seconds, doubled; odd for one that is loose: what carries it may have been written later
+}
+
+func (m mark) tight() bool { return m.at&1 == 0 }
+func (m mark) unix() int64 { return m.at >> 1 }
+
+// Bracket is what is known of the time of a revision. Whole seconds; the zero time where nothing is known.
+type Bracket struct {
+	NotBefore, NotAfter time.Time
+	About               time.Time // the likeliest, inside the bracket
+}
+
+// Known tells whether anything is known.
+func (b Bracket) Known() bool { return !b.About.IsZero() }
+
+// Read takes the times that the objects of a snapshot carry, in one pass over all of its records.
+func (c *Clock) Read(ctx context.Context, side compare.Side) error {
+	var e inspect.Entry
+	for rec, err := range side.Snapshot.Records(ctx) {
+		if err != nil {
+			return err
+		}
+		if rec.Tombstone {
+			continue
+		}
+		e = inspect.Entry{Key: rec.Key, Stored: rec.Value}
+		if err := side.Reader.Open(ctx, &e); err != nil {
+			return err
+		}
+		if e.Sealed != nil {
+			continue
+		}
+		t := timesOf(e.Value)
+		c.add(rec.CreateRevision, t.created, true)
+		c.add(rec.ModRevision, t.written, true)
+		c.add(rec.ModRevision, t.managed, false)
+	}
+	return nil
+}
+
+// add takes a time, in Unix seconds; 0 is none.
+func (c *Clock) add(revision, at int64, tight bool) {
+	const farFuture = 1 << 33 // the year 2242, which no cluster has seen
+	if at <= 0 || at > farFuture || revision <= 0 {
+		return
+	}
+	m := mark{revision, at << 1}
+	if !tight {
+		m.at |= 1
+	}
+	if n := len(c.marks); n > 0 && c.marks[n-1] == m {
+		return
+	}
+	c.settled = false
+	if c.marks = append(c.marks, m); len(c.marks) >= mostMarks {
+		c.sort()
+		for i := range len(c.marks) / 2 {
+			c.marks[i] = c.marks[2*i]
+		}
+		c.marks = c.marks[:len(c.marks)/2]
+	}
+}
+
+func (c *Clock) sort() {
+	slices.SortFunc(c.marks, func(a, b mark) int {
+		return cmp.Or(cmp.Compare(a.revision, b.revision), cmp.Compare(a.at, b.at))
+	})
+	c.marks = slices.Compact(c.marks)
+}
+
+// settle keeps the marks that agree: of the tight ones the most of which none is earlier than one of a lower revision, of the
+// loose ones those that are not later than the next tight one.
+func (c *Clock) settle() {
+	c.sort()
+	keep := agreeing(c.marks)
+	limit := int64(1<<62 - 1)
+	for i := len(c.marks) - 1; i >= 0; i-- {
+		m := c.marks[i]
+		switch {
+		case m.tight() && keep[i]:
+			limit = m.unix()
+		case !m.tight():
+			keep[i] = m.unix() <= limit
+		}
+	}
+	n := 0
+	for i, m := range c.marks {
+		if keep[i] {
+			c.marks[n] = m
+			n++
+		}
+	}
+	c.marks = c.marks[:n]
+	c.latest, c.next = make([]int32, n), make([]int32, n)
+	for i := range c.marks {
+		c.latest[i] = int32(i)
+		if i > 0 && c.marks[c.latest[i-1]].unix() > c.marks[i].unix() {
+			c.latest[i] = c.latest[i-1]
+		}
+	}
+	next := int32(n)
+	for i := n - 1; i >= 0; i-- {
+		if c.marks[i].tight() {
+			next = int32(i)
+		}
+		c.next[i] = next
+	}
+	c.settled = true
+}
+
+// agreeing returns which marks are tight and part of a longest run in which time does not go back (patience sorting).
+func agreeing(marks []mark) (keep []bool) {
+	keep = make([]bool, len(marks))
+	before := make([]int32, len(marks))
+	var tails []int32 // of the runs of each length, the last mark of the one that ends earliest
+	for i, m := range marks {
+		if !m.tight() {
+			continue
+		}
+		at := sort.Search(len(tails), func(k int) bool { return marks[tails[k]].unix() > m.unix() })
+		before[i] = -1
+		if at > 0 {
+			before[i] = tails[at-1]
+		}
+		if at == len(tails) {
+			tails = append(tails, int32(i))
+		} else {
+			tails[at] = int32(i)
+		}
+	}
+	if len(tails) == 0 {
+		return keep
+	}
+	for i := tails[len(tails)-1]; i >= 0; i = before[i] {
+		keep[i] = true
+	}
+	return keep
+}
+
+// At returns what is known of the time of a revision.
+func (c *Clock) At(revision int64) (b Bracket) {
+	if !c.settled {
+		c.settle()
+	}
+	behind := sort.Search(len(c.marks), func(i int) bool { return c.marks[i].revision > revision })
+	low, high := -1, -1
+	if behind > 0 {
+		low = int(c.latest[behind-1])
+		b.NotBefore = c.time(low, 0)
+	}
+	first := sort.Search(len(c.marks), func(i int) bool { return c.marks[i].revision >= revision })
+	if first < len(c.marks) && int(c.next[first]) < len(c.marks) {
+		high = int(c.next[first])
+		b.NotAfter = c.time(high, 1) // its fraction of a second was cut off
+	}
+	switch {
+	case low < 0 && high < 0:
+	case high < 0:
+		b.About = b.NotBefore
+	case low < 0:
+		b.About = b.NotAfter
+	case c.marks[low].revision == revision || c.marks[low].revision >= c.marks[high].revision:
+		b.About = b.NotBefore
+	default:
+		from, to := c.marks[low], c.marks[high]
+		part := float64(revision-from.revision) / float64(to.revision-from.revision)
+		b.About = c.time(low, int64(part*float64(to.unix()-from.unix())))
+	}
+	return b
+}
+
+func (c *Clock) time(i int, more int64) time.Time { return time.Unix(c.marks[i].unix()+more, 0).UTC() }

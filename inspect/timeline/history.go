@@ -1,0 +1,298 @@
+package timeline
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"runtime/debug"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// What became of the key at a revision.
+type What string
+
+// What may become of a key.
+const (
+	Created   What = "created"
+	Updated   What = "updated"
+	Deleted   What = "deleted"
+	Recreated What = "recreated" // created after it was deleted
+	Oldest    What = "oldest"    // the oldest record that is kept is no creation: what was before was compacted away
+	Gone      What = "gone"      // deleted at a revision that no snapshot keeps
+)
+
+// Step is what became of the key at one revision.
+type Step struct {
+	What     What
+	Revision snapshot.Revision // zero for Gone
+	// Of a Put; see snapshot.Record.
+	CreateRevision, Version, Lease int64
+	Bytes                          int   // as stored
+	Sources                        []int // the snapshots that hold the record
+	Value                          compare.Value
+	Missing                        *Missing // what is not known between this step and the one before; nil where all is
+	Changes                        []differ.Change
+	Folded                         int // changes that are noise
+	Writers                        []Writer
+	// Conflict says that another snapshot has another record at this revision: they are of clusters that went different ways.
+	Conflict bool
+}
+
+// Missing is what no snapshot keeps.
+type Missing struct {
+	From, To int64 // revisions; what is missing lies between them, both excluded
+	Updates  int64 // so many updates at least, by the version numbers
+	Deleted  bool  // it was deleted there
+	Created  int64 // it was created at that revision; 0 where it was not
+	Perhaps  bool  // nothing is known of the revisions between: there may have been any number of lives
+}
+
+// Options say how a history is told.
+type Options struct {
+	All         bool // nothing is noise
+	ShowSecrets bool
+}
+
+// History yields what became of a key, oldest first. sides are snapshots of one cluster, see Sort. An error ends the sequence.
+func History(ctx context.Context, sides []compare.Side, key []byte, o Options) iter.Seq2[*Step, error] {
+	return func(yield func(*Step, error) bool) {
+		t := teller{sides: sides, options: o}
+		err := t.windows(ctx)
+		for rec, err := range merged(ctx, sides, key) {
+			var step *Step
+			if err == nil {
+				step, err = t.tell(ctx, rec)
+			}
+			if !yield(step, err) || err != nil {
+				return
+			}
+		}
+		if err == nil {
+			var step *Step
+			if step, err = t.gone(ctx, key); step != nil {
+				yield(step, nil)
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// teller remembers the step before.
+type teller struct {
+	sides   []compare.Side
+	options Options
+	kept    [][2]int64 // the revisions that each of sides keeps whole
+	before  *Step
+	last    compare.Value // before a deletion
+}
+
+func (t *teller) windows(ctx context.Context) error {
+	for _, s := range t.sides {
+		oldest, newest, err := s.Snapshot.Kept(ctx)
+		if err != nil {
+			return err
+		}
+		t.kept = append(t.kept, [2]int64{oldest, newest})
+	}
+	return nil
+}
+
+// covers tells whether the snapshots keep all that became of the key between the step before and a revision. One that holds the
+// step keeps whatever follows it, to its own last revision.
+func (t *teller) covers(to int64) bool {
+	at := t.before.Revision.Main
+	for _, source := range t.before.Sources {
+		at = max(at, t.kept[source][1])
+	}
+	for moved := true; moved && at < to-1; {
+		moved = false
+		for _, k := range t.kept {
+			if k[0] <= at && k[1] > at {
+				at, moved = k[1], true
+			}
+		}
+	}
+	return at >= to-1
+}
+
+func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
+	s := &Step{
+		Revision: rec.Revision, CreateRevision: rec.CreateRevision, Version: rec.Version, Lease: rec.Lease, Bytes: len(rec.Value),
+		Sources: rec.sources, Conflict: rec.conflict,
+	}
+	if s.What = Deleted; !rec.Tombstone {
+		s.What = t.put(rec.Record)
+	}
+	s.Missing = t.missing(s)
+	if s.What != Deleted {
+		side := t.sides[rec.sources[0]]
+		e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
+		if err := side.Reader.Open(ctx, e); err != nil {
+			return nil, err
+		}
+		s.Value = compare.Read(e, t.options.ShowSecrets)
+		if t.before != nil {
+			if t.before.What != Deleted || t.last.Content != nil {
+				s.Changes, s.Folded = t.last.Diff(s.Value, t.options.All)
+			}
+		}
+		s.Writers = writers(t.last, s.Value, s.What)
+		t.last = s.Value
+	}
+	t.before = s
+	return s, nil
+}
+
+// put is what a Put did to the key.
+func (t *teller) put(rec snapshot.Record) What {
+	b := t.before
+	switch {
+	case b == nil && rec.Version == 1:
+		return Created
+	case b == nil:
+		return Oldest
+	case b.What == Deleted, b.CreateRevision != rec.CreateRevision:
+		return Recreated
+	}
+	return Updated
+}
+
+// missing is what is not known between the step before and s.
+func (t *teller) missing(s *Step) *Missing {
+	b := t.before
+	m := &Missing{To: s.Revision.Main}
+	if b != nil {
+		m.From = b.Revision.Main
+	}
+	m.Perhaps = b != nil && !t.covers(m.To)
+	switch {
+	case b == nil && s.What != Oldest:
+		return nil
+	case b == nil:
+		m.Created, m.Updates = s.CreateRevision, s.Version-2
+	case s.What == Updated: // version numbers are counted without a gap
+		m.Updates, m.Perhaps = s.Version-b.Version-1, false
+	case s.What == Recreated:
+		m.Deleted = b.What != Deleted
+		if s.Version > 1 {
+			m.Created, m.Updates = s.CreateRevision, s.Version-2
+		}
+	}
+	if m.Updates = max(m.Updates, 0); m.Updates == 0 && !m.Deleted && m.Created == 0 && !m.Perhaps {
+		return nil
+	}
+	return m
+}
+
+// gone is the step of a key that the last snapshot does not have any more, without a record of its deletion.
+func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
+	if t.before == nil || t.before.What == Deleted {
+		return nil, nil
+	}
+	last := len(t.sides) - 1
+	rec, err := t.sides[last].Snapshot.Get(ctx, key)
+	if rec != nil || err != nil {
+		return nil, err
+	}
+	from := t.before.Revision.Main
+	for _, source := range t.before.Sources { // it was there still when they were taken
+		from = max(from, t.kept[source][1])
+	}
+	return &Step{What: Gone, Missing: &Missing{From: from, To: t.kept[last][0] + 1, Deleted: true, Perhaps: true}}, nil
+}
+
+// sourced is a record with the snapshots that hold it.
+type sourced struct {
+	snapshot.Record
+	sources  []int
+	conflict bool
+}
+
+// merged yields the records of a key that any of the snapshots holds, in revision order, each once.
+func merged(ctx context.Context, sides []compare.Side, key []byte) iter.Seq2[sourced, error] {
+	return func(yield func(sourced, error) bool) {
+		queues := make([]queue, len(sides))
+		for i, s := range sides {
+			next, stop := iter.Pull2(faulting(s.Snapshot.History(ctx, key)))
+			defer stop()
+			queues[i] = queue{next: next}
+			queues[i].advance()
+		}
+		for {
+			first := -1
+			for i := range queues {
+				q := &queues[i]
+				if q.err != nil {
+					yield(sourced{}, q.err)
+					return
+				}
+				if q.any && (first < 0 || q.head.Revision.Compare(queues[first].head.Revision) < 0) {
+					first = i
+				}
+			}
+			if first < 0 {
+				return
+			}
+			for _, rec := range together(queues, queues[first].head.Revision) {
+				if !yield(rec, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// faulting makes faults of the mapped file panics where the records are read, which is on a goroutine of its own; iter.Pull2 hands
+// them on to the caller.
+func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		records(yield)
+	}
+}
+
+// together takes the records of a revision: one, unless the snapshots disagree.
+func together(queues []queue, at snapshot.Revision) (out []sourced) {
+	for i := range queues {
+		q := &queues[i]
+		if !q.any || q.head.Revision != at {
+			continue
+		}
+		same := slices.IndexFunc(out, func(s sourced) bool {
+			return s.Tombstone == q.head.Tombstone && s.Version == q.head.Version && bytes.Equal(s.Value, q.head.Value)
+		})
+		if same >= 0 {
+			out[same].sources = append(out[same].sources, i)
+		} else {
+			out = append(out, sourced{Record: q.head, sources: []int{i}})
+		}
+		q.advance()
+	}
+	for i := range out {
+		out[i].conflict = len(out) > 1
+	}
+	return out
+}
+
+// queue is what is left of a snapshot's records.
+type queue struct {
+	next func() (*snapshot.Record, error, bool)
+	head snapshot.Record
+	any  bool
+	err  error
+}
+
+func (q *queue) advance() {
+	rec, err, any := q.next()
+	q.any, q.err = any && err == nil, err
+	if q.any {
+		q.head = *rec // it is used again
+	}
+}
