@@ -1,0 +1,117 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// silence is how far a node's heartbeat may be behind the newest of all. They are renewed every ten seconds.
+const silence = 5 * time.Minute
+
+func (d *doctor) concludeControlPlane(ctx context.Context) error {
+	if err := d.judgeMasters(ctx); err != nil {
+		return err
+	}
+	d.judgeHeartbeats()
+	return d.judgeTokens(ctx)
+}
+
+// judgeMasters looks at the addresses that API servers leave for the Service kubernetes, each under a lease of some seconds.
+func (d *doctor) judgeMasters(ctx context.Context) error {
+	for _, m := range d.masters {
+		if _, known := d.leases[m.entry.Lease]; !known {
+			why := "it has no lease"
+			if m.entry.Lease != 0 {
+				why = "its lease is gone"
+			}
+			d.found.about(CodeMasterLease, m.entry.Key, "%s, so that it never expires, whether an API server has that address or not", why)
+			continue
+		}
+		listed, err := d.masterAddresses(ctx, m.key.Prefix)
+		if err != nil {
+			return err
+		}
+		if len(listed) > 0 && !slices.Contains(listed, m.key.Name) {
+			d.found.about(CodeMasterUnlisted, m.entry.Key, "%s is not among the endpoints of the Service kubernetes", m.key.Name)
+		}
+	}
+	return nil
+}
+
+// masterAddresses are the endpoints of the Service kubernetes.
+func (d *doctor) masterAddresses(ctx context.Context, prefix string) ([]string, error) {
+	out, err := d.addresses(ctx, prefix, corev1.NamespaceDefault, "kubernetes")
+	if err != nil {
+		return nil, err
+	}
+	var endpoints corev1.Endpoints //nolint:staticcheck // clusters of before EndpointSlices have nothing else
+	key := keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "endpoints"}, Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
+	if _, err := d.object(ctx, key, &endpoints); err != nil {
+		return nil, err
+	}
+	for _, subset := range endpoints.Subsets {
+		for _, a := range subset.Addresses {
+			out = append(out, a.IP)
+		}
+	}
+	return out, nil
+}
+
+// judgeHeartbeats compares the heartbeats of nodes with each other: no clock but the file's own is used.
+func (d *doctor) judgeHeartbeats() {
+	beats := map[string]time.Time{}
+	var newest time.Time
+	for _, h := range d.heartbeats {
+		var lease coordinationv1.Lease
+		if decodeInto(h.entry.Value, &lease) != nil || lease.Spec.RenewTime == nil {
+			continue
+		}
+		at := lease.Spec.RenewTime.Time
+		beats[h.key.Name] = at
+		if at.After(newest) {
+			newest = at
+		}
+	}
+	for _, n := range d.nodes {
+		at, beats := beats[n.key.Name]
+		if behind := newest.Sub(at); beats && behind > silence {
+			d.found.about(CodeNodeSilent, n.entry.Key, "its last heartbeat was %s, %s before the newest of all nodes", at.UTC().Format(time.RFC3339), behind.Round(time.Second))
+		}
+	}
+}
+
+// judgeTokens looks for tokens of ServiceAccounts that are gone.
+func (d *doctor) judgeTokens(ctx context.Context) error {
+	accounts := gvr.GroupResource{Resource: "serviceaccounts"}
+	if d.unread[accounts] {
+		return nil
+	}
+	for _, s := range d.tokens {
+		var secret corev1.Secret
+		if decodeInto(s.entry.Value, &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || !d.wholeCluster(s.key.Prefix) {
+			continue
+		}
+		name, id := secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey]
+		key := keys.Key{Prefix: s.key.Prefix, Resource: accounts, Namespace: s.key.Namespace, Name: name}
+		e, err := d.reader.Get(ctx, keys.Kubernetes{Prefix: key.Prefix}.Format(key))
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			d.found.about(CodeTokenWithoutUse, s.entry.Key, "its ServiceAccount %s is not there", name)
+			continue
+		}
+		if meta, err := encoding.ReadMeta(e.Value); err == nil && id != "" && meta.UID != id {
+			d.found.about(CodeTokenWithoutUse, s.entry.Key, "ServiceAccount %s is another one now: its UID is not the token's", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// definition is what is judged of a CustomResourceDefinition.
+type definition struct {
+	entry      inspect.Entry
+	name       string
+	readable   bool
+	kind       gvr.GroupKind
+	storage    string
+	listed     []string // spec.versions
+	served     []string
+	stored     []string // status.storedVersions
+	service    *apiextensionsv1.ServiceReference
+	webhook    bool
+	deleted    bool
+	finalizers []string
+}
+
+func (d *doctor) define(key keys.Key, e *inspect.Entry) {
+	crd, err := schema.ParseCRD(e.Value)
+	if err != nil {
+		d.found.about(CodeCRDUnreadable, e.Key, "%s", err)
+		plural, group, _ := strings.Cut(key.Name, ".")
+		d.definitions[folder{key.Prefix, gvr.GroupResource{Group: group, Resource: plural}}] = &definition{entry: *e, name: key.Name}
+		return
+	}
+	obj := crd.Object()
+	def := &definition{
+		entry: *e, name: key.Name, readable: true, kind: crd.GroupKind(), storage: crd.StorageVersion(), stored: crd.StoredVersions(), webhook: crd.Webhook(),
+		deleted: obj.DeletionTimestamp != nil, finalizers: obj.Finalizers,
+	}
+	for _, v := range obj.Spec.Versions {
+		def.listed = append(def.listed, v.Name)
+		if v.Served {
+			def.served = append(def.served, v.Name)
+		}
+	}
+	if def.webhook && obj.Spec.Conversion.Webhook != nil && obj.Spec.Conversion.Webhook.ClientConfig != nil {
+		def.service = obj.Spec.Conversion.Webhook.ClientConfig.Service
+	}
+	d.definitions[folder{key.Prefix, crd.GroupResource()}] = def
+}
+
+// ordered visits the definitions by name.
+func (d *doctor) ordered(visit func(at folder, def *definition) error) error {
+	var all []folder
+	for at := range d.definitions {
+		all = append(all, at)
+	}
+	slices.SortFunc(all, func(a, b folder) int {
+		return strings.Compare(a.prefix+"/"+a.resource.String(), b.prefix+"/"+b.resource.String())
+	})
+	for _, at := range all {
+		if err := visit(at, d.definitions[at]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// concludeDefinitions compares the versions that objects are stored at with what the definitions say.
+func (d *doctor) concludeDefinitions(context.Context) error {
+	for _, at := range d.versions.order {
+		if d.definitions[at] != nil {
+			continue
+		}
+		objects := 0
+		d.versions.by[at].each(func(_ string, n int, _ []byte) { objects += n })
+		_, first := d.versions.by[at].first()
+		d.found.of(CodeOrphans, objects, first, "%s of %s without a CustomResourceDefinition: no server serves them", things(objects, "object"), plain(at.resource))
+	}
+	return d.ordered(func(at folder, def *definition) error {
+		if def.readable {
+			d.compareVersions(at, def)
+		}
+		return nil
+	})
+}
+
+func (d *doctor) compareVersions(at folder, def *definition) {
+	there, unread, objects := map[string]int{}, false, 0
+	d.versions.of(at).each(func(is string, n int, first []byte) {
+		objects += n
+		version, ours := def.version(is)
+		if !ours {
+			unread = true
+			return
+		}
+		there[version] = n
+		if !slices.Contains(def.listed, version) {
+			d.found.of(CodeVersionUnlisted, n, first, "%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), version)
+		}
+	})
+	for _, version := range def.stored {
+		switch _, is := there[version]; {
+		case !slices.Contains(def.listed, version):
+			d.found.about(CodeListInvalid, def.entry.Key, "status.storedVersions has %q, which is not in spec.versions", version)
+		case !is && !unread && version != def.storage:
+			d.found.about(CodeListExtra, def.entry.Key, "status.storedVersions has %q, at which nothing is stored", version)
+		}
+	}
+	for version, n := range there {
+		if !slices.Contains(def.stored, version) {
+			d.found.about(CodeListLacks, def.entry.Key, "status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed", version, are(n, "object"))
+		}
+	}
+	if def.deleted {
+		d.found.about(CodeCRDTerminating, def.entry.Key, "it is being deleted; finalizers: %s; %s left", list(def.finalizers), things(objects, "object"))
+	}
+}
+
+// version is the one of an apiVersion and kind, as counted; ours is false where it is none of the definition's kind.
+func (def *definition) version(is string) (version string, ours bool) {
+	apiVersion, kind, _ := strings.Cut(is, " ")
+	gv, err := gvr.ParseGroupVersion(apiVersion)
+	if err != nil || gv.WithKind(kind).GroupKind() != def.kind {
+		return "", false
+	}
+	return gv.Version, true
+}
+
+// concludeConversion judges the webhooks that convert custom resources. Those at a URL are not in the cluster, or not to be found.
+func (d *doctor) concludeConversion(ctx context.Context) error {
+	return d.ordered(func(at folder, def *definition) error {
+		if def.service == nil {
+			return nil
+		}
+		name := def.service.Namespace + "/" + def.service.Name
+		is, err := d.service(ctx, at.prefix, def.service.Namespace, def.service.Name)
+		switch {
+		case err != nil:
+			return err
+		case is == nil:
+			d.found.about(CodeConversionGone, def.entry.Key, "its conversion webhook is Service %s, which is not there", name)
+			return nil
+		}
+		waiting := 0
+		d.versions.of(at).each(func(is string, n int, _ []byte) {
+			if version, ours := def.version(is); ours && version != def.storage && slices.Contains(def.listed, version) {
+				waiting += n
+			}
+		})
+		if waiting > 0 {
+			d.found.of(CodeConversionNeeded, waiting, def.entry.Key, "%s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers", are(waiting, "object"), def.storage, plain(at.resource), name)
+		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
+			d.found.about(CodeConversion, def.entry.Key, "Service %s converts %s between %s", name, plain(at.resource), strings.Join(def.served, ", "))
+		}
+		return nil
+	})
+}
+
+// are is a number of things with its verb.
+func are(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return things(n, what) + " are"
+}
+
+// list is a list for a person to read.
+func list(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, ", ")
+}

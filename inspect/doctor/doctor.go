@@ -1,0 +1,136 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Options say how to judge.
+type Options struct {
+	Ignore []Code // findings to leave out
+	Quota  int64  // bytes; of the etcd to restore into, 0 for one that nobody has named
+	Etcd   string // release of the etcd to restore into, such as "3.5.16"; "" for one that nobody has named
+	Keys   bool   // the reader has an encryption configuration: what it does not open stays closed
+}
+
+// doctor is one run.
+type doctor struct {
+	snapshot *snapshot.Snapshot
+	reader   *inspect.Reader
+	options  Options
+	found    *findings
+	layouts  keys.Layouts
+	leases   map[int64]int64
+	kinds    map[gvr.GroupKind]kind
+	dead     []string // APIServices that nobody answers for
+	index
+}
+
+// kind is what a kind is stored as.
+type kind struct {
+	resource            gvr.GroupResource
+	namespaced, builtin bool
+}
+
+// Damaged is the report on a file that cannot be opened: err is what is wrong with it.
+func Damaged(err error, o Options) *Report {
+	f := newFindings(o.Ignore)
+	f.about(CodeDamaged, nil, "%s", err)
+	return f.report()
+}
+
+// Examine judges s; r is a reader of it. Of a file that is damaged only the damage is told: its records are not to be trusted.
+// An error means that it could not be judged.
+func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Options) (*Report, error) {
+	d := &doctor{snapshot: s, reader: r, options: o, found: newFindings(o.Ignore), kinds: map[gvr.GroupKind]kind{}}
+	whole, err := d.checkFile(ctx)
+	if err != nil || !whole {
+		return d.found.report(), err
+	}
+	if err := d.prepare(ctx); err != nil {
+		return nil, err
+	}
+	for e, err := range r.Live(ctx, nil) {
+		if err == nil {
+			err = d.checkEntry(e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, conclude := range []func(context.Context) error{
+		d.concludeRecords, d.concludeDefinitions, d.concludeConversion, d.concludeOwners, d.concludeAPIServices,
+		d.concludeNamespaces, // after the APIServices, which may hold them
+		d.concludeWebhooks, d.concludeControlPlane,
+	} {
+		if err := conclude(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return d.found.report(), nil
+}
+
+// prepare reads what judging a record takes.
+func (d *doctor) prepare(ctx context.Context) (err error) {
+	if d.layouts, err = d.reader.Layouts(ctx); err != nil {
+		return err
+	}
+	if d.leases, err = d.snapshot.Leases(ctx); err != nil {
+		return err
+	}
+	types, err := d.reader.Types(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range types.All() {
+		gk := gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}
+		if _, twice := d.kinds[gk]; t.Kind != "" && !twice {
+			d.kinds[gk] = kind{t.Resource, t.Namespaced, t.Builtin}
+		}
+	}
+	d.index = newIndex()
+	return nil
+}
+
+// checkFile judges the file as a whole; whole is false where its records are not to be trusted.
+func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
+	whole = true
+	for err := range snapshot.Verify(ctx, d.snapshot) {
+		if !isDamage(err) {
+			return false, err
+		}
+		whole = false
+		d.found.about(CodeDamaged, nil, "%s", err)
+	}
+	if err := ctx.Err(); err != nil || !whole {
+		return whole, err
+	}
+	for _, check := range []func(context.Context) error{d.checkDigest, d.checkAlarms, d.checkVersions, d.checkQuota} {
+		if err := check(ctx); err != nil {
+			return false, err
+		}
+	}
+	revision, err := d.snapshot.Revision(ctx)
+	d.found.about(CodeBumpRevision, nil, "the store is at revision %d; clients of the cluster may have seen higher ones, and would take what they cached for newer than what a plain restore holds", revision)
+	return true, err
+}
+
+// isDamage tells what is wrong with a file from what kept it from being read.
+func isDamage(err error) bool {
+	for _, damage := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot} {
+		if errors.Is(err, damage) {
+			return true
+		}
+	}
+	return false
+}
+
+// plain is a resource without its version, for a person: "pods", "widgets.example.com".
+func plain(gr gvr.GroupResource) string { return strings.TrimSuffix(gr.String(), ".") }

@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// webhooks is a configuration with one webhook of Service team/SERVICE.
+func webhooks(kind, service, rest string) record {
+	return object(strings.ToLower(kind)+"webhookconfigurations/guard", "admissionregistration.k8s.io/v1", kind+"WebhookConfiguration",
+		`},"webhooks":[{"name":"guard.example.com","clientConfig":{"service":{"namespace":"team","name":"`+service+`"}},`+rest+`}]`)
+}
+
+const (
+	allPods  = `"rules":[{"operations":["CREATE"],"apiGroups":[""],"apiVersions":["v1"],"resources":["pods"]}]`
+	allKinds = `"rules":[{"operations":["*"],"apiGroups":["*"],"apiVersions":["*"],"resources":["*/*"]}]`
+	fail     = `"failurePolicy":"Fail",`
+	ofTeam   = `{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"team","name":"%s"}},"conversionReviewVersions":["v1"]}}`
+)
+
+func widget(name, version string) record {
+	return object("example.com/widgets/team/"+name, "example.com/"+version, "Widget", "")
+}
+
+func owned1(key, kind, ownerVersion, ownerKind, id string) record {
+	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+`","name":"o","uid":"`+id+`"}]}`)
+}
+
+// TestFindings: each finding is there where there is reason, about the right key, and not where there is none.
+func TestFindings(t *testing.T) {
+	on := base(t)
+	const crds, teamWidgets = "apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "example.com/widgets/team/"
+	node, lease := object("minions/n1", "v1", "Node", ""), func(name, at string) record {
+		return object("leases/kube-node-lease/"+name, "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"`+at+`.000000Z"}`)
+	}
+	token := func(account, id string) record {
+		return object("secrets/team/token", "v1", "Secret", `,"annotations":{"kubernetes.io/service-account.name":"`+account+`","kubernetes.io/service-account.uid":"`+id+`"}},"type":"kubernetes.io/service-account-token"`)
+	}
+	aggregated := func(service, condition string) record {
+		return apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","service":{"namespace":"team","name":"`+service+`"}}`, `{"conditions":[{"type":"Available","status":"`+condition+`","reason":"Why"}]}`)
+	}
+	idle := object("services/endpoints/team/hook", "v1", "Endpoints", `},"subsets":[{"notReadyAddresses":[{"ip":"10.0.0.1"}]}]`)
+	slice := object("endpointslices/team/hook-abc", "discovery.k8s.io/v1", "EndpointSlice", `,"labels":{"kubernetes.io/service-name":"hook"}},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true}}]`)
+	only := func(records ...record) []record { return records }
+	for _, tc := range []struct {
+		code    Code
+		with    []record
+		key     string // below /registry/
+		says    string
+		without []record
+	}{
+		{CodeForeignKeys, only(record{"strange.and/a/b/c/d/e/f", "x"}), "strange.and/a/b/c/d/e/f", "1 key ", nil},
+		{CodeUndecodable, only(record{"configmaps/team/a", "nothing"}), "configmaps/team/a", "", only(object("configmaps/team/a", "v1", "ConfigMap", ""))},
+		{CodeUndecodable, only(record{teamWidgets + "a", "{"}), teamWidgets + "a", "", only(widget("a", "v1"))},
+		{CodeUndecodable, only(record{"configmaps/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x7f"}), "configmaps/team/a", "", nil},
+		{CodeUndecodable, only(record{"clusterroles/x", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":1}}`}), "clusterroles/x", "metadata", nil},
+		{CodeUndecodable, only(apiServiceObject("v1.apps", `{"group":7}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.apps", "wrong type", nil},
+		{CodeBadMetadata, only(record{teamWidgets + "a", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","annotations":{"x":1}}}`}), teamWidgets + "a", "annotations", only(widget("a", "v1"))},
+		{CodeUnknownKind, only(record{"podsecuritypolicy/a", "k8s\x00\x0a\x1f\x0a\x0epolicy/v1beta1\x12\x0dPodSecurityPo\x12\x05\x0a\x03\x0a\x01a"}), "podsecuritypolicy/a", "", nil},
+		{CodeKeyMismatch, only(record{"configmaps/team/a", object("configmaps/team/b", "v1", "ConfigMap", "").value}), "configmaps/team/a", `named "b"`, only(object("configmaps/team/a", "v1", "ConfigMap", ""))},
+		{CodeKeyMismatch, only(record{"configmaps/team/a", object("configmaps/default/a", "v1", "ConfigMap", "").value}), "configmaps/team/a", `namespace "default"`, nil},
+		{CodeDuplicateUID, only(object("configmaps/team/a", "v1", "ConfigMap", `,"uid":"`+uidOf(1)+`"}`)), "configmaps/team/a", "widgets.example.com in namespace team", only(object("configmaps/team/a", "v1", "ConfigMap", `,"uid":"`+uidOf(3)+`"}`))},
+		{CodeTooLarge, only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1600<<10)+`"}`)), "configmaps/team/a", "1572864", only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1500<<10)+`"}`))},
+		{CodeNearLimit, only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1450<<10)+`"}`)), "configmaps/team/a", "1572864", only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1000<<10)+`"}`))},
+		{CodeNamespaceGone, only(object("configmaps/lost/a", "v1", "ConfigMap", ""), object("pods/lost/a", "v1", "Pod", ""), object("pods/lost/b", "v1", "Pod", "")), "configmaps/lost/a", "3 objects of namespace lost, which is not there: 2 pods, 1 configmaps", only(object("configmaps/kube-public/a", "v1", "ConfigMap", ""))},
+		{CodeEncryptionKeys, only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"}), "secrets/team/a", "1 value encrypted by aescbc:v1:k1", only(object("secrets/team/a", "v1", "Secret", ""))},
+		{CodeMixedEncryption, only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"}, object("secrets/team/b", "v1", "Secret", "")), "secrets/team/a", "secrets: aescbc:v1:k1: 1 object, in the clear: 1 object", only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"})},
+		{CodeCRDUnreadable, only(record{crds, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{"versions":7}}`}), crds, "", nil},
+		{CodeVersionUnlisted, only(widget("old", "v1alpha1"), widget("old2", "v1alpha1")), teamWidgets + "old", "2 objects of widgets.example.com stored at v1alpha1", only(widget("old", "v1beta1"))},
+		{CodeListInvalid, only(crd("", noConversion, `["v1","v0"]`)), crds, `"v0"`, only(crd("", noConversion, `["v1","v1beta1"]`))},
+		{CodeListLacks, only(widget("old", "v1beta1")), crds, `lacks "v1beta1", at which 1 object is`, only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`))},
+		{CodeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
+		{CodeOrphans, only(object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing", "")), "gone.example.com/things/team/a", "1 object of things.gone.example.com", nil},
+		{CodeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"]`, noConversion, `["v1"]`)), crds, "finalizers: customresourcecleanup.apiextensions.k8s.io; 1 object left", nil},
+		{CodeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
+		{CodeConversionNeeded, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1","v1beta1"]`), widget("old", "v1beta1")), crds, "1 object is not at the storage version v1", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
+		{CodeConversion, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`)), crds, "Service team/hook converts widgets.example.com between v1beta1, v1", nil},
+
+		{CodeOwnerGone, only(owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9))), "configmaps/team/a", "Pod o (" + uidOf(9) + ")", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1)))},
+		{CodeOwnerGone, only(owned1("configmaps/default/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1))), "configmaps/default/a", "is in namespace team", nil},
+		{CodeOwnerUnresolvable, only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1alpha1", "Widget", uidOf(1))), "configmaps/team/a", "a Widget of example.com/v1alpha1", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1beta1", "Widget", uidOf(1)))},
+		{CodeOwnerNamespaced, only(owned1("clusterroles/a", "ClusterRole", "example.com/v1", "Widget", uidOf(1))), "clusterroles/a", "a Widget, which is namespaced", nil},
+		{CodeOwnerNotJudged, only(aggregated("hook", "True"), owned1("configmaps/team/a", "ConfigMap", "metrics.example.org/v1", "Metric", uidOf(9))), "configmaps/team/a", "1 object with an owner of kind Metric of metrics.example.org/v1", nil},
+		{CodeOwnerNotJudged, only(record{"secrets/team/s", "k8s:enc:aescbc:v1:k1:0123456789"}, owned1("configmaps/team/a", "ConfigMap", "v1", "Secret", uidOf(9))), "configmaps/team/a", "Secret", nil},
+
+		{CodeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`), aggregated("gone", "False")), "namespaces/team", "since 2026-01-01T00:00:00Z; finalizers: kubernetes; content: 1 endpoints, 1 pods, 1 serviceaccounts, 1 services, 1 widgets.example.com; APIServices that stop every deletion: v1.metrics.example.org", nil},
+
+		{CodeWebhookServiceGone, only(webhooks("Validating", "gone", fail+allPods)), "validatingwebhookconfigurations/guard", "refuses CREATE pods", only(webhooks("Validating", "gone", `"failurePolicy":"Ignore",`+allPods))},
+		{CodeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allPods)), "mutatingwebhookconfigurations/guard", "must answer for creating its Pods", only(webhooks("Mutating", "hook", fail+`"namespaceSelector":{"matchLabels":{"a":"b"}},`+allPods))},
+		{CodeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+`"objectSelector":{"matchLabels":{"app":"hook"}},`+allPods)), "mutatingwebhookconfigurations/guard", "", only(webhooks("Mutating", "hook", fail+`"objectSelector":{"matchExpressions":[{"key":"app","operator":"NotIn","values":["hook"]}]},`+allPods))},
+		{CodeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allKinds)), "mutatingwebhookconfigurations/guard", "creating its Pods, scheduling them, their status", only(webhooks("Mutating", "hook", fail+`"matchConditions":[{"name":"x","expression":"true"}],`+allKinds))},
+		{CodeWebhookCore, only(webhooks("Validating", "hook", fail+allKinds)), "validatingwebhookconfigurations/guard", "the status of nodes, heartbeats of nodes, leader election in kube-system", only(webhooks("Validating", "hook", fail+strings.Replace(allKinds, `"*/*"]`, `"*/*"],"scope":"Namespaced"`, 1)+`,"namespaceSelector":{"matchLabels":{"a":"b"}}`))},
+		{CodeWebhookEndpoints, only(webhooks("Validating", "hook", fail+allPods), idle), "validatingwebhookconfigurations/guard", "Service team/hook has no ready endpoint", only(webhooks("Validating", "hook", fail+allPods), idle, slice)},
+
+		{CodeAPIServiceGone, only(aggregated("gone", "True")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "Service team/gone", only(aggregated("hook", "True"))},
+		{CodeAPIServiceEndpoints, only(aggregated("hook", "True"), idle), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "team/hook has no ready endpoint", only(aggregated("hook", "True"), idle, slice)},
+		{CodeAPIServiceUnavailable, only(aggregated("hook", "False")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "False: Why", only(aggregated("hook", "Unknown"))},
+
+		{CodeMasterLease, only(object("masterleases/10.0.0.9", "v1", "Endpoints", "")), "masterleases/10.0.0.9", "it has no lease", nil},
+		{CodeNodeSilent, only(node, lease("n1", "2026-01-01T00:00:00"), lease("n2", "2026-01-01T01:00:00")), "minions/n1", "1h0m0s before", only(node, lease("n1", "2026-01-01T00:59:00"), lease("n2", "2026-01-01T01:00:00"))},
+		{CodeTokenWithoutUse, only(token("gone", uidOf(2))), "secrets/team/token", "ServiceAccount gone is not there", only(token("sa", uidOf(2)))},
+		{CodeTokenWithoutUse, only(token("sa", uidOf(7))), "secrets/team/token", "is another one now", nil},
+	} {
+		t.Run(string(tc.code), func(t *testing.T) {
+			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).of(tc.code)
+			require.Len(t, found, 1)
+			require.Equal(t, "/registry/"+tc.key, found[0].Key)
+			require.Contains(t, found[0].Message, tc.says)
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{}).of(tc.code))
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...), Options{Ignore: []Code{tc.code}}).of(tc.code))
+		})
+	}
+	t.Run("healthy", func(t *testing.T) {
+		var codes []Code
+		for _, f := range examined(t, written(t, on, healthy()...), Options{}).Findings {
+			codes = append(codes, f.Code)
+		}
+		require.Equal(t, []Code{CodeBumpRevision, CodeEtcdVersion}, slices.Compact(codes))
+	})
+}

@@ -1,0 +1,194 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// TestDocumented: docs/findings.md explains every code, in order, with its level, and no other.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "findings.md"))
+	require.NoError(t, err)
+	var documented []Code
+	for _, m := range regexp.MustCompile("(?m)^### `([a-z-]+)`\n- \\*\\*Level:\\*\\* ([a-z]+)$").FindAllStringSubmatch(string(page), -1) {
+		documented = append(documented, Code(m[1]))
+		require.Equal(t, Code(m[1]).Level(), Level(m[2]), m[1])
+	}
+	require.Equal(t, Codes(), documented)
+	for _, code := range Codes() {
+		require.NotEmpty(t, code.Title())
+		require.NotEmpty(t, code.Remedy())
+		require.NotContains(t, code.Remedy(), "\n")
+	}
+	require.Equal(t, len(Codes()), len(slices.Compact(slices.Sorted(slices.Values(Codes())))))
+}
+
+func TestQuota(t *testing.T) {
+	s := written(t, base(t), healthy()...)
+	size := int64(s.Space().Pages) * int64(s.Space().PageSize)
+	for quota, want := range map[int64]Code{size: CodeOverQuota, size - 1: CodeOverQuota, size + 1: CodeNearQuota, size * 5 / 4: CodeNearQuota, size*5/4 + 5: "", 0: ""} {
+		report := examined(t, s, Options{Quota: quota})
+		for _, code := range []Code{CodeOverQuota, CodeNearQuota} {
+			require.Equal(t, code == want, len(report.of(code)) == 1, "%s at %d of %d", code, quota, size)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	s := written(t, base(t), healthy()...)
+	st, err := s.Status(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, "3.7.0", st.ClusterVersion)
+	for etcd, want := range map[string]Code{"": CodeEtcdVersion, "3.6.16": CodeEtcdTooOld, "v3.5.0": CodeEtcdTooOld, "3.7.0": "", "3.10.1": "", "4.0": ""} {
+		report := examined(t, s, Options{Etcd: etcd})
+		for _, code := range []Code{CodeEtcdVersion, CodeEtcdTooOld} {
+			require.Equal(t, code == want, len(report.of(code)) == 1, "%s for %q", code, etcd)
+		}
+	}
+}
+
+// TestAlarms: an alarm that a real etcd has raised.
+func TestAlarms(t *testing.T) {
+	for alarm, want := range map[pb.AlarmType]Code{pb.AlarmType_NOSPACE: CodeAlarmNoSpace, pb.AlarmType_CORRUPT: CodeAlarmCorrupt} {
+		server := etcdtest.Start(t, t.TempDir())
+		before, after := filepath.Join(t.TempDir(), "before.db"), filepath.Join(t.TempDir(), "after.db")
+		etcdtest.Save(t, server, before)
+		members, err := server.Client.MemberList(context.Background())
+		require.NoError(t, err)
+		_, err = pb.NewMaintenanceClient(server.Client.ActiveConnection()).Alarm(context.Background(), &pb.AlarmRequest{
+			Action: pb.AlarmRequest_ACTIVATE, MemberID: members.Members[0].ID, Alarm: alarm,
+		})
+		require.NoError(t, err)
+		etcdtest.Save(t, server, after)
+		require.Empty(t, examined(t, opened(t, before), Options{}).of(want))
+		require.Len(t, examined(t, opened(t, after), Options{}).of(want), 1)
+	}
+}
+
+// TestDamaged: of a file that is damaged only that is told; of one without digest the rest too.
+func TestDamaged(t *testing.T) {
+	whole, err := os.ReadFile(etcdtest.Build(t, "put /registry/configmaps/a/b nothing"))
+	require.NoError(t, err)
+	damaged := slices.Clone(whole)
+	damaged[len(damaged)-1] ^= 0xff
+	path := filepath.Join(t.TempDir(), "file.db")
+	for name, tc := range map[string]struct {
+		bytes []byte
+		want  []Code
+	}{
+		"whole":   {whole, []Code{CodeUndecodable, CodeBumpRevision, CodeEtcdVersion}},
+		"damaged": {damaged, []Code{CodeDamaged}},
+		"raw":     {whole[:len(whole)-32], []Code{CodeUndecodable, CodeNoDigest, CodeBumpRevision, CodeEtcdVersion}},
+	} {
+		require.NoError(t, os.WriteFile(path, tc.bytes, 0o600))
+		s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
+		require.NoError(t, err)
+		var got []Code
+		for _, f := range examined(t, s, Options{}).Findings {
+			got = append(got, f.Code)
+		}
+		require.Equal(t, tc.want, got, name)
+		require.NoError(t, s.Close())
+	}
+	report := Damaged(snapshot.ErrTruncated, Options{})
+	require.True(t, report.AtLeast(Error))
+	require.Len(t, report.of(CodeDamaged), 1)
+	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: []Code{CodeDamaged}}).Findings)
+}
+
+// TestLeases: keys whose lease is gone never expire; addresses of API servers are told apart.
+func TestLeases(t *testing.T) {
+	on := opened(t, etcdtest.Build(t, "grant 77 60\nput /registry/masterleases/10.0.0.1 1 lease=77\nput /registry/masterleases/10.0.0.2 1 lease=77\n"))
+	address := func(ip string) record { return object("masterleases/"+ip, "v1", "Endpoints", "") }
+	path := filepath.Join(t.TempDir(), "leases.db")
+	_, err := snapshot.Write(context.Background(), path, on, func(yield func(snapshot.Change, error) bool) {
+		for _, r := range append(healthy(), object("services/endpoints/default/kubernetes", "v1", "Endpoints", `},"subsets":[{"addresses":[{"ip":"10.0.0.1"}]}]`)) {
+			if !yield(snapshot.Change{Key: []byte("/registry/" + r.key), Value: []byte(balanced(r.value))}, nil) {
+				return
+			}
+		}
+		for _, c := range []struct {
+			record
+			lease int64
+		}{
+			{address("10.0.0.1"), 77}, {address("10.0.0.2"), 77}, {address("10.0.0.3"), 99},
+			{object("events/team/a", "v1", "Event", ""), 99}, {object("events/team/b", "v1", "Event", ""), 98}, {object("events/team/c", "v1", "Event", ""), 77},
+		} {
+			prior := int64(0)
+			if rec, _ := on.Get(context.Background(), []byte("/registry/"+c.key)); rec != nil {
+				prior = rec.ModRevision
+			}
+			if !yield(snapshot.Change{Key: []byte("/registry/" + c.key), Value: []byte(balanced(c.value)), Lease: c.lease, Prior: prior}, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	report := examined(t, opened(t, path), Options{})
+	gone := report.of(CodeLeaseGone)
+	require.Len(t, gone, 1)
+	require.Equal(t, 2, gone[0].Objects)
+	require.Equal(t, "/registry/events/team/a", gone[0].Key)
+	require.Len(t, report.of(CodeMasterLease), 1)
+	require.Equal(t, "/registry/masterleases/10.0.0.3", report.of(CodeMasterLease)[0].Key)
+	require.Contains(t, report.of(CodeMasterLease)[0].Message, "its lease is gone")
+	require.Len(t, report.of(CodeMasterUnlisted), 1)
+	require.Equal(t, "/registry/masterleases/10.0.0.2", report.of(CodeMasterUnlisted)[0].Key)
+}
+
+// TestEncrypted: with a configuration, what it does not open is lost; without one it is only not looked into.
+func TestEncrypted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "encryption.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"+
+		"  - aesgcm: {keys: [{name: k1, secret: YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE=}]}\n"), 0o600))
+	ctx := context.Background()
+	keys, err := encryption.Load(ctx, path)
+	require.NoError(t, err)
+	defer keys.Close()
+	s := written(t, base(t), append(healthy(), record{"secrets/team/a", "k8s:enc:aescbc:v1:k9:0123456789"})...)
+	report, err := Examine(ctx, s, inspect.NewReader(s, keys), Options{Keys: true})
+	require.NoError(t, err)
+	require.Len(t, report.of(CodeEncrypted), 1)
+	require.Equal(t, "/registry/secrets/team/a", report.of(CodeEncrypted)[0].Key)
+	require.Empty(t, report.of(CodeEncryptionKeys))
+	require.Empty(t, examined(t, s, Options{}).of(CodeEncrypted))
+}
+
+// TestMany: findings beyond MaxFindings are counted.
+func TestMany(t *testing.T) {
+	records := healthy()
+	for i := range MaxFindings + 5 {
+		records = append(records, record{fmt.Sprintf("configmaps/team/%04d", i), "nothing"})
+	}
+	report := examined(t, written(t, base(t), records...), Options{})
+	require.Len(t, report.of(CodeUndecodable), MaxFindings)
+	require.Equal(t, MaxFindings+5, report.Counts[CodeUndecodable])
+	require.Equal(t, MaxFindings+5, report.Count(Error))
+}
+
+// TestLayouts: kcp's keys are not judged, and that is said; Kubernetes' are.
+func TestLayouts(t *testing.T) {
+	const crd = "apiextensions.k8s.io/customresourcedefinitions/"
+	s := written(t, base(t),
+		object(crd+"system:system-crds/workspaces.tenancy.kcp.io", "apiextensions.k8s.io/v1", "CustomResourceDefinition", ""),
+		object("core.kcp.io/logicalclusters/customresources/root/cluster", "core.kcp.io/v1alpha1", "LogicalCluster", ""))
+	found := examined(t, s, Options{}).of(CodeNotJudged)
+	require.Len(t, found, 1)
+	require.Equal(t, 2, found[0].Objects)
+	require.True(t, strings.HasPrefix(found[0].Message, "/registry (kcp-shard): 2 objects"), found[0].Message)
+	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(CodeNotJudged))
+}

@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// concludeNamespaces reports namespaces that are being deleted with what holds them, and objects of namespaces that are gone.
+func (d *doctor) concludeNamespaces(context.Context) error {
+	type held struct {
+		objects int
+		first   []byte
+		parts   []content
+	}
+	inside := map[space]*held{}
+	var order []space
+	d.contents.each(func(at content, n int, first []byte) {
+		if inside[at.space] == nil {
+			inside[at.space] = &held{first: first}
+			order = append(order, at.space)
+		}
+		in := inside[at.space]
+		in.objects += n
+		in.parts = append(in.parts, at)
+	})
+	for _, at := range order {
+		if d.namespaces[at] != nil || made(at.name) || d.unreadNamespaces() || !d.wholeCluster(at.prefix) {
+			continue
+		}
+		in := inside[at]
+		d.found.of(CodeNamespaceGone, in.objects, in.first, "%s of namespace %s, which is not there: %s", things(in.objects, "object"), at.name, d.describe(in.parts))
+	}
+	for at, ns := range d.namespaces {
+		if ns.meta.DeletionTimestamp.IsZero() {
+			continue
+		}
+		var obj corev1.Namespace
+		if err := decodeInto(ns.entry.Value, &obj); err != nil {
+			return fmt.Errorf("%s: %w", ns.entry.Key, err)
+		}
+		var finalizers []string
+		for _, f := range obj.Spec.Finalizers {
+			finalizers = append(finalizers, string(f))
+		}
+		finalizers = append(finalizers, obj.Finalizers...)
+		what := "no content"
+		if in := inside[at]; in != nil {
+			what = "content: " + d.describe(in.parts)
+		}
+		if len(d.dead) > 0 {
+			what += "; APIServices that stop every deletion: " + strings.Join(d.dead, ", ")
+		}
+		d.found.about(CodeNamespaceTerminating, ns.entry.Key, "it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what)
+	}
+	return nil
+}
+
+// made says whether API servers create the namespace themselves.
+func made(name string) bool {
+	return slices.Contains([]string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, "kube-public", "kube-system"}, name)
+}
+
+func (d *doctor) unreadNamespaces() bool {
+	for gr := range d.unread {
+		if plain(gr) == "namespaces" {
+			return true
+		}
+	}
+	return false
+}
+
+// describe lists what a namespace holds, the most first, for a person to read.
+func (d *doctor) describe(parts []content) string {
+	const most = 6
+	count := func(c content) int { return d.contents.by[c].objects }
+	slices.SortFunc(parts, func(a, b content) int {
+		return cmp.Or(cmp.Compare(count(b), count(a)), cmp.Compare(a.resource.String(), b.resource.String()))
+	})
+	var words []string
+	for _, c := range parts[:min(len(parts), most)] {
+		words = append(words, fmt.Sprintf("%d %s", count(c), plain(c.resource)))
+	}
+	if n := len(parts) - most; n > 0 {
+		words = append(words, fmt.Sprintf("and %d more resources", n))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,187 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+const (
+	// requestLimit is etcd's --max-request-bytes unless it is told otherwise (server/embed/config.go).
+	requestLimit = 1536 << 10
+	nearLimit    = requestLimit / 10 * 9
+	// compactRevKey is where API servers agree on compactions (apiserver pkg/storage/etcd3/compact.go).
+	compactRevKey = "compact_rev_key"
+)
+
+// checkEntry judges one record, and keeps of it what conclusions are drawn of when all were read.
+func (d *doctor) checkEntry(e *inspect.Entry) error {
+	if e.Lease != 0 {
+		if _, known := d.leases[e.Lease]; !known && d.resourceName(e.Key) != "masterleases" { // told of by judgeMasters
+			d.leaseless.add(d.resourceName(e.Key), e.Key)
+		}
+	}
+	switch n := len(e.Key) + len(e.Stored); {
+	case n > requestLimit:
+		d.found.about(CodeTooLarge, e.Key, "the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit)
+	case n > nearLimit:
+		d.found.about(CodeNearLimit, e.Key, "the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit)
+	}
+	key, layout, err := d.layouts.Parse(e.Key)
+	if err != nil {
+		if string(e.Key) != compactRevKey {
+			d.foreign.add("", e.Key)
+		}
+		return nil
+	}
+	d.countEncryption(key, e)
+	if e.Sealed != nil {
+		d.unread[key.Resource] = true
+		d.see(key, e, encoding.Meta{})
+		return nil
+	}
+	meta, err := decode(e.Value)
+	switch {
+	case errors.Is(err, native.ErrUnknownKind):
+		d.unknown.add(meta.GVK(), e.Key)
+	case errors.Is(err, errMetadata) && isCustom(key.Resource):
+		d.unread[key.Resource] = true
+		d.found.about(CodeBadMetadata, e.Key, "%s", err)
+		d.see(key, e, meta)
+		return nil
+	case err != nil:
+		d.unread[key.Resource] = true
+		d.found.about(CodeUndecodable, e.Key, "%s", err)
+		return nil
+	}
+	if _, is := layout.(keys.Kubernetes); !is {
+		storage, _ := d.layouts.Of(e.Key)
+		d.unjudged.add(storage.Prefix+" ("+string(storage.Flavour)+")", e.Key)
+		return nil
+	}
+	d.checkName(key, e, meta)
+	d.see(key, e, meta)
+	return d.keep(key, e, meta)
+}
+
+// errMetadata is that of an object that decodes, but for its metadata.
+var errMetadata = errors.New("metadata is not that of an object")
+
+// decode reads a value as a server does, and its metadata. ErrUnknownKind comes with metadata, errMetadata with the type.
+func decode(value []byte) (encoding.Meta, error) {
+	v, err := encoding.Parse(value)
+	if err != nil {
+		return encoding.Meta{}, err
+	}
+	meta, err := encoding.ReadMeta(value)
+	if err != nil && v.Format != encoding.FormatProtobuf {
+		apiVersion, kind := v.GVK.ToAPIVersionAndKind()
+		return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, err)
+	}
+	if err != nil || v.Format != encoding.FormatProtobuf {
+		return meta, err
+	}
+	obj, err := scheme.Scheme.New(v.GVK)
+	message, ok := obj.(interface{ Unmarshal([]byte) error })
+	if err != nil || !ok { // unknown, or registered but never stored as protobuf
+		return meta, native.ErrUnknownKind
+	}
+	return meta, message.Unmarshal(v.Raw)
+}
+
+// isCustom says whether a resource is one of a CustomResourceDefinition.
+func isCustom(gr gvr.GroupResource) bool {
+	return strings.Contains(gr.Group, ".") && !keys.IsBuiltin(gr)
+}
+
+// checkName compares a key with the name and namespace inside. What lies beside objects has names of its own.
+func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
+	if key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource) {
+		return
+	}
+	switch {
+	case meta.Name != key.Name:
+		d.found.about(CodeKeyMismatch, e.Key, "the object in it is named %q", meta.Name)
+	case meta.Namespace != key.Namespace:
+		d.found.about(CodeKeyMismatch, e.Key, "the object in it is in namespace %q", meta.Namespace)
+	}
+}
+
+// isRecord tells the resources of API servers' own records, which are no API objects.
+func isRecord(gr gvr.GroupResource) bool {
+	switch gr.Resource {
+	case "masterleases", "peerserverleases", "ranges":
+		return gr.Group == ""
+	}
+	return false
+}
+
+func (d *doctor) resourceName(key []byte) string {
+	k, _, err := d.layouts.Parse(key)
+	if err != nil {
+		return "no resource"
+	}
+	return plain(k.Resource)
+}
+
+// concludeRecords reports what was counted.
+func (d *doctor) concludeRecords(context.Context) error {
+	d.foreign.each(func(_ string, n int, first []byte) {
+		d.found.of(CodeForeignKeys, n, first, "%s that no layout of an API server explains", things(n, "key"))
+	})
+	d.unjudged.each(func(where string, n int, first []byte) {
+		d.found.of(CodeNotJudged, n, first, "%s: %s; what they say of each other was not judged", where, things(n, "object"))
+	})
+	d.unknown.each(func(gvk gvr.GroupVersionKind, n int, first []byte) {
+		apiVersion, kind := gvk.ToAPIVersionAndKind()
+		d.found.of(CodeUnknownKind, n, first, "%s of %s %s: an old type that was removed, one of a newer server, or of an aggregated one", things(n, "object"), apiVersion, kind)
+	})
+	d.leaseless.each(func(resource string, n int, first []byte) {
+		d.found.of(CodeLeaseGone, n, first, "%s of %s with a lease that the file does not have", things(n, "key"), resource)
+	})
+	d.concludeEncryption()
+	return nil
+}
+
+// concludeEncryption reports which keys values need, and where one resource has several.
+func (d *doctor) concludeEncryption() {
+	d.closed.each(func(by string, n int, first []byte) {
+		d.found.of(CodeEncryptionKeys, n, first, "%s encrypted by %s", things(n, "value"), by)
+	})
+	for _, at := range d.encryption.order {
+		ways := d.encryption.by[at]
+		if len(ways.order) < 2 {
+			continue
+		}
+		var parts []string
+		ways.each(func(by string, n int, _ []byte) {
+			if by == "" {
+				by = "in the clear"
+			}
+			parts = append(parts, by+": "+things(n, "object"))
+		})
+		_, first := ways.first()
+		d.found.of(CodeMixedEncryption, 0, first, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
+	}
+}
+
+// countEncryption notes how a value is encrypted.
+func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
+	by, encrypted := encoding.Encryption(e.Stored)
+	d.encryption.of(folder{key.Prefix, key.Resource}).add(by, e.Key)
+	switch {
+	case encrypted && e.Sealed != nil && d.options.Keys:
+		d.found.about(CodeEncrypted, e.Key, "%s", e.Sealed)
+	case encrypted && e.Sealed != nil:
+		d.closed.add(by, e.Key)
+	}
+}
