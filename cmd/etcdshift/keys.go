@@ -37,7 +37,7 @@ Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 3 a value that 
 			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},
 			&cli.BoolFlag{Name: "stored", Usage: "with --raw: the value as it is stored, encrypted or not"},
 			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"},
-			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), quietFlag(),
+			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), quietFlag(),
 		},
 		Action: runKeys,
 	}
