@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func commands() []*cli.Command {
 	return []*cli.Command{
 		statusCommand(),
+		getCommand(),
 		keysCommand(),
 		sizesCommand(),
 		diffCommand(),

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+func getCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "get",
+		Usage:     "objects, as kubectl shows them",
+		ArgsUsage: "SNAPSHOT TYPE[/NAME] [NAME...]",
+		Description: `etcdshift get before.db pods -A -o wide
+etcdshift get before.db deploy/web -n shop -o yaml
+etcdshift get before.db certificates.cert-manager.io -A --stored
+etcdshift get before.db cm,deploy,svc -n shop --export > shop.yaml`,
+		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group, a category such as "all", or
+several with commas between. Custom types and their columns are those of the CustomResourceDefinitions in the snapshot.
+
+Objects are shown as they are stored: at the version they are stored at, without defaults that a server would add. Ages are
+relative to the newest time in the snapshot, or to --age-from. --export leaves out what a server fills in, and objects that
+a controller makes; what it prints can be applied.
+
+Exit status: 0 shown, 1 something was not found or could not be read, 2 usage, 3 not printed without --show-secrets, 130
+interrupted.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
+			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces"},
+			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
+			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR`"},
+			&cli.StringFlag{Name: "field-selector", Usage: "show objects whose fields fit `SELECTOR`, such as metadata.name=web"},
+			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as .metadata.creationTimestamp"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")},
+			&cli.BoolFlag{Name: "no-headers", Usage: "print tables without their first line"},
+			&cli.BoolFlag{Name: "show-labels", Usage: "print labels as the last column of tables"},
+			&cli.BoolFlag{Name: "show-managed-fields", Usage: "print managedFields in JSON and YAML"},
+			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME`, such as 2026-11-20T20:50:00Z, or now (default: the newest time in the snapshot)"},
+			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
+			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
+			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
+			&cli.BoolFlag{Name: "export", Usage: "print YAML that can be applied, in the order in which things depend on each other"},
+			showSecretsFlag(), prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), quietFlag(),
+		},
+		Action: runGet,
+	}
+}
+
+// getOptions are the flags of get.
+type getOptions struct {
+	namespace, cluster   string // "" for all
+	labels               labels.Selector
+	fields               fields.Selector
+	sortBy               string
+	format, template     string // of -o FORMAT=TEMPLATE
+	stored, deleted      bool
+	export, secrets      bool
+	noHeaders, labelled  bool
+	managedFields, quiet bool
+	revision             int64 // 0 for the last
+	now                  time.Time
+}
+
+func readGetOptions(c *cli.Context) (o getOptions, err error) {
+	path := commandPath(c)
+	o = getOptions{
+		namespace: "default", cluster: c.String("cluster"), sortBy: c.String("sort-by"), stored: c.Bool("stored"), deleted: c.Bool("deleted"),
+		export: c.Bool("export"), secrets: c.Bool("show-secrets"), noHeaders: c.Bool("no-headers"), labelled: c.Bool("show-labels"),
+		managedFields: c.Bool("show-managed-fields"), quiet: c.Bool("quiet"), revision: c.Int64("revision"),
+	}
+	switch {
+	case c.IsSet("namespace") && c.Bool("all-namespaces"):
+		return o, usagef(path, "--namespace and --all-namespaces exclude each other")
+	case c.IsSet("revision") && (o.deleted || o.revision < 1):
+		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
+	case o.export && c.IsSet("output"):
+		return o, usagef(path, "--export prints YAML; it takes no --output")
+	case c.Bool("all-namespaces"):
+		o.namespace = ""
+	case c.IsSet("namespace"):
+		o.namespace = c.String("namespace")
+	}
+	if o.labels, err = labels.Parse(c.String("selector")); err != nil {
+		return o, usagef(path, "--selector: %w", err)
+	}
+	if o.fields, err = fields.ParseSelector(c.String("field-selector")); err != nil {
+		return o, usagef(path, "--field-selector: %w", err)
+	}
+	for _, r := range o.fields.Requirements() {
+		if !strings.HasPrefix(r.Field, "metadata.") {
+			return o, usagef(path, "--field-selector names %q; it takes fields of metadata, such as metadata.name", r.Field)
+		}
+	}
+	switch from := c.String("age-from"); from {
+	case "":
+	case "now":
+		o.now = time.Now()
+	default:
+		if o.now, err = time.Parse(time.RFC3339, from); err != nil {
+			return o, usagef(path, "--age-from is %q; it takes a time such as 2026-11-20T20:50:00Z, or now", from)
+		}
+	}
+	return o, o.readFormat(path, c.String("output"))
+}
+
+// getFormats are what -o takes; those that end in "=" take a template behind it.
+func getFormats() []string {
+	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=",
+		"custom-columns=", "custom-columns-file="}
+}
+
+func (o *getOptions) readFormat(path, output string) (err error) {
+	name, template, has := strings.Cut(output, "=")
+	if has {
+		name += "="
+	}
+	if !slices.Contains(getFormats(), name) {
+		return usagef(path, "--output is %q; it takes %s", output, strings.Join(getFormats(), ", "))
+	}
+	if has && template == "" {
+		return usagef(path, "--output %s needs a template behind it", output)
+	}
+	o.format, o.template = strings.TrimSuffix(name, "="), template
+	if kind, isFile := strings.CutSuffix(o.format, "-file"); isFile {
+		text, err := readManifest(template)
+		if err != nil {
+			return err
+		}
+		o.format, o.template = kind, string(text)
+	}
+	if o.stored && o.format != "table" && o.format != "wide" {
+		return usagef(path, "--stored adds columns to tables; -o %s has none", o.format)
+	}
+	return nil
+}
+
+func runGet(c *cli.Context) error {
+	o, err := readGetOptions(c)
+	if err != nil {
+		return err
+	}
+	args := c.Args().Slice()
+	if len(args) < 2 {
+		return usagef(commandPath(c), "takes SNAPSHOT TYPE[/NAME] [NAME...]; given were %d: %q", len(args), args)
+	}
+	end := progress(c)("reading " + args[0])
+	s, err := openSnapshot(c, args[0])
+	end()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if f, isFile := c.App.Writer.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
+		c.App.Writer = &harmless{w: f}
+	}
+	return s.read(c.Context, func() error { return get(c, s, o, args[1:]) })
+}
+
+// get finds what is asked for and prints it.
+func get(c *cli.Context, s *opened, o getOptions, words []string) error {
+	r := s.Reader
+	if o.revision > 0 {
+		r = r.At(o.revision)
+	}
+	types, err := r.Types(c.Context)
+	if err != nil {
+		return err
+	}
+	asked, single, err := readAsked(c, types, words)
+	if err != nil {
+		return err
+	}
+	if o.now.IsZero() && (o.format == "table" || o.format == "wide") {
+		if o.now, err = r.NewestTime(c.Context); err != nil {
+			return err
+		}
+	}
+	if o.deleted {
+		if err := sayWindow(c, s.snapshot); err != nil {
+			return err
+		}
+	}
+	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, single: single}
+	print := g.printer()
+	if err := print(); err != nil {
+		return err
+	}
+	return g.verdict()
+}
+
+// asking is a type and the names that are asked for; nil for all.
+type asking struct {
+	kind  *inspect.Type
+	names []string
+}
+
+// readAsked takes TYPE [NAME...] or TYPE/NAME... apart. single says that one object is asked for by name.
+func readAsked(c *cli.Context, types *inspect.Types, words []string) (out []asking, single bool, err error) {
+	slashed := 0
+	for _, w := range words {
+		if strings.Contains(w, "/") {
+			slashed++
+		}
+	}
+	if slashed > 0 && slashed < len(words) {
+		return nil, false, usagef(commandPath(c), "give either TYPE/NAME for all, or one TYPE and names: %q", words)
+	}
+	resolve := func(word string) ([]*inspect.Type, error) {
+		found, err := types.Resolve(word)
+		if err != nil {
+			err = &failure{status: exitUsage, err: err, hint: `"etcdshift status" lists what the snapshot holds`}
+		}
+		return found, err
+	}
+	if slashed == 0 {
+		found, err := resolve(words[0])
+		for _, t := range found {
+			out = append(out, asking{t, words[1:]})
+		}
+		return out, len(words) == 2 && len(found) == 1, err
+	}
+	for _, w := range words {
+		word, name, _ := strings.Cut(w, "/")
+		if word == "" || name == "" {
+			return nil, false, usagef(commandPath(c), "%q is not TYPE/NAME", w)
+		}
+		found, err := resolve(word)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, t := range found {
+			if last := len(out) - 1; last >= 0 && out[last].kind == t {
+				out[last].names = append(out[last].names, name)
+			} else {
+				out = append(out, asking{t, []string{name}})
+			}
+		}
+	}
+	return out, len(words) == 1 && len(out) == 1, nil
+}
+
+// sayWindow says how far back deletions are known.
+func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
+	oldest, newest, err := s.Kept(c.Context)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("quiet") {
+		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %d, up to which the store was compacted, to %d; API servers compact every few minutes\n",
+			oldest, newest)
+	}
+	return nil
+}
+
+// verdict is what is wrong beside what was shown.
+func (g *getter) verdict() error {
+	var errs []error
+	for _, a := range g.asked {
+		for _, name := range a.names {
+			if !g.met[[2]string{a.kind.Name(), name}] {
+				errs = append(errs, fmt.Errorf("%s %q not found%s", a.kind.Name(), name, g.where(a.kind)))
+			}
+		}
+	}
+	if g.unread > 0 {
+		errs = append(errs, fmt.Errorf("%s could not be read", plural(g.unread, "value")))
+	}
+	if g.kept > 0 {
+		err := fmt.Errorf("%s not exported: it takes --show-secrets", plural(g.kept, "object"))
+		if errs == nil {
+			return &failure{status: exitRefused, err: err}
+		}
+		errs = append(errs, err)
+	}
+	if errs == nil && g.shown == 0 && !g.options.quiet {
+		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", g.elsewhere())
+	}
+	return errors.Join(errs...)
+}
+
+func (g *getter) where(t *inspect.Type) string {
+	if !t.Namespaced || g.options.namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in namespace %q", g.options.namespace)
+}
+
+// elsewhere says where there are objects if not in the namespace that was looked in.
+func (g *getter) elsewhere() string {
+	others, namespaced := 0, false
+	for _, a := range g.asked {
+		others += a.kind.Objects
+		namespaced = namespaced || a.kind.Namespaced
+	}
+	if !namespaced || g.options.namespace == "" {
+		return ""
+	}
+	text := fmt.Sprintf(" in namespace %q", g.options.namespace)
+	if others > 0 && !g.options.deleted {
+		text += fmt.Sprintf("; with -A there is %s to choose from", plural(others, "object"))
+	}
+	return text
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/etcdshift/etcdshift/inspect/manifest"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+)
+
+// printExport prints YAML documents that can be applied, types in the order in which things depend on each other. What holds
+// secrets is printed only with --show-secrets: a redacted Secret would overwrite a good one.
+func (g *getter) printExport() error {
+	slices.SortStableFunc(g.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
+	made, printed := 0, 0
+	for _, a := range g.asked {
+		for o, err := range g.objects(g.c.Context, a) {
+			if err != nil {
+				return err
+			}
+			if o.Err != nil {
+				continue
+			}
+			if a.names == nil && madeByController(o) {
+				made++
+				continue
+			}
+			if err := g.export(o, &printed); err != nil {
+				return err
+			}
+		}
+	}
+	if made > 0 && !g.options.quiet {
+		fmt.Fprintf(g.c.App.ErrWriter, "%s left out: a controller makes them again; name one to export it\n", plural(made, "object"))
+	}
+	return nil
+}
+
+// madeByController tells whether another object makes this one, as a Deployment makes its ReplicaSets.
+func madeByController(o *gotten) bool {
+	return metav1.GetControllerOfNoCopy(&unstructured.Unstructured{Object: o.Content}) != nil
+}
+
+func (g *getter) export(o *gotten, printed *int) error {
+	refuse := func(count *int, reason any) {
+		*count++
+		g.shown--
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s\n", printable(string(o.Key)), printable(fmt.Sprint(reason)))
+	}
+	if o.Partial {
+		refuse(&g.unread, "this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+		return nil
+	}
+	content, err := manifest.Export(o.Type, o.Content)
+	if err != nil {
+		refuse(&g.unread, err)
+		return nil
+	}
+	if !g.options.secrets {
+		text, err := yaml.Marshal(content)
+		if err != nil {
+			return err
+		}
+		if redact.Object(content) {
+			refuse(&g.kept, "not exported: it holds what is printed only with --show-secrets")
+			return nil
+		}
+		return g.writeExport(text, printed)
+	}
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return err
+	}
+	return g.writeExport(text, printed)
+}
+
+func (g *getter) writeExport(text []byte, printed *int) error {
+	if *printed++; *printed > 1 {
+		text = append([]byte("---\n"), text...)
+	}
+	_, err := g.c.App.Writer.Write(text)
+	return err
+}

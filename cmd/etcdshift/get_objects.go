@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/jsonpath"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+)
+
+// getter finds objects and prints them.
+type getter struct {
+	c       *cli.Context
+	opened  *opened
+	reader  *inspect.Reader
+	options getOptions
+	asked   []asking
+	single  bool // one object is asked for by name
+
+	shown, unread int
+	kept          int // objects that were not exported
+	met           map[[2]string]bool
+}
+
+// gotten is an object to show.
+type gotten struct {
+	*inspect.Object
+	deletedAt int64 // revision, where it is deleted
+}
+
+// objects yields what is to be shown of one type, redacted; also what cannot be read, with its Err, which is said on stderr.
+func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
+	return func(yield func(*gotten, error) bool) {
+		for o, err := range g.sorted(ctx, a) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !g.fits(o) {
+				continue
+			}
+			if g.met == nil {
+				g.met = map[[2]string]bool{}
+			}
+			g.met[[2]string{a.kind.Name(), o.Place.Name}] = true
+			if o.Err != nil {
+				g.unread++
+				fmt.Fprintf(g.c.App.ErrWriter, "%s: %s\n", printable(string(o.Key)), printable(o.Err.Error()))
+			} else {
+				g.shown++
+			}
+			if !yield(o, nil) {
+				return
+			}
+		}
+	}
+}
+
+// selected yields the objects of a type that are in the namespace and have the names, in the order of their keys.
+func (g *getter) selected(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
+	in := inspect.Selection{Names: a.names, Cluster: g.options.cluster}
+	if len(a.names) == 0 {
+		in.Names = nil
+	}
+	if a.kind.Namespaced {
+		in.Namespace = g.options.namespace
+	}
+	return func(yield func(*gotten, error) bool) {
+		if g.options.deleted {
+			for d, err := range g.reader.DeletedObjects(ctx, a.kind, in) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				if !yield(&gotten{d.Object, d.Revision}, nil) {
+					return
+				}
+			}
+			return
+		}
+		for o, err := range g.reader.Objects(ctx, a.kind, in) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			asServed(o)
+			if !yield(&gotten{Object: o}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// asServed shows a CustomResourceDefinition in the v1 that clients read: servers store it as v1beta1, which none serves.
+func asServed(o *inspect.Object) {
+	if o.Content == nil || o.Type.Kind != "CustomResourceDefinition" || o.Type.Resource.Group != "apiextensions.k8s.io" {
+		return
+	}
+	crd, err := schema.ParseCRD(o.Value)
+	if err != nil {
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd.Object())
+	if err != nil {
+		return
+	}
+	content["apiVersion"], content["kind"] = "apiextensions.k8s.io/v1", o.Type.Kind
+	if meta, isMap := content["metadata"].(map[string]any); isMap {
+		meta["resourceVersion"] = fmt.Sprint(o.ModRevision)
+	}
+	o.Content = content
+}
+
+// fits tells whether the selectors choose an object. What cannot be read may be any.
+func (g *getter) fits(o *gotten) bool {
+	if o.Content == nil {
+		return true
+	}
+	u := unstructured.Unstructured{Object: o.Content}
+	if !g.options.labels.Matches(labels.Set(u.GetLabels())) {
+		return false
+	}
+	set := fields.Set{}
+	for _, r := range g.options.fields.Requirements() {
+		value, has, _ := unstructured.NestedFieldNoCopy(o.Content, strings.Split(r.Field, ".")...)
+		if has && value != nil {
+			set[r.Field] = fmt.Sprint(value)
+		}
+	}
+	return g.options.fields.Matches(set)
+}
+
+// sorted is selected in the order of --sort-by, of which only the values are kept in memory.
+func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
+	by := g.options.sortBy
+	if by == "" && a.kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
+		by = ".spec.matchingPrecedence" // in which they apply, and are printed
+	}
+	if by == "" {
+		return g.selected(ctx, a)
+	}
+	return func(yield func(*gotten, error) bool) {
+		path := jsonpath.New("sort-by").AllowMissingKeys(true)
+		if err := path.Parse(relaxed(by)); err != nil {
+			yield(nil, usagef(commandPath(g.c), "--sort-by: %w", err))
+			return
+		}
+		type place struct {
+			value any
+			o     *gotten
+		}
+		var places []place
+		for o, err := range g.selected(ctx, a) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			p := place{sortValue(path, o.Content), o}
+			if !g.options.deleted { // it is decoded again when its turn comes
+				p.o.Content = nil
+			}
+			places = append(places, p)
+		}
+		slices.SortStableFunc(places, func(a, b place) int { return compareValues(a.value, b.value) })
+		for _, p := range places {
+			if p.o.Content == nil && p.o.Err == nil {
+				p.o.Object = inspect.NewObject(p.o.Type, p.o.Place, p.o.Entry)
+				asServed(p.o.Object)
+			}
+			if !yield(p.o, nil) {
+				return
+			}
+		}
+	}
+}
+
+// relaxed takes a path as kubectl does, with or without braces and the first dot.
+func relaxed(path string) string {
+	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
+	return "{." + strings.TrimPrefix(path, ".") + "}"
+}
+
+func sortValue(path *jsonpath.JSONPath, content map[string]any) any {
+	results, err := path.FindResults(content)
+	if err != nil || len(results) == 0 || len(results[0]) == 0 || !results[0][0].CanInterface() {
+		return nil
+	}
+	return results[0][0].Interface()
+}
+
+// compareValues orders numbers as numbers, quantities as quantities and the rest as text; what is missing comes first.
+func compareValues(a, b any) int {
+	if a == nil || b == nil {
+		return cmp.Compare(reflect.ValueOf(a).Kind(), reflect.ValueOf(b).Kind())
+	}
+	number := func(v any) (float64, bool) {
+		switch n := v.(type) {
+		case int64:
+			return float64(n), true
+		case float64:
+			return n, true
+		}
+		return 0, false
+	}
+	if x, ok := number(a); ok {
+		if y, ok := number(b); ok {
+			return cmp.Compare(x, y)
+		}
+	}
+	x, y := fmt.Sprint(a), fmt.Sprint(b)
+	if p, err := resource.ParseQuantity(x); err == nil {
+		if q, err := resource.ParseQuantity(y); err == nil {
+			return p.Cmp(q)
+		}
+	}
+	return bytes.Compare([]byte(x), []byte(y))
+}
+
+// shownContent is the content as it may be printed: redacted, and without managedFields unless they are asked for.
+func (g *getter) shownContent(o *gotten) map[string]any {
+	if !g.options.secrets {
+		redact.Object(o.Content)
+	}
+	if !g.options.managedFields {
+		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
+	}
+	return o.Content
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+
+	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// printer returns what prints in the chosen format.
+func (g *getter) printer() func() error {
+	if g.options.export {
+		return g.printExport
+	}
+	switch g.options.format {
+	case "name":
+		return g.printNames
+	case "json":
+		return func() error { return g.printDocument(jsonForm) }
+	case "yaml":
+		return func() error { return g.printDocument(yamlForm) }
+	case "raw":
+		return g.printRaw
+	case "jsonpath", "go-template":
+		return g.printTemplate
+	case "custom-columns":
+		return g.printCustomColumns
+	}
+	return g.printTables
+}
+
+// each runs fn on every object that can be read, redacted.
+func (g *getter) each(fn func(o *gotten, content map[string]any) error) error {
+	for _, a := range g.asked {
+		for o, err := range g.objects(g.c.Context, a) {
+			if err != nil {
+				return err
+			}
+			if o.Err != nil {
+				continue
+			}
+			if err := fn(o, g.shownContent(o)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *getter) printNames() error {
+	return g.each(func(o *gotten, _ map[string]any) error {
+		kind := strings.ToLower(o.Type.Kind)
+		if o.Type.Resource.Group != "" {
+			kind += "." + o.Type.Resource.Group
+		}
+		_, err := fmt.Fprintln(g.c.App.Writer, printable(kind+"/"+o.Place.Name))
+		return err
+	})
+}
+
+// form is how a document is written: what stands before the items of a list, each item, and what follows.
+type form struct {
+	single func(content map[string]any) ([]byte, error)
+	open   func(head []byte) string
+	item   func(content map[string]any, first bool) ([]byte, error)
+	close  func(none bool) string
+	head   func(any) ([]byte, error)
+}
+
+// listHead is the field "etcdshift" of a list: what every JSON answer says of its input and of this program.
+type listHead struct {
+	APIVersion string    `json:"apiVersion"`
+	Input      inputInfo `json:"input"`
+	Tool       toolInfo  `json:"tool"`
+}
+
+var (
+	jsonForm = form{
+		single: func(content map[string]any) ([]byte, error) {
+			text, err := indentedJSON(content, "")
+			return append(text, '\n'), err
+		},
+		head: func(head any) ([]byte, error) { return indentedJSON(head, "    ") },
+		open: func(head []byte) string {
+			return "{\n    \"apiVersion\": \"v1\",\n    \"etcdshift\": " + string(head) + ",\n    \"items\": ["
+		},
+		item: func(content map[string]any, first bool) ([]byte, error) {
+			text, err := indentedJSON(content, "        ")
+			lead := ",\n        "
+			if first {
+				lead = "\n        "
+			}
+			return append([]byte(lead), text...), err
+		},
+		close: func(none bool) string {
+			lead := "\n    "
+			if none {
+				lead = ""
+			}
+			return lead + "],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}\n"
+		},
+	}
+	yamlForm = form{
+		single: func(content map[string]any) ([]byte, error) { return yaml.Marshal(content) },
+		head: func(head any) ([]byte, error) {
+			text, err := yaml.Marshal(head)
+			return indentLines(text, "  ", "  "), err
+		},
+		open: func(head []byte) string { return "apiVersion: v1\netcdshift:\n" + string(head) + "items:\n" },
+		item: func(content map[string]any, _ bool) ([]byte, error) {
+			text, err := yaml.Marshal(content)
+			return indentLines(text, "- ", "  "), err
+		},
+		close: func(none bool) string {
+			lead := ""
+			if none {
+				lead = "  []\n"
+			}
+			return lead + "kind: List\nmetadata:\n  resourceVersion: \"\"\n"
+		},
+	}
+)
+
+func indentedJSON(value any, prefix string) ([]byte, error) {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent(prefix, "    ")
+	err := e.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+func indentLines(text []byte, first, rest string) []byte {
+	var out bytes.Buffer
+	lead := first
+	for line := range bytes.Lines(text) {
+		out.WriteString(lead)
+		out.Write(line)
+		lead = rest
+	}
+	return out.Bytes()
+}
+
+// printDocument prints one object as it is, or a v1 List of several, as kubectl does. The list has a field more, "etcdshift".
+// Its items are printed one by one; kubectl's readers find them all the same.
+func (g *getter) printDocument(f form) error {
+	if g.single {
+		return g.each(func(_ *gotten, content map[string]any) error {
+			text, err := f.single(content)
+			if err != nil {
+				return err
+			}
+			_, err = g.c.App.Writer.Write(text)
+			return err
+		})
+	}
+	in, err := g.opened.input(g.c.Context)
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return err
+	}
+	head, err := f.head(listHead{apiVersion, in, tool()})
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(g.c.App.Writer)
+	out.WriteString(f.open(head))
+	n := 0
+	err = g.each(func(_ *gotten, content map[string]any) error {
+		text, err := f.item(content, n == 0)
+		if err != nil {
+			return err
+		}
+		n++
+		_, err = out.Write(text)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out.WriteString(f.close(n == 0))
+	return out.Flush()
+}
+
+// printRaw prints the decrypted value of one object, byte for byte.
+func (g *getter) printRaw() error {
+	var values [][]byte
+	for _, a := range g.asked {
+		for o, err := range g.objects(g.c.Context, a) {
+			switch {
+			case err != nil:
+				return err
+			case o.Sealed != nil || o.Value == nil:
+				continue
+			case !g.options.secrets && redact.Value(string(o.Key), o.Value):
+				return &failure{status: exitRefused, err: fmt.Errorf("%s: holds what is printed only with --show-secrets", printable(string(o.Key)))}
+			}
+			if values = append(values, o.Value); len(values) > 1 {
+				return usagef(commandPath(g.c), "-o raw prints one object; name it")
+			}
+		}
+	}
+	if values == nil {
+		return nil
+	}
+	_, err := g.c.App.Writer.Write(values[0])
+	return err
+}
+
+// printTemplate runs a JSONPath or Go template over the object, or the List of all, which is kept in memory.
+func (g *getter) printTemplate() error {
+	p, err := newTemplate(g.options.format, g.options.template)
+	if err != nil {
+		return usagef(commandPath(g.c), "--output: %w", err)
+	}
+	items := []any{}
+	err = g.each(func(_ *gotten, content map[string]any) error {
+		items = append(items, content)
+		return nil
+	})
+	if err != nil || g.single && len(items) == 0 {
+		return err
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": items,
+		"metadata": map[string]any{"resourceVersion": ""}}}
+	if g.single {
+		obj.Object = items[0].(map[string]any)
+	}
+	var out bytes.Buffer
+	err = p.PrintObj(obj, &out)
+	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
+		return writeErr
+	}
+	text, _, _ := strings.Cut(err.Error(), " Printing more information") // which is all objects
+	return usagef(commandPath(g.c), "--output: %s", text)
+}
+
+// newTemplate is a printer to which a missing field is empty, as to kubectl.
+func newTemplate(format, template string) (printers.ResourcePrinter, error) {
+	if format == "jsonpath" {
+		p, err := printers.NewJSONPathPrinter(template)
+		if err != nil {
+			return nil, err
+		}
+		p.AllowMissingKeys(true)
+		return p, nil
+	}
+	p, err := printers.NewGoTemplatePrinter([]byte(template))
+	if err != nil {
+		return nil, err
+	}
+	p.AllowMissingKeys(true)
+	return p, nil
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/columns"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+)
+
+// chunk is how many rows of a table are laid out together, and kept in memory. kubectl asks a server for 500 at once, but
+// prints them together.
+const chunk = 5000
+
+// printTables prints a table for each type.
+func (g *getter) printTables() error {
+	kcp, err := g.kcp()
+	if err != nil {
+		return err
+	}
+	tables := 0
+	for _, a := range g.asked {
+		t := g.newTable(a.kind, kcp)
+		for o, err := range g.objects(g.c.Context, a) {
+			if err != nil {
+				return err
+			}
+			if t.rows == nil && !t.begun {
+				if tables++; tables > 1 {
+					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
+						return err
+					}
+				}
+				t.begun = true
+			}
+			t.rows = append(t.rows, metav1.TableRow{Cells: t.cells(o)})
+			if len(t.rows) == chunk {
+				if err := t.print(); err != nil {
+					return err
+				}
+			}
+		}
+		if err := t.print(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kcp tells whether the snapshot is one of kcp's, whose objects lie in logical clusters.
+func (g *getter) kcp() (bool, error) {
+	layouts, err := g.reader.Layouts(g.c.Context)
+	return layouts.Flavour().KCP(), err
+}
+
+// typeTable is the table of one type while it is printed.
+type typeTable struct {
+	g       *getter
+	kind    *inspect.Type
+	shown   columns.Table
+	columns []metav1.TableColumnDefinition
+	lead    []string // the columns before the type's: cluster, namespace
+	printer printers.ResourcePrinter
+	out     io.Writer
+	rows    []metav1.TableRow
+	begun   bool
+}
+
+func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
+	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
+	if kcp {
+		t.lead = append(t.lead, "Cluster")
+	}
+	if kind.Namespaced && g.options.namespace == "" {
+		t.lead = append(t.lead, "Namespace")
+	}
+	add := func(priority int32, names ...string) {
+		for _, name := range names {
+			t.columns = append(t.columns, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: priority})
+		}
+	}
+	add(0, t.lead...)
+	t.columns = append(t.columns, t.shown.Columns...)
+	if kcp {
+		add(1, "Identity")
+	}
+	if g.options.deleted {
+		add(0, "Deleted-At")
+	}
+	if g.options.stored {
+		add(0, "Stored-Version", "Rev", "Size", "Encryption")
+	}
+	if g.options.labelled {
+		add(0, "Labels")
+	}
+	t.printer = printers.NewTablePrinter(printers.PrintOptions{
+		NoHeaders: g.options.noHeaders, Wide: g.options.format == "wide", WithKind: len(g.asked) > 1,
+		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
+	})
+	t.out = printers.GetNewTabWriter(g.c.App.Writer)
+	return t
+}
+
+// print prints the rows that have come together.
+func (t *typeTable) print() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
+	t.rows = t.rows[:0]
+	if err != nil {
+		return err
+	}
+	return t.out.(interface{ Flush() error }).Flush()
+}
+
+func (t *typeTable) cells(o *gotten) []any {
+	var cells []any
+	for _, name := range t.lead {
+		if name == "Cluster" {
+			cells = append(cells, o.Place.Cluster)
+		} else {
+			cells = append(cells, o.Place.Namespace)
+		}
+	}
+	own := make([]any, len(t.shown.Columns))
+	if o.Content != nil {
+		content := o.Content
+		if !t.kind.Builtin && !t.g.options.secrets { // a column may be one of what must not be shown
+			redact.Object(content)
+		}
+		copy(own, t.shown.Row(content, t.g.options.now))
+	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
+		own[name] = o.Place.Name
+	}
+	cells = append(cells, own...)
+	if t.g.hasIdentity(t) {
+		cells = append(cells, o.Place.Identity)
+	}
+	if t.g.options.deleted {
+		cells = append(cells, o.deletedAt)
+	}
+	if t.g.options.stored {
+		cells = append(cells, storedCells(o)...)
+	}
+	if t.g.options.labelled {
+		cells = append(cells, labels.FormatLabels((&unstructured.Unstructured{Object: o.Content}).GetLabels()))
+	}
+	for i := range cells {
+		cells[i] = t.g.printableCell(cells[i])
+	}
+	return cells
+}
+
+func (g *getter) hasIdentity(t *typeTable) bool { return slices.Contains(t.lead, "Cluster") }
+
+// printableCell is a cell as a terminal may get it. The first line of a text stands for all, as with kubectl.
+func (g *getter) printableCell(cell any) any {
+	text, isText := cell.(string)
+	if !isText {
+		return cell
+	}
+	if !g.options.secrets {
+		text = redact.Text(text)
+	}
+	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
+		text = text[:end] + "..."
+	}
+	return printable(text)
+}
+
+// storedCells are those of --stored: apiVersion as stored, revision, bytes as stored, and provider and key.
+func storedCells(o *gotten) []any {
+	if o.Stored == nil { // deleted, and compacted away
+		return []any{nil, nil, nil, nil}
+	}
+	version := "<unknown>"
+	if v, err := encoding.Parse(o.Value); err == nil && o.Sealed == nil {
+		version, _ = v.GVK.ToAPIVersionAndKind()
+	}
+	name, encrypted := encoding.Encryption(o.Stored)
+	if !encrypted {
+		name = "<none>"
+	}
+	return []any{version, o.ModRevision, len(o.Stored), name}
+}
