@@ -1,6 +1,9 @@
 package main
 
 import (
+	"cmp"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,7 +22,8 @@ func statusCommand() *cli.Command {
 		Description: `etcdshift status before.db
 etcdshift status -o json before.db`,
 		UsageText: `Reads a file of "etcdctl snapshot save", or a raw member/snap/db, either of them compressed with gzip, zstd or zip too,
-checks its digest and structure and prints what it holds. "hash" is that of "etcdutl snapshot status", "sha256" that of sha256sum.
+checks its digest and structure and prints what it holds. "sha256" is that of sha256sum, "hash" that of "etcdutl snapshot status", "hashkv" that of "etcdctl endpoint hashkv". They
+differ between two saves of the same objects; "content" does not: it is of the live keys and their values alone.
 
 The second table shows at which versions objects are really stored, whatever the API or status.storedVersions say; below it stand
 the objects that break when their version is removed from a CustomResourceDefinition now, or that are broken already.
@@ -39,56 +43,62 @@ func runStatus(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	st, catalogue, err := readStatus(c, args[0])
-	if st.Path == "" {
+	o, err := openSnapshot(c, args[0])
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	st := status{documentHead: documentHead{Kind: "Status"}}
+	err = st.read(c, o)
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
 		return err
 	}
 	// A digest that does not match is an error beside a status that is whole otherwise, and says "wrong" in it.
-	warn(c, st.Warnings)
-	if printErr := printStatus(c.App.Writer, st, catalogue, asJSON); err == nil {
-		err = printErr
+	if asJSON {
+		return errors.Join(printJSON(c.App.Writer, st), err)
 	}
-	return err
+	return errors.Join(printStatus(c.App.Writer, st), err)
 }
 
-// readStatus reads all that status prints. The catalogue is nil where the file is not whole.
-func readStatus(c *cli.Context, path string) (snapshot.Status, *inspect.Catalogue, error) {
-	defer progress(c)("reading " + path)()
-	transformers, err := loadEncryption(c)
+// status is what the command prints.
+type status struct {
+	documentHead
+	snapshot.Status
+	HashKV      string `json:"hashKV"`      // as "etcdctl endpoint hashkv" prints it of a server that starts on the file
+	ContentHash string `json:"contentHash"` // of live keys and values alone, hex
+	*inspect.Catalogue
+}
+
+// read fills in st. An error of the digest is returned beside a status that is whole.
+func (st *status) read(c *cli.Context, o *opened) error {
+	defer progress(c)("reading " + o.snapshot.Path())()
+	s, digestErr := o.snapshot.Status(c.Context)
+	if digestErr != nil && !errors.Is(digestErr, snapshot.ErrDigest) {
+		return digestErr
+	}
+	st.Status = s
+	in, err := o.input(c.Context)
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return err
+	}
+	st.documentHead = document("Status", in)
+	hash, err := o.snapshot.HashKV(c.Context)
 	if err != nil {
-		return snapshot.Status{}, nil, err
+		return err
 	}
-	var opener inspect.Opener
-	defer transformers.Close()
-	if transformers != nil { // a nil one in an interface would not be nil
-		opener = transformers
-	}
-	s, err := snapshot.Open(c.Context, path, snapshotConfig(c))
+	content, err := o.snapshot.ContentHash(c.Context)
 	if err != nil {
-		return snapshot.Status{}, nil, err
+		return err
 	}
-	defer s.Close()
-	st, err := s.Status(c.Context)
-	if err != nil {
-		return st, nil, err
-	}
-	var catalogue *inspect.Catalogue
-	err = s.Guard(func() error {
-		catalogue, err = inspect.Survey(c.Context, inspect.NewReader(s, opener, readPrefixes(c)...))
+	st.HashKV, st.ContentHash = fmt.Sprint(hash), hex.EncodeToString(content[:])
+	err = o.snapshot.Guard(func() error {
+		st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
 		return err
 	})
-	return st, catalogue, err
+	return errors.Join(err, digestErr)
 }
 
-func printStatus(w io.Writer, st snapshot.Status, catalogue *inspect.Catalogue, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, struct {
-			APIVersion string `json:"apiVersion"`
-			Kind       string `json:"kind"`
-			snapshot.Status
-			*inspect.Catalogue
-		}{apiVersion, "Status", st, catalogue})
-	}
+func printStatus(w io.Writer, st status) error {
 	kind := "etcdctl snapshot"
 	if st.Raw {
 		kind = "database file (member/snap/db)"
@@ -100,6 +110,8 @@ func printStatus(w io.Writer, st snapshot.Status, catalogue *inspect.Catalogue, 
 	t.row("sha256", st.SHA256)
 	t.row("digest", st.Digest)
 	t.row("hash", st.Hash)
+	t.row("hashkv", st.HashKV)
+	t.row("content", st.ContentHash)
 	t.row("etcd", st.EtcdVersion)
 	t.row("revision", currentRevision(st))
 	t.row("compacted", compacted(st))
@@ -117,13 +129,16 @@ func printStatus(w io.Writer, st snapshot.Status, catalogue *inspect.Catalogue, 
 	for _, m := range st.Members {
 		t.row("member", fmt.Sprintf("%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ",")))
 	}
-	if err := t.flush(); err != nil || catalogue == nil {
+	for _, p := range st.Prefixes {
+		t.row("prefix", fmt.Sprintf("%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour))
+	}
+	if err := t.flush(); err != nil {
 		return err
 	}
-	return printCatalogue(w, catalogue)
+	return printCatalogue(w, st.Catalogue)
 }
 
-func fileSize(st snapshot.Status) string {
+func fileSize(st status) string {
 	if st.Compression == "" {
 		return size(st.Bytes)
 	}
@@ -131,14 +146,14 @@ func fileSize(st snapshot.Status) string {
 }
 
 // currentRevision tells a revision that etcdutl gets wrong: it takes that of the last record, which a compaction may have removed.
-func currentRevision(st snapshot.Status) string {
+func currentRevision(st status) string {
 	if st.LastRecord == st.Revision {
 		return fmt.Sprint(st.Revision)
 	}
 	return fmt.Sprintf("%d, as a server would start with (\"etcdutl snapshot status\" prints %d)", st.Revision, st.LastRecord)
 }
 
-func auth(st snapshot.Status) string {
+func auth(st status) string {
 	state := "off"
 	if st.AuthEnabled {
 		state = "on"
@@ -149,7 +164,7 @@ func auth(st snapshot.Status) string {
 	return fmt.Sprintf("%s (%s, %s)", state, plural(st.AuthUsers, "user"), plural(st.AuthRoles, "role"))
 }
 
-func compacted(st snapshot.Status) string {
+func compacted(st status) string {
 	switch {
 	case st.ScheduledCompact > st.CompactRevision:
 		return fmt.Sprintf("%d (interrupted on the way to %d)", st.CompactRevision, st.ScheduledCompact)
