@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+func doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "doctor",
+		Usage:     "what will hurt after a restore",
+		ArgsUsage: "SNAPSHOT",
+		Description: `etcdshift doctor before.db
+etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
+etcdshift doctor -o sarif before.db > findings.sarif`,
+		UsageText: `Judges the file, every record, and what the objects in it say of each other: values that do not decode, versions that are
+gone, owners that are gone, webhooks and APIServices that will stand in the way. Each finding has a level, a stable code that
+docs/findings.md explains, the key it is about, and what to do. What the file does not show is not guessed.
+
+Exit status: 0 nothing of the level of --fail-on or worse, 1 something, 2 usage, 5 could not judge, 130 interrupted.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "fail-on", Value: "error", Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
+			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE` (repeatable)"},
+			&cli.StringFlag{Name: "quota", Usage: "judge by an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
+			&cli.StringFlag{Name: "etcd", Usage: "judge by a restore into etcd `VERSION`, such as 3.5.21"},
+			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"),
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "print `FORMAT`: text, json or sarif (2.1.0)"}, quietFlag(),
+		},
+		Action: runDoctor,
+	}
+}
+
+// diagnosis is what doctor -o json prints.
+type diagnosis struct {
+	documentHead
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Infos    int `json:"infos"`
+	*doctor.Report
+}
+
+func runDoctor(c *cli.Context) error {
+	args, err := arguments(c, "SNAPSHOT")
+	if err != nil {
+		return err
+	}
+	format, err := oneOf(c, "output", "text", "json", "sarif")
+	if err != nil {
+		return err
+	}
+	level, err := oneOf(c, "fail-on", "error", "warning")
+	if err != nil {
+		return err
+	}
+	options, err := doctorOptions(c)
+	if err != nil {
+		return err
+	}
+	in, report, err := examine(c, args[0], options)
+	if err == nil {
+		err = printDiagnosis(c, format, in, report)
+	}
+	if err != nil {
+		return &failure{status: exitCannotJudge, err: err}
+	}
+	if report.AtLeast(doctor.Level(level)) {
+		found := plural(report.Count(doctor.Error), "error")
+		if level == "warning" {
+			found += ", " + plural(report.Count(doctor.Warning), "warning")
+		}
+		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "docs/findings.md explains the codes; --ignore CODE leaves a code out"}
+	}
+	return nil
+}
+
+func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
+	for _, name := range c.StringSlice("ignore") {
+		if !slices.Contains(doctor.Codes(), doctor.Code(name)) {
+			return o, usagef(commandPath(c), "--ignore is %q, which is no code of docs/findings.md", name)
+		}
+		o.Ignore = append(o.Ignore, doctor.Code(name))
+	}
+	if c.IsSet("quota") {
+		quantity, err := resource.ParseQuantity(c.String("quota"))
+		if o.Quota = quantity.Value(); err != nil || o.Quota <= 0 {
+			return o, usagef(commandPath(c), "--quota is %q; it takes a number of bytes, such as 8Gi", c.String("quota"))
+		}
+	}
+	if o.Etcd = c.String("etcd"); o.Etcd != "" {
+		var major, minor int
+		if n, _ := fmt.Sscanf(strings.TrimPrefix(o.Etcd, "v"), "%d.%d", &major, &minor); n != 2 {
+			return o, usagef(commandPath(c), "--etcd is %q; it takes a release, such as 3.5.21", o.Etcd)
+		}
+	}
+	o.Keys = c.IsSet("encryption-config")
+	return o, nil
+}
+
+// examine judges the file at path. A file that is damaged has a report too.
+func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *doctor.Report, err error) {
+	defer progress(c)("examining " + path)()
+	o, err := openSnapshot(c, path)
+	if isDamage(err) {
+		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
+	}
+	if err != nil {
+		return in, nil, err
+	}
+	defer o.Close()
+	err = o.snapshot.Guard(func() error {
+		report, err = doctor.Examine(c.Context, o.snapshot, o.Reader, options)
+		return err
+	})
+	if err != nil {
+		return in, nil, err
+	}
+	in, err = o.input(c.Context)
+	if errors.Is(err, snapshot.ErrDigest) || errors.Is(err, snapshot.ErrDamaged) { // the report tells
+		err = nil
+	}
+	return in, report, err
+}
+
+func printDiagnosis(c *cli.Context, format string, in inputInfo, report *doctor.Report) error {
+	switch format {
+	case "json":
+		return printJSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Count(doctor.Error), report.Count(doctor.Warning), report.Count(doctor.Info), report})
+	case "sarif":
+		return printJSON(c.App.Writer, toSARIF(in, report))
+	}
+	out := bufio.NewWriter(c.App.Writer)
+	for findings := report.Findings; len(findings) > 0; {
+		n := 1
+		for n < len(findings) && findings[n].Code == findings[0].Code {
+			n++
+		}
+		printFindings(out, findings[:n], report.Counts[findings[0].Code])
+		findings = findings[n:]
+	}
+	fmt.Fprintf(out, "%s, %s, %s\n", plural(report.Count(doctor.Error), "error"), plural(report.Count(doctor.Warning), "warning"), plural(report.Count(doctor.Info), "info"))
+	return out.Flush() // its error is the first of any of the above
+}
+
+// printFindings prints those of one code, of which there are so many.
+func printFindings(out *bufio.Writer, findings []doctor.Finding, all int) {
+	const most = 5
+	first := findings[0]
+	fmt.Fprintf(out, "%s %s: %s\n", first.Level, first.Code, first.Code.Title())
+	for _, f := range findings[:min(len(findings), most)] {
+		if f.Key == "" {
+			fmt.Fprintf(out, "   %s\n", printable(f.Message))
+		} else {
+			fmt.Fprintf(out, "   %s: %s\n", printable(f.Key), printable(f.Message))
+		}
+	}
+	if all > most {
+		fmt.Fprintf(out, "   ... and %d more; -o json has them\n", all-most)
+	}
+	fmt.Fprintf(out, "   -> %s\n\n", first.Remedy)
+}
