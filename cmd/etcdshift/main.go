@@ -41,6 +41,7 @@ func commands() []*cli.Command {
 		getCommand(),
 		keysCommand(),
 		sizesCommand(),
+		doctorCommand(),
 		diffCommand(),
 		verifyCommand(),
 		migrateCommand(calicoCommand(newCalico), storageCommand()),
