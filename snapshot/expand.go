@@ -115,6 +115,9 @@ func (p *packed) expand(format string, out io.Writer) (n int64, err error) {
 		if got, err = fill(r, block); err != nil && err != io.EOF {
 			return n, p.explain(format, err)
 		}
+		if gone := p.ctx.Err(); gone != nil { // much may come out of what was read already
+			return n, gone
+		}
 		n += int64(got)
 		if tooMuch := p.bounded(n); tooMuch != nil {
 			return n, tooMuch

@@ -346,10 +346,27 @@ func TestNoScratch(t *testing.T) {
 func TestExpandCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	for _, packed := range compressed(t, fixture(t)) {
-		_, err := Open(ctx, copyOf(t, packed), Config{ScratchDir: t.TempDir()})
+	for _, b := range compressed(t, fixture(t)) {
+		_, err := Open(ctx, copyOf(t, b), Config{ScratchDir: t.TempDir()})
 		require.ErrorIs(t, err, context.Canceled)
+		p := &packed{ctx: ctx, file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}
+		_, err = p.expand(compressionOf(p.file), io.Discard)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, p.read)
 	}
+	ctx, cancel = context.WithCancel(context.Background())
+	b := zeros(t, "zstd", 50<<20)
+	n, err := (&packed{ctx: ctx, file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}).expand("zstd", writerFunc(cancel))
+	require.ErrorIs(t, err, context.Canceled, "while it is written")
+	require.Less(t, n, int64(4<<20))
+}
+
+// writerFunc is called with each write.
+type writerFunc func()
+
+func (f writerFunc) Write(b []byte) (int, error) {
+	f()
+	return len(b), nil
 }
 
 // TestCompressedChanged: the file given is the one that must not change, also after it was expanded.
