@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcdshift/etcdshift/inspect/manifest"
@@ -25,7 +23,7 @@ func (g *getter) printExport() error {
 			if o.Err != nil {
 				continue
 			}
-			if a.names == nil && madeByController(o) {
+			if len(a.names) == 0 && manifest.MadeAgain(o.Content) {
 				made++
 				continue
 			}
@@ -38,11 +36,6 @@ func (g *getter) printExport() error {
 		fmt.Fprintf(g.c.App.ErrWriter, "%s left out: a controller makes them again; name one to export it\n", plural(made, "object"))
 	}
 	return nil
-}
-
-// madeByController tells whether another object makes this one, as a Deployment makes its ReplicaSets.
-func madeByController(o *gotten) bool {
-	return metav1.GetControllerOfNoCopy(&unstructured.Unstructured{Object: o.Content}) != nil
 }
 
 func (g *getter) export(o *gotten, printed *int) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -34,6 +35,13 @@ func Rank(t *inspect.Type) int {
 		}
 	}
 	return slices.Index(order, "*")
+}
+
+// MadeAgain tells whether a controller makes the object by itself: it has a controlling owner, as ReplicaSets have their
+// Deployment, or is an APIService that the server registers.
+func MadeAgain(content map[string]any) bool {
+	u := unstructured.Unstructured{Object: content}
+	return metav1.GetControllerOfNoCopy(&u) != nil || u.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != ""
 }
 
 // Export changes content, of the given type, in place. A custom resource at a version that is not served becomes one at the
@@ -66,7 +74,7 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 func byKind() map[string][]string {
 	return map[string][]string{
 		"Namespace":        {"spec.finalizers"},
-		"Pod":              {"spec.nodeName"},
+		"Pod":              {"spec.nodeName", "spec.priority", "spec.preemptionPolicy"},
 		"PersistentVolume": {"spec.claimRef.uid", "spec.claimRef.resourceVersion"},
 		"ServiceAccount":   {"secrets"},
 		"Service":          {"spec.healthCheckNodePort"},
@@ -76,6 +84,7 @@ func byKind() map[string][]string {
 func special(kind string, content map[string]any) {
 	switch kind {
 	case "Namespace":
+		withoutKeys(content, []string{"metadata", "labels"}, corev1.LabelMetadataName)
 		if spec, isMap := content["spec"].(map[string]any); isMap && len(spec) == 0 {
 			delete(content, "spec")
 		}
