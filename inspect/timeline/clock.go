@@ -185,7 +185,7 @@ func (c *Clock) At(revision int64) (b Bracket) {
 	case high < 0:
 		b.About = b.NotBefore
 	case low < 0:
-		b.About = b.NotAfter
+		b.About = c.time(high, 0)
 	case c.marks[low].revision == revision || c.marks[low].revision >= c.marks[high].revision:
 		b.About = b.NotBefore
 	default:
