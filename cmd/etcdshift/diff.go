@@ -37,7 +37,7 @@ Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judg
 			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},
 			prefixFlag(), encryptionFlag("decrypt with"),
 			&cli.StringFlag{Name: "encryption-config-new", Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
-			showSecretsFlag(), streamFlag(), quietFlag(),
+			showSecretsFlag(), maxExpandFlag(), streamFlag(), quietFlag(),
 		},
 		Action: runDiff,
 	}
