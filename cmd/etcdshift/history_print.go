@@ -1,0 +1,265 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/inspect/timeline"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// historyDocument is what history -o json prints before its list; input is the snapshot of the lowest revision.
+type historyDocument struct {
+	documentHead
+	Snapshots []keptInput `json:"snapshots"` // by revision
+	Key       string      `json:"key"`
+	Resource  string      `json:"resource,omitempty"`
+	Cluster   string      `json:"cluster,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name,omitempty"`
+}
+
+// keptInput is a snapshot and the revisions that it keeps whole.
+type keptInput struct {
+	inputInfo
+	Oldest int64 `json:"oldest"`
+}
+
+// historyTail is what it prints after the list.
+type historyTail struct {
+	Count int `json:"count"`
+}
+
+// historyRecord is one revision, as JSON.
+type historyRecord struct {
+	What           timeline.What     `json:"what"`
+	Revision       int64             `json:"revision,omitempty"` // 0 for what no snapshot keeps the revision of
+	Sub            int64             `json:"sub,omitempty"`
+	CreateRevision int64             `json:"createRevision,omitempty"`
+	Version        int64             `json:"version,omitempty"`
+	Lease          string            `json:"lease,omitempty"` // in hexadecimal
+	Bytes          int               `json:"bytes,omitempty"`
+	APIVersion     string            `json:"apiVersion,omitempty"`
+	Kind           string            `json:"kind,omitempty"`
+	UID            string            `json:"uid,omitempty"`
+	Snapshots      []string          `json:"snapshots,omitempty"` // that hold the record
+	Time           *approximateTime  `json:"time,omitempty"`
+	Writers        []timeline.Writer `json:"writers,omitempty"`
+	Changes        []differ.Change   `json:"changes,omitempty"`
+	Folded         int               `json:"folded,omitempty"` // changes that are noise
+	Missing        *missingRecords   `json:"missing,omitempty"`
+	Conflict       bool              `json:"conflict,omitempty"`
+	Note           string            `json:"note,omitempty"`
+}
+
+// approximateTime is what is known of the time of a revision, in RFC 3339.
+type approximateTime struct {
+	About     string `json:"about"`
+	NotBefore string `json:"notBefore,omitempty"`
+	NotAfter  string `json:"notAfter,omitempty"`
+}
+
+// missingRecords is what no snapshot keeps, of the revisions after From and before To.
+type missingRecords struct {
+	From    int64 `json:"from"`
+	To      int64 `json:"to"`
+	Updates int64 `json:"updates,omitempty"`
+	Deleted bool  `json:"deleted,omitempty"`
+	Created int64 `json:"created,omitempty"` // the revision
+	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known of them
+}
+
+func (h *historian) printJSON() (begin func() error, show func(*timeline.Step) error, end func() error) {
+	stream := newJSONStream(h.c.App.Writer)
+	count := 0
+	begin = func() error {
+		doc := historyDocument{Key: string(h.key), Cluster: h.place.Cluster, Namespace: h.place.Namespace, Name: h.place.Name}
+		if h.place.Resource.Resource != "" {
+			doc.Resource = h.place.Resource.String()
+		}
+		for _, f := range h.files {
+			in, err := f.input(h.c.Context)
+			if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+				return err
+			}
+			oldest, _, err := f.snapshot.Kept(h.c.Context)
+			if err != nil {
+				return err
+			}
+			doc.Snapshots = append(doc.Snapshots, keptInput{in, oldest})
+		}
+		doc.documentHead = document("History", doc.Snapshots[0].inputInfo)
+		return stream.begin(doc, "revisions")
+	}
+	show = func(s *timeline.Step) error {
+		count++
+		return stream.element(h.record(s))
+	}
+	return begin, show, func() error { return stream.end(historyTail{count}) }
+}
+
+func (h *historian) record(s *timeline.Step) historyRecord {
+	object := s.Value.Object()
+	r := historyRecord{
+		What: s.What, Revision: s.Revision.Main, Sub: s.Revision.Sub, CreateRevision: s.CreateRevision, Version: s.Version, Bytes: s.Bytes,
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), UID: string(object.GetUID()),
+		Writers: s.Writers, Changes: s.Changes, Folded: s.Folded, Conflict: s.Conflict, Note: s.Value.Note,
+	}
+	if s.Lease != 0 {
+		r.Lease = fmt.Sprintf("%x", uint64(s.Lease))
+	}
+	for _, source := range s.Sources {
+		r.Snapshots = append(r.Snapshots, h.files[source].snapshot.Path())
+	}
+	if b := h.clock.At(s.Revision.Main); s.Revision.Main > 0 && b.Known() {
+		r.Time = &approximateTime{About: b.About.Format(time.RFC3339)}
+		if !b.NotBefore.IsZero() {
+			r.Time.NotBefore = b.NotBefore.Format(time.RFC3339)
+		}
+		if !b.NotAfter.IsZero() {
+			r.Time.NotAfter = b.NotAfter.Format(time.RFC3339)
+		}
+	}
+	if m := s.Missing; m != nil {
+		r.Missing = &missingRecords{m.From, m.To, m.Updates, m.Deleted, m.Created, m.Perhaps}
+	}
+	return r
+}
+
+func (h *historian) printText() (begin func() error, show func(*timeline.Step) error, end func() error) {
+	p := newPage(h.c.App.Writer)
+	begin = func() error {
+		if h.place.Resource.Resource != "" {
+			p.line(bold, placeName(h.place))
+		}
+		p.line(plain, "key "+string(h.key))
+		for _, f := range h.files {
+			oldest, newest, err := f.snapshot.Kept(h.c.Context)
+			if err != nil {
+				return err
+			}
+			p.line(plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.snapshot.Path(), oldest, newest, during(h.clock.At(oldest), h.clock.At(newest))))
+		}
+		return nil
+	}
+	show = func(s *timeline.Step) error {
+		p.line(plain, "")
+		p.step(h, s)
+		return nil
+	}
+	return begin, show, p.flush
+}
+
+// during says which span of time two revisions enclose.
+func during(oldest, newest timeline.Bracket) string {
+	if !oldest.Known() || !newest.Known() {
+		return ""
+	}
+	return fmt.Sprintf(", about %s to %s", oldest.About.Format(time.RFC3339), newest.About.Format(time.RFC3339))
+}
+
+// step prints one step of a history.
+func (p *page) step(h *historian, s *timeline.Step) {
+	if s.Missing != nil {
+		p.line(cyan, "("+missingText(s)+")")
+	}
+	if s.What == timeline.Gone {
+		p.line(red, "gone")
+		return
+	}
+	colour, what := bold, string(s.What)
+	switch s.What {
+	case timeline.Created, timeline.Recreated:
+		colour = green
+	case timeline.Deleted:
+		colour = red
+	case timeline.Oldest:
+		what = "the oldest record kept"
+	}
+	head := fmt.Sprintf("revision %d: %s", s.Revision.Main, what)
+	if s.What != timeline.Deleted {
+		head += fmt.Sprintf(", version %d, %d bytes", s.Version, s.Bytes)
+	}
+	p.line(colour, head)
+	if t := timeText(h.clock.At(s.Revision.Main)); t != "" {
+		p.line(plain, "  "+t)
+	}
+	if len(h.files) > 1 {
+		var paths []string
+		for _, source := range s.Sources {
+			paths = append(paths, h.files[source].snapshot.Path())
+		}
+		p.line(plain, "  in "+strings.Join(paths, ", "))
+	}
+	for _, w := range s.Writers {
+		p.line(plain, "  by "+writerText(w))
+	}
+	if s.Conflict {
+		p.line(red, "  (snapshots disagree about this revision: they are of clusters that went different ways)")
+	}
+	if note, _, _ := strings.Cut(s.Value.Note, ";"); note != "" {
+		p.line(cyan, "  ("+note+")")
+	}
+	p.changes("  ", s.Changes)
+	switch {
+	case s.Folded > 0:
+		p.line(cyan, fmt.Sprintf("  (%s folded away; --all shows)", plural(s.Folded, "change")))
+	case s.What == timeline.Updated && len(s.Changes) == 0:
+		p.line(cyan, "  (written again without a change)")
+	}
+}
+
+// timeText is a bracket in words; each of its ends is approximate too, as clocks are.
+func timeText(b timeline.Bracket) string {
+	from, to := b.NotBefore.Format(time.RFC3339), b.NotAfter.Format(time.RFC3339)
+	switch {
+	case !b.Known():
+		return ""
+	case b.NotAfter.IsZero():
+		return "about " + from + " or later"
+	case b.NotBefore.IsZero():
+		return "about " + to + " or earlier"
+	}
+	return fmt.Sprintf("about %s (between %s and %s)", b.About.Format(time.RFC3339), from, to)
+}
+
+func writerText(w timeline.Writer) string {
+	text := w.Manager + " (" + w.Operation
+	if w.Subresource != "" {
+		text += " of " + w.Subresource
+	}
+	text += ")"
+	if w.Time != "" {
+		text += " at " + w.Time
+	}
+	return text
+}
+
+// missingText says what no snapshot keeps between a step and the one before.
+func missingText(s *timeline.Step) string {
+	m := s.Missing
+	var parts []string
+	if m.Deleted {
+		parts = append(parts, "a deletion")
+	}
+	if m.Created > 0 {
+		parts = append(parts, fmt.Sprintf("the creation at revision %d", m.Created))
+	}
+	if m.Updates > 0 {
+		parts = append(parts, plural(int(m.Updates), "update"))
+	}
+	where := fmt.Sprintf("before revision %d", m.To)
+	if m.From > 0 {
+		where = fmt.Sprintf("between revisions %d and %d", m.From, m.To)
+	}
+	switch {
+	case len(parts) == 0:
+		return "not kept: whatever became of it " + where
+	case m.Perhaps:
+		return "not kept: " + strings.Join(parts, ", ") + ", and perhaps more, " + where
+	}
+	return "not kept: " + strings.Join(parts, ", ") + ", " + where
+}
