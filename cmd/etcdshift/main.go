@@ -42,6 +42,7 @@ func commands() []*cli.Command {
 		keysCommand(),
 		sizesCommand(),
 		doctorCommand(),
+		historyCommand(),
 		diffCommand(),
 		verifyCommand(),
 		migrateCommand(calicoCommand(newCalico), storageCommand()),
