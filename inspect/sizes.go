@@ -125,11 +125,7 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	if err := m.r.Open(ctx, &e); err != nil {
 		return err
 	}
-	owner := ""
-	if meta, err := encoding.ReadMeta(e.Value); err == nil {
-		owner = ownerKind(meta)
-	}
-	m.owners.of(owner).count(rec.Stored)
+	m.owners.of(ownerKind(e.Value)).count(rec.Stored)
 	m.fields.add(&e, rec.Stored)
 	return nil
 }
@@ -145,8 +141,15 @@ func (m *measure) parse(raw []byte) (key keys.Key, resource string) {
 	return key, key.Resource.String()
 }
 
-// ownerKind names the kind of the owner that has the object, as KIND.GROUP; "" for none.
-func ownerKind(meta encoding.Meta) string {
+// ownerKind names the kind of the owner that has an object, as KIND.GROUP; "" for none. Only JSON that may have one is decoded.
+func ownerKind(value []byte) string {
+	if encoding.Detect(value) == encoding.FormatJSON && !bytes.Contains(value, []byte(`"ownerReferences"`)) {
+		return ""
+	}
+	meta, err := encoding.ReadMeta(value)
+	if err != nil {
+		return ""
+	}
 	apiVersion, kind := meta.ControllerKind()
 	if group := (encoding.Meta{APIVersion: apiVersion, Kind: kind}).GVK().Group; group != "" {
 		return kind + "." + group

@@ -71,6 +71,17 @@ func (d *doctor) ordered(visit func(at folder, def *definition) error) error {
 	return nil
 }
 
+// orphans are the custom resources that have no definition.
+func (d *doctor) orphans() map[string]bool {
+	orphans := map[string]bool{}
+	for _, at := range d.versions.order {
+		if d.definitions[at] == nil {
+			orphans[plain(at.resource)] = true
+		}
+	}
+	return orphans
+}
+
 // concludeDefinitions compares the versions that objects are stored at with what the definitions say.
 func (d *doctor) concludeDefinitions(context.Context) error {
 	for _, at := range d.versions.order {
@@ -118,7 +129,8 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 		}
 	}
 	if def.deleted {
-		d.found.about(CodeCRDTerminating, def.entry.Key, "it is being deleted; finalizers: %s; %s left", list(def.finalizers), things(objects, "object"))
+		held := d.holders(func(c content) bool { return c.prefix == at.prefix && c.resource == at.resource })
+		d.found.about(CodeCRDTerminating, def.entry.Key, "it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held)
 	}
 }
 
@@ -135,7 +147,7 @@ func (def *definition) version(is string) (version string, ours bool) {
 // concludeConversion judges the webhooks that convert custom resources. Those at a URL are not in the cluster, or not to be found.
 func (d *doctor) concludeConversion(ctx context.Context) error {
 	return d.ordered(func(at folder, def *definition) error {
-		if def.service == nil {
+		if def.service == nil || len(def.listed) < 2 { // nothing is ever converted between one version
 			return nil
 		}
 		name := def.service.Namespace + "/" + def.service.Name

@@ -45,6 +45,8 @@ func TestFindings(t *testing.T) {
 	}
 	idle := object("services/endpoints/team/hook", "v1", "Endpoints", `},"subsets":[{"notReadyAddresses":[{"ip":"10.0.0.1"}]}]`)
 	slice := object("endpointslices/team/hook-abc", "discovery.k8s.io/v1", "EndpointSlice", `,"labels":{"kubernetes.io/service-name":"hook"}},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true}}]`)
+	const deleting = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/keep"]}`
+	held := object(teamWidgets+"x", "example.com/v1", "Widget", deleting)
 	only := func(records ...record) []record { return records }
 	for _, tc := range []struct {
 		code    Code
@@ -58,6 +60,7 @@ func TestFindings(t *testing.T) {
 		{CodeUndecodable, only(record{teamWidgets + "a", "{"}), teamWidgets + "a", "", only(widget("a", "v1"))},
 		{CodeUndecodable, only(record{"configmaps/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x7f"}), "configmaps/team/a", "", nil},
 		{CodeUndecodable, only(record{"clusterroles/x", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":1}}`}), "clusterroles/x", "metadata", nil},
+		{CodeUndecodable, only(object("configmaps/team/a", "a/b/c", "ConfigMap", "")), "configmaps/team/a", "apiVersion", nil},
 		{CodeUndecodable, only(apiServiceObject("v1.apps", `{"group":7}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.apps", "wrong type", nil},
 		{CodeBadMetadata, only(record{teamWidgets + "a", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","annotations":{"x":1}}}`}), teamWidgets + "a", "annotations", only(widget("a", "v1"))},
 		{CodeUnknownKind, only(record{"podsecuritypolicy/a", "k8s\x00\x0a\x1f\x0a\x0epolicy/v1beta1\x12\x0dPodSecurityPo\x12\x05\x0a\x03\x0a\x01a"}), "podsecuritypolicy/a", "", nil},
@@ -76,17 +79,19 @@ func TestFindings(t *testing.T) {
 		{CodeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
 		{CodeOrphans, only(object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing", "")), "gone.example.com/things/team/a", "1 object of things.gone.example.com", nil},
 		{CodeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"]`, noConversion, `["v1"]`)), crds, "finalizers: customresourcecleanup.apiextensions.k8s.io; 1 object left", nil},
-		{CodeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
+		{CodeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(record{crds, strings.Replace(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`).value, `{"name":"v1beta1","served":true,"storage":false},`, "", 1)})},
 		{CodeConversionNeeded, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1","v1beta1"]`), widget("old", "v1beta1")), crds, "1 object is not at the storage version v1", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
 		{CodeConversion, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`)), crds, "Service team/hook converts widgets.example.com between v1beta1, v1", nil},
 
-		{CodeOwnerGone, only(owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9))), "configmaps/team/a", "Pod o (" + uidOf(9) + ")", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1)))},
+		{CodeOwnerGone, only(owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9))), "configmaps/team/a", "Pod o (" + uidOf(9) + ")", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1)), owned1("gone.example.com/things/team/a", "Thing", "v1", "Pod", uidOf(9)))},
 		{CodeOwnerGone, only(owned1("configmaps/default/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1))), "configmaps/default/a", "is in namespace team", nil},
 		{CodeOwnerUnresolvable, only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1alpha1", "Widget", uidOf(1))), "configmaps/team/a", "a Widget of example.com/v1alpha1", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1beta1", "Widget", uidOf(1)))},
 		{CodeOwnerNamespaced, only(owned1("clusterroles/a", "ClusterRole", "example.com/v1", "Widget", uidOf(1))), "clusterroles/a", "a Widget, which is namespaced", nil},
 		{CodeOwnerNotJudged, only(aggregated("hook", "True"), owned1("configmaps/team/a", "ConfigMap", "metrics.example.org/v1", "Metric", uidOf(9))), "configmaps/team/a", "1 object with an owner of kind Metric of metrics.example.org/v1", nil},
 		{CodeOwnerNotJudged, only(record{"secrets/team/s", "k8s:enc:aescbc:v1:k1:0123456789"}, owned1("configmaps/team/a", "ConfigMap", "v1", "Secret", uidOf(9))), "configmaps/team/a", "Secret", nil},
 
+		{CodeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`), held, object("configmaps/default/y", "v1", "ConfigMap", deleting)), "namespaces/team", "; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
+		{CodeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z"`, noConversion, `["v1"]`), held), crds, "finalizers: none; 2 objects left; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
 		{CodeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`), aggregated("gone", "False")), "namespaces/team", "since 2026-01-01T00:00:00Z; finalizers: kubernetes; content: 1 endpoints, 1 pods, 1 serviceaccounts, 1 services, 1 widgets.example.com; APIServices that stop every deletion: v1.metrics.example.org", nil},
 
 		{CodeWebhookServiceGone, only(webhooks("Validating", "gone", fail+allPods)), "validatingwebhookconfigurations/guard", "refuses CREATE pods", only(webhooks("Validating", "gone", `"failurePolicy":"Ignore",`+allPods))},

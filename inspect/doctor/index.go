@@ -22,6 +22,7 @@ type index struct {
 	definitions map[folder]*definition
 	namespaces  map[space]*namespace
 	contents    tally[content] // objects in namespaces
+	held        tally[hold]    // those of them, and custom resources, that are being deleted and have finalizers
 
 	places map[uid]place
 	texts  map[string]uint32 // folders and namespaces of places, numbered
@@ -43,6 +44,10 @@ type (
 	content struct {
 		space
 		resource gvr.GroupResource
+	}
+	hold struct {
+		content
+		finalizer string
 	}
 	// stored is a value to be read again; its bytes are those of the entry.
 	stored struct {
@@ -119,6 +124,11 @@ func (d *doctor) see(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 // keep holds on to what conclusions need of an object.
 func (d *doctor) keep(key keys.Key, e *inspect.Entry, meta encoding.Meta) error {
 	d.locate(key, e, meta)
+	if !meta.DeletionTimestamp.IsZero() {
+		for _, finalizer := range meta.Finalizers {
+			d.held.add(hold{content{space{key.Prefix, key.Namespace}, key.Resource}, finalizer}, e.Key)
+		}
+	}
 	again := stored{key, *e}
 	switch plain(key.Resource) {
 	case "namespaces":

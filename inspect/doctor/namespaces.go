@@ -52,12 +52,36 @@ func (d *doctor) concludeNamespaces(context.Context) error {
 		if in := inside[at]; in != nil {
 			what = "content: " + d.describe(in.parts)
 		}
+		what += d.holders(func(c content) bool { return c.space == at })
 		if len(d.dead) > 0 {
 			what += "; APIServices that stop every deletion: " + strings.Join(d.dead, ", ")
 		}
 		d.found.about(CodeNamespaceTerminating, ns.entry.Key, "it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what)
 	}
 	return nil
+}
+
+// holders names the finalizers that keep objects from being deleted, with the first object of each; "" for none.
+func (d *doctor) holders(of func(content) bool) string {
+	const most = 5
+	var words []string
+	more := 0
+	d.held.each(func(h hold, n int, first []byte) {
+		switch {
+		case !of(h.content):
+		case len(words) == most:
+			more++
+		default:
+			words = append(words, fmt.Sprintf("%s of %s (%s)", h.finalizer, things(n, "object"), first))
+		}
+	})
+	if len(words) == 0 {
+		return ""
+	}
+	if more > 0 {
+		words = append(words, fmt.Sprintf("and %d more", more))
+	}
+	return "; held by " + strings.Join(words, ", ")
 }
 
 // made says whether API servers create the namespace themselves.

@@ -43,7 +43,11 @@ func (d *doctor) concludeOwners(ctx context.Context) error {
 		return err
 	}
 	var unseen tally[string]
+	orphans := d.orphans()
 	for _, o := range d.owned {
+		if orphans[d.names[o.at.resource]] {
+			continue // the garbage collector does not see it either
+		}
 		counts, firsts := map[standing]int{}, map[standing]reference{}
 		for _, ref := range o.refs {
 			is := d.judgeOwner(served, o, ref)

@@ -78,16 +78,22 @@ var errMetadata = errors.New("metadata is not that of an object")
 
 // decode reads a value as a server does, and its metadata. ErrUnknownKind comes with metadata, errMetadata with the type.
 func decode(value []byte) (encoding.Meta, error) {
-	v, err := encoding.Parse(value)
-	if err != nil {
-		return encoding.Meta{}, err
-	}
 	meta, err := encoding.ReadMeta(value)
-	if err != nil && v.Format != encoding.FormatProtobuf {
+	format := encoding.Detect(value)
+	if err == nil && format != encoding.FormatProtobuf {
+		if _, err := gvr.ParseGroupVersion(meta.APIVersion); err != nil || meta.Kind == "" {
+			return meta, fmt.Errorf("%s value: apiVersion and kind are not those of an object", format)
+		}
+		return meta, nil // the whole text was read
+	}
+	v, parseErr := encoding.Parse(value)
+	switch {
+	case parseErr != nil:
+		return encoding.Meta{}, parseErr
+	case err != nil && format != encoding.FormatProtobuf:
 		apiVersion, kind := v.GVK.ToAPIVersionAndKind()
 		return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, err)
-	}
-	if err != nil || v.Format != encoding.FormatProtobuf {
+	case err != nil:
 		return meta, err
 	}
 	obj, err := scheme.Scheme.New(v.GVK)

@@ -1,0 +1,30 @@
+package doctor
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// FuzzDecode: whatever is stored, reading it ends, in an object or an error.
+func FuzzDecode(f *testing.F) {
+	for _, r := range append(healthy(),
+		webhooks("Validating", "hook", fail+allKinds),
+		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
+		record{"", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01a"}, record{"", "\xd9\xd9\xf7\xa1\x61a\x01"},
+	) {
+		f.Add([]byte(balanced(r.value)))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		_, _ = decode(value)
+		for _, into := range []any{
+			&corev1.Namespace{}, &corev1.Service{}, &corev1.Endpoints{}, &corev1.Secret{}, &discoveryv1.EndpointSlice{}, //nolint:staticcheck // as in the code
+			&coordinationv1.Lease{}, &admissionv1.MutatingWebhookConfiguration{}, &apiService{},
+		} {
+			_ = decodeInto(value, into)
+		}
+	})
+}
