@@ -42,8 +42,8 @@ const (
 
 // line prints a line; what is not printable in it is quoted, and a tab stays one.
 func (p *page) line(colour, text string) {
-	if shown := printable(strings.ReplaceAll(text, "\t", "    ")); shown != text {
-		text = shown
+	if untabbed := strings.ReplaceAll(text, "\t", " "); printable(untabbed) != untabbed {
+		text = printable(text)
 	}
 	if p.colour && colour != plain {
 		text = "\x1b[" + colour + "m" + text + "\x1b[m"

@@ -20,7 +20,6 @@ func historyCommand() *cli.Command {
 		Usage:     "every revision the file keeps, deletions too",
 		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME",
 		Description: `etcdshift history before.db deployment/web -n shop
-etcdshift history before.db /registry/deployments/shop/web
 etcdshift history monday.db tuesday.db wednesday.db configmap/prices -o jsonl`,
 		UsageText: `Tells what became of one key: created, updated, deleted, recreated; what changed each time, field by field; who wrote, as
 managedFields have it; and about when: the time of a revision lies between those that Leases, Events and other objects carry.
