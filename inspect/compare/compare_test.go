@@ -144,3 +144,16 @@ func TestLabels(t *testing.T) {
 		"changed /registry/pods/a/a; changed spec.nodeName: 1 -> 2", "changed /registry/pods/a/c; changed metadata.labels.app: web -> db", "removed /registry/pods/a/d",
 	}, got)
 }
+
+// TestDeep: a value that is nested without end is not printed as one.
+func TestDeep(t *testing.T) {
+	nested := func(levels int) string {
+		return `,"data":` + strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
+	}
+	old := side(t, put("/registry/configmaps/a/a", "ConfigMap", "1", ""), put("/registry/example.com/widgets/a/w", "example.com/v1 Widget", "1", ""))
+	for levels, want := range map[int]string{5000: "<nested more than 100 levels>", 2: "map[a:map[a:1]]"} {
+		new := side(t, put("/registry/configmaps/a/a", "ConfigMap", "1", ""), put("/registry/example.com/widgets/a/w", "example.com/v1 Widget", "1", nested(levels)))
+		got, _ := all(t, old, new, compare.Options{})
+		require.Equal(t, []string{"changed /registry/example.com/widgets/a/w; added data: <nil> -> " + want}, got)
+	}
+}

@@ -122,12 +122,36 @@ func (v Value) diff(w Value, all bool) (changes []differ.Change, folded int) {
 }
 
 func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []differ.Change, folded int) {
-	changes = differ.Diff(a, b)
-	if all {
-		return changes, 0
+	found := differ.Diff(a, b)
+	kept := found
+	if !all {
+		kept = slices.DeleteFunc(found, func(c differ.Change) bool { return differ.Noise(kind, c) })
 	}
-	kept := slices.DeleteFunc(changes, func(c differ.Change) bool { return differ.Noise(kind, c) })
-	return kept, len(changes) - len(kept)
+	for i := range kept {
+		for _, value := range []*any{&kept[i].Old, &kept[i].New} {
+			if isDeep(*value, mostLevels) {
+				*value, kept[i].Redacted = fmt.Sprintf("<nested more than %d levels>", mostLevels), true
+			}
+		}
+	}
+	return kept, len(found) - len(kept)
+}
+
+// mostLevels is how deep a value that is shown may be nested. A hostile one has 10,000 levels, each of which is indented.
+const mostLevels = 100
+
+func isDeep(value any, most int) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, child := range v {
+			if most == 0 || isDeep(child, most-1) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(child any) bool { return most == 0 || isDeep(child, most-1) })
+	}
+	return false
 }
 
 func (v Value) raw() any {
