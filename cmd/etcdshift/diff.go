@@ -32,6 +32,7 @@ an object is written.
 Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judge, 130 interrupted.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
+			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
 			&cli.BoolFlag{Name: "all", Usage: "show noise too"},
 			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},

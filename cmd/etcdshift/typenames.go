@@ -56,10 +56,10 @@ func (a asked) wants(k keys.Key) bool {
 	return slices.Contains(a.resources, k.Resource) && (a.name == "" || a.name == k.Name)
 }
 
-// wantedOf says which objects the words behind the files and --namespace ask for; nil for all keys.
+// wantedOf says which objects the words behind the files, --namespace and --cluster ask for; nil for all keys.
 func wantedOf(c *cli.Context, words []string, readers ...*inspect.Reader) (func(keys.Key) bool, error) {
-	namespace := c.String("namespace")
-	if len(words) == 0 && namespace == "" {
+	namespace, cluster := c.String("namespace"), c.String("cluster")
+	if len(words) == 0 && namespace == "" && cluster == "" {
 		return nil, nil
 	}
 	var all []asked
@@ -71,7 +71,7 @@ func wantedOf(c *cli.Context, words []string, readers ...*inspect.Reader) (func(
 		all = append(all, a)
 	}
 	return func(k keys.Key) bool {
-		if namespace != "" && k.Namespace != namespace {
+		if namespace != "" && k.Namespace != namespace || cluster != "" && k.Cluster != cluster {
 			return false
 		}
 		return all == nil || slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) })
