@@ -36,6 +36,7 @@ const (
 	CodeListInvalid      Code = "stored-versions-invalid"
 	CodeListLacks        Code = "stored-versions-lack"
 	CodeListExtra        Code = "stored-versions-extra"
+	CodeManagedVersion   Code = "managed-fields-version"
 	CodeOrphans          Code = "orphans"
 	CodeCRDTerminating   Code = "crd-terminating"
 	CodeConversionGone   Code = "conversion-service-gone"
@@ -105,6 +106,7 @@ func table() []entry {
 		{CodeListInvalid, Error, "storedVersions has a version that is gone", "use \"etcdshift migrate storage-versions\", or patch status.storedVersions: no update of the definition's spec is accepted"},
 		{CodeListLacks, Warning, "storedVersions lacks a version that is there", "use \"etcdshift migrate storage-versions\" before any version is removed"},
 		{CodeListExtra, Info, "storedVersions has a version at which nothing is stored", "use \"etcdshift migrate storage-versions\" to be able to remove the version"},
+		{CodeManagedVersion, Warning, "managedFields name a version that is gone", "use \"etcdshift migrate storage-versions\": every server-side apply of these objects fails"},
 		{CodeOrphans, Warning, "custom resources have no definition", "install the CustomResourceDefinition again, or delete the keys with etcdctl"},
 		{CodeCRDTerminating, Warning, "a CustomResourceDefinition is being deleted", "see which objects and finalizers hold it; its objects are deleted once it goes on"},
 		{CodeConversionGone, Error, "the Service of a conversion webhook is gone", "install the webhook's Service, or remove spec.conversion where all objects are at the storage version"},

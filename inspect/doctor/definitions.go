@@ -115,6 +115,12 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 			d.found.of(CodeVersionUnlisted, n, first, "%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), version)
 		}
 	})
+	d.managed.of(at).each(func(apiVersion string, n int, first []byte) {
+		version, ours := def.version(apiVersion + " " + def.kind.Kind)
+		if ours && !slices.Contains(def.listed, version) {
+			d.found.of(CodeManagedVersion, n, first, "metadata.managedFields of %s of %s name %s, which is no version of the definition", things(n, "object"), plain(at.resource), apiVersion)
+		}
+	})
 	for _, version := range def.stored {
 		switch _, is := there[version]; {
 		case !slices.Contains(def.listed, version):

@@ -77,6 +77,7 @@ func TestFindings(t *testing.T) {
 		{CodeListInvalid, only(crd("", noConversion, `["v1","v0"]`)), crds, `"v0"`, only(crd("", noConversion, `["v1","v1beta1"]`))},
 		{CodeListLacks, only(widget("old", "v1beta1")), crds, `lacks "v1beta1", at which 1 object is`, only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`))},
 		{CodeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
+		{CodeManagedVersion, only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1alpha1"}]}`)), teamWidgets + "a", "of 1 object of widgets.example.com name example.com/v1alpha1", only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1beta1"}]}`))},
 		{CodeOrphans, only(object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing", "")), "gone.example.com/things/team/a", "1 object of things.gone.example.com", nil},
 		{CodeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"]`, noConversion, `["v1"]`)), crds, "finalizers: customresourcecleanup.apiextensions.k8s.io; 1 object left", nil},
 		{CodeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(record{crds, strings.Replace(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`).value, `{"name":"v1beta1","served":true,"storage":false},`, "", 1)})},

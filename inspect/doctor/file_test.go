@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -191,4 +193,36 @@ func TestLayouts(t *testing.T) {
 	require.Equal(t, 2, found[0].Objects)
 	require.True(t, strings.HasPrefix(found[0].Message, "/registry (kcp-shard): 2 objects"), found[0].Message)
 	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(CodeNotJudged))
+}
+
+// TestGarbageCollector: the objects whose owners are said to be gone are those that a real garbage collector deleted after a
+// restore of the same snapshot.
+func TestGarbageCollector(t *testing.T) {
+	zipped, err := os.Open(filepath.Join("..", "..", "testdata", "calico", "after-cleanup.db.gz"))
+	require.NoError(t, err)
+	defer zipped.Close()
+	unzipped, err := gzip.NewReader(zipped)
+	require.NoError(t, err)
+	data, err := io.ReadAll(unzipped)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "after-cleanup.db")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+
+	record, err := os.ReadFile(filepath.Join("..", "..", "testdata", "calico", "gc-after-real-controller.txt"))
+	require.NoError(t, err)
+	lines := map[byte][]string{}
+	for line := range strings.Lines(string(record)) { // < KIND NAMESPACE NAME live OWNERS
+		if words := strings.Fields(line); words[0] == "<" || words[0] == ">" {
+			lines[line[0]] = append(lines[line[0]], words[2]+"/"+words[3])
+		}
+	}
+	deleted := slices.DeleteFunc(lines['<'], func(name string) bool { return slices.Contains(lines['>'], name) })
+	require.Len(t, deleted, 4)
+
+	var gone []string
+	for _, f := range examined(t, opened(t, path), Options{}).of(CodeOwnerGone) {
+		parts := strings.Split(f.Key, "/")
+		gone = append(gone, strings.Join(parts[len(parts)-2:], "/"))
+	}
+	require.ElementsMatch(t, deleted, gone)
 }

@@ -19,6 +19,7 @@ type index struct {
 	unread                               map[gvr.GroupResource]bool // resources with objects whose metadata is not known
 
 	versions    tallies[folder] // custom resources, by apiVersion and kind
+	managed     tallies[folder] // and by the apiVersions in their managedFields
 	definitions map[folder]*definition
 	namespaces  map[space]*namespace
 	contents    tally[content] // objects in namespaces
@@ -114,7 +115,12 @@ func (d *doctor) see(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 		if apiVersion != "" {
 			apiVersion += " " + meta.Kind
 		}
-		d.versions.of(folder{key.Prefix, key.Resource}).add(apiVersion, e.Key)
+		at := folder{key.Prefix, key.Resource}
+		d.versions.of(at).add(apiVersion, e.Key)
+		managed, _ := encoding.ManagedVersions(e.Value) // of one that is not as it should be, an API server makes none
+		for _, version := range managed {
+			d.managed.of(at).add(version, e.Key)
+		}
 	}
 	if key.Namespace != "" {
 		d.contents.add(content{space{key.Prefix, key.Namespace}, key.Resource}, e.Key)
