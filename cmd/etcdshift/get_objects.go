@@ -178,11 +178,12 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 		}
 		slices.SortStableFunc(places, func(a, b place) int { return compareValues(a.value, b.value) })
 		for _, p := range places {
-			if p.o.Content == nil && p.o.Err == nil {
-				p.o.Object = inspect.NewObject(p.o.Type, p.o.Place, p.o.Entry)
-				asServed(p.o.Object)
+			o := p.o
+			if o.Content == nil && o.Err == nil {
+				o = &gotten{Object: inspect.NewObject(o.Type, o.Place, o.Entry)}
+				asServed(o.Object)
 			}
-			if !yield(p.o, nil) {
+			if !yield(o, nil) {
 				return
 			}
 		}
