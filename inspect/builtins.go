@@ -92,8 +92,8 @@ func otherGroups() map[gvr.GroupResource]gvr.GroupResource {
 	}
 }
 
-// builtins parses the table.
-func builtins() (types []*Type) {
+// Builtins lists the types that kube-apiserver has of itself, whether a snapshot has objects of them or not.
+func Builtins() (types []*Type) {
 	list := func(words string) []string {
 		if words == "-" {
 			return nil

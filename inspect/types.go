@@ -61,7 +61,7 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Types{all: builtins()}
+	t := &Types{all: Builtins()}
 	known := map[gvr.GroupResource]*Type{}
 	for _, b := range t.all {
 		known[b.Resource] = b

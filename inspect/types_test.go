@@ -62,7 +62,7 @@ func TestResolve(t *testing.T) {
 // Every built-in whose kind k8s.io/api has at its group is called as there, and lies in a folder of its own.
 func TestBuiltinTypes(t *testing.T) {
 	dirs := map[string]string{}
-	for _, b := range builtins() {
+	for _, b := range Builtins() {
 		dir := string(keys.Kubernetes{Prefix: "/p"}.Dir(b.Resource))
 		require.Empty(t, dirs[dir], b.Name())
 		dirs[dir] = b.Name()

@@ -1,0 +1,109 @@
+package columns_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/columns"
+)
+
+func parse(t testing.TB, text string) map[string]any {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	require.NoError(t, err)
+	obj, _, err := encoding.DecodeObject(data)
+	require.NoError(t, err)
+	return obj
+}
+
+// now is what ages are relative to.
+func now() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) }
+
+// A row has a cell for each column, or only the name, whatever the object holds.
+func TestRowsOfAnything(t *testing.T) {
+	objects := []string{
+		`{}`, `{metadata: {name: a}}`, `{metadata: {name: a}, spec: {}, status: {}}`, `{metadata: {name: a}, spec: x, status: 7}`,
+		`{metadata: {name: a, creationTimestamp: nonsense}}`, `{metadata: 5}`, `{metadata: {name: 5}}`,
+		`{metadata: {name: a}, spec: {containers: 7, rules: [x], template: null}, subsets: x, webhooks: 3}`,
+	}
+	for _, kind := range inspect.Builtins() {
+		table := columns.For(kind)
+		require.NotEmpty(t, table.Columns, kind.Name())
+		for _, text := range objects {
+			cells := table.Row(parse(t, text), now())
+			require.NotEmpty(t, cells, "%s %s", kind.Name(), text)
+			if len(cells) > 1 {
+				require.Len(t, cells, len(table.Columns), "%s %s", kind.Name(), text)
+			}
+			for _, cell := range cells {
+				require.NotContains(t, fmt.Sprintf("%v", cell), "0x", "%s %s", kind.Name(), text)
+			}
+		}
+	}
+}
+
+func TestCustomColumns(t *testing.T) {
+	crd := func(columns string) *inspect.Type {
+		parsed, err := schema.ParseCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},
+			"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},
+			"versions":[{"name":"v1alpha1","served":true,"storage":true,"additionalPrinterColumns":[{"name":"Old","type":"string","jsonPath":".x"}]},
+			{"name":"v1","served":true,"storage":false` + columns + `}]}}`))
+		require.NoError(t, err)
+		return &inspect.Type{Resource: gvr.GroupResource{Group: "example.com", Resource: "widgets"}, Kind: "Widget", CRD: parsed}
+	}
+	table := columns.For(crd(`,"additionalPrinterColumns":[{"name":"S","type":"string","jsonPath":".spec.s"},{"name":"I","type":"integer","jsonPath":".spec.i","priority":1},` +
+		`{"name":"N","type":"number","jsonPath":".spec.num"},{"name":"B","type":"boolean","jsonPath":".spec.b"},{"name":"D","type":"date","jsonPath":".spec.d"},` +
+		`{"name":"Broken","type":"string","jsonPath":".spec["}]`))
+	var names []string
+	for _, c := range table.Columns {
+		names = append(names, fmt.Sprint(c.Name, c.Priority))
+	}
+	require.Equal(t, "Name0 S0 I1 N0 B0 D0 Broken0", strings.Join(names, " "))
+	for text, want := range map[string][]any{
+		`{metadata: {name: a}, spec: {s: x, i: 7, num: 1.5, b: true, d: "2026-11-20T11:00:00Z"}}`: {"a", "x", int64(7), 1.5, true, "60m", nil},
+		`{metadata: {name: a}, spec: {s: 7, i: 7.9, num: 2, b: x, d: x}}`:                         {"a", "7", int64(7), int64(2), nil, "<invalid>", nil},
+		`{metadata: {name: a}, spec: {s: {k: v}, i: x, num: x, d: 7}}`:                            {"a", `{"k":"v"}`, nil, nil, nil, nil, nil},
+		`{metadata: {name: a}}`: {"a", nil, nil, nil, nil, nil, nil},
+	} {
+		require.Equal(t, want, table.Row(parse(t, text), now()), text)
+	}
+	table = columns.For(crd(""))
+	require.Len(t, table.Columns, 2)
+	require.Equal(t, []any{"a", "24h"}, table.Row(parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`), now()))
+}
+
+// A type that nothing explains has a name and an age, and ages without a time are unknown.
+func TestPlainTable(t *testing.T) {
+	table := columns.For(&inspect.Type{Resource: gvr.GroupResource{Resource: "novelties"}})
+	content := parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`)
+	require.Equal(t, []any{"a", "24h"}, table.Row(content, now()))
+	require.Equal(t, []any{"a", "<unknown>"}, table.Row(content, time.Time{}))
+	require.Equal(t, []any{"a", "<unknown>"}, table.Row(parse(t, `{metadata: {name: a}}`), now()))
+}
+
+// What a server stored makes whole rows.
+func TestStoredRows(t *testing.T) {
+	for name, want := range map[string]int{"apps.v1.DaemonSet": 11, "apps.v1.Deployment": 8, "core.v1.Pod": 9, "core.v1.Secret": 4} {
+		data, err := os.ReadFile(filepath.Join("../../encoding/testdata/k8s", name+".pb"))
+		require.NoError(t, err)
+		content, err := native.Decode(data)
+		require.NoError(t, err)
+		for _, kind := range inspect.Builtins() {
+			if kind.Kind == content["kind"] {
+				require.Len(t, columns.For(kind).Row(content, now()), want, name)
+			}
+		}
+	}
+}
