@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // webhooks is a configuration with one webhook of Service team/SERVICE.
@@ -127,4 +129,35 @@ func TestFindings(t *testing.T) {
 		}
 		require.Equal(t, []Code{CodeBumpRevision, CodeEtcdVersion}, slices.Compact(codes))
 	})
+}
+
+// TestProtobuf: what is found does not depend on the encoding; servers store built-in objects as protobuf.
+func TestProtobuf(t *testing.T) {
+	records := append(healthy(), webhooks("Mutating", "hook", fail+allKinds), webhooks("Validating", "gone", fail+allPods),
+		object("minions/n1", "v1", "Node", ""),
+		object("leases/kube-node-lease/n1", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}`),
+		object("leases/kube-node-lease/n2", "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"2026-01-01T01:00:00.000000Z"}`),
+		object("secrets/team/token", "v1", "Secret", `,"annotations":{"kubernetes.io/service-account.name":"gone"}},"type":"kubernetes.io/service-account-token"`),
+		owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9)),
+		object("namespaces/old", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`),
+	)
+	encoder, converted := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), 0
+	encoded := slices.Clone(records)
+	for i, r := range records {
+		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(balanced(r.value)), nil, nil)
+		if err != nil {
+			continue // a custom resource, or an APIService
+		}
+		var out strings.Builder
+		require.NoError(t, encoder.Encode(obj, &out))
+		encoded[i].value = out.String()
+		converted++
+	}
+	require.Greater(t, converted, 15)
+	on := base(t)
+	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}), examined(t, written(t, on, encoded...), Options{})
+	require.Equal(t, inJSON.Findings, inProtobuf.Findings)
+	for _, code := range []Code{CodeWebhookDeadlock, CodeWebhookCore, CodeWebhookServiceGone, CodeNodeSilent, CodeTokenWithoutUse, CodeOwnerGone, CodeNamespaceTerminating} {
+		require.Len(t, inProtobuf.of(code), 1, code)
+	}
 }
