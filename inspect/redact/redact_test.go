@@ -61,6 +61,12 @@ func TestObject(t *testing.T) {
 	}
 }
 
+func TestText(t *testing.T) {
+	require.Equal(t, "hello", redact.Text("hello"))
+	require.Equal(t, "<redacted 24 bytes>", redact.Text("postgres://me:pw@host/db"))
+	require.Equal(t, "<redacted 24 bytes>", redact.Text("<redacted 24 bytes>"))
+}
+
 func TestValue(t *testing.T) {
 	stored := func(name string) []byte {
 		data, err := os.ReadFile(filepath.Join("../../encoding/testdata", name))
