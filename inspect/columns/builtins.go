@@ -22,9 +22,10 @@ func builtins() map[string]builtin {
 			typed(persistentVolumeClaimRow)},
 		"resourcequotas": {"Name|Request|Limit|Age", typed(resourceQuotaRow)},
 
-		"deployments.apps":                     {"Name|Ready|Up-to-date|Available|Age|" + pods + "|*Selector", typed(deploymentRow)},
-		"replicasets.apps":                     {"Name|Desired|Current|Ready|Age|" + pods + "|*Selector", typed(replicaSetRow)},
-		"daemonsets.apps":                      {"Name|Desired|Current|Ready|Up-to-date|Available|Node Selector|Age|" + pods + "|*Selector", typed(daemonSetRow)},
+		"deployments.apps": {"Name|Ready|Up-to-date|Available|Age|" + pods + "|*Selector", typed(deploymentRow)},
+		"replicasets.apps": {"Name|Desired|Current|Ready|Age|" + pods + "|*Selector", typed(replicaSetRow)},
+		"daemonsets.apps": {"Name|Desired|Current|Ready|Up-to-date|Available|Node Selector|Age|" + pods + "|*Selector",
+			typed(daemonSetRow)},
 		"statefulsets.apps":                    {"Name|Ready|Age|" + pods, typed(statefulSetRow)},
 		"controllerrevisions.apps":             {"Name|Controller|Revision|Age", typed(controllerRevisionRow)},
 		"jobs.batch":                           {"Name|Status|Completions|Duration|Age|" + pods + "|*Selector", typed(jobRow)},

@@ -68,7 +68,8 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 
 func storageClassRow(o *storagev1.StorageClass, now time.Time) []any {
 	name := o.Name
-	if o.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" || o.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true" {
+	isDefault := func(annotation string) bool { return o.Annotations[annotation] == "true" }
+	if isDefault("storageclass.kubernetes.io/is-default-class") || isDefault("storageclass.beta.kubernetes.io/is-default-class") {
 		name += " (default)"
 	}
 	expands := "false"

@@ -74,7 +74,9 @@ func controllerRevisionRow(o *appsv1.ControllerRevision, now time.Time) []any {
 
 func jobRow(o *batchv1.Job, now time.Time) []any {
 	names, images := containers(o.Spec.Template.Spec)
-	return []any{o.Name, jobStatus(o), jobCompletions(o), jobDuration(o, now), age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector)}
+	return []any{
+		o.Name, jobStatus(o), jobCompletions(o), jobDuration(o, now), age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector),
+	}
 }
 
 func jobStatus(o *batchv1.Job) string {
@@ -184,9 +186,11 @@ func metricText(m autoscalingv2.MetricSpec, st *autoscalingv2.MetricStatus) stri
 	}
 	switch {
 	case m.Resource != nil:
-		return string(m.Resource.Name) + ": " + targetText(m.Resource.Target, deref(st.Resource, autoscalingv2.ResourceMetricStatus{}).Current)
+		have := deref(st.Resource, autoscalingv2.ResourceMetricStatus{}).Current
+		return string(m.Resource.Name) + ": " + targetText(m.Resource.Target, have)
 	case m.ContainerResource != nil:
-		return string(m.ContainerResource.Name) + ": " + targetText(m.ContainerResource.Target, deref(st.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current)
+		have := deref(st.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current
+		return string(m.ContainerResource.Name) + ": " + targetText(m.ContainerResource.Target, have)
 	case m.Pods != nil:
 		return targetText(m.Pods.Target, deref(st.Pods, autoscalingv2.PodsMetricStatus{}).Current)
 	case m.Object != nil:
