@@ -46,12 +46,12 @@ interrupted.`,
 			&cli.BoolFlag{Name: "no-headers", Usage: "print tables without their first line"},
 			&cli.BoolFlag{Name: "show-labels", Usage: "print labels as the last column of tables"},
 			&cli.BoolFlag{Name: "show-managed-fields", Usage: "print managedFields in JSON and YAML"},
-			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME`, such as 2026-11-20T20:50:00Z, or now (default: the newest time in the snapshot)"},
+			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339), or now (default: the newest time in the snapshot)"},
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
 			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
 			&cli.BoolFlag{Name: "export", Usage: "print YAML that can be applied, in the order in which things depend on each other"},
-			showSecretsFlag(), prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), quietFlag(),
+			showSecretsFlag(), prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), quietFlag(),
 		},
 		Action: runGet,
 	}
@@ -191,7 +191,13 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 			return err
 		}
 	}
-	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, single: single}
+	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked}
+	kcp, err := g.kcp()
+	if err != nil {
+		return err
+	}
+	// a name stands for one object where there is one place to look in
+	g.single = single && (o.namespace != "" || !asked[0].kind.Namespaced) && (o.cluster != "" || !kcp)
 	print := g.printer()
 	if err := print(); err != nil {
 		return err
@@ -257,8 +263,8 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 		return err
 	}
 	if !c.Bool("quiet") {
-		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %d, up to which the store was compacted, to %d; API servers compact every few minutes\n",
-			oldest, newest)
+		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %d, up to which the store was compacted, to %d; "+
+			"API servers compact every few minutes\n", oldest, newest)
 	}
 	return nil
 }
