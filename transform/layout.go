@@ -15,6 +15,10 @@ const CodeUnsupportedLayout = "unsupported-layout"
 // ErrNoPrefix is returned where no key shows a storage prefix and none was named.
 var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
 
+// ErrEmptyPrefix is returned for a named storage prefix that no key lies below: one that is spelled wrong would hold nothing to
+// migrate, and not say so.
+var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
+
 // KubernetesPrefixes are the storage prefixes for a migration to work on: those that were named, or all there are. One that is
 // kcp's is refused, since there each logical cluster has definitions of its own; one of OpenShift's own API servers, which
 // hold no custom resources, is left with a warning. It returns ErrNoPrefix where nothing shows any.
@@ -32,6 +36,9 @@ func (v *View) KubernetesPrefixes(ctx context.Context, named []string) ([]string
 		case s.Flavour == keys.FlavourOpenShift:
 			v.Warn(s.Prefix+"/", CodeUnsupportedLayout, "OpenShift's own API servers store here; this migration does not look at it")
 		default:
+			if err := v.anyBelow(ctx, s); err != nil {
+				return nil, err
+			}
 			prefixes = append(prefixes, s.Prefix)
 		}
 	}
@@ -39,4 +46,15 @@ func (v *View) KubernetesPrefixes(ctx context.Context, named []string) ([]string
 		return nil, ErrNoPrefix
 	}
 	return prefixes, nil
+}
+
+// anyBelow looks for a key below a prefix that nothing but its name vouches for.
+func (v *View) anyBelow(ctx context.Context, s keys.Storage) error {
+	if s.Flavour != keys.FlavourUnknown {
+		return nil
+	}
+	for _, err := range v.src.Live(ctx, []byte(s.Prefix+"/")) {
+		return err
+	}
+	return fmt.Errorf("%w: %q", ErrEmptyPrefix, s.Prefix)
 }

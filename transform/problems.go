@@ -62,6 +62,12 @@ func (v *View) add(p Problem) {
 		return
 	}
 	old := &v.report.Problems[at]
+	if sealed := v.sealed[p.Key]; p.Code == CodeEncrypted && sealed != nil && strings.Contains(old.Reason, sealed.Error()) {
+		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, sealed.Error()), ": ") // said already
+	}
+	if p.Reason == "" {
+		return
+	}
 	if slices.Contains(strings.Split(old.Reason, reasonSeparator), p.Reason) || len(old.Reason) > maxReasons {
 		return
 	}

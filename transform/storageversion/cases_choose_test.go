@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -193,4 +194,38 @@ func TestBadDefinitions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBuiltinName: a CustomResourceDefinition named like a resource of kube-apiserver's own has no claim to its folder: a server
+// keeps its objects elsewhere.
+func TestBuiltinName(t *testing.T) {
+	d := definition{name: "ingresses.networking.k8s.io", kind: "Ingress", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`}
+	const ingress = "/registry/ingress/ns/a"
+	value := `{"kind":"Ingress","apiVersion":"networking.k8s.io/v1beta1","metadata":{"name":"a","namespace":"ns","uid":"u"},"spec":{"backend":{"serviceName":"x"}}}`
+	c := newCluster(t, d).put(ingress, value)
+	r := c.migrate(Options{})
+	r.refusedFor("error invalid " + d.key())
+	r = migrate(t, transform.Options{In: c.build(), Allow: Codes()}, Options{})
+	require.Empty(t, r.changed())
+}
+
+// TestCBORDefinition: one that no server writes refuses by its key, and the others are migrated.
+func TestCBORDefinition(t *testing.T) {
+	obj, _, err := encoding.DecodeObject([]byte(twoVersions().json(t)))
+	require.NoError(t, err)
+	value, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
+	require.NoError(t, err)
+	other := definition{name: "things.example.org", versions: "v1*", stored: `["v0","v1"]`}
+	c := newCluster(t, other).put(widgetsKey, string(value)).add(resource{version: "v1alpha1", name: "a"})
+	c.migrate(Options{}).refusedFor("error invalid " + widgetsKey)
+	r := migrate(t, transform.Options{In: c.build(), Allow: []string{codeInvalid}}, Options{})
+	require.Equal(t, []string{other.key()}, r.changed())
+}
+
+// TestClosedDefinition: where a definition is encrypted and no key is given, each value that stays closed is named: its objects,
+// and whatever may be owned by one.
+func TestClosedDefinition(t *testing.T) {
+	const sealed = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+	c := newCluster(t).put(widgetsKey, sealed).put(widgetsDir+"ns/a", sealed).put(widgetsDir+"ns/b", "{").put("/registry/secrets/ns/s", sealed)
+	c.migrate(Options{}).refusedFor("error encrypted "+widgetsKey, "error encrypted "+widgetsDir+"ns/a", "error encrypted /registry/secrets/ns/s", "error undecodable "+widgetsDir+"ns/b")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -251,20 +252,22 @@ func TestMap(t *testing.T) {
 		m       []Mapping
 		reason  string // of the refusal; empty for none
 		changed []string
+		unused  int // mappings
 	}{
-		{"to the storage version", []Mapping{{"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}},
-		{"to another", []Mapping{{"example.com", "v1beta1", "v1alpha1"}}, "", []string{widgetsKey, gone.key()}},
-		{"the first that fits", []Mapping{{"example.com", "v2", "v1"}, {"example.com", "v1beta1", "v7"}, {"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}},
-		{"none", nil, "it is stored at v1beta1", nil},
-		{"of another version", []Mapping{{"example.com", "v1beta2", "v1"}}, "it is stored at v1beta1", nil},
-		{"to one that is gone too", []Mapping{{"example.com", "v1beta1", "v2"}}, "v2, which is to take its place, is not listed either", nil},
-		{"of another group", []Mapping{{"example.org", "v1beta1", "v1"}}, "it is stored at v1beta1", nil},
+		{"to the storage version", []Mapping{{"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}, 0},
+		{"to another", []Mapping{{"example.com", "v1beta1", "v1alpha1"}}, "", []string{widgetsKey, gone.key()}, 0},
+		{"the first that fits", []Mapping{{"example.com", "v2", "v1"}, {"example.com", "v1beta1", "v7"}, {"example.com", "v1beta1", "v1"}}, "", []string{widgetsKey, gone.key()}, 1},
+		{"none", nil, "it is stored at v1beta1", nil, 0},
+		{"of another version", []Mapping{{"example.com", "v1beta2", "v1"}}, "it is stored at v1beta1", nil, 1},
+		{"to one that is gone too", []Mapping{{"example.com", "v1beta1", "v2"}}, "v2, which is to take its place, is not listed either", nil, 0},
+		{"of another group", []Mapping{{"example.org", "v1beta1", "v1"}}, "it is stored at v1beta1", nil, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newCluster(t, lists, definition{name: "things.example.org", versions: "v1*"}).add(gone).migrate(Options{Mappings: tt.m})
 			if tt.reason != "" {
-				r.refusedFor("error unlisted-version "+gone.key(), "warning stored-versions-kept "+widgetsKey)
+				want := []string{"error unlisted-version " + gone.key(), "warning stored-versions-kept " + widgetsKey}
+				r.refusedFor(slices.Insert(want, 1, slices.Repeat([]string{"warning mapping-unused "}, tt.unused)...)...)
 				require.Contains(t, r.reason(codeUnlistedVersion), tt.reason)
 				return
 			}
@@ -272,7 +275,7 @@ func TestMap(t *testing.T) {
 			require.Equal(t, gone.at("v1").json(t), r.out[gone.key()].value)
 			require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey))
 			require.Equal(t, map[string]int{"v1beta1": 1}, r.resources(widgetsCRD).Found)
-			require.Empty(t, r.Problems)
+			require.Len(t, r.Problems, tt.unused)
 		})
 	}
 }

@@ -157,6 +157,8 @@ func TestEncryptedDefinition(t *testing.T) {
 	require.Equal(t, transform.StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
 	// with another storage version asked for, its objects must not move on without it
+	fresh := resource{version: "v1", name: "b"}
+	path = newCluster(t).put(widgetsKey, sealed).add(fresh).build()
 	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{codeWouldBePlaintext}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())

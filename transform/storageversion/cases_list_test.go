@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -121,6 +122,10 @@ func TestUnreadKeepsList(t *testing.T) {
 		{"another group", widgetsDir + "ns/bad", `{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"bad","namespace":"ns"}}`, codeUnknownKind, map[string]int{"": 1, "v1alpha1": 1}},
 		{"encrypted", widgetsDir + "ns/bad", "k8s:enc:aescbc:v1:key1:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", codeEncrypted, map[string]int{"": 1, "v1alpha1": 1}},
 		{"protobuf", widgetsDir + "ns/bad", "k8s\x00\n\x14\n\x0eexample.com/v1\x12\x02ab\x12\x00", codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
+		{"a number beyond all", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"bad","namespace":"ns"},"spec":{"free":{"a":1e400}}}`, codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
+		{"no metadata", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","spec":{}}`, codeUndecodable, map[string]int{"v1": 1, "v1alpha1": 1}},
+		{"metadata of another type", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":"x"}`, codeUndecodable, map[string]int{"v1": 1, "v1alpha1": 1}},
+		{"an envelope", widgetsDir + "ns/bad", "k8s\x00\n\x18\n\x0eexample.com/v1\x12\x06Widget\x12\x00\x1a\x00\"\x00", codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
 		{"a key of nobody", widgetsDir + "ns/bad/deeper/still", resource{version: "v1alpha1", name: "bad"}.json(t), codeUnknownKey, map[string]int{"": 1, "v1alpha1": 1}},
 	}
 	for _, tt := range tests {
@@ -134,7 +139,9 @@ func TestUnreadKeepsList(t *testing.T) {
 			r = migrate(t, transform.Options{In: path, Allow: Codes()}, Options{})
 			require.Contains(t, r.changed(), widgetsDir+"ns/a")
 			require.Contains(t, r.problems(), "warning stored-versions-kept "+widgetsKey)
+			require.Equal(t, "1 of its objects cannot be read", r.resources(widgetsCRD).StoredVersions.Kept)
 			require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
+			require.NotContains(t, strings.Join(r.Steps, "\n"), "may be removed")
 			require.Equal(t, tt.value, r.out[tt.key].value)
 		})
 	}

@@ -138,7 +138,10 @@ func TestHelm(t *testing.T) {
 		{"not base64", "deployed", "%%%", "not base64"},
 		{"not JSON", "deployed", base64.StdEncoding.EncodeToString([]byte("{")), "not JSON"},
 		{"half a gzip", "deployed", helm(t, names)[:40], "gzip: unexpected EOF"},
-		{"bomb", "deployed", bomb, "longer than 67108864 bytes"},
+		{"quoted", "deployed", helm(t, "apiVersion: \"example.com/v0\" # old\r\nkind: 'Widget'\r\nspec:\n  apiVersion: example.com/v1\n"), "example.com/v0 Widget"},
+		{"of what it embeds", "deployed", helm(t, "apiVersion: v1\nkind: List\nspec:\n  apiVersion: example.com/v0\n  kind: Widget\n"), ""},
+		{"without end", "deployed", helm(t, strings.Repeat("- a\n", 3<<20)+"---\napiVersion: example.com/v0\nkind: Widget\n"), "example.com/v0 Widget"},
+		{"bomb", "deployed", bomb, "longer than 16777216 bytes"},
 	}
 	d := definition{versions: "v1alpha1- v1*"}
 	for _, tt := range tests {

@@ -204,6 +204,35 @@ func TestSteps(t *testing.T) {
 	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")
 }
 
+// TestStepsOfAShortList: managedFields hold a version back whether or not storedVersions ever named it.
+func TestStepsOfAShortList(t *testing.T) {
+	o := resource{version: "v1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
+	r := newCluster(t, definition{versions: "v1alpha1 v1*"}).add(o).migrate(Options{})
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	require.Contains(t, strings.Join(r.Steps, "\n"), "managedFields of 1 of its objects name it")
+}
+
+// TestStepsKeepAServedVersion: the last version that is served is never called free.
+func TestStepsKeepAServedVersion(t *testing.T) {
+	r := newCluster(t, definition{versions: "v1alpha1- v1*", stored: `["v1"]`}).add(resource{version: "v1", name: "a"}).migrate(Options{To: "v1alpha1"})
+	require.Equal(t, []string{"v1alpha1"}, r.storedVersions(widgetsKey))
+	steps := strings.Join(r.Steps, "\n")
+	require.NotContains(t, steps, "may be removed")
+	require.Contains(t, steps, "v1alpha1 of widgets.example.com is not served")
+}
+
+// TestManyLostFields: what is lost is looked up, not searched for: with 40,000 unknown fields that would take a while.
+func TestManyLostFields(t *testing.T) {
+	var fields []string
+	for i := range 40_000 {
+		fields = append(fields, fmt.Sprintf(`"f%d":1`, i))
+	}
+	o := resource{version: "v1alpha1", name: "a", spec: "{" + strings.Join(fields, ",") + "}"}
+	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.Contains(t, r.reason(codePrunedField), "39980 more")
+}
+
 // TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served, and dropped; at each step one
 // run leaves what the next needs, and a CustomResourceDefinition that changed since is read as it is now.
 func TestLife(t *testing.T) {

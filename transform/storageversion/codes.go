@@ -32,6 +32,7 @@ const (
 	codeViolatesSchema  = "violates-schema"
 	codeOwnerVersion    = "owner-version" // an owner reference names a version that is gone, and none is served
 	codeHelmRelease     = "helm-release"
+	codeMappingUnused   = "mapping-unused"
 	codeMigratorPending = "migrator-pending"
 )
 

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
@@ -21,7 +21,7 @@ import (
 const (
 	helmPrefix = "sh.helm.release.v1." // of the names of releases, in Secrets and ConfigMaps alike (helm pkg/storage)
 	// maxHelm is how long an unpacked release may be. What is stored is at most 1.5 MiB, and text of manifests shrinks tenfold.
-	maxHelm = 64 << 20 // bytes
+	maxHelm = 16 << 20 // bytes
 )
 
 // reportHelm warns of a Helm release whose manifest names versions that are gone: Helm compares the next upgrade with that
@@ -74,24 +74,36 @@ func helmRelease(value []byte, resource string) (labels map[string]string, relea
 	return nil, "", nil
 }
 
-// inRelease lists what the manifest of a release names at versions that are gone, as "GROUP/VERSION KIND".
+// inRelease lists what the manifest of a release names at versions that are gone, as "GROUP/VERSION KIND". Of a document only
+// the lines apiVersion and kind are read, at its left margin: a parser would take gigabytes for what a hostile release holds.
 func (g *versionsGone) inRelease(release string) ([]string, error) {
 	manifest, err := unpackHelm(release)
 	if err != nil {
 		return nil, err
 	}
-	var named []string
-	for document := range strings.SplitSeq(manifest, "\n---") {
-		var doc struct{ APIVersion, Kind string }
-		if yaml.Unmarshal([]byte(document), &doc) != nil {
-			continue // the rest of a line with dashes, or what Helm itself could not have applied
+	named := map[string]bool{}
+	apiVersion, kind := "", ""
+	for line := range strings.Lines(manifest + "\n---\n") {
+		if strings.HasPrefix(line, "---") {
+			if _, isGone := g.moved(apiVersion, kind); isGone {
+				named[apiVersion+" "+kind] = true
+			}
+			apiVersion, kind = "", ""
 		}
-		if _, isGone := g.moved(doc.APIVersion, doc.Kind); isGone {
-			named = append(named, doc.APIVersion+" "+doc.Kind)
+		if value, ok := strings.CutPrefix(line, "apiVersion:"); ok {
+			apiVersion = scalar(value)
+		}
+		if value, ok := strings.CutPrefix(line, "kind:"); ok {
+			kind = scalar(value)
 		}
 	}
-	slices.Sort(named)
-	return slices.Compact(named), nil
+	return slices.Sorted(maps.Keys(named)), nil
+}
+
+// scalar is the plain or quoted word that stands for a value in YAML.
+func scalar(text string) string {
+	text, _, _ = strings.Cut(text, " #")
+	return strings.Trim(strings.TrimSpace(text), `"'`)
 }
 
 // unpackHelm returns the manifest of a release: base64 of gzip of JSON.

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -34,8 +35,9 @@ type kind struct {
 	rewritten     map[string]int
 	unchanged     map[string]int
 	refused       map[string]int
-	managedFields int            // objects with entries that were relabelled
-	entries       map[string]int // objects with entries at another version than the storage version, by version
+	managedFields int             // objects with entries that were relabelled
+	entries       map[string]int  // objects with entries at another version than the storage version, by version
+	unread        map[string]bool // keys of objects that cannot be read, whatever version they seem to be at
 
 	stuck string // why the converter of the group is not asked again
 }
@@ -55,7 +57,7 @@ func (r *run) load(ctx context.Context) error {
 			r.view.Refuse(string(e.Key), codeUnknownKey, err.Error())
 			continue
 		}
-		k := &kind{key: e.Key, value: e.Value, name: key.Name, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}}
+		k := &kind{key: e.Key, value: e.Value, name: key.Name, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}, unread: map[string]bool{}}
 		_, k.group, _ = strings.Cut(key.Name, ".")
 		r.kinds = append(r.kinds, k)
 		if bad := k.parse(e); bad != nil {
@@ -82,11 +84,17 @@ func (k *kind) parse(e *transform.Entry) *refusal {
 	if err != nil {
 		return refuseValue(err)
 	}
+	if f := encoding.Detect(e.Value); f != encoding.FormatJSON {
+		return refuse(codeInvalid, "it is stored as %s, in which no server writes a CustomResourceDefinition", f)
+	}
 	if name := crd.Object().Name; name != k.name {
 		return refuse(codeInvalid, "it names itself %q, unlike its key", name)
 	}
 	if spec := crd.Object().Spec; spec.Names.Plural+"."+spec.Group != k.name {
 		return refuse(codeInvalid, "its plural and group are %q and %q, unlike its name", spec.Names.Plural, spec.Group)
+	}
+	if keys.IsBuiltin(crd.GroupResource()) { // the folder of that name holds what the API server keeps for itself
+		return refuse(codeInvalid, "its objects have the name of a resource that is kube-apiserver's own")
 	}
 	k.crd = crd
 	return nil

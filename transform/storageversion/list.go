@@ -41,7 +41,7 @@ func (r *run) countVersions(ctx context.Context, k *kind) (found map[string]int,
 				return nil, 0, err
 			}
 			value, err := encoding.Parse(e.Value)
-			if err != nil || !k.owns(value.GVK.GroupKind()) {
+			if err != nil || k.unread[string(e.Key)] || !k.owns(value.GVK.GroupKind()) {
 				unread++
 				continue
 			}
@@ -58,7 +58,7 @@ func settledList(k *kind, found map[string]int, unread int) (list []string, kept
 	there[k.crd.StorageVersion()]++
 	switch {
 	case unread > 0:
-		kept = fmt.Sprintf("%d of its keys do not tell the version they are stored at", unread)
+		kept = fmt.Sprintf("%d of its objects cannot be read", unread)
 	case k.crd.Object().DeletionTimestamp != nil:
 		kept = "it is being deleted"
 	}

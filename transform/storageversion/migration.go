@@ -3,6 +3,8 @@ package storageversion
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -38,12 +40,18 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	chosen := 0
+	chosen, used := 0, map[Mapping]bool{}
 	for _, r := range runs {
 		if err := r.plan(ctx); err != nil {
 			return err
 		}
 		chosen += len(r.chosen())
+		maps.Copy(used, r.used)
+	}
+	for _, mapping := range m.opts.Mappings {
+		if !used[Mapping{Group: mapping.Group, Old: mapping.Old}] {
+			v.Warn("", codeMappingUnused, fmt.Sprintf("no object that was to be migrated is stored at %s/%s, or its definition lists that version", mapping.Group, mapping.Old))
+		}
 	}
 	if m.opts.Rewrap {
 		if err := reportStrays(ctx, v, prefixes); err != nil {
@@ -65,7 +73,7 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes, all [
 		if slices.Contains(prefixes[:i], prefix) {
 			continue
 		}
-		r := &run{opts: &m.opts, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{}}
+		r := &run{opts: &m.opts, used: map[Mapping]bool{}, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{}}
 		for _, other := range all { // what is stored there belongs to another API server
 			if other != prefix && strings.HasPrefix(other, prefix+"/") {
 				r.others = append(r.others, []byte(other+"/"))
@@ -89,8 +97,9 @@ type run struct {
 	opts       *Options
 	view       *transform.View
 	keys       keys.Kubernetes
-	others     [][]byte // what the keys of other API servers below the prefix begin with
-	kinds      []*kind  // in the order of their names
+	used       map[Mapping]bool // mappings, without New, that some object met
+	others     [][]byte         // what the keys of other API servers below the prefix begin with
+	kinds      []*kind          // in the order of their names
 	byResource map[schema.GroupResource]*kind
 }
 

@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -125,11 +126,15 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 // stage reports what was found of an object, and stages it.
 func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 	k.found[o.from]++
+	r.used[o.mapping] = true
 	for _, n := range o.notes {
 		r.view.Warn(string(o.key), n.code, n.reason)
 	}
 	if o.refused != nil {
 		k.refused[o.from]++
+		if o.refused.unread() {
+			k.unread[string(o.key)] = true
+		}
 		r.view.Refuse(string(o.key), o.refused.code, o.refused.reason)
 		return nil
 	}
@@ -194,6 +199,17 @@ func (r *run) leave(ctx context.Context, k *kind) error {
 	if _, _, err := r.count(ctx, k); err != nil {
 		return err
 	}
+	for _, dir := range r.dirs(k) {
+		for e, err := range r.view.Live(ctx, dir) {
+			if err != nil {
+				return err
+			}
+			if _, err := encoding.Parse(e.Value); err != nil {
+				bad := refuseValue(cmp.Or(e.Sealed, err))
+				r.view.Refuse(string(e.Key), bad.code, bad.reason)
+			}
+		}
+	}
 	k.refused, k.kept = k.found, "the CustomResourceDefinition cannot be worked with"
 	return nil
 }
@@ -219,11 +235,13 @@ type object struct {
 
 	obj       map[string]any
 	format    encoding.Format
-	mapped    string // the apiVersion that took the place of the stored one, "" where none did
-	converted bool   // by a converter
+	mapped    string  // the apiVersion that took the place of the stored one, "" where none did
+	mapping   Mapping // group and old version, where one was given for it
+	converted bool    // by a converter
 	refused   *refusal
 	notes     []refusal
-	dropped   []string // paths of fields that get lost
+	dropped   []string // paths of fields that get lost, each once
+	lost      map[string]bool
 
 	out        []byte
 	changed    bool

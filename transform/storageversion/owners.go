@@ -13,15 +13,18 @@ import (
 
 // versionsGone knows which versions the garbage collector finds no objects at.
 type versionsGone struct {
-	kinds map[gvr.GroupKind]*kind
+	kinds   map[gvr.GroupKind]*kind
+	unknown bool // a definition cannot be read: nobody knows its kind, nor its versions
 }
 
 func (r *run) goneVersions() *versionsGone {
 	g := &versionsGone{kinds: map[gvr.GroupKind]*kind{}}
 	for _, k := range r.chosen() {
-		if k.crd != nil {
-			g.kinds[k.crd.GroupKind()] = k
+		if k.crd == nil {
+			g.unknown = true
+			continue
 		}
+		g.kinds[k.crd.GroupKind()] = k
 	}
 	return g
 }
@@ -46,7 +49,7 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 // fixOwners moves the owner references of one object that name a version which is gone to one that is served. The garbage
 // collector resolves apiVersion and kind through discovery, and cannot where the version is not in it.
 func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
-	if len(gone.kinds) == 0 {
+	if len(gone.kinds) == 0 && !gone.unknown {
 		return nil
 	}
 	if e.Sealed != nil {

@@ -61,6 +61,7 @@ func (o *object) identify(k *kind, opts *Options) *refusal {
 		if m.Group != gv.Group || m.Old != gv.Version {
 			continue
 		}
+		o.mapping = Mapping{Group: m.Group, Old: m.Old}
 		if k.lists(m.New) {
 			o.mapped = gvr.GroupVersion{Group: m.Group, Version: m.New}.String()
 			o.obj["apiVersion"] = o.mapped
@@ -147,7 +148,11 @@ func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(dropped, func(path string) bool { return !slices.Contains(lost, path) }), nil
+	written := make(map[string]bool, len(lost))
+	for _, path := range lost {
+		written[path] = true
+	}
+	return slices.DeleteFunc(dropped, func(path string) bool { return !written[path] }), nil
 }
 
 // encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0: settled are only the bytes of
@@ -204,7 +209,11 @@ func (o *object) lose(paths []string) {
 			o.note(codeDroppedNull, null+" is null, which means nothing there")
 			continue
 		}
-		if !slices.Contains(o.dropped, p) {
+		if !o.lost[p] {
+			if o.lost == nil {
+				o.lost = map[string]bool{}
+			}
+			o.lost[p] = true
 			o.dropped = append(o.dropped, p)
 		}
 	}

@@ -15,6 +15,15 @@ func refuse(code, format string, args ...any) *refusal {
 	return &refusal{code: code, reason: clip(fmt.Sprintf(format, args...))}
 }
 
+// unread says that the record cannot be read: nobody can tell for sure at which version it is.
+func (r *refusal) unread() bool {
+	switch r.code {
+	case codeUndecodable, codeEncrypted, codeUnknownKey, codeUnknownKind:
+		return true
+	}
+	return false
+}
+
 // refuseValue is the refusal of a value that cannot be read.
 func refuseValue(err error) *refusal {
 	if errors.Is(err, encoding.ErrEncrypted) {

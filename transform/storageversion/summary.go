@@ -35,22 +35,31 @@ func (r *run) summary() {
 // steps lists what is left to do by hand.
 func (k *kind) steps(report *transform.Report, to string) {
 	var idle []string
-	for _, version := range k.before {
-		if slices.Contains(k.after, version) || !k.lists(version) {
-			continue
-		}
-		if n := k.entries[version]; n > 0 {
+	served := 0 // versions that are, and must be when the idle ones are gone
+	for _, v := range k.crd.Object().Spec.Versions {
+		n := k.entries[v.Name]
+		switch {
+		case v.Name == k.crd.StorageVersion() || slices.Contains(k.after, v.Name):
+		case n > 0:
 			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: before it is removed from spec.versions, relabel them with --managed-fields all, "+
-				"or every server-side apply of them fails (kubernetes#111937)", version, k.name, n)
+				"or every server-side apply of them fails (kubernetes#111937)", v.Name, k.name, n)
+		case slices.Contains(k.before, v.Name):
+			idle = append(idle, v.Name)
 			continue
 		}
-		idle = append(idle, version)
+		if v.Served {
+			served++
+		}
 	}
-	if len(idle) > 0 {
+	if len(idle) > 0 && served > 0 {
 		report.AddStep("nothing is stored at %s of %s any more: it may be removed from spec.versions", strings.Join(idle, ", "), k.name)
 	}
-	if to != "" && to == k.crd.StorageVersion() {
-		report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say %s there too", k.name, to)
+	if to == "" || to != k.crd.StorageVersion() {
+		return
+	}
+	report.AddStep("whoever owns %s (Helm, an operator, GitOps) would set its storage version back: have it say %s there too", k.name, to)
+	if !k.crd.Served(to) {
+		report.AddStep("%s of %s is not served: its objects are read through the versions that are, so keep one", to, k.name)
 	}
 }
 
