@@ -107,6 +107,8 @@ func TestCheck(t *testing.T) {
 		{"keys/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
 		{"inspect/a.go", "package p\nconst k = `/registry/pods/`", ":2: only keys may spell etcd keys"},
 		{"cmd/etcdshift/a.go", "package p\nfunc f(s string) bool { return s == \"\\x2fregistry/\" }", ":2: only keys may spell etcd keys"},
+		{"cmd/etcdshift/a.go", "package p\nconst help = `etcdshift keys before.db /registry/pods/`", ""},
+		{"inspect/a.go", "package p\nconst help = `etcdshift keys before.db /registry/pods/`", ":2: only keys may spell etcd keys"},
 		{"inspect/a.go", "package p\n// /registry/pods\nconst k = \"registry\"", ""},
 		{"inspect/a.go", imports("k8s.io/apiserver/pkg/registry/rest"), ""},
 		{"inspect/a_test.go", "package p\nconst k = \"/registry/pods/\"", ""},
