@@ -36,7 +36,7 @@ func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
 			storage, list = d.StorageVersion, strings.Join(d.StoredVersions, ",")
 		}
 		for _, v := range r.Versions {
-			row(resourceName(c, r), v.APIVersion, v.Objects, encrypted(v), storage, list, verdict(r, v))
+			row(resourceName(c, r), storedAt(r, v), v.Objects, encrypted(v), storage, list, verdict(r, v))
 		}
 		switch {
 		case len(r.Versions) > 0:
@@ -68,6 +68,14 @@ func resourceName(c *inspect.Catalogue, r inspect.Resource) string {
 		return r.Resource
 	}
 	return r.Prefix + "/ " + r.Resource
+}
+
+// storedAt is the version, and the kind where the resource does not say it: that of a definition is its objects'.
+func storedAt(r inspect.Resource, v inspect.Version) string {
+	if r.Definition != nil {
+		return v.APIVersion
+	}
+	return strings.TrimSpace(v.APIVersion + " " + v.Kind)
 }
 
 // encrypted says how many objects which key encrypts.
