@@ -30,6 +30,7 @@ type Report struct {
 	APIVersion      string                     `json:"apiVersion"` // "etcdshift/v1"
 	Kind            string                     `json:"kind"`       // "Report"
 	Command         string                     `json:"command"`
+	Tool            *Tool                      `json:"tool,omitempty"` // set by who runs the migration
 	Outcome         Outcome                    `json:"outcome"`
 	Error           string                     `json:"error,omitempty"`
 	Time            string                     `json:"time,omitempty"` // RFC 3339, given to new objects
@@ -45,6 +46,12 @@ type Report struct {
 	Steps           []string                   `json:"steps"`           // what is left to do by hand, in order
 	Restore         []string                   `json:"restore"`         // the commands to run next, one a member
 	Saved           map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
+}
+
+// Tool says which program made a report.
+type Tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
 }
 
 // FileInfo identifies a snapshot file.

@@ -104,6 +104,7 @@ func (m migration) run(c *cli.Context) error {
 	if err != nil && statusOf(err) == exitUsage {
 		return err
 	}
+	report.Tool = &transform.Tool{Name: tool().Name, Version: tool().Version}
 	err = m.verdict(report, err)
 	also := writeReport(file, report)
 	if asJSON {

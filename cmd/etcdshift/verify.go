@@ -33,12 +33,11 @@ Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 in
 
 // verification is what verify prints.
 type verification struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Path       string   `json:"path"`
-	Sound      bool     `json:"sound"`
-	Findings   []string `json:"findings"`
-	Warnings   []string `json:"warnings,omitempty"`
+	documentHead          // input is empty but for the path where the file could not be opened
+	Path         string   `json:"path"`
+	Sound        bool     `json:"sound"`
+	Findings     []string `json:"findings"`
+	Warnings     []string `json:"warnings,omitempty"`
 }
 
 func runVerify(c *cli.Context) error {
@@ -50,7 +49,7 @@ func runVerify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	v := verification{APIVersion: apiVersion, Kind: "Verification", Path: args[0], Findings: []string{}}
+	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0], Findings: []string{}}
 	damage, err := verify(c, &v)
 	if err != nil {
 		return &failure{status: exitCannotJudge, err: err}
@@ -104,7 +103,8 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 	if err := c.Context.Err(); err != nil {
 		return nil, err
 	}
-	if transformers == nil || damage != nil { // values of a damaged file are not to be trusted
+	v.Input, _ = (&opened{snapshot: s}).input(c.Context) // what is wrong with it was found above
+	if transformers == nil || damage != nil {            // values of a damaged file are not to be trusted
 		return damage, nil
 	}
 	err = s.Guard(func() error {
