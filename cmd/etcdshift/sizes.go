@@ -31,7 +31,7 @@ Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "by", Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},
-			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), outputFlag(), quietFlag(),
+			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), outputFlag(), quietFlag(),
 		},
 		Action: runSizes,
 	}
