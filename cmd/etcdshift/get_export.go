@@ -58,7 +58,7 @@ func (g *getter) export(o *gotten, printed *int) error {
 		if err != nil {
 			return err
 		}
-		if redact.Object(content) {
+		if redact.Object(o.Key, content) {
 			refuse(&g.kept, "not exported: it holds what is printed only with --show-secrets")
 			return nil
 		}

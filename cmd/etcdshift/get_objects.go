@@ -235,7 +235,7 @@ func compareValues(a, b any) int {
 // shownContent is the content as it may be printed: redacted, and without managedFields unless they are asked for.
 func (g *getter) shownContent(o *gotten) map[string]any {
 	if !g.options.secrets {
-		redact.Object(o.Content)
+		redact.Object(o.Key, o.Content)
 	}
 	if !g.options.managedFields {
 		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")

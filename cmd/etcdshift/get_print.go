@@ -200,7 +200,7 @@ func (g *getter) printRaw() error {
 				return err
 			case o.Sealed != nil || o.Value == nil:
 				continue
-			case !g.options.secrets && redact.Value(string(o.Key), o.Value):
+			case !g.options.secrets && redact.Value(o.Key, o.Value):
 				return &failure{status: exitRefused, err: fmt.Errorf("%s: holds what is printed only with --show-secrets", printable(string(o.Key)))}
 			}
 			if values = append(values, o.Value); len(values) > 1 {

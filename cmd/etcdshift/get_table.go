@@ -136,7 +136,7 @@ func (t *typeTable) cells(o *gotten) []any {
 	if o.Content != nil {
 		content := o.Content
 		if !t.kind.Builtin && !t.g.options.secrets { // a column may be one of what must not be shown
-			redact.Object(content)
+			redact.Object(o.Key, content)
 		}
 		copy(own, t.shown.Row(content, t.g.options.now))
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
@@ -103,11 +102,7 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 		return &failure{exitFailed, fmt.Errorf("key %q: %w", key, e.Sealed), "--stored writes it as it is"}
 	}
 	if !c.Bool("show-secrets") {
-		secret, err := isSecret(c, o, key, value)
-		if err != nil {
-			return err
-		}
-		if secret {
+		if redact.Value(key, value) {
 			return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
 		}
 	}
@@ -116,22 +111,6 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	}
 	_, err = c.App.Writer.Write(value)
 	return err
-}
-
-// isSecret tells whether a value is not to be shown: by what it holds, and where it lies if nothing can be made of it.
-func isSecret(c *cli.Context, o *opened, key, value []byte) (bool, error) {
-	if encoding.Detect(value) == encoding.FormatEncrypted {
-		return false, nil
-	}
-	gr, err := o.Resource(c.Context, key)
-	if err != nil {
-		return false, err
-	}
-	switch gr.String() {
-	case "secrets", "oauthaccesstokens.oauth.openshift.io", "oauthauthorizetokens.oauth.openshift.io", "oauthclients.oauth.openshift.io":
-		return true, nil
-	}
-	return redact.Value(string(key), value), nil
 }
 
 // isText tells whether a terminal may get value as it is.

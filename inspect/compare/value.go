@@ -26,6 +26,7 @@ type Value struct {
 	view    differ.View             // of what is no object
 	bytes   int
 	redact  bool
+	key     []byte
 }
 
 // bodyField stands for what could only be compared by its bytes of an object that is known in part.
@@ -53,7 +54,7 @@ func Read(e *inspect.Entry, showSecrets bool) Value {
 	}
 	v.Content = content
 	v.GVK = schema.FromAPIVersionAndKind(v.Object().GetAPIVersion(), v.Object().GetKind())
-	v.redact = !showSecrets
+	v.redact, v.key = !showSecrets, e.Key
 	return v
 }
 
@@ -65,7 +66,7 @@ func (v Value) shown() differ.View {
 	}
 	shown := clone(v.Content).(map[string]any)
 	if v.redact {
-		redact.Object(shown)
+		redact.Object(v.key, shown)
 	}
 	if partial {
 		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
@@ -81,7 +82,7 @@ func (v *Value) readRaw(e *inspect.Entry, showSecrets bool) {
 	switch {
 	case encoding.Detect(e.Value) != encoding.FormatUnknown: // what is broken may be a Secret all the same
 		v.Note = "does not decode; compared by its bytes"
-	case showSecrets && utf8.ValidString(text), isNote(text) && !redact.Value(string(e.Key), e.Value):
+	case showSecrets && utf8.ValidString(text), isNote(text) && !redact.Value(e.Key, e.Value):
 		shown = text
 	}
 	v.view = differ.View{Raw: text, Shown: shown}

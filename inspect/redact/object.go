@@ -6,15 +6,49 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // tokenAnnotation holds the token of a pull secret in the clear (OpenShift until 4.15).
 const tokenAnnotation = "openshift.io/token-secret.value"
 
-// Object replaces, in place, what must not be shown of an object in JSON content, and says whether there was any.
-func Object(obj map[string]any) (changed bool) {
-	return walk(obj, "")
+// Object replaces, in place, what must not be shown of the object in JSON content that is stored under key, and says whether there was
+// any. Where credentials are stored, an object of any kind is taken for one of them.
+func Object(key []byte, obj map[string]any) (changed bool) {
+	if keys.HoldsCredentials(key) {
+		changed = credentials(obj)
+	}
+	return walk(obj, "") || changed
 }
+
+// credentials empties an object that lies among credentials: of what it says itself only its type and metadata are left, and of a
+// damaged one not its annotations.
+func credentials(obj map[string]any) (changed bool) {
+	changed = empty(obj, "data", decodedLen)
+	changed = empty(obj, "stringData", textLen) || changed
+	for name, value := range obj {
+		switch name {
+		case "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData":
+			continue
+		}
+		if value != nil && value != "<redacted>" {
+			obj[name], changed = "<redacted>", true
+		}
+	}
+	for _, name := range []string{"apiVersion", "kind", "type"} { // whatever stands there
+		if text, isText := obj[name].(string); obj[name] != nil && (!isText || len(text) > longestName || holdsSecret(text)) {
+			obj[name], changed = "<redacted>", true
+		}
+	}
+	if meta, ok := obj["metadata"].(map[string]any); !is(obj, "Secret") && ok {
+		changed = empty(meta, "annotations", textLen) || changed
+	}
+	return changed
+}
+
+// longestName is how long a type's name may be, in bytes: a DNS name and a little more.
+const longestName = 320
 
 // walk redacts a map, a list or a string that stands in a field; strings are replaced by their parents.
 func walk(value any, field string) (changed bool) {
@@ -26,6 +60,9 @@ func walk(value any, field string) (changed bool) {
 		}
 		if is(v, "ConfigMap") && isHelm(v) {
 			changed = empty(v, "data", textLen) || changed
+		}
+		if is(v, "ConfigMap") {
+			changed = entries(v) || changed
 		}
 		changed = env(v, field) || changed
 		for name, child := range v {
@@ -46,6 +83,24 @@ func walk(value any, field string) (changed bool) {
 			case !isRedacted(text) && (holdsSecret(text) || secretFlag(text) || i > 0 && secretFlagBefore(v[i-1]) && isLiteral(text)):
 				v[i], changed = mark(len(text)), true
 			}
+		}
+	}
+	return changed
+}
+
+// entries redacts entries of a ConfigMap that are environment variables of secrets, and binary ones that hold one.
+func entries(obj map[string]any) (changed bool) {
+	data, _ := obj["data"].(map[string]any)
+	for name, value := range data {
+		if text, isText := value.(string); isText && !isRedacted(text) && namedSecretVariable(name) && isLiteral(text) {
+			data[name], changed = mark(len(text)), true
+		}
+	}
+	binary, _ := obj["binaryData"].(map[string]any)
+	for name, value := range binary {
+		text, _ := value.(string)
+		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && !isRedacted(text) && (holdsSecret(string(decoded)) || namedSecretVariable(name)) {
+			binary[name], changed = mark(len(decoded)), true
 		}
 	}
 	return changed

@@ -36,8 +36,8 @@ func TestObject(t *testing.T) {
 			`{kind: Pod, metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: <redacted 2 bytes>, a: b}}}`},
 		"env": {`{spec: {env: [{name: DB_PASSWORD, value: hunter2}, {name: PASSWORD_FILE, value: hunter2}, {name: TOKEN, value: /a/b}, {name: GITHUB_TOKEN, valueFrom: {secretKeyRef: {name: a, key: token}}}, {name: A, value: b}]}}`,
 			`{spec: {env: [{name: DB_PASSWORD, value: <redacted 7 bytes>}, {name: PASSWORD_FILE, value: hunter2}, {name: TOKEN, value: /a/b}, {name: GITHUB_TOKEN, valueFrom: {secretKeyRef: {name: a, key: token}}}, {name: A, value: b}]}}`},
-		"flags": {`{spec: {args: [--token=hunter2, --token-file=/a, --admin-password, hunter2, --token=/a, --secret-name=x]}}`,
-			`{spec: {args: [<redacted 15 bytes>, --token-file=/a, --admin-password, <redacted 7 bytes>, --token=/a, --secret-name=x]}}`},
+		"flags": {`{spec: {args: [--token=hunter2, --token-file=/a, --admin-password, hunter2, --token=/a/b, --secret-name=x]}}`,
+			`{spec: {args: [<redacted 15 bytes>, --token-file=/a, --admin-password, <redacted 7 bytes>, --token=/a/b, --secret-name=x]}}`},
 		"config map": {`{kind: ConfigMap, apiVersion: v1, data: {password: x, admin.password: q, a: "-----BEGIN RSA PRIVATE KEY-----", b: "-----BEGIN CERTIFICATE-----", tokens: z}}`,
 			`{kind: ConfigMap, apiVersion: v1, data: {password: <redacted 1 bytes>, admin.password: <redacted 1 bytes>, a: <redacted 31 bytes>, b: "-----BEGIN CERTIFICATE-----", tokens: z}}`},
 		"helm in a config map": {`{kind: ConfigMap, apiVersion: v1, metadata: {labels: {OWNER: TILLER}}, data: {release: H4sI}}`,
@@ -54,10 +54,10 @@ func TestObject(t *testing.T) {
 			`{apiVersion: v1, kind: Pod, metadata: {name: secret}, spec: {volumes: [{secret: {secretName: a}}], serviceAccountName: token}}`},
 	} {
 		obj := parse(t, c.before)
-		changed := redact.Object(obj)
+		changed := redact.Object([]byte("/registry/example.com/things/ns/a"), obj)
 		require.Equal(t, parse(t, c.after), obj, name)
 		require.Equal(t, c.before != c.after, changed, name)
-		require.False(t, redact.Object(obj), "a second pass: %s", name)
+		require.False(t, redact.Object([]byte("/registry/example.com/things/ns/a"), obj), "a second pass: %s", name)
 	}
 }
 
@@ -73,14 +73,14 @@ func TestValue(t *testing.T) {
 		require.NoError(t, err)
 		return data
 	}
-	require.True(t, redact.Value("/bootstrap/abc", []byte("anything")))
+	require.True(t, redact.Value([]byte("/bootstrap/abc"), []byte("anything")))
 	secret := stored("k8s/core.v1.Secret.pb")
-	require.True(t, redact.Value("k", secret))
-	require.True(t, redact.Value("k", secret[:len(secret)-4]), "one that does not decode")
-	require.False(t, redact.Value("k", stored("k8s/apps.v1.DaemonSet.pb")))
-	require.False(t, redact.Value("k", []byte("k8s:enc:aescbc:v1:key1:-----BEGIN RSA PRIVATE KEY-----")))
-	require.True(t, redact.Value("k", []byte("-----BEGIN RSA PRIVATE KEY-----")))
-	require.False(t, redact.Value("compact_rev_key", []byte("12345")))
+	require.True(t, redact.Value([]byte("k"), secret))
+	require.True(t, redact.Value([]byte("k"), secret[:len(secret)-4]), "one that does not decode")
+	require.False(t, redact.Value([]byte("k"), stored("k8s/apps.v1.DaemonSet.pb")))
+	require.False(t, redact.Value([]byte("k"), []byte("k8s:enc:aescbc:v1:key1:-----BEGIN RSA PRIVATE KEY-----")))
+	require.True(t, redact.Value([]byte("k"), []byte("-----BEGIN RSA PRIVATE KEY-----")))
+	require.False(t, redact.Value([]byte("compact_rev_key"), []byte("12345")))
 }
 
 // No byte of a Secret is left, whatever is in it, and a second pass changes nothing.
@@ -96,8 +96,8 @@ func FuzzObject(f *testing.F) {
 		if err != nil {
 			return
 		}
-		redact.Object(obj)
-		require.False(t, redact.Object(obj))
+		redact.Object([]byte("/registry/example.com/things/ns/a"), obj)
+		require.False(t, redact.Object([]byte("/registry/example.com/things/ns/a"), obj))
 		if obj["kind"] != "Secret" || obj["apiVersion"] != "v1" {
 			return
 		}

@@ -14,10 +14,15 @@ var (
 	// a manifest of a Secret, in YAML or JSON
 	secretManifest = regexp.MustCompile(`(?m)(?:^|[{,])[\s-]*"?kind"?\s*:\s*"?Secret"?\s*(?:$|[,}#])`)
 	kubeconfig     = regexp.MustCompile(`(?m)(?:client-key-data|"?kind"?\s*:\s*"?Config"?\s*(?:$|[,}]))`)
-	urlPassword    = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@'"]*:[^/\s@'"]+@`)
+	filePath       = regexp.MustCompile(`^(?:/[A-Za-z0-9._-]+){2,}/?$`)
+	serverToken    = regexp.MustCompile(`K1[01][0-9a-f]{16,}::`) // of k3s and RKE2
+	// a line of a file of settings
+	secretLine = regexp.MustCompile(`(?im)^[ \t"'-]*(?:[a-z0-9_.-]*(?:password|passwd|secret_access_key|secret_key|api_key)["']?[ \t]*[:=]` +
+		`|authorization["']?[ \t]*:[ \t]*["']?(?:bearer|basic)[ \t])[ \t]*["']?[^\s$"']`)
+	urlPassword = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@'"]*:[^/\s@'"]+@`)
 	// names of fields and of ConfigMap entries, with dashes, dots and underscores taken out
 	secretName = regexp.MustCompile(`(?i)^(?:.*(?:password|passwd|passphrase|privatekey)` +
-		`|(?:.*(?:auth|access|bearer|refresh|api|id|join|agent|server|bot|client|secret))?token` +
+		`|(?:.*(?:auth|authorize|access|bearer|refresh|api|id|join|agent|server|bot|client|secret))?token` +
 		`|.*(?:secretkey|secretaccesskey|accesskeysecret|clientsecret|sharedsecret|apikey|encryptionkey|hmackey))$`)
 	// names of environment variables
 	secretVariable = regexp.MustCompile(`(?i)(?:^|[_.-])(?:password|passwd|passphrase|pass|pwd|token|secret|credentials?` +
@@ -34,15 +39,34 @@ func isRedacted(text string) bool {
 }
 
 // namedSecret tells by the name of a field whether its text is a secret.
-func namedSecret(field string) bool { return secretName.MatchString(separators.Replace(field)) }
-
-func namedSecretVariable(name string) bool {
-	return secretVariable.MatchString(name) || namedSecret(name)
+func namedSecret(field string) bool {
+	return mayNameSecret(field) && secretName.MatchString(separators.Replace(field))
 }
 
-// isLiteral tells the secret itself from a reference to it: a path, a variable, or nothing.
+func namedSecretVariable(name string) bool {
+	return mayNameSecret(name) && (secretVariable.MatchString(name) || namedSecret(name))
+}
+
+// mayNameSecret looks for the words that all those names have: it is asked of every field, and nearly all have none.
+func mayNameSecret(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range []string{"pass", "pwd", "token", "secret", "key", "credential"} {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLiteral tells the secret itself from a reference to it: a path of two steps or more, a variable, or nothing.
 func isLiteral(text string) bool {
-	return text != "" && !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "$") && text != "true" && text != "false"
+	switch {
+	case text == "", text == "true", text == "false":
+		return false
+	case strings.HasPrefix(text, "$(") || strings.HasPrefix(text, "${"):
+		return false
+	}
+	return !filePath.MatchString(text)
 }
 
 // holdsSecret tells by its shape whether there is a secret in a text.
@@ -52,8 +76,24 @@ func holdsSecret(text string) bool {
 		has(".eyJ") && webToken.MatchString(text) ||
 		has("Secret") && has("kind") && secretManifest.MatchString(text) ||
 		has("clusters") && has("users") && kubeconfig.MatchString(text) ||
+		has("::") && serverToken.MatchString(text) ||
+		mayHoldLine(text) && secretLine.MatchString(text) ||
 		has("://") && has("@") && urlPassword.MatchString(text) ||
 		(has("token") || has("TOKEN") || has("Token")) && joinToken.MatchString(text)
+}
+
+// mayHoldLine spares most texts the search for a line.
+func mayHoldLine(text string) bool {
+	if !strings.ContainsAny(text, ":=") {
+		return false
+	}
+	lower := strings.ToLower(text)
+	for _, word := range []string{"passw", "secret_", "api_key", "authorization"} {
+		if strings.Contains(lower, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // secretFlag tells whether a word of a command line is a flag with a secret.

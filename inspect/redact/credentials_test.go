@@ -1,0 +1,60 @@
+package redact_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/inspect/redact"
+)
+
+// What lies among Secrets is one, whatever a flipped bit made of its kind; so are OpenShift's OAuth clients and tokens.
+func TestCredentials(t *testing.T) {
+	const secret = "/registry/secrets/default/a"
+	for key, values := range map[string][]string{
+		secret: {
+			`{apiVersion: v1, kind: Secreu, metadata: {name: a, annotations: {x: hunter2}}, data: {p: hunter2}, stringData: {q: hunter2}, type: Opaque}`,
+			`{apiVersion: v9, kind: Secret, metadata: {name: a}, data: {p: hunter2}, daua: {p: hunter2}}`,
+			`{metadata: {name: a}, data: {p: hunter2}}`,
+			`{apiVersion: v1, kind: secret, metadata: {name: a}, data: hunter2}`,
+			`{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {p: hunter2}, binaryData: {q: hunter2}}`,
+			`{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {p: [hunter2]}, type: {x: hunter2}}`,
+		},
+		"/openshift.io/oauth/clients/c":      {`{apiVersion: oauth.openshift.io/v1, kind: OAuthClient, metadata: {name: c}, secret: hunter2, additionalSecrets: [hunter2]}`},
+		"/openshift.io/oauth/accesstokens/c": {`{apiVersion: oauth.openshift.io/v1, kind: OAuthAccessToken, metadata: {name: c}, authorizeToken: hunter2, refreshToken: hunter2}`},
+	} {
+		for _, value := range values {
+			obj := parse(t, value)
+			require.True(t, redact.Object([]byte(key), obj), value)
+			text, err := json.Marshal(obj)
+			require.NoError(t, err)
+			require.NotContains(t, string(text), "hunter2", value)
+			require.Contains(t, string(text), `"name":"`, "what it is called stays")
+			require.False(t, redact.Object([]byte(key), obj), "a second pass: %s", value)
+		}
+	}
+	for _, raw := range []string{"hunter2", "k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Secret\x12\x40hunter2", "{", ""} {
+		require.True(t, redact.Value([]byte(secret), []byte(raw)), "%q", raw)
+	}
+	require.False(t, redact.Value([]byte(secret), []byte("k8s:enc:aescbc:v1:key1:xxxxxxxx")), "as it is stored")
+}
+
+// More shapes of what must not be shown.
+func TestShapes(t *testing.T) {
+	const key = "/registry/configmaps/ns/a"
+	for value, hidden := range map[string]bool{
+		`{apiVersion: v1, kind: ConfigMap, data: {DB_PASS: hunter2}}`:                                                       true,
+		`{apiVersion: v1, kind: ConfigMap, binaryData: {k: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ==}}`:                  true, // -----BEGIN RSA PRIVATE KEY-----
+		`{apiVersion: v1, kind: ConfigMap, data: {t: "K10ab01cd23ef45ab01cd23ef45::server:hunter2"}}`:                       true,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "user=x\nDB_PASSWORD=hunter2\n"}}`:                                     true,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "a:\n  password: hunter2\n"}}`:                                         true,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "Authorization: Bearer hunter2"}}`:                                     true,
+		`{spec: {env: [{name: MYSQL_PWD, value: $P4ss}, {name: X, value: y}]}}`:                                             true,
+		`{spec: {env: [{name: PGPASSWORD, value: /P4ss}]}}`:                                                                 true,
+		`{spec: {env: [{name: PGPASSWORD, value: $(OTHER)}, {name: TOKEN, value: /var/run/secrets/token}]}}`:                false,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "passwordFile: /etc/x\nsecret_name: y\n", g: "password:\n  from: x"}}`: false,
+	} {
+		require.Equal(t, hidden, redact.Object([]byte(key), parse(t, value)), value)
+	}
+}
