@@ -44,13 +44,19 @@ func TestCredentials(t *testing.T) {
 func TestShapes(t *testing.T) {
 	const key = "/registry/configmaps/ns/a"
 	for value, hidden := range map[string]bool{
-		`{apiVersion: v1, kind: ConfigMap, data: {DB_PASS: hunter2}}`:                                                       true,
-		`{apiVersion: v1, kind: ConfigMap, binaryData: {k: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ==}}`:                  true, // -----BEGIN RSA PRIVATE KEY-----
-		`{apiVersion: v1, kind: ConfigMap, data: {t: "K10ab01cd23ef45ab01cd23ef45::server:hunter2"}}`:                       true,
-		`{apiVersion: v1, kind: ConfigMap, data: {f: "user=x\nDB_PASSWORD=hunter2\n"}}`:                                     true,
-		`{apiVersion: v1, kind: ConfigMap, data: {f: "a:\n  password: hunter2\n"}}`:                                         true,
-		`{apiVersion: v1, kind: ConfigMap, data: {f: "Authorization: Bearer hunter2"}}`:                                     true,
-		`{spec: {env: [{name: MYSQL_PWD, value: $P4ss}, {name: X, value: y}]}}`:                                             true,
+		`{apiVersion: v1, kind: ConfigMap, data: {DB_PASS: hunter2}}`:                                      true,
+		`{apiVersion: v1, kind: ConfigMap, binaryData: {k: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQ==}}`: true, // -----BEGIN RSA PRIVATE KEY-----
+		`{apiVersion: v1, kind: ConfigMap, data: {t: "K10ab01cd23ef45ab01cd23ef45::server:hunter2"}}`:      true,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "user=x\nDB_PASSWORD=hunter2\n"}}`:                    true,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "a:\n  password: hunter2\n"}}`:                        true,
+		`{apiVersion: v1, kind: ConfigMap, data: {f: "Authorization: Bearer hunter2"}}`:                    true,
+		`{spec: {env: [{name: MYSQL_PWD, value: $P4ss}, {name: X, value: y}]}}`:                            true,
+		`{spec: {token: {a: hunter2}, volumes: []}}`:                                                       true,
+		`{spec: {tokens: [hunter2]}}`:                                                  true,
+		`{apiVersion: v1, kind: SecretList, items: [{data: {a: aHVudGVyMg==}}]}`:       true,
+		`{spec: {command: ["sh", "-c", "curl -H 'Authorization: Bearer hunter2' x"]}}`: true,
+		`{spec: {command: ["sh", "-c", "x --password hunter2"]}}`:                      true,
+		`{spec: {command: ["sh", "-c", "x --token-file /a/b --secret-name c"], volumes: [{projected: {sources: [{serviceAccountToken: {path: token}}]}}]}}`: false,
 		`{spec: {env: [{name: PGPASSWORD, value: /P4ss}]}}`:                                                                 true,
 		`{spec: {env: [{name: PGPASSWORD, value: $(OTHER)}, {name: TOKEN, value: /var/run/secrets/token}]}}`:                false,
 		`{apiVersion: v1, kind: ConfigMap, data: {f: "passwordFile: /etc/x\nsecret_name: y\n", g: "password:\n  from: x"}}`: false,

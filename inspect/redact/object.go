@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,8 +42,16 @@ func credentials(obj map[string]any) (changed bool) {
 			obj[name], changed = "<redacted>", true
 		}
 	}
-	if meta, ok := obj["metadata"].(map[string]any); !is(obj, "Secret") && ok {
+	meta, _ := obj["metadata"].(map[string]any)
+	if !is(obj, "Secret") {
 		changed = empty(meta, "annotations", textLen) || changed
+	}
+	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
+		if text, isText := meta[name].(string); isText && !isRedacted(text) {
+			if _, err := time.Parse(time.RFC3339, text); err != nil {
+				meta[name], changed = mark(len(text)), true
+			}
+		}
 	}
 	return changed
 }
@@ -58,6 +67,15 @@ func walk(value any, field string) (changed bool) {
 			changed = empty(v, "data", decodedLen) || changed
 			changed = empty(v, "stringData", textLen) || changed
 		}
+		if is(v, "SecretList") { // its items need not say what they are
+			items, _ := v["items"].([]any)
+			for _, item := range items {
+				if item, ok := item.(map[string]any); ok {
+					changed = empty(item, "data", decodedLen) || changed
+					changed = empty(item, "stringData", textLen) || changed
+				}
+			}
+		}
 		if is(v, "ConfigMap") && isHelm(v) {
 			changed = empty(v, "data", textLen) || changed
 		}
@@ -69,6 +87,7 @@ func walk(value any, field string) (changed bool) {
 			text, isText := child.(string)
 			switch {
 			case !isText:
+				changed = texts(child, name) || changed
 				changed = walk(child, name) || changed
 			case !isRedacted(text) && hidden(name, text):
 				v[name], changed = mark(len(text)), true
@@ -101,6 +120,28 @@ func entries(obj map[string]any) (changed bool) {
 		text, _ := value.(string)
 		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && !isRedacted(text) && (holdsSecret(string(decoded)) || namedSecretVariable(name)) {
 			binary[name], changed = mark(len(decoded)), true
+		}
+	}
+	return changed
+}
+
+// texts redacts those that stand in a list or a map whose name says that they are secrets.
+func texts(value any, field string) (changed bool) {
+	if !namedSecret(field) {
+		return false
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			if text, isText := child.(string); isText && !isRedacted(text) && isLiteral(text) {
+				v[name], changed = mark(len(text)), true
+			}
+		}
+	case []any:
+		for i, child := range v {
+			if text, isText := child.(string); isText && !isRedacted(text) && isLiteral(text) {
+				v[i], changed = mark(len(text)), true
+			}
 		}
 	}
 	return changed

@@ -17,13 +17,14 @@ var (
 	filePath       = regexp.MustCompile(`^(?:/[A-Za-z0-9._-]+){2,}/?$`)
 	serverToken    = regexp.MustCompile(`K1[01][0-9a-f]{16,}::`) // of k3s and RKE2
 	// a line of a file of settings
-	secretLine = regexp.MustCompile(`(?im)^[ \t"'-]*(?:[a-z0-9_.-]*(?:password|passwd|secret_access_key|secret_key|api_key)["']?[ \t]*[:=]` +
-		`|authorization["']?[ \t]*:[ \t]*["']?(?:bearer|basic)[ \t])[ \t]*["']?[^\s$"']`)
+	secretLine = regexp.MustCompile(`(?im)^[ \t"'-]*[a-z0-9_.-]*(?:password|passwd|secret_access_key|secret_key|api_key)["']?[ \t]*[:=][ \t]*["']?[^\s$"']` +
+		`|authorization["']?[ \t]*:[ \t]*["']?(?:bearer|basic)[ \t]+[^\s$]` +
+		`|(?:^|\s)--(?:[a-z0-9]+-)*(?:password|passwd|token|secret)[= ]["']?[^\s$"'/-]`)
 	urlPassword = regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@'"]*:[^/\s@'"]+@`)
 	// names of fields and of ConfigMap entries, with dashes, dots and underscores taken out
-	secretName = regexp.MustCompile(`(?i)^(?:.*(?:password|passwd|passphrase|privatekey)` +
-		`|(?:.*(?:auth|authorize|access|bearer|refresh|api|id|join|agent|server|bot|client|secret))?token` +
-		`|.*(?:secretkey|secretaccesskey|accesskeysecret|clientsecret|sharedsecret|apikey|encryptionkey|hmackey))$`)
+	secretName = regexp.MustCompile(`(?i)^(?:.*(?:password|passwd|passphrase|privatekey)s?` +
+		`|(?:.*(?:auth|authorize|access|bearer|refresh|api|id|join|agent|server|bot|client|secret))?tokens?` +
+		`|.*(?:secretkey|secretaccesskey|accesskeysecret|clientsecret|sharedsecret|apikey|encryptionkey|hmackey)s?)$`)
 	// names of environment variables
 	secretVariable = regexp.MustCompile(`(?i)(?:^|[_.-])(?:password|passwd|passphrase|pass|pwd|token|secret|credentials?` +
 		`|api_?key|private_key|secret_key|access_key|encryption_key)$`)
@@ -84,11 +85,11 @@ func holdsSecret(text string) bool {
 
 // mayHoldLine spares most texts the search for a line.
 func mayHoldLine(text string) bool {
-	if !strings.ContainsAny(text, ":=") {
+	if !strings.ContainsAny(text, ":= ") {
 		return false
 	}
 	lower := strings.ToLower(text)
-	for _, word := range []string{"passw", "secret_", "api_key", "authorization"} {
+	for _, word := range []string{"passw", "secret", "api_key", "authorization", "--"} {
 		if strings.Contains(lower, word) {
 			return true
 		}
