@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -133,11 +132,9 @@ func before(path string) string {
 
 // oneLine is a value as JSON.
 func oneLine(value any) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(value) != nil {
+	text, err := encodeJSON(value, "", "")
+	if err != nil {
 		return "?"
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.TrimSuffix(string(text), "\n")
 }

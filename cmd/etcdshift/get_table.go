@@ -89,7 +89,7 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 		}
 	}
 	add(0, t.lead...)
-	t.columns = append(t.columns, t.shown.Columns...)
+	t.columns = append(t.columns, printableColumns(t.shown.Columns)...)
 	if kcp {
 		add(1, "Identity")
 	}

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // jsonStream prints one JSON document whose list may be longer than memory: what stands before the list, its elements one by
@@ -59,17 +61,64 @@ func (s *jsonStream) end(tail any) error {
 
 // indented is v as printJSON prints it, without the line's end; lines after the first begin with prefix.
 func indented(v any, prefix string) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent(prefix, "  ")
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	text, err := encodeJSON(v, prefix, "  ")
+	return bytes.TrimSuffix(text, []byte("\n")), err
 }
 
 // printJSONLine prints a document on one line.
 func printJSONLine(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	text, err := encodeJSON(v, "", "")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// encodeJSON is v as every JSON is printed: one line, or indented, with the line's end, and nothing in it that moves a cursor.
+func encodeJSON(v any, prefix, indent string) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	e.SetIndent(prefix, indent)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return escapeControls(b.Bytes()), nil
+}
+
+// escapeControls writes those characters of JSON that a terminal obeys and that JSON takes as they are as \u009b: DEL, the control
+// characters of Latin-1, line separators, and what turns the direction of text. In JSON they are nowhere but in strings.
+func escapeControls(text []byte) []byte {
+	var out []byte
+	done := 0
+	for i := 0; i < len(text); {
+		r, n := controlAt(text[i:])
+		if n > 0 {
+			out = fmt.Appendf(append(out, text[done:i]...), `\u%04x`, r)
+			done = i + n
+		}
+		i += max(n, 1)
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// controlAt is the character that escapeControls escapes with which text begins, and its length in bytes, 0 where there is none. Its
+// first bytes are told apart by hand: documents are long, and such characters rare.
+func controlAt(text []byte) (rune, int) {
+	switch {
+	case text[0] == 0x7f:
+		return 0x7f, 1
+	case text[0] != 0xc2 && text[0] != 0xd8 && text[0] != 0xe2:
+		return 0, 0
+	}
+	r, n := utf8.DecodeRune(text)
+	switch {
+	case r >= 0x80 && r <= 0x9f, r >= 0x2028 && r <= 0x202e, r == 0x61c, r == 0x200e, r == 0x200f, r >= 0x2066 && r <= 0x2069:
+		return r, n
+	}
+	return 0, 0
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // apiVersion is that of every JSON document printed.
@@ -42,10 +42,12 @@ func oneOf(c *cli.Context, flag string, words ...string) (string, error) {
 
 // printJSON prints one document.
 func printJSON(w io.Writer, document any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(document)
+	text, err := encodeJSON(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
 }
 
 // table prints rows in columns.
@@ -74,6 +76,15 @@ func printable(s string) string {
 		return strconv.Quote(s)
 	}
 	return s
+}
+
+// printableColumns are columns with names that a terminal may get: a CustomResourceDefinition has any.
+func printableColumns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinition {
+	out := slices.Clone(columns)
+	for i := range out {
+		out[i].Name = printable(out[i].Name)
+	}
+	return out
 }
 
 // warn prints warnings on stderr unless -q was given.
