@@ -100,6 +100,9 @@ func diff(c *cli.Context, args []string, options compare.Options, format string)
 			if options.Want, err = wantedOf(c, args[2:], old.Reader, new.Reader); err != nil {
 				return err
 			}
+			if err := mustBeThere(c, args[2:], old, new); err != nil {
+				return err
+			}
 			out, err := newDifferences(c, format, old, new)
 			if err != nil {
 				return err
@@ -120,6 +123,58 @@ func diff(c *cli.Context, args []string, options compare.Options, format string)
 		})
 	})
 	return found, err
+}
+
+// mustBeThere is an error where TYPE/NAME names what neither snapshot has: no difference would be no answer to a name misspelt.
+func mustBeThere(c *cli.Context, words []string, sides ...*opened) error {
+	var errs []error
+	for _, word := range words {
+		a, err := resolve(c, word, sides[0].Reader, sides[1].Reader)
+		if err != nil {
+			return err
+		}
+		there := a.name == ""
+		for _, side := range sides {
+			if !there {
+				if there, err = side.has(c, a); err != nil {
+					return err
+				}
+			}
+		}
+		if !there {
+			where := ""
+			for _, flag := range []string{"namespace", "cluster"} {
+				if value := c.String(flag); value != "" {
+					where += fmt.Sprintf(", in %s %q", flag, value)
+				}
+			}
+			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s", word, where))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// has tells whether the snapshot has an object that is asked for, in the namespace and cluster of the flags.
+func (o *opened) has(c *cli.Context, a asked) (bool, error) {
+	layouts, err := o.Reader.Layouts(c.Context)
+	if err != nil {
+		return false, err
+	}
+	namespace, cluster := c.String("namespace"), c.String("cluster")
+	for _, resource := range a.resources {
+		for _, dir := range layouts.Dirs(resource) {
+			for rec, err := range o.snapshot.Live(c.Context, dir) {
+				if err != nil {
+					return false, err
+				}
+				k, _, err := layouts.Parse(rec.Key)
+				if err == nil && a.wants(k) && (namespace == "" || k.Namespace == namespace) && (cluster == "" || k.Cluster == cluster) {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
 }
 
 // differences prints objects that differ, one after the other.
