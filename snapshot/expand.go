@@ -30,6 +30,9 @@ const (
 	// zipDirectory bounds what is read to find the one file of an archive, in bytes: a directory may list millions.
 	zipDirectory = 1 << 20
 
+	// emptyZip is the record that ends a zip archive, with which one of no files begins.
+	emptyZip = "PK\x05\x06"
+
 	expandBlock = 1 << 20 // bytes
 )
 
@@ -43,6 +46,9 @@ func compressionOf(f io.ReaderAt) string {
 	head = head[:n]
 	if len(head) >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte("\x2a\x4d\x18")) {
 		return "zstd" // a skippable frame, with which pzstd begins
+	}
+	if bytes.HasPrefix(head, []byte(emptyZip)) {
+		return "zip"
 	}
 	if what := archive(head); what == "gzip" || what == "zstd" || what == "zip" {
 		return what

@@ -171,6 +171,8 @@ func TestCompressedRefused(t *testing.T) {
 	}{
 		"two files":      {zipped(t, one, one), ErrNotSnapshot, "a zip archive of 2 files, want exactly one"},
 		"no file":        {append([]byte("PK\x03\x04"), zipped(t)...), ErrNotSnapshot, "a zip archive of 0 files"},
+		"empty zip":      {zipped(t), ErrNotSnapshot, "a zip archive of 0 files, want exactly one"},
+		"cut empty zip":  {zipped(t)[:20], ErrTruncated, "its zip directory, which comes last"},
 		"cut zip":        {asK3s(t, b)[:2000], ErrTruncated, "its zip directory, which comes last"},
 		"a folder alone": {zipped(t, member{zip.FileHeader{Name: "a/"}, nil}), ErrNotSnapshot, "a zip archive of 0 files"},
 		"many files":     {zipped(t, many...), ErrNotSnapshot, "its zip directory is too long for one file"},
