@@ -110,14 +110,14 @@ var (
 		},
 	}
 	yamlForm = form{
-		single: func(content map[string]any) ([]byte, error) { return yaml.Marshal(content) },
+		single: objectYAML,
 		head: func(head any) ([]byte, error) {
 			text, err := yaml.Marshal(head)
 			return indentLines(text, "  ", "  "), err
 		},
 		open: func(head []byte) string { return "apiVersion: v1\netcdshift:\n" + string(head) + "items:\n" },
 		item: func(content map[string]any, _ bool) ([]byte, error) {
-			text, err := yaml.Marshal(content)
+			text, err := objectYAML(content)
 			return indentLines(text, "- ", "  "), err
 		},
 		close: func(none bool) string {
@@ -130,11 +130,47 @@ var (
 	}
 )
 
+// deepest is how many levels are indented. Of 60 KB nested 10,000 deep indentation would make 400 MB.
+const deepest = 200
+
+// deeper tells whether a value has more levels than that.
+func deeper(value any, levels int) bool {
+	if levels == 0 {
+		return true
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for _, child := range v {
+			if deeper(child, levels-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, child := range v {
+			if deeper(child, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// objectYAML is an object in YAML, on one line where it is nested too deep to be read.
+func objectYAML(content map[string]any) ([]byte, error) {
+	if !deeper(content, deepest) {
+		return yaml.Marshal(content)
+	}
+	text, err := json.Marshal(content) // which is YAML
+	return append(text, '\n'), err
+}
+
 func indentedJSON(value any, prefix string) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	e.SetIndent(prefix, "    ")
+	if !deeper(value, deepest) {
+		e.SetIndent(prefix, "    ")
+	}
 	err := e.Encode(value)
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }

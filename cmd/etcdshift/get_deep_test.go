@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// nested is an object of so many levels, the last one a string.
+func nested(levels int) map[string]any {
+	obj := map[string]any{"a": "end"}
+	for range levels - 2 {
+		obj = map[string]any{"a": obj}
+	}
+	return obj
+}
+
+// What is nested too deep to be read is printed on one line, and is the same object still.
+func TestDeepObjects(t *testing.T) {
+	for levels, lines := range map[int]bool{3: true, deepest: true, deepest + 1: false, 5000: false} {
+		obj := nested(levels)
+		require.Equal(t, !lines, deeper(obj, deepest), levels)
+		text, err := indentedJSON(obj, "")
+		require.NoError(t, err)
+		require.Equal(t, lines, bytes.Contains(text, []byte("\n")), levels)
+		require.Less(t, len(text), 1<<20)
+		var back map[string]any
+		require.NoError(t, json.Unmarshal(text, &back))
+		require.Equal(t, obj, back)
+
+		text, err = objectYAML(obj)
+		require.NoError(t, err)
+		require.Less(t, len(text), 1<<20)
+		if levels <= deepest+1 { // the library that reads YAML has a limit of its own
+			back = nil
+			require.NoError(t, yaml.Unmarshal(text, &back))
+			require.Equal(t, obj, back)
+		}
+	}
+}
