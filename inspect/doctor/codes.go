@@ -16,6 +16,7 @@ const (
 	CodeEtcdTooOld    Code = "etcd-too-old"
 	CodeEtcdVersion   Code = "etcd-version"
 	CodeForeignKeys   Code = "foreign-keys"
+	CodeStrayKeys     Code = "stray-keys"
 	CodeNotJudged     Code = "layout-not-judged"
 	CodeUndecodable   Code = "undecodable"
 	CodeBadMetadata   Code = "bad-metadata"
@@ -86,6 +87,7 @@ func table() []entry {
 		{CodeEtcdTooOld, Error, "this etcd does not start on the file", "restore with the etcd release that the file names, or a newer one"},
 		{CodeEtcdVersion, Info, "the file needs a release of etcd", "restore with that release of etcd, or a newer one"},
 		{CodeForeignKeys, Info, "keys of no API server", "nothing; they were not judged"},
+		{CodeStrayKeys, Warning, "keys among an API server's that are no object's", "find out what wrote them; they were not judged, and an API server may list them or never see them"},
 		{CodeNotJudged, Info, "a layout that is not judged", "nothing; of these keys only the records themselves were judged"},
 		{CodeUndecodable, Error, "a value is no object", "delete the key or restore the value of an older snapshot; API servers cannot list that kind until then"},
 		{CodeBadMetadata, Warning, "a field of metadata is of the wrong type", "write the object anew: an API server drops the field without a word when it reads a custom resource"},

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
 )
 
 // webhooks is a configuration with one webhook of Service team/SERVICE.
@@ -57,7 +59,7 @@ func TestFindings(t *testing.T) {
 		says    string
 		without []record
 	}{
-		{CodeForeignKeys, only(record{"strange.and/a/b/c/d/e/f", "x"}), "strange.and/a/b/c/d/e/f", "1 key ", nil},
+		{CodeStrayKeys, only(record{"strange.and/a/b/c/d/e/f", "x"}, record{"strange.and/a/b/c/d/e/g", "x"}), "strange.and/a/b/c/d/e/f", "2 keys below /registry that its layout does not explain", nil},
 		{CodeUndecodable, only(record{"configmaps/team/a", "nothing"}), "configmaps/team/a", "", only(object("configmaps/team/a", "v1", "ConfigMap", ""))},
 		{CodeUndecodable, only(record{teamWidgets + "a", "{"}), teamWidgets + "a", "", only(widget("a", "v1"))},
 		{CodeUndecodable, only(record{"configmaps/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x7f"}), "configmaps/team/a", "", nil},
@@ -129,6 +131,18 @@ func TestFindings(t *testing.T) {
 		}
 		require.Equal(t, []Code{CodeBumpRevision, CodeEtcdVersion}, slices.Compact(codes))
 	})
+}
+
+// TestForeignKeys: what another program keeps beside the storage prefix is no warning; what lies below it is.
+func TestForeignKeys(t *testing.T) {
+	records := append(healthy(), record{"stray", "x"})
+	on := opened(t, etcdtest.Build(t, "put compact_rev_key 1\nput /other/a/b/c/d/e/f 1\nput vault/x 1"))
+	report := examined(t, written(t, on, records...), Options{})
+	foreign, stray := report.of(CodeForeignKeys), report.of(CodeStrayKeys)
+	require.Len(t, foreign, 1)
+	require.Equal(t, []any{Info, "/other/a/b/c/d/e/f", 2}, []any{foreign[0].Level, foreign[0].Key, foreign[0].Objects})
+	require.Len(t, stray, 1)
+	require.Equal(t, []any{Warning, "/registry/stray", 1}, []any{stray[0].Level, stray[0].Key, stray[0].Objects})
 }
 
 // TestProtobuf: what is found does not depend on the encoding; servers store built-in objects as protobuf.

@@ -13,10 +13,10 @@ import (
 
 // index is what one pass over the records keeps.
 type index struct {
-	foreign, unjudged, leaseless, closed tally[string]
-	unknown                              tally[gvr.GroupVersionKind]
-	encryption                           tallies[folder]
-	unread                               map[gvr.GroupResource]bool // resources with objects whose metadata is not known
+	foreign, stray, unjudged, leaseless, closed tally[string]
+	unknown                                     tally[gvr.GroupVersionKind]
+	encryption                                  tallies[folder]
+	unread                                      map[gvr.GroupResource]bool // resources with objects whose metadata is not known
 
 	versions    tallies[folder] // custom resources, by apiVersion and kind
 	managed     tallies[folder] // and by the apiVersions in their managedFields

@@ -38,7 +38,11 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 	}
 	key, layout, err := d.layouts.Parse(e.Key)
 	if err != nil {
-		if string(e.Key) != compactRevKey {
+		storage, below := d.layouts.Of(e.Key)
+		switch {
+		case below && storage.Prefix != "": // below the empty prefix is everything
+			d.stray.add(storage.Prefix, e.Key)
+		case string(e.Key) != compactRevKey:
 			d.foreign.add("", e.Key)
 		}
 		return nil
@@ -143,6 +147,9 @@ func (d *doctor) resourceName(key []byte) string {
 func (d *doctor) concludeRecords(context.Context) error {
 	d.foreign.each(func(_ string, n int, first []byte) {
 		d.found.of(CodeForeignKeys, n, first, "%s that no layout of an API server explains", things(n, "key"))
+	})
+	d.stray.each(func(prefix string, n int, first []byte) {
+		d.found.of(CodeStrayKeys, n, first, "%s below %s that its layout does not explain", things(n, "key"), prefix)
 	})
 	d.unjudged.each(func(where string, n int, first []byte) {
 		d.found.of(CodeNotJudged, n, first, "%s: %s; what they say of each other was not judged", where, things(n, "object"))
