@@ -29,7 +29,7 @@ about themselves. --all shows it. Secrets are compared, and shown as redacted.
 Values that are encrypted at rest are compared decrypted with --encryption-config, else by their bytes, which differ each time
 an object is written.
 
-Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judge, 130 interrupted.`,
+Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judge or TYPE/NAME is in neither, 130 interrupted.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
 			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
