@@ -52,7 +52,10 @@ func (t *Type) hasVersion(version string) bool {
 
 // Types are the types of a snapshot: the built-in ones, those of its CustomResourceDefinitions, and those of folders that
 // neither explains.
-type Types struct{ all []*Type }
+type Types struct {
+	all  []*Type
+	gone []*Type // that only deleted records tell of
+}
 
 // Types finds the types in one pass over the keys. A CustomResourceDefinition that cannot be read leaves its objects a type
 // that is known by its folder alone.
@@ -81,13 +84,66 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 			continue
 		}
 		if known[key.Resource] == nil {
-			found := r.folderType(ctx, key, rec.Key)
+			e, _ := r.Get(ctx, rec.Key) // without it, the kind is not known
+			found := folderType(key, e)
 			known[key.Resource] = found
 			t.all = append(t.all, found)
 		}
 		known[key.Resource].Objects++
 	}
 	t.sort()
+	return t, nil
+}
+
+// TypesEver finds the types as Types does, and those that only deleted records tell of, as far back as the snapshot has them: types
+// whose CustomResourceDefinition is deleted, and folders that are empty now. A name is that of such a type where no other has it;
+// All is without them.
+func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
+	t, err := r.Types(ctx)
+	if err != nil {
+		return nil, err
+	}
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[gvr.GroupResource]bool{}
+	for _, one := range t.all {
+		known[one.Resource] = true
+	}
+	add := func(one *Type) {
+		known[one.Resource] = true
+		t.gone = append(t.gone, one)
+	}
+	for _, dir := range layouts.Dirs(gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}) {
+		for d, err := range r.Deleted(ctx, dir) {
+			if err != nil {
+				return nil, err
+			}
+			if d.Last == nil {
+				continue
+			}
+			if crd, err := schema.ParseCRD(d.Last.Value); err == nil && !known[crd.GroupResource()] {
+				add(customType(crd))
+			}
+		}
+	}
+	for d, err := range r.snapshot.Deleted(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		key, _, err := layouts.Parse(d.Key)
+		if err != nil || known[key.Resource] {
+			continue
+		}
+		var last *Entry
+		if d.Last != nil {
+			if last, err = r.entry(ctx, d.Last); err != nil {
+				return nil, err
+			}
+		}
+		add(folderType(key, last))
+	}
 	return t, nil
 }
 
@@ -136,10 +192,10 @@ func customType(crd *schema.CRD) *Type {
 	}
 }
 
-// folderType is the type of a folder that nothing explains, by its first object.
-func (r *Reader) folderType(ctx context.Context, key keys.Key, raw []byte) *Type {
+// folderType is the type of a folder that nothing explains, by an object of it; nil where there is none to be read.
+func folderType(key keys.Key, e *Entry) *Type {
 	t := &Type{Resource: key.Resource, Namespaced: key.Namespace != ""}
-	if e, err := r.Get(ctx, raw); err == nil && e != nil {
+	if e != nil {
 		if v, err := encoding.Parse(e.Value); err == nil {
 			t.Kind = v.GVK.Kind
 		}
@@ -156,7 +212,7 @@ func (t *Types) Of(gr gvr.GroupResource) *Type {
 	if other, is := otherGroups()[gr]; is {
 		gr = other
 	}
-	for _, one := range t.all {
+	for _, one := range slices.Concat(t.all, t.gone) {
 		if one.Resource == gr {
 			return one
 		}
@@ -173,7 +229,14 @@ func (t *Types) Of(gr gvr.GroupResource) *Type {
 func (t *Types) Resolve(names string) ([]*Type, error) {
 	var out []*Type
 	for name := range strings.SplitSeq(names, ",") {
-		found, err := t.resolve(strings.ToLower(name))
+		name = strings.ToLower(name)
+		found, err := t.resolve(name)
+		if errors.Is(err, ErrUnknownType) && t.gone != nil {
+			err = t.unknown(name)
+			if before, goneErr := (&Types{all: t.gone}).resolve(name); !errors.Is(goneErr, ErrUnknownType) {
+				found, err = before, goneErr
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +317,7 @@ func (t *Types) unknown(name string) error {
 	stem, _, _ := strings.Cut(name, ".")
 	stem = strings.TrimSuffix(stem, "s")
 	var like []*Type
-	for _, one := range t.all {
+	for _, one := range slices.Concat(t.all, t.gone) {
 		plural := strings.TrimSuffix(one.Resource.Resource, "s")
 		if len(stem) > 2 && (strings.Contains(plural, stem) || strings.Contains(stem, plural)) || near(stem, plural) {
 			like = append(like, one)

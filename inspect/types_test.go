@@ -9,7 +9,9 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 func typesOf(t testing.TB, records ...record) (*Reader, *Types) {
@@ -117,4 +119,37 @@ func TestNewestTime(t *testing.T) {
 	newest, err = r.NewestTime(context.Background())
 	require.NoError(t, err)
 	require.True(t, newest.IsZero())
+}
+
+// Types that only deleted records tell of have their names where no other has; definitions are read from their last value.
+func TestTypesEver(t *testing.T) {
+	ctx := context.Background()
+	path := etcdtest.Build(t, `
+put /registry/namespaces/default "{}"
+put /registry/example.com/widgets/a/one "{\"apiVersion\":\"example.com/v1\",\"kind\":\"Widget\"}"
+put /registry/strays.io/strays/a/one "{\"apiVersion\":\"strays.io/v1\",\"kind\":\"Stray\"}"
+put /registry/other.io/widgets/a/one "{\"apiVersion\":\"other.io/v1\",\"kind\":\"Widget\"}"
+del /registry/strays.io/strays/a/one
+del /registry/other.io/widgets/a/one
+`)
+	s, err := snapshot.Open(ctx, path, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	types, err := NewReader(s, nil).TypesEver(ctx)
+	require.NoError(t, err)
+	for name, want := range map[string]string{
+		"strays": "strays.strays.io", "Stray": "strays.strays.io", "widgets": "widgets.example.com", "widgets.other.io": "widgets.other.io",
+	} {
+		found, err := types.Resolve(name)
+		require.NoError(t, err, name)
+		require.Len(t, found, 1)
+		require.Equal(t, want, found[0].Name())
+		require.True(t, found[0].Namespaced)
+		require.Same(t, found[0], types.Of(found[0].Resource))
+	}
+	_, err = types.Resolve("strais")
+	require.EqualError(t, err, `"strais": no such type; there is strays.strays.io`)
+	for _, one := range types.All() {
+		require.NotEqual(t, "strays", one.Resource.Resource)
+	}
 }

@@ -173,7 +173,11 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if o.revision > 0 {
 		r = r.At(o.revision)
 	}
-	types, err := r.Types(c.Context)
+	find := r.Types
+	if o.deleted {
+		find = r.TypesEver
+	}
+	types, err := find(c.Context)
 	if err != nil {
 		return err
 	}

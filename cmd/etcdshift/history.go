@@ -142,7 +142,7 @@ func (h *historian) find() error {
 	for _, s := range h.sides {
 		readers = append(readers, s.Reader)
 	}
-	want, err := resolve(h.c, h.word, readers...)
+	want, err := resolveEver(h.c, h.word, readers...)
 	if err != nil {
 		return err
 	}

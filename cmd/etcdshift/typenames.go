@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -21,6 +22,18 @@ type asked struct {
 // resolve finds the types that TYPE or TYPE/NAME names in any of the snapshots: a CustomResourceDefinition may be in one alone.
 // A name that is no type's, or several types', is a usage error.
 func resolve(c *cli.Context, word string, readers ...*inspect.Reader) (asked, error) {
+	return resolveBy(c, word, (*inspect.Reader).Types, readers...)
+}
+
+// resolveEver is resolve, of types too that only deleted records tell of.
+func resolveEver(c *cli.Context, word string, readers ...*inspect.Reader) (asked, error) {
+	return resolveBy(c, word, (*inspect.Reader).TypesEver, readers...)
+}
+
+// finder finds the types of a snapshot.
+type finder func(*inspect.Reader, context.Context) (*inspect.Types, error)
+
+func resolveBy(c *cli.Context, word string, find finder, readers ...*inspect.Reader) (asked, error) {
 	kind, name, named := strings.Cut(word, "/")
 	if kind == "" || named && name == "" {
 		return asked{}, usagef(commandPath(c), "%q is neither TYPE nor TYPE/NAME", word)
@@ -28,7 +41,7 @@ func resolve(c *cli.Context, word string, readers ...*inspect.Reader) (asked, er
 	out := asked{name: name}
 	var unknown error
 	for _, r := range readers {
-		types, err := r.Types(c.Context)
+		types, err := find(r, c.Context)
 		if err != nil {
 			return asked{}, err
 		}
