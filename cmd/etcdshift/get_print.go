@@ -165,14 +165,12 @@ func objectYAML(content map[string]any) ([]byte, error) {
 }
 
 func indentedJSON(value any, prefix string) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if !deeper(value, deepest) {
-		e.SetIndent(prefix, "    ")
+	indent := "    "
+	if deeper(value, deepest) {
+		prefix, indent = "", ""
 	}
-	err := e.Encode(value)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+	text, err := encodeJSON(value, prefix, indent)
+	return bytes.TrimSuffix(text, []byte("\n")), err
 }
 
 func indentLines(text []byte, first, rest string) []byte {
