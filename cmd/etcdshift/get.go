@@ -269,13 +269,43 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 	if !c.Bool("quiet") {
 		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %d, up to which the store was compacted, to %d; "+
 			"API servers compact every few minutes\n", oldest, newest)
+		fmt.Fprintln(c.App.ErrWriter, `what was deleted and created again is not shown; "etcdshift history" tells of one object`)
 	}
 	return nil
 }
 
+// misfits is what is wrong with keys that cannot be shown, for they are in no layout.
+func (g *getter) misfits() (errs []error) {
+	layouts, err := g.reader.Layouts(g.c.Context)
+	if err != nil {
+		return []error{err}
+	}
+	if len(layouts.Storages()) == 0 {
+		return []error{errors.New("no storage prefix found; name it with --prefix")}
+	}
+	for _, a := range g.asked {
+		if g.options.deleted || len(a.names) > 0 {
+			continue
+		}
+		in := inspect.Selection{Cluster: g.options.cluster}
+		if a.kind.Namespaced {
+			in.Namespace = g.options.namespace
+		}
+		n, err := g.reader.Misfits(g.c.Context, a.kind, in)
+		if err != nil {
+			return append(errs, err)
+		}
+		if n > 0 {
+			dir := layouts.Dirs(a.kind.Resource)[0]
+			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", plural(n, "key"), dir))
+		}
+	}
+	return errs
+}
+
 // verdict is what is wrong beside what was shown.
 func (g *getter) verdict() error {
-	var errs []error
+	errs := g.misfits()
 	for _, a := range g.asked {
 		for _, name := range a.names {
 			if !g.met[[2]string{a.kind.Name(), name}] {
