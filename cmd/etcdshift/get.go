@@ -267,8 +267,11 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 		return err
 	}
 	if !c.Bool("quiet") {
-		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %d, up to which the store was compacted, to %d; "+
-			"API servers compact every few minutes\n", oldest, newest)
+		since := "1, the first,"
+		if oldest > 1 {
+			since = fmt.Sprintf("%d, up to which the store was compacted,", oldest)
+		}
+		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %s to %d; API servers compact every few minutes\n", since, newest)
 		fmt.Fprintln(c.App.ErrWriter, `what was deleted and created again is not shown; "etcdshift history" tells of one object`)
 	}
 	return nil
