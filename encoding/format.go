@@ -98,9 +98,21 @@ func unsupported(data []byte, f Format) error {
 // "aescbc:v1:key1"; for KMS the plugin's name stands where the key name does. Parts that do not look like names are
 // left out, so that bytes of a damaged value never get into an error.
 func transformerName(data []byte) string {
-	rest := data[len(encryptedPrefix):]
+	parts, _ := EncryptionParts(data)
+	if len(parts) == 0 {
+		return "an unnamed provider"
+	}
+	return strings.Join(parts, ":")
+}
+
+// EncryptionParts are the provider, its version and the key name that an encrypted value begins with: three, or fewer where it is
+// damaged or cut off. encrypted is false for a value in the clear. A name with a colon in it ends there.
+func EncryptionParts(data []byte) (parts []string, encrypted bool) {
+	rest, encrypted := bytes.CutPrefix(data, []byte(encryptedPrefix))
+	if !encrypted {
+		return nil, false
+	}
 	rest = rest[:min(len(rest), 512)]
-	var parts []string
 	for range 3 {
 		part, after, found := bytes.Cut(rest, []byte(":"))
 		if !found || !isName(part) {
@@ -109,16 +121,13 @@ func transformerName(data []byte) string {
 		parts = append(parts, string(part))
 		rest = after
 	}
-	if len(parts) == 0 {
-		return "an unnamed provider"
-	}
-	return strings.Join(parts, ":")
+	return parts, true
 }
 
 func isName(part []byte) bool {
 	for _, c := range part {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && c != '.' && c != '-' && c != '_' {
+		if !letter && c != '.' && c != '-' && c != '_' && c != '/' {
 			return false
 		}
 	}

@@ -91,14 +91,10 @@ const (
 )
 
 // Alarms returns the alarms that the file holds, one an entry. A restore keeps them.
-func (s *Snapshot) Alarms(ctx context.Context) (alarms []Alarm, err error) {
-	const kind = 2 // in AlarmMember
-	err = s.guardedEntries(ctx, "alarm", func(k, _ []byte) error {
-		n, err := varintField(k, kind)
-		alarms = append(alarms, alarmOf(n))
-		return err
-	})
-	return alarms, err
+func (s *Snapshot) Alarms(ctx context.Context) ([]Raised, error) {
+	var st Status
+	err := s.guardedEntries(ctx, "alarm", st.addAlarm)
+	return st.Alarms, err
 }
 
 // alarmOf is the name of AlarmType n; the number itself where there is none.

@@ -68,7 +68,7 @@ func TestAlarms(t *testing.T) {
 	defer s.Close()
 	alarms, err := s.Alarms(context.Background())
 	require.NoError(t, err)
-	require.Equal(t, []Alarm{AlarmNoSpace, AlarmCorrupt, "7"}, alarms)
+	require.Equal(t, []Raised{{AlarmNoSpace, "1"}, {AlarmCorrupt, "1"}, {"7", "1"}}, alarms)
 	_, err = s.Leases(context.Background())
 	require.ErrorIs(t, err, ErrDamaged)
 }

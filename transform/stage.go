@@ -56,7 +56,11 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 
 // seal stages value, encrypted as a server would. stored is what is there now, nil for nothing.
 func (v *View) seal(ctx context.Context, from, key []byte, stored *Entry, value []byte, why string) (bool, error) {
-	for _, origin := range [][]byte{from, key} {
+	origins := [][]byte{from}
+	if !bytes.Equal(from, key) {
+		origins = append(origins, key)
+	}
+	for _, origin := range origins {
 		reason, err := v.Exposes(ctx, origin, key)
 		if err != nil {
 			return false, err

@@ -1,9 +1,6 @@
 package encryption
 
-import (
-	"bytes"
-	"strings"
-)
+import "github.com/etcdshift/etcdshift/encoding"
 
 // prefix is what every encrypted value begins with, and nothing else that an API server stores
 // (k8s.io/apiserver pkg/storage/value/encrypt/identity).
@@ -17,9 +14,6 @@ const (
 	kms       = "kms"
 	identity  = "identity"
 )
-
-// maxName bounds how far a name is looked for in a value.
-const maxName = 512
 
 // Provider is how a value was encrypted, or would be.
 type Provider struct {
@@ -54,24 +48,11 @@ func (p Provider) prefix() string {
 // not encrypted. Parts that do not look like names, as in a damaged or cut off value, stay empty with all after them. A
 // key whose name has a colon in it is described by the part before.
 func Describe(stored []byte) (p Provider, ok bool) {
-	rest, ok := bytes.CutPrefix(stored, []byte(prefix))
-	if !ok {
-		return Provider{}, false
-	}
-	rest = rest[:min(len(rest), maxName)]
-	for _, part := range []*string{&p.Name, &p.Version, &p.Key} {
-		name, after, found := bytes.Cut(rest, []byte(":"))
-		if !found || !isName(name) {
-			break
+	parts, ok := encoding.EncryptionParts(stored)
+	for i, part := range []*string{&p.Name, &p.Version, &p.Key} {
+		if i < len(parts) {
+			*part = parts[i]
 		}
-		*part, rest = string(name), after
 	}
-	return p, true
-}
-
-func isName(part []byte) bool {
-	return len(part) > 0 && strings.IndexFunc(string(part), func(r rune) bool {
-		alnum := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-		return !alnum && !strings.ContainsRune(".-_/", r)
-	}) < 0
+	return p, ok
 }

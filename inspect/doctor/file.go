@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,12 @@ func (d *doctor) checkDigest(ctx context.Context) error {
 }
 
 func (d *doctor) checkAlarms(ctx context.Context) error {
-	alarms, err := d.snapshot.Alarms(ctx)
-	slices.Sort(alarms)
-	for _, alarm := range slices.Compact(alarms) {
+	raised, err := d.snapshot.Alarms(ctx)
+	alarms := map[snapshot.Alarm]bool{}
+	for _, r := range raised {
+		alarms[r.Kind] = true
+	}
+	for _, alarm := range slices.Sorted(maps.Keys(alarms)) {
 		switch alarm {
 		case snapshot.AlarmNoSpace:
 			d.found.about(CodeAlarmNoSpace, nil, "a member has raised it, and a restore keeps it: the restored etcd refuses all writes")

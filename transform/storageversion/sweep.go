@@ -67,6 +67,9 @@ func (r *run) rewrap(ctx context.Context, e *transform.Entry) error {
 		r.view.Refuse(string(e.Key), codeEncrypted, e.Sealed.Error())
 		return nil
 	}
+	if !e.Stale {
+		return nil
+	}
 	_, err := r.view.Rewrap(ctx, e.Key)
 	return err
 }
