@@ -1,0 +1,99 @@
+// Package archive is the file that carries logical clusters of kcp from one shard to another: an etcd snapshot that holds
+// their records, and nothing else, with a manifest of what it holds.
+package archive
+
+// Manifest says what an archive holds. It is the note "manifest" of the file, as JSON.
+type Manifest struct {
+	APIVersion string    `json:"apiVersion"` // "etcdshift/v1"
+	Kind       string    `json:"kind"`       // "LogicalClusterArchive"
+	Format     int       `json:"format"`     // of the file: 1
+	Name       string    `json:"name"`       // the logical cluster that was asked for; the others are its children
+	Origin     Origin    `json:"origin"`
+	Clusters   []Cluster `json:"clusters"`
+	// Definitions are the CustomResourceDefinitions of system:bound-crds that the clusters need and the archive holds; Missing are
+	// those that they need and the origin did not have.
+	Definitions []Definition `json:"definitions"`
+	Missing     []Definition `json:"missing"`
+	Identities  []Identity   `json:"identities"`
+	Leases      []Lease      `json:"leases"`
+	Encryption  []Encryption `json:"encryption"` // by what values are encrypted at rest, as they were on the origin
+	Total       Sum          `json:"total"`      // of all records
+}
+
+// Origin is the shard that an archive was made of.
+type Origin struct {
+	Shard    string `json:"shard"`  // its name; "" where the file did not say
+	Prefix   string `json:"prefix"` // of its storage, "/registry": keys in the archive begin with it
+	SHA256   string `json:"sha256"` // of the snapshot file
+	Revision int64  `json:"revision"`
+	Rest     Sum    `json:"rest"` // every live record of the file but those of Clusters and their copies in a cache of the same file
+}
+
+// Sum counts records and has their digest; see Digest for what goes into it.
+type Sum struct {
+	Keys   int    `json:"keys"`
+	Bytes  int64  `json:"bytes"` // of keys and values as they are stored
+	SHA256 string `json:"sha256"`
+}
+
+// Cluster is a logical cluster in an archive.
+type Cluster struct {
+	Name      string     `json:"name"`
+	Path      string     `json:"path"`
+	UID       string     `json:"uid"`   // of the LogicalCluster
+	Shard     string     `json:"shard"` // core.kcp.io/shard, as it was
+	Owner     Owner      `json:"owner"`
+	Sum                  // of its records
+	Resources []Resource `json:"resources"`
+}
+
+// Owner is the Workspace that a logical cluster belongs to; empty for none.
+type Owner struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	UID     string `json:"uid"`
+}
+
+// Resource is the records of one type in one logical cluster.
+type Resource struct {
+	Resource string `json:"resource"`           // "widgets.example.dev", "configmaps"
+	Identity string `json:"identity,omitempty"` // of the APIExport
+	Custom   bool   `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
+	Sum
+}
+
+// Definition is a bound CustomResourceDefinition.
+type Definition struct {
+	UID            string   `json:"uid"` // its name
+	Resource       string   `json:"resource"`
+	Schema         string   `json:"schema"` // name of the APIResourceSchema
+	StoredVersions []string `json:"storedVersions"`
+	SHA256         string   `json:"sha256,omitempty"` // of the stored value
+}
+
+// Identity is an APIExport's identity that the clusters rely on.
+type Identity struct {
+	Hash      string   `json:"hash"`      // 64 hexadecimal digits
+	Resources []string `json:"resources"` // that are bound by it, or stored under it
+	Exports   []Export `json:"exports"`   // as bindings name them
+	Own       bool     `json:"own"`       // one of the clusters exports it
+}
+
+// Export names an APIExport.
+type Export struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+}
+
+// Lease is a lease that records are attached to.
+type Lease struct {
+	ID   string `json:"id"`  // lower-case hex, as etcdctl prints it
+	TTL  int64  `json:"ttl"` // seconds; 0 where the origin did not have the lease
+	Keys int    `json:"keys"`
+}
+
+// Encryption counts values by what encrypted them.
+type Encryption struct {
+	Name string `json:"name"` // provider, version and key: "aescbc:v1:key1"
+	Keys int    `json:"keys"`
+}

@@ -1,0 +1,224 @@
+package clusters
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// File is what the storages of kcp in one snapshot hold.
+type File struct {
+	Storages []keys.Storage // all of the file, kcp's or not
+	Shards   []*Shard       // one a storage of keys.FlavourKCPShard, in the order of Storages
+	Caches   []*Cache       // one a storage of keys.FlavourKCPCache, in the order of Storages
+	Unknown  []Unknown      // keys that are of no logical cluster, in revision order; etcd's own compact_rev_key among them
+}
+
+// Unknown is a key that is of no logical cluster.
+type Unknown struct {
+	Key    string `json:"key"`
+	Bytes  int64  `json:"bytes"` // of key and value
+	Reason string `json:"reason"`
+}
+
+// Shard is one shard's storage.
+type Shard struct {
+	Prefix string // of the storage, "/registry"
+	// Name is what the shard calls itself: core.kcp.io/shard on the LogicalCluster of system:shard; "" where nothing says so.
+	Name        string
+	Clusters    []*Cluster        // that live here, by name
+	Orphans     []*Orphan         // keys of logical clusters that do not live here, by name
+	Definitions []*Definition     // of system:bound-crds, by UID
+	System      []*Definition     // of system:system-crds, by Resource
+	Registered  []RegisteredShard // the Shard objects, which only the root shard has, by name
+}
+
+// Amount counts records.
+type Amount struct {
+	Keys  int   `json:"keys"`
+	Bytes int64 `json:"bytes"` // of live keys and values as they are stored
+}
+
+// Cluster is a logical cluster that lives on a shard.
+type Cluster struct {
+	Name string
+	Amount
+	System    bool   // system:* and root: parts of kcp itself
+	Path      string // kcp.io/path, "root:org:team"; "" where the LogicalCluster does not say
+	Phase     string // "Ready"
+	UID       string // of the LogicalCluster
+	ShardName string // core.kcp.io/shard: on which shard it believes to live
+	Owner     *Owner // the object that it belongs to, mostly a Workspace of its parent; nil for none
+	// Terminating is the deletionTimestamp of the LogicalCluster, RFC 3339; "" for none.
+	Terminating string
+	Migrating   string // internal.kcp.io/migrating: the live migration that has it; "" for none
+	Inactive    bool   // core.kcp.io/inactive, or the annotation's older name
+	Resources   []Resource
+	Bindings    []Binding
+	Exports     []Export
+	Workspaces  []Workspace // that lie in it: its children, wherever those live
+	Problems    []Problem   // of its records, in revision order
+}
+
+// Owner is the object that a LogicalCluster belongs to.
+type Owner struct {
+	APIVersion string `json:"apiVersion"` // "tenancy.kcp.io/v1alpha1"
+	Resource   string `json:"resource"`   // "workspaces"
+	Cluster    string `json:"cluster"`    // the logical cluster that the owner lies in
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// Resource is what a logical cluster has of one type. Objects of one type under two identities, or under an identity and
+// none, are two.
+type Resource struct {
+	Resource schema.GroupResource
+	Identity string // of the APIExport, 64 hexadecimal digits; "" for none
+	Custom   bool   // of a CustomResourceDefinition that no APIExport exports
+	Amount
+}
+
+// Binding is an APIBinding.
+type Binding struct {
+	Name   string
+	Export ExportRef
+	Bound  []Bound
+}
+
+// ExportRef names an APIExport.
+type ExportRef struct {
+	Cluster string `json:"cluster"` // status.apiExportClusterName; "" where it is not resolved yet
+	Path    string `json:"path"`    // spec.reference.export.path, as a person wrote it
+	Name    string `json:"name"`
+}
+
+// Bound is a type that an APIBinding binds.
+type Bound struct {
+	Resource        schema.GroupResource
+	Schema          string // name of the APIResourceSchema
+	UID             string // of the APIResourceSchema: the name of its definition in system:bound-crds
+	Identity        string // 64 hexadecimal digits
+	StorageVersions []string
+	// Virtual: no object of it is stored here, a virtual workspace serves them; it has no storage versions.
+	Virtual bool
+}
+
+// Export is an APIExport.
+type Export struct {
+	Cluster  string `json:"cluster"`
+	Name     string `json:"name"`
+	Identity string `json:"identity"` // status.identityHash; "" where it has none yet
+}
+
+// Workspace is a Workspace that lies in a logical cluster.
+type Workspace struct {
+	Key       string // as it is stored
+	Name      string
+	UID       string
+	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled
+	ShardName string // core.kcp.io/shard: where that is said to live
+}
+
+// Definition is a CustomResourceDefinition of kcp's own logical clusters.
+type Definition struct {
+	Key            string // as it is stored
+	Name           string // in system:bound-crds the UID of an APIResourceSchema
+	Resource       schema.GroupResource
+	Schema         ExportRef // in system:bound-crds: cluster and name of the APIResourceSchema
+	Versions       []string  // spec.versions
+	StoredVersions []string  // status.storedVersions
+	Problem        string    // why it cannot be read: then only Key and Name are known
+}
+
+// RegisteredShard is a Shard object.
+type RegisteredShard struct {
+	Name        string
+	Region      string // label "region"; "" for none
+	ExternalURL string
+}
+
+// Orphan is what a shard has of a logical cluster that does not live there.
+type Orphan struct {
+	Name string
+	Amount
+	Resources []Resource
+	Keys      []string // as they are stored, in revision order
+}
+
+// Cache is one cache server's storage.
+type Cache struct {
+	Prefix     string
+	Copies     []*Copy           // but for the cache server's own definitions, by shard and cluster
+	Exports    []Export          // that it has copies of
+	Registered []RegisteredShard // that it has copies of
+	Own        Amount            // the cache server's own definitions
+}
+
+// Copy is what a cache has of one logical cluster as a shard wrote it.
+type Copy struct {
+	Shard, Cluster string
+	Amount
+	Resources []Resource
+	Keys      []string // as they are stored, in revision order
+}
+
+// Problem is something wrong with a record.
+type Problem struct {
+	Key    string `json:"key"`
+	Code   string `json:"code"` // "encrypted", "undecodable" or "key-mismatch"
+	Reason string `json:"reason"`
+}
+
+// IsSystem tells whether a logical cluster is a part of kcp itself.
+func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(name, "system:") }
+
+// Cluster returns the logical cluster of that name that lives here, nil for none.
+func (s *Shard) Cluster(name string) *Cluster {
+	i, found := slices.BinarySearchFunc(s.Clusters, name, func(c *Cluster, name string) int { return strings.Compare(c.Name, name) })
+	if !found {
+		return nil
+	}
+	return s.Clusters[i]
+}
+
+// Children are the logical clusters that live here and whose owner lies in cluster name, by name.
+func (s *Shard) Children(name string) (children []*Cluster) {
+	for _, c := range s.Clusters {
+		if c.Owner != nil && c.Owner.Cluster == name {
+			children = append(children, c)
+		}
+	}
+	return children
+}
+
+// Definition returns the bound definition of that UID, nil for none.
+func (s *Shard) Definition(uid string) *Definition {
+	for _, d := range s.Definitions {
+		if d.Name == uid {
+			return d
+		}
+	}
+	return nil
+}
+
+// Knows tells whether an identity is one that something here vouches for: an APIExport, or the status of an APIBinding.
+func (s *Shard) Knows(identity string) bool {
+	for _, c := range s.Clusters {
+		for _, e := range c.Exports {
+			if e.Identity == identity {
+				return true
+			}
+		}
+		for _, b := range c.Bindings {
+			for _, bound := range b.Bound {
+				if bound.Identity == identity {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
