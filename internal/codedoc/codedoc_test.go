@@ -18,6 +18,9 @@ func TestIsError(t *testing.T) {
 		"error in `migrate b` and `migrate a`; warning in `migrate c`": true,
 		"warning; error in `migrate b`":                                false,
 		"error; warning with `--conflicts`":                            true,
+		"error in `cluster c`":                                         false,
+		"warning in `migrate a`; error in `cluster c`":                 false,
+		"error that `--allow` does not take in `migrate a`":            false,
 	} {
 		section := "- **Level:** " + level + "\n- **Means:** an error\n"
 		require.Equal(t, want, isError(section, "migrate a"), level)

@@ -5,5 +5,6 @@
 //
 //   - A code is a constant whose name begins with "code" and whose value is a string; no other literal is one.
 //   - A section of docs/problems.md is "### `CODE`". Its line "- **Level:**" has clauses with "; " between them; one that names a
-//     command, in backticks, is about that command alone, any other about all of them.
+//     command, in backticks, is about that command alone, any other about all of them. One with "error that `--allow` does not take"
+//     is about no code that can be allowed.
 package codedoc
