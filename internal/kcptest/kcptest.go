@@ -1,0 +1,108 @@
+package kcptest
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// The recorded snapshots.
+const (
+	Root   = "root-before"   // the shard "root"
+	Shard1 = "shard1-before" // the shard "shard-1"
+	Cache  = "cache-before"  // the cache server of both
+)
+
+// The logical clusters of the recorded snapshots.
+const (
+	Provider  = "zgf51depsgjhepex" // on root; exports example.dev
+	Consumer  = "2y3qvnqz5ga11oc4" // on root
+	Other     = "11iehthilu5atzgl" // on root; has a namespace named as consumer is
+	Child     = "1n7wq48mavio4f0j" // on root; its Workspace lies in consumer
+	Consumer1 = "1vi0m2lj7drncrhe" // on shard-1
+
+	// ExampleDev and Tenancy are the identities of the APIExports example.dev and tenancy.kcp.io.
+	ExampleDev = "ae72113263cfba10b52e8ac474cd523aef79051fe7eca94547f19059d2da90cc"
+	Tenancy    = "3241532711ee6dc6efc554ec43018123b832959a7152bc11116bc2df00fca212"
+)
+
+// Recorded unzips the recorded snapshot of that name.
+func Recorded(t testing.TB, name string) (path string) {
+	t.Helper()
+	_, here, _, ok := runtime.Caller(0)
+	require.True(t, ok)
+	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "testdata", "kcp", name+".db.gz"))
+	require.NoError(t, err)
+	defer in.Close()
+	unzipped, err := gzip.NewReader(in)
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), name+".db")
+	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	require.NoError(t, err)
+	_, err = io.Copy(out, unzipped)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	return path
+}
+
+// Edit restores the snapshot at path into a real etcd, lets change write there, and saves a snapshot of it.
+func Edit(t testing.TB, path string, change func(client *clientv3.Client)) (edited string) {
+	t.Helper()
+	s := etcdtest.Start(t, etcdtest.Restore(t, path))
+	defer s.Stop()
+	change(s.Client)
+	edited = filepath.Join(t.TempDir(), "edited.db")
+	etcdtest.Save(t, s, edited)
+	return edited
+}
+
+// Dump is what a real etcd that is restored from the snapshot at path answers: every live key, and the granted TTL of each
+// lease in seconds.
+func Dump(t testing.TB, path string) (kvs []etcdtest.KV, leases map[int64]int64) {
+	t.Helper()
+	s := etcdtest.Start(t, etcdtest.Restore(t, path))
+	defer s.Stop()
+	ctx := context.Background()
+	all, err := s.Client.Leases(ctx)
+	require.NoError(t, err)
+	leases = make(map[int64]int64, len(all.Leases))
+	for _, l := range all.Leases {
+		ttl, err := s.Client.TimeToLive(ctx, l.ID)
+		require.NoError(t, err)
+		leases[int64(l.ID)] = ttl.GrantedTTL
+	}
+	return etcdtest.Dump(t, s, 0), leases
+}
+
+// Put writes a value, or fails the test.
+func Put(t testing.TB, client *clientv3.Client, key string, value []byte, options ...clientv3.OpOption) {
+	t.Helper()
+	_, err := client.Put(context.Background(), key, string(value), options...)
+	require.NoError(t, err)
+}
+
+// Get reads a value that is there.
+func Get(t testing.TB, client *clientv3.Client, key string) []byte {
+	t.Helper()
+	r, err := client.Get(context.Background(), key)
+	require.NoError(t, err)
+	require.Len(t, r.Kvs, 1, "%s", key)
+	return r.Kvs[0].Value
+}
+
+// Delete removes a key that is there.
+func Delete(t testing.TB, client *clientv3.Client, key string) {
+	t.Helper()
+	r, err := client.Delete(context.Background(), key)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, r.Deleted, "%s", key)
+}
