@@ -14,14 +14,22 @@ type File struct {
 	Storages []keys.Storage // all of the file, kcp's or not
 	Shards   []*Shard       // one a storage of keys.FlavourKCPShard, in the order of Storages
 	Caches   []*Cache       // one a storage of keys.FlavourKCPCache, in the order of Storages
-	Unknown  []Unknown      // keys that are of no logical cluster, in revision order; etcd's own compact_rev_key among them
+	Unknown  []Unknown      // keys that are of no logical cluster, in revision order; the API server's own compact_rev_key among them
+	Others   []Other        // what lies in storages that are not kcp's, in the order of Storages
+}
+
+// Other is a storage that is not kcp's.
+type Other struct {
+	keys.Storage
+	Amount
 }
 
 // Unknown is a key that is of no logical cluster.
 type Unknown struct {
-	Key    string `json:"key"`
-	Bytes  int64  `json:"bytes"` // of key and value
-	Reason string `json:"reason"`
+	Key      string `json:"key"`
+	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
+	Bytes    int64  `json:"bytes"`              // of key and value
+	Reason   string `json:"reason"`
 }
 
 // Shard is one shard's storage.
@@ -61,6 +69,8 @@ type Cluster struct {
 	Exports     []Export
 	Workspaces  []Workspace // that lie in it: its children, wherever those live
 	Problems    []Problem   // of its records, in revision order
+	// Sealed counts the records that are encrypted and no key opens, so that ReadChecked could not compare them with their keys.
+	Sealed int
 }
 
 // Owner is the object that a LogicalCluster belongs to.
@@ -117,6 +127,7 @@ type Export struct {
 type Workspace struct {
 	Key       string // as it is stored
 	Name      string
+	Identity  string // of the APIExport whose type it is
 	UID       string
 	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled
 	ShardName string // core.kcp.io/shard: where that is said to live
@@ -145,7 +156,9 @@ type Orphan struct {
 	Name string
 	Amount
 	Resources []Resource
-	Keys      []string // as they are stored, in revision order
+	Keys      []string  // as they are stored, in revision order
+	Problems  []Problem // of its records, in revision order
+	Sealed    int       // as that of Cluster
 }
 
 // Cache is one cache server's storage.
@@ -155,6 +168,7 @@ type Cache struct {
 	Exports    []Export          // that it has copies of
 	Registered []RegisteredShard // that it has copies of
 	Own        Amount            // the cache server's own definitions
+	Problems   []Problem         // of those, in revision order
 }
 
 // Copy is what a cache has of one logical cluster as a shard wrote it.
@@ -162,15 +176,24 @@ type Copy struct {
 	Shard, Cluster string
 	Amount
 	Resources []Resource
-	Keys      []string // as they are stored, in revision order
+	Keys      []string  // as they are stored, in revision order
+	Problems  []Problem // of its records, in revision order
+	Sealed    int       // as that of Cluster
 }
 
 // Problem is something wrong with a record.
 type Problem struct {
 	Key    string `json:"key"`
-	Code   string `json:"code"` // "encrypted", "undecodable" or "key-mismatch"
+	Code   string `json:"code"` // one of the Code constants
 	Reason string `json:"reason"`
 }
+
+// The codes of problems.
+const (
+	CodeEncrypted   = "encrypted"    // a value that had to be read, and no key opens
+	CodeUndecodable = "undecodable"  // a value that is not what its key says it is
+	CodeKeyMismatch = "key-mismatch" // a value that names another object than its key: the key is what counts
+)
 
 // IsSystem tells whether a logical cluster is a part of kcp itself.
 func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(name, "system:") }

@@ -1,0 +1,99 @@
+package clusters
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What there is none, or more than one of.
+var (
+	ErrNoShard       = errors.New("no shard of kcp")
+	ErrSeveralShards = errors.New("several shards of kcp in one file")
+	ErrNoCache       = errors.New("no cache of kcp")
+	ErrSeveralCaches = errors.New("several caches of kcp in one file")
+	ErrNoCluster     = errors.New("no such logical cluster")
+)
+
+// Shard returns the shard of the file: of those below one of prefixes, or of all where none are named. ErrNoShard says what the
+// file is instead; of ErrSeveralShards one has to be named.
+func (f *File) Shard(prefixes []string) (*Shard, error) {
+	return one(f, f.Shards, func(s *Shard) string { return s.Prefix }, prefixes, ErrNoShard, ErrSeveralShards)
+}
+
+// Cache returns the cache of the file: of those below one of prefixes, or of all where none are named. Errors are as those of
+// Shard, ErrNoCache and ErrSeveralCaches.
+func (f *File) Cache(prefixes []string) (*Cache, error) {
+	return one(f, f.Caches, func(c *Cache) string { return c.Prefix }, prefixes, ErrNoCache, ErrSeveralCaches)
+}
+
+func one[T any](f *File, all []*T, prefix func(*T) string, prefixes []string, none, several error) (*T, error) {
+	var found []*T
+	var names []string
+	for _, s := range all {
+		if len(prefixes) == 0 || slices.Contains(prefixes, prefix(s)) {
+			found, names = append(found, s), append(names, fmt.Sprintf("%q", prefix(s)))
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, fmt.Errorf("%w: %s", none, f.holds())
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("%w, below %s", several, strings.Join(names, " and "))
+}
+
+// holds says what a file is.
+func (f *File) holds() string {
+	if len(f.Storages) == 0 {
+		return "nothing that is known lies in the file"
+	}
+	var parts []string
+	for _, s := range f.Storages {
+		parts = append(parts, fmt.Sprintf("%s below %q", s.Flavour, s.Prefix))
+	}
+	return "the file holds " + strings.Join(parts, " and ")
+}
+
+// Find returns the logical cluster of that name that lives here. ErrNoCluster says whose path the name is, what else there is of
+// the name, or which names are like it.
+func (s *Shard) Find(name string) (*Cluster, error) {
+	if c := s.Cluster(name); c != nil {
+		return c, nil
+	}
+	for _, o := range s.Orphans {
+		if o.Name == name {
+			return nil, fmt.Errorf("%w: %q does not live on this shard, which has %d keys of it left (orphans)", ErrNoCluster, name, o.Amount.Keys)
+		}
+	}
+	for _, c := range s.Clusters {
+		if c.Path == name {
+			return nil, fmt.Errorf("%w: %q is the path of %q, which is the name to give", ErrNoCluster, name, c.Name)
+		}
+	}
+	for _, c := range s.Clusters {
+		for _, w := range c.Workspaces {
+			if w.Cluster == name {
+				return nil, fmt.Errorf("%w: %q lives elsewhere, on shard %q as its Workspace %q says", ErrNoCluster, name, w.ShardName, w.Name)
+			}
+		}
+	}
+	if like := s.like(name); len(like) > 0 {
+		return nil, fmt.Errorf("%w: %q; there are %s", ErrNoCluster, name, strings.Join(like, ", "))
+	}
+	return nil, fmt.Errorf("%w: %q", ErrNoCluster, name)
+}
+
+// like are names of logical clusters that someone may have meant, with their paths.
+func (s *Shard) like(name string) (like []string) {
+	const most = 5
+	for _, c := range s.Clusters {
+		end := c.Path[strings.LastIndexByte(c.Path, ':')+1:]
+		if name != "" && len(like) < most && (strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name) || end == name) {
+			like = append(like, fmt.Sprintf("%q (%s)", c.Name, c.Path))
+		}
+	}
+	return like
+}

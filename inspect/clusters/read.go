@@ -1,0 +1,219 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Read reads what the storages of kcp in a snapshot hold, in one pass over the keys; another one before finds the storages, where
+// r has not yet. Of values it decrypts and decodes those that tell about logical clusters, and no other. One that cannot be read
+// is a problem, and not an error. Memory is that of the tallies of each logical cluster, and of the keys of orphans and copies.
+//
+// r reads a snapshot that stays open while the File is in use.
+func Read(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, false) }
+
+// ReadChecked is Read, and compares every value's name, namespace and kcp.io/cluster with its key: what a value that was moved by
+// hand, or a key that was taken for another, gives away. It decrypts all values.
+func ReadChecked(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, true) }
+
+func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := newPass(ctx, r, layouts, check)
+	for e, err := range r.Unopened(ctx, nil) {
+		if err == nil {
+			err = p.add(e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p.finish(), nil
+}
+
+// pass is one over the keys of a file.
+type pass struct {
+	ctx     context.Context
+	reader  *inspect.Reader
+	check   bool // all values
+	layouts keys.Layouts
+	file    *File
+	shards  map[string]*shardPass // by prefix, as all three
+	caches  map[string]*cachePass
+	others  map[string]*Amount
+}
+
+func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check bool) *pass {
+	p := &pass{
+		ctx: ctx, reader: r, check: check, layouts: layouts, file: &File{Storages: layouts.Storages()},
+		shards: map[string]*shardPass{}, caches: map[string]*cachePass{}, others: map[string]*Amount{},
+	}
+	for _, s := range p.file.Storages {
+		switch s.Flavour {
+		case keys.FlavourKCPShard:
+			p.shards[s.Prefix] = newShardPass(p, s)
+		case keys.FlavourKCPCache:
+			p.caches[s.Prefix] = newCachePass(p, s)
+		default:
+			p.others[s.Prefix] = &Amount{}
+		}
+	}
+	return p
+}
+
+// add counts one entry for whose it is.
+func (p *pass) add(e *inspect.Entry) error {
+	s, ok := p.layouts.Of(e.Key)
+	if ok && !s.Flavour.KCP() {
+		p.others[s.Prefix].add(e)
+		return nil
+	}
+	key, err := keys.Key{}, error(nil)
+	if ok {
+		key, err = s.Layout.Parse(e.Key)
+	} else {
+		_, _, err = p.layouts.Parse(e.Key) // says why
+	}
+	switch {
+	case err != nil:
+		p.file.Unknown = append(p.file.Unknown, unknown(e, err))
+		return nil
+	case s.Flavour == keys.FlavourKCPShard:
+		return p.shards[s.Prefix].add(key, e)
+	default:
+		return p.caches[s.Prefix].add(key, e)
+	}
+}
+
+// unknown is a key that is of no logical cluster; err is that of Parse.
+func unknown(e *inspect.Entry, err error) Unknown {
+	u := Unknown{Key: string(e.Key), Bytes: int64(len(e.Key)) + int64(len(e.Stored)), Reason: err.Error()}
+	if !utf8.Valid(e.Key) {
+		u.KeyBytes = append([]byte{}, e.Key...)
+	}
+	said := (*keys.KeyError)(nil)
+	switch {
+	case len(e.Key) == 0:
+		u.Reason = "left behind by a revision that was raised, as etcdutl snapshot restore --bump-revision does"
+	case u.Key == compactRevKey:
+		u.Reason = "the API server's own, for its compactions"
+	case errors.As(err, &said):
+		u.Reason = said.Reason
+	}
+	return u
+}
+
+// compactRevKey is where the API servers of an etcd agree on compactions (k8s.io/apiserver pkg/storage/etcd3/compact.go).
+const compactRevKey = "compact_rev_key"
+
+func (a *Amount) add(e *inspect.Entry) {
+	a.Keys++
+	a.Bytes += int64(len(e.Key)) + int64(len(e.Stored))
+}
+
+func (p *pass) finish() *File {
+	for _, s := range p.file.Storages {
+		switch s.Flavour {
+		case keys.FlavourKCPShard:
+			p.file.Shards = append(p.file.Shards, p.shards[s.Prefix].finish())
+		case keys.FlavourKCPCache:
+			p.file.Caches = append(p.file.Caches, p.caches[s.Prefix].finish())
+		default:
+			p.file.Others = append(p.file.Others, Other{s, *p.others[s.Prefix]})
+		}
+	}
+	return p.file
+}
+
+// examine opens a value and hands it to read, unless that is nil, or compares it with its key where all are. What is wrong with it
+// is a problem; an error is about reading the file. opened is false where no key opens it.
+func (p *pass) examine(key keys.Key, e *inspect.Entry, read func(value []byte) (metadata, error)) (problem *Problem, opened bool, err error) {
+	if read == nil && !p.check {
+		return nil, true, nil
+	}
+	if err := p.reader.Open(p.ctx, e); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case e.Sealed != nil && read == nil:
+		return nil, false, nil
+	case e.Sealed != nil:
+		return &Problem{string(e.Key), CodeEncrypted, e.Sealed.Error()}, false, nil
+	case read == nil:
+		read = metadataOf
+	}
+	said, wrong := read(e.Value)
+	if wrong != nil {
+		return &Problem{string(e.Key), CodeUndecodable, wrong.Error()}, true, nil
+	}
+	if reason := said.differs(key); reason != "" {
+		return &Problem{string(e.Key), CodeKeyMismatch, reason}, true, nil
+	}
+	return nil, true, nil
+}
+
+// metadata is what an object says of itself.
+type metadata struct {
+	Name, Namespace string
+	Annotations     map[string]string
+}
+
+func metadataOf(value []byte) (metadata, error) {
+	m, err := encoding.ReadMeta(value)
+	return metadata{m.Name, m.Namespace, m.Annotations}, err
+}
+
+// differs says what in an object is another than in its key; "" for nothing. kcp.io/cluster and kcp.io/shard are there only where
+// an object was updated since it was created: a server takes them from the key.
+func (m metadata) differs(key keys.Key) string {
+	cluster, ok := m.Annotations["kcp.io/cluster"]
+	if !ok {
+		cluster = key.Cluster
+	}
+	shard, ok := m.Annotations["kcp.io/shard"]
+	if !ok || key.Shard == "" {
+		shard = key.Shard
+	}
+	var wrong []string
+	for _, c := range []struct{ what, said, is string }{
+		{"metadata.name", m.Name, key.Name}, {"metadata.namespace", m.Namespace, key.Namespace},
+		{"kcp.io/cluster", cluster, key.Cluster}, {"kcp.io/shard", shard, key.Shard},
+	} {
+		if c.said != c.is {
+			wrong = append(wrong, c.what)
+		}
+	}
+	if len(wrong) == 0 {
+		return ""
+	}
+	return strings.Join(wrong, " and ") + " of the value differ from the key"
+}
+
+// tally counts by resource.
+type tally map[resource]*Amount
+
+type resource struct {
+	schema.GroupResource
+	identity string
+	custom   bool
+}
+
+func (t tally) add(key keys.Key, e *inspect.Entry) {
+	of := resource{key.Resource, key.Identity, key.Custom}
+	a := t[of]
+	if a == nil {
+		a = &Amount{}
+		t[of] = a
+	}
+	a.add(e)
+}

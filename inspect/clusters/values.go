@@ -1,0 +1,214 @@
+package clusters
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Annotations that kcp writes (kcp sdk/apis/core, core/v1alpha1, tenancy/v1alpha1, apis/v1alpha2).
+const (
+	annotationShard          = "core.kcp.io/shard"
+	annotationPath           = "kcp.io/path"
+	annotationMigrating      = "internal.kcp.io/migrating"
+	annotationInactive       = "core.kcp.io/inactive"
+	annotationInactiveBefore = "internal.kcp.io/inactive"
+	annotationSchemaCluster  = "apis.kcp.io/schema-cluster"
+	annotationSchemaName     = "apis.kcp.io/schema-name"
+)
+
+// header is what all objects have.
+type header struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metaJSON `json:"metadata"`
+}
+
+type metaJSON struct {
+	Name              string            `json:"name"`
+	Namespace         string            `json:"namespace"`
+	UID               string            `json:"uid"`
+	DeletionTimestamp string            `json:"deletionTimestamp"`
+	Labels            map[string]string `json:"labels"`
+	Annotations       map[string]string `json:"annotations"`
+}
+
+func (h *header) head() *header { return h }
+
+// decode reads an object of a kind; fields that into does not know are passed over, those of a wrong type are an error. No error
+// holds a part of the value.
+func decode(value []byte, kind string, into interface{ head() *header }) (metadata, error) {
+	content, _, err := encoding.DecodeObject(value)
+	if err != nil {
+		return metadata{}, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into); err != nil {
+		return metadata{}, fmt.Errorf("not a %s: %w", kind, err)
+	}
+	h := into.head()
+	if h.Kind != kind {
+		return metadata{}, fmt.Errorf("not a %s", kind)
+	}
+	return metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}, nil
+}
+
+// read takes what a LogicalCluster says.
+func (c *Cluster) read(value []byte) (metadata, error) {
+	var o struct {
+		header `json:",inline"`
+		Spec   struct {
+			Owner *Owner `json:"owner"`
+		} `json:"spec"`
+		Status struct {
+			Phase string `json:"phase"`
+		} `json:"status"`
+	}
+	m, err := decode(value, "LogicalCluster", &o)
+	if err != nil {
+		return m, err
+	}
+	c.Path, c.ShardName, c.Migrating = m.Annotations[annotationPath], m.Annotations[annotationShard], m.Annotations[annotationMigrating]
+	c.Inactive = m.Annotations[annotationInactive] == "true" || m.Annotations[annotationInactiveBefore] == "true"
+	c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp, o.Spec.Owner
+	return m, nil
+}
+
+// readBinding returns what reads an APIBinding. What is taken of it is the same in v1alpha1 and v1alpha2.
+func (c *Cluster) readBinding(key keys.Key) func(value []byte) (metadata, error) {
+	return func(value []byte) (metadata, error) {
+		var o bindingJSON
+		m, err := decode(value, "APIBinding", &o)
+		if err != nil {
+			return m, err
+		}
+		export := o.Spec.Reference.Export
+		b := Binding{Name: key.Name, Export: ExportRef{Cluster: o.Status.Cluster, Path: export.Path, Name: export.Name}}
+		for _, r := range o.Status.Bound {
+			b.Bound = append(b.Bound, Bound{
+				Resource: schema.GroupResource{Group: r.Group, Resource: r.Resource}, Schema: r.Schema.Name, UID: r.Schema.UID,
+				Identity: r.Schema.Identity, StorageVersions: r.StorageVersions, Virtual: len(r.StorageVersions) == 0,
+			})
+		}
+		c.Bindings = append(c.Bindings, b)
+		return m, nil
+	}
+}
+
+type bindingJSON struct {
+	header `json:",inline"`
+	Spec   struct {
+		Reference struct {
+			Export struct {
+				Path string `json:"path"`
+				Name string `json:"name"`
+			} `json:"export"`
+		} `json:"reference"`
+	} `json:"spec"`
+	Status struct {
+		Cluster string `json:"apiExportClusterName"`
+		Bound   []struct {
+			Group    string `json:"group"`
+			Resource string `json:"resource"`
+			Schema   struct {
+				Name     string `json:"name"`
+				UID      string `json:"UID"`
+				Identity string `json:"identityHash"`
+			} `json:"schema"`
+			StorageVersions []string `json:"storageVersions"`
+		} `json:"boundResources"`
+	} `json:"status"`
+}
+
+// readExport returns what reads an APIExport. What is taken of it is the same in v1alpha1 and v1alpha2.
+func readExport(key keys.Key, into *[]Export) func(value []byte) (metadata, error) {
+	return func(value []byte) (metadata, error) {
+		var o struct {
+			header `json:",inline"`
+			Status struct {
+				Identity string `json:"identityHash"`
+			} `json:"status"`
+		}
+		m, err := decode(value, "APIExport", &o)
+		if err == nil {
+			*into = append(*into, Export{Cluster: key.Cluster, Name: key.Name, Identity: o.Status.Identity})
+		}
+		return m, err
+	}
+}
+
+// readWorkspace returns what reads a Workspace. One that cannot be read is a child all the same, of which nothing is known.
+func (c *Cluster) readWorkspace(key keys.Key, stored string) func(value []byte) (metadata, error) {
+	return func(value []byte) (metadata, error) {
+		var o struct {
+			header `json:",inline"`
+			Spec   struct {
+				Cluster string `json:"cluster"`
+			} `json:"spec"`
+		}
+		m, err := decode(value, "Workspace", &o)
+		if err == nil {
+			c.Workspaces = append(c.Workspaces, Workspace{
+				Key: stored, Name: key.Name, Identity: key.Identity, UID: o.Metadata.UID,
+				Cluster: o.Spec.Cluster, ShardName: m.Annotations[annotationShard],
+			})
+		}
+		return m, err
+	}
+}
+
+// readShard returns what reads a Shard.
+func readShard(key keys.Key, into *[]RegisteredShard) func(value []byte) (metadata, error) {
+	return func(value []byte) (metadata, error) {
+		var o struct {
+			header `json:",inline"`
+			Spec   struct {
+				ExternalURL string `json:"externalURL"`
+			} `json:"spec"`
+		}
+		m, err := decode(value, "Shard", &o)
+		if err == nil {
+			*into = append(*into, RegisteredShard{Name: key.Name, Region: o.Metadata.Labels["region"], ExternalURL: o.Spec.ExternalURL})
+		}
+		return m, err
+	}
+}
+
+// read takes what a CustomResourceDefinition says.
+func (d *Definition) read(value []byte) (metadata, error) {
+	var o struct {
+		header `json:",inline"`
+		Spec   struct {
+			Group string `json:"group"`
+			Names struct {
+				Plural string `json:"plural"`
+			} `json:"names"`
+			Version  string `json:"version"` // of v1beta1
+			Versions []struct {
+				Name string `json:"name"`
+			} `json:"versions"`
+		} `json:"spec"`
+		Status struct {
+			StoredVersions []string `json:"storedVersions"`
+		} `json:"status"`
+	}
+	m, err := decode(value, "CustomResourceDefinition", &o)
+	if err != nil {
+		d.Problem = err.Error()
+		return m, err
+	}
+	d.Problem = ""
+	d.Resource = schema.GroupResource{Group: o.Spec.Group, Resource: o.Spec.Names.Plural}
+	d.Schema = ExportRef{Cluster: m.Annotations[annotationSchemaCluster], Name: m.Annotations[annotationSchemaName]}
+	d.StoredVersions = o.Status.StoredVersions
+	for _, v := range o.Spec.Versions {
+		d.Versions = append(d.Versions, v.Name)
+	}
+	if len(d.Versions) == 0 && o.Spec.Version != "" {
+		d.Versions = []string{o.Spec.Version}
+	}
+	return m, nil
+}
