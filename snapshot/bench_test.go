@@ -81,7 +81,7 @@ func BenchmarkWrite(b *testing.B) {
 					return
 				}
 			}
-		})
+		}, WriteConfig{})
 		require.NoError(b, err)
 		b.SetBytes(s.Size())
 		require.NoError(b, s.Close())

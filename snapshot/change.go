@@ -22,6 +22,7 @@ type WriteResult struct {
 	Bytes    int64  // size of the file
 	SHA256   string // of the whole file, as sha256sum prints it
 	Appended int    // records written on top, tombstones included
+	Scrubbed int    // records of the input that were left out
 }
 
 // appender turns changes into the records that a server at revision rev would have stored next: one main revision a change,
@@ -31,6 +32,8 @@ type appender struct {
 	rev  int64
 	keys int
 	n    int
+	// scrub, where it is set, names keys that are gone from src: a deletion of one stores nothing.
+	scrub func(key []byte) bool
 
 	// What was changed already: a bit for the latest record of a key that the file has, and the keys that it has not.
 	changed []uint64
@@ -85,6 +88,12 @@ func (a *appender) record(ctx context.Context, c Change) (*Record, error) {
 		return nil, fmt.Errorf("%w: key %q is at %d, the change was planned against %d", ErrConflict, c.Key, have, c.Prior)
 	}
 	if c.Delete && old == nil {
+		return nil, nil
+	}
+	if a.scrub != nil && a.scrub(c.Key) {
+		if !c.Delete {
+			return nil, fmt.Errorf("%w: key %q is scrubbed and cannot be written", ErrConflict, c.Key)
+		}
 		return nil, nil
 	}
 	a.rev++

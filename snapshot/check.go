@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// checkOutput opens the written file as any other and proves that it holds the records of s and the changes, and nothing else.
-// That its old pages are equal to those of s is known from the copy; so a leaf that both trees have in the same place holds
-// the same records, and only new leaves have to be read.
-func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, appended int, changes iter.Seq2[Change, error]) error {
+// checkOutput opens the written file as any other and proves that it holds the records of s and the changes, the leases of s and
+// the grants, and nothing else. That its old pages are equal to those of s is known from the copy; so a leaf that both trees have in
+// the same place holds the same records, and only new leaves have to be read.
+func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, appended int, changes iter.Seq2[Change, error], grants []element) error {
 	out, err := openFile(ctx, f, path, Config{SkipDigest: true})
 	if err != nil {
 		return s.blame(ctx, err)
@@ -21,22 +21,30 @@ func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, app
 	if out.raw {
 		return fmt.Errorf("%w: its size is not that of a snapshot", ErrVerify)
 	}
-	if len(out.buckets) != len(s.buckets) {
-		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(out.buckets), len(s.buckets))
+	want := s.withLeaseBucket(grants)
+	if len(out.buckets) != len(want) {
+		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(out.buckets), len(want))
 	}
-	for i := range s.buckets {
-		if s.buckets[i].name == "key" && appended > 0 {
-			continue
+	for i := range want {
+		switch {
+		case want[i].name == "key" && appended > 0:
+		case want[i].name == leaseBucket && len(grants) > 0:
+			err = out.checkBucket(ctx, &out.buckets[i], s.leaseSource(ctx, grants))
+		default:
+			err = sameBucket(&want[i], &out.buckets[i])
 		}
-		if err := sameBucket(&s.buckets[i], &out.buckets[i]); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if appended == 0 {
+	if appended == 0 && len(grants) == 0 {
 		return nil
 	}
 	if err := out.checkWays(ctx); err != nil {
 		return s.blame(ctx, err)
+	}
+	if appended == 0 {
+		return nil
 	}
 	return s.checkRecords(ctx, out, changes)
 }
@@ -49,12 +57,15 @@ func (s *Snapshot) blame(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrVerify, err)
 }
 
-// checkWays checks the way to each bucket and to each record.
+// checkWays checks the way to each bucket, to each record and to each lease.
 func (s *Snapshot) checkWays(ctx context.Context) error {
-	if err := s.checkBranches(ctx, s.meta.root); err != nil {
-		return err
+	err := s.checkBranches(ctx, s.meta.root)
+	for _, name := range []string{"key", leaseBucket} {
+		if b := s.bucket(name); b != nil && err == nil {
+			err = s.checkBranches(ctx, b.root)
+		}
 	}
-	return s.checkBranches(ctx, s.bucket("key").root)
+	return err
 }
 
 func sameBucket(old, now *bucket) error {
@@ -73,27 +84,7 @@ func (s *Snapshot) checkRecords(ctx context.Context, out *Snapshot, changes iter
 	if old.root != 0 && !slices.Equal(s.leavesWithRecords(old), now.leaves[:kept]) {
 		return fmt.Errorf("%w: the old leaves are not where they were", ErrVerify)
 	}
-	news := cursor{s: out, b: now, leaf: kept}
-	n := 0
-	for want, err := range s.expected(ctx, old, changes) {
-		if err != nil {
-			return err
-		}
-		got, err := news.next()
-		switch {
-		case err != nil:
-			return fmt.Errorf("%w: %w", ErrVerify, err)
-		case got == nil:
-			return fmt.Errorf("%w: only %d of the new records are there", ErrVerify, n)
-		case got.flags != want.flags || !bytes.Equal(got.key, want.key) || !bytes.Equal(got.value, want.value):
-			return fmt.Errorf("%w: new record %d is not what was to be written", ErrVerify, n)
-		}
-		n++
-	}
-	if got, err := news.next(); err != nil || got != nil {
-		return fmt.Errorf("%w: there are more than the %d records that were to be written (%v)", ErrVerify, n, err)
-	}
-	return nil
+	return (&cursor{s: out, b: now, leaf: kept}).compare(s.expected(ctx, old, changes))
 }
 
 // expected yields what the new leaves must hold: the records of an inline bucket, which were given leaves, and the appended ones.

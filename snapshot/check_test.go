@@ -28,11 +28,11 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		tamper func(m *image)
 		text   string
 	}{
-		{"a new value", func(m *image) { v := m.value(last(m), 0); v[len(v)-1] ^= 1 }, "new record 0 is not what"},
-		{"a new revision", func(m *image) { m.key(last(m), 2)[16]++ }, "new record 2 is not what"},
-		{"a new record's kind", func(m *image) { put32(m.element(last(m), 1), 1) }, "new record 1 is not what"},
-		{"a record fewer", func(m *image) { put16(m.page(last(m))[10:], 2) }, "only 2 of the new records"},
-		{"no new leaf", func(m *image) { put16(m.page(m.branch)[10:], uint16(len(m.leaves)-1)) }, "only 0 of the new records"},
+		{"a new value", func(m *image) { v := m.value(last(m), 0); v[len(v)-1] ^= 1 }, "entry 0 is not what"},
+		{"a new revision", func(m *image) { m.key(last(m), 2)[16]++ }, "entry 2 is not what"},
+		{"a new record's kind", func(m *image) { put32(m.element(last(m), 1), 1) }, "entry 1 is not what"},
+		{"a record fewer", func(m *image) { put16(m.page(last(m))[10:], 2) }, "only 2 of the entries"},
+		{"no new leaf", func(m *image) { put16(m.page(m.branch)[10:], uint16(len(m.leaves)-1)) }, "only 0 of the entries"},
 		{"an old leaf for a new one", func(m *image) { put64(m.element(m.branch, len(m.leaves)-1)[8:], m.leaves[0]) }, "used twice"},
 		{"old leaves that changed places", func(m *image) {
 			put64(m.element(m.branch, 3)[8:], m.leaves[4])
@@ -57,7 +57,7 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		f, err := os.Open(copyOf(t, b))
 		require.NoError(t, err)
 		defer f.Close()
-		return s.checkOutput(context.Background(), f, "out.db", 3, plan)
+		return s.checkOutput(context.Background(), f, "out.db", 3, plan, nil)
 	}
 	require.NoError(t, check(b))
 	for _, tt := range tests {
@@ -116,7 +116,7 @@ func TestPublishedName(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{st.SHA256, st.Bytes, st.Revision, st.Keys, "ok"}, []any{res.SHA256, res.Bytes, res.Revision, res.Keys, st.Digest})
 	t.Chdir(filepath.Dir(path))
-	_, err = Write(context.Background(), "here.db", s, seq(put("/new", "x")))
+	_, err = Write(context.Background(), "here.db", s, seq(put("/new", "x")), WriteConfig{})
 	require.NoError(t, err)
 	require.Equal(t, sumOf(t, path), sumOf(t, "here.db"), "the same input and changes make the same bytes")
 }
@@ -138,7 +138,7 @@ func TestDamageIsNotPassedOn(t *testing.T) {
 			require.NotEmpty(t, findings(t, s))
 			dir := t.TempDir()
 			for _, changes := range []iter.Seq2[Change, error]{seq(), seq(put("/new", "x"))} {
-				_, err := Write(context.Background(), filepath.Join(dir, "out.db"), s, changes)
+				_, err := Write(context.Background(), filepath.Join(dir, "out.db"), s, changes, WriteConfig{})
 				require.ErrorIs(t, err, ErrDamaged)
 				require.ErrorContains(t, err, in)
 				require.NotContains(t, err.Error(), "out.db")

@@ -32,8 +32,13 @@ func (s *Snapshot) copyTo(ctx context.Context, f *os.File, m *meta) (sum [sha256
 	if err := hashRange(ctx, h, f, int64(len(s.image)), size, make([]byte, copyBlock)); err != nil {
 		return sum, err
 	}
+	return sealed(f, h, size)
+}
+
+// sealed appends the digest of the image of that many bytes, which h has seen, and returns the digest of the whole file.
+func sealed(f *os.File, h hash.Hash, image int64) (sum [sha256.Size]byte, err error) {
 	trailer := h.Sum(nil)
-	if _, err := f.WriteAt(trailer, size); err != nil {
+	if _, err := f.WriteAt(trailer, image); err != nil {
 		return sum, err
 	}
 	_, _ = h.Write(trailer)

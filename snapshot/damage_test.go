@@ -48,7 +48,7 @@ func exercise(t testing.TB, path string) (errs []error, out string) {
 	out = filepath.Join(t.TempDir(), "out.db")
 	c := put("/k/000005", "new")
 	c.Prior = prior
-	if _, err = Write(ctx, out, s, seq(c, put("/new", "x"))); err != nil {
+	if _, err = Write(ctx, out, s, seq(c, put("/new", "x")), WriteConfig{}); err != nil {
 		add(err)
 		left, err := os.ReadDir(filepath.Dir(out))
 		require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 func fails(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error], want error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
-	_, err := Write(context.Background(), path, s, changes)
+	_, err := Write(context.Background(), path, s, changes, WriteConfig{})
 	require.Error(t, err)
 	if want != nil {
 		require.ErrorIs(t, err, want)
@@ -48,7 +48,7 @@ func TestNeverOverwrites(t *testing.T) {
 	require.NoError(t, os.Symlink(in, filepath.Join(dir, "link")))
 	require.NoError(t, os.Link(in, hard))
 	for _, path := range []string{in, file, folder, broken, filepath.Join(dir, "link"), hard} {
-		_, err := Write(context.Background(), path, s, seq(put("/new", "x")))
+		_, err := Write(context.Background(), path, s, seq(put("/new", "x")), WriteConfig{})
 		require.ErrorIs(t, err, fs.ErrExist, path)
 		require.ErrorContains(t, err, path)
 	}
@@ -93,7 +93,7 @@ func TestNameTakenMeanwhile(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte("theirs"), 0o600))
 		}
 		seq(put("/new", "x"))(yield)
-	})
+	}, WriteConfig{})
 	require.ErrorIs(t, err, fs.ErrExist)
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestFolders(t *testing.T) {
 		filepath.Join(locked, "out.db"):                fs.ErrPermission,
 	} {
 		err := asNobody(t, func() error {
-			_, err := Write(context.Background(), path, s, seq(put("/new", "x")))
+			_, err := Write(context.Background(), path, s, seq(put("/new", "x")), WriteConfig{})
 			return err
 		})
 		require.ErrorIs(t, err, want)
@@ -138,7 +138,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 		path := filepath.Join(dir, "out.db")
-		_, err := Write(context.Background(), path, s, changes)
+		_, err := Write(context.Background(), path, s, changes, WriteConfig{})
 		require.ErrorIs(t, err, unix.ENOSPC, "%d bytes", size)
 		require.ErrorContains(t, err, path)
 		nothingIn(t, dir)
@@ -201,7 +201,7 @@ func TestPlanPanics(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	path := filepath.Join(t.TempDir(), "out.db")
 	require.PanicsWithValue(t, "a bug", func() {
-		_, _ = Write(context.Background(), path, s, func(func(Change, error) bool) { panic("a bug") })
+		_, _ = Write(context.Background(), path, s, func(func(Change, error) bool) { panic("a bug") }, WriteConfig{})
 	})
 	nothingIn(t, filepath.Dir(path))
 }
@@ -224,7 +224,7 @@ func TestCancelled(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		path := filepath.Join(t.TempDir(), "out.db")
 		timer := time.AfterFunc(time.Duration(r.IntN(1+i*2000))*time.Microsecond, cancel)
-		_, err = Write(ctx, path, s, plan)
+		_, err = Write(ctx, path, s, plan, WriteConfig{})
 		if timer.Stop(); err != nil {
 			require.ErrorIs(t, err, context.Canceled)
 			nothingIn(t, filepath.Dir(path))
@@ -246,7 +246,7 @@ func TestCancelled(t *testing.T) {
 				return
 			}
 		}
-	})
+	}, WriteConfig{})
 	require.ErrorIs(t, err, context.Canceled)
 	write(t, s, plan)
 }

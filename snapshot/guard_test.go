@@ -161,7 +161,7 @@ func TestChangedWhileWritten(t *testing.T) {
 					}
 				}
 				out := filepath.Join(t.TempDir(), "out.db")
-				_, err := Write(context.Background(), out, s, changes)
+				_, err := Write(context.Background(), out, s, changes, WriteConfig{})
 				require.ErrorIs(t, err, ErrChanged)
 				require.ErrorContains(t, err, path)
 				left, err := os.ReadDir(filepath.Dir(out))

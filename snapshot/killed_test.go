@@ -47,7 +47,7 @@ func child(in, out, limit string) {
 	s, err := Open(context.Background(), in, Config{})
 	if err == nil {
 		fmt.Println("begin")
-		_, err = Write(context.Background(), out, s, largePlan)
+		_, err = Write(context.Background(), out, s, largePlan, WriteConfig{})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -37,7 +37,7 @@ func planned(t testing.TB, s *Snapshot, changes ...Change) iter.Seq2[Change, err
 func write(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error]) (string, WriteResult) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
-	res, err := Write(context.Background(), path, s, changes)
+	res, err := Write(context.Background(), path, s, changes, WriteConfig{})
 	require.NoError(t, err)
 	return path, res
 }

@@ -181,7 +181,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	if err != nil {
 		return err
 	}
-	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes())
+	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{})
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func TestLeases(t *testing.T) {
 				return
 			}
 		}
-	})
+	}, snapshot.WriteConfig{})
 	require.NoError(t, err)
 	report := examined(t, opened(t, path), Options{})
 	gone := report.of(CodeLeaseGone)

@@ -95,7 +95,7 @@ func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.S
 				return
 			}
 		}
-	})
+	}, snapshot.WriteConfig{})
 	require.NoError(t, err)
 	return opened(t, path)
 }

@@ -226,7 +226,7 @@ func (c *cluster) build() (path string) {
 				return
 			}
 		}
-	})
+	}, snapshot.WriteConfig{})
 	require.NoError(c.t, err)
 	return path
 }

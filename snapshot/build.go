@@ -1,0 +1,204 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/publish"
+)
+
+// Content is what Build writes.
+type Content struct {
+	// Records in ascending order of Revision, one a key, none of them a deletion. It is ranged over twice and must yield the same
+	// both times.
+	Records iter.Seq2[*Record, error]
+	Leases  []Lease
+	// Revision is the current revision of the store, not below that of any record. The file is compacted at it: what it
+	// holds is all there is to know, and a server answers for no revision before.
+	Revision int64
+	// Notes are what the file says of itself, by name. They lie in a bucket of their own, which etcd ignores; see Snapshot.Note.
+	Notes map[string][]byte
+}
+
+const (
+	builtPageSize = 4096 // bytes
+
+	metaBucket = "meta"
+	noteBucket = "etcdshift"
+	// A note is read into memory as a whole, so that a hostile file must not have a longer one. In bytes.
+	maxNoteName = 1 << 10
+	maxNote     = 64 << 20
+)
+
+// etcdBuckets returns those that a server has (etcd server/storage/schema/bucket.go), in order.
+func etcdBuckets() []string {
+	return []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", leaseBucket, "members", "members_removed", metaBucket}
+}
+
+// Build makes a snapshot at path that never was a server's: "etcdutl snapshot restore" takes it, and a server started on that serves
+// the records with all their numbers. It has pages of 4096 bytes, and the same content gives the same bytes. The file appears under
+// its name when it was read back, found right and synced, and when check, which may be nil, has seen it and found nothing; on any
+// error nothing is left. path must not exist (fs.ErrExist).
+//
+// Build reads the bytes of records: where they are those of another Snapshot, call it within that one's Guard.
+func Build(ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error) (WriteResult, error) {
+	f, err := publish.Create(path)
+	if err != nil {
+		return WriteResult{}, err
+	}
+	defer func() { _ = f.Discard() }()
+	res, err := c.writeTo(ctx, f.File(), path)
+	if err == nil {
+		err = checkWith(ctx, f.File(), path, check)
+	}
+	if err != nil {
+		return WriteResult{}, outputError(path, err)
+	}
+	info, err := f.File().Stat()
+	if err != nil {
+		return WriteResult{}, outputError(path, err)
+	}
+	res.Bytes = info.Size()
+	if err := f.Publish(); err != nil {
+		return WriteResult{}, err
+	}
+	return res, nil
+}
+
+func (c Content) writeTo(ctx context.Context, f *os.File, path string) (WriteResult, error) {
+	if c.Revision < 1 {
+		return WriteResult{}, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
+	}
+	grants, err := grantEntries(c.Leases)
+	if err != nil {
+		return WriteResult{}, err
+	}
+	notes, err := c.notes()
+	if err != nil {
+		return WriteResult{}, err
+	}
+	compacted := appendRevisionKey(nil, Revision{Main: c.Revision}, false)
+	n := 0
+	entries := map[string]iter.Seq2[element, error]{
+		"key":       c.entries(ctx, &n),
+		leaseBucket: those(grants),
+		metaBucket:  those([]element{{key: []byte("finishedCompactRev"), value: compacted}, {key: []byte("scheduledCompactRev"), value: compacted}}),
+		noteBucket:  those(notes),
+	}
+	names := etcdBuckets()
+	if len(notes) > 0 {
+		names = append(names, noteBucket)
+		slices.Sort(names)
+	}
+	var sources []bucketSource
+	for _, name := range names {
+		seq := entries[name]
+		if seq == nil {
+			seq = those(nil)
+		}
+		sources = append(sources, bucketSource{name: name, entries: func() iter.Seq2[element, error] { return seq }})
+	}
+	sum, err := writeNew(ctx, f, path, meta{pageSize: builtPageSize, txid: 1}, sources)
+	if err != nil {
+		return WriteResult{}, err
+	}
+	return WriteResult{Revision: c.Revision, Keys: n, SHA256: fmt.Sprintf("%x", sum), Appended: n}, nil
+}
+
+func those(elems []element) iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		for _, el := range elems {
+			if !yield(el, nil) {
+				return
+			}
+		}
+	}
+}
+
+// notes returns the entries of the notes' bucket.
+func (c Content) notes() (notes []element, err error) {
+	names := make([]string, 0, len(c.Notes))
+	for name, note := range c.Notes {
+		if len(name) == 0 || len(name) > maxNoteName || len(note) > maxNote {
+			return nil, fmt.Errorf("note %q of %d bytes: a name has 1 to %d bytes, a note at most %d", clip([]byte(name)), len(note), maxNoteName, maxNote)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		notes = append(notes, element{key: []byte(name), value: c.Notes[name]})
+	}
+	return notes, nil
+}
+
+// entries yields the encoded records, whose numbers must be those that a server could have stored, and counts them.
+func (c Content) entries(ctx context.Context, n *int) iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		*n = 0
+		if c.Records == nil {
+			return
+		}
+		var key, value []byte
+		var last Revision
+		for rec, err := range c.Records {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				err = c.accepts(rec, last)
+			}
+			if err != nil {
+				yield(element{}, err)
+				return
+			}
+			*n++
+			last = rec.Revision
+			key = appendRevisionKey(key[:0], rec.Revision, false)
+			value = rec.appendKeyValue(value[:0])
+			if !yield(element{key: key, value: value}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// accepts says why rec cannot be the record behind one of revision last.
+func (c Content) accepts(rec *Record, last Revision) error {
+	var err error
+	switch {
+	case len(rec.Key) == 0:
+		err = errors.New("it has no key")
+	case rec.Tombstone:
+		err = errors.New("it is a deletion")
+	case rec.Revision.Compare(last) <= 0 || rec.Revision.Main < 1 || rec.Revision.Sub < 0:
+		err = fmt.Errorf("it does not come after %s", last)
+	case rec.Revision.Main > c.Revision || c.Revision == math.MaxInt64:
+		err = fmt.Errorf("the store is at %d", c.Revision)
+	default:
+		err = soundAfter(nil, rec)
+	}
+	if err != nil {
+		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
+	}
+	return nil
+}
+
+// Note returns the note of that name, nil when the file has none. Only files made by Build have notes.
+func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err error) {
+	err = s.guardedEntries(ctx, noteBucket, func(k, v []byte) error {
+		if string(k) != name {
+			return nil
+		}
+		if len(v) > maxNote {
+			return fmt.Errorf("%w: note %q has %d bytes", ErrDamaged, name, len(v))
+		}
+		note = append([]byte{}, v...)
+		return nil
+	})
+	return note, err
+}
