@@ -3,7 +3,7 @@
 GO      ?= go
 BIN     := bin/etcdshift
 DEMO    := demo
-ROOMS   := cmd snapshot keys encoding conversion inspect transform publish internal e2e
+ROOMS   := cmd snapshot keys encoding conversion inspect archive transform publish internal e2e
 
 .PHONY: build demo test e2e fuzz bench lint clean
 

@@ -28,6 +28,12 @@ func (v *View) noteSealed(e *Entry) {
 	}
 }
 
+// GoOn is Refuse for a problem after which, once it is allowed, everything is done all the same: no record is left alone, and the
+// exit status is not that of one.
+func (v *View) GoOn(key, code, reason string) (allowed bool) {
+	return v.RefuseUnless(key, code, reason, decisionWentOn)
+}
+
 // explain adds to the reason of an encrypted value why no key opens it.
 func (v *View) explain(key, code, reason string) string {
 	sealed := v.sealed[key]

@@ -38,6 +38,9 @@ type Report struct {
 	Output          *FileInfo                  `json:"output,omitempty"`
 	Kinds           []KindCount                `json:"kinds"`
 	CustomResources []CustomResource           `json:"customResources,omitempty"` // of migrate storage-versions: one a CustomResourceDefinition
+	Archive         *FileInfo                  `json:"archive,omitempty"`         // of cluster import: where the records come from
+	Clusters        []ClusterReceipt           `json:"clusters,omitempty"`        // of cluster purge and import: what went out or came in
+	Rest            *Receipt                   `json:"rest,omitempty"`            // of the same: all other live records, equal in input and output
 	Changes         Changes                    `json:"changes"`
 	Renamed         []Rename                   `json:"renamed"`
 	UIDs            []UID                      `json:"uids"`
@@ -93,6 +96,21 @@ type StoredVersions struct {
 	Before []string `json:"before"`
 	After  []string `json:"after"`
 	Kept   string   `json:"kept,omitempty"` // why After holds more than the storage version
+}
+
+// ClusterReceipt is what became of a logical cluster of kcp: the records that went out of the input, or came into the output.
+type ClusterReceipt struct {
+	Name    string `json:"name"`
+	Path    string `json:"path"`
+	Receipt        // of its records
+	Copies  int    `json:"copies"` // records of it in a cache of the same file
+}
+
+// Receipt counts records and has their digest, as docs/archive.md says it is computed.
+type Receipt struct {
+	Keys   int    `json:"keys"`
+	Bytes  int64  `json:"bytes"` // of keys and values as they are stored
+	SHA256 string `json:"sha256"`
 }
 
 // Changes counts records by what becomes of them.
@@ -166,10 +184,11 @@ func (r *Report) Save(key string, object json.RawMessage) {
 	r.Saved[key] = object
 }
 
-// Errors counts the problems above a warning, and those of them that were not allowed.
+// Errors counts the problems above a warning, but for those that were allowed and left nothing alone, and those of them that were
+// not allowed.
 func (r *Report) Errors() (all, refusing int) {
 	for _, p := range r.Problems {
-		if p.Level != LevelError {
+		if p.Level != LevelError || p.Decision == decisionWentOn {
 			continue
 		}
 		all++
@@ -184,4 +203,5 @@ const (
 	decisionRefused = "refused"
 	decisionAllowed = "left alone (allowed)"
 	decisionNoted   = "noted"
+	decisionWentOn  = "went on (allowed)"
 )

@@ -102,18 +102,16 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return nil
 	}
 	o.stage("write")
-	return v.write(ctx, o, r)
+	return v.write(ctx, o, r, t)
 }
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
-	var opener inspect.Opener
-	if o.Encryption != nil { // a nil Sealer in an Opener would not be nil
-		opener = o.Encryption
-	}
 	v := &View{
-		src: src, reader: inspect.NewReader(src, opener, o.Prefixes...), sealer: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
+		src: src, sealer: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
 		report: r, allow: map[string]bool{}, problems: map[problemID]int{}, sealed: map[string]error{}, time: o.Time,
+		granted: map[snapshot.Lease]int64{},
 	}
+	v.reader = v.readerOf(src, o.Prefixes)
 	for _, code := range o.Allow {
 		v.allow[code] = true
 	}
@@ -176,12 +174,12 @@ func (v *View) settle(r *Report) error {
 	return nil
 }
 
-func (v *View) write(ctx context.Context, o Options, r *Report) error {
+func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) error {
 	members, err := v.src.Members(ctx)
 	if err != nil {
 		return err
 	}
-	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{})
+	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: v.checker(o, t)})
 	if err != nil {
 		return err
 	}
@@ -196,4 +194,24 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
 	}, r.Steps...)
 	return nil
+}
+
+// checker has a Transform that is a Checker look at the output.
+func (v *View) checker(o Options, t Transform) func(context.Context, *snapshot.Snapshot) error {
+	checker, ok := t.(Checker)
+	if !ok {
+		return nil
+	}
+	return func(ctx context.Context, out *snapshot.Snapshot) error {
+		o.stage("check")
+		return checker.Check(ctx, v, v.readerOf(out, o.Prefixes))
+	}
+}
+
+// readerOf reads a snapshot with the encryption configuration of the run.
+func (v *View) readerOf(s *snapshot.Snapshot, prefixes []string) *inspect.Reader {
+	if v.sealer == nil { // a nil Sealer in an Opener would not be nil
+		return inspect.NewReader(s, nil, prefixes...)
+	}
+	return inspect.NewReader(s, v.sealer, prefixes...)
 }

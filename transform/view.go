@@ -26,6 +26,11 @@ type View struct {
 	problems map[problemID]int // place in the report
 	sealed   map[string]error  // why values of these keys could not be opened
 	time     time.Time
+
+	leases  map[int64]int64          // of the file: TTL by id; nil until asked for
+	grants  []snapshot.Lease         // staged, in order
+	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
+	scrub   func(key []byte) bool    // nil where nothing is
 }
 
 // Live yields the latest value of each key that begins with prefix: first those of the file in revision order, with staged

@@ -21,10 +21,11 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd":                 with("transform/", "transform", "inspect", "publish", "conversion", "encoding/encryption"),
-		"transform/":          with("transform", "inspect", "conversion"),
+		"cmd":                 with("transform/", "transform", "inspect", "archive", "publish", "conversion", "encoding/encryption"),
+		"transform/":          with("transform", "inspect", "archive", "conversion"),
 		"transform":           with("inspect", "publish"),
 		"inspect":             with(),
+		"archive":             {"snapshot", "encoding"},
 		"conversion":          {},
 		"snapshot":            {"publish"},
 		"keys":                {},
@@ -33,7 +34,7 @@ func mayImport() map[string][]string {
 		"encoding/encryption": {"encoding"},
 		"encoding":            {},
 		"publish":             {},
-		"internal":            with("transform/", "transform", "inspect", "publish"),
+		"internal":            with("transform/", "transform", "inspect", "archive", "publish"),
 	}
 }
 

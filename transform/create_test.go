@@ -1,0 +1,198 @@
+package transform
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// TestCreate: new records get the leases they were granted, and the ids of these are free in the file.
+func TestCreate(t *testing.T) {
+	f := input(t)
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+		other, err := v.Grant(ctx, 9, 60)
+		require.NoError(t, err)
+		require.NotEqual(t, int64(9), other, "which /leased has")
+		again, err := v.Grant(ctx, 9, 60)
+		require.NoError(t, err)
+		require.Equal(t, other, again)
+		free, err := v.Grant(ctx, 10, 60)
+		require.NoError(t, err)
+		require.Equal(t, int64(10), free)
+		longer, err := v.Grant(ctx, 10, 61)
+		require.NoError(t, err)
+		require.NotContains(t, []int64{9, 10, other}, longer)
+		_, err = v.Grant(ctx, 0, 60)
+		require.ErrorContains(t, err, "cannot be granted")
+		_, err = v.Grant(ctx, 11, 0)
+		require.ErrorContains(t, err, "cannot be granted")
+
+		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), other, "why"))
+		require.NoError(t, v.Create(ctx, []byte("/two"), []byte("2"), longer, "why"))
+		require.NoError(t, v.CreateStored(ctx, []byte("/three"), []byte("3"), free, "why"))
+		require.NoError(t, v.Create(ctx, []byte("/four"), []byte("4"), 0, "why"))
+		require.ErrorIs(t, v.Create(ctx, []byte("/one"), []byte("1"), 0, "why"), ErrExists, "staged")
+		require.ErrorIs(t, v.Create(ctx, []byte("/a"), []byte("1"), 0, "why"), ErrExists, "in the file")
+		require.Error(t, v.Create(ctx, []byte("/five"), nil, 0, "why"))
+		return nil
+	}))
+	require.NoError(t, err)
+	server := etcdtest.Start(t, etcdtest.Restore(t, f.out))
+	ttls := map[string]int64{}
+	for _, kv := range etcdtest.Dump(t, server, 0) {
+		if kv.Lease == 0 {
+			continue
+		}
+		lease, err := server.Client.TimeToLive(t.Context(), clientv3.LeaseID(kv.Lease))
+		require.NoError(t, err)
+		ttls[string(kv.Key)] = lease.GrantedTTL
+	}
+	require.Equal(t, map[string]int64{"/leased": 600, "/one": 60, "/two": 61, "/three": 60}, ttls)
+}
+
+// TestGrantIsDeterministic: two runs write the same bytes.
+func TestGrantIsDeterministic(t *testing.T) {
+	f := input(t)
+	var sums []string
+	for _, out := range []string{f.out, f.out + "2"} {
+		r, err := Run(context.Background(), Options{In: f.in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
+			lease, err := v.Grant(ctx, 9, 5)
+			require.NoError(t, err)
+			return v.Create(ctx, []byte("/n"), []byte("x"), lease, "why")
+		}))
+		require.NoError(t, err)
+		sums = append(sums, r.Output.SHA256)
+	}
+	require.Equal(t, sums[0], sums[1])
+}
+
+// TestCreateEncrypts: a created record is encrypted as a server would, and one that is stored already is not again.
+func TestCreateEncrypts(t *testing.T) {
+	by := sealing(t, "secretbox=a")
+	f := secretsOf(t, nil)
+	verbatim := sealedBy(t, by, secretsDir+"moved", "moved")
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
+		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
+			seals, err := v.Seals(ctx, []byte(key))
+			require.NoError(t, err)
+			require.Equal(t, want, seals, key)
+			require.NoError(t, v.Create(ctx, []byte(key), []byte("made"), 0, "why"))
+		}
+		return v.CreateStored(ctx, []byte(secretsDir+"moved"), []byte(verbatim), 0, "why")
+	}))
+	require.NoError(t, err)
+	got := live(t, f.out)
+	require.Equal(t, "made", got["/registry/configmaps/ns/c"])
+	require.Equal(t, verbatim, got[secretsDir+"moved"])
+	plain, _, err := by.Open(t.Context(), schema.GroupResource{Resource: "secrets"}, []byte(secretsDir+"made"), []byte(got[secretsDir+"made"]))
+	require.NoError(t, err)
+	require.Equal(t, "made", string(plain))
+}
+
+// TestScrub: neither the keys nor the values that were scrubbed are left in the file.
+func TestScrub(t *testing.T) {
+	f := input(t)
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+		v.Scrub(func(key []byte) bool { return bytes.HasPrefix(key, []byte("/leas")) })
+		return v.Delete(ctx, []byte("/leased"), "why")
+	}))
+	require.NoError(t, err)
+	require.Equal(t, Changes{Deleted: 1}, r.Changes)
+	got := live(t, f.out)
+	require.Len(t, got, 3)
+	require.NotContains(t, got, "/leased")
+	require.Greater(t, r.Output.Revision, r.Input.Revision)
+	require.NotContains(t, fileText(t, f.out), "/leased")
+}
+
+// checked is a transform that looks at its output.
+type checked struct {
+	planFunc
+	check func(ctx context.Context, v *View, out *inspect.Reader) error
+}
+
+func (c checked) Check(ctx context.Context, v *View, out *inspect.Reader) error {
+	return c.check(ctx, v, out)
+}
+
+// TestChecker: an output that its transform does not approve of never gets its name.
+func TestChecker(t *testing.T) {
+	f := input(t)
+	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("changed"), "why") })
+	wrong := errors.New("not what I wanted")
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, checked{put, func(context.Context, *View, *inspect.Reader) error { return wrong }})
+	require.ErrorIs(t, err, wrong)
+	require.Equal(t, Failed, r.Outcome)
+	noOutput(t, f)
+
+	seen := ""
+	_, err = Run(context.Background(), Options{In: f.in, Out: f.out}, checked{put, func(ctx context.Context, v *View, out *inspect.Reader) error {
+		noOutput(t, f)
+		for e, err := range out.Live(ctx, []byte("/b")) {
+			require.NoError(t, err)
+			seen = string(e.Value)
+		}
+		before, err := v.Reader().Get(ctx, []byte("/b"))
+		require.NoError(t, err)
+		require.Equal(t, "two", string(before.Value), "what is staged is not seen")
+		return nil
+	}})
+	require.NoError(t, err)
+	require.Equal(t, "changed", seen)
+}
+
+// TestGoOn: a problem that was allowed and left nothing alone does not count as one that did.
+func TestGoOn(t *testing.T) {
+	f := input(t)
+	plan := planFunc(func(ctx context.Context, v *View) error {
+		if v.GoOn("/b", "odd", "it is odd") {
+			return v.Delete(ctx, []byte("/b"), "why")
+		}
+		return nil
+	})
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan)
+	require.ErrorIs(t, err, ErrRefused)
+	require.Equal(t, []Problem{{"/b", "odd", LevelError, "it is odd", decisionRefused}}, r.Problems)
+	noOutput(t, f)
+	r, err = Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"odd"}}, plan)
+	require.NoError(t, err)
+	all, refusing := r.Errors()
+	require.Zero(t, all)
+	require.Zero(t, refusing)
+	require.Equal(t, "went on (allowed)", r.Problems[0].Decision)
+	require.NotContains(t, live(t, f.out), "/b")
+}
+
+// TestLeasesAreCopied: the leases of the input are those of the output, beside the ones that were granted.
+func TestLeasesAreCopied(t *testing.T) {
+	f := input(t)
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+		lease, err := v.Grant(ctx, 77, 7)
+		require.NoError(t, err)
+		return v.Create(ctx, []byte("/n"), []byte("x"), lease, "why")
+	}))
+	require.NoError(t, err)
+	out, err := snapshot.Open(context.Background(), f.out, snapshot.Config{})
+	require.NoError(t, err)
+	defer out.Close()
+	leases, err := out.Leases(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, map[int64]int64{9: 600, 77: 7}, leases)
+}
+
+func fileText(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
+}
