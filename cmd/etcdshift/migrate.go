@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,22 +33,26 @@ func migrateCommand(migrations ...*cli.Command) *cli.Command {
 // migration is a command that takes one snapshot to another.
 type migration struct {
 	name, usage, examples, text string
-	flags                       []cli.Flag        // of its own
-	codes                       []string          // of problems that --allow takes
-	settles                     map[string]string // of some codes, the flag that settles it
-	// build reads them and returns the transform they ask for.
-	build func(c *cli.Context) (transform.Transform, error)
+	usageArgs                   string // what the help shows of the arguments; "" for IN OUT
+	// args names the arguments, the input last but one and the output last; nil for IN OUT.
+	args    func(c *cli.Context) []string
+	flags   []cli.Flag        // of its own
+	codes   []string          // of problems that --allow takes
+	settles map[string]string // of some codes, the flag that settles it
+	// build reads them, and the arguments before the input, and returns the transform they ask for. One that is an io.Closer is
+	// closed in the end.
+	build func(c *cli.Context, args []string) (transform.Transform, error)
 }
 
 func (m migration) command() *cli.Command {
 	return &cli.Command{
 		Name:        m.name,
 		Usage:       m.usage,
-		ArgsUsage:   "IN OUT",
+		ArgsUsage:   cmp.Or(m.usageArgs, "IN OUT"),
 		Description: m.examples,
 		UsageText: m.text + `
 
-IN is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
+An input is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 written but for records that --allow left alone, 130 interrupted.
 With any but 0 and 4 nothing was written; where only the report could not be, the message says that OUT is there.`,
@@ -89,7 +94,7 @@ func (m migration) run(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	options, err := m.options(c)
+	options, args, err := m.options(c)
 	if err != nil {
 		return err
 	}
@@ -100,7 +105,7 @@ func (m migration) run(c *cli.Context) error {
 	if file != nil {
 		defer file.Discard()
 	}
-	report, err := m.runStages(c, options)
+	report, err := m.runStages(c, options, args)
 	if err != nil && statusOf(err) == exitUsage {
 		return err
 	}
@@ -118,44 +123,51 @@ func (m migration) run(c *cli.Context) error {
 	return errors.Join(err, also)
 }
 
-// options reads what every migration takes.
-func (m migration) options(c *cli.Context) (transform.Options, error) {
-	args, err := arguments(c, "IN", "OUT")
-	if err != nil {
-		return transform.Options{}, err
+// options reads what every migration takes. args are the arguments before the input.
+func (m migration) options(c *cli.Context) (o transform.Options, args []string, err error) {
+	names := []string{"IN", "OUT"}
+	if m.args != nil {
+		names = m.args(c)
 	}
-	o := transform.Options{
-		Command: commandPath(c), In: args[0], Out: args[1],
+	given, err := arguments(c, names...)
+	if err != nil {
+		return o, nil, err
+	}
+	for i, arg := range given {
+		if arg == "" { // a shell variable that is not set
+			return o, nil, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[i], given)
+		}
+	}
+	args = given[:len(given)-2]
+	o = transform.Options{
+		Command: commandPath(c), In: given[len(given)-2], Out: given[len(given)-1],
 		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
-	if o.In == "" || o.Out == "" { // a shell variable that is not set
-		return o, usagef(commandPath(c), "takes IN OUT; given were %q and %q", o.In, o.Out)
-	}
 	if o.BumpRevision < 1 {
-		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
+		return o, nil, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
 	for _, code := range o.Allow { // one that is spelled wrong would allow nothing, and not say so
 		if !slices.Contains(m.codes, code) {
-			return o, usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
+			return o, nil, usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
 		}
 	}
 	o.Prefixes = readPrefixes(c)
 	if given := c.String("time"); c.IsSet("time") {
 		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
-			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
+			return o, nil, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
 		}
 	}
-	return o, nil
+	return o, args, nil
 }
 
 // runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
-func (m migration) runStages(c *cli.Context, o transform.Options) (*transform.Report, error) {
+func (m migration) runStages(c *cli.Context, o transform.Options, args []string) (*transform.Report, error) {
 	fail := func(err error) (*transform.Report, error) {
 		r := transform.NewReport(o.Command)
 		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
 		return r, err
 	}
-	t, err := m.build(c)
+	t, err := m.build(c, args)
 	if err != nil {
 		return fail(err)
 	}

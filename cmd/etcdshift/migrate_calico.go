@@ -36,7 +36,7 @@ with the UIDs, times and owners that clients knew.`,
 			&cli.BoolFlag{Name: "set-api-group", Value: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
 			&cli.StringFlag{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
 		},
-		build: func(c *cli.Context) (transform.Transform, error) {
+		build: func(c *cli.Context, _ []string) (transform.Transform, error) {
 			choices, err := readCalicoChoices(c)
 			if err != nil {
 				return nil, err

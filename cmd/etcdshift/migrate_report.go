@@ -24,6 +24,7 @@ func printReport(w io.Writer, r *transform.Report) error {
 		printStoredVersions(out, r)
 	}
 	if planned { // else it is a plan that nobody will carry out
+		printClusters(out, r)
 		printChanges(out, r)
 	}
 	printProblems(out, r)
@@ -55,6 +56,9 @@ func printFiles(w io.Writer, r *transform.Report) {
 	file := func(name string, f transform.FileInfo) {
 		t.row(name, f.Path, f.Revision, f.Keys, f.Bytes, f.SHA256)
 	}
+	if r.Archive != nil {
+		file("archive", *r.Archive)
+	}
 	file("in", r.Input)
 	if r.Output != nil {
 		file("out", *r.Output)
@@ -77,6 +81,23 @@ func printKinds(w io.Writer, r *transform.Report) {
 		total.Conflicts += k.Conflicts
 	}
 	t.row("total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts)
+	t.flush()
+}
+
+// printClusters prints the receipts of logical clusters.
+func printClusters(w io.Writer, r *transform.Report) {
+	if len(r.Clusters) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t := newTable(w)
+	t.row("LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256")
+	for _, c := range r.Clusters {
+		t.row(c.Name, c.Path, c.Keys, c.Bytes, c.Copies, c.SHA256)
+	}
+	if r.Rest != nil {
+		t.row("all others", "unchanged", r.Rest.Keys, r.Rest.Bytes, "", r.Rest.SHA256)
+	}
 	t.flush()
 }
 

@@ -62,7 +62,7 @@ func rewriteFlags() []cli.Flag {
 	}
 }
 
-func buildStorage(c *cli.Context) (transform.Transform, error) {
+func buildStorage(c *cli.Context, _ []string) (transform.Transform, error) {
 	o, err := readStorageChoices(c)
 	if err != nil {
 		return nil, err
