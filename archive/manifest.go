@@ -1,8 +1,15 @@
-// Package archive is the file that carries logical clusters of kcp from one shard to another: an etcd snapshot that holds
-// their records, and nothing else, with a manifest of what it holds.
 package archive
 
-// Manifest says what an archive holds. It is the note "manifest" of the file, as JSON.
+// APIVersion, Kind and Format are what a Manifest says of itself. Any change of the format, an additional field too, has another
+// Format.
+const (
+	APIVersion = "etcdshift/v1"
+	Kind       = "LogicalClusterArchive"
+	Format     = 1
+)
+
+// Manifest says what an archive holds. It is the note "manifest" of the file, as JSON; the note "manifest.sha256" is the SHA-256 of
+// that, 64 hexadecimal digits. Lists are in ascending order of what names their elements.
 type Manifest struct {
 	APIVersion string    `json:"apiVersion"` // "etcdshift/v1"
 	Kind       string    `json:"kind"`       // "LogicalClusterArchive"
@@ -18,9 +25,10 @@ type Manifest struct {
 	Leases      []Lease      `json:"leases"`
 	Encryption  []Encryption `json:"encryption"` // by what values are encrypted at rest, as they were on the origin
 	Total       Sum          `json:"total"`      // of all records
+	AsStored    Sum          `json:"asStored"`   // of all records too, but of all that is stored of them: by Rest, not by Digest
 }
 
-// Origin is the shard that an archive was made of.
+// Origin is the shard that an archive was made of. Rest is by Rest, all other sums of a manifest but AsStored are by Digest.
 type Origin struct {
 	Shard    string `json:"shard"`  // its name; "" where the file did not say
 	Prefix   string `json:"prefix"` // of its storage, "/registry": keys in the archive begin with it
@@ -59,16 +67,19 @@ type Resource struct {
 	Resource string `json:"resource"`           // "widgets.example.dev", "configmaps"
 	Identity string `json:"identity,omitempty"` // of the APIExport
 	Custom   bool   `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
+	// Dir is what their keys begin with behind the storage prefix, with its trailing slash: "/core/configmaps/2y3qvnqz5ga11oc4/".
+	Dir string `json:"dir"`
 	Sum
 }
 
 // Definition is a bound CustomResourceDefinition.
 type Definition struct {
-	UID            string   `json:"uid"` // its name
+	UID            string   `json:"uid"`           // its name
+	Key            string   `json:"key,omitempty"` // behind the storage prefix; "" for one that is missing
 	Resource       string   `json:"resource"`
 	Schema         string   `json:"schema"` // name of the APIResourceSchema
 	StoredVersions []string `json:"storedVersions"`
-	SHA256         string   `json:"sha256,omitempty"` // of the stored value
+	SHA256         string   `json:"sha256,omitempty"` // of the stored value; "" for one that is missing
 }
 
 // Identity is an APIExport's identity that the clusters rely on.
@@ -96,4 +107,14 @@ type Lease struct {
 type Encryption struct {
 	Name string `json:"name"` // provider, version and key: "aescbc:v1:key1"
 	Keys int    `json:"keys"`
+}
+
+// Cluster returns the logical cluster of that name, nil for none.
+func (m *Manifest) Cluster(name string) *Cluster {
+	for i := range m.Clusters {
+		if m.Clusters[i].Name == name {
+			return &m.Clusters[i]
+		}
+	}
+	return nil
 }

@@ -1,0 +1,190 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// TestVector is the test vector of docs/archive.md.
+func TestVector(t *testing.T) {
+	d := NewDigest()
+	require.Equal(t, Sum{SHA256: fmt.Sprintf("%x", sha256.Sum256(nil))}, d.Sum())
+	d.Add([]byte("/core/configmaps/2y3qvnqz5ga11oc4/default/a"), []byte("one"), 0)
+	d.Add([]byte("/core/events/2y3qvnqz5ga11oc4/default/b"), []byte("two"), 3600)
+	require.Equal(t, Sum{Keys: 2, Bytes: 88, SHA256: "04dba227103b72c89674d7123975058c3781feb6b5637be4010b1ab6d78c8e49"}, d.Sum())
+
+	r := NewRest()
+	r.Add(&snapshot.Record{Key: []byte("/registry/core/configmaps/2y3qvnqz5ga11oc4/default/a"), Value: []byte("one"), CreateRevision: 7, ModRevision: 9, Version: 2})
+	r.Add(&snapshot.Record{
+		Key: []byte("/registry/core/events/2y3qvnqz5ga11oc4/default/b"), Value: []byte("two"), CreateRevision: 12, ModRevision: 12, Version: 1, Lease: 0x6bb5a1fa600bfdc9,
+	})
+	require.Equal(t, Sum{Keys: 2, Bytes: 106, SHA256: "c9bfd458de6be709b11b249f3f6a0f7cc171985df827693efe7fa216c8e07b33"}, r.Sum())
+}
+
+func TestSameDigestInAnyOrder(t *testing.T) {
+	type record struct {
+		key, value string
+		ttl        int64
+	}
+	records := []record{{"/a", "1", 0}, {"/b", "2", 60}, {"/c", "", 0}, {"/d", "1", 0}}
+	sum := func(records []record) Sum {
+		d := NewDigest()
+		for _, r := range records {
+			d.Add([]byte(r.key), []byte(r.value), r.ttl)
+		}
+		return d.Sum()
+	}
+	want := sum(records)
+	slices.Reverse(records)
+	require.Equal(t, want, sum(records))
+
+	d := NewDigest()
+	d.Add([]byte("/a"), []byte("1"), 0)
+	_ = d.Sum() // more may be added after it
+	for _, r := range records[:3] {
+		d.Add([]byte(r.key), []byte(r.value), r.ttl)
+	}
+	require.Equal(t, want, d.Sum())
+
+	for _, other := range [][]record{ // none of these is the same set
+		{{"/a", "1", 0}, {"/b", "2", 61}, {"/c", "", 0}, {"/d", "1", 0}},
+		{{"/a1", "", 0}, {"/b", "2", 60}, {"/c", "", 0}, {"/d", "1", 0}},
+		{{"/a", "2", 0}, {"/b", "1", 60}, {"/c", "", 0}, {"/d", "1", 0}},
+		{{"/a", "1", 0}, {"/b", "2", 60}, {"/c", "", 0}},
+		{{"/a", "1", 0}, {"/a", "1", 0}, {"/b", "2", 60}, {"/c", "", 0}, {"/d", "1", 0}},
+	} {
+		require.NotEqual(t, want.SHA256, sum(other).SHA256)
+	}
+}
+
+// TestRestIsExact: Rest tells everything that is stored of a record.
+func TestRestIsExact(t *testing.T) {
+	sum := func(change func(*snapshot.Record)) string {
+		rec := &snapshot.Record{Key: []byte("/a"), Value: []byte("bc"), CreateRevision: 3, ModRevision: 4, Version: 2, Lease: 5}
+		change(rec)
+		r := NewRest()
+		r.Add(rec)
+		return r.Sum().SHA256
+	}
+	seen := map[string]bool{}
+	for _, change := range []func(*snapshot.Record){
+		func(*snapshot.Record) {},
+		func(r *snapshot.Record) { r.Key, r.Value = []byte("/ab"), []byte("c") },
+		func(r *snapshot.Record) { r.Value = []byte("bd") },
+		func(r *snapshot.Record) { r.CreateRevision++ },
+		func(r *snapshot.Record) { r.ModRevision++ },
+		func(r *snapshot.Record) { r.Version++ },
+		func(r *snapshot.Record) { r.Lease = 0 },
+	} {
+		require.False(t, seen[sum(change)])
+		seen[sum(change)] = true
+	}
+}
+
+func TestOpen(t *testing.T) {
+	ctx, c := context.Background(), sample()
+	s := c.build(t, c.notes(t))
+	m, err := Open(ctx, s)
+	require.NoError(t, err)
+	require.Equal(t, &c.manifest, m)
+	require.NoError(t, Check(ctx, s, m))
+	require.Equal(t, 5, m.Total.Keys-len(m.Definitions))
+	require.Equal(t, []Lease{{ID: "6bb5", TTL: 3600, Keys: 1}}, m.Leases)
+	require.Equal(t, []Encryption{{Name: "aescbc:v1:key1", Keys: 1}}, m.Encryption)
+	require.Equal(t, "root:consumer", m.Cluster(cluster).Path)
+	require.Equal(t, 4, m.Cluster(cluster).Keys)
+	require.Nil(t, m.Cluster("nobody"))
+
+	_, err = Open(ctx, c.build(t, nil))
+	require.ErrorIs(t, err, ErrNotArchive)
+}
+
+func TestEveryChangeFound(t *testing.T) {
+	ctx := context.Background()
+	configmap, event := "/core/configmaps/"+cluster+"/default/a", "/core/events/"+cluster+"/default/e"
+	for name, change := range map[string]struct {
+		do   func(c *content)
+		says string
+	}{
+		"a value":        {func(c *content) { c.records[configmap].Value[1] ^= 1 }, `cluster "2y3qvnqz5ga11oc4": configmaps: digest`},
+		"a longer value": {func(c *content) { c.records[configmap].Value = []byte("longer than it was before, by far") }, "configmaps: 1"},
+		"a key":          {func(c *content) { c.records[configmap].Key = []byte(prefix + configmap[:len(configmap)-1] + "x") }, "configmaps: digest"},
+		"another prefix": {func(c *content) { c.records[configmap].Key = []byte("/elsewhere" + configmap) }, "is not below"},
+		"another folder": {func(c *content) {
+			c.records[configmap].Key = []byte(prefix + "/core/secrets/" + cluster + "/default/a")
+		}, "belongs to nothing"},
+		"a folder's own key": {func(c *content) { c.records[configmap].Key = []byte(prefix + "/core/configmaps/" + cluster + "/") }, "belongs to nothing"},
+		"another cluster": {func(c *content) {
+			c.records[configmap].Key = []byte(prefix + "/core/configmaps/" + child + "/default/x")
+		}, "configmaps: 2 keys, the manifest says 1"},
+		"a record less":   {func(c *content) { delete(c.records, configmap) }, "configmaps: 1 keys, the manifest says 2"},
+		"a resource less": {func(c *content) { delete(c.records, event); c.leases = nil }, "events: 0 keys, the manifest says 1"},
+		"a record more": {func(c *content) {
+			c.records["more"] = &snapshot.Record{Revision: snapshot.Revision{Main: 90}, Key: []byte(prefix + configmap + "2"), CreateRevision: 90, ModRevision: 90, Version: 1}
+		}, "configmaps: 3 keys, the manifest says 2"},
+		"a revision":          {func(c *content) { c.records[configmap].Revision.Main++; c.records[configmap].ModRevision++ }, "revisions, versions and leases"},
+		"a create revision":   {func(c *content) { c.records[configmap].CreateRevision-- }, "revisions, versions and leases"},
+		"a version":           {func(c *content) { c.records[configmap].Version++ }, "revisions, versions and leases"},
+		"a lease lost":        {func(c *content) { c.records[event].Lease = 0 }, "events: digest"},
+		"a lease more":        {func(c *content) { c.records[configmap].Lease = 0x6bb5 }, "configmaps: digest"},
+		"a TTL":               {func(c *content) { c.leases[0x6bb5] = 60 }, "events: digest"},
+		"a lease not there":   {func(c *content) { c.leases = nil }, "events: digest"},
+		"a lease nobody has":  {func(c *content) { c.leases[7] = 60 }, "2 leases and 1 of them held"},
+		"another lease":       {func(c *content) { c.records[event].Lease = 7; c.leases = map[int64]int64{7: 3600} }, "lease 7"},
+		"a definition":        {func(c *content) { c.records[definitionDir+crd].Value[2] ^= 1 }, "definition"},
+		"a definition less":   {func(c *content) { delete(c.records, definitionDir+crd) }, "is not there"},
+		"who encrypted it":    {func(c *content) { c.records["/core/configmaps/"+cluster+"/default/b"].Value[19] = '2' }, "digest"},
+		"a child's record":    {func(c *content) { delete(c.records, "/core/configmaps/"+child+"/default/a") }, `cluster "1n7wq48mavio4f0j": configmaps: 0 keys`},
+		"a sum in the notes":  {func(c *content) { c.manifest.Total.SHA256 = strings.Repeat("0", 64) }, "all records: digest"},
+		"AsStored":            {func(c *content) { c.manifest.AsStored.SHA256 = strings.Repeat("0", 64) }, "revisions, versions and leases"},
+		"a cluster's sum":     {func(c *content) { c.manifest.Clusters[1].SHA256 = strings.Repeat("0", 64) }, `cluster "2y3qvnqz5ga11oc4": digest`},
+		"leases in the notes": {func(c *content) { c.manifest.Leases = nil }, "the manifest says otherwise"},
+		"more leases":         {func(c *content) { c.manifest.Leases = append(c.manifest.Leases, Lease{ID: "7fff", Keys: 1}) }, "the manifest lists 2"},
+		"encryption":          {func(c *content) { c.manifest.Encryption = nil }, "encrypted by"},
+		"more encryption":     {func(c *content) { c.manifest.Encryption = append(c.manifest.Encryption, Encryption{"kms", 1}) }, "encryption keys"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := sample()
+			change.do(c)
+			s := c.build(t, c.notes(t))
+			m, err := Open(ctx, s)
+			require.NoError(t, err)
+			err = Check(ctx, s, m)
+			require.ErrorIs(t, err, ErrDamaged)
+			require.ErrorContains(t, err, change.says)
+		})
+	}
+}
+
+// TestManifestChanged: one byte of the manifest is found, whatever it says.
+func TestManifestChanged(t *testing.T) {
+	c := sample()
+	notes := c.notes(t)
+	text := string(notes["manifest"])
+	for from, to := range map[string]string{"root:consumer\"": "root:consumes\"", `"revision": 100`: `"revision": 101`, "{": "{ "} {
+		changed := strings.Replace(text, from, to, 1)
+		require.NotEqual(t, text, changed)
+		notes["manifest"] = []byte(changed)
+		_, err := Open(context.Background(), c.build(t, notes))
+		require.ErrorIs(t, err, ErrDamaged)
+	}
+	notes["manifest"] = []byte(text)
+	delete(notes, "manifest.sha256")
+	_, err := Open(context.Background(), c.build(t, notes))
+	require.ErrorIs(t, err, ErrDamaged)
+}
+
+// TestCheckHistory: a file that has lived on is no archive any more.
+func TestCheckHistory(t *testing.T) {
+	c := newChecker(&sample().manifest, nil)
+	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3}, Key: []byte("/registry/x"), Tombstone: true}})
+	require.ErrorIs(t, err, ErrDamaged)
+}

@@ -1,0 +1,101 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+var (
+	// ErrNotArchive is returned for a snapshot without a manifest.
+	ErrNotArchive = errors.New("not an archive of a logical cluster")
+	// ErrFormat is returned for an archive of a format that is not Format, a newer one mostly.
+	ErrFormat = errors.New("archive of another format")
+	// ErrDamaged is returned for an archive that is not as it was made: its records are not those of its manifest, or that is not
+	// one that etcdshift writes.
+	ErrDamaged = errors.New("archive is damaged")
+)
+
+const (
+	noteManifest = "manifest"
+	noteDigest   = "manifest.sha256"
+	// maxManifest is how many bytes a manifest may have: that of 2,000 logical clusters of 40 resources each has some 25 MiB.
+	maxManifest = 64 << 20
+)
+
+// Notes are the notes of the file that m is the manifest of, for snapshot.Content. The error wraps ErrDamaged for a manifest that
+// Open would not take.
+func (m *Manifest) Notes() (map[string][]byte, error) {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if _, err := parse(text); err != nil {
+		return nil, err
+	}
+	return map[string][]byte{noteManifest: text, noteDigest: fmt.Appendf(nil, "%x", sha256.Sum256(text))}, nil
+}
+
+// Open reads the manifest of an archive, and nothing else of it; Check judges the rest. The error wraps ErrNotArchive, ErrFormat or
+// ErrDamaged, or is that of reading the file.
+func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
+	text, err := s.Note(ctx, noteManifest)
+	if err != nil {
+		return nil, err
+	}
+	if text == nil {
+		return nil, fmt.Errorf("%s: %w", s.Path(), ErrNotArchive)
+	}
+	digest, err := s.Note(ctx, noteDigest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Path(), err)
+	}
+	if string(digest) != fmt.Sprintf("%x", sha256.Sum256(text)) {
+		return nil, fmt.Errorf("%s: %w: the manifest was changed after it was written: its SHA-256 is another", s.Path(), ErrDamaged)
+	}
+	return m, nil
+}
+
+// parse takes the text of a manifest apart. What says of itself that it is another format is judged by nothing else.
+func parse(text []byte) (*Manifest, error) {
+	if len(text) > maxManifest {
+		return nil, fmt.Errorf("%w: a manifest of %d bytes is more than %d", ErrDamaged, len(text), maxManifest)
+	}
+	var self struct {
+		APIVersion, Kind string
+		Format           int
+	}
+	if err := json.Unmarshal(text, &self); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %s", ErrDamaged, jsonReason(err))
+	}
+	if self.APIVersion != APIVersion || self.Kind != Kind || self.Format != Format {
+		return nil, fmt.Errorf("%w: %.64q %.64q, format %d; this program knows %q %q, format %d",
+			ErrFormat, self.APIVersion, self.Kind, self.Format, APIVersion, Kind, Format)
+	}
+	m := &Manifest{}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %s", ErrDamaged, jsonReason(err))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: manifest: something follows it", ErrDamaged)
+	}
+	if err := m.validate(); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
+	}
+	return m, nil
+}
+
+// jsonReason is an error of encoding/json, bounded: it may quote what it met.
+func jsonReason(err error) string { return fmt.Sprintf("%.200s", err.Error()) }
