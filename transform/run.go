@@ -184,7 +184,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) err
 		return err
 	}
 	r.Outcome = Written
-	if res.Appended == 0 {
+	if res.Appended == 0 && res.Scrubbed == 0 {
 		r.Outcome = Unchanged
 	}
 	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
