@@ -1,0 +1,88 @@
+package logicalcluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// PurgeOptions say what a Purge takes out of a file.
+type PurgeOptions struct {
+	Name         string // of a logical cluster; "" only with Orphans, for those of all
+	Orphans      bool   // the keys of logical clusters that do not live on the shard, and no living one
+	WithChildren bool   // and all that live on the shard and whose owner lies in one of them
+	FromShard    string // not of a shard, but of a cache: what it has of Name as this shard wrote it
+	AsShard      string // the shard's own name, for its copies in a cache of the same file; "": what it calls itself
+	Scrub        bool   // leave nothing of them in the file, of no revision
+	Prefixes     []string
+}
+
+// ErrShardUnknown is returned for a file that has a cache with copies of the logical cluster, and does not tell which of them are
+// those of this shard.
+var ErrShardUnknown = errors.New("the file does not say what this shard is called")
+
+// Purge deletes logical clusters, or orphans of them, and what a cache in the same file has of them.
+type Purge struct {
+	options PurgeOptions
+	chosen  *choice // by Plan
+	before  *split
+}
+
+var (
+	_ transform.Transform = (*Purge)(nil)
+	_ transform.Checker   = (*Purge)(nil)
+)
+
+// NewPurge makes a Purge.
+func NewPurge(o PurgeOptions) *Purge { return &Purge{options: o} }
+
+// Plan stages the deletions, in the order of keys. Errors wrap those of package clusters for a file without the shard, the cache or
+// the logical cluster, ErrShardUnknown, or are those of reading the file.
+func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
+	file, err := clusters.ReadChecked(ctx, v.Reader())
+	if err != nil {
+		return err
+	}
+	layouts, err := v.Layouts(ctx)
+	if err != nil {
+		return err
+	}
+	if p.chosen, err = p.choose(file, newSelection(layouts)); err != nil {
+		return err
+	}
+	p.chosen.judge(v)
+	if p.before, err = p.chosen.split(ctx, v.Reader()); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(slices.Values(p.before.keys)) {
+		if err := v.Delete(ctx, []byte(key), p.chosen.why); err != nil {
+			return err
+		}
+	}
+	if p.options.Scrub && len(p.chosen.places) > 0 {
+		v.Scrub(p.chosen.has)
+	}
+	for _, t := range p.chosen.targets {
+		v.Report().Clusters = append(v.Report().Clusters, p.chosen.receipt(t, p.before))
+	}
+	p.steps(v.Report())
+	return nil
+}
+
+// receipt is what goes of one logical cluster.
+func (c *choice) receipt(t *target, s *split) transform.ClusterReceipt {
+	r := transform.ClusterReceipt{Name: t.name}
+	if t.living != nil {
+		r.Path = t.living.Path
+	}
+	if c.shard != nil {
+		r.Receipt = s.receipt(place{prefix: c.shard.Prefix, cluster: t.name})
+	}
+	for _, copied := range t.copies {
+		r.Copies += s.receipt(place{copied.prefix, copied.Shard, copied.Cluster}).Keys
+	}
+	return r
+}

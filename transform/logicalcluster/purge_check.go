@@ -1,0 +1,94 @@
+package logicalcluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Check proves that the output has no key of what was purged, and every other live record as the input has it. The error wraps
+// snapshot.ErrVerify.
+func (p *Purge) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	return out.Snapshot().Guard(func() error { return p.check(ctx, v, out) })
+}
+
+func (p *Purge) check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	after, err := p.chosen.split(ctx, out)
+	if err != nil {
+		return err
+	}
+	if n := len(after.keys); n > 0 {
+		return fmt.Errorf("%w: %d keys of what was purged are left, such as %q", snapshot.ErrVerify, n, after.keys[0])
+	}
+	is, was := after.rest.Sum(), p.before.rest.Sum()
+	if is != was {
+		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s", snapshot.ErrVerify, is.Keys, is.SHA256, was.Keys, was.SHA256)
+	}
+	rest := receipt(was)
+	v.Report().Rest = &rest
+	if err := p.checkClusters(ctx, out); err != nil {
+		return err
+	}
+	if p.options.Scrub {
+		return p.checkScrubbed(ctx, out)
+	}
+	return nil
+}
+
+// checkClusters reads the logical clusters of the output and compares them with those of the input.
+func (p *Purge) checkClusters(ctx context.Context, out *inspect.Reader) error {
+	for _, t := range p.chosen.targets {
+		if clusters.IsSystem(t.name) {
+			return nil // what shows that this is a shard may be gone with it
+		}
+	}
+	file, err := clusters.Read(ctx, out)
+	if err != nil {
+		return err
+	}
+	want := amounts(p.chosen.file)
+	for at := range p.chosen.places {
+		delete(want, at)
+	}
+	if got := amounts(file); !maps.Equal(got, want) {
+		return fmt.Errorf("%w: the logical clusters of the output, %d of them, are not those of the input without what was purged, %d", snapshot.ErrVerify, len(got), len(want))
+	}
+	return nil
+}
+
+// amounts is what a file has in each place.
+func amounts(f *clusters.File) map[place]clusters.Amount {
+	out := map[place]clusters.Amount{}
+	for _, s := range f.Shards {
+		for _, c := range s.Clusters {
+			out[place{prefix: s.Prefix, cluster: c.Name}] = c.Amount
+		}
+		for _, o := range s.Orphans {
+			out[place{prefix: s.Prefix, cluster: o.Name}] = o.Amount
+		}
+	}
+	for _, cache := range f.Caches {
+		for _, c := range cache.Copies {
+			out[place{cache.Prefix, c.Shard, c.Cluster}] = c.Amount
+		}
+	}
+	return out
+}
+
+// checkScrubbed looks for a record of any revision.
+func (p *Purge) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
+	for rec, err := range out.Snapshot().Records(ctx) {
+		if err != nil {
+			return err
+		}
+		if p.chosen.has(rec.Key) {
+			return fmt.Errorf("%w: revision %s of %q is left", snapshot.ErrVerify, rec.Revision, rec.Key)
+		}
+	}
+	return nil
+}
