@@ -1,0 +1,77 @@
+package kcptest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// ManyName is the name of the ith logical cluster of Many, as long as those that kcp makes.
+func ManyName(i int) string { return fmt.Sprintf("bench%011d", i) }
+
+// Many is the recorded shard root with n more logical clusters, named by ManyName: each has the keys and values of Consumer,
+// but for its child, with another name and path, five more ConfigMaps, and its Workspace in root. The same n makes the same
+// file.
+func Many(t testing.TB, n int) (path string) {
+	t.Helper()
+	ctx := context.Background()
+	recorded := Recorded(t, Root)
+	pattern := manyPattern(t, recorded)
+	src, err := snapshot.Open(ctx, recorded, snapshot.Config{})
+	require.NoError(t, err)
+	defer src.Close()
+	path = filepath.Join(t.TempDir(), "many.db")
+	_, err = snapshot.Write(ctx, path, src, manyChanges(pattern, n), snapshot.WriteConfig{})
+	require.NoError(t, err)
+	return path
+}
+
+// manyPattern are the records of one logical cluster, still named Consumer.
+func manyPattern(t testing.TB, recorded string) (pattern []etcdtest.KV) {
+	t.Helper()
+	kvs, _ := Dump(t, recorded)
+	for _, kv := range kvs {
+		key := string(kv.Key)
+		if liveClusterOf(key, Consumer) != Consumer || strings.Contains(key, Other) || strings.HasSuffix(key, "/child") {
+			continue
+		}
+		pattern = append(pattern, kv)
+		if name, isSettings := strings.CutSuffix(key, "/default/settings"); isSettings {
+			for i := range 5 {
+				more := fmt.Sprintf("setting%d", i) // as long, so that a protobuf value keeps its lengths
+				pattern = append(pattern, etcdtest.KV{Key: []byte(name + "/default/" + more), Value: bytes.ReplaceAll(kv.Value, []byte("settings"), []byte(more))})
+			}
+		}
+	}
+	require.Len(t, pattern, 35+5)
+	for _, kv := range kvs {
+		if string(kv.Key) == WorkspaceKey("consumer") {
+			pattern = append(pattern, kv)
+		}
+	}
+	require.Len(t, pattern, 35+5+1)
+	return pattern
+}
+
+func manyChanges(pattern []etcdtest.KV, n int) iter.Seq2[snapshot.Change, error] {
+	return func(yield func(snapshot.Change, error) bool) {
+		for i := range n {
+			names := strings.NewReplacer(Consumer, ManyName(i), `consumer"`, fmt.Sprintf(`c%07d"`, i), "/consumer", fmt.Sprintf("/c%07d", i))
+			for _, kv := range pattern {
+				c := snapshot.Change{Key: []byte(names.Replace(string(kv.Key))), Value: []byte(names.Replace(string(kv.Value))), Lease: kv.Lease}
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+	}
+}
