@@ -46,6 +46,7 @@ func commands() []*cli.Command {
 		diffCommand(),
 		verifyCommand(),
 		migrateCommand(calicoCommand(newCalico), storageCommand()),
+		clusterCommand(clusterListCommand(), clusterPurgeCommand()),
 		completionCommand(),
 		manCommand(),
 	}

@@ -30,6 +30,7 @@ type Unknown struct {
 	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
 	Bytes    int64  `json:"bytes"`              // of key and value
 	Reason   string `json:"reason"`
+	Expected bool   `json:"expected"` // an etcd's or API server's own: it tells of nothing that is wrong
 }
 
 // Shard is one shard's storage.

@@ -104,9 +104,9 @@ func unknown(e *inspect.Entry, err error) Unknown {
 	said := (*keys.KeyError)(nil)
 	switch {
 	case len(e.Key) == 0:
-		u.Reason = "left behind by a revision that was raised, as etcdutl snapshot restore --bump-revision does"
+		u.Reason, u.Expected = "left behind by etcdutl snapshot restore --bump-revision", true
 	case u.Key == compactRevKey:
-		u.Reason = "the API server's own, for its compactions"
+		u.Reason, u.Expected = "the API server's own, for its compactions", true
 	case errors.As(err, &said):
 		u.Reason = said.Reason
 	}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+func clusterListCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "list",
+		Usage:     "which logical clusters live here, and what lies about of others",
+		ArgsUsage: "SHARD...",
+		Description: `etcdshift cluster list root.db
+etcdshift cluster list root.db shard-1.db --cache cache.db
+etcdshift cluster list -o json root.db | jq -r '.orphans[].keys[]'`,
+		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with what they hold, need and belong to. Then, where there are any: the
+orphans, which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of
+what does not live where it was copied from; keys that are of no logical cluster; and records that could not be read, or whose
+value contradicts its key.
+
+More shards tell more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale. A cache in the
+same etcd as a shard is found there; one of its own is given with --cache.
+
+Exit status: 0 read, whatever was found; 1 could not be read, is damaged or holds no shard of kcp; 2 usage; 130 interrupted.`,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "cache", Usage: "read the cache server's snapshot `FILE` too; may be repeated"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: table, wide or json"},
+			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), quietFlag(),
+		},
+		Action: runClusterList,
+	}
+}
+
+// surveyed is a file that was read.
+type surveyed struct {
+	clusters.Named
+	input inputInfo
+}
+
+func runClusterList(c *cli.Context) error {
+	shards, caches := c.Args().Slice(), c.StringSlice("cache")
+	format, err := oneOf(c, "output", "table", "wide", "json")
+	if err != nil {
+		return err
+	}
+	if len(shards) == 0 || slices.Contains(shards, "") {
+		return usagef(commandPath(c), "takes SHARD...; given were %d: %q", len(shards), shards)
+	}
+	for _, list := range [][]string{shards, caches} {
+		if err := once(c, list); err != nil {
+			return err
+		}
+	}
+	read, wrong := []surveyed{}, []error(nil)
+	for i, path := range slices.Concat(shards, caches) {
+		if i >= len(shards) && slices.ContainsFunc(shards, func(s string) bool { return samePath(s, path) }) {
+			continue // shard and cache of one etcd: it was read
+		}
+		f, err := survey(c, path)
+		if err == nil {
+			err = f.holds(i < len(shards))
+		}
+		if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+			return err
+		}
+		read, wrong = append(read, f), append(wrong, err)
+	}
+	if err := printClusterList(c, format, read, len(shards)); err != nil {
+		return err
+	}
+	return errors.Join(wrong...)
+}
+
+// once refuses a file that is named twice: everything in it would live twice.
+func once(c *cli.Context, paths []string) error {
+	for i, path := range paths {
+		if j := slices.IndexFunc(paths[:i], func(other string) bool { return samePath(other, path) }); j >= 0 {
+			return usagef(commandPath(c), "%q and %q are the same file", paths[j], path)
+		}
+	}
+	return nil
+}
+
+// survey reads one file. A wrong digest is an error beside what was read all the same.
+func survey(c *cli.Context, path string) (f surveyed, err error) {
+	defer progress(c)("reading " + path)()
+	o, err := openSnapshot(c, path)
+	if err != nil {
+		return f, err
+	}
+	defer o.Close()
+	f.Path = path
+	err = o.read(c.Context, func() error {
+		if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err != nil {
+			return err
+		}
+		if f.input, err = o.input(c.Context); errors.Is(err, snapshot.ErrDigest) {
+			return nil
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return f, err
+	}
+	return f, err
+}
+
+// holds is an error where a file is not what it was given as.
+func (f surveyed) holds(shard bool) error {
+	var err error
+	hint := `--prefix names a storage prefix that was not found; "etcdshift status" tells what a file holds`
+	switch {
+	case shard && len(f.Shards) == 0:
+		_, err = f.Shard(nil)
+		if len(f.Caches) > 0 {
+			hint = "give the snapshot of a cache server with --cache, beside that of a shard"
+		}
+	case !shard && len(f.Caches) == 0:
+		_, err = f.Cache(nil)
+		if len(f.Shards) > 0 {
+			hint = "give the snapshot of a shard as an argument, without --cache"
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	return &failure{exitFailed, fmt.Errorf("%s: %w", f.Path, err), hint}
+}
+
+// printClusterList prints what the files tell together; the first ones were given as shards.
+func printClusterList(c *cli.Context, format string, read []surveyed, shards int) error {
+	var of, with []clusters.Named
+	for i, f := range read {
+		if i < shards {
+			of = append(of, f.Named)
+		}
+		if len(f.Caches) > 0 {
+			with = append(with, f.Named)
+		}
+	}
+	found := clusters.Survey(of, with)
+	if format == "json" {
+		return printJSON(c.App.Writer, clusterListOf(read, found))
+	}
+	return printSurvey(c.App.Writer, read, found, format == "wide")
+}
+
+// flavourOf is that of all files: there is a shard among them.
+func flavourOf(read []surveyed) (flavour keys.Flavour, prefixes []keys.Storage) {
+	prefixes = []keys.Storage{}
+	for _, f := range read {
+		for _, s := range f.Storages {
+			if !slices.ContainsFunc(prefixes, func(o keys.Storage) bool { return o.Prefix == s.Prefix && o.Flavour == s.Flavour }) {
+				prefixes = append(prefixes, s)
+			}
+		}
+	}
+	return keys.NewLayouts(prefixes...).Flavour(), prefixes
+}

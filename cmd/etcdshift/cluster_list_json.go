@@ -1,0 +1,246 @@
+package main
+
+import (
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// clusterList is what cluster list -o json prints. Lists are never null.
+type clusterList struct {
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Tool       toolInfo       `json:"tool"`
+	Inputs     []listInput    `json:"inputs"`
+	Flavour    keys.Flavour   `json:"flavour"`
+	Prefixes   []keys.Storage `json:"prefixes"`
+	Clusters   []listCluster  `json:"clusters"`
+	Orphans    []listOrphan   `json:"orphans"`
+	Stale      []listCopy     `json:"stale"`
+	Unjudged   []listCopy     `json:"unjudged"`
+	Unknown    []listUnknown  `json:"unknown"`
+	Others     []listOther    `json:"others"`
+	Problems   []listProblem  `json:"problems"`
+}
+
+// listInput is one of the files.
+type listInput struct {
+	inputInfo
+	Shard    string         `json:"shard"` // the name of its shard; "" of a cache, and where nothing says it
+	Flavour  keys.Flavour   `json:"flavour"`
+	Prefixes []keys.Storage `json:"prefixes"`
+}
+
+// listPlace is where something lies.
+type listPlace struct {
+	File   string `json:"file"`
+	Prefix string `json:"prefix"`
+	Shard  string `json:"shard"` // its name; "" where nothing says it
+}
+
+type listCluster struct {
+	Name        string            `json:"name"`
+	Path        string            `json:"path"`
+	listPlace                     // where it lives
+	SaidShard   string            `json:"saidShard"` // where it believes to live
+	UID         string            `json:"uid"`
+	Phase       string            `json:"phase"`
+	Keys        int               `json:"keys"`
+	Bytes       int64             `json:"bytes"`
+	Owner       *clusters.Owner   `json:"owner"`
+	System      bool              `json:"system"`
+	Inactive    bool              `json:"inactive"`
+	Migrating   string            `json:"migrating"`   // by which migration
+	Terminating string            `json:"terminating"` // since when
+	Elsewhere   []listPlace       `json:"elsewhere"`   // where it lives too
+	Children    []listChild       `json:"children"`
+	Identities  []listIdentity    `json:"identities"`
+	Definitions []listDefinition  `json:"definitions"`
+	Exports     []clusters.Export `json:"exports"` // that lie in it
+	Resources   []listResource    `json:"resources"`
+	Sealed      int               `json:"sealed"`
+}
+
+type listChild struct {
+	Name      string   `json:"name"`
+	Workspace string   `json:"workspace"`
+	Path      string   `json:"path"`
+	LivesOn   []string `json:"livesOn"`
+	SaidShard string   `json:"saidShard"`
+}
+
+type listIdentity struct {
+	Hash      string       `json:"hash"`
+	Resources []string     `json:"resources"`
+	Exports   []listExport `json:"exports"`
+	Bound     bool         `json:"bound"`
+	Known     bool         `json:"known"`
+}
+
+type listExport struct {
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	Found   bool   `json:"found"`
+}
+
+type listDefinition struct {
+	UID      string `json:"uid"`
+	Resource string `json:"resource"`
+	Schema   string `json:"schema"`
+	Virtual  bool   `json:"virtual"`
+	Present  bool   `json:"present"`
+}
+
+type listResource struct {
+	Resource string `json:"resource"`
+	Identity string `json:"identity,omitempty"`
+	Custom   bool   `json:"custom,omitempty"`
+	Keys     int    `json:"keys"`
+	Bytes    int64  `json:"bytes"`
+}
+
+type listOrphan struct {
+	Name string `json:"name"`
+	listPlace
+	LivesOn   []string       `json:"livesOn"`
+	SaidShard string         `json:"saidShard"`
+	Bytes     int64          `json:"bytes"`
+	Resources []listResource `json:"resources"`
+	Keys      []string       `json:"keys"`
+}
+
+// listCopy is what a cache has of a logical cluster.
+type listCopy struct {
+	Cluster   string         `json:"cluster"`
+	Shard     string         `json:"shard"` // that it was copied from
+	File      string         `json:"file"`
+	Prefix    string         `json:"prefix"`
+	LivesOn   []string       `json:"livesOn"`
+	Bytes     int64          `json:"bytes"`
+	Resources []listResource `json:"resources"`
+	Keys      []string       `json:"keys"`
+}
+
+type listUnknown struct {
+	File string `json:"file"`
+	clusters.Unknown
+}
+
+// listOther is a storage that is not kcp's.
+type listOther struct {
+	File string `json:"file"`
+	keys.Storage
+	clusters.Amount
+}
+
+type listProblem struct {
+	File    string `json:"file"`
+	Cluster string `json:"cluster"`
+	clusters.Problem
+}
+
+func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
+	out := clusterList{APIVersion: apiVersion, Kind: "LogicalClusterList", Tool: tool()}
+	out.Flavour, out.Prefixes = flavourOf(read)
+	for _, f := range read {
+		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages), Flavour: keys.NewLayouts(f.Storages...).Flavour()}
+		if len(f.Shards) == 1 {
+			in.Shard = f.Shards[0].Name
+		}
+		out.Inputs = append(out.Inputs, in)
+		for _, u := range f.Unknown {
+			out.Unknown = append(out.Unknown, listUnknown{f.Path, u})
+		}
+		for _, o := range f.Others {
+			out.Others = append(out.Others, listOther{f.Path, o.Storage, o.Amount})
+		}
+	}
+	out.Clusters = mapped(found.Clusters, listClusterOf)
+	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
+		return listOrphan{o.Name, placeOf(o.Place), shardsOf(o.LivesOn), o.Said, o.Bytes, mapped(o.Resources, listResourceOf), listed(o.Keys)}
+	})
+	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unjudged, listCopyOf)
+	out.Unknown, out.Others, out.Problems = listed(out.Unknown), listed(out.Others), problemsOf(read)
+	return out
+}
+
+func listClusterOf(c clusters.Resident) listCluster {
+	return listCluster{
+		Name: c.Name, Path: c.Cluster.Path, listPlace: placeOf(c.Place), SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
+		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive,
+		Migrating: c.Migrating, Terminating: c.Terminating, Elsewhere: mapped(c.Elsewhere, placeOf),
+		Children: mapped(c.Children, func(h clusters.Child) listChild {
+			return listChild{h.Name, h.Workspace, h.Path, shardsOf(h.LivesOn), h.Said}
+		}),
+		Identities: mapped(c.Identities, func(i clusters.Identity) listIdentity {
+			exports := mapped(i.Exports, func(e clusters.Exports) listExport { return listExport(e) })
+			return listIdentity{i.Hash, listed(i.Resources), exports, i.Bound, i.Known}
+		}),
+		Definitions: mapped(c.Definitions, func(d clusters.Needed) listDefinition {
+			return listDefinition{d.UID, d.Resource.String(), d.Schema, d.Virtual, d.Present}
+		}),
+		Exports: listed(c.Exports), Resources: mapped(c.Resources, listResourceOf), Sealed: c.Sealed,
+	}
+}
+
+func listCopyOf(s clusters.Stale) listCopy {
+	return listCopy{
+		s.Cluster, s.Copy.Shard, s.Path, s.Prefix, shardsOf(s.LivesOn), s.Bytes, mapped(s.Resources, listResourceOf), listed(s.Keys),
+	}
+}
+
+func listResourceOf(r clusters.Resource) listResource {
+	return listResource{r.Resource.String(), r.Identity, r.Custom, r.Keys, r.Bytes}
+}
+
+func placeOf(p clusters.Place) listPlace { return listPlace{p.Path, p.Prefix, p.Shard} }
+
+// shardsOf names shards, by their file where they have no name.
+func shardsOf(places []clusters.Place) []string {
+	return mapped(places, func(p clusters.Place) string { return shardName(p) })
+}
+
+func shardName(p clusters.Place) string {
+	if p.Shard == "" {
+		return p.Path
+	}
+	return p.Shard
+}
+
+// problemsOf are those of all files, in the order of files, storages and logical clusters.
+func problemsOf(read []surveyed) []listProblem {
+	out := []listProblem{}
+	for _, f := range read {
+		add := func(cluster string, problems []clusters.Problem) {
+			for _, p := range problems {
+				out = append(out, listProblem{f.Path, cluster, p})
+			}
+		}
+		for _, s := range f.Shards {
+			for _, c := range s.Clusters {
+				add(c.Name, c.Problems)
+			}
+			for _, o := range s.Orphans {
+				add(o.Name, o.Problems)
+			}
+		}
+		for _, cache := range f.Caches {
+			add("", cache.Problems)
+			for _, c := range cache.Copies {
+				add(c.Cluster, c.Problems)
+			}
+		}
+	}
+	return out
+}
+
+// listed is a list that JSON shows as one, empty or not.
+func listed[T any](all []T) []T { return append([]T{}, all...) }
+
+// mapped is what of makes of each.
+func mapped[T, U any](all []T, of func(T) U) []U {
+	out := make([]U, 0, len(all))
+	for _, one := range all {
+		out = append(out, of(one))
+	}
+	return out
+}

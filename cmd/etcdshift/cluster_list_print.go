@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+)
+
+// printSurvey prints the list for people.
+func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
+	p := surveyPage{bufio.NewWriter(w), wide}
+	p.residents(found.Clusters)
+	p.notes(found.Clusters)
+	p.orphans(found.Orphans)
+	p.stale(found.Stale)
+	if n := len(found.Unjudged); n > 0 {
+		fmt.Fprintf(p.out, "\nnot judged, since no shard was given that tells: a cache's copies of %s\n", plural(n, "logical cluster"))
+	}
+	p.unknown(read)
+	p.problems(read)
+	return p.out.Flush()
+}
+
+// surveyPage is what cluster list prints for people. Its writer keeps an error of any line until the end.
+type surveyPage struct {
+	out  *bufio.Writer
+	wide bool
+}
+
+// rows prints a table below an empty line, unless it is the first of the page.
+func (p surveyPage) rows(first bool, head []any, rows [][]any) {
+	if !first {
+		fmt.Fprintln(p.out)
+	}
+	t := newTable(p.out)
+	t.row(head...)
+	for _, row := range rows {
+		t.row(row...)
+	}
+	_ = t.flush()
+}
+
+// called is how people call a logical cluster, beside its name.
+func called(c clusters.Resident) string {
+	if c.Cluster.Path == "" {
+		return c.Name
+	}
+	return c.Name + " (" + c.Cluster.Path + ")"
+}
+
+func (p surveyPage) residents(all []clusters.Resident) {
+	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b clusters.Resident) int {
+		return cmp.Or(compareBool(system(a), system(b)), strings.Compare(a.Cluster.Path, b.Cluster.Path))
+	})
+	head := []any{"NAME", "PATH", "SHARD", "PHASE", "OWNER", "KEYS", "BYTES", "CHILDREN", "STATE"}
+	if p.wide {
+		head = append(head, "IDENTITIES", "DEFINITIONS", "UID", "FILE")
+	}
+	p.rows(true, head, mapped(sorted, func(c clusters.Resident) []any {
+		owner := ""
+		if c.Owner != nil {
+			owner = c.Owner.Cluster + "/" + c.Owner.Name
+		}
+		row := []any{
+			c.Name, dash(c.Cluster.Path), dash(c.Shard), dash(c.Phase), dash(owner), c.Keys, c.Bytes, len(c.Children),
+			dash(strings.Join(states(c), ",")),
+		}
+		if p.wide {
+			row = append(row, len(c.Identities), definitionsOf(c), dash(c.UID), c.Place.Path)
+		}
+		return row
+	}))
+}
+
+// system tells whether a logical cluster is one that each shard has; root, which has the workspaces below it, comes first.
+func system(c clusters.Resident) bool { return strings.HasPrefix(c.Name, "system:") }
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// definitionsOf says how many of the bound definitions that are needed are there.
+func definitionsOf(c clusters.Resident) string {
+	present, all := 0, 0
+	for _, d := range c.Definitions {
+		if d.Virtual {
+			continue
+		}
+		all++
+		if d.Present {
+			present++
+		}
+	}
+	return fmt.Sprintf("%d/%d", present, all)
+}
+
+// states are what is out of the ordinary with a logical cluster, in a word each.
+func states(c clusters.Resident) (words []string) {
+	for _, s := range []struct {
+		word string
+		is   bool
+	}{
+		{"terminating", c.Terminating != ""},
+		{"migrating", c.Migrating != ""},
+		{"inactive", c.Inactive},
+		{"twice", len(c.Elsewhere) > 0},
+		{"problems", len(c.Problems) > 0},
+	} {
+		if s.is {
+			words = append(words, s.word)
+		}
+	}
+	return words
+}
+
+// notesOf are what is out of the ordinary with a logical cluster, in a sentence each.
+func notesOf(c clusters.Resident) (notes []string) {
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if c.Terminating != "" {
+		add("is being deleted since %s", c.Terminating)
+	}
+	if c.Migrating != "" {
+		add("a live migration has it: %s", c.Migrating)
+	}
+	if len(c.Elsewhere) > 0 {
+		add("lives on shard %s and on %s too", shardName(c.Place), strings.Join(shardsOf(c.Elsewhere), " and "))
+	}
+	if c.ShardName != "" && c.Shard != "" && c.ShardName != c.Shard {
+		add("lives on shard %s and believes to live on %s, until kcp corrects that", c.Shard, c.ShardName)
+	}
+	for _, d := range c.Definitions {
+		if !d.Present && !d.Virtual {
+			add("has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID)
+		}
+	}
+	for _, i := range c.Identities {
+		switch {
+		case !i.Known:
+			add("has %s under identity %s, which no APIExport or APIBinding here knows", strings.Join(i.Resources, ", "), i.Hash)
+		case !i.Bound:
+			add("has %s under identity %s, which no APIBinding of it binds: left from one that is gone", strings.Join(i.Resources, ", "), i.Hash)
+		}
+	}
+	if c.Sealed > 0 {
+		add("%s encrypted and could not be compared with their keys", plural(c.Sealed, "record"))
+	}
+	return notes
+}
+
+// notes prints sentences about single logical clusters.
+func (p surveyPage) notes(all []clusters.Resident) {
+	first := true
+	for _, c := range all {
+		for _, note := range notesOf(c) {
+			if first {
+				fmt.Fprintln(p.out)
+				first = false
+			}
+			fmt.Fprintf(p.out, "%s %s\n", printable(called(c)), printable(note))
+		}
+	}
+}
+
+func (p surveyPage) orphans(all []clusters.Stray) {
+	if len(all) == 0 {
+		return
+	}
+	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o clusters.Stray) []any {
+		lives := residence(o.LivesOn)
+		if len(o.LivesOn) == 0 && o.Said != "" {
+			lives = o.Said + " (its Workspace says)"
+		}
+		return []any{o.Name, shardName(o.Place), lives, o.Amount.Keys, o.Bytes, contents(o.Resources)}
+	}))
+	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o clusters.Stray) []string { return o.Keys })...))
+}
+
+func (p surveyPage) stale(all []clusters.Stale) {
+	if len(all) == 0 {
+		return
+	}
+	p.rows(false, []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}, mapped(all, func(c clusters.Stale) []any {
+		return []any{c.Cluster, c.Copy.Shard, residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, contents(c.Resources)}
+	}))
+	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c clusters.Stale) []string { return c.Keys })...))
+}
+
+// residence names the shards that something lives on.
+func residence(places []clusters.Place) string {
+	if len(places) == 0 {
+		return "none that was given"
+	}
+	return strings.Join(shardsOf(places), ",")
+}
+
+// keys prints those that a table counts, where asked to.
+func (p surveyPage) keys(head string, keys []string) {
+	if p.wide {
+		p.rows(false, []any{head}, mapped(keys, func(k string) []any { return []any{k} }))
+	}
+}
+
+// contents says what there is of each resource.
+func contents(resources []clusters.Resource) string {
+	return strings.Join(mapped(resources, func(r clusters.Resource) string { return fmt.Sprintf("%d %s", r.Keys, r.Resource) }), ", ")
+}
+
+// unknown prints the keys that are of no logical cluster; those that every etcd of kcp has only where all is asked for.
+func (p surveyPage) unknown(read []surveyed) {
+	var rows [][]any
+	for _, f := range read {
+		for _, u := range f.Unknown {
+			if p.wide || !u.Expected {
+				rows = append(rows, []any{u.Key, f.Path, u.Bytes, u.Reason})
+			}
+		}
+	}
+	if len(rows) > 0 {
+		p.rows(false, []any{"KEY OF NO LOGICAL CLUSTER", "FILE", "BYTES", "WHY"}, rows)
+	}
+	for _, f := range read {
+		for _, o := range f.Others {
+			below := printable(o.Prefix + "/")
+			fmt.Fprintf(p.out, "\n%s has %s below %s too, which is %s and not kcp\n", printable(f.Path), plural(o.Keys, "key"), below, o.Flavour)
+		}
+	}
+}
+
+func (p surveyPage) problems(read []surveyed) {
+	if all := problemsOf(read); len(all) > 0 {
+		p.rows(false, []any{"PROBLEM", "FILE", "KEY", "WHY"}, mapped(all, func(r listProblem) []any {
+			return []any{r.Code, r.File, r.Key, r.Reason}
+		}))
+	}
+}
