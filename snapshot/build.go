@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/publish"
@@ -52,26 +51,19 @@ func Build(ctx context.Context, path string, c Content, check func(ctx context.C
 		return WriteResult{}, err
 	}
 	defer func() { _ = f.Discard() }()
-	res, err := c.writeTo(ctx, f.File(), path)
-	if err == nil {
-		err = checkWith(ctx, f.File(), path, check)
-	}
+	o := output{f.File(), path, check}
+	res, err := c.writeTo(ctx, o)
 	if err != nil {
-		return WriteResult{}, outputError(path, err)
+		return WriteResult{}, o.wrap(err)
 	}
-	info, err := f.File().Stat()
-	if err != nil {
-		return WriteResult{}, outputError(path, err)
-	}
-	res.Bytes = info.Size()
 	if err := f.Publish(); err != nil {
 		return WriteResult{}, err
 	}
 	return res, nil
 }
 
-func (c Content) writeTo(ctx context.Context, f *os.File, path string) (WriteResult, error) {
-	if c.Revision < 1 {
+func (c Content) writeTo(ctx context.Context, o output) (WriteResult, error) {
+	if c.Revision < 1 || c.Revision == math.MaxInt64 {
 		return WriteResult{}, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
 	}
 	grants, err := grantEntries(c.Leases)
@@ -103,11 +95,19 @@ func (c Content) writeTo(ctx context.Context, f *os.File, path string) (WriteRes
 		}
 		sources = append(sources, bucketSource{name: name, entries: func() iter.Seq2[element, error] { return seq }})
 	}
-	sum, err := writeNew(ctx, f, path, meta{pageSize: builtPageSize, txid: 1}, sources)
+	out, d, err := writeNew(ctx, o, meta{pageSize: builtPageSize, txid: 1}, sources)
 	if err != nil {
 		return WriteResult{}, err
 	}
-	return WriteResult{Revision: c.Revision, Keys: n, SHA256: fmt.Sprintf("%x", sum), Appended: n}, nil
+	defer func() { _ = out.Close() }()
+	x, err := out.index(ctx)
+	if err != nil {
+		return WriteResult{}, err
+	}
+	if x.repeats {
+		return WriteResult{}, errors.New("there are two records of one key")
+	}
+	return o.approve(ctx, out, d, WriteResult{Revision: c.Revision, Keys: n, Appended: n})
 }
 
 func those(elems []element) iter.Seq2[element, error] {
@@ -177,7 +177,7 @@ func (c Content) accepts(rec *Record, last Revision) error {
 		err = errors.New("it is a deletion")
 	case rec.Revision.Compare(last) <= 0 || rec.Revision.Main < 1 || rec.Revision.Sub < 0:
 		err = fmt.Errorf("it does not come after %s", last)
-	case rec.Revision.Main > c.Revision || c.Revision == math.MaxInt64:
+	case rec.Revision.Main > c.Revision:
 		err = fmt.Errorf("the store is at %d", c.Revision)
 	default:
 		err = soundAfter(nil, rec)

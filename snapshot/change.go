@@ -33,7 +33,8 @@ type appender struct {
 	keys int
 	n    int
 	// scrub, where it is set, names keys that are gone from src: a deletion of one stores nothing.
-	scrub func(key []byte) bool
+	scrub    func(key []byte) bool
+	scrubbed int // records of src that are gone
 
 	// What was changed already: a bit for the latest record of a key that the file has, and the keys that it has not.
 	changed []uint64

@@ -5,31 +5,23 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 )
 
-// checkOutput opens the written file as any other and proves that it holds the records of s and the changes, the leases of s and
-// the grants, and nothing else. That its old pages are equal to those of s is known from the copy; so a leaf that both trees have in
-// the same place holds the same records, and only new leaves have to be read.
-func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, appended int, changes iter.Seq2[Change, error], grants []element) error {
-	out, err := openFile(ctx, f, path, Config{SkipDigest: true})
-	if err != nil {
-		return s.blame(ctx, err)
-	}
-	defer func() { _ = out.Close() }()
-	if out.raw {
-		return fmt.Errorf("%w: its size is not that of a snapshot", ErrVerify)
-	}
-	want := s.withLeaseBucket(grants)
+// checkOutput proves that out holds the records of s and the changes of e, the leases of s and the grants, and nothing else. That
+// its old pages are equal to those of s is known from the copy; so a leaf that both trees have in the same place holds the same
+// records, and only new leaves have to be read.
+func (s *Snapshot) checkOutput(ctx context.Context, out *Snapshot, appended int, e edit) error {
+	want := s.withLeaseBucket(e.grants)
 	if len(out.buckets) != len(want) {
 		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(out.buckets), len(want))
 	}
 	for i := range want {
+		var err error
 		switch {
 		case want[i].name == "key" && appended > 0:
-		case want[i].name == leaseBucket && len(grants) > 0:
-			err = out.checkBucket(ctx, &out.buckets[i], s.leaseSource(ctx, grants))
+		case want[i].name == leaseBucket && len(e.grants) > 0:
+			err = out.checkBucket(&out.buckets[i], s.leaseSource(ctx, e.grants))
 		default:
 			err = sameBucket(&want[i], &out.buckets[i])
 		}
@@ -37,7 +29,7 @@ func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, app
 			return err
 		}
 	}
-	if appended == 0 && len(grants) == 0 {
+	if appended == 0 && len(e.grants) == 0 {
 		return nil
 	}
 	if err := out.checkWays(ctx); err != nil {
@@ -46,7 +38,7 @@ func (s *Snapshot) checkOutput(ctx context.Context, f *os.File, path string, app
 	if appended == 0 {
 		return nil
 	}
-	return s.checkRecords(ctx, out, changes)
+	return s.checkRecords(ctx, out, e.changes)
 }
 
 // blame says whether what is wrong with the output is as old as s, whose name the error then has.
@@ -130,9 +122,10 @@ type cursor struct {
 	b          *bucket
 	leaf, elem int
 	p          page // leaf, nil before its first entry
+	el         element
 }
 
-// next returns the next entry, nil behind the last.
+// next returns the next entry, nil behind the last. It is valid until the next call.
 func (c *cursor) next() (*element, error) {
 	for c.leaf < c.b.leafCount() {
 		if c.p == nil {
@@ -145,12 +138,33 @@ func (c *cursor) next() (*element, error) {
 		if c.elem < c.p.count() {
 			flags, k, v := c.p.leaf(c.elem)
 			c.elem++
-			return &element{flags: flags, key: k, value: v}, nil
+			c.el = element{flags: flags, key: k, value: v}
+			return &c.el, nil
 		}
 		c.p = nil
 		c.leaf++
 	}
 	return nil, nil
+}
+
+// elements yields the entries of b, whose order was checked before.
+func (s *Snapshot) elements(ctx context.Context, b *bucket) iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		c := cursor{s: s, b: b}
+		for n := 0; ; n++ {
+			el, err := c.next()
+			if err == nil && n%1024 == 0 {
+				err = ctx.Err()
+			}
+			switch {
+			case err != nil:
+				yield(element{}, err)
+				return
+			case el == nil || !yield(*el, nil):
+				return
+			}
+		}
+	}
 }
 
 // checkBranches checks that each branch page of the tree below root has, for each child, a key that is not after the child's first

@@ -57,7 +57,12 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		f, err := os.Open(copyOf(t, b))
 		require.NoError(t, err)
 		defer f.Close()
-		return s.checkOutput(context.Background(), f, "out.db", 3, plan, nil)
+		out, err := s.openOutput(context.Background(), output{file: f, path: "out.db"})
+		if err != nil {
+			return err
+		}
+		defer out.Close()
+		return s.checkOutput(context.Background(), out, 3, edit{changes: plan})
 	}
 	require.NoError(t, check(b))
 	for _, tt := range tests {

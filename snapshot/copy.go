@@ -16,34 +16,35 @@ const (
 
 // copyTo copies the image of s into f, with the metas of m where there is one, reads every block back and compares it with what
 // was to be there, then hashes what was read back and the new pages behind it, and appends that digest. The copy and the hash
-// run at the same time. It returns the digest of the whole file.
-func (s *Snapshot) copyTo(ctx context.Context, f *os.File, m *meta) (sum [sha256.Size]byte, err error) {
+// run at the same time. It returns that digest.
+func (s *Snapshot) copyTo(ctx context.Context, f *os.File, m *meta) (Digest, error) {
 	h := sha256.New()
 	q := newHashQueue(h)
-	err = s.copyImage(ctx, f, m, q)
+	err := s.copyImage(ctx, f, m, q)
 	q.close()
 	if err != nil {
-		return sum, err
+		return Digest{}, err
 	}
 	size := int64(len(s.image))
 	if m != nil {
 		size = int64(m.highWater) * int64(m.pageSize)
 	}
 	if err := hashRange(ctx, h, f, int64(len(s.image)), size, make([]byte, copyBlock)); err != nil {
-		return sum, err
+		return Digest{}, err
 	}
 	return sealed(f, h, size)
 }
 
-// sealed appends the digest of the image of that many bytes, which h has seen, and returns the digest of the whole file.
-func sealed(f *os.File, h hash.Hash, image int64) (sum [sha256.Size]byte, err error) {
-	trailer := h.Sum(nil)
-	if _, err := f.WriteAt(trailer, image); err != nil {
-		return sum, err
+// sealed appends the digest of the image of that many bytes, which h has seen.
+func sealed(f *os.File, h hash.Hash, image int64) (Digest, error) {
+	d := Digest{Present: true}
+	h.Sum(d.Image[:0])
+	if _, err := f.WriteAt(d.Image[:], image); err != nil {
+		return Digest{}, err
 	}
-	_, _ = h.Write(trailer)
-	h.Sum(sum[:0])
-	return sum, nil
+	_, _ = h.Write(d.Image[:])
+	h.Sum(d.File[:0])
+	return d, nil
 }
 
 func (s *Snapshot) copyImage(ctx context.Context, f *os.File, m *meta, q *hashQueue) error {

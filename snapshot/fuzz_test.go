@@ -69,7 +69,7 @@ func rewrite(t *testing.T, path string) {
 	defer out.Close()
 	c := put("/k", "new")
 	c.Prior = modRevision(old)
-	res, err := writeTo(ctx, out, out.Name(), s, seq(c, del("/absent")), WriteConfig{})
+	res, err := writeTo(ctx, output{file: out, path: out.Name()}, s, seq(c, del("/absent")), WriteConfig{})
 	if err != nil {
 		require.ErrorContains(t, err, path, "the input is to blame")
 		return

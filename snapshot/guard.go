@@ -3,6 +3,7 @@ package snapshot
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 )
@@ -22,6 +23,9 @@ func (s *Snapshot) guard(fn func() error) (err error) {
 		switch r := recover().(type) {
 		case nil:
 		case addressFault:
+			if !s.maps(r.Addr()) { // another file's: a caller of ours may guard that
+				panic(r)
+			}
 			err = fmt.Errorf("%w: a page of it can no longer be read", ErrChanged)
 		case runtime.Error:
 			if !errors.Is(s.unchanged(), ErrChanged) {
@@ -33,6 +37,12 @@ func (s *Snapshot) guard(fn func() error) (err error) {
 		}
 	}()
 	return fn()
+}
+
+// maps says whether the file is mapped at addr.
+func (s *Snapshot) maps(addr uintptr) bool {
+	first := reflect.ValueOf(s.data).Pointer()
+	return addr >= first && addr-first < uintptr(len(s.data))
 }
 
 // Guard runs fn, which reads the bytes of records, with faults of the mapped file turned into errors that name the file and wrap

@@ -89,6 +89,8 @@ type leafBuilder struct {
 	leaves []element // {first key, page id} of each leaf written
 }
 
+func newLeafBuilder(w *pageWriter) *leafBuilder { return &leafBuilder{w: w, size: pageHeaderSize} }
+
 // leafSize is how large a leaf gets, in bytes; one page where pages are larger. One record of 2 KB a 4 KiB page would waste
 // half of it; a leaf of several pages (which bbolt itself makes for records that do not fit one) wastes half a record in eight.
 // No leaf of that size holds as many records as a page can count, 65535: one is 35 bytes at least.
@@ -113,6 +115,11 @@ func (b *leafBuilder) add(el element) error {
 	return nil
 }
 
+// addBucket adds an entry of the root bucket.
+func (b *leafBuilder) addBucket(name string, value []byte) error {
+	return b.add(element{flags: bucketLeafFlag, key: []byte(name), value: value})
+}
+
 // flush writes the current leaf.
 func (b *leafBuilder) flush() error {
 	if len(b.cur) == 0 {
@@ -125,6 +132,28 @@ func (b *leafBuilder) flush() error {
 	b.leaves = append(b.leaves, element{key: append([]byte(nil), b.cur[0].key...), child: id})
 	b.cur = b.cur[:0]
 	return nil
+}
+
+// root ends the last leaf and returns the root of the tree above all of them; of no entries, an empty leaf.
+func (b *leafBuilder) root() (uint64, error) {
+	if len(b.leaves) == 0 && len(b.cur) == 0 {
+		return b.w.emit(flagLeaf, nil)
+	}
+	if err := b.flush(); err != nil {
+		return 0, err
+	}
+	return b.w.above(b.leaves)
+}
+
+// above writes the branches above kids, of which there is at least one, and returns the topmost page.
+func (w *pageWriter) above(kids []element) (uint64, error) {
+	var err error
+	for len(kids) > 1 {
+		if kids, err = w.branches(kids); err != nil {
+			return 0, err
+		}
+	}
+	return kids[0].child, nil
 }
 
 // branches packs children into branch pages, at least two a page, and returns those.

@@ -2,34 +2,25 @@ package snapshot
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"iter"
 	"math"
-	"os"
 )
 
-// scrubTo writes s without any record of the keys that scrub names, with changes and leases on top, to f and reads that back.
-func (s *Snapshot) scrubTo(ctx context.Context, f *os.File, path string, changes iter.Seq2[Change, error], grants []element, scrub func([]byte) bool) (WriteResult, error) {
-	var last *appender
-	gone := 0
+// scrubTo writes s without any record of the keys that e.scrub names, with changes and grants on top, to o and reads that back.
+func (s *Snapshot) scrubTo(ctx context.Context, o output, e edit) (WriteResult, error) {
+	var a *appender // of the last pass
 	sources := make([]bucketSource, 0, len(s.buckets)+1)
-	for _, b := range s.withLeaseBucket(grants) {
+	for _, b := range s.withLeaseBucket(e.grants) {
 		src := bucketSource{name: b.name, sequence: b.sequence}
 		switch {
 		case b.name == "key":
 			src.entries = func() iter.Seq2[element, error] {
-				return func(yield func(element, error) bool) {
-					a, err := newAppender(ctx, s)
-					if err != nil {
-						yield(element{}, err)
-						return
-					}
-					a.scrub, last = scrub, a
-					gone = s.scrubbed(ctx, a, changes, yield)
-				}
+				a = nil
+				return s.scrubbed(ctx, e, &a)
 			}
-		case b.name == leaseBucket && len(grants) > 0:
-			src = s.leaseSource(ctx, grants)
+		case b.name == leaseBucket && len(e.grants) > 0:
+			src = s.leaseSource(ctx, e.grants)
 		default:
 			src.entries = func() iter.Seq2[element, error] { return s.elements(ctx, &b) }
 		}
@@ -37,53 +28,71 @@ func (s *Snapshot) scrubTo(ctx context.Context, f *os.File, path string, changes
 	}
 	m := s.meta
 	m.txid++
-	sum, err := writeNew(ctx, f, path, m, sources)
+	out, d, err := writeNew(ctx, o, m, sources)
 	if err != nil {
 		return WriteResult{}, err
 	}
-	return WriteResult{Revision: last.rev, Keys: last.keys, SHA256: fmt.Sprintf("%x", sum), Appended: last.n, Scrubbed: gone}, nil
+	defer func() { _ = out.Close() }()
+	return o.approve(ctx, out, d, WriteResult{Revision: a.rev, Keys: a.keys, Appended: a.n, Scrubbed: a.scrubbed})
 }
 
-// scrubbed yields the entries of the key bucket of a scrubbed file and returns how many records it left out.
-func (s *Snapshot) scrubbed(ctx context.Context, a *appender, changes iter.Seq2[Change, error], yield func(element, error) bool) (gone int) {
-	x, err := s.index(ctx)
-	if err != nil {
-		yield(element{}, err)
-		return gone
-	}
-	var rec Record
-	ordinal := uint32(0)
-	for el, err := range s.elements(ctx, s.bucket("key")) {
-		if err == nil {
-			err = parseRecord(el.key, el.value, &rec)
-		}
+// scrubbed yields the entries of the key bucket of a scrubbed file. What it counts is in the appender that it makes.
+func (s *Snapshot) scrubbed(ctx context.Context, e edit, counted **appender) iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		a, err := newAppender(ctx, s)
 		if err != nil {
 			yield(element{}, err)
-			return gone
+			return
 		}
-		live := x.isLive(ordinal)
-		ordinal++
-		if len(rec.Key) > 0 && a.scrub(rec.Key) {
-			gone++
-			if live {
-				a.keys--
+		a.scrub, *counted = e.scrub, a
+		for _, part := range []iter.Seq2[element, error]{a.left(ctx), a.records(ctx, e.changes), a.last()} {
+			for el, err := range part {
+				if !yield(el, err) || err != nil {
+					return
+				}
 			}
-			continue
-		}
-		if !yield(el, nil) {
-			return gone
 		}
 	}
-	for el, err := range a.records(ctx, changes) {
-		if !yield(el, err) || err != nil {
-			return gone
+}
+
+// left yields the entries of src but for the records of keys that are scrubbed, which it counts.
+func (a *appender) left(ctx context.Context) iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		x, err := a.src.index(ctx)
+		if err != nil {
+			yield(element{}, err)
+			return
+		}
+		var rec Record
+		ordinal := uint32(0)
+		for el, err := range a.src.elements(ctx, a.src.bucket("key")) {
+			if err == nil {
+				err = parseRecord(el.key, el.value, &rec)
+			}
+			gone := err == nil && len(rec.Key) > 0 && a.scrub(rec.Key)
+			if gone {
+				a.scrubbed++
+				if x.isLive(ordinal) {
+					a.keys--
+				}
+			}
+			ordinal++
+			if !gone && (!yield(el, err) || err != nil) {
+				return
+			}
 		}
 	}
-	if a.rev == math.MaxInt64 {
-		yield(element{}, fmt.Errorf("no revision is left"))
-		return gone
+}
+
+// last yields the record without key and value that keeps the revision from going back (etcd
+// etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
+func (a *appender) last() iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		if a.rev == math.MaxInt64 {
+			yield(element{}, errors.New("no revision is left"))
+			return
+		}
+		a.rev++
+		yield(element{key: appendRevisionKey(nil, Revision{Main: a.rev}, false)}, nil)
 	}
-	a.rev++
-	yield(element{key: appendRevisionKey(nil, Revision{Main: a.rev}, false)}, nil)
-	return gone
 }
