@@ -1,0 +1,215 @@
+package logicalcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// ImportOptions say what an Import brings into a shard.
+type ImportOptions struct {
+	Archive  *snapshot.Snapshot // stays open while the Import is in use
+	Manifest *archive.Manifest  // of Archive, which archive.Check found to be as it was made
+	Opener   inspect.Opener     // opens what is encrypted in Archive; nil where there is no configuration
+	AsShard  string             // the shard's own name; "": what it calls itself
+	FixOwner bool               // LogicalCluster and Workspace are to say at once that it lives here, and in which region
+	Prefixes []string           // of the shard's storage, where its file has several
+	Cache    *clusters.File     // of the cache server, where that has a file of its own; nil for none
+}
+
+var (
+	// ErrNoLogicalCluster is returned for an archive that lacks the LogicalCluster of a logical cluster: nothing that etcdshift made.
+	ErrNoLogicalCluster = errors.New("the archive has no LogicalCluster")
+	// ErrNoName is returned where the name of the shard is to be written, and neither its file nor an option tells it.
+	ErrNoName = errors.New("the file does not say what this shard is called")
+)
+
+// Import brings the logical clusters of an archive into a shard.
+type Import struct {
+	options ImportOptions
+	*carrier
+	dest     *destination
+	incoming []*clusters.Cluster // by name
+	serving  *serving
+	edits    map[string]edit // by key in the archive
+}
+
+var (
+	_ transform.Transform = (*Import)(nil)
+	_ transform.Checker   = (*Import)(nil)
+)
+
+// NewImport makes an Import.
+func NewImport(o ImportOptions) *Import { return &Import{options: o} }
+
+// Plan stages the bound definitions that the shard lacks, then the records in the order of their revisions. Errors wrap those of
+// package clusters for a file that is no shard, ErrNotStarted, ErrNoLogicalCluster or ErrNoName, or are those of reading the files.
+func (i *Import) Plan(ctx context.Context, v *transform.View) error {
+	if err := i.read(ctx, v); err != nil {
+		return err
+	}
+	i.judgeClusters()
+	i.judgeIdentities()
+	if err := i.settleOwners(ctx); err != nil {
+		return err
+	}
+	if err := i.bring(ctx, i.serving, func(string) bool { return true }); err != nil {
+		return err
+	}
+	for _, c := range i.incoming {
+		i.needDefinitions(i.serving, c)
+	}
+	if err := i.carryAll(ctx); err != nil {
+		return err
+	}
+	i.serving.report(v)
+	return i.report(ctx, v.Report())
+}
+
+// read finds out what there is on both sides.
+func (i *Import) read(ctx context.Context, v *transform.View) (err error) {
+	o := i.options
+	if i.dest, err = readDestination(ctx, v.Reader(), o.Prefixes, o.AsShard, o.Cache); err != nil {
+		return err
+	}
+	if o.FixOwner && i.dest.name == "" {
+		return fmt.Errorf("%w: say it with --as-shard NAME", ErrNoName)
+	}
+	from, err := openOrigin(ctx, o.Archive, o.Opener, o.Manifest.Origin.Prefix)
+	if err != nil {
+		return err
+	}
+	i.carrier = newCarrier(v, from, i.dest.shard.Prefix, "imported from "+o.Archive.Path())
+	i.serving, i.edits = newServing(i.dest), map[string]edit{}
+	for _, m := range o.Manifest.Clusters {
+		c := from.shard.Cluster(m.Name)
+		if c == nil {
+			return fmt.Errorf("%s: %w of %q", o.Archive.Path(), ErrNoLogicalCluster, m.Name)
+		}
+		i.incoming = append(i.incoming, c)
+		i.serving.bind(c)
+	}
+	return i.serving.defineOwn(ctx, from, i.comes)
+}
+
+// comes tells whether a logical cluster is one of those that come in.
+func (i *Import) comes(name string) bool { return i.options.Manifest.Cluster(name) != nil }
+
+// keyOf is where the LogicalCluster of a logical cluster comes to lie.
+func (c *carrier) keyOf(cluster string) string {
+	return string(clusters.LogicalClusterKey(c.to.Prefix, cluster))
+}
+
+// judgeClusters reports what speaks against whole logical clusters.
+func (i *Import) judgeClusters() {
+	for _, c := range i.incoming {
+		if key, n, as := i.dest.presence(c.Name); n > 0 {
+			i.held = true
+			i.view.Refuse(key, codeClusterExists, fmt.Sprintf("the shard has %d keys of %q already (%s)", n, c.Name, as))
+		}
+		if c.System {
+			i.view.GoOn(i.keyOf(c.Name), codeSystemCluster, fmt.Sprintf("%q is a part of kcp itself", c.Name))
+		}
+		if c.Terminating != "" {
+			i.view.GoOn(i.keyOf(c.Name), codeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
+		}
+		for _, p := range c.Problems {
+			if p.Code != clusters.CodeEncrypted { // which is reported when the record is to be written
+				i.view.Warn(p.Key, p.Code, "in the archive: "+p.Reason)
+			}
+		}
+	}
+}
+
+// judgeIdentities reports the identities that nothing of the destination vouches for: its kcp would have another for the same
+// APIExport, and not find the objects.
+func (i *Import) judgeIdentities() {
+	needs, own := map[string]map[string]bool{}, map[string]bool{}
+	need := func(identity, resource string) {
+		if needs[identity] == nil {
+			needs[identity] = map[string]bool{}
+		}
+		needs[identity][resource] = true
+	}
+	for _, c := range i.incoming {
+		for _, e := range c.Exports {
+			own[e.Identity] = true
+		}
+		for _, b := range c.Bindings {
+			for _, bound := range b.Bound {
+				if !bound.Virtual {
+					need(bound.Identity, bound.Resource.String())
+				}
+			}
+		}
+		for _, r := range c.Resources {
+			need(r.Identity, r.Resource.String())
+		}
+	}
+	delete(needs, "")
+	for _, identity := range slices.Sorted(maps.Keys(needs)) {
+		if own[identity] || i.dest.knows(identity) {
+			continue
+		}
+		i.view.GoOn("", codeUnknownIdentity, fmt.Sprintf("identity %s, under which %s are stored, is that of no APIExport and no APIBinding that the shard or a cache knows",
+			identity, strings.Join(slices.Sorted(maps.Keys(needs[identity])), ", ")))
+	}
+}
+
+// carryAll stages the records of the logical clusters.
+func (i *Import) carryAll(ctx context.Context) error {
+	for r, err := range i.from.records(ctx, []byte(i.from.layout.Prefix+"/")) {
+		if err != nil {
+			return err
+		}
+		if !i.comes(r.key.Cluster) {
+			continue
+		}
+		if err := i.carry(ctx, r, i.edits[string(r.Key)]); err != nil {
+			return err
+		}
+		if r.Sealed == nil {
+			i.serving.judge(r.key, i.to.Format(r.key), r.Value)
+		}
+	}
+	return nil
+}
+
+// Check proves that what came in is what the archive has, and that all else is as it was. The error wraps snapshot.ErrVerify.
+func (i *Import) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	receipts, rest, err := i.check(ctx, out)
+	if err != nil {
+		return err
+	}
+	r := v.Report()
+	r.Rest = &rest
+	for n := range r.Clusters {
+		got := receipts[r.Clusters[n].Name]
+		if want := r.Clusters[n].Keys; got.Keys != want {
+			return fmt.Errorf("%w: %d records of %q came in, and the archive has %d", snapshot.ErrVerify, got.Keys, r.Clusters[n].Name, want)
+		}
+		r.Clusters[n].Receipt = got
+	}
+	return nil
+}
+
+// report says what comes in, and what is left to do.
+func (i *Import) report(ctx context.Context, r *transform.Report) (err error) {
+	if r.Archive, err = i.from.info(ctx); err != nil {
+		return err
+	}
+	for _, m := range i.options.Manifest.Clusters {
+		r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: m.Name, Path: m.Path, Receipt: receipt(m.Sum)})
+	}
+	i.steps(r)
+	return nil
+}

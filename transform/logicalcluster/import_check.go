@@ -1,0 +1,144 @@
+package logicalcluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// check proves that the output has every record that was staged, with the value and the time to live that it had in the origin, and
+// every other live record as the input has it. Errors wrap snapshot.ErrVerify. receipts are those of what came in, by logical
+// cluster, as it lies in the output.
+func (c *carrier) check(ctx context.Context, out *inspect.Reader) (receipts map[string]transform.Receipt, rest transform.Receipt, err error) {
+	err = out.Snapshot().Guard(func() error {
+		if receipts, err = c.checkStaged(ctx, out); err != nil {
+			return err
+		}
+		if err = c.checkChanged(ctx, out); err != nil {
+			return err
+		}
+		rest, err = c.checkRest(ctx, out)
+		return err
+	})
+	return receipts, rest, err
+}
+
+// checkStaged opens each record again on both sides.
+func (c *carrier) checkStaged(ctx context.Context, out *inspect.Reader) (map[string]transform.Receipt, error) {
+	leases, err := out.Snapshot().Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	digests := map[string]*archive.Digest{}
+	for _, s := range c.staged {
+		got, err := out.Get(ctx, s.to)
+		if err != nil {
+			return nil, err
+		}
+		if got == nil {
+			return nil, fmt.Errorf("%w: key %q is not there", snapshot.ErrVerify, s.to)
+		}
+		if err := c.compare(ctx, s, got); err != nil {
+			return nil, err
+		}
+		if was, is := c.from.leases[s.from.Lease], leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
+			return nil, fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
+		}
+		d := digests[s.cluster]
+		if d == nil {
+			d = archive.NewDigest()
+			digests[s.cluster] = d
+		}
+		d.Add(s.to[len(c.to.Prefix):], got.Stored, leases[got.Lease])
+	}
+	receipts := map[string]transform.Receipt{}
+	for name, d := range digests {
+		receipts[name] = receipt(d.Sum())
+	}
+	return receipts, nil
+}
+
+// compare compares a record of the output with that of the origin, both decrypted where they can be.
+func (c *carrier) compare(ctx context.Context, s carried, got *inspect.Entry) error {
+	if s.closed {
+		if !bytes.Equal(got.Stored, s.from.Stored) {
+			return fmt.Errorf("%w: key %q: the encrypted value is another", snapshot.ErrVerify, s.to)
+		}
+		return nil
+	}
+	from := &inspect.Entry{Key: s.from.Key, Stored: s.from.Stored}
+	if err := c.from.reader.Open(ctx, from); err != nil {
+		return err
+	}
+	want, err := s.edit.of(from)
+	if err != nil {
+		return err
+	}
+	if from.Sealed != nil || got.Sealed != nil || !bytes.Equal(got.Value, want) {
+		return fmt.Errorf("%w: key %q: the value is not that of the origin", snapshot.ErrVerify, s.to)
+	}
+	return nil
+}
+
+// checkChanged compares the records that became others with what they were to become.
+func (c *carrier) checkChanged(ctx context.Context, out *inspect.Reader) error {
+	for key, want := range c.changed {
+		got, err := out.Get(ctx, []byte(key))
+		if err != nil {
+			return err
+		}
+		if got == nil || got.Sealed != nil || !bytes.Equal(got.Value, want) {
+			return fmt.Errorf("%w: key %q was to be changed, and is not", snapshot.ErrVerify, key)
+		}
+	}
+	return nil
+}
+
+// checkRest compares all other live records, to the last detail, and counts.
+func (c *carrier) checkRest(ctx context.Context, out *inspect.Reader) (transform.Receipt, error) {
+	mine := make(map[string]bool, len(c.staged)+len(c.changed))
+	for key := range c.changed {
+		mine[key] = true
+	}
+	before, was, err := restOf(ctx, c.view.Reader().Snapshot(), mine)
+	if err != nil {
+		return transform.Receipt{}, err
+	}
+	for _, s := range c.staged {
+		mine[string(s.to)] = true
+	}
+	after, is, err := restOf(ctx, out.Snapshot(), mine)
+	switch {
+	case err != nil:
+		return transform.Receipt{}, err
+	case before != after:
+		return transform.Receipt{}, fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+			snapshot.ErrVerify, after.Keys, after.SHA256, before.Keys, before.SHA256)
+	case is != was+len(c.staged):
+		return transform.Receipt{}, fmt.Errorf("%w: %d live keys, and not %d and %d more", snapshot.ErrVerify, is, was, len(c.staged))
+	}
+	return receipt(before), nil
+}
+
+// restOf identifies the live records of a file but some, and counts all. The record that a raised revision leaves behind is of no
+// key, and counted for none.
+func restOf(ctx context.Context, s *snapshot.Snapshot, but map[string]bool) (rest archive.Sum, all int, err error) {
+	r := archive.NewRest()
+	for rec, err := range s.Live(ctx, nil) {
+		if err != nil {
+			return archive.Sum{}, 0, err
+		}
+		if len(rec.Key) == 0 {
+			continue
+		}
+		if all++; !but[string(rec.Key)] {
+			r.Add(rec)
+		}
+	}
+	return r.Sum(), all, nil
+}

@@ -1,0 +1,127 @@
+package logicalcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+)
+
+// ErrNotStarted is returned for a shard that lacks what every shard of kcp makes when it starts.
+var ErrNotStarted = errors.New("kcp has never run on this shard")
+
+// destination is the shard that records come into.
+type destination struct {
+	file   *clusters.File
+	shard  *clusters.Shard
+	name   string            // what it is called; "" where nothing says it
+	caches []*clusters.Cache // of the same file, and of one of its own
+}
+
+func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string, cache *clusters.File) (*destination, error) {
+	file, err := clusters.Read(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	d := &destination{file: file, name: asShard, caches: file.Caches}
+	if d.shard, err = file.Shard(prefixes); err != nil {
+		return nil, err
+	}
+	if d.name == "" {
+		d.name = d.shard.Name
+	}
+	if cache != nil {
+		d.caches = append(d.caches[:len(d.caches):len(d.caches)], cache.Caches...)
+	}
+	lacks := ""
+	switch {
+	case len(d.shard.System) == 0:
+		lacks = "CustomResourceDefinitions in " + clusterSystem
+	case d.shard.Cluster(clusterShard) == nil:
+		lacks = "the logical cluster " + clusterShard
+	default:
+		return d, nil
+	}
+	return nil, fmt.Errorf("%w: below %q there is nothing of %s; start kcp on it once", ErrNotStarted, d.shard.Prefix, lacks)
+}
+
+// called is the shard's name in a sentence.
+func (d *destination) called() string {
+	if d.name == "" {
+		return "this shard"
+	}
+	return fmt.Sprintf("shard %q", d.name)
+}
+
+// knows tells whether something of the destination's installation vouches for an identity.
+func (d *destination) knows(identity string) bool {
+	for _, s := range d.file.Shards {
+		if s.Knows(identity) {
+			return true
+		}
+	}
+	for _, c := range d.caches {
+		for _, e := range c.Exports {
+			if e.Identity == identity {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// registered is the Shard object of the destination; nil where no file has one.
+func (d *destination) registered() *clusters.RegisteredShard {
+	var all []clusters.RegisteredShard
+	for _, s := range d.file.Shards {
+		all = append(all, s.Registered...)
+	}
+	for _, c := range d.caches {
+		all = append(all, c.Registered...)
+	}
+	for i := range all {
+		if all[i].Name == d.name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// workspaces is the identity by which Workspaces are stored in this installation; "" where nothing says it.
+func (d *destination) workspaces() string {
+	own := d.shard.Cluster(clusterShard)
+	if own == nil {
+		return ""
+	}
+	for _, b := range own.Bindings {
+		for _, bound := range b.Bound {
+			if bound.Resource == workspaceType() {
+				return bound.Identity
+			}
+		}
+	}
+	return ""
+}
+
+func workspaceType() schema.GroupResource {
+	return schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}
+}
+
+// presence is what a file has of a logical cluster already: a key of it, and how many there are; "" for none.
+func (d *destination) presence(name string) (key string, n int, as string) {
+	for _, s := range d.file.Shards {
+		if c := s.Cluster(name); c != nil {
+			return string(clusters.LogicalClusterKey(s.Prefix, name)), c.Amount.Keys, "it lives there"
+		}
+		for _, o := range s.Orphans {
+			if o.Name == name {
+				return o.Keys[0], o.Amount.Keys, "orphans: it does not live there"
+			}
+		}
+	}
+	return "", 0, ""
+}

@@ -1,0 +1,97 @@
+package logicalcluster
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// The logical clusters of kcp itself that hold definitions and say what the shard is called.
+const (
+	clusterBound  = "system:bound-crds"
+	clusterSystem = "system:system-crds"
+	clusterShard  = "system:shard"
+)
+
+func definitionType() schema.GroupResource {
+	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+}
+
+// origin is where records come from: an archive, or a shard that has what is another's.
+type origin struct {
+	snapshot *snapshot.Snapshot
+	reader   *inspect.Reader
+	layout   keys.KCPShard
+	shard    *clusters.Shard
+	leases   map[int64]int64 // TTL in seconds, by id
+}
+
+// openOrigin reads what a snapshot holds. prefixes name its storage where there are several, or none gives itself away.
+func openOrigin(ctx context.Context, s *snapshot.Snapshot, opener inspect.Opener, prefixes ...string) (*origin, error) {
+	o := &origin{snapshot: s, reader: inspect.NewReader(s, opener, prefixes...)}
+	file, err := clusters.Read(ctx, o.reader)
+	if err == nil {
+		o.shard, err = file.Shard(prefixes)
+	}
+	if err == nil {
+		o.leases, err = s.Leases(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Path(), err)
+	}
+	o.layout = keys.KCPShard{Prefix: o.shard.Prefix}
+	return o, nil
+}
+
+// original is a record of the origin, its key taken apart.
+type original struct {
+	*inspect.Entry
+	key keys.Key
+}
+
+// records are those below the origin's prefix whose keys begin with dir, in revision order, not decrypted; keys of no logical
+// cluster are passed over.
+func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, error] {
+	return func(yield func(original, error) bool) {
+		for e, err := range o.reader.Unopened(ctx, dir) {
+			if err != nil {
+				yield(original{}, err)
+				return
+			}
+			key, err := o.layout.Parse(e.Key)
+			if err != nil {
+				continue
+			}
+			if !yield(original{e, key}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// definitions are the CustomResourceDefinitions, in revision order.
+func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
+	return o.records(ctx, o.layout.Dirs(definitionType())[0])
+}
+
+// info identifies the file.
+func (o *origin) info(ctx context.Context) (*transform.FileInfo, error) {
+	d, err := o.snapshot.Digest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &transform.FileInfo{Path: o.snapshot.Path(), SHA256: fmt.Sprintf("%x", d.File), Bytes: o.snapshot.Size()}
+	if f.Revision, err = o.snapshot.Revision(ctx); err != nil {
+		return nil, err
+	}
+	f.Keys, err = o.snapshot.Keys(ctx)
+	return f, err
+}

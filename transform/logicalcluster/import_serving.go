@@ -1,0 +1,158 @@
+package logicalcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// typed is a type of a logical cluster as it is stored: by the identity of an APIExport, or by none.
+type typed struct {
+	cluster  string
+	resource apischema.GroupResource
+	identity string
+}
+
+// serving tells by which definition kcp reads custom resources on the destination: its own types by those that the shard came with,
+// bound ones by that of the APIResourceSchema's UID, all others by the logical cluster's own (kcp pkg/server/apiextensions.go,
+// which asks in this order).
+type serving struct {
+	system map[apischema.GroupResource]*clusters.Definition
+	bound  map[string]*clusters.Definition // by UID: the shard's, and those that are brought
+	own    map[typed][]string              // versions; without identity
+	uids   map[typed]string                // of bound types
+	// misfits are found in the order of the records.
+	misfits []*misfit
+	found   map[misfit]*misfit
+}
+
+// misfit is a reason why records of a type cannot be read on the destination.
+type misfit struct {
+	typed
+	code, version string
+	key           string // of the first record
+	records       int
+}
+
+func newServing(d *destination) *serving {
+	s := &serving{
+		system: map[apischema.GroupResource]*clusters.Definition{}, bound: map[string]*clusters.Definition{},
+		own: map[typed][]string{}, uids: map[typed]string{}, found: map[misfit]*misfit{},
+	}
+	for _, def := range d.shard.System {
+		s.system[def.Resource] = def
+	}
+	for _, def := range d.shard.Definitions {
+		s.bound[def.Name] = def
+	}
+	return s
+}
+
+// bind notes what a logical cluster has bound.
+func (s *serving) bind(c *clusters.Cluster) {
+	for _, b := range c.Bindings {
+		for _, bound := range b.Bound {
+			s.uids[typed{c.Name, bound.Resource, bound.Identity}] = bound.UID
+		}
+	}
+}
+
+// define notes a logical cluster's own definition. One that cannot be read defines nothing.
+func (s *serving) define(key keys.Key, value []byte) {
+	crd, err := schema.ParseCRD(value)
+	if err != nil {
+		return
+	}
+	of := typed{cluster: key.Cluster, resource: crd.GroupResource()}
+	for _, v := range crd.Object().Spec.Versions {
+		s.own[of] = append(s.own[of], v.Name)
+	}
+}
+
+// versions are those that a type is served in, or the code of why it is not. Neither says that nobody knows.
+func (s *serving) versions(key keys.Key) (versions []string, code string) {
+	of := typed{key.Cluster, key.Resource, key.Identity}
+	switch def := s.system[key.Resource]; {
+	case key.Identity != "":
+		if def := s.bound[s.uids[of]]; def != nil {
+			return def.Versions, ""
+		}
+		return nil, "" // bound no more, or its definition is missing, which is reported once
+	case !key.Custom:
+		return nil, ""
+	case def != nil:
+		return def.Versions, ""
+	case s.own[of] != nil:
+		return s.own[of], ""
+	case strings.HasSuffix("."+key.Resource.Group, ".kcp.io"):
+		return nil, codeUnserved
+	}
+	return nil, codeMissingDefinition
+}
+
+// judge looks at a record that comes in under a key; value is decrypted.
+func (s *serving) judge(key keys.Key, to, value []byte) {
+	versions, code := s.versions(key)
+	m := misfit{typed: typed{key.Cluster, key.Resource, key.Identity}, code: code}
+	if code == "" {
+		if versions == nil {
+			return
+		}
+		v, err := encoding.Parse(value)
+		if err != nil || slices.Contains(versions, v.GVK.Version) {
+			return
+		}
+		m.code, m.version = codeUnlistedVersion, v.GVK.Version
+	}
+	if s.found[m] == nil {
+		first := m
+		first.key = string(to)
+		s.found[m] = &first
+		s.misfits = append(s.misfits, &first)
+	}
+	s.found[m].records++
+}
+
+// report refuses what was found.
+func (s *serving) report(v *transform.View) {
+	for _, m := range s.misfits {
+		what := fmt.Sprintf("%d records of %s in %q", m.records, m.resource, m.cluster)
+		switch m.code {
+		case codeUnlistedVersion:
+			what += fmt.Sprintf(" are stored at version %q, which their definition here does not list", m.version)
+		case codeUnserved:
+			what += ": the kcp of this shard has no such type"
+		default:
+			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard"
+		}
+		v.GoOn(m.key, m.code, what)
+	}
+}
+
+// defineOwn notes the definitions that lie in logical clusters themselves.
+func (s *serving) defineOwn(ctx context.Context, o *origin, of func(cluster string) bool) error {
+	for r, err := range o.definitions(ctx) {
+		if err != nil {
+			return err
+		}
+		if !of(r.key.Cluster) {
+			continue
+		}
+		if err := o.reader.Open(ctx, r.Entry); err != nil {
+			return err
+		}
+		if r.Sealed == nil {
+			s.define(r.key, r.Value)
+		}
+	}
+	return nil
+}

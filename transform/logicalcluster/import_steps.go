@@ -1,0 +1,82 @@
+package logicalcluster
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// steps says what is left to do by hand, before what settleOwners has said.
+func (i *Import) steps(r *transform.Report) {
+	m := i.options.Manifest
+	later := r.Steps
+	r.Steps = nil
+	origin := "the origin"
+	if m.Origin.Shard != "" {
+		origin = fmt.Sprintf("the origin, shard %q", m.Origin.Shard)
+	}
+	purge := "etcdshift cluster purge " + word(m.Name) + " ORIGIN ORIGIN-OUT"
+	if len(m.Clusters) > 1 {
+		purge += " --with-children"
+	}
+	r.AddStep("stop kcp of both shards before either is restored, and restore both: a logical cluster must not live on two")
+	r.AddStep("take it out of %s: %s", origin, purge)
+	cache := "the cache server"
+	if m.Origin.Shard == "" {
+		r.AddStep("take its copies out of %s too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard SHARD", cache, word(m.Name))
+	} else {
+		r.AddStep("take its copies out of %s too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s", cache, word(m.Name), word(m.Origin.Shard))
+	}
+	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
+	for _, step := range later {
+		r.AddStep("%s", step)
+	}
+}
+
+// stepsOfOwner says what becomes of a Workspace that is left as it is; w is nil where it is in neither file.
+func (i *Import) stepsOfOwner(c *clusters.Cluster, w *owner) {
+	if c.Owner == nil {
+		return
+	}
+	if w == nil || w.ShardName != i.dest.name || i.dest.name == "" {
+		i.view.Report().AddStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
+			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
+	}
+	i.stepOfRegion(c, w)
+}
+
+// stepOfRegion is for the label that kcp sets once and never changes.
+func (i *Import) stepOfRegion(c *clusters.Cluster, w *owner) {
+	here, region := i.dest.registered(), "REGION"
+	if here != nil {
+		region = here.Region
+	}
+	if region == "" || w != nil && w.region == region {
+		return
+	}
+	i.view.Report().AddStep("kcp never corrects the label region of Workspace %q in %q: %s",
+		c.Owner.Name, c.Owner.Cluster, i.kubectl(c, "label --overwrite", word("region="+region)))
+}
+
+// kubectl is a command about the Workspace that a logical cluster belongs to.
+func (i *Import) kubectl(c *clusters.Cluster, verb, rest string) string {
+	server := "https://FRONT-PROXY"
+	if here := i.dest.registered(); here != nil && here.ExternalURL != "" {
+		server = strings.TrimSuffix(here.ExternalURL, "/")
+	}
+	return fmt.Sprintf("kubectl --server %s %s workspaces.tenancy.kcp.io %s %s", word(server+"/clusters/"+c.Owner.Cluster), verb, word(c.Owner.Name), rest)
+}
+
+// plain is what a shell takes as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*$`)
+
+// word makes one word of s for a POSIX shell: names in a snapshot are not to be trusted with a command line.
+func word(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
