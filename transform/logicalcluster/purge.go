@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -19,6 +21,9 @@ type PurgeOptions struct {
 	Scrub        bool   // leave nothing of them in the file, of no revision
 	Prefixes     []string
 }
+
+// ErrArchive is returned for a file that is to be changed, and is an archive: what that says of itself would not be true any more.
+var ErrArchive = errors.New("the file is an archive of a logical cluster, and not the snapshot of a shard")
 
 // ErrShardUnknown is returned for a file that has a cache with copies of the logical cluster, and does not tell which of them are
 // those of this shard.
@@ -40,8 +45,11 @@ var (
 func NewPurge(o PurgeOptions) *Purge { return &Purge{options: o} }
 
 // Plan stages the deletions, in the order of keys. Errors wrap those of package clusters for a file without the shard, the cache or
-// the logical cluster, ErrShardUnknown, or are those of reading the file.
+// the logical cluster, ErrShardUnknown, ErrArchive, or are those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
+	if err := notArchive(ctx, v.Reader()); err != nil {
+		return err
+	}
 	file, err := clusters.ReadChecked(ctx, v.Reader())
 	if err != nil {
 		return err
@@ -70,6 +78,18 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	}
 	p.steps(v.Report())
 	return nil
+}
+
+// notArchive returns ErrArchive for an archive, sound or not.
+func notArchive(ctx context.Context, r *inspect.Reader) error {
+	_, err := archive.Open(ctx, r.Snapshot())
+	switch {
+	case errors.Is(err, archive.ErrNotArchive):
+		return nil
+	case err == nil, errors.Is(err, archive.ErrFormat), errors.Is(err, archive.ErrDamaged):
+		return ErrArchive
+	}
+	return err
 }
 
 // receipt is what goes of one logical cluster.

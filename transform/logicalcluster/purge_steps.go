@@ -1,7 +1,7 @@
 package logicalcluster
 
 import (
-	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
@@ -32,7 +32,7 @@ func (p *Purge) stepsOfShard(r *transform.Report) {
 		for _, o := range c.shard.Orphans {
 			of += o.Amount.Keys
 		}
-		r.AddStep("%d keys of %d logical clusters that do not live on this shard stay: etcdshift cluster list shows them, etcdshift cluster purge --orphans removes them", of, n)
+		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift cluster list shows them, etcdshift cluster purge --orphans removes them", n, of)
 	}
 }
 
@@ -59,8 +59,8 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 		for _, cache := range c.file.Caches {
 			for _, copied := range cache.Copies {
 				if copied.Cluster == t.name && copied.Shard != c.shardName {
-					r.AddStep("the cache below %q has %d copies of %q from shard %q, and they stay: where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s",
-						cache.Prefix, copied.Amount.Keys, t.name, copied.Shard, t.name, copied.Shard)
+					r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s",
+						cache.Prefix, copied.Shard, t.name, copied.Amount.Keys, typed(t.name, "NAME"), typed(copied.Shard, "SHARD"))
 				}
 			}
 		}
@@ -68,14 +68,21 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	if len(c.file.Caches) > 0 {
 		return
 	}
-	name := "SHARD, the name of this one"
-	if c.shardName != "" {
-		name = c.shardName
+	name, each := "NAME", ", for each NAME of "+strings.Join(names, ", ")
+	if len(names) == 1 {
+		name, each = typed(names[0], "NAME"), ""
 	}
-	each := ""
-	if len(names) > 1 {
-		each = fmt.Sprintf(", for each NAME of %s", strings.Join(names, ", "))
-		names = []string{"NAME"}
+	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: etcdshift cluster purge %s CACHE OUT --from-shard %s%s",
+		name, typed(c.shardName, "SHARD"), each)
+}
+
+// plain is what a shell takes as it is.
+var plain = regexp.MustCompile(`^[a-z0-9][a-z0-9:-]*$`)
+
+// typed is a name as it stands in a command line, or what stands for it: a file's names are not to be trusted with a shell.
+func typed(name, placeholder string) string {
+	if plain.MatchString(name) {
+		return name
 	}
-	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: etcdshift cluster purge %s CACHE OUT --from-shard %s%s", names[0], name, each)
+	return placeholder
 }

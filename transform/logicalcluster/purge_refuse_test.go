@@ -1,0 +1,151 @@
+package logicalcluster
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/kcptest"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// edited is a recorded snapshot in which the first from of the value under a key is to.
+func edited(t *testing.T, name, key, from, to string) string {
+	t.Helper()
+	return kcptest.Edit(t, kcptest.Recorded(t, name), func(client *clientv3.Client) {
+		value := kcptest.Get(t, client, key)
+		require.Contains(t, string(value), from)
+		kcptest.Put(t, client, key, bytes.Replace(value, []byte(from), []byte(to), 1))
+	})
+}
+
+// TestRefused: each code refuses by itself, is allowed by itself, and then leaves nothing alone.
+func TestRefused(t *testing.T) {
+	lc, workspace := kcptest.LogicalClusterKey(kcptest.Other), kcptest.WorkspaceKey("other")
+	elsewhere := edited(t, kcptest.Root, workspace, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
+	for name, c := range map[string]struct {
+		in   string
+		o    PurgeOptions
+		code string
+		key  string
+		also []string // allowed too
+	}{
+		"its Workspace says this shard": {in: kcptest.Recorded(t, kcptest.Root), code: codeOwnerPointsHere, key: workspace},
+		"its Workspace says no shard": {
+			in: edited(t, kcptest.Root, workspace, `"core.kcp.io/shard":"root"`, `"core.kcp.io/other":"root"`), code: codeOwnerPointsHere, key: workspace,
+		},
+		"this shard has another name": {in: elsewhere, o: PurgeOptions{Name: kcptest.Other, AsShard: "shard-1"}, code: codeOwnerPointsHere, key: workspace},
+		"being deleted": {
+			in:   edited(t, kcptest.Root, lc, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-11-20T20:00:00Z",`),
+			code: codeTerminating, key: lc, also: []string{codeOwnerPointsHere},
+		},
+		"being moved": {
+			in:   edited(t, kcptest.Root, lc, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`),
+			code: codeMigrating, key: lc, also: []string{codeOwnerPointsHere},
+		},
+		"root": {in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
+		"root's copies": {in: kcptest.Recorded(t, kcptest.Cache), o: PurgeOptions{Name: "root", FromShard: "root"}, code: codeSystemCluster},
+		"a value of another cluster": {
+			in:   edited(t, kcptest.Root, lc, `"kcp.io/cluster":"`+kcptest.Other, `"kcp.io/cluster":"`+kcptest.Consumer),
+			code: codeKeyMismatch, key: lc, also: []string{codeOwnerPointsHere},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.o.Name == "" {
+				c.o.Name = kcptest.Other
+			}
+			r, out, err := purge(t, c.in, c.o, c.also...)
+			require.ErrorIs(t, err, transform.ErrRefused)
+			require.NoFileExists(t, out)
+			refused := 0
+			for _, p := range r.Problems {
+				if p.Decision == "refused" {
+					refused++
+					require.Equal(t, c.code, p.Code)
+					require.Equal(t, c.key, p.Key)
+				}
+			}
+			require.Equal(t, 1, refused)
+			require.Contains(t, PurgeCodes(), c.code)
+
+			r, _ = purged(t, c.in, c.o, append(c.also, c.code)...)
+			left, _ := r.Errors()
+			require.Zero(t, left, "nothing is left alone")
+		})
+	}
+}
+
+// TestOwnerElsewhere: nothing refuses where the Workspace says another shard; where it is not in the file, that is said.
+func TestOwnerElsewhere(t *testing.T) {
+	in := edited(t, kcptest.Root, kcptest.WorkspaceKey("other"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
+	r, _ := purged(t, in, PurgeOptions{Name: kcptest.Other})
+	require.Empty(t, r.Problems)
+
+	r, _ = purged(t, kcptest.Recorded(t, kcptest.Shard1), PurgeOptions{Name: kcptest.Consumer1})
+	require.Equal(t, []string{codeOwnerUnseen}, codes(r))
+	require.Contains(t, r.Problems[0].Reason, `Workspace "consumer1" in "root"`)
+}
+
+// TestUnknownKey: a key of no logical cluster stays and is named; that of the API servers' compactions is none.
+func TestUnknownKey(t *testing.T) {
+	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
+		kcptest.Put(t, client, "/registry/health", []byte("{}"))
+		kcptest.Put(t, client, "/registry/example.dev/widgets/customresources", []byte("{}"))
+		kcptest.Put(t, client, "/elsewhere/"+kcptest.Consumer1, []byte("{}"))
+	})
+	r, out := purged(t, in, PurgeOptions{Name: kcptest.Consumer1})
+	require.Equal(t, []string{codeOwnerUnseen, codeUnknownKey}, codes(r))
+	require.Len(t, r.Problems, 3)
+	requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer1 })
+}
+
+// TestNeedsNoKeys: what is encrypted is deleted as all else is. A LogicalCluster that cannot be read tells no owner: then any
+// Workspace that names it counts.
+func TestNeedsNoKeys(t *testing.T) {
+	sealed := []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef")
+	secret := "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
+	seal := func(more ...string) string {
+		return kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+			for _, key := range append(more, secret, kcptest.LogicalClusterKey(kcptest.Consumer)) {
+				kcptest.Get(t, client, key)
+				kcptest.Put(t, client, key, sealed)
+			}
+		})
+	}
+	in := seal()
+	_, _, err := purge(t, in, PurgeOptions{Name: kcptest.Consumer})
+	require.ErrorIs(t, err, transform.ErrRefused)
+	r, out := purged(t, in, PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
+	require.Equal(t, []string{codeChildrenStay, codeOwnerPointsHere}, codes(r))
+
+	in = seal(kcptest.WorkspaceKey("consumer"), kcptest.LogicalClusterKey(kcptest.Child))
+	r, out = purged(t, in, PurgeOptions{Name: kcptest.Consumer, WithChildren: true})
+	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
+	require.Equal(t, []string{codeChildrenStay, codeOwnerUnseen}, codes(r), "nothing but a Workspace says that it is a child: it stays")
+}
+
+// TestArchiveRefused: an archive is no shard, whatever lies in it.
+func TestArchiveRefused(t *testing.T) {
+	ctx := context.Background()
+	src, err := snapshot.Open(ctx, kcptest.Recorded(t, kcptest.Root), snapshot.Config{})
+	require.NoError(t, err)
+	defer src.Close()
+	path := filepath.Join(t.TempDir(), "archive.db")
+	_, err = snapshot.Build(ctx, path, snapshot.Content{
+		Records: src.Live(ctx, nil), Revision: 1 << 20, Notes: map[string][]byte{"manifest": []byte("{}")},
+	}, nil)
+	require.NoError(t, err)
+	_, out, err := purge(t, path, PurgeOptions{Name: kcptest.Other})
+	require.ErrorIs(t, err, ErrArchive)
+	require.NotErrorIs(t, err, archive.ErrDamaged)
+	require.NotErrorIs(t, err, clusters.ErrNoCluster)
+	require.NoFileExists(t, out)
+}
