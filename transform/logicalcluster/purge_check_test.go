@@ -34,8 +34,10 @@ func TestRestUntouched(t *testing.T) {
 		says  string
 	}{
 		"one too many": {func(ctx context.Context, v *transform.View) error { return v.Delete(ctx, []byte(others), "") }, "all other live records"},
-		"one changed":  {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(others), []byte("{}"), "") }, "all other live records"},
-		"one too few":  {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}"), "") }, "1 keys of what was purged are left"},
+		"one changed": {func(ctx context.Context, v *transform.View) error {
+			return v.Put(ctx, []byte(others), []byte("{}"), "")
+		}, "all other live records"},
+		"one too few": {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}"), "") }, "1 keys of what was purged are left"},
 		"history": {func(_ context.Context, v *transform.View) error {
 			v.Scrub(func(key []byte) bool { return string(key) == own })
 			return nil

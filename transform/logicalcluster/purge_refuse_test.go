@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 			in:   edited(t, kcptest.Root, lc, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`),
 			code: codeMigrating, key: lc, also: []string{codeOwnerPointsHere},
 		},
-		"root": {in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
+		"root":          {in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
 		"root's copies": {in: kcptest.Recorded(t, kcptest.Cache), o: PurgeOptions{Name: "root", FromShard: "root"}, code: codeSystemCluster},
 		"a value of another cluster": {
 			in:   edited(t, kcptest.Root, lc, `"kcp.io/cluster":"`+kcptest.Other, `"kcp.io/cluster":"`+kcptest.Consumer),
