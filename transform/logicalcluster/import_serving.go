@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// typed is a type of a logical cluster as it is stored: by the identity of an APIExport, or by none.
-type typed struct {
+// storedType is a type of a logical cluster as it is stored: by the identity of an APIExport, or by none.
+type storedType struct {
 	cluster  string
 	resource apischema.GroupResource
 	identity string
@@ -28,8 +28,8 @@ type typed struct {
 type serving struct {
 	system map[apischema.GroupResource]*clusters.Definition
 	bound  map[string]*clusters.Definition // by UID: the shard's, and those that are brought
-	own    map[typed][]string              // versions; without identity
-	uids   map[typed]string                // of bound types
+	own    map[storedType][]string         // versions; without identity
+	uids   map[storedType]string           // of bound types
 	// misfits are found in the order of the records.
 	misfits []*misfit
 	found   map[misfit]*misfit
@@ -37,7 +37,7 @@ type serving struct {
 
 // misfit is a reason why records of a type cannot be read on the destination.
 type misfit struct {
-	typed
+	storedType
 	code, version string
 	key           string // of the first record
 	records       int
@@ -46,7 +46,7 @@ type misfit struct {
 func newServing(d *destination) *serving {
 	s := &serving{
 		system: map[apischema.GroupResource]*clusters.Definition{}, bound: map[string]*clusters.Definition{},
-		own: map[typed][]string{}, uids: map[typed]string{}, found: map[misfit]*misfit{},
+		own: map[storedType][]string{}, uids: map[storedType]string{}, found: map[misfit]*misfit{},
 	}
 	for _, def := range d.shard.System {
 		s.system[def.Resource] = def
@@ -61,7 +61,7 @@ func newServing(d *destination) *serving {
 func (s *serving) bind(c *clusters.Cluster) {
 	for _, b := range c.Bindings {
 		for _, bound := range b.Bound {
-			s.uids[typed{c.Name, bound.Resource, bound.Identity}] = bound.UID
+			s.uids[storedType{c.Name, bound.Resource, bound.Identity}] = bound.UID
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (s *serving) define(key keys.Key, value []byte) {
 	if err != nil {
 		return
 	}
-	of := typed{cluster: key.Cluster, resource: crd.GroupResource()}
+	of := storedType{cluster: key.Cluster, resource: crd.GroupResource()}
 	for _, v := range crd.Object().Spec.Versions {
 		s.own[of] = append(s.own[of], v.Name)
 	}
@@ -80,7 +80,7 @@ func (s *serving) define(key keys.Key, value []byte) {
 
 // versions are those that a type is served in, or the code of why it is not. Neither says that nobody knows.
 func (s *serving) versions(key keys.Key) (versions []string, code string) {
-	of := typed{key.Cluster, key.Resource, key.Identity}
+	of := storedType{key.Cluster, key.Resource, key.Identity}
 	switch def := s.system[key.Resource]; {
 	case key.Identity != "":
 		if def := s.bound[s.uids[of]]; def != nil {
@@ -102,7 +102,7 @@ func (s *serving) versions(key keys.Key) (versions []string, code string) {
 // judge looks at a record that comes in under a key; value is decrypted.
 func (s *serving) judge(key keys.Key, to, value []byte) {
 	versions, code := s.versions(key)
-	m := misfit{typed: typed{key.Cluster, key.Resource, key.Identity}, code: code}
+	m := misfit{storedType: storedType{key.Cluster, key.Resource, key.Identity}, code: code}
 	if code == "" {
 		if versions == nil {
 			return

@@ -70,12 +70,12 @@ func (i *Import) kubectl(c *clusters.Cluster, verb, rest string) string {
 	return fmt.Sprintf("kubectl --server %s %s workspaces.tenancy.kcp.io %s %s", word(server+"/clusters/"+c.Owner.Cluster), verb, word(c.Owner.Name), rest)
 }
 
-// plain is what a shell takes as it is.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*$`)
+// bareWord is what a shell takes as it is.
+var bareWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*$`)
 
 // word makes one word of s for a POSIX shell: names in a snapshot are not to be trusted with a command line.
 func word(s string) string {
-	if plain.MatchString(s) {
+	if bareWord.MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

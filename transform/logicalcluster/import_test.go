@@ -111,8 +111,8 @@ func (a arrival) value(key string) string {
 	return ""
 }
 
-// of are the records of one logical cluster.
-func of(kvs []etcdtest.KV, cluster string) (found []etcdtest.KV) {
+// ofCluster are the records of one logical cluster.
+func ofCluster(kvs []etcdtest.KV, cluster string) (found []etcdtest.KV) {
 	for _, kv := range kvs {
 		if clusterOf(kv.Key) == cluster {
 			found = append(found, kv)
@@ -132,7 +132,7 @@ func TestImport(t *testing.T) {
 
 	came, leases := a.arrived()
 	all, origins := kcptest.Dump(t, root)
-	want := of(all, kcptest.Consumer)
+	want := ofCluster(all, kcptest.Consumer)
 	require.Len(t, came, 36)
 	require.Len(t, want, 36)
 	revisions := map[int64]bool{}
@@ -187,8 +187,8 @@ func TestImportDeterministic(t *testing.T) {
 	require.Equal(t, one.report.Output.SHA256, two.report.Output.SHA256)
 	require.Len(t, one.report.Clusters, 2)
 	came, _ := one.arrived()
-	require.NotEmpty(t, of(came, kcptest.Child))
-	require.Len(t, of(came, kcptest.Consumer), 36)
+	require.NotEmpty(t, ofCluster(came, kcptest.Child))
+	require.Len(t, ofCluster(came, kcptest.Consumer), 36)
 }
 
 // TestImportDryRun plans the same and writes nothing.
