@@ -79,13 +79,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	defer func() { _ = src.Close() }()
 	v := newView(src, o, r)
 	defer func() { _ = v.plan.close() }()
-	for i, w := range src.Warnings() {
-		code := "raw-file"
-		if i == 0 && src.Compression() != "" {
-			code = "compressed"
-		}
-		v.Warn("", code, w)
-	}
+	r.WarnOfFile(src)
 	o.stage("plan")
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
 	if err := fileInfo(ctx, src, &r.Input); err != nil { // a wrong digest explains whatever else was found
