@@ -92,7 +92,8 @@ type Identity struct {
 
 // Export names an APIExport.
 type Export struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster"`        // that it lies in; "" where a binding is not resolved yet
+	Path    string `json:"path,omitempty"` // of that, where it is known
 	Name    string `json:"name"`
 }
 

@@ -115,7 +115,7 @@ func (m *Manifest) validateIdentities() error {
 		last = i.Hash
 		texts := append([]string{}, i.Resources...)
 		for _, e := range i.Exports {
-			texts = append(texts, e.Cluster, e.Name)
+			texts = append(texts, e.Cluster, e.Path, e.Name)
 		}
 		if err := allText(place, texts...); err != nil {
 			return err
