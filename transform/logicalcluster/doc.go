@@ -8,4 +8,7 @@
 //     this is proved before the output gets its name.
 //   - NothingLeft: after a purge with Scrub no byte of a key or value of theirs, of any revision, is in the file.
 //   - OpensNothing: a purge needs no encryption key.
+//   - ExtractExactly: an archive has each live record of its logical clusters, and none of another, with the bytes, the numbers and
+//     the lease that it had; beside them only bound definitions. It was opened and checked before it got its name.
+//   - ExtractTwice: the same shard and the same options give the same archive, byte for byte.
 package logicalcluster

@@ -1,0 +1,170 @@
+package logicalcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// ExtractOptions say what Extract reads and writes.
+type ExtractOptions struct {
+	Name         string // of the logical cluster
+	In, Out      string // paths of the shard and of the archive, which must not exist, also for a dry run
+	WithChildren bool   // take along the logical clusters below it that live on the same shard, however deep
+	DryRun       bool
+	Prefixes     []string       // of the shard, where the file holds several
+	Opener       inspect.Opener // opens what is encrypted at rest; nil where nothing is known of it
+	Allow        []string       // codes of problems that are not to refuse
+	MaxExpand    int64          // of a compressed shard, as that of snapshot.Config; it is expanded in the folder of Out
+	// Progress, where it is set, is called with the name of each stage as it begins.
+	Progress func(stage string)
+}
+
+// ExtractReport is what Extract found and did. Output is the archive.
+type ExtractReport struct {
+	*transform.Report
+	Manifest *archive.Manifest `json:"manifest,omitempty"` // of the archive, also of one that a dry run did not write
+}
+
+// Extract writes an archive of one logical cluster, and of its children where that is asked for. Values are those of the shard, byte
+// for byte, encrypted or not. The report is never nil; whatever the error, Out then does not exist. Errors are
+// transform.ErrRefused, those of clusters.File.Shard and clusters.Shard.Find, and those of reading the shard and of writing, among
+// them archive.ErrDamaged and snapshot.ErrVerify where what was written is not what was to be.
+func Extract(ctx context.Context, o ExtractOptions) (*ExtractReport, error) {
+	r := &ExtractReport{Report: transform.NewReport("cluster extract")}
+	r.Input.Path = o.In
+	err := o.run(ctx, r)
+	switch {
+	case errors.Is(err, transform.ErrRefused):
+		r.Outcome, r.Manifest = transform.Refused, nil
+	case err != nil:
+		r.Outcome, r.Error, r.Output, r.Manifest = transform.Failed, err.Error(), nil, nil
+	}
+	return r, err
+}
+
+func (o ExtractOptions) run(ctx context.Context, r *ExtractReport) error {
+	if err := transform.CheckPaths(o.In, o.Out); err != nil {
+		return err
+	}
+	o.stage("read")
+	src, err := snapshot.Open(ctx, o.In, snapshot.Config{MaxExpand: o.MaxExpand, ScratchDir: filepath.Dir(o.Out)})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = src.Close() }()
+	e := &extraction{ExtractOptions: o, src: src, report: r, chosen: map[string]*clusters.Cluster{}}
+	found := src.Guard(func() error { return e.find(ctx) })
+	info, err := transform.InfoOf(ctx, src) // a wrong digest explains whatever else was found
+	if err == nil {
+		r.Input, err = info, found
+	}
+	if err != nil {
+		return err
+	}
+	e.judge()
+	if _, refusing := r.Errors(); refusing > 0 {
+		return fmt.Errorf("%w: %d problems", transform.ErrRefused, refusing)
+	}
+	return src.Guard(func() error { return e.take(ctx) })
+}
+
+// take counts what the archive takes, and writes it.
+func (e *extraction) take(ctx context.Context) error {
+	e.stage("count")
+	if err := e.count(ctx); err != nil {
+		return err
+	}
+	e.steps()
+	if e.DryRun {
+		e.report.Outcome = transform.Planned
+		return nil
+	}
+	e.stage("write")
+	return e.write(ctx)
+}
+
+func (o ExtractOptions) stage(name string) {
+	if o.Progress != nil {
+		o.Progress(name)
+	}
+}
+
+// extraction is one run of Extract.
+type extraction struct {
+	ExtractOptions
+	src    *snapshot.Snapshot
+	report *ExtractReport
+	file   *clusters.File
+	shard  *clusters.Shard
+	chosen map[string]*clusters.Cluster // that the archive takes, by name
+	order  []string                     // their names, parents before their children
+	// taken are the places of the archive's records; all but the shard's own are copies in a cache, which it does not take.
+	taken  *selection
+	needs  map[string]need // definitions that the archive takes, by their keys
+	leases map[int64]int64 // TTL in seconds by id, of those that an archive can have
+}
+
+// find reads the shard and chooses the logical clusters.
+func (e *extraction) find(ctx context.Context) (err error) {
+	reader := inspect.NewReader(e.src, e.Opener, e.Prefixes...)
+	if e.file, err = clusters.ReadChecked(ctx, reader); err != nil {
+		return err
+	}
+	if e.shard, err = e.file.Shard(e.Prefixes); err != nil {
+		return fmt.Errorf("%s: %w", e.In, err)
+	}
+	root, err := e.shard.Find(e.Name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", e.In, err)
+	}
+	layouts, err := reader.Layouts(ctx)
+	if err != nil {
+		return err
+	}
+	e.taken = newSelection(layouts)
+	e.choose(root)
+	return e.findLeases(ctx)
+}
+
+// findLeases leaves out leases that no server grants: a TTL of theirs could not be kept.
+func (e *extraction) findLeases(ctx context.Context) error {
+	all, err := e.src.Leases(ctx)
+	e.leases = map[int64]int64{}
+	for id, ttl := range all {
+		if ttl > 0 {
+			e.leases[id] = ttl
+		}
+	}
+	return err
+}
+
+// choose takes a logical cluster, and where that is asked for those whose LogicalClusters say that they belong to it.
+func (e *extraction) choose(c *clusters.Cluster) {
+	e.chosen[c.Name] = c
+	e.order = append(e.order, c.Name)
+	e.taken.add(place{prefix: e.shard.Prefix, cluster: c.Name})
+	for _, cache := range e.file.Caches {
+		if e.shard.Name != "" {
+			e.taken.add(place{cache.Prefix, e.shard.Name, c.Name})
+		}
+	}
+	if !e.WithChildren {
+		return
+	}
+	for _, child := range e.shard.Children(c.Name) {
+		if e.chosen[child.Name] == nil {
+			e.choose(child)
+		}
+	}
+}
+
+func (e *extraction) allowed(code string) bool { return slices.Contains(e.Allow, code) }

@@ -1,0 +1,93 @@
+package logicalcluster
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"strconv"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// write makes the archive. Before it gets its name it was opened as any reader opens it, and what it holds is what was counted.
+func (e *extraction) write(ctx context.Context) error {
+	for err := range snapshot.Verify(ctx, e.src) { // what a damaged shard would pass off as its records is not to be carried on
+		return err
+	}
+	m := e.report.Manifest
+	notes, err := m.Notes()
+	if err != nil {
+		return fmt.Errorf("%s: what is to be archived has names that no API server takes: %w", e.In, err)
+	}
+	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: notes}
+	for _, l := range m.Leases {
+		id, err := strconv.ParseInt(l.ID, 16, 64)
+		if err != nil {
+			return err
+		}
+		if l.TTL > 0 {
+			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: l.TTL})
+		}
+	}
+	res, err := snapshot.Build(ctx, e.Out, content, e.receipt)
+	if err != nil {
+		return err
+	}
+	e.report.Outcome = transform.Written
+	e.report.Output = &transform.FileInfo{Path: e.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
+	return nil
+}
+
+// records yields what the archive takes, in revision order.
+func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, error] {
+	return func(yield func(*snapshot.Record, error) bool) {
+		for rec, err := range e.src.Live(ctx, nil) {
+			if err == nil && !e.takes(rec.Key) {
+				continue
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// receipt compares the written file with what was to be in it.
+func (e *extraction) receipt(ctx context.Context, out *snapshot.Snapshot) error {
+	e.stage("check")
+	m, err := archive.Open(ctx, out)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(m, e.report.Manifest) {
+		return fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
+	}
+	return archive.Check(ctx, out, m)
+}
+
+func clusterReceipt(c archive.Cluster) transform.ClusterReceipt {
+	return transform.ClusterReceipt{Name: c.Name, Path: c.Path, Receipt: receipt(c.Sum)}
+}
+
+// steps says how to go on.
+func (e *extraction) steps() {
+	r, m := e.report, e.report.Manifest
+	purge, also := "", ""
+	if len(m.Clusters) > 1 {
+		also = " --with-children"
+	}
+	purge = fmt.Sprintf("etcdshift cluster purge %s %s ORIGIN-OUT%s", e.Name, e.In, also)
+	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
+	for _, x := range m.Encryption {
+		r.AddStep("%d values are encrypted by %s: the API servers of the destination need that key, or import the --encryption-config", x.Keys, x.Name)
+	}
+	if n := len(m.Missing); n > 0 {
+		r.AddStep("%d bound definitions were not there; the destination has to have them", n)
+	}
+	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", e.Out)
+	r.AddStep("take it out here: %s", purge)
+	r.AddStep("judge the whole before any shard is started: etcdshift cluster verify %s ORIGIN-OUT DESTINATION-OUT", e.Out)
+}
