@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -54,6 +51,10 @@ func NewImport(o ImportOptions) *Import { return &Import{options: o} }
 // Plan stages the bound definitions that the shard lacks, then the records in the order of their revisions. Errors wrap those of
 // package clusters for a file that is no shard, ErrNotStarted, ErrNoLogicalCluster or ErrNoName, or are those of reading the files.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
+	return i.options.Archive.Guard(func() error { return i.plan(ctx, v) })
+}
+
+func (i *Import) plan(ctx context.Context, v *transform.View) error {
 	if err := i.read(ctx, v); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	for _, c := range i.incoming {
-		i.needDefinitions(i.serving, c)
+		i.needDefinitions(i.serving, c, func(string) bool { return true })
 	}
 	if err := i.carryAll(ctx); err != nil {
 		return err
@@ -130,39 +131,27 @@ func (i *Import) judgeClusters() {
 	}
 }
 
-// judgeIdentities reports the identities that nothing of the destination vouches for: its kcp would have another for the same
-// APIExport, and not find the objects.
+// judgeIdentities reports the identities that nothing of the destination vouches for.
 func (i *Import) judgeIdentities() {
-	needs, own := map[string]map[string]bool{}, map[string]bool{}
-	need := func(identity, resource string) {
-		if needs[identity] == nil {
-			needs[identity] = map[string]bool{}
-		}
-		needs[identity][resource] = true
-	}
+	needs := needs{}
 	for _, c := range i.incoming {
-		for _, e := range c.Exports {
-			own[e.Identity] = true
-		}
 		for _, b := range c.Bindings {
 			for _, bound := range b.Bound {
 				if !bound.Virtual {
-					need(bound.Identity, bound.Resource.String())
+					needs.add(bound.Identity, bound.Resource.String())
 				}
 			}
 		}
 		for _, r := range c.Resources {
-			need(r.Identity, r.Resource.String())
+			needs.add(r.Identity, r.Resource.String())
 		}
 	}
-	delete(needs, "")
-	for _, identity := range slices.Sorted(maps.Keys(needs)) {
-		if own[identity] || i.dest.knows(identity) {
-			continue
+	for _, c := range i.incoming {
+		for _, e := range c.Exports {
+			delete(needs, e.Identity)
 		}
-		i.view.GoOn("", codeUnknownIdentity, fmt.Sprintf("identity %s, under which %s are stored, is that of no APIExport and no APIBinding that the shard or a cache knows",
-			identity, strings.Join(slices.Sorted(maps.Keys(needs[identity])), ", ")))
 	}
+	needs.judge(i.view, i.dest)
 }
 
 // carryAll stages the records of the logical clusters.
@@ -186,20 +175,7 @@ func (i *Import) carryAll(ctx context.Context) error {
 
 // Check proves that what came in is what the archive has, and that all else is as it was. The error wraps snapshot.ErrVerify.
 func (i *Import) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	receipts, rest, err := i.check(ctx, out)
-	if err != nil {
-		return err
-	}
-	r := v.Report()
-	r.Rest = &rest
-	for n := range r.Clusters {
-		got := receipts[r.Clusters[n].Name]
-		if want := r.Clusters[n].Keys; got.Keys != want {
-			return fmt.Errorf("%w: %d records of %q came in, and the archive has %d", snapshot.ErrVerify, got.Keys, r.Clusters[n].Name, want)
-		}
-		r.Clusters[n].Receipt = got
-	}
-	return nil
+	return i.options.Archive.Guard(func() error { return i.checkReport(ctx, v.Report(), out) })
 }
 
 // report says what comes in, and what is left to do.

@@ -11,6 +11,23 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
+// checkReport is check, and puts its receipts into the report, which says already what each logical cluster was to get.
+func (c *carrier) checkReport(ctx context.Context, r *transform.Report, out *inspect.Reader) error {
+	receipts, rest, err := c.check(ctx, out)
+	if err != nil {
+		return err
+	}
+	r.Rest = &rest
+	for n := range r.Clusters {
+		got := receipts[r.Clusters[n].Name]
+		if want := r.Clusters[n].Keys; got.Keys != want {
+			return fmt.Errorf("%w: %d records of %q came in, and not %d", snapshot.ErrVerify, got.Keys, r.Clusters[n].Name, want)
+		}
+		r.Clusters[n].Receipt = got
+	}
+	return nil
+}
+
 // check proves that the output has every record that was staged, with the value and the time to live that it had in the origin, and
 // every other live record as the input has it. Errors wrap snapshot.ErrVerify. receipts are those of what came in, by logical
 // cluster, as it lies in the output.

@@ -92,11 +92,11 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
 }
 
-// needDefinitions reports the bound definitions that a logical cluster needs and that are nowhere.
-func (c *carrier) needDefinitions(s *serving, cluster *clusters.Cluster) {
+// needDefinitions reports the bound definitions that a logical cluster needs, of those that wanted names, and that are nowhere.
+func (c *carrier) needDefinitions(s *serving, cluster *clusters.Cluster, wanted func(uid string) bool) {
 	for _, b := range cluster.Bindings {
 		for _, bound := range b.Bound {
-			if bound.Virtual || bound.UID == "" || s.bound[bound.UID] != nil {
+			if bound.Virtual || bound.UID == "" || !wanted(bound.UID) || s.bound[bound.UID] != nil {
 				continue
 			}
 			c.view.GoOn(string(c.definitionKey(bound.UID)), codeMissingDefinition,

@@ -1,0 +1,223 @@
+package logicalcluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// PutBackOptions say where a PutBack takes orphans from.
+type PutBackOptions struct {
+	From     *snapshot.Snapshot // the shard that has keys of logical clusters that live on another; stays open while the PutBack is in use
+	Opener   inspect.Opener     // opens what is encrypted in From; nil where there is no configuration
+	Prefixes []string           // of the storages of both shards, where a file has several
+	Cache    *clusters.File     // of the cache server, where that has a file of its own; nil for none
+}
+
+// PutBack brings orphans of one shard, such as a live migration leaves, to the shard where their logical clusters live.
+type PutBack struct {
+	options PutBackOptions
+	*carrier
+	dest    *destination
+	serving *serving
+	homes   map[string]*clusters.Cluster // that live on the shard and have orphans on the other, by name
+}
+
+var (
+	_ transform.Transform = (*PutBack)(nil)
+	_ transform.Checker   = (*PutBack)(nil)
+)
+
+// NewPutBack makes a PutBack.
+func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{options: o} }
+
+// Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
+// them. Errors wrap those of package clusters for a file that is no shard, and ErrNotStarted, or are those of reading the files.
+func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
+	return p.options.From.Guard(func() error { return p.plan(ctx, v) })
+}
+
+func (p *PutBack) plan(ctx context.Context, v *transform.View) error {
+	if err := p.read(ctx, v); err != nil {
+		return err
+	}
+	lost, err := p.lost(ctx)
+	if err != nil {
+		return err
+	}
+	p.judgeIdentities(lost)
+	if err := p.bringFor(ctx, lost); err != nil {
+		return err
+	}
+	for _, r := range lost {
+		if err := p.carry(ctx, r, nil); err != nil {
+			return err
+		}
+		if r.Sealed == nil {
+			p.serving.judge(r.key, p.to.Format(r.key), r.Value)
+		}
+	}
+	p.serving.report(v)
+	return p.report(ctx, v.Report())
+}
+
+// read finds out what there is on both sides.
+func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
+	o := p.options
+	if p.dest, err = readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache); err != nil {
+		return err
+	}
+	from, err := openOrigin(ctx, o.From, o.Opener, o.Prefixes...)
+	if err != nil {
+		return err
+	}
+	p.carrier = newCarrier(v, from, p.dest.shard.Prefix, "put back from "+o.From.Path())
+	p.serving, p.homes = newServing(p.dest), map[string]*clusters.Cluster{}
+	for _, orphan := range from.shard.Orphans {
+		c := p.dest.shard.Cluster(orphan.Name)
+		if c == nil {
+			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("%d keys of %q stay where they are: it does not live on %s", orphan.Amount.Keys, orphan.Name, p.dest.called()))
+			continue
+		}
+		p.homes[c.Name] = c
+		p.serving.bind(c)
+		if c.Terminating != "" {
+			v.GoOn(p.keyOf(c.Name), codeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
+		}
+	}
+	here := &origin{reader: v.Reader(), layout: p.to}
+	if err := p.serving.defineOwn(ctx, here, p.hasHome); err != nil {
+		return err
+	}
+	return p.serving.defineOwn(ctx, from, p.hasHome)
+}
+
+func (p *PutBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
+
+// lost are the orphans whose keys the shard lacks. Where it has one, the living one stays.
+func (p *PutBack) lost(ctx context.Context) (lost []original, err error) {
+	for r, err := range p.from.records(ctx, []byte(p.from.layout.Prefix+"/")) {
+		if err != nil {
+			return nil, err
+		}
+		if !p.hasHome(r.key.Cluster) {
+			continue
+		}
+		here, err := p.view.Get(ctx, p.to.Format(r.key))
+		if err != nil {
+			return nil, err
+		}
+		if here == nil {
+			lost = append(lost, r)
+			continue
+		}
+		if err := p.compareLiving(ctx, r, here); err != nil {
+			return nil, err
+		}
+	}
+	return lost, p.judgeNamespaces(ctx, lost)
+}
+
+// compareLiving reports a key that is on both shards with two values.
+func (p *PutBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
+	if err := p.from.reader.Open(ctx, r.Entry); err != nil {
+		return err
+	}
+	same := r.Sealed == nil && here.Sealed == nil && bytes.Equal(r.Value, here.Value)
+	switch {
+	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
+	case r.Sealed != nil || here.Sealed != nil:
+		p.view.Refuse(string(here.Key), codeKeyExists, "the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
+	case r.key.Resource == (schema.GroupResource{Resource: "configmaps"}) && r.key.Name == "kube-root-ca.crt":
+		p.view.Warn(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
+	default:
+		p.view.Refuse(string(here.Key), codeKeyExists, "the key is there already, with another value")
+	}
+	return nil
+}
+
+// judgeNamespaces reports objects that would lie in namespaces that are not there.
+func (p *PutBack) judgeNamespaces(ctx context.Context, lost []original) error {
+	come := map[string]bool{}
+	for _, r := range lost {
+		come[string(p.to.Format(r.key))] = true
+	}
+	for _, r := range lost {
+		if r.key.Namespace == "" {
+			continue
+		}
+		namespace := p.to.Format(keys.Key{Resource: schema.GroupResource{Resource: "namespaces"}, Cluster: r.key.Cluster, Name: r.key.Namespace})
+		there, err := p.view.Reader().Has(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		if !there && !come[string(namespace)] {
+			p.view.GoOn(string(p.to.Format(r.key)), codeNamespaceMissing, fmt.Sprintf("namespace %q is not in %q", r.key.Namespace, r.key.Cluster))
+		}
+	}
+	return nil
+}
+
+// judgeIdentities reports the identities that nothing of the destination vouches for.
+func (p *PutBack) judgeIdentities(lost []original) {
+	needs := needs{}
+	for _, r := range lost {
+		needs.add(r.key.Identity, r.key.Resource.String())
+	}
+	needs.judge(p.view, p.dest)
+}
+
+// bringFor brings the definitions of what is put back.
+func (p *PutBack) bringFor(ctx context.Context, lost []original) error {
+	wanted := map[string]bool{}
+	for _, r := range lost {
+		if uid := p.serving.uids[storedType{r.key.Cluster, r.key.Resource, r.key.Identity}]; uid != "" {
+			wanted[uid] = true
+		}
+	}
+	if err := p.bring(ctx, p.serving, func(uid string) bool { return wanted[uid] }); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
+		p.needDefinitions(p.serving, p.homes[name], func(uid string) bool { return wanted[uid] })
+	}
+	return nil
+}
+
+// report says what is put back, and what is left to do.
+func (p *PutBack) report(ctx context.Context, r *transform.Report) (err error) {
+	if r.Archive, err = p.from.info(ctx); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
+		d := archive.NewDigest()
+		for _, s := range p.staged {
+			if s.cluster == name {
+				d.Add(s.to[len(p.to.Prefix):], s.from.Stored, p.from.leases[s.from.Lease])
+			}
+		}
+		if sum := d.Sum(); sum.Keys > 0 {
+			r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: name, Path: p.homes[name].Path, Receipt: receipt(sum)})
+		}
+	}
+	r.AddStep("stop kcp of %s before it is restored: what it wrote after the snapshot is lost", p.dest.called())
+	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", word(p.options.From.Path()))
+	return nil
+}
+
+// Check proves that what was put back is what the other shard has, and that all else is as it was. The error wraps
+// snapshot.ErrVerify.
+func (p *PutBack) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	return p.options.From.Guard(func() error { return p.checkReport(ctx, v.Report(), out) })
+}
