@@ -21,9 +21,9 @@ func clusterListCommand() *cli.Command {
 etcdshift cluster list root.db shard-1.db --cache cache.db
 etcdshift cluster list -o json root.db | jq -r '.orphans[].keys[]'`,
 		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with what they hold, need and belong to. Then, where there are any: the
-orphans, which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of
-what does not live where it was copied from; keys that are of no logical cluster; and records that could not be read, or whose
-value contradicts its key.
+orphans, which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of what does
+not live where it was copied from; keys that are of no logical cluster; and records that could not be read, or whose value
+contradicts its key.
 
 More shards tell more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale. A cache in the
 same etcd as a shard is found there; one of its own is given with --cache.

@@ -51,6 +51,7 @@ type listCluster struct {
 	Inactive    bool              `json:"inactive"`
 	Migrating   string            `json:"migrating"`   // by which migration
 	Terminating string            `json:"terminating"` // since when
+	OwnerGone   bool              `json:"ownerGone"`   // its owner should be in the files, and is not
 	Elsewhere   []listPlace       `json:"elsewhere"`   // where it lives too
 	Children    []listChild       `json:"children"`
 	Identities  []listIdentity    `json:"identities"`
@@ -65,7 +66,8 @@ type listChild struct {
 	Workspace string   `json:"workspace"`
 	Path      string   `json:"path"`
 	LivesOn   []string `json:"livesOn"`
-	SaidShard string   `json:"saidShard"`
+	SaidShard string   `json:"saidShard"` // by its Workspace
+	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
 }
 
 type listIdentity struct {
@@ -104,6 +106,7 @@ type listOrphan struct {
 	LivesOn   []string       `json:"livesOn"`
 	SaidShard string         `json:"saidShard"`
 	Bytes     int64          `json:"bytes"`
+	Sealed    int            `json:"sealed"`
 	Resources []listResource `json:"resources"`
 	Keys      []string       `json:"keys"`
 }
@@ -116,6 +119,7 @@ type listCopy struct {
 	Prefix    string         `json:"prefix"`
 	LivesOn   []string       `json:"livesOn"`
 	Bytes     int64          `json:"bytes"`
+	Sealed    int            `json:"sealed"`
 	Resources []listResource `json:"resources"`
 	Keys      []string       `json:"keys"`
 }
@@ -156,7 +160,8 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	}
 	out.Clusters = mapped(found.Clusters, listClusterOf)
 	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
-		return listOrphan{o.Name, placeOf(o.Place), shardsOf(o.LivesOn), o.Said, o.Bytes, mapped(o.Resources, listResourceOf), listed(o.Keys)}
+		resources := mapped(o.Resources, listResourceOf)
+		return listOrphan{o.Name, placeOf(o.Place), shardsOf(o.LivesOn), o.Said, o.Bytes, o.Sealed, resources, listed(o.Keys)}
 	})
 	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unjudged, listCopyOf)
 	out.Unknown, out.Others, out.Problems = listed(out.Unknown), listed(out.Others), problemsOf(read)
@@ -167,9 +172,9 @@ func listClusterOf(c clusters.Resident) listCluster {
 	return listCluster{
 		Name: c.Name, Path: c.Cluster.Path, listPlace: placeOf(c.Place), SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
 		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive,
-		Migrating: c.Migrating, Terminating: c.Terminating, Elsewhere: mapped(c.Elsewhere, placeOf),
+		Migrating: c.Migrating, Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: mapped(c.Elsewhere, placeOf),
 		Children: mapped(c.Children, func(h clusters.Child) listChild {
-			return listChild{h.Name, h.Workspace, h.Path, shardsOf(h.LivesOn), h.Said}
+			return listChild{h.Name, h.Workspace, h.Path, shardsOf(h.LivesOn), h.Said, h.Astray}
 		}),
 		Identities: mapped(c.Identities, func(i clusters.Identity) listIdentity {
 			exports := mapped(i.Exports, func(e clusters.Exports) listExport { return listExport(e) })
@@ -183,9 +188,8 @@ func listClusterOf(c clusters.Resident) listCluster {
 }
 
 func listCopyOf(s clusters.Stale) listCopy {
-	return listCopy{
-		s.Cluster, s.Copy.Shard, s.Path, s.Prefix, shardsOf(s.LivesOn), s.Bytes, mapped(s.Resources, listResourceOf), listed(s.Keys),
-	}
+	resources := mapped(s.Resources, listResourceOf)
+	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, shardsOf(s.LivesOn), s.Bytes, s.Sealed, resources, listed(s.Keys)}
 }
 
 func listResourceOf(r clusters.Resource) listResource {

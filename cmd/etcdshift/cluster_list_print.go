@@ -146,6 +146,14 @@ func notesOf(c clusters.Resident) (notes []string) {
 	if c.ShardName != "" && c.Shard != "" && c.ShardName != c.Shard {
 		add("lives on shard %s and believes to live on %s, until kcp corrects that", c.Shard, c.ShardName)
 	}
+	if c.OwnerGone {
+		add("belongs to the Workspace %s in %s, which is not there", c.Owner.Name, c.Owner.Cluster)
+	}
+	for _, h := range c.Children {
+		if h.Astray {
+			add("has the Workspace %s, which says that %s lives on shard %s; it lives on %s", h.Workspace, h.Name, h.Said, residence(h.LivesOn))
+		}
+	}
 	for _, d := range c.Definitions {
 		if !d.Present && !d.Virtual {
 			add("has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID)
@@ -197,7 +205,8 @@ func (p surveyPage) stale(all []clusters.Stale) {
 	if len(all) == 0 {
 		return
 	}
-	p.rows(false, []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}, mapped(all, func(c clusters.Stale) []any {
+	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
+	p.rows(false, head, mapped(all, func(c clusters.Stale) []any {
 		return []any{c.Cluster, c.Copy.Shard, residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, contents(c.Resources)}
 	}))
 	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c clusters.Stale) []string { return c.Keys })...))

@@ -18,7 +18,6 @@ type cachePass struct {
 	cache   *Cache
 	copies  map[origin]*Copy
 	tallies map[origin]tally
-	sealed  int // of the cache server's own definitions
 }
 
 type origin struct{ shard, cluster string }
@@ -30,7 +29,7 @@ func newCachePass(p *pass, s keys.Storage) *cachePass {
 func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	if key.Shard == cacheServer {
 		c.cache.Own.add(e)
-		return note(c.pass, key, e, nil, &c.cache.Problems, &c.sealed)
+		return note(c.pass, key, e, nil, &c.cache.Problems, &c.cache.Sealed)
 	}
 	of := origin{key.Shard, key.Cluster}
 	copied := c.copies[of]
@@ -45,7 +44,7 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 }
 
 // reads returns what reads the value under key; nil for a value that tells nothing.
-func (c *cachePass) reads(key keys.Key) func(value []byte) (metadata, error) {
+func (c *cachePass) reads(key keys.Key) reading {
 	switch gr := key.Resource; {
 	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}:
 		return readExport(key, &c.cache.Exports)

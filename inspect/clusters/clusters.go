@@ -70,7 +70,7 @@ type Cluster struct {
 	Exports     []Export
 	Workspaces  []Workspace // that lie in it: its children, wherever those live
 	Problems    []Problem   // of its records, in revision order
-	// Sealed counts the records that are encrypted and no key opens, so that ReadChecked could not compare them with their keys.
+	// Sealed counts the records that had to be opened, which ReadChecked has to do with all, and no key opens.
 	Sealed int
 }
 
@@ -130,7 +130,7 @@ type Workspace struct {
 	Name      string
 	Identity  string // of the APIExport whose type it is
 	UID       string
-	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled
+	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled, or where it cannot be read
 	ShardName string // core.kcp.io/shard: where that is said to live
 }
 
@@ -170,6 +170,7 @@ type Cache struct {
 	Registered []RegisteredShard // that it has copies of
 	Own        Amount            // the cache server's own definitions
 	Problems   []Problem         // of those, in revision order
+	Sealed     int               // of those, as that of Cluster
 }
 
 // Copy is what a cache has of one logical cluster as a shard wrote it.

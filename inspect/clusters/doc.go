@@ -9,6 +9,9 @@
 //     looks like, or if it is one of system:*, which every shard has. All other keys are those of orphans.
 //   - NothingGuessed: what a value would tell and cannot, because it is encrypted or damaged, stays empty and is a problem of the
 //     cluster.
+//   - KeyMismatch: the key alone tells whose a record is. A value that says otherwise is a problem, and changes nothing.
+//   - ReadsNoOtherKind: Read opens no value but those of the few kinds that tell of logical clusters. ReadChecked opens all.
+//   - Determinism: the same file says the same, in the same order.
 //
 // Sources: kcp pkg/reconciler/core/logicalcluster, pkg/reconciler/tenancy/workspace, pkg/reconciler/apis/apibinding and
 // pkg/cache, as of kcp dac74f5955f1.

@@ -65,25 +65,41 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 	}
 	for _, o := range s.Orphans {
 		if o.Name == name {
-			return nil, fmt.Errorf("%w: %q does not live on this shard, which has %d keys of it left (orphans)", ErrNoCluster, name, o.Amount.Keys)
+			return nil, fmt.Errorf("%w: %q does not live on this shard; keys of it that are left here (orphans): %d",
+				ErrNoCluster, name, o.Amount.Keys)
 		}
 	}
 	for _, c := range s.Clusters {
-		if c.Path == name {
+		if c.Path != "" && c.Path == name {
 			return nil, fmt.Errorf("%w: %q is the path of %q, which is the name to give", ErrNoCluster, name, c.Name)
 		}
-	}
-	for _, c := range s.Clusters {
-		for _, w := range c.Workspaces {
-			if w.Cluster == name {
-				return nil, fmt.Errorf("%w: %q lives elsewhere, on shard %q as its Workspace %q says", ErrNoCluster, name, w.ShardName, w.Name)
-			}
+		if err := c.elsewhere(name); err != nil {
+			return nil, err
 		}
 	}
 	if like := s.like(name); len(like) > 0 {
 		return nil, fmt.Errorf("%w: %q; there are %s", ErrNoCluster, name, strings.Join(like, ", "))
 	}
 	return nil, fmt.Errorf("%w: %q", ErrNoCluster, name)
+}
+
+// elsewhere is an error where a Workspace in c tells that a logical cluster of that name, or path, lives on another shard.
+func (c *Cluster) elsewhere(name string) error {
+	path := c.Path
+	if c.Name == rootCluster {
+		path = rootCluster
+	}
+	for _, w := range c.Workspaces {
+		on := fmt.Sprintf("lives on shard %q, as its Workspace %q says", w.ShardName, w.Name)
+		switch {
+		case w.Cluster == "":
+		case w.Cluster == name:
+			return fmt.Errorf("%w: %q %s", ErrNoCluster, name, on)
+		case path != "" && path+":"+w.Name == name:
+			return fmt.Errorf("%w: %q is the path of %q, which %s", ErrNoCluster, name, w.Cluster, on)
+		}
+	}
+	return nil
 }
 
 // like are names of logical clusters that someone may have meant, with their paths.

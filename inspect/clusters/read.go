@@ -135,9 +135,12 @@ func (p *pass) finish() *File {
 	return p.file
 }
 
-// examine opens a value and hands it to read, unless that is nil, or compares it with its key where all are. What is wrong with it
-// is a problem; an error is about reading the file. opened is false where no key opens it.
-func (p *pass) examine(key keys.Key, e *inspect.Entry, read func(value []byte) (metadata, error)) (problem *Problem, opened bool, err error) {
+// reading takes what a value tells, and returns what it says of itself.
+type reading func(value []byte) (metadata, error)
+
+// examine opens a value, hands it to read and compares it with its key. With nil for read it does so only where all values are
+// checked. What is wrong with the value is a problem; an error is about reading the file. opened is false where no key opens it.
+func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *Problem, opened bool, err error) {
 	if read == nil && !p.check {
 		return nil, true, nil
 	}
@@ -193,8 +196,11 @@ func (m metadata) differs(key keys.Key) string {
 			wrong = append(wrong, c.what)
 		}
 	}
-	if len(wrong) == 0 {
+	switch len(wrong) {
+	case 0:
 		return ""
+	case 1:
+		return wrong[0] + " of the value differs from the key"
 	}
 	return strings.Join(wrong, " and ") + " of the value differ from the key"
 }

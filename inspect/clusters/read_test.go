@@ -1,42 +1,16 @@
 package clusters
 
 import (
-	"compress/gzip"
 	"context"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
-
-const (
-	provider  = "zgf51depsgjhepex"
-	consumer  = "2y3qvnqz5ga11oc4"
-	other     = "11iehthilu5atzgl"
-	consumer1 = "1vi0m2lj7drncrhe" // on shard-1
-	child     = "1n7wq48mavio4f0j" // of consumer
-)
-
-// recorded is the path of a recorded snapshot.
-func recorded(t *testing.T, name string) string {
-	t.Helper()
-	in, err := os.Open("../../testdata/kcp/" + name + ".db.gz")
-	require.NoError(t, err)
-	defer in.Close()
-	unzipped, err := gzip.NewReader(in)
-	require.NoError(t, err)
-	data, err := io.ReadAll(unzipped)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), name+".db")
-	require.NoError(t, os.WriteFile(path, data, 0o600))
-	return path
-}
 
 // reader reads the file at path.
 func reader(t *testing.T, path string, opener inspect.Opener, prefixes ...string) *inspect.Reader {
@@ -81,13 +55,13 @@ func counted(clusters []*Cluster) map[string]int {
 // from the keys with awk; other has a namespace named like consumer, of which nothing is counted for consumer.
 func TestOneOwner(t *testing.T) {
 	for file, want := range map[string]map[string]int{
-		"root-before": {
-			other: 38, child: 26, consumer: 36, provider: 19, "root": 65,
+		kcptest.Root: {
+			kcptest.Other: 38, kcptest.Child: 26, kcptest.Consumer: 36, kcptest.Provider: 19, "root": 65,
 			"system:admin": 155, "system:bound-crds": 13, "system:shard": 9, "system:system-crds": 8,
 		},
-		"shard1-before": {consumer1: 31, "system:admin": 155, "system:bound-crds": 13, "system:shard": 10, "system:system-crds": 8},
+		kcptest.Shard1: {kcptest.Consumer1: 31, "system:admin": 155, "system:bound-crds": 13, "system:shard": 10, "system:system-crds": 8},
 	} {
-		path := recorded(t, file)
+		path := kcptest.Recorded(t, file)
 		f := readFile(t, path)
 		s := theShard(t, f)
 		require.Equal(t, want, counted(s.Clusters), file)
@@ -118,21 +92,22 @@ func TestOneOwner(t *testing.T) {
 
 // TestCluster: what the values of a recorded shard say.
 func TestCluster(t *testing.T) {
-	s := theShard(t, readFile(t, recorded(t, "root-before")))
+	s := theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root)))
 	require.Equal(t, "root", s.Name)
 	require.Equal(t, []RegisteredShard{
 		{"root", "us-east-2", "https://127.0.0.1:6443"}, {"shard-1", "us-east-1", "https://127.0.0.1:6443"},
 	}, s.Registered)
-	c := s.Cluster(consumer)
+	c := s.Cluster(kcptest.Consumer)
 	require.Equal(t, "root:consumer", c.Path)
 	require.Equal(t, "Ready", c.Phase)
 	require.Equal(t, "root", c.ShardName)
 	require.Equal(t, "4c9388ec-573b-45bf-92ae-362ceb107e97", c.UID)
-	require.Equal(t, &Owner{"tenancy.kcp.io/v1alpha1", "workspaces", "root", "consumer", "cca45fce-d305-4471-ab7a-4500afb71a0b"}, c.Owner)
+	owner := Owner{"tenancy.kcp.io/v1alpha1", "workspaces", "root", "consumer", "cca45fce-d305-4471-ab7a-4500afb71a0b"}
+	require.Equal(t, &owner, c.Owner)
 	require.False(t, c.System || c.Inactive)
 	require.Empty(t, c.Terminating+c.Migrating)
 	require.Len(t, c.Bindings, 3)
-	require.Equal(t, ExportRef{provider, "root:provider", "example.dev"}, c.Bindings[0].Export)
+	require.Equal(t, ExportRef{kcptest.Provider, "root:provider", "example.dev"}, c.Bindings[0].Export)
 	require.Len(t, c.Bindings[0].Bound, 3)
 	bound := c.Bindings[0].Bound[2]
 	require.Equal(t, "pods", bound.Resource.String())
@@ -142,17 +117,17 @@ func TestCluster(t *testing.T) {
 	require.Equal(t, []string{"v1"}, bound.StorageVersions)
 	require.False(t, bound.Virtual)
 	require.Equal(t, []Workspace{{
-		Key:  "/registry/tenancy.kcp.io/workspaces/3241532711ee6dc6efc554ec43018123b832959a7152bc11116bc2df00fca212/" + consumer + "/child",
-		Name: "child", Identity: "3241532711ee6dc6efc554ec43018123b832959a7152bc11116bc2df00fca212",
-		UID: "3ec03c53-f65c-4d1d-ac75-0278750e152d", Cluster: child, ShardName: "root",
+		Key:  "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child",
+		Name: "child", Identity: kcptest.Tenancy,
+		UID: "3ec03c53-f65c-4d1d-ac75-0278750e152d", Cluster: kcptest.Child, ShardName: "root",
 	}}, c.Workspaces)
-	require.Equal(t, []*Cluster{s.Cluster(child)}, s.Children(consumer))
-	require.Len(t, s.Cluster(provider).Exports, 1)
-	require.Equal(t, "example.dev", s.Cluster(provider).Exports[0].Name)
+	require.Equal(t, []*Cluster{s.Cluster(kcptest.Child)}, s.Children(kcptest.Consumer))
+	require.Len(t, s.Cluster(kcptest.Provider).Exports, 1)
+	require.Equal(t, "example.dev", s.Cluster(kcptest.Provider).Exports[0].Name)
 	require.Len(t, s.Definitions, 13)
 	d := s.Definition(bound.UID)
 	require.Equal(t, "pods", d.Resource.String())
-	require.Equal(t, ExportRef{Cluster: provider, Name: "v1.pods.core"}, d.Schema)
+	require.Equal(t, ExportRef{Cluster: kcptest.Provider, Name: "v1.pods.core"}, d.Schema)
 	require.Equal(t, []string{"v1"}, d.Versions)
 	require.Equal(t, []string{"v1"}, d.StoredVersions)
 	require.Len(t, s.System, 8)
@@ -163,7 +138,7 @@ func TestCluster(t *testing.T) {
 
 // TestCopies: a cache's copies are by the shard that wrote them, and its own definitions are none.
 func TestCopies(t *testing.T) {
-	c := theCache(t, readFile(t, recorded(t, "cache-before")))
+	c := theCache(t, readFile(t, kcptest.Recorded(t, kcptest.Cache)))
 	got := map[string]int{}
 	for _, copied := range c.Copies {
 		got[copied.Shard+"|"+copied.Cluster] = copied.Amount.Keys
@@ -171,7 +146,8 @@ func TestCopies(t *testing.T) {
 		require.Empty(t, copied.Problems)
 	}
 	require.Equal(t, map[string]int{
-		"root|" + other: 1, "root|" + child: 1, "root|" + consumer: 1, "root|" + provider: 7, "root|root": 44, "shard-1|" + consumer1: 1,
+		"root|" + kcptest.Other: 1, "root|" + kcptest.Child: 1, "root|" + kcptest.Consumer: 1, "root|" + kcptest.Provider: 7,
+		"root|root": 44, "shard-1|" + kcptest.Consumer1: 1,
 	}, got)
 	require.Equal(t, 21, c.Own.Keys)
 	require.Len(t, c.Exports, 6)

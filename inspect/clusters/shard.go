@@ -67,7 +67,7 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 }
 
 // note examines a value and notes what is wrong with it.
-func note(p *pass, key keys.Key, e *inspect.Entry, read func([]byte) (metadata, error), problems *[]Problem, sealed *int) error {
+func note(p *pass, key keys.Key, e *inspect.Entry, read reading, problems *[]Problem, sealed *int) error {
 	problem, opened, err := p.examine(key, e, read)
 	if problem != nil {
 		*problems = append(*problems, *problem)
@@ -100,7 +100,7 @@ func (s *shardPass) meet(name string) error {
 }
 
 // reads returns what reads the value under key into what is known of c; nil for a value that tells nothing.
-func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) func(value []byte) (metadata, error) {
+func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	builtin := !key.Custom && key.Identity == ""
 	switch gr := key.Resource; {
 	case builtin && gr == definitions() && (c.Name == boundCRDs || c.Name == systemCRDs):
@@ -118,7 +118,8 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) func(value []
 	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}:
 		return readExport(key, &c.Exports)
 	case key.Identity != "" && gr == schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}:
-		return c.readWorkspace(key, stored)
+		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: key.Identity})
+		return c.Workspaces[len(c.Workspaces)-1].read
 	case key.Identity != "" && gr == shards() && c.Name == rootCluster:
 		return readShard(key, &s.shard.Registered)
 	}

@@ -34,7 +34,8 @@ type Installation struct {
 type Resident struct {
 	Place
 	*Cluster
-	Elsewhere   []Place // where it lives too: of one that was moved, two files of different times, or a move half done
+	Elsewhere   []Place // where it lives too: two files of different times, or a move half done
+	OwnerGone   bool    // the logical cluster of its owner is in the files, and has no such Workspace
 	Children    []Child
 	Identities  []Identity
 	Definitions []Needed
@@ -47,6 +48,7 @@ type Child struct {
 	Path      string // kcp.io/path; "" where it is not among the files
 	LivesOn   []Place
 	Said      string // the shard that its Workspace says; "" where that says none
+	Astray    bool   // it does not live on that shard, which was given
 }
 
 // Identity is one of the identities that a logical cluster has keys under or a binding to.
@@ -123,7 +125,9 @@ type survey struct {
 	shards   []shardAt
 	caches   []cacheAt
 	lives    map[string][]Place    // by logical cluster; not those that each shard has
+	named    map[string]bool       // names of shards
 	said     map[string]string     // by logical cluster, the shard that its Workspace says
+	owners   map[Owner]bool        // Workspaces that are there, without their UIDs
 	paths    map[string]string     // by logical cluster
 	children map[string][]*Cluster // by the cluster that the owner lies in
 	exports  map[string][]Exports  // by identity
@@ -144,7 +148,8 @@ type cacheAt struct {
 
 func newSurvey(shards, caches []Named) *survey {
 	s := &survey{
-		lives: map[string][]Place{}, said: map[string]string{}, paths: map[string]string{}, children: map[string][]*Cluster{},
+		lives: map[string][]Place{}, named: map[string]bool{}, said: map[string]string{}, owners: map[Owner]bool{},
+		paths: map[string]string{}, children: map[string][]*Cluster{},
 		exports: map[string][]Exports{}, seen: map[Export]bool{}, bound: map[string]bool{},
 	}
 	for _, f := range shards {
@@ -154,6 +159,7 @@ func newSurvey(shards, caches []Named) *survey {
 				at.definitions[d.Name] = true
 			}
 			s.shards = append(s.shards, at)
+			s.named[sh.Name] = true
 			for _, c := range sh.Clusters {
 				s.meet(at.Place, c)
 			}
@@ -182,6 +188,7 @@ func (s *survey) meet(at Place, c *Cluster) {
 		s.children[c.Owner.Cluster] = append(s.children[c.Owner.Cluster], c)
 	}
 	for _, w := range c.Workspaces {
+		s.owners[Owner{Cluster: c.Name, Name: w.Name}] = true
 		if w.Cluster != "" && w.ShardName != "" {
 			s.said[w.Cluster] = w.ShardName
 		}
@@ -209,6 +216,9 @@ func everywhere(name string) bool { return strings.HasPrefix(name, "system:") }
 
 func (s *survey) resident(at shardAt, c *Cluster) Resident {
 	r := Resident{Place: at.Place, Cluster: c, Children: s.childrenOf(c), Identities: s.identities(c), Definitions: needed(at, c)}
+	if o := c.Owner; o != nil && o.Resource == "workspaces" && strings.HasPrefix(o.APIVersion, "tenancy.kcp.io/") {
+		r.OwnerGone = len(s.lives[o.Cluster]) > 0 && !s.owners[Owner{Cluster: o.Cluster, Name: o.Name}]
+	}
 	for _, p := range s.lives[c.Name] {
 		if p != at.Place {
 			r.Elsewhere = append(r.Elsewhere, p)
@@ -222,7 +232,10 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	seen := map[string]bool{}
 	for _, w := range c.Workspaces {
 		seen[w.Cluster] = true
-		children = append(children, Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: s.lives[w.Cluster], Said: w.ShardName})
+		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: s.lives[w.Cluster], Said: w.ShardName}
+		there := func(p Place) bool { return p.Shard == w.ShardName }
+		child.Astray = w.Cluster != "" && s.named[w.ShardName] && !slices.ContainsFunc(child.LivesOn, there)
+		children = append(children, child)
 	}
 	for _, child := range s.children[c.Name] {
 		if !seen[child.Name] {

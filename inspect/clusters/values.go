@@ -78,7 +78,7 @@ func (c *Cluster) read(value []byte) (metadata, error) {
 }
 
 // readBinding returns what reads an APIBinding. What is taken of it is the same in v1alpha1 and v1alpha2.
-func (c *Cluster) readBinding(key keys.Key) func(value []byte) (metadata, error) {
+func (c *Cluster) readBinding(key keys.Key) reading {
 	return func(value []byte) (metadata, error) {
 		var o bindingJSON
 		m, err := decode(value, "APIBinding", &o)
@@ -124,7 +124,7 @@ type bindingJSON struct {
 }
 
 // readExport returns what reads an APIExport. What is taken of it is the same in v1alpha1 and v1alpha2.
-func readExport(key keys.Key, into *[]Export) func(value []byte) (metadata, error) {
+func readExport(key keys.Key, into *[]Export) reading {
 	return func(value []byte) (metadata, error) {
 		var o struct {
 			header `json:",inline"`
@@ -140,28 +140,23 @@ func readExport(key keys.Key, into *[]Export) func(value []byte) (metadata, erro
 	}
 }
 
-// readWorkspace returns what reads a Workspace. One that cannot be read is a child all the same, of which nothing is known.
-func (c *Cluster) readWorkspace(key keys.Key, stored string) func(value []byte) (metadata, error) {
-	return func(value []byte) (metadata, error) {
-		var o struct {
-			header `json:",inline"`
-			Spec   struct {
-				Cluster string `json:"cluster"`
-			} `json:"spec"`
-		}
-		m, err := decode(value, "Workspace", &o)
-		if err == nil {
-			c.Workspaces = append(c.Workspaces, Workspace{
-				Key: stored, Name: key.Name, Identity: key.Identity, UID: o.Metadata.UID,
-				Cluster: o.Spec.Cluster, ShardName: m.Annotations[annotationShard],
-			})
-		}
-		return m, err
+// read takes what a Workspace says. One that cannot be read is there all the same.
+func (w *Workspace) read(value []byte) (metadata, error) {
+	var o struct {
+		header `json:",inline"`
+		Spec   struct {
+			Cluster string `json:"cluster"`
+		} `json:"spec"`
 	}
+	m, err := decode(value, "Workspace", &o)
+	if err == nil {
+		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[annotationShard]
+	}
+	return m, err
 }
 
 // readShard returns what reads a Shard.
-func readShard(key keys.Key, into *[]RegisteredShard) func(value []byte) (metadata, error) {
+func readShard(key keys.Key, into *[]RegisteredShard) reading {
 	return func(value []byte) (metadata, error) {
 		var o struct {
 			header `json:",inline"`
