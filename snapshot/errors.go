@@ -23,8 +23,9 @@ var (
 	ErrCompacted = errors.New("revision is compacted")
 	// ErrFuture is returned for a revision above the last one of the file.
 	ErrFuture = errors.New("revision is in the future")
-	// ErrConflict is returned by Write when a change was planned against another revision of its key than the file has.
-	ErrConflict = errors.New("record is not at the planned revision")
+	// ErrConflict is returned by Write when what is to be written does not fit what the file has: a change that was planned against
+	// another revision of its key, a lease that is there already; or when it does not fit together.
+	ErrConflict = errors.New("plan does not fit the file")
 	// ErrVerify is returned by Write when the output, read back, is not what was to be written. Nothing is published.
 	ErrVerify = errors.New("output failed verification")
 )

@@ -24,6 +24,7 @@ import (
 const (
 	childIn    = "SNAPSHOT_TEST_IN"
 	childOut   = "SNAPSHOT_TEST_OUT"
+	childHow   = "SNAPSHOT_TEST_HOW"   // of writers
 	childLimit = "SNAPSHOT_TEST_LIMIT" // bytes a file may have
 )
 
@@ -47,7 +48,7 @@ func child(in, out, limit string) {
 	s, err := Open(context.Background(), in, Config{})
 	if err == nil {
 		fmt.Println("begin")
-		_, err = Write(context.Background(), out, s, largePlan, WriteConfig{})
+		_, err = writers()[os.Getenv(childHow)](context.Background(), out, s, largePlan, nil)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -80,12 +81,12 @@ func largePlan(yield func(Change, error) bool) {
 	}
 }
 
-func start(t testing.TB, in, out string, limit int64) *exec.Cmd {
+func start(t testing.TB, how, in, out string, limit int64) *exec.Cmd {
 	t.Helper()
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childIn+"="+in, childOut+"="+out)
+	cmd.Env = append(os.Environ(), childIn+"="+in, childOut+"="+out, childHow+"="+how)
 	if limit > 0 {
 		cmd.Env = append(cmd.Env, childLimit+"="+strconv.FormatInt(limit, 10))
 	}
@@ -96,31 +97,43 @@ func start(t testing.TB, in, out string, limit int64) *exec.Cmd {
 // is untouched.
 func TestKilled(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
-	whole, _ := write(t, open(t, in), largePlan)
-	want := sumOf(t, whole)
-	r := rand.New(rand.NewPCG(2, 2))
-	killed := 0
-	for i := range 16 {
-		out := filepath.Join(t.TempDir(), "out.db")
-		cmd := start(t, in, out, 0)
-		stdout, err := cmd.StdoutPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		require.True(t, bufio.NewScanner(stdout).Scan(), "it begins")
-		time.Sleep(time.Duration(r.IntN(1+i*8000)) * time.Microsecond)
-		require.NoError(t, ignoreDone(cmd.Process.Kill()))
-		err = cmd.Wait()
-		if err != nil {
-			killed++
-		}
-		if left := leftBehind(t, filepath.Dir(out)); len(left) > 0 { // it may have been killed between the publication and its end
-			require.Equal(t, []string{"out.db"}, left)
-			require.Equal(t, want, sumOf(t, out))
-		} else {
-			require.Error(t, err)
-		}
+	for how, write := range writers() {
+		t.Run(how, func(t *testing.T) {
+			whole := filepath.Join(t.TempDir(), "whole.db")
+			_, err := write(context.Background(), whole, open(t, in), largePlan, nil)
+			require.NoError(t, err)
+			want := sumOf(t, whole)
+			r := rand.New(rand.NewPCG(2, 2))
+			killed := 0
+			for i := range 10 {
+				if kill(t, how, in, want, time.Duration(r.IntN(1+i*13_000))*time.Microsecond) {
+					killed++
+				}
+			}
+			require.NotZero(t, killed)
+		})
 	}
-	require.NotZero(t, killed)
+}
+
+// kill says whether the process was not done.
+func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "out.db")
+	cmd := start(t, how, in, out, 0)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.True(t, bufio.NewScanner(stdout).Scan(), "it begins")
+	time.Sleep(after)
+	require.NoError(t, ignoreDone(cmd.Process.Kill()))
+	err = cmd.Wait()
+	if left := leftBehind(t, filepath.Dir(out)); len(left) > 0 { // it may have been killed between the publication and its end
+		require.Equal(t, []string{"out.db"}, left)
+		require.Equal(t, want, sumOf(t, out))
+	} else {
+		require.Error(t, err)
+	}
+	return err != nil
 }
 
 // leftBehind names the files in dir, without the temporary one that a file system without nameless files keeps after a kill.
@@ -149,22 +162,21 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// TestFileSizeLimit: the system refuses to make the file longer, at the first new page, at one of the old ones, and at the digest.
+// TestFileSizeLimit: the system refuses to make the file longer, at one of its pages or at the digest.
 func TestFileSizeLimit(t *testing.T) {
-	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(200)))
+	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	s := open(t, in)
-	var plan []Change
-	for c := range largePlan {
-		if len(plan) < 200 {
-			plan = append(plan, c)
+	for how, write := range writers() {
+		whole := filepath.Join(t.TempDir(), "whole.db")
+		res, err := write(context.Background(), whole, s, largePlan, nil)
+		require.NoError(t, err)
+		for _, limit := range []int64{4096, 1 << 20, res.Bytes / 2, res.Bytes - 4096, res.Bytes - 1} {
+			out := filepath.Join(t.TempDir(), "out.db")
+			said, err := start(t, how, in, out, limit).CombinedOutput()
+			require.Error(t, err, "%s: %d bytes", how, limit)
+			require.Contains(t, string(said), out)
+			require.Contains(t, string(said), "file too large")
+			nothingIn(t, filepath.Dir(out))
 		}
-	}
-	for _, limit := range []int64{4096, s.Size() / 2, s.Size() + 4096, s.Size() + 1<<20} {
-		out := filepath.Join(t.TempDir(), "out.db")
-		said, err := start(t, in, out, limit).CombinedOutput()
-		require.Error(t, err, "%d bytes", limit)
-		require.Contains(t, string(said), out)
-		require.Contains(t, string(said), "file too large")
-		nothingIn(t, filepath.Dir(out))
 	}
 }

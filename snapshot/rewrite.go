@@ -76,15 +76,16 @@ func writeNew(ctx context.Context, o output, m meta, sources []bucketSource) (*S
 
 // proveNew compares the written file, whose image has that many bytes, with sources and gives it its digest. Both take a pass over
 // the file, at the same time; until they end there is a digest of zeros, without which the file would not be a snapshot.
-func proveNew(ctx context.Context, o output, image int64, sources []bucketSource) (out *Snapshot, d Digest, err error) {
+func proveNew(ctx context.Context, o output, image int64, sources []bucketSource) (proved *Snapshot, d Digest, err error) {
 	if _, err := o.file.WriteAt(make([]byte, sha256.Size), image); err != nil {
 		return nil, d, err
 	}
-	if out, err = o.open(ctx); err != nil {
+	out, err := o.open(ctx)
+	if err != nil {
 		return nil, d, fmt.Errorf("%w: %w", ErrVerify, err)
 	}
 	defer func() {
-		if d == (Digest{}) {
+		if proved == nil { // a panic of a source among others
 			_ = out.Close()
 		}
 	}()
@@ -101,6 +102,8 @@ func proveNew(ctx context.Context, o output, image int64, sources []bucketSource
 	if err := <-hashed; err != nil {
 		return nil, d, err
 	}
-	d, err = sealed(o.file, h, image)
-	return out, d, err
+	if d, err = sealed(o.file, h, image); err != nil {
+		return nil, d, err
+	}
+	return out, d, nil
 }

@@ -1,0 +1,216 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+func build(t testing.TB, c Content) (string, WriteResult) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "out.db")
+	res, err := Build(context.Background(), path, c, nil)
+	require.NoError(t, err)
+	again := filepath.Join(t.TempDir(), "again.db")
+	_, err = Build(context.Background(), again, c, nil)
+	require.NoError(t, err)
+	require.Equal(t, sumOf(t, path), sumOf(t, again), "the same bytes each time")
+	wellMade(t, path, res)
+	return path, res
+}
+
+// these are records as Content takes them.
+func these(records ...Record) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		for i := range records {
+			if !yield(&records[i], nil) {
+				return
+			}
+		}
+	}
+}
+
+// part is what Content takes of s below a prefix, with the leases.
+func part(t testing.TB, s *Snapshot, prefix string) Content {
+	t.Helper()
+	c := Content{Records: s.Live(context.Background(), []byte(prefix)), Revision: revision(t, s), Notes: map[string][]byte{}}
+	leases, err := s.Leases(context.Background())
+	require.NoError(t, err)
+	for id, ttl := range leases {
+		c.Leases = append(c.Leases, Lease{id, ttl})
+	}
+	for i := range 20 {
+		c.Notes[fmt.Sprintf("note-%d", i)] = []byte(strings.Repeat("n", i*i*100))
+	}
+	return c
+}
+
+// TestBuilt: a real server serves the records of a file that none has made, with all their numbers, and goes on from there.
+func TestBuilt(t *testing.T) {
+	s := open(t, copyOf(t, built(t, pastStory)))
+	path, res := build(t, part(t, s, "/stay/"))
+	require.Equal(t, WriteResult{Revision: revision(t, s), Keys: 5, Bytes: res.Bytes, SHA256: res.SHA256, Appended: 5}, res)
+	out := open(t, path)
+	require.Equal(t, builtPageSize, out.meta.pageSize)
+	oldest, newest, err := out.Kept(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, []int64{revision(t, s), revision(t, s)}, []int64{oldest, newest})
+	for rec, err := range out.Live(context.Background(), nil) {
+		require.NoError(t, err)
+		was, err := s.Get(context.Background(), rec.Key)
+		require.NoError(t, err)
+		require.Equal(t, *was, *rec)
+	}
+	for i := range 20 {
+		note, err := out.Note(context.Background(), fmt.Sprintf("note-%d", i))
+		require.NoError(t, err)
+		require.Equal(t, strings.Repeat("n", i*i*100), string(note))
+	}
+	sameAsRestored(t, path, nil)
+	for _, opts := range [][]etcdtest.RestoreOption{nil, {etcdtest.BumpRevision(1000)}} {
+		dir := etcdtest.Restore(t, path, opts...)
+		server := etcdtest.Start(t, dir)
+		if opts == nil {
+			servedAt(t, out, server)
+		}
+		ttl, err := server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys())
+		require.NoError(t, err)
+		require.Equal(t, int64(3600), ttl.GrantedTTL)
+		require.Equal(t, [][]byte{[]byte("/stay/leased")}, ttl.Keys)
+		lives(t, dir, server)
+	}
+}
+
+// TestBuiltSizes: nothing at all, a record that fits the root leaf, deep trees, records larger than pages.
+func TestBuiltSizes(t *testing.T) {
+	many := func(n, size int) (out []Record) {
+		for i := range n {
+			out = append(out, created(int64(i+5), fmt.Sprintf("/k/%06d", i), strings.Repeat("v", size)))
+		}
+		return out
+	}
+	for name, records := range map[string][]Record{
+		"none": nil, "one": many(1, 0), "small": many(30_000, 1), "large": many(300, 9000), "huge": many(3, 2<<20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Content{Records: these(records...), Revision: 1_000_000}
+			if len(records) == 0 {
+				c.Records = nil
+			}
+			path, res := build(t, c)
+			require.Equal(t, len(records), res.Keys)
+			require.Equal(t, status(t, path).Keys, res.Keys)
+			require.Nil(t, open(t, path).bucket(noteBucket))
+			note, err := open(t, path).Note(context.Background(), "note")
+			require.NoError(t, err)
+			require.Nil(t, note)
+			sameAsRestored(t, path, nil)
+			writeOn(t, open(t, path), false)
+			scrub(t, open(t, path), WriteConfig{Scrub: without("/k/00000")})
+		})
+	}
+}
+
+// TestBuiltRecordings carries what real clusters hold, of every release and of kcp.
+func TestBuiltRecordings(t *testing.T) {
+	for _, in := range []string{"etcd/etcd-3.4.db", "etcd/etcd-3.7.db", "kcp/shard1-before.db"} {
+		t.Run(in, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join("..", "testdata", in)
+			if strings.HasPrefix(in, "kcp/") {
+				path = gunzip(t, in)
+			}
+			s := open(t, path)
+			built, _ := build(t, part(t, s, ""))
+			require.True(t, maps.Equal(modelOf(t, s), modelOf(t, open(t, built))))
+			sameAsRestored(t, built, nil)
+		})
+	}
+}
+
+// TestBuiltRefusals: what no server could have stored, or would not serve as it is, leaves nothing.
+func TestBuiltRefusals(t *testing.T) {
+	a := created(5, "/a", "x")
+	edited := func(edit func(r *Record)) Record {
+		r := created(7, "/b", "x")
+		edit(&r)
+		return r
+	}
+	later := edited(func(r *Record) { r.Key, r.Version, r.CreateRevision = []byte("/a"), 2, 5 })
+	broken := errors.New("the source broke")
+	for name, tt := range map[string]struct {
+		c    Content
+		want error
+		text string
+	}{
+		"no revision":          {Content{}, nil, "revision 0 is none"},
+		"the last revision":    {Content{Revision: math.MaxInt64}, nil, "is none that a store can be at"},
+		"revision before":      {Content{Revision: 6, Records: these(a, edited(func(*Record) {}))}, nil, `record 7.0 of key "/b": the store is at 6`},
+		"no key":               {Content{Revision: 9, Records: these(a, edited(func(r *Record) { r.Key = nil }))}, nil, "it has no key"},
+		"a deletion":           {Content{Revision: 9, Records: these(a, Record{Revision: Revision{7, 0}, Key: []byte("/a"), Tombstone: true})}, nil, "it is a deletion"},
+		"order":                {Content{Revision: 9, Records: these(edited(func(*Record) {}), a)}, nil, "does not come after 7.0"},
+		"the same revision":    {Content{Revision: 9, Records: these(a, a)}, nil, "does not come after 5.0"},
+		"revision 0":           {Content{Revision: 9, Records: these(Record{Key: []byte("/a")})}, nil, "does not come after 0.0"},
+		"negative sub":         {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Revision.Sub = -1 }))}, nil, "does not come after"},
+		"mod_revision":         {Content{Revision: 9, Records: these(edited(func(r *Record) { r.ModRevision = 6 }))}, nil, "mod_revision is 6"},
+		"create_revision":      {Content{Revision: 9, Records: these(edited(func(r *Record) { r.CreateRevision = 8 }))}, nil, "create_revision 8"},
+		"version":              {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Version = 0 }))}, nil, "version 0"},
+		"a key twice":          {Content{Revision: 9, Records: these(a, later)}, nil, "two records of one key"},
+		"a lease twice":        {Content{Revision: 9, Leases: []Lease{{5, 60}, {6, 60}, {5, 60}}}, ErrConflict, "lease 5 is granted twice"},
+		"lease 0":              {Content{Revision: 9, Leases: []Lease{{0, 60}}}, ErrConflict, "is not positive"},
+		"a lease of no time":   {Content{Revision: 9, Leases: []Lease{{5, 0}}}, nil, "a time to live of 0 seconds"},
+		"a note without name":  {Content{Revision: 9, Notes: map[string][]byte{"": nil}}, nil, `note ""`},
+		"a note's long name":   {Content{Revision: 9, Notes: map[string][]byte{strings.Repeat("n", maxNoteName+1): nil}}, nil, "a name has 1 to"},
+		"a note that is large": {Content{Revision: 9, Notes: map[string][]byte{"n": make([]byte, maxNote+1)}}, nil, "a note at most"},
+		"a broken source": {Content{Revision: 9, Records: func(yield func(*Record, error) bool) {
+			if yield(&a, nil) {
+				yield(nil, broken)
+			}
+		}}, broken, "the source broke"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "out.db")
+			_, err := Build(context.Background(), path, tt.c, nil)
+			require.ErrorContains(t, err, path)
+			require.ErrorContains(t, err, tt.text)
+			if tt.want != nil {
+				require.ErrorIs(t, err, tt.want)
+			}
+			nothingIn(t, filepath.Dir(path))
+		})
+	}
+}
+
+// TestBuiltOnce: a source that is another the second time is found out.
+func TestBuiltOnce(t *testing.T) {
+	a, b := created(5, "/a", "x"), created(6, "/b", "x")
+	for name, second := range map[string]iter.Seq2[*Record, error]{
+		"fewer": these(a), "more": these(a, b, created(7, "/c", "x")), "another": these(a, created(6, "/b", "y")), "none": these(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			passes := 0
+			path := filepath.Join(t.TempDir(), "out.db")
+			_, err := Build(context.Background(), path, Content{Revision: 9, Records: func(yield func(*Record, error) bool) {
+				if passes++; passes == 1 {
+					these(a, b)(yield)
+				} else {
+					second(yield)
+				}
+			}}, nil)
+			require.ErrorIs(t, err, ErrVerify)
+			nothingIn(t, filepath.Dir(path))
+		})
+	}
+}
