@@ -18,7 +18,7 @@ type PurgeOptions struct {
 	WithChildren bool   // and all that live on the shard and whose owner lies in one of them
 	FromShard    string // not of a shard, but of a cache: what it has of Name as this shard wrote it
 	AsShard      string // the shard's own name, for its copies in a cache of the same file; "": what it calls itself
-	Scrub        bool   // leave nothing of them in the file, of no revision
+	Scrub        bool   // leave nothing of them in the file, of no revision; Name may be gone but for older records
 	Prefixes     []string
 }
 
@@ -58,7 +58,8 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	if p.chosen, err = p.choose(file, newSelection(layouts)); err != nil {
+	chosen := newSelection(layouts)
+	if p.chosen, err = p.choose(file, chosen, func(at place) (bool, error) { return chosen.ever(ctx, v.Reader(), at) }); err != nil {
 		return err
 	}
 	p.chosen.judge(v)

@@ -1,6 +1,7 @@
 package logicalcluster
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,12 +17,14 @@ type choice struct {
 	shardName string          // that of shard, or the one whose copies are purged; "" where nobody knows
 	targets   []*target       // parents before their children
 	why       string          // of each deletion
+	// ever tells whether the file has a record, of whatever revision, in a place.
+	ever func(place) (bool, error)
 }
 
 // target is one logical cluster that goes.
 type target struct {
 	name   string
-	living *clusters.Cluster // nil for orphans, and in a cache
+	living *clusters.Cluster // nil for orphans, in a cache, and for one that is gone but for older records
 	orphan *clusters.Orphan  // nil for all others
 	copies []cacheCopy       // that go with it
 }
@@ -31,8 +34,8 @@ type cacheCopy struct {
 	*clusters.Copy
 }
 
-func (p *Purge) choose(file *clusters.File, s *selection) (*choice, error) {
-	c := &choice{selection: s, file: file}
+func (p *Purge) choose(file *clusters.File, s *selection, ever func(place) (bool, error)) (*choice, error) {
+	c := &choice{selection: s, file: file, ever: ever}
 	if p.options.FromShard != "" {
 		return c, c.chooseCopies(p.options)
 	}
@@ -48,6 +51,9 @@ func (p *Purge) choose(file *clusters.File, s *selection) (*choice, error) {
 		err = c.chooseOrphans(p.options.Name)
 	} else {
 		err = c.chooseLiving(p.options.Name, p.options.WithChildren)
+	}
+	if errors.Is(err, clusters.ErrNoCluster) && p.options.Scrub {
+		err = c.chooseGone(p.options.Name, err)
 	}
 	if err != nil {
 		return nil, err
@@ -79,6 +85,14 @@ func (c *choice) chooseCopies(o PurgeOptions) error {
 			return nil
 		}
 		writers = append(writers, fmt.Sprintf("%q", copied.Shard))
+	}
+	if o.Scrub {
+		at := place{cache.Prefix, o.FromShard, o.Name}
+		if had, err := c.ever(at); had || err != nil {
+			c.targets = []*target{{name: o.Name}}
+			c.add(at)
+			return err
+		}
 	}
 	if len(writers) > 0 {
 		return fmt.Errorf("%w: the cache has nothing of %q from shard %q; it has copies from %s",
@@ -123,6 +137,22 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 			}
 		}
 	}
+	return nil
+}
+
+// chooseGone chooses a logical cluster of which nothing is live and the file has older records; otherwise none is why not.
+func (c *choice) chooseGone(name string, none error) error {
+	if c.shard.Cluster(name) != nil || slices.ContainsFunc(c.shard.Orphans, func(o *clusters.Orphan) bool { return o.Name == name }) {
+		return none
+	}
+	had, err := c.ever(place{prefix: c.shard.Prefix, cluster: name})
+	switch {
+	case err != nil:
+		return err
+	case !had:
+		return none
+	}
+	c.targets = []*target{{name: name}}
 	return nil
 }
 

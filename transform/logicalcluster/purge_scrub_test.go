@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -145,4 +146,35 @@ func TestOutputVerifies(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{out}, left)
 	}
+}
+
+// TestScrubGone: what is deleted already, by this program or by kcp, leaves no older record either; after that nothing is known of it.
+func TestScrubGone(t *testing.T) {
+	in, secrets := storyOf(t)
+	_, plain := purged(t, in, PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, out := purged(t, plain, PurgeOptions{Name: kcptest.Consumer, Scrub: true})
+	require.Zero(t, r.Changes)
+	require.Zero(t, r.Clusters[0].Keys)
+	requireGone(t, plain, out, func([]byte) bool { return false })
+	data, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.NotContains(t, string(data), secrets[0])
+	require.Contains(t, string(data), secrets[len(secrets)-1])
+	for _, rec := range records(t, out) {
+		require.NotEqual(t, kcptest.Consumer, clusterOf(rec.Key))
+	}
+	_, _, err = purge(t, out, PurgeOptions{Name: kcptest.Consumer, Scrub: true})
+	require.ErrorIs(t, err, clusters.ErrNoCluster)
+
+	_, plain = purged(t, kcptest.Recorded(t, kcptest.Cache), PurgeOptions{Name: kcptest.Consumer, FromShard: "root"})
+	_, out = purged(t, plain, PurgeOptions{Name: kcptest.Consumer, FromShard: "root", Scrub: true})
+	for _, rec := range records(t, out) {
+		require.False(t, copyOf("root", kcptest.Consumer)(rec.Key))
+	}
+	_, _, err = purge(t, out, PurgeOptions{Name: kcptest.Consumer, FromShard: "root", Scrub: true})
+	require.ErrorIs(t, err, clusters.ErrNoCluster)
+
+	_, shard1 := kcptest.LiveMigrated(t)
+	_, _, err = purge(t, shard1, PurgeOptions{Name: kcptest.Other, Scrub: true})
+	require.ErrorIs(t, err, clusters.ErrNoCluster, "it has orphans, which --orphans is for")
 }

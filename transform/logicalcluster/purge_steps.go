@@ -1,7 +1,6 @@
 package logicalcluster
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
@@ -60,7 +59,7 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 			for _, copied := range cache.Copies {
 				if copied.Cluster == t.name && copied.Shard != c.shardName {
 					r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s",
-						cache.Prefix, copied.Shard, t.name, copied.Amount.Keys, typed(t.name, "NAME"), typed(copied.Shard, "SHARD"))
+						cache.Prefix, copied.Shard, t.name, copied.Amount.Keys, word(t.name), word(copied.Shard))
 				}
 			}
 		}
@@ -68,21 +67,12 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	if len(c.file.Caches) > 0 {
 		return
 	}
-	name, each := "NAME", ", for each NAME of "+strings.Join(names, ", ")
+	name, each, shard := "NAME", ", for each NAME of "+strings.Join(names, ", "), "SHARD"
 	if len(names) == 1 {
-		name, each = typed(names[0], "NAME"), ""
+		name, each = word(names[0]), ""
 	}
-	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: etcdshift cluster purge %s CACHE OUT --from-shard %s%s",
-		name, typed(c.shardName, "SHARD"), each)
-}
-
-// plain is what a shell takes as it is.
-var plain = regexp.MustCompile(`^[a-z0-9][a-z0-9:-]*$`)
-
-// typed is a name as it stands in a command line, or what stands for it: a file's names are not to be trusted with a shell.
-func typed(name, placeholder string) string {
-	if plain.MatchString(name) {
-		return name
+	if c.shardName != "" {
+		shard = word(c.shardName)
 	}
-	return placeholder
+	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: etcdshift cluster purge %s CACHE OUT --from-shard %s%s", name, shard, each)
 }

@@ -40,6 +40,19 @@ func (s *selection) has(key []byte) bool {
 	return selected
 }
 
+// ever tells whether a file has a record in a place, a deletion among them, whether that is selected or not.
+func (s *selection) ever(ctx context.Context, r *inspect.Reader, at place) (bool, error) {
+	for rec, err := range r.Snapshot().Records(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if p, _ := s.of(rec.Key); p == at {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // split is the live records of a file in two: those that are selected, and the rest.
 type split struct {
 	keys    []string // that are selected, in revision order
