@@ -1,0 +1,174 @@
+package logicalcluster
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// arrivals is one pass over the destination.
+type arrivals struct {
+	*judge
+	layouts keys.Layouts
+	ttl     map[int64]int64 // of the archive's leases
+	newTTL  map[int64]int64 // of the destination's
+}
+
+// judgeDestination compares what lives in the logical clusters on the destination with the archive. The records above the first of
+// theirs are the import's, an output of etcdshift being its input with revisions on top; those below it can be told from others only
+// by what the import was given.
+func (j *judge) judgeDestination(ctx context.Context) (err error) {
+	a := arrivals{judge: j}
+	if a.layouts, err = j.DestinationOut.Layouts(ctx); err != nil {
+		return err
+	}
+	if a.ttl, err = j.Archive.Snapshot().Leases(ctx); err != nil {
+		return err
+	}
+	if a.newTTL, err = j.DestinationOut.Snapshot().Leases(ctx); err != nil {
+		return err
+	}
+	for rec, err := range j.DestinationOut.Snapshot().Scan(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := a.add(ctx, rec); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(j.archived)) {
+		if r := j.archived[key]; !r.seen && !r.definition {
+			j.found(CodeRecordLost, j.DestinationOut, []byte(j.to.Prefix+key), "the archive has it, the destination does not")
+		}
+	}
+	return nil
+}
+
+// workspacePlace is a Workspace's key, whatever the identity of its APIExport and the storage prefix.
+func workspacePlace(cluster, name string) keys.Key {
+	return keys.Key{Resource: workspaceType(), Cluster: cluster, Name: name}
+}
+
+// add judges one record; they come in revision order.
+func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
+	storage, ok := a.layouts.Of(rec.Key)
+	var place keys.Key
+	if ok {
+		var err error
+		if place, err = storage.Layout.Parse(rec.Key); err != nil {
+			ok = false
+		}
+	}
+	theirs := ok && storage.Flavour == keys.FlavourKCPShard && a.moved[place.Cluster]
+	switch {
+	case theirs && rec.Live && storage.Prefix != a.to.Prefix:
+		a.found(CodeElsewhere, a.DestinationOut, rec.Key, "it lies below the prefix %q, and %q was moved below %q", storage.Prefix, place.Cluster, a.to.Prefix)
+		return nil
+	case theirs && storage.Prefix == a.to.Prefix:
+		if !rec.Live {
+			return nil
+		}
+		if a.first == 0 {
+			a.first = rec.Revision.Main
+		}
+		return a.compare(ctx, place, rec.Record)
+	case len(rec.Key) == 0:
+		return nil
+	case !ok || storage.Prefix != a.to.Prefix:
+		place = keys.Key{}
+	}
+	if a.first == 0 {
+		return nil
+	}
+	return a.judgeLater(ctx, place, rec)
+}
+
+// isDefinition tells whether a key of the destination's storage is that of a definition that the archive holds.
+func (j *judge) isDefinition(key []byte, place keys.Key) bool {
+	if place.Resource != definitionType() {
+		return false
+	}
+	kept := j.archived[string(key[len(j.to.Prefix):])]
+	return kept != nil && kept.definition
+}
+
+// isWorkspace tells whether a key is that of the Workspace of one of the logical clusters.
+func (j *judge) isWorkspace(place keys.Key) bool {
+	return place.Resource == workspaceType() && j.workspaces[workspacePlace(place.Cluster, place.Name)]
+}
+
+// compare judges a record that lives in one of the logical clusters.
+func (a *arrivals) compare(ctx context.Context, place keys.Key, rec *snapshot.Record) error {
+	a.checked[QuestionLost]++
+	was := a.archived[string(rec.Key[len(a.to.Prefix):])]
+	if was == nil {
+		a.found(CodeRecordAdded, a.DestinationOut, rec.Key, "it is of logical cluster %q, and the archive does not have it", place.Cluster)
+		return nil
+	}
+	was.seen = true
+	if before, after := a.ttl[was.entry.Lease], a.newTTL[rec.Lease]; before != after {
+		a.found(CodeLeaseDiffers, a.DestinationOut, rec.Key, "its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
+	}
+	return a.compareValue(ctx, place, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
+}
+
+// compareValue judges the value of a record that the archive has. The same bytes under the same key are the same value, whoever can
+// open it.
+func (j *judge) compareValue(ctx context.Context, place keys.Key, was *kept, now *inspect.Entry) error {
+	_, encrypted := encoding.Encryption(was.entry.Stored)
+	if bytes.Equal(was.entry.Stored, now.Stored) && (!encrypted || bytes.Equal(was.entry.Key, now.Key)) {
+		return nil
+	}
+	if err := j.Archive.Open(ctx, was.entry); err != nil {
+		return err
+	}
+	if err := j.DestinationOut.Open(ctx, now); err != nil {
+		return err
+	}
+	_, stillEncrypted := encoding.Encryption(now.Stored)
+	switch {
+	case encrypted && !stillEncrypted:
+		j.found(CodeInTheClear, j.DestinationOut, now.Key, "it was encrypted at rest on the origin, and is not any more")
+		return nil
+	case was.entry.Sealed != nil:
+		j.unjudged(QuestionLost, j.Archive, was.entry.Key, was.entry.Sealed.Error())
+		return nil
+	case now.Sealed != nil:
+		j.unjudged(QuestionLost, j.DestinationOut, now.Key, now.Sealed.Error())
+		return nil
+	case bytes.Equal(was.entry.Value, now.Value):
+		return nil
+	case place.Resource == logicalClusterType() && place.Custom:
+		return j.compareLogicalCluster(was.entry.Value, now)
+	}
+	j.found(CodeRecordChanged, j.DestinationOut, now.Key, "its value is not the archive's")
+	return nil
+}
+
+// judgeLater judges a record of something else that was written in or after the import. place is empty for one that is not of the
+// destination's storage.
+func (a *arrivals) judgeLater(ctx context.Context, place keys.Key, rec snapshot.Scanned) error {
+	switch {
+	case rec.Tombstone:
+		a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was deleted at revision %s, in or after the import", rec.Revision)
+	case a.isDefinition(rec.Key, place):
+		return nil // judged by judgeDefinitions
+	case a.isWorkspace(place):
+		was, err := a.before(ctx, rec.Record)
+		if err != nil {
+			return err
+		}
+		return a.compareWorkspace(ctx, was, rec.Record)
+	case rec.CreateRevision == rec.ModRevision:
+		a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was created at revision %s, in or after the import", rec.Revision)
+	default:
+		a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was changed at revision %s, in or after the import", rec.Revision)
+	}
+	return nil
+}

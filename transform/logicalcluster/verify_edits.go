@@ -1,0 +1,217 @@
+package logicalcluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+func logicalClusterType() schema.GroupResource {
+	return schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
+}
+
+// compareLogicalCluster judges a LogicalCluster that is another than in the archive: an import drops the mark of a live migration,
+// and may say where it lives now. All else is as it was, to the byte.
+func (j *judge) compareLogicalCluster(was []byte, now *inspect.Entry) error {
+	want, err := dropMigrating(was)
+	meta, metaErr := encoding.ReadMeta(now.Value)
+	if err != nil || metaErr != nil {
+		j.found(CodeRecordChanged, j.DestinationOut, now.Key, "its value is not the archive's, and cannot be read")
+		return nil
+	}
+	says := meta.Annotations[annotationShard]
+	moved, err := moveLogicalCluster(want, says)
+	switch _, migrating := meta.Annotations[annotationMigrating]; {
+	case migrating:
+		j.found(CodeStillMigrating, j.DestinationOut, now.Key, "it has the annotation %s: kcp would answer no request for it", annotationMigrating)
+	case bytes.Equal(now.Value, want):
+	case err != nil || !bytes.Equal(now.Value, moved):
+		j.found(CodeRecordChanged, j.DestinationOut, now.Key, "more of it than an import changes is not the archive's")
+	case says != j.verdict.To:
+		j.found(CodeShardMisnamed, j.DestinationOut, now.Key, "it says that it lives on %q, and this shard is %q", says, j.verdict.To)
+	default:
+		j.note("%s says that it lives on %q: kcp does not mend what its Workspace says; that needs --fix-owner of cluster import, or a hand", now.Key, says)
+	}
+	return nil
+}
+
+// compareWorkspace judges the Workspace of a logical cluster, which the import may have written: it may say where the logical cluster
+// lives now, and nothing else. was is nil for one that was not there, and else what it was, opened.
+func (j *judge) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *snapshot.Record) error {
+	now := &inspect.Entry{Key: rec.Key, Stored: rec.Value}
+	if err := j.DestinationOut.Open(ctx, now); err != nil {
+		return err
+	}
+	switch {
+	case was == nil:
+		j.found(CodeDestinationTouched, j.DestinationOut, rec.Key, "it was created at revision %d, in or after the import", rec.ModRevision)
+		return nil
+	case now.Sealed != nil:
+		j.unjudged(QuestionTouched, j.DestinationOut, rec.Key, now.Sealed.Error())
+		return nil
+	case was.Sealed != nil:
+		j.unjudged(QuestionTouched, j.DestinationOut, rec.Key, was.Sealed.Error())
+		return nil
+	}
+	meta, err := encoding.ReadMeta(now.Value)
+	var want []byte
+	if err == nil {
+		want, err = moveWorkspace(was.Value, j.verdict.To, meta.Labels[labelRegion])
+	}
+	if err != nil || !bytes.Equal(now.Value, want) {
+		j.found(CodeDestinationTouched, j.DestinationOut, rec.Key, "at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, j.verdict.To)
+	}
+	return nil
+}
+
+// before is what the key of rec was before it, opened; nil for nothing.
+func (a *arrivals) before(ctx context.Context, rec *snapshot.Record) (*inspect.Entry, error) {
+	var value []byte
+	for r, err := range a.DestinationOut.Snapshot().History(ctx, rec.Key) {
+		if err != nil {
+			return nil, err
+		}
+		if r.Revision.Main >= a.first {
+			break
+		}
+		value = r.Value // nil for a deletion
+	}
+	if value == nil {
+		return nil, nil
+	}
+	e := &inspect.Entry{Key: rec.Key, Stored: value}
+	return e, a.DestinationOut.Open(ctx, e)
+}
+
+// judgeDefinitions finds the definitions that the archive's objects need on the destination.
+func (j *judge) judgeDefinitions(ctx context.Context) error {
+	for _, d := range j.manifest.Definitions {
+		j.checked[QuestionLost]++
+		key := []byte(j.to.Prefix + d.Key)
+		now, err := j.DestinationOut.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		is := j.to.Definition(d.UID)
+		switch {
+		case now == nil || is == nil:
+			j.found(CodeDefinitionLost, j.DestinationOut, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
+			continue
+		case now.Sealed != nil:
+			j.unjudged(QuestionLost, j.DestinationOut, key, now.Sealed.Error())
+			continue
+		case is.Problem != "":
+			j.unjudged(QuestionLost, j.DestinationOut, key, is.Problem)
+			continue
+		}
+		if err := j.judgeDefinition(ctx, d.Key, now); err != nil {
+			return err
+		}
+		for _, version := range d.StoredVersions {
+			if !slices.Contains(is.StoredVersions, version) {
+				j.found(CodeStoredVersions, j.DestinationOut, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
+			}
+		}
+	}
+	for _, d := range j.manifest.Missing {
+		if j.to.Definition(d.UID) == nil {
+			j.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server serves its objects", d.UID, d.Resource)
+		}
+	}
+	return nil
+}
+
+// judgeDefinition compares the schema: metadata and conditions are each shard's own.
+func (j *judge) judgeDefinition(ctx context.Context, key string, now *inspect.Entry) error {
+	was := j.archived[key].entry
+	if err := j.Archive.Open(ctx, was); err != nil {
+		return err
+	}
+	if was.Sealed != nil {
+		j.unjudged(QuestionLost, j.Archive, was.Key, was.Sealed.Error())
+		return nil
+	}
+	before, _, err := encoding.DecodeObject(was.Value)
+	if err != nil {
+		j.unjudged(QuestionLost, j.Archive, was.Key, err.Error())
+		return nil
+	}
+	after, _, err := encoding.DecodeObject(now.Value)
+	if err != nil {
+		j.unjudged(QuestionLost, j.DestinationOut, now.Key, err.Error())
+		return nil
+	}
+	if before["apiVersion"] == after["apiVersion"] && !reflect.DeepEqual(before["spec"], after["spec"]) {
+		j.found(CodeDefinitionDiffers, j.DestinationOut, now.Key, "its spec is not the one that the origin had")
+	}
+	return nil
+}
+
+// judgeIdentities finds who vouches on the destination for the identities that the logical clusters rely on, the arrivals aside.
+func (j *judge) judgeIdentities(ctx context.Context) error {
+	file, err := clusters.Read(ctx, j.Archive)
+	if err != nil {
+		return err
+	}
+	shard, err := file.Shard([]string{j.manifest.Origin.Prefix})
+	if err != nil {
+		return fmt.Errorf("%s: %w", pathOf(j.Archive), err)
+	}
+	needs := map[string]string{} // a type, by identity
+	for _, c := range shard.Clusters {
+		for _, r := range c.Resources {
+			needs[r.Identity] = r.Resource.String()
+		}
+		for _, b := range c.Bindings {
+			for _, bound := range b.Bound {
+				if !bound.Virtual {
+					needs[bound.Identity] = bound.Resource.String()
+				}
+			}
+		}
+	}
+	delete(needs, "")
+	for _, identity := range slices.Sorted(maps.Keys(needs)) {
+		if !j.knows(identity) {
+			j.found(CodeIdentityUnknown, j.DestinationOut, nil, "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
+		}
+	}
+	return nil
+}
+
+func (j *judge) knows(identity string) bool {
+	for _, c := range j.to.Clusters {
+		for _, e := range c.Exports {
+			if e.Identity == identity {
+				return true
+			}
+		}
+		for _, b := range c.Bindings {
+			for _, bound := range b.Bound {
+				if bound.Identity == identity && !j.moved[c.Name] {
+					return true
+				}
+			}
+		}
+	}
+	for _, f := range j.caches {
+		for _, c := range f.caches {
+			for _, e := range c.Exports {
+				if e.Identity == identity {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

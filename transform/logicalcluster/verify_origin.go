@@ -1,0 +1,119 @@
+package logicalcluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+)
+
+// judgeOrigin finds what of the logical clusters is still alive on the origin, and whether all else is what the archive was made
+// beside.
+func (j *judge) judgeOrigin(ctx context.Context) error {
+	layouts, err := j.OriginOut.Layouts(ctx)
+	if err != nil {
+		return err
+	}
+	theirs := newSelection(layouts)
+	for name := range j.moved {
+		theirs.add(place{prefix: j.from.Prefix, cluster: name})
+		for _, c := range j.caches[0].caches {
+			theirs.add(place{prefix: c.Prefix, shard: j.verdict.From, cluster: name})
+		}
+	}
+	left, err := theirs.split(ctx, j.OriginOut)
+	if err != nil {
+		return err
+	}
+	for _, key := range left.keys {
+		if at, _ := theirs.of([]byte(key)); at.prefix == j.from.Prefix {
+			j.found(CodeStillAtOrigin, j.OriginOut, []byte(key), "it is of logical cluster %q, which was moved", at.cluster)
+		}
+	}
+	rest := left.rest.Sum()
+	j.checked[QuestionDoubled] += rest.Keys + len(left.keys)
+	j.checked[QuestionTouched] += rest.Keys
+	if rest == j.manifest.Origin.Rest {
+		return nil
+	}
+	return j.nameCulprits(ctx, theirs)
+}
+
+// nameCulprits says which records make the rest of the origin another than it was: by comparison where what purge was given is at
+// hand, else those that were written since.
+func (j *judge) nameCulprits(ctx context.Context, theirs *selection) error {
+	before := len(j.verdict.Findings)
+	if j.Origin != nil {
+		c := comparison{judge: j, code: CodeOriginTouched, in: j.Origin, out: j.OriginOut, skip: theirs.has}
+		if err := c.run(ctx); err != nil {
+			return err
+		}
+	}
+	since := j.manifest.Origin.Revision
+	for rec, err := range j.OriginOut.Snapshot().Records(ctx) {
+		if err != nil {
+			return err
+		}
+		if rec.Revision.Main <= since || len(rec.Key) == 0 || rec.Tombstone && theirs.has(rec.Key) {
+			continue
+		}
+		what := "changed"
+		switch {
+		case rec.Tombstone:
+			what = "deleted"
+		case rec.CreateRevision > since:
+			what = "created"
+		}
+		j.found(CodeOriginTouched, j.OriginOut, rec.Key, "it was %s at revision %s; the archive was made at %d", what, rec.Revision, since)
+	}
+	switch {
+	case len(j.verdict.Findings) > before:
+	case j.manifest.Origin.Shard == "" && len(j.caches[0].caches) > 0:
+		j.unjudged(QuestionTouched, j.OriginOut, nil, "it has a cache, and the archive does not say which copies in it were the origin's")
+	default:
+		j.found(CodeOtherOrigin, j.OriginOut, nil, "its other records are not those that the archive was made beside, at revision %d of a file with SHA-256 %s; --origin FILE names them", since, j.manifest.Origin.SHA256)
+	}
+	return nil
+}
+
+// judgeDoubled finds logical clusters that live on both sides, and what caches still have of them as the origin wrote it.
+func (j *judge) judgeDoubled(context.Context) error {
+	for _, c := range j.manifest.Clusters {
+		if j.from.Cluster(c.Name) != nil && j.to.Cluster(c.Name) != nil {
+			j.found(CodeLivesTwice, j.OriginOut, nil, "logical cluster %q (%s) lives here and in %s: two shards would serve it", c.Name, c.Path, pathOf(j.DestinationOut))
+		}
+	}
+	caches := 0
+	for _, f := range j.caches {
+		caches += len(f.caches)
+		for _, cache := range f.caches {
+			for _, copied := range cache.Copies {
+				if j.moved[copied.Cluster] {
+					j.judgeCopy(f, copied)
+				}
+			}
+		}
+	}
+	if caches == 0 {
+		j.note("no cache was given (--cache FILE): whether the cache server still has copies from the origin was not judged")
+	}
+	return nil
+}
+
+func (j *judge) judgeCopy(f *cacheFile, copied *clusters.Copy) {
+	j.checked[QuestionDoubled] += len(copied.Keys)
+	switch copied.Shard {
+	case j.verdict.From:
+		for _, key := range copied.Keys {
+			j.foundIn(CodeStaleCopy, f.path, key, "a copy of %q as shard %q wrote it, where it does not live any more", copied.Cluster, copied.Shard)
+		}
+	case j.verdict.To:
+	default:
+		if j.verdict.From == "" {
+			j.verdict.Unjudged = append(j.verdict.Unjudged, Unjudged{QuestionDoubled, f.path, "",
+				fmt.Sprintf("it has copies of %q as shard %q wrote them, and nothing says what the origin is called; --from-shard names it", copied.Cluster, copied.Shard)})
+			return
+		}
+		j.note("%s has copies of %q as shard %q wrote them, which is neither side of the move", f.path, copied.Cluster, copied.Shard)
+	}
+}

@@ -1,0 +1,150 @@
+package logicalcluster
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/kcptest"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// TestVerifyWithout: without what extract, purge and import were given, and without a cache, a sound move is sound, and what was not
+// compared is said.
+func TestVerifyWithout(t *testing.T) {
+	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	m.origin, m.destination = "", ""
+	v := m.judged(t)
+	requireSound(t, v)
+	require.Len(t, v.Notes, 2)
+	require.Contains(t, v.Notes[0], "--cache")
+	require.Contains(t, v.Notes[1], "--destination")
+	require.Equal(t, []Moved{{Name: kcptest.Consumer, Path: "root:consumer", Keys: 36}}, v.Clusters)
+	require.Equal(t, "root", v.From)
+	require.Equal(t, "shard-1", v.To)
+}
+
+// TestVerifyScrubbed: an origin that was written anew is judged as one with tombstones on top.
+func TestVerifyScrubbed(t *testing.T) {
+	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	m.originOut = filepath.Join(t.TempDir(), "scrubbed.db")
+	_, err := transform.Run(context.Background(), transform.Options{In: m.origin, Out: m.originOut, Allow: []string{codeOwnerPointsHere}},
+		NewPurge(PurgeOptions{Name: kcptest.Consumer, Scrub: true}))
+	require.NoError(t, err)
+	requireSound(t, m.judged(t))
+	m.origin = ""
+	requireSound(t, m.judged(t))
+	on(originOut, drop(trap))(t, &m)
+	require.Equal(t, []Code{CodeOriginTouched}, codesOf(m.judged(t)))
+}
+
+// TestVerifyCaches: copies that the origin wrote are found in a cache of its own, and are gone after they were purged.
+func TestVerifyCaches(t *testing.T) {
+	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	cache := kcptest.Recorded(t, kcptest.Cache)
+	purged := filepath.Join(t.TempDir(), "cache.db")
+	_, err := transform.Run(context.Background(), transform.Options{In: cache, Out: purged}, NewPurge(PurgeOptions{Name: kcptest.Consumer, FromShard: "root"}))
+	require.NoError(t, err)
+	m.caches = []string{purged}
+	requireSound(t, m.judged(t))
+	m.caches = []string{cache, purged}
+	v := m.judged(t)
+	require.Equal(t, []Code{CodeStaleCopy}, codesOf(v))
+	require.Equal(t, cache, v.Findings[0].File)
+}
+
+// TestVerifySingle: with shard and cache in one file, the origin's copies go with the purge.
+func TestVerifySingle(t *testing.T) {
+	requireSound(t, moveOf(t, kcptest.Other, kcptest.Single(t), kcptest.Recorded(t, kcptest.Shard1)).judged(t))
+}
+
+// TestVerifyChildren: an archive of several logical clusters is judged as a whole.
+func TestVerifyChildren(t *testing.T) {
+	m := moveFiles{origin: kcptest.Recorded(t, kcptest.Root), destination: kcptest.Recorded(t, kcptest.Shard1)}
+	m.archive = extractOf(t, m.origin, ExtractOptions{Name: kcptest.Consumer, WithChildren: true})
+	m.originOut = filepath.Join(t.TempDir(), "purged.db")
+	_, err := transform.Run(context.Background(), transform.Options{In: m.origin, Out: m.originOut, Allow: []string{codeOwnerPointsHere}},
+		NewPurge(PurgeOptions{Name: kcptest.Consumer, WithChildren: true}))
+	require.NoError(t, err)
+	m.destinationOut = importInto(t, m.archive, m.destination, ImportOptions{}, transform.Options{}).written().out
+	v := m.judged(t)
+	requireSound(t, v)
+	require.Len(t, v.Clusters, 2)
+	m.originOut = purgeOf(t, kcptest.Consumer, m.origin)
+	require.Equal(t, []Code{CodeLivesTwice, CodeStillAtOrigin}, codesOf(m.judged(t)))
+}
+
+// TestVerifyFixedOwner: what --fix-owner writes is the import's; anything else in a Workspace is not.
+func TestVerifyFixedOwner(t *testing.T) {
+	first := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	m := moveFiles{origin: first.originOut, destination: first.destinationOut, archive: extractOf(t, first.originOut, ExtractOptions{Name: kcptest.Child})}
+	m.originOut = purgeOf(t, kcptest.Child, m.origin)
+	m.destinationOut = importInto(t, m.archive, m.destination, ImportOptions{FixOwner: true}, transform.Options{}).written().out
+	requireSound(t, m.judged(t))
+	without := m
+	without.destination = ""
+	requireSound(t, without.judged(t))
+
+	workspace := "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
+	on(destinationOut, swap(workspace, `"name":"child"`, `"name":"chile"`))(t, &m)
+	v := m.judged(t)
+	require.Equal(t, []Code{CodeDestinationTouched}, codesOf(v))
+	require.Equal(t, workspace, v.Findings[0].Key)
+	without.destinationOut = m.destinationOut
+	require.Equal(t, []Code{CodeDestinationTouched}, codesOf(without.judged(t)))
+}
+
+// TestVerifyElsewhere: keys of the logical cluster below another shard's prefix of the same file are at a second place.
+func TestVerifyElsewhere(t *testing.T) {
+	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
+	both := kcptest.Edit(t, shard1, func(client *clientv3.Client) {
+		kvs, _ := kcptest.Dump(t, root)
+		for _, kv := range kvs {
+			if clusterOf(kv.Key) != "" {
+				kcptest.Put(t, client, "/shard/two"+string(kv.Key[len("/registry"):]), kv.Value)
+			}
+		}
+	})
+	m := moveFiles{origin: root, destination: both, archive: extractOf(t, root, ExtractOptions{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
+	single := importInto(t, m.archive, shard1, ImportOptions{}, transform.Options{}).written()
+	came, _ := single.arrived()
+	m.destinationOut = kcptest.Edit(t, both, func(client *clientv3.Client) { putAll(t, client, came) })
+	v := m.judged(t, func(m *Move) { m.Prefixes = []string{"/registry"} })
+	require.Contains(t, codesOf(v), CodeElsewhere)
+	_, err := m.verify(t)
+	require.ErrorIs(t, err, clusters.ErrSeveralShards)
+}
+
+func putAll(t testing.TB, client *clientv3.Client, kvs []etcdtest.KV) {
+	t.Helper()
+	for _, kv := range kvs {
+		kcptest.Put(t, client, string(kv.Key), kv.Value)
+	}
+}
+
+// TestVerifyOthers: files that are no archive or no shard cannot be judged.
+func TestVerifyOthers(t *testing.T) {
+	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	for name, c := range map[string]struct {
+		change func(m *moveFiles)
+		is     error
+	}{
+		"a shard for the archive":   {func(m *moveFiles) { m.archive = m.origin }, archive.ErrNotArchive},
+		"a cache for the origin":    {func(m *moveFiles) { m.originOut = kcptest.Recorded(t, kcptest.Cache) }, clusters.ErrNoShard},
+		"a cache for a destination": {func(m *moveFiles) { m.destinationOut = kcptest.Recorded(t, kcptest.Cache) }, clusters.ErrNoShard},
+		"a shard for the cache":     {func(m *moveFiles) { m.caches = []string{m.origin} }, clusters.ErrNoCache},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := m
+			c.change(&m)
+			_, err := m.verify(t)
+			require.ErrorIs(t, err, c.is)
+		})
+	}
+}
