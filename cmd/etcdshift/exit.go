@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -107,6 +108,9 @@ func hintFor(err error) string {
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
 		{encoding.ErrEncrypted, "give the EncryptionConfiguration that the API servers of this cluster ran with, or one that still has its keys"},
 		{snapshot.ErrVerify, "nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it"},
+		{archive.ErrNotArchive, "give a file that \"etcdshift cluster extract\" made"},
+		{archive.ErrFormat, "read it with the etcdshift that made it, or a newer one"},
+		{archive.ErrDamaged, "try another copy of the archive, or extract it again"},
 		{fs.ErrExist, "an existing file is never overwritten; name another, or move that one away"},
 		{fs.ErrNotExist, "check the path"},
 		{fs.ErrPermission, "run as a user who may read the input and write to the folder of the output"},

@@ -90,8 +90,7 @@ func readPrefixes(c *cli.Context) (prefixes []string) {
 }
 
 func (m migration) run(c *cli.Context) error {
-	asJSON, err := wantsJSON(c)
-	if err != nil {
+	if _, err := wantsJSON(c); err != nil {
 		return err
 	}
 	options, args, err := m.options(c)
@@ -109,16 +108,30 @@ func (m migration) run(c *cli.Context) error {
 	if err != nil && statusOf(err) == exitUsage {
 		return err
 	}
+	return m.tell(c, file, outcomeOf{report, report, func(w io.Writer) error { return printReport(w, report) }}, err)
+}
+
+// outcomeOf is what there is to tell about a run.
+type outcomeOf struct {
+	*transform.Report
+	document any // the report, or what has it embedded
+	print    func(w io.Writer) error
+}
+
+// tell writes the report to its file, where there is one, prints it, and returns the error that carries the run's exit status; err is
+// that of the run.
+func (m migration) tell(c *cli.Context, file *publish.File, o outcomeOf, err error) error {
+	report := o.Report
 	report.Tool = &transform.Tool{Name: tool().Name, Version: tool().Version}
 	err = m.verdict(report, err)
-	also := writeReport(file, report)
-	if asJSON {
-		also = errors.Join(also, printJSON(c.App.Writer, report))
+	also := writeReport(file, o.document)
+	if asJSON, _ := wantsJSON(c); asJSON { // it was judged before the run
+		also = errors.Join(also, printJSON(c.App.Writer, o.document))
 	} else {
-		also = errors.Join(also, printReport(c.App.Writer, report))
+		also = errors.Join(also, o.print(c.App.Writer))
 	}
 	if also != nil && report.Output != nil {
-		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, options.Out, report.Outcome), "the output is there, verified and whole; what failed is to tell about it"}
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome), "the output is there, verified and whole; what failed is to tell about it"}
 	}
 	return errors.Join(err, also)
 }
@@ -129,14 +142,9 @@ func (m migration) options(c *cli.Context) (o transform.Options, args []string, 
 	if m.args != nil {
 		names = m.args(c)
 	}
-	given, err := arguments(c, names...)
+	given, err := fullArguments(c, names)
 	if err != nil {
 		return o, nil, err
-	}
-	for i, arg := range given {
-		if arg == "" { // a shell variable that is not set
-			return o, nil, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[i], given)
-		}
 	}
 	args = given[:len(given)-2]
 	o = transform.Options{
@@ -146,10 +154,8 @@ func (m migration) options(c *cli.Context) (o transform.Options, args []string, 
 	if o.BumpRevision < 1 {
 		return o, nil, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
-	for _, code := range o.Allow { // one that is spelled wrong would allow nothing, and not say so
-		if !slices.Contains(m.codes, code) {
-			return o, nil, usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
-		}
+	if err := m.checkAllow(c); err != nil {
+		return o, nil, err
 	}
 	o.Prefixes = readPrefixes(c)
 	if given := c.String("time"); c.IsSet("time") {
@@ -158,6 +164,30 @@ func (m migration) options(c *cli.Context) (o transform.Options, args []string, 
 		}
 	}
 	return o, args, nil
+}
+
+// fullArguments is arguments, of which none is empty as a shell variable is that is not set.
+func fullArguments(c *cli.Context, names []string) ([]string, error) {
+	given, err := arguments(c, names...)
+	if err != nil {
+		return nil, err
+	}
+	for i, arg := range given {
+		if arg == "" {
+			return nil, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[i], given)
+		}
+	}
+	return given, nil
+}
+
+// checkAllow refuses codes that are not the command's: one that is spelled wrong would allow nothing, and not say so.
+func (m migration) checkAllow(c *cli.Context) error {
+	for _, code := range c.StringSlice("allow") {
+		if !slices.Contains(m.codes, code) {
+			return usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
+		}
+	}
+	return nil
 }
 
 // runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
@@ -224,7 +254,7 @@ func samePath(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y) && filepath.Base(a) == filepath.Base(b)
 }
 
-func writeReport(file *publish.File, report *transform.Report) error {
+func writeReport(file *publish.File, report any) error {
 	if file == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -50,10 +51,12 @@ func runStatus(c *cli.Context) error {
 	defer o.Close()
 	st := status{documentHead: documentHead{Kind: "Status"}}
 	err = st.read(c, o)
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+	beside := errors.Is(err, snapshot.ErrDigest) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrFormat)
+	if err != nil && !beside {
 		return err
 	}
-	// A digest that does not match is an error beside a status that is whole otherwise, and says "wrong" in it.
+	// A digest that does not match is an error beside a status that is whole otherwise, and says "wrong" in it; so is a manifest of an
+	// archive that cannot be read, which says nothing in it.
 	if asJSON {
 		return errors.Join(printJSON(c.App.Writer, st), err)
 	}
@@ -67,9 +70,10 @@ type status struct {
 	HashKV      string `json:"hashKV"`      // as "etcdctl endpoint hashkv" prints it of a server that starts on the file
 	ContentHash string `json:"contentHash"` // of live keys and values alone, hex
 	*inspect.Catalogue
+	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "cluster extract" made
 }
 
-// read fills in st. An error of the digest is returned beside a status that is whole.
+// read fills in st. An error of the digest, or of an archive's manifest, is returned beside a status that is whole.
 func (st *status) read(c *cli.Context, o *opened) error {
 	defer progress(c)("reading " + o.snapshot.Path())()
 	s, digestErr := o.snapshot.Status(c.Context)
@@ -95,6 +99,10 @@ func (st *status) read(c *cli.Context, o *opened) error {
 		st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
 		return err
 	})
+	if err != nil {
+		return errors.Join(err, digestErr)
+	}
+	st.Archive, err = archiveOf(c.Context, o.snapshot)
 	return errors.Join(err, digestErr)
 }
 
@@ -102,6 +110,9 @@ func printStatus(w io.Writer, st status) error {
 	kind := "etcdctl snapshot"
 	if st.Raw {
 		kind = "database file (member/snap/db)"
+	}
+	if st.Archive != nil {
+		kind = archiveText(st.Archive)
 	}
 	t := newTable(w)
 	t.row("file", st.Path)
@@ -112,7 +123,9 @@ func printStatus(w io.Writer, st status) error {
 	t.row("hash", st.Hash)
 	t.row("hashkv", st.HashKV)
 	t.row("content", st.ContentHash)
-	t.row("etcd", st.EtcdVersion)
+	if st.Archive == nil { // else no etcd wrote it
+		t.row("etcd", st.EtcdVersion)
+	}
 	t.row("revision", currentRevision(st))
 	t.row("compacted", compacted(st))
 	t.row("keys", st.Keys)

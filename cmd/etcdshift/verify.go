@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -23,7 +24,7 @@ etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the order of records, and each record's numbers against those of the one before it.
 "etcdutl snapshot restore" checks no more than the digest. With --encryption-config, also whether its keys open every value
-that is encrypted at rest.
+that is encrypted at rest. Of an archive that "cluster extract" made, also whether it still holds exactly what its manifest says.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 interrupted.`,
 		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("see whether every value that is encrypted at rest opens with"), maxExpandFlag(), outputFlag(), quietFlag()},
@@ -38,6 +39,8 @@ type verification struct {
 	Sound        bool     `json:"sound"`
 	Findings     []string `json:"findings"`
 	Warnings     []string `json:"warnings,omitempty"`
+	Archive      string   `json:"archive,omitempty"` // of which logical cluster it is an archive
+	text         string   // that in words
 }
 
 func runVerify(c *cli.Context) error {
@@ -103,6 +106,11 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 	if err := c.Context.Err(); err != nil {
 		return nil, err
 	}
+	if damage == nil {
+		if damage, err = verifyArchive(c.Context, s, v); err != nil {
+			return nil, err
+		}
+	}
 	v.Input, _ = (&opened{snapshot: s}).input(c.Context) // what is wrong with it was found above
 	if transformers == nil || damage != nil {            // values of a damaged file are not to be trusted
 		return damage, nil
@@ -112,6 +120,20 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 		return err
 	})
 	return damage, err
+}
+
+// verifyArchive checks an archive of logical clusters against its manifest. Of any other file it finds nothing.
+func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (damage, err error) {
+	m, err := archiveOf(ctx, s)
+	if err == nil && m != nil {
+		v.Archive, v.text = m.Name, archiveText(m)
+		err = archive.Check(ctx, s, m)
+	}
+	if errors.Is(err, archive.ErrDamaged) {
+		v.Findings = append(v.Findings, err.Error())
+		return err, nil
+	}
+	return nil, err
 }
 
 // openAll tries to open every value and lists those that stay closed; the first of their reasons is sealed.
@@ -149,7 +171,11 @@ func isDamage(err error) bool {
 
 func printVerification(c *cli.Context, v verification) error {
 	if v.Sound {
-		_, err := fmt.Fprintf(c.App.Writer, "%s is sound\n", printable(v.Path))
+		text := ""
+		if v.text != "" {
+			text = ": an " + printable(v.text) + ", as it was made"
+		}
+		_, err := fmt.Fprintf(c.App.Writer, "%s is sound%s\n", printable(v.Path), text)
 		return err
 	}
 	out := bufio.NewWriter(c.App.Writer)

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// archiveOf is the manifest of a snapshot that is an archive of logical clusters, nil for any other. An error about an archive wraps
+// archive.ErrFormat or archive.ErrDamaged.
+func archiveOf(ctx context.Context, s *snapshot.Snapshot) (*archive.Manifest, error) {
+	m, err := archive.Open(ctx, s)
+	if errors.Is(err, archive.ErrNotArchive) {
+		return nil, nil
+	}
+	return m, err
+}
+
+// archiveText is what an archive is, in words.
+func archiveText(m *archive.Manifest) string {
+	text := "archive of logical cluster " + m.Name
+	if path := m.Cluster(m.Name).Path; path != "" {
+		text += " (" + path + ")"
+	}
+	if n := len(m.Clusters) - 1; n > 0 {
+		text += fmt.Sprintf(" and %d below it", n)
+	}
+	return text
+}
