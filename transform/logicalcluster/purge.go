@@ -29,6 +29,10 @@ var ErrArchive = errors.New("the file is an archive of a logical cluster, and no
 // those of this shard.
 var ErrShardUnknown = errors.New("the file does not say what this shard is called")
 
+// ErrNoHome is returned where all orphans are to go and nothing tells what lives: in an etcd of some resources alone, such as one that
+// the API server's --etcd-servers-overrides names for Events, every key is of a logical cluster that lives in another etcd.
+var ErrNoHome = errors.New("no logical cluster can live")
+
 // Purge deletes logical clusters, or orphans of them, and what a cache in the same file has of them.
 type Purge struct {
 	options PurgeOptions
@@ -45,7 +49,7 @@ var (
 func NewPurge(o PurgeOptions) *Purge { return &Purge{options: o} }
 
 // Plan stages the deletions, in the order of keys. Errors wrap those of package clusters for a file without the shard, the cache or
-// the logical cluster, ErrShardUnknown, ErrArchive, or are those of reading the file.
+// the logical cluster, ErrShardUnknown, ErrNoHome, ErrArchive, or are those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if err := notArchive(ctx, v.Reader()); err != nil {
 		return err

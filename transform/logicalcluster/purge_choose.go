@@ -101,9 +101,13 @@ func (c *choice) chooseCopies(o PurgeOptions) error {
 	return fmt.Errorf("%w: the cache has nothing of %q, from whatever shard", clusters.ErrNoCluster, o.Name)
 }
 
-// chooseOrphans chooses those of one logical cluster, or all: then none are none too many.
+// chooseOrphans chooses those of one logical cluster, or all: then none are none too many. What lives somewhere, an etcd of some
+// resources alone does not tell, so that all would be everything.
 func (c *choice) chooseOrphans(name string) error {
 	c.why = "it is of a logical cluster that does not live here"
+	if name == "" && len(c.shard.System) == 0 && len(c.shard.Orphans) > 0 {
+		return fmt.Errorf("%w below %q: kcp's own definitions are not there; name the logical cluster whose keys are to go", ErrNoHome, c.shard.Prefix)
+	}
 	var names []string
 	for _, o := range c.shard.Orphans {
 		if name == "" || o.Name == name {

@@ -52,6 +52,8 @@ func (c *choice) judgeOwner(v *transform.View, t *target) {
 	switch {
 	case w != nil && c.leadsHere(w):
 		v.GoOn(w.Key, codeOwnerPointsHere, fmt.Sprintf("Workspace %q in %q says that %q lives %s", w.Name, in, t.name, c.where(w)))
+	case w != nil && w.Cluster == "":
+		v.Warn(w.Key, codeOwnerUnseen, fmt.Sprintf("Workspace %q in %q cannot be read: look whether it says that %q lives here", w.Name, in, t.name))
 	case w != nil:
 	case owner == nil:
 		v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("the LogicalCluster of %q does not tell its owner, or cannot be read", t.name))
@@ -61,8 +63,8 @@ func (c *choice) judgeOwner(v *transform.View, t *target) {
 	}
 }
 
-// workspace is the Workspace of the file that names the logical cluster, and where it lies: that of its owner, or, where a
-// LogicalCluster does not tell that, any.
+// workspace is the Workspace of the file that names the logical cluster, and where it lies: that of its owner, also one that cannot be
+// read, or, where a LogicalCluster does not tell that, any.
 func (c *choice) workspace(t *target) (w *clusters.Workspace, in string) {
 	owner := t.living.Owner
 	for _, shard := range c.file.Shards {
@@ -72,7 +74,7 @@ func (c *choice) workspace(t *target) (w *clusters.Workspace, in string) {
 			}
 			for i := range parent.Workspaces {
 				w := &parent.Workspaces[i]
-				if w.Cluster == t.name && (owner == nil || w.Name == owner.Name) {
+				if owner == nil && w.Cluster == t.name || owner != nil && w.Name == owner.Name && (w.Cluster == t.name || w.Cluster == "") {
 					return w, parent.Name
 				}
 			}
@@ -84,7 +86,7 @@ func (c *choice) workspace(t *target) (w *clusters.Workspace, in string) {
 // leadsHere tells whether a Workspace says of its logical cluster that it lives on this shard. Where either does not say a name,
 // it does.
 func (c *choice) leadsHere(w *clusters.Workspace) bool {
-	return w.ShardName == "" || c.shardName == "" || w.ShardName == c.shardName
+	return w.Cluster != "" && (w.ShardName == "" || c.shardName == "" || w.ShardName == c.shardName)
 }
 
 // where is what a Workspace says of its shard.

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -105,6 +106,20 @@ func TestOrphans(t *testing.T) {
 	require.ErrorIs(t, err, clusters.ErrNoCluster, "it lives there")
 	_, _, err = purge(t, in, PurgeOptions{Name: kcptest.Other})
 	require.ErrorContains(t, err, "orphans")
+}
+
+// TestEventsAlone: in an etcd of Events alone nothing lives: all of it is not taken for orphans, and what is named goes.
+func TestEventsAlone(t *testing.T) {
+	in := etcdtest.Build(t, `
+		put /registry/core/events/`+kcptest.Consumer+`/default/a {}
+		put /registry/core/events/`+kcptest.Consumer+`/default/b {}
+		put /registry/core/events/`+kcptest.Other+`/`+kcptest.Consumer+`/c {}
+	`)
+	named := []string{"/registry"}
+	_, _, err := purge(t, in, PurgeOptions{Orphans: true, Prefixes: named})
+	require.ErrorIs(t, err, ErrNoHome)
+	_, out := purged(t, in, PurgeOptions{Orphans: true, Name: kcptest.Consumer, Prefixes: named}, codeKeyMismatch)
+	require.Equal(t, 2, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 }
 
 // TestPrefixes: two shards in one file are told apart by their prefixes.

@@ -126,6 +126,13 @@ func TestNeedsNoKeys(t *testing.T) {
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	require.Equal(t, []string{codeChildrenStay, codeOwnerPointsHere}, codes(r))
 
+	in = kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), sealed)
+	})
+	r, _ = purged(t, in, PurgeOptions{Name: kcptest.Consumer})
+	require.Equal(t, []string{codeChildrenStay, codeOwnerUnseen}, codes(r))
+	require.Equal(t, kcptest.WorkspaceKey("consumer"), r.Problems[0].Key)
+
 	in = seal(kcptest.WorkspaceKey("consumer"), kcptest.LogicalClusterKey(kcptest.Child))
 	r, out = purged(t, in, PurgeOptions{Name: kcptest.Consumer, WithChildren: true})
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))

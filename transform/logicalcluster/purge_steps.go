@@ -18,7 +18,7 @@ func (p *Purge) steps(r *transform.Report) {
 	case p.options.FromShard != "":
 		r.AddStep("stop the cache server before it is restored from the output; kcp copies again what its shards still have")
 	case p.options.Orphans:
-		r.AddStep("the input has the orphans still: keep it until you know that nobody misses them")
+		r.AddStep("the input has the orphans still: keep it until you know that nobody misses them, as a live migration that was under way does")
 	default:
 		p.stepsOfShard(r)
 	}
