@@ -46,7 +46,7 @@ func commands() []*cli.Command {
 		diffCommand(),
 		verifyCommand(),
 		migrateCommand(calicoCommand(newCalico), storageCommand()),
-		clusterCommand(clusterListCommand(), clusterPurgeCommand()),
+		clusterCommand(clusterListCommand(), clusterExtractCommand(), clusterPurgeCommand(), clusterImportCommand(), clusterVerifyCommand()),
 		completionCommand(),
 		manCommand(),
 	}
