@@ -27,7 +27,7 @@ With --scrub the file is written anew without any record of these keys, whatever
 		args:      purgeArgs,
 		codes:     logicalcluster.PurgeCodes(),
 		settles: map[string]string{
-			"owner-points-here": "once it runs on its new shard, kcp there corrects the Workspace",
+			"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
 		},
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "with-children", Usage: "purge all logical clusters too that live on this shard and belong to a Workspace in one that is purged"},
