@@ -50,8 +50,11 @@ func runClusterList(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(shards) == 0 || slices.Contains(shards, "") {
-		return usagef(commandPath(c), "takes SHARD...; given were %d: %q", len(shards), shards)
+	if len(shards) == 0 {
+		return usagef(commandPath(c), "takes SHARD...; none was given")
+	}
+	if slices.Contains(shards, "") { // a shell variable that is not set
+		return usagef(commandPath(c), "takes SHARD...; given were %q", shards)
 	}
 	for _, list := range [][]string{shards, caches} {
 		if err := once(c, list); err != nil {

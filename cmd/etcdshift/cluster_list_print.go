@@ -19,7 +19,7 @@ func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wid
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
 	if n := len(found.Unjudged); n > 0 {
-		fmt.Fprintf(p.out, "\nnot judged, since no shard was given that tells: a cache's copies of %s\n", plural(n, "logical cluster"))
+		fmt.Fprintf(p.out, "\ncopies in the cache of %s are not judged: the shards that they are of were not given\n", plural(n, "logical cluster"))
 	}
 	p.unknown(read)
 	p.problems(read)
@@ -168,7 +168,7 @@ func notesOf(c clusters.Resident) (notes []string) {
 		}
 	}
 	if c.Sealed > 0 {
-		add("%s encrypted and could not be compared with their keys", plural(c.Sealed, "record"))
+		add("has %s that are encrypted, so that they could not be read", plural(c.Sealed, "record"))
 	}
 	return notes
 }

@@ -95,6 +95,9 @@ func transformers(ctx context.Context, ts *testscript.TestScript, config string)
 	ts.Check(err)
 	return func(key []byte) (value.Transformer, value.Context) {
 		k, err := keys.Kubernetes{Prefix: "/registry"}.Parse(key)
+		if err != nil {
+			k, err = keys.KCPShard{Prefix: "/registry"}.Parse(key)
+		}
 		ts.Check(err)
 		all := encryptionconfig.StaticTransformers(loaded.Transformers)
 		return all.TransformerForResource(k.Resource), value.DefaultContext(bytes.Clone(key))

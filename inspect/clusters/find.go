@@ -73,7 +73,7 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 		if c.Path != "" && c.Path == name {
 			return nil, fmt.Errorf("%w: %q is the path of %q, which is the name to give", ErrNoCluster, name, c.Name)
 		}
-		if err := c.elsewhere(name); err != nil {
+		if err := s.elsewhere(c, name); err != nil {
 			return nil, err
 		}
 	}
@@ -83,14 +83,17 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 	return nil, fmt.Errorf("%w: %q", ErrNoCluster, name)
 }
 
-// elsewhere is an error where a Workspace in c tells that a logical cluster of that name, or path, lives on another shard.
-func (c *Cluster) elsewhere(name string) error {
+// elsewhere is an error where a Workspace in c tells of a logical cluster of that name, or path, which does not live here.
+func (s *Shard) elsewhere(c *Cluster, name string) error {
 	path := c.Path
 	if c.Name == rootCluster {
 		path = rootCluster
 	}
 	for _, w := range c.Workspaces {
 		on := fmt.Sprintf("lives on shard %q, as its Workspace %q says", w.ShardName, w.Name)
+		if w.ShardName == "" || w.ShardName == s.Name {
+			on = fmt.Sprintf("does not live on this shard, where its Workspace %q is", w.Name)
+		}
 		switch {
 		case w.Cluster == "":
 		case w.Cluster == name:

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 )
@@ -12,6 +13,12 @@ import (
 func TestFind(t *testing.T) {
 	rootPath, shard1Path := kcptest.LiveMigrated(t)
 	root, shard1 := theShard(t, readFile(t, rootPath)), theShard(t, readFile(t, shard1Path))
+	purged := theShard(t, edited(t, func(client *clientv3.Client) {
+		for _, key := range []string{kcptest.LogicalClusterKey(kcptest.Child), kcptest.LogicalClusterKey(kcptest.Provider)} {
+			kcptest.Delete(t, client, key)
+		}
+	}))
+	purged.Orphans = nil
 	c, err := root.Find(kcptest.Other)
 	require.NoError(t, err)
 	require.Equal(t, "root:other", c.Path)
@@ -24,6 +31,8 @@ func TestFind(t *testing.T) {
 		"root:consumer": {root,
 			`"root:consumer" is the path of "2y3qvnqz5ga11oc4", which lives on shard "shard-1", as its Workspace "consumer" says`},
 		kcptest.Other:          {shard1, `"11iehthilu5atzgl" does not live on this shard; keys of it that are left here (orphans): 4`},
+		kcptest.Provider:       {purged, `"zgf51depsgjhepex" does not live on this shard, where its Workspace "provider" is`},
+		"root:consumer:child":  {purged, `"root:consumer:child" is the path of "1n7wq48mavio4f0j", which does not live on this shard, where its Workspace "child" is`},
 		"other":                {root, `"other"; there are "11iehthilu5atzgl" (root:other)`},
 		"11iehthi":             {root, `"11iehthi"; there are "11iehthilu5atzgl" (root:other)`},
 		"11iehthilu5atzgl\x1b": {root, `"11iehthilu5atzgl\x1b"; there are "11iehthilu5atzgl" (root:other)`},
