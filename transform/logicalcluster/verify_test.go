@@ -148,3 +148,27 @@ func TestVerifyOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestVerifyInTheClear: a value that was encrypted and is not any more is found, though nobody can open it; the very bytes under the
+// very key are the same value.
+func TestVerifyInTheClear(t *testing.T) {
+	const secret = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
+	sealed := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		kcptest.Put(t, client, secret, []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef"))
+	})
+	m := moveFiles{origin: sealed, destination: kcptest.Recorded(t, kcptest.Shard1), archive: extractOf(t, sealed, ExtractOptions{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, sealed)}
+	m.destinationOut = importInto(t, m.archive, m.destination, ImportOptions{}, transform.Options{Allow: []string{codeEncrypted}}).out
+	requireSound(t, m.judged(t))
+	on(destinationOut, put(secret, "in the clear"))(t, &m)
+	v := m.judged(t)
+	require.Equal(t, []Code{CodeInTheClear}, codesOf(v))
+	require.Equal(t, secret, v.Findings[0].Key)
+	require.Empty(t, v.Unjudged)
+
+	on(destinationOut, put(secret, "k8s:enc:aescbc:v1:k2:0123456789abcdef0123456789abcdef"))(t, &m)
+	v = m.judged(t)
+	require.Empty(t, v.Findings)
+	require.Equal(t, []Unjudged{{QuestionLost, m.archive, secret, v.Unjudged[0].Reason}}, v.Unjudged)
+	require.False(t, v.Sound())
+	require.Equal(t, "unknown", v.Answers[1].Answer)
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+)
+
+func clusterVerifyCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "verify",
+		Usage:     "is a whole move sound: nothing lost, nothing doubled, nothing of another tenant touched",
+		ArgsUsage: "ARCHIVE ORIGIN-OUT DESTINATION-OUT",
+		Description: `etcdshift cluster verify team.archive root.out.db shard-1.out.db
+etcdshift cluster verify team.archive root.out.db shard-1.out.db --origin root.db --destination shard-1.db --cache cache.out.db
+etcdshift cluster verify -o json team.archive root.out.db shard-1.out.db | jq -r '.findings[] | .code + " " + .key'`,
+		UsageText: `Judges a move before any shard of it is started. ARCHIVE is what "cluster extract" made, ORIGIN-OUT what "cluster purge" made of
+the shard that it came from, DESTINATION-OUT what "cluster import" made of the shard that it went to.
+
+Each question has an answer: is a file damaged; is anything of the archive lost, which is not on the destination as it was; is
+anything doubled, which is still on the origin, in a second place, or in a cache as the origin wrote it; was anything touched that
+is none of the logical clusters' own. All other records of the origin are compared with those at the extraction by their digest.
+Of the destination, what was written since the import began is judged; with --destination, the input of the import, all of it.
+
+Exit status: 0 sound, 1 findings, 2 usage, 5 could not judge, or not all of it, 130 interrupted. docs/logical-clusters.md explains
+the codes of findings.`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each record that differs"},
+			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that was there before"},
+			&cli.StringSliceFlag{Name: "cache", Usage: "look for stale copies in the cache server's snapshot `FILE`, as it is to be started; may be repeated"},
+			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
+			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
+			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE` (repeatable)"},
+			prefixFlag(), encryptionFlag("open values of the destination that are encrypted at rest with"),
+			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
+			maxExpandFlag(), outputFlag(), quietFlag(),
+		},
+		Action: runClusterVerify,
+	}
+}
+
+// moveVerification is what cluster verify -o json prints.
+type moveVerification struct {
+	APIVersion     string      `json:"apiVersion"`
+	Kind           string      `json:"kind"`
+	Tool           toolInfo    `json:"tool"`
+	Archive        inputInfo   `json:"archive"`
+	OriginOut      inputInfo   `json:"originOut"`
+	DestinationOut inputInfo   `json:"destinationOut"`
+	Origin         *inputInfo  `json:"origin,omitempty"`
+	Destination    *inputInfo  `json:"destination,omitempty"`
+	Caches         []inputInfo `json:"caches"`
+	Sound          bool        `json:"sound"`
+	*logicalcluster.Verdict
+}
+
+func runClusterVerify(c *cli.Context) error {
+	args, err := arguments(c, "ARCHIVE", "ORIGIN-OUT", "DESTINATION-OUT")
+	if err != nil {
+		return err
+	}
+	asJSON, err := wantsJSON(c)
+	if err != nil {
+		return err
+	}
+	ignored, err := ignoredCodes(c)
+	if err != nil {
+		return err
+	}
+	files, damage, err := openMove(c, args)
+	defer files.close()
+	verdict := damage
+	if err == nil && damage == nil {
+		verdict, err = files.judge(c, ignored)
+	}
+	if err == nil {
+		err = printMove(c, files, verdict, asJSON)
+	}
+	switch {
+	case err != nil:
+		return &failure{status: exitCannotJudge, err: err}
+	case len(verdict.Findings) > 0:
+		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", plural(len(verdict.Findings), "finding")),
+			"start none of these shards; docs/logical-clusters.md explains the codes"}
+	case len(verdict.Unjudged) > 0:
+		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", plural(len(verdict.Unjudged), "matter")),
+			"--encryption-config and --archive-encryption-config open what is encrypted at rest; -o json lists all that was left open"}
+	}
+	return nil
+}
+
+func ignoredCodes(c *cli.Context) (codes []logicalcluster.Code, err error) {
+	for _, name := range c.StringSlice("ignore") {
+		if !slices.Contains(logicalcluster.Codes(), logicalcluster.Code(name)) {
+			return nil, usagef(commandPath(c), "--ignore is %q, which is no code of docs/logical-clusters.md", name)
+		}
+		codes = append(codes, logicalcluster.Code(name))
+	}
+	return codes, nil
+}
+
+// moveFiles are the files of a move, open; origin and destination may be nil.
+type moveFiles struct {
+	archive, originOut, destinationOut, origin, destination *opened
+	caches                                                  []*opened
+}
+
+// openMove opens all files. What is damaged beyond reading is a verdict.
+func openMove(c *cli.Context, args []string) (m *moveFiles, damage *logicalcluster.Verdict, err error) {
+	m = &moveFiles{}
+	for _, f := range []struct {
+		to   **opened
+		path string
+	}{
+		{&m.archive, args[0]}, {&m.originOut, args[1]}, {&m.destinationOut, args[2]}, {&m.origin, c.String("origin")}, {&m.destination, c.String("destination")},
+	} {
+		if f.path == "" && f.to != &m.archive && f.to != &m.originOut && f.to != &m.destinationOut {
+			continue
+		}
+		flag := "encryption-config"
+		if f.to == &m.archive && c.IsSet("archive-encryption-config") {
+			flag = "archive-encryption-config"
+		}
+		if *f.to, err = openEncrypted(c, f.path, flag); err != nil {
+			damage, err = damagedFile(f.path, err)
+			return m, damage, err
+		}
+	}
+	for _, path := range c.StringSlice("cache") {
+		if samePath(path, args[1]) || samePath(path, args[2]) {
+			continue // shard and cache of one etcd: it is read
+		}
+		o, err := openSnapshot(c, path)
+		if err != nil {
+			damage, err = damagedFile(path, err)
+			return m, damage, err
+		}
+		m.caches = append(m.caches, o)
+	}
+	return m, nil, nil
+}
+
+// damagedFile makes a verdict of an error that says what is wrong with a file.
+func damagedFile(path string, err error) (*logicalcluster.Verdict, error) {
+	if !isDamage(err) {
+		return nil, err
+	}
+	return logicalcluster.Damaged(path, err), nil
+}
+
+func (m *moveFiles) all() (all []*opened) {
+	for _, o := range append([]*opened{m.archive, m.originOut, m.destinationOut, m.origin, m.destination}, m.caches...) {
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func (m *moveFiles) close() {
+	for _, o := range m.all() {
+		_ = o.Close()
+	}
+}
+
+func (m *moveFiles) judge(c *cli.Context, ignored []logicalcluster.Code) (verdict *logicalcluster.Verdict, err error) {
+	defer progress(c)("judging the move")()
+	move := logicalcluster.Move{
+		Archive: m.archive.Reader, OriginOut: m.originOut.Reader, DestinationOut: m.destinationOut.Reader,
+		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Ignore: ignored,
+	}
+	for to, from := range map[**inspect.Reader]*opened{&move.Origin: m.origin, &move.Destination: m.destination} {
+		if from != nil {
+			*to = from.Reader
+		}
+	}
+	for _, o := range m.caches {
+		move.Caches = append(move.Caches, o.Reader)
+	}
+	read := func() (err error) {
+		verdict, err = move.Verify(c.Context)
+		return err
+	}
+	for _, o := range m.all() {
+		inner := read
+		read = func() error { return o.snapshot.Guard(inner) }
+	}
+	return verdict, read()
+}
+
+func printMove(c *cli.Context, m *moveFiles, v *logicalcluster.Verdict, asJSON bool) error {
+	if !asJSON {
+		return printMoveText(c, v)
+	}
+	doc := moveVerification{APIVersion: apiVersion, Kind: "MoveVerification", Tool: tool(), Caches: []inputInfo{}, Sound: v.Sound(), Verdict: v}
+	for _, o := range m.all() {
+		in, err := o.input(c.Context)
+		if err != nil && !isDamage(err) {
+			return err
+		}
+		switch o {
+		case m.archive:
+			doc.Archive = in
+		case m.originOut:
+			doc.OriginOut = in
+		case m.destinationOut:
+			doc.DestinationOut = in
+		case m.origin:
+			doc.Origin = &in
+		case m.destination:
+			doc.Destination = &in
+		default:
+			doc.Caches = append(doc.Caches, in)
+		}
+	}
+	return printJSON(c.App.Writer, doc)
+}
+
+func printMoveText(c *cli.Context, v *logicalcluster.Verdict) error {
+	out := bufio.NewWriter(c.App.Writer)
+	for _, moved := range v.Clusters {
+		fmt.Fprintf(out, "%s %s: %s from %s to %s\n", printable(moved.Name), printable(moved.Path), plural(moved.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
+	}
+	if len(v.Clusters) > 0 {
+		fmt.Fprintln(out)
+	}
+	t := newTable(out)
+	t.row("QUESTION", "ANSWER", "CHECKED", "FINDINGS")
+	for _, a := range v.Answers {
+		t.row(a.Question, a.Answer, a.Checked, a.Findings)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	printMoveFindings(out, v.Findings)
+	for i, u := range v.Unjudged {
+		if i == 0 {
+			fmt.Fprintln(out, "\nnot judged:")
+		}
+		if i == mostListed {
+			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", len(v.Unjudged)-i)
+			break
+		}
+		fmt.Fprintf(out, "   %s: %s\n", fileAndKey(u.File, u.Key), printable(u.Reason))
+	}
+	for i, note := range v.Notes {
+		if i == 0 {
+			fmt.Fprintln(out)
+		}
+		fmt.Fprintln(out, "note:", printable(note))
+	}
+	if v.Sound() {
+		fmt.Fprintln(out, "\nthe move is sound")
+	}
+	return out.Flush() // its error is the first of any of the above
+}
+
+// printMoveFindings prints those of one code together.
+func printMoveFindings(out *bufio.Writer, findings []logicalcluster.MoveFinding) {
+	const most = 5
+	for len(findings) > 0 {
+		n := slices.IndexFunc(findings, func(f logicalcluster.MoveFinding) bool { return f.Code != findings[0].Code })
+		if n < 0 {
+			n = len(findings)
+		}
+		fmt.Fprintf(out, "\n%s: %s\n", findings[0].Question, findings[0].Code)
+		for _, f := range findings[:min(n, most)] {
+			fmt.Fprintf(out, "   %s: %s\n", fileAndKey(f.File, f.Key), printable(f.Message))
+		}
+		if n > most {
+			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", n-most)
+		}
+		findings = findings[n:]
+	}
+}
+
+// fileAndKey names a key in a file; "" for the file itself.
+func fileAndKey(file, key string) string {
+	if key == "" {
+		return printable(file)
+	}
+	return printable(file) + " " + printable(key)
+}
+
+func shardCalled(name string) string {
+	if name == "" {
+		return "a shard that no file names"
+	}
+	return "shard " + printable(name)
+}
