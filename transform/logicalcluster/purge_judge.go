@@ -164,7 +164,7 @@ func (c *choice) judgeUnknown(v *transform.View) {
 		storages[p.prefix] = true
 	}
 	for _, u := range c.file.Unknown {
-		if s, ok := c.layouts.Of([]byte(u.Key)); ok && storages[s.Prefix] {
+		if s, ok := c.layouts.Of([]byte(u.Key)); ok && storages[s.Prefix] && !u.Expected {
 			v.Warn(u.Key, codeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
 		}
 	}
