@@ -68,6 +68,7 @@ type listChild struct {
 	LivesOn   []string `json:"livesOn"`
 	SaidShard string   `json:"saidShard"` // by its Workspace
 	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
+	Stuck     bool     `json:"stuck"`     // nor does kcp correct the Workspace
 }
 
 type listIdentity struct {
@@ -174,7 +175,7 @@ func listClusterOf(c clusters.Resident) listCluster {
 		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive,
 		Migrating: c.Migrating, Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: mapped(c.Elsewhere, placeOf),
 		Children: mapped(c.Children, func(h clusters.Child) listChild {
-			return listChild{h.Name, h.Workspace, h.Path, shardsOf(h.LivesOn), h.Said, h.Astray}
+			return listChild{h.Name, h.Workspace, h.Path, shardsOf(h.LivesOn), h.Said, h.Astray, h.Stuck}
 		}),
 		Identities: mapped(c.Identities, func(i clusters.Identity) listIdentity {
 			exports := mapped(i.Exports, func(e clusters.Exports) listExport { return listExport(e) })

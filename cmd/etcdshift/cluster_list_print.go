@@ -150,9 +150,14 @@ func notesOf(c clusters.Resident) (notes []string) {
 		add("belongs to the Workspace %s in %s, which is not there", c.Owner.Name, c.Owner.Cluster)
 	}
 	for _, h := range c.Children {
-		if h.Astray {
-			add("has the Workspace %s, which says that %s lives on shard %s; it lives on %s", h.Workspace, h.Name, h.Said, residence(h.LivesOn))
+		if !h.Astray {
+			continue
 		}
+		kcp := ""
+		if h.Stuck {
+			kcp = ", and kcp leaves the Workspace as it is"
+		}
+		add("has the Workspace %s, which says that %s lives on shard %s; it lives on %s%s", h.Workspace, h.Name, h.Said, residence(h.LivesOn), kcp)
 	}
 	for _, d := range c.Definitions {
 		if !d.Present && !d.Virtual {

@@ -67,9 +67,16 @@ func TestDocumentedConverter(t *testing.T) {
 	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
 }
 
-// TestDocumentedFields: docs/report.md names every field of every document that -o json prints.
+// TestDocumentedFields: the pages name every field of every document that -o json prints.
 func TestDocumentedFields(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "report.md"))
+	documented(t, "report.md", 80, transform.Report{}, snapshot.Status{}, inspect.Catalogue{}, verification{})
+	documented(t, "logical-clusters.md", 60, clusterList{})
+}
+
+// documented requires a page to name each field of documents, which are at least so many.
+func documented(t *testing.T, page string, least int, documents ...any) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 	require.NoError(t, err)
 	words := map[string]bool{}
 	for _, quoted := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(text), -1) {
@@ -87,14 +94,14 @@ func TestDocumentedFields(t *testing.T) {
 			for _, f := range reflect.VisibleFields(is) {
 				if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 					n++
-					require.True(t, words[name], "%s.%s: %s", is, f.Name, name)
+					require.True(t, words[name], "%s: %s.%s: %s", page, is, f.Name, name)
 				}
 				check(f.Type)
 			}
 		}
 	}
-	for _, document := range []any{transform.Report{}, snapshot.Status{}, inspect.Catalogue{}, verification{}} {
+	for _, document := range documents {
 		check(reflect.TypeOf(document))
 	}
-	require.Greater(t, n, 80)
+	require.Greater(t, n, least)
 }

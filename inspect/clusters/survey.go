@@ -49,6 +49,9 @@ type Child struct {
 	LivesOn   []Place
 	Said      string // the shard that its Workspace says; "" where that says none
 	Astray    bool   // it does not live on that shard, which was given
+	// Stuck: it is astray, and says itself where it lives. kcp corrects a Workspace only beside a LogicalCluster that it has to
+	// correct too (kcp pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go).
+	Stuck bool
 }
 
 // Identity is one of the identities that a logical cluster has keys under or a binding to.
@@ -129,6 +132,7 @@ type survey struct {
 	said     map[string]string     // by logical cluster, the shard that its Workspace says
 	owners   map[Owner]bool        // Workspaces that are there, without their UIDs
 	paths    map[string]string     // by logical cluster
+	settled  map[string]bool       // logical clusters that say the shard that they live on
 	children map[string][]*Cluster // by the cluster that the owner lies in
 	exports  map[string][]Exports  // by identity
 	seen     map[Export]bool
@@ -149,7 +153,7 @@ type cacheAt struct {
 func newSurvey(shards, caches []Named) *survey {
 	s := &survey{
 		lives: map[string][]Place{}, named: map[string]bool{}, said: map[string]string{}, owners: map[Owner]bool{},
-		paths: map[string]string{}, children: map[string][]*Cluster{},
+		paths: map[string]string{}, settled: map[string]bool{}, children: map[string][]*Cluster{},
 		exports: map[string][]Exports{}, seen: map[Export]bool{}, bound: map[string]bool{},
 	}
 	for _, f := range shards {
@@ -180,6 +184,9 @@ func newSurvey(shards, caches []Named) *survey {
 func (s *survey) meet(at Place, c *Cluster) {
 	if !everywhere(c.Name) {
 		s.lives[c.Name] = append(s.lives[c.Name], at)
+	}
+	if c.ShardName != "" && c.ShardName == at.Shard {
+		s.settled[c.Name] = true
 	}
 	if c.Path != "" {
 		s.paths[c.Name] = c.Path
@@ -235,6 +242,7 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: s.lives[w.Cluster], Said: w.ShardName}
 		there := func(p Place) bool { return p.Shard == w.ShardName }
 		child.Astray = w.Cluster != "" && s.named[w.ShardName] && !slices.ContainsFunc(child.LivesOn, there)
+		child.Stuck = child.Astray && s.settled[w.Cluster]
 		children = append(children, child)
 	}
 	for _, child := range s.children[c.Name] {

@@ -143,6 +143,26 @@ func TestMovedByHalf(t *testing.T) {
 	require.False(t, nowhere.of(t, kcptest.Child).OwnerGone, "what it belongs to is in none of the files")
 }
 
+// TestStuck: kcp corrects the Workspace of what was moved where the LogicalCluster still says the old shard, and else does not.
+func TestStuck(t *testing.T) {
+	root, shard1 := kcptest.LiveMigrated(t)
+	says := func(path, key, to string) string {
+		return kcptest.Edit(t, path, func(client *clientv3.Client) {
+			value := string(kcptest.Get(t, client, key))
+			require.Contains(t, value, `"core.kcp.io/shard":"shard-1"`)
+			kcptest.Put(t, client, key, []byte(strings.Replace(value, `"core.kcp.io/shard":"shard-1"`, `"core.kcp.io/shard":"`+to+`"`, 1)))
+		})
+	}
+	before := says(root, kcptest.WorkspaceKey("consumer"), "root")
+	for stuck, path := range map[bool]string{true: shard1, false: says(shard1, kcptest.LogicalClusterKey(kcptest.Consumer), "root")} {
+		i := installation(t, map[string]string{"root.db": before, "shard-1.db": path})
+		for _, child := range i.of(t, rootCluster).Children {
+			require.Equal(t, child.Name == kcptest.Consumer, child.Astray)
+			require.Equal(t, child.Name == kcptest.Consumer && stuck, child.Stuck)
+		}
+	}
+}
+
 // TestWhatIsMissing: definitions and identities that a logical cluster needs and nobody has, and an owner that is gone.
 func TestWhatIsMissing(t *testing.T) {
 	const unknown, left = "00", "11"
