@@ -300,14 +300,24 @@ func (m migration) verdict(r *transform.Report, err error) error {
 // refusedHint says how to go on after a refusal.
 func (m migration) refusedHint(r *transform.Report) string {
 	hint, allow := "", ""
-	for _, code := range m.codes {
-		if !slices.ContainsFunc(r.Problems, func(p transform.Problem) bool { return p.Code == code && p.Level == transform.LevelError }) {
-			continue
+	var seen []string
+	for _, p := range r.Problems {
+		if p.Level == transform.LevelError && !slices.Contains(seen, p.Code) {
+			seen = append(seen, p.Code)
 		}
+	}
+	slices.Sort(seen)
+	for _, code := range seen {
 		if way := m.settles[code]; way != "" {
 			hint += code + ": " + way + "; else "
 		}
-		allow += " --allow " + code
+		if slices.Contains(m.codes, code) {
+			allow += " --allow " + code
+		}
 	}
-	return hint + "settle them in the cluster and take a new snapshot; docs/problems.md tells how, and what it means to go on with" + allow
+	hint += "settle them in the cluster and take a new snapshot; docs/problems.md tells how"
+	if allow != "" {
+		hint += ", and what it means to go on with" + allow
+	}
+	return hint
 }
