@@ -18,8 +18,8 @@ func clusterImportCommand() *cli.Command {
 	return migration{
 		name:  "import",
 		usage: "write a snapshot with the logical clusters of an archive, or with orphans back where they belong",
-		examples: `etcdshift cluster import consumer.archive.db shard-1.db shard-1-after.db
-etcdshift cluster import --fix-owner --cache cache.db consumer.archive.db root.db root-after.db
+		examples: `etcdshift cluster import consumer.archive shard-1.db shard-1-after.db
+etcdshift cluster import --fix-owner --cache cache.db consumer.archive root.db root-after.db
 etcdshift cluster import --orphans-from shard-1.db root.db root-after.db`,
 		text: `Brings every record of an archive that "cluster extract" made into a shard's snapshot: under the storage prefix of the shard, byte for
 byte, with leases of the same time to live, each at a revision of its own on top. Values that are encrypted at rest are opened, and
@@ -82,11 +82,6 @@ func buildImport(c *cli.Context, args []string) (_ transform.Transform, err erro
 	for _, flag := range []string{"fix-owner", "as-shard"} {
 		if c.IsSet("orphans-from") && given(c, flag) {
 			return nil, usagef(commandPath(c), "--%s is for an archive; with --orphans-from no logical cluster moves", flag)
-		}
-	}
-	for _, flag := range []string{"orphans-from", "cache", "as-shard"} {
-		if c.IsSet(flag) && c.String(flag) == "" { // a shell variable that is not set
-			return nil, usagef(commandPath(c), "--%s is empty", flag)
 		}
 	}
 	i := &importing{}
