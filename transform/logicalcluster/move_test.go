@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
-	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -34,8 +33,14 @@ func moveOf(t testing.TB, name, origin, destination string) moveFiles {
 // purgeOf is a file without a logical cluster.
 func purgeOf(t testing.TB, name, in string) (out string) {
 	t.Helper()
+	return purgeWith(t, in, PurgeOptions{Name: name}, codeOwnerPointsHere)
+}
+
+// purgeWith is the output of a purge.
+func purgeWith(t testing.TB, in string, o PurgeOptions, allow ...string) (out string) {
+	t.Helper()
 	out = filepath.Join(t.TempDir(), "purged.db")
-	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: []string{codeOwnerPointsHere}}, NewPurge(PurgeOptions{Name: name}))
+	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, NewPurge(o))
 	require.NoError(t, err, "%+v", r.Problems)
 	return out
 }
@@ -54,7 +59,7 @@ func (m moveFiles) verify(t testing.TB, more ...func(*Move)) (*Verdict, error) {
 		if path == "" {
 			return nil
 		}
-		return inspect.NewReader(opened(t, path), nil)
+		return inspect.NewReader(openFile(t, path), nil)
 	}
 	move := Move{
 		Archive: open(m.archive), OriginOut: open(m.originOut), DestinationOut: open(m.destinationOut),
@@ -67,15 +72,6 @@ func (m moveFiles) verify(t testing.TB, more ...func(*Move)) (*Verdict, error) {
 		change(&move)
 	}
 	return move.Verify(context.Background())
-}
-
-// opened opens a snapshot until the test ends.
-func opened(t testing.TB, path string) *snapshot.Snapshot {
-	t.Helper()
-	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return s
 }
 
 // requireSound requires that each question is answered with no.

@@ -22,7 +22,7 @@ func logicalClusterType() schema.GroupResource {
 
 // compareLogicalCluster judges a LogicalCluster that is another than in the archive: an import drops the mark of a live migration,
 // and may say where it lives now. All else is as it was, to the byte.
-func (j *judge) compareLogicalCluster(was []byte, now *inspect.Entry) error {
+func (j *judge) compareLogicalCluster(name string, was []byte, now *inspect.Entry) error {
 	want, err := dropMigrating(was)
 	meta, metaErr := encoding.ReadMeta(now.Value)
 	if err != nil || metaErr != nil {
@@ -39,10 +39,33 @@ func (j *judge) compareLogicalCluster(was []byte, now *inspect.Entry) error {
 		j.found(CodeRecordChanged, j.DestinationOut, now.Key, "more of it than an import changes is not the archive's")
 	case says != j.verdict.To:
 		j.found(CodeShardMisnamed, j.DestinationOut, now.Key, "it says that it lives on %q, and this shard is %q", says, j.verdict.To)
-	default:
-		j.note("%s says that it lives on %q: kcp does not mend what its Workspace says; that needs --fix-owner of cluster import, or a hand", now.Key, says)
+	case !j.ownerSays(name, says):
+		j.note("%q says that it lives on %q: kcp does not mend what its Workspace says; that needs --fix-owner of cluster import, or a hand", name, says)
 	}
 	return nil
+}
+
+// ownerSays tells whether a Workspace in the destination's file says that a logical cluster lives on a shard.
+func (j *judge) ownerSays(name, shard string) bool {
+	for _, c := range j.to.Clusters {
+		for _, w := range c.Workspaces {
+			if w.Cluster == name && w.ShardName == shard {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// onlyMoved tells whether two values of a Workspace differ in nothing but where its logical cluster lives, which is now on the
+// destination.
+func (j *judge) onlyMoved(was, now []byte) bool {
+	meta, err := encoding.ReadMeta(now)
+	if err != nil {
+		return false
+	}
+	want, err := moveWorkspace(was, j.verdict.To, meta.Labels[labelRegion])
+	return err == nil && bytes.Equal(now, want)
 }
 
 // compareWorkspace judges the Workspace of a logical cluster, which the import may have written: it may say where the logical cluster
@@ -63,12 +86,7 @@ func (j *judge) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *s
 		j.unjudged(QuestionTouched, j.DestinationOut, rec.Key, was.Sealed.Error())
 		return nil
 	}
-	meta, err := encoding.ReadMeta(now.Value)
-	var want []byte
-	if err == nil {
-		want, err = moveWorkspace(was.Value, j.verdict.To, meta.Labels[labelRegion])
-	}
-	if err != nil || !bytes.Equal(now.Value, want) {
+	if !j.onlyMoved(was.Value, now.Value) {
 		j.found(CodeDestinationTouched, j.DestinationOut, rec.Key, "at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, j.verdict.To)
 	}
 	return nil

@@ -105,7 +105,7 @@ func itsDefinition(t *testing.T, m *moveFiles) string {
 
 func manifestOf(t testing.TB, path string) *archive.Manifest {
 	t.Helper()
-	m, err := archive.Open(context.Background(), opened(t, path))
+	m, err := archive.Open(context.Background(), openFile(t, path))
 	require.NoError(t, err)
 	return m
 }

@@ -1,8 +1,6 @@
 package logicalcluster
 
 import (
-	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,10 +31,7 @@ func TestVerifyWithout(t *testing.T) {
 // TestVerifyScrubbed: an origin that was written anew is judged as one with tombstones on top.
 func TestVerifyScrubbed(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
-	m.originOut = filepath.Join(t.TempDir(), "scrubbed.db")
-	_, err := transform.Run(context.Background(), transform.Options{In: m.origin, Out: m.originOut, Allow: []string{codeOwnerPointsHere}},
-		NewPurge(PurgeOptions{Name: kcptest.Consumer, Scrub: true}))
-	require.NoError(t, err)
+	m.originOut = purgeWith(t, m.origin, PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	requireSound(t, m.judged(t))
 	m.origin = ""
 	requireSound(t, m.judged(t))
@@ -48,9 +43,7 @@ func TestVerifyScrubbed(t *testing.T) {
 func TestVerifyCaches(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	cache := kcptest.Recorded(t, kcptest.Cache)
-	purged := filepath.Join(t.TempDir(), "cache.db")
-	_, err := transform.Run(context.Background(), transform.Options{In: cache, Out: purged}, NewPurge(PurgeOptions{Name: kcptest.Consumer, FromShard: "root"}))
-	require.NoError(t, err)
+	purged := purgeWith(t, cache, PurgeOptions{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{purged}
 	requireSound(t, m.judged(t))
 	m.caches = []string{cache, purged}
@@ -68,10 +61,7 @@ func TestVerifySingle(t *testing.T) {
 func TestVerifyChildren(t *testing.T) {
 	m := moveFiles{origin: kcptest.Recorded(t, kcptest.Root), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive = extractOf(t, m.origin, ExtractOptions{Name: kcptest.Consumer, WithChildren: true})
-	m.originOut = filepath.Join(t.TempDir(), "purged.db")
-	_, err := transform.Run(context.Background(), transform.Options{In: m.origin, Out: m.originOut, Allow: []string{codeOwnerPointsHere}},
-		NewPurge(PurgeOptions{Name: kcptest.Consumer, WithChildren: true}))
-	require.NoError(t, err)
+	m.originOut = purgeWith(t, m.origin, PurgeOptions{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
 	m.destinationOut = importInto(t, m.archive, m.destination, ImportOptions{}, transform.Options{}).written().out
 	v := m.judged(t)
 	requireSound(t, v)
