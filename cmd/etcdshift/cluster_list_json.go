@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -25,7 +27,8 @@ type clusterList struct {
 // listInput is one of the files.
 type listInput struct {
 	inputInfo
-	Shard    string         `json:"shard"` // the name of its shard; "" of a cache, and where nothing says it
+	Shard    string         `json:"shard"`   // the name of its shard; "" of a cache, and where nothing says it
+	Partial  bool           `json:"partial"` // it is no whole shard: orphans may be none
 	Flavour  keys.Flavour   `json:"flavour"`
 	Prefixes []keys.Storage `json:"prefixes"`
 }
@@ -151,6 +154,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 		if len(f.Shards) == 1 {
 			in.Shard = f.Shards[0].Name
 		}
+		in.Partial = slices.ContainsFunc(f.Shards, func(s *clusters.Shard) bool { return s.Partial })
 		out.Inputs = append(out.Inputs, in)
 		for _, u := range f.Unknown {
 			out.Unknown = append(out.Unknown, listUnknown{f.Path, u})

@@ -15,6 +15,7 @@ import (
 func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
 	p := surveyPage{bufio.NewWriter(w), wide}
 	p.residents(found.Clusters)
+	p.partial(read)
 	p.notes(found.Clusters)
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
@@ -176,6 +177,18 @@ func notesOf(c clusters.Resident) (notes []string) {
 		add("has %s that are encrypted, so that they could not be read", plural(c.Sealed, "record"))
 	}
 	return notes
+}
+
+// partial names the storages that are no whole shards.
+func (p surveyPage) partial(read []surveyed) {
+	for _, f := range read {
+		for _, s := range f.Shards {
+			if s.Partial {
+				below := printable(s.Prefix + "/")
+				fmt.Fprintf(p.out, "\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", printable(f.Path), below)
+			}
+		}
+	}
 }
 
 // notes prints sentences about single logical clusters.

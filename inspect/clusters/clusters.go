@@ -37,7 +37,10 @@ type Unknown struct {
 type Shard struct {
 	Prefix string // of the storage, "/registry"
 	// Name is what the shard calls itself: core.kcp.io/shard on the LogicalCluster of system:shard; "" where nothing says so.
-	Name        string
+	Name string
+	// Partial: the LogicalCluster of system:shard is not there, which each shard has. It is an archive, or an etcd that servers
+	// keep single types in (--etcd-servers-overrides): what are orphans by their keys may live on the shard it belongs to.
+	Partial     bool
 	Clusters    []*Cluster        // that live here, by name
 	Orphans     []*Orphan         // keys of logical clusters that do not live here, by name
 	Definitions []*Definition     // of system:bound-crds, by UID

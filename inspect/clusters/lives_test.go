@@ -174,6 +174,26 @@ func TestSeveralShards(t *testing.T) {
 	require.Len(t, f.Unknown, 1, "x")
 }
 
+// TestPartial: an etcd of Events alone is no whole shard, though it looks like one that has nothing but orphans.
+func TestPartial(t *testing.T) {
+	events := readFile(t, kcptest.Edit(t, etcdtest.Build(t, "put x y"), func(client *clientv3.Client) {
+		kvs, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
+		for _, kv := range kvs {
+			if strings.HasPrefix(string(kv.Key), "/registry/core/events/") {
+				kcptest.Put(t, client, string(kv.Key), kv.Value)
+			}
+		}
+	}))
+	s := theShard(t, events)
+	require.True(t, s.Partial)
+	require.Empty(t, s.Clusters)
+	require.NotEmpty(t, s.Orphans)
+	whole := edited(t, func(client *clientv3.Client) {
+		kcptest.Put(t, client, kcptest.LogicalClusterKey(systemShard), []byte("no JSON"))
+	})
+	require.False(t, theShard(t, whole).Partial, "whatever it says")
+}
+
 // TestDeterminism: the same file says the same, in the same order.
 func TestDeterminism(t *testing.T) {
 	path := kcptest.Single(t)

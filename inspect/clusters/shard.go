@@ -147,6 +147,7 @@ func (s *shardPass) finish() *Shard {
 	if c := s.lives[systemShard]; c != nil {
 		out.Name = c.ShardName
 	}
+	out.Partial = s.tallies[systemShard][resource{logicalClusters(), "", true}] == nil
 	s.workspaces()
 	slices.SortStableFunc(out.Definitions, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(out.System, func(a, b *Definition) int {
