@@ -108,6 +108,26 @@ func TestOrphans(t *testing.T) {
 	require.ErrorContains(t, err, "orphans")
 }
 
+// TestOrphansCopies: what a cache in the same file has of orphans as this shard wrote them goes with them; a shard that does not know its
+// name does not guess.
+func TestOrphansCopies(t *testing.T) {
+	orphaned := func(more ...string) string {
+		return kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
+			for _, key := range append(more, kcptest.LogicalClusterKey(kcptest.Consumer)) {
+				kcptest.Delete(t, client, key)
+			}
+		})
+	}
+	in := orphaned()
+	r, out := purged(t, in, PurgeOptions{Orphans: true})
+	require.Equal(t, 35, r.Clusters[0].Keys)
+	require.Positive(t, r.Clusters[0].Copies)
+	requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key) })
+
+	_, _, err := purge(t, orphaned(kcptest.LogicalClusterKey("system:shard")), PurgeOptions{Orphans: true})
+	require.ErrorIs(t, err, ErrShardUnknown)
+}
+
 // TestEventsAlone: in an etcd of Events alone nothing lives: all of it is not taken for orphans, and what is named goes.
 func TestEventsAlone(t *testing.T) {
 	in := etcdtest.Build(t, `
