@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -71,6 +72,7 @@ func TestDocumentedConverter(t *testing.T) {
 func TestDocumentedFields(t *testing.T) {
 	documented(t, "report.md", 80, transform.Report{}, snapshot.Status{}, inspect.Catalogue{}, verification{})
 	documented(t, "logical-clusters.md", 60, clusterList{})
+	documented(t, "archive.md", 40, archive.Manifest{})
 }
 
 // documented requires a page to name each field of documents, which are at least so many.

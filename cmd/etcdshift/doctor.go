@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/logicalcluster"
 )
 
 func doctorCommand() *cli.Command {
@@ -118,12 +119,13 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	}
 	defer o.Close()
-	switch m, err := archiveOf(c.Context, o.snapshot); {
+	switch _, err := logicalcluster.CheckArchive(c.Context, o.snapshot); {
+	case errors.Is(err, archive.ErrNotArchive), isDamage(err): // the report tells
 	case errors.Is(err, archive.ErrDamaged):
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
 	case err != nil:
 		return in, nil, err
-	case m != nil: // no shard is restored from it
+	default: // no shard is restored from it
 		options.Ignore = append(options.Ignore, doctor.CodeBumpRevision, doctor.CodeEtcdVersion)
 	}
 	err = o.snapshot.Guard(func() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/logicalcluster"
 )
 
 func verifyCommand() *cli.Command {
@@ -124,10 +125,12 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 
 // verifyArchive checks an archive of logical clusters against its manifest. Of any other file it finds nothing.
 func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (damage, err error) {
-	m, err := archiveOf(ctx, s)
-	if err == nil && m != nil {
+	m, err := logicalcluster.CheckArchive(ctx, s)
+	if errors.Is(err, archive.ErrNotArchive) {
+		return nil, nil
+	}
+	if m != nil {
 		v.Archive, v.text = m.Name, archiveText(m)
-		err = archive.Check(ctx, s, m)
 	}
 	if errors.Is(err, archive.ErrDamaged) {
 		v.Findings = append(v.Findings, err.Error())
