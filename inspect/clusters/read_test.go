@@ -13,7 +13,7 @@ import (
 )
 
 // reader reads the file at path.
-func reader(t *testing.T, path string, opener inspect.Opener, prefixes ...string) *inspect.Reader {
+func reader(t testing.TB, path string, opener inspect.Opener, prefixes ...string) *inspect.Reader {
 	t.Helper()
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 	require.NoError(t, err)
