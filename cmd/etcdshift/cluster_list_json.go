@@ -17,6 +17,8 @@ type clusterList struct {
 	Prefixes   []keys.Storage `json:"prefixes"`
 	Clusters   []listCluster  `json:"clusters"`
 	Orphans    []listOrphan   `json:"orphans"`
+	Absent     []string       `json:"absentShards"`  // that are registered and were not given
+	Doubled    []string       `json:"doubledShards"` // that several files say they are
 	Stale      []listCopy     `json:"stale"`
 	Unjudged   []listCopy     `json:"unjudged"`
 	Unknown    []listUnknown  `json:"unknown"`
@@ -147,7 +149,9 @@ type listProblem struct {
 }
 
 func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
-	out := clusterList{APIVersion: apiVersion, Kind: "LogicalClusterList", Tool: tool()}
+	out := clusterList{
+		APIVersion: apiVersion, Kind: "LogicalClusterList", Tool: tool(), Absent: listed(found.Absent), Doubled: listed(found.Doubled),
+	}
 	out.Flavour, out.Prefixes = flavourOf(read)
 	for _, f := range read {
 		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages), Flavour: keys.NewLayouts(f.Storages...).Flavour()}

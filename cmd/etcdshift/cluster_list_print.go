@@ -15,7 +15,7 @@ import (
 func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
 	p := surveyPage{bufio.NewWriter(w), wide}
 	p.residents(found.Clusters)
-	p.partial(read)
+	p.files(read, found)
 	p.notes(found.Clusters)
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
@@ -41,9 +41,21 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	t := newTable(p.out)
 	t.row(head...)
 	for _, row := range rows {
+		for i, cell := range row[:len(row)-1] {
+			row[i] = shortened(cell)
+		}
 		t.row(row...)
 	}
 	_ = t.flush()
+}
+
+// shortened is a cell as far as a column gets wide for it, whatever a hostile value has in it.
+func shortened(cell any) any {
+	const most = 256 // bytes; longer than a name can be
+	if text, ok := cell.(string); ok && len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
+	}
+	return cell
 }
 
 // called is how people call a logical cluster, beside its name.
@@ -142,7 +154,7 @@ func notesOf(c clusters.Resident) (notes []string) {
 		add("a live migration has it: %s", c.Migrating)
 	}
 	if len(c.Elsewhere) > 0 {
-		add("lives on shard %s and on %s too", shardName(c.Place), strings.Join(shardsOf(c.Elsewhere), " and "))
+		add("lives %s and %s too", lives(c.Place), strings.Join(mapped(c.Elsewhere, lives), " and "))
 	}
 	if c.ShardName != "" && c.Shard != "" && c.ShardName != c.Shard {
 		add("lives on shard %s and believes to live on %s, until kcp corrects that", c.Shard, c.ShardName)
@@ -179,8 +191,14 @@ func notesOf(c clusters.Resident) (notes []string) {
 	return notes
 }
 
-// partial names the storages that are no whole shards.
-func (p surveyPage) partial(read []surveyed) {
+// files tells what is out of the ordinary with the files themselves.
+func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
+	if len(found.Absent) > 0 {
+		fmt.Fprintf(p.out, "\nregistered, and not among the files: shard %s\n", printable(strings.Join(found.Absent, ", ")))
+	}
+	for _, name := range found.Doubled {
+		fmt.Fprintf(p.out, "\nseveral files say that they are shard %s: what lives there lives twice\n", printable(name))
+	}
 	for _, f := range read {
 		for _, s := range f.Shards {
 			if s.Partial {
@@ -204,6 +222,9 @@ func (p surveyPage) notes(all []clusters.Resident) {
 		}
 	}
 }
+
+// lives says where in a way that tells two files of one shard apart.
+func lives(p clusters.Place) string { return fmt.Sprintf("on shard %s (%s)", shardName(p), p.Path) }
 
 func (p surveyPage) orphans(all []clusters.Stray) {
 	if len(all) == 0 {

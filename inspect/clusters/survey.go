@@ -28,6 +28,8 @@ type Installation struct {
 	Orphans  []Stray    // by name, and then in the order of the shards
 	Stale    []Stale    // copies of logical clusters that do not live where they were copied from, in the order of the caches
 	Unjudged []Stale    // copies of which none of the files tells: their shard was not given
+	Absent   []string   // names of shards that are registered and were not given
+	Doubled  []string   // names of shards that several of the files say they are, as files of different times do
 }
 
 // Resident is a logical cluster where it lives.
@@ -98,8 +100,11 @@ type Stale struct {
 // as each. Nothing of them is changed.
 func Survey(shards, caches []Named) *Installation {
 	s := newSurvey(shards, caches)
-	out := &Installation{}
+	out := &Installation{Absent: s.absent()}
 	for _, at := range s.shards {
+		if s.named[at.Name] > 1 && !slices.Contains(out.Doubled, at.Name) {
+			out.Doubled = append(out.Doubled, at.Name)
+		}
 		for _, c := range at.Clusters {
 			out.Clusters = append(out.Clusters, s.resident(at, c))
 		}
@@ -128,7 +133,7 @@ type survey struct {
 	shards   []shardAt
 	caches   []cacheAt
 	lives    map[string][]Place    // by logical cluster; not those that each shard has
-	named    map[string]bool       // names of shards
+	named    map[string]int        // how many shards are of a name
 	said     map[string]string     // by logical cluster, the shard that its Workspace says
 	owners   map[Owner]bool        // Workspaces that are there, without their UIDs
 	paths    map[string]string     // by logical cluster
@@ -152,7 +157,7 @@ type cacheAt struct {
 
 func newSurvey(shards, caches []Named) *survey {
 	s := &survey{
-		lives: map[string][]Place{}, named: map[string]bool{}, said: map[string]string{}, owners: map[Owner]bool{},
+		lives: map[string][]Place{}, named: map[string]int{}, said: map[string]string{}, owners: map[Owner]bool{},
 		paths: map[string]string{}, settled: map[string]bool{}, children: map[string][]*Cluster{},
 		exports: map[string][]Exports{}, seen: map[Export]bool{}, bound: map[string]bool{},
 	}
@@ -163,7 +168,9 @@ func newSurvey(shards, caches []Named) *survey {
 				at.definitions[d.Name] = true
 			}
 			s.shards = append(s.shards, at)
-			s.named[sh.Name] = true
+			if sh.Name != "" {
+				s.named[sh.Name]++
+			}
 			for _, c := range sh.Clusters {
 				s.meet(at.Place, c)
 			}
@@ -210,6 +217,24 @@ func (s *survey) meet(at Place, c *Cluster) {
 	}
 }
 
+// absent are the shards that a root shard, or a cache's copies of it, tell of, and that were not given.
+func (s *survey) absent() (names []string) {
+	var all []RegisteredShard
+	for _, at := range s.shards {
+		all = append(all, at.Registered...)
+	}
+	for _, at := range s.caches {
+		all = append(all, at.Registered...)
+	}
+	for _, r := range all {
+		if s.named[r.Name] == 0 {
+			names = append(names, r.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // export notes an APIExport that is there. A shard and a cache may both have it.
 func (s *survey) export(e Export) {
 	if e.Identity != "" && !s.seen[e] {
@@ -241,7 +266,7 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 		seen[w.Cluster] = true
 		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: s.lives[w.Cluster], Said: w.ShardName}
 		there := func(p Place) bool { return p.Shard == w.ShardName }
-		child.Astray = w.Cluster != "" && s.named[w.ShardName] && !slices.ContainsFunc(child.LivesOn, there)
+		child.Astray = w.Cluster != "" && s.named[w.ShardName] > 0 && !slices.ContainsFunc(child.LivesOn, there)
 		child.Stuck = child.Astray && s.settled[w.Cluster]
 		children = append(children, child)
 	}

@@ -46,6 +46,8 @@ func TestSurvey(t *testing.T) {
 	require.Empty(t, i.Orphans)
 	require.Empty(t, i.Stale)
 	require.Empty(t, i.Unjudged)
+	require.Empty(t, i.Absent)
+	require.Empty(t, i.Doubled)
 	for _, c := range i.Clusters {
 		require.Empty(t, c.Elsewhere, "each shard has its own of %s", c.Name)
 		require.False(t, c.OwnerGone)
@@ -92,6 +94,7 @@ func TestSurveyOfOneShard(t *testing.T) {
 	require.Equal(t, seen, i.of(t, kcptest.Consumer1).Identities[1].Exports, "of which the cache has a copy")
 	require.Empty(t, i.Stale)
 	require.Len(t, i.Unjudged, 5, "those of root")
+	require.Equal(t, []string{"root"}, i.Absent, "as the cache tells")
 }
 
 // TestSurveyAfterLiveMigration: where the orphans' logical cluster lives, and which copy nobody took away.
