@@ -35,7 +35,9 @@ SHARD1, are put back where SHARD lacks them. What is there already stays.`,
 		args:      importArgs,
 		codes:     logicalcluster.ImportCodes(),
 		settles: map[string]string{
+			"cluster-exists":   "where those are orphans, purge them first with cluster purge --orphans NAME",
 			"encrypted":        "open them with --archive-encryption-config FILE, the configuration of the origin",
+			"owner-elsewhere":  "leave --fix-owner out, and kcp tells the Workspace when it runs",
 			"unknown-identity": "where a cache server knows it, give its snapshot with --cache FILE",
 		},
 		flags: []cli.Flag{
@@ -146,10 +148,8 @@ func (i *importing) openArchive(c *cli.Context, path string, cache *clusters.Fil
 	}
 	var m *archive.Manifest
 	err = o.read(c.Context, func() error {
-		if m, err = archive.Open(c.Context, o.snapshot); err != nil {
-			return err
-		}
-		return archive.Check(c.Context, o.snapshot, m)
+		m, err = logicalcluster.CheckArchive(c.Context, o.snapshot)
+		return err
 	})
 	if err != nil {
 		return err

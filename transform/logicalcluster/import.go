@@ -38,6 +38,7 @@ type Import struct {
 	incoming []*clusters.Cluster // by name
 	serving  *serving
 	edits    map[string]edit // by key in the archive
+	moved    []movedOwner
 }
 
 var (
@@ -48,8 +49,9 @@ var (
 // NewImport makes an Import.
 func NewImport(o ImportOptions) *Import { return &Import{options: o} }
 
-// Plan stages the bound definitions that the shard lacks, then the records in the order of their revisions. Errors wrap those of
-// package clusters for a file that is no shard, ErrNotStarted, ErrNoLogicalCluster or ErrNoName, or are those of reading the files.
+// Plan stages the bound definitions that the shard lacks, then the records in the order of their revisions, then the Workspaces that
+// are to lead to them. Errors wrap those of
+// package clusters for a file that is no shard, ErrPartial, ErrNoLogicalCluster or ErrNoName, or are those of reading the files.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.options.Archive.Guard(func() error { return i.plan(ctx, v) })
 }
@@ -70,6 +72,9 @@ func (i *Import) plan(ctx context.Context, v *transform.View) error {
 		i.needDefinitions(i.serving, c, func(string) bool { return true })
 	}
 	if err := i.carryAll(ctx); err != nil {
+		return err
+	}
+	if err := i.moveOwners(ctx); err != nil {
 		return err
 	}
 	i.serving.report(v)
@@ -115,7 +120,7 @@ func (i *Import) judgeClusters() {
 	for _, c := range i.incoming {
 		if key, n, as := i.dest.presence(c.Name); n > 0 {
 			i.held = true
-			i.view.Refuse(key, codeClusterExists, fmt.Sprintf("the shard has %d keys of %q already (%s)", n, c.Name, as))
+			i.view.Refuse(key, codeClusterExists, fmt.Sprintf("the shard has %s of %q already (%s)", counted(n, "key"), c.Name, as))
 		}
 		if c.System {
 			i.view.GoOn(i.keyOf(c.Name), codeSystemCluster, fmt.Sprintf("%q is a part of kcp itself", c.Name))

@@ -16,7 +16,7 @@ type edit func(value []byte) ([]byte, error)
 
 // carried is a record that was staged.
 type carried struct {
-	from    *inspect.Entry // as it is stored in the origin
+	from    *inspect.Entry // as it is stored in the origin, never opened: what is decrypted would stay in memory
 	to      []byte
 	cluster string
 	edit    edit
@@ -63,7 +63,7 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	if err != nil {
 		return err
 	}
-	c.staged = append(c.staged, carried{from: r.Entry, to: to, cluster: r.key.Cluster, edit: change})
+	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change})
 	if same, err := c.reads(ctx, to, r.Stored, value); err != nil {
 		return err
 	} else if same {
@@ -101,7 +101,7 @@ func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change
 	if err != nil {
 		return err
 	}
-	c.staged = append(c.staged, carried{from: r.Entry, to: to, cluster: r.key.Cluster, closed: true})
+	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, closed: true})
 	return c.view.CreateStored(ctx, to, r.Stored, lease, c.why)
 }
 
@@ -131,11 +131,10 @@ func (c *carrier) reads(ctx context.Context, to, stored, value []byte) (bool, er
 	return err == nil && e.Sealed == nil && !e.Stale && bytes.Equal(e.Value, value), err
 }
 
-// lease is the lease that a record gets for that of the origin: one with the same time to live. One that the origin does not have
-// any more is none: no record would ever have expired with it.
+// lease is the lease that a record gets for that of the origin: one with the same time to live.
 func (c *carrier) lease(ctx context.Context, id int64) (int64, error) {
-	ttl := c.from.leases[id]
-	if id == 0 || ttl == 0 {
+	ttl := c.from.ttl(id)
+	if ttl == 0 {
 		return 0, nil
 	}
 	return c.view.Grant(ctx, id, ttl)

@@ -63,7 +63,7 @@ func (c *carrier) checkStaged(ctx context.Context, out *inspect.Reader) (map[str
 		if err := c.compare(ctx, s, got); err != nil {
 			return nil, err
 		}
-		if was, is := c.from.leases[s.from.Lease], leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
+		if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
 			return nil, fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
 		}
 		d := digests[s.cluster]
@@ -88,11 +88,11 @@ func (c *carrier) compare(ctx context.Context, s carried, got *inspect.Entry) er
 		}
 		return nil
 	}
-	from := &inspect.Entry{Key: s.from.Key, Stored: s.from.Stored}
-	if err := c.from.reader.Open(ctx, from); err != nil {
+	from := *s.from
+	if err := c.from.reader.Open(ctx, &from); err != nil {
 		return err
 	}
-	want, err := s.edit.of(from)
+	want, err := s.edit.of(&from)
 	if err != nil {
 		return err
 	}

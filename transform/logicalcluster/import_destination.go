@@ -11,8 +11,9 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 )
 
-// ErrNotStarted is returned for a shard that lacks what every shard of kcp makes when it starts.
-var ErrNotStarted = errors.New("kcp has never run on this shard")
+// ErrPartial is returned for a file that has records of a shard, and lacks what every shard makes when it starts: an archive, an etcd
+// that servers use for some types alone, or a shard on which kcp has never run.
+var ErrPartial = errors.New("no whole shard of kcp")
 
 // destination is the shard that records come into.
 type destination struct {
@@ -37,16 +38,21 @@ func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, 
 	if cache != nil {
 		d.caches = append(d.caches[:len(d.caches):len(d.caches)], cache.Caches...)
 	}
+	return d, checkWhole(d.shard)
+}
+
+// checkWhole is ErrPartial for a shard that is not there as a whole: nobody could tell what lives there, or what it serves.
+func checkWhole(s *clusters.Shard) error {
 	lacks := ""
 	switch {
-	case len(d.shard.System) == 0:
-		lacks = "CustomResourceDefinitions in " + clusterSystem
-	case d.shard.Cluster(clusterShard) == nil:
-		lacks = "the logical cluster " + clusterShard
+	case len(s.System) == 0:
+		lacks = "no CustomResourceDefinitions in " + clusterSystem
+	case s.Partial:
+		lacks = "no LogicalCluster of " + clusterShard
 	default:
-		return d, nil
+		return nil
 	}
-	return nil, fmt.Errorf("%w: below %q there is nothing of %s; start kcp on it once", ErrNotStarted, d.shard.Prefix, lacks)
+	return fmt.Errorf("%w: below %q there are %s; an archive, an etcd for some types alone, and a shard that kcp never ran on are like that", ErrPartial, s.Prefix, lacks)
 }
 
 // called is the shard's name in a sentence.

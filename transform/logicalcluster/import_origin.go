@@ -57,6 +57,20 @@ type original struct {
 	key keys.Key
 }
 
+// stored is the record as it is stored, not opened. Its bytes are those of the mapped file.
+func (r original) stored() *inspect.Entry {
+	return &inspect.Entry{Key: r.Key, Stored: r.Stored, Lease: r.Lease}
+}
+
+// ttl is the time to live of a lease, in seconds; 0 for no lease, and for one that the file does not have: no record would ever have
+// expired with it.
+func (o *origin) ttl(id int64) int64 {
+	if id == 0 {
+		return 0
+	}
+	return max(o.leases[id], 0)
+}
+
 // records are those below the origin's prefix whose keys begin with dir, in revision order, not decrypted; keys of no logical
 // cluster are passed over.
 func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, error] {

@@ -154,7 +154,24 @@ func (i *Import) fixOwner(ctx context.Context, c *clusters.Cluster, key string) 
 	if err != nil {
 		return fmt.Errorf("key %q: %w", w.Key, err)
 	}
-	return i.change(ctx, e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name))
+	i.moved = append(i.moved, movedOwner{e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name)})
+	return nil
+}
+
+// movedOwner is a Workspace of the file that says something else now.
+type movedOwner struct {
+	key, value []byte
+	why        string
+}
+
+// moveOwners stages them, after the records of what has come: first there has to be something to lead to.
+func (i *Import) moveOwners(ctx context.Context) error {
+	for _, m := range i.moved {
+		if err := i.change(ctx, m.key, m.value, m.why); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // regionFor is the region that a Workspace is to name: that of the destination; "" to leave what it says.

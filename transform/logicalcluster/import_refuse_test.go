@@ -30,7 +30,7 @@ func TestImportClusterExists(t *testing.T) {
 	orphan := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Consumer + "/ns/p"
 	for name, c := range map[string]struct{ shard, key, reason string }{
 		"twice":  {a.out, kcptest.LogicalClusterKey(kcptest.Consumer), "36 keys"},
-		"orphan": {withKey(t, kcptest.Recorded(t, kcptest.Shard1), orphan), orphan, "1 keys"},
+		"orphan": {withKey(t, kcptest.Recorded(t, kcptest.Shard1), orphan), orphan, "1 key of"},
 		"another storage of the file": {withKey(t, withKey(t, kcptest.Recorded(t, kcptest.Shard1), "/other/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b"),
 			strings.Replace(orphan, "/registry/", "/other/", 1)), strings.Replace(orphan, "/registry/", "/other/", 1), "orphans"},
 	} {
@@ -165,7 +165,7 @@ func TestImportUnlistedVersion(t *testing.T) {
 			found := importInto(t, from, c.shard, ImportOptions{}, transform.Options{}).refused(codeUnlistedVersion)
 			require.Len(t, found, 1)
 			require.Equal(t, c.key, found[0].Key)
-			require.Contains(t, found[0].Reason, `1 records of`)
+			require.Contains(t, found[0].Reason, `1 record of`)
 			require.Contains(t, found[0].Reason, c.version)
 			importInto(t, from, c.shard, ImportOptions{}, transform.Options{Allow: []string{codeUnlistedVersion}}).written()
 		})
@@ -210,8 +210,23 @@ func TestImportNoShard(t *testing.T) {
 		require.NoError(t, err)
 	})
 	a = importInto(t, from, empty, ImportOptions{}, transform.Options{})
-	require.ErrorIs(t, a.err, ErrNotStarted)
+	require.ErrorIs(t, a.err, ErrPartial)
 	require.ErrorContains(t, a.err, clusterSystem)
+	partial := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { kcptest.Delete(t, client, kcptest.LogicalClusterKey(clusterShard)) })
+	a = importInto(t, from, partial, ImportOptions{}, transform.Options{})
+	require.ErrorIs(t, a.err, ErrPartial)
+	require.ErrorContains(t, a.err, clusterShard)
 	a = importInto(t, from, from, ImportOptions{}, transform.Options{})
-	require.ErrorIs(t, a.err, ErrNotStarted, "an archive is no shard")
+	require.ErrorIs(t, a.err, ErrPartial, "an archive is no shard")
+}
+
+// TestImportUndecodable: what nobody could read on the origin comes as it is, and is told.
+func TestImportUndecodable(t *testing.T) {
+	key := "/registry/crd.example.org/gizmos/customresources/" + kcptest.Consumer + "/default/g1"
+	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Put(t, client, key, []byte("{")) })
+	from := extractOf(t, root, ExtractOptions{Name: kcptest.Consumer, Allow: ExtractCodes()})
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), ImportOptions{}, transform.Options{}).written()
+	require.Equal(t, []string{clusters.CodeUndecodable}, codes(a.report))
+	require.Equal(t, key, a.report.Problems[0].Key)
+	require.Equal(t, "{", a.value(key))
 }

@@ -108,10 +108,14 @@ func (s *serving) judge(key keys.Key, to, value []byte) {
 			return
 		}
 		v, err := encoding.Parse(value)
-		if err != nil || slices.Contains(versions, v.GVK.Version) {
+		switch {
+		case err != nil:
+			m.code = clusters.CodeUndecodable
+		case slices.Contains(versions, v.GVK.Version):
 			return
+		default:
+			m.code, m.version = codeUnlistedVersion, v.GVK.Version
 		}
-		m.code, m.version = codeUnlistedVersion, v.GVK.Version
 	}
 	if s.found[m] == nil {
 		first := m
@@ -125,10 +129,13 @@ func (s *serving) judge(key keys.Key, to, value []byte) {
 // report refuses what was found.
 func (s *serving) report(v *transform.View) {
 	for _, m := range s.misfits {
-		what := fmt.Sprintf("%d records of %s in %q", m.records, m.resource, m.cluster)
+		what := fmt.Sprintf("%s of %s in %q", counted(m.records, "record"), m.resource, m.cluster)
 		switch m.code {
+		case clusters.CodeUndecodable:
+			v.Warn(m.key, m.code, what+": not to be read; they come as they are")
+			continue
 		case codeUnlistedVersion:
-			what += fmt.Sprintf(" are stored at version %q, which their definition here does not list", m.version)
+			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.version)
 		case codeUnserved:
 			what += ": the kcp of this shard has no such type"
 		default:

@@ -44,9 +44,8 @@ func importInto(t testing.TB, from, shard string, o ImportOptions, run transform
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, file.Close()) })
 	o.Archive = file
-	o.Manifest, err = archive.Open(ctx, file)
+	o.Manifest, err = CheckArchive(ctx, file)
 	require.NoError(t, err)
-	require.NoError(t, archive.Check(ctx, file, o.Manifest))
 	o.Prefixes = run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
 	run.Command, run.In, run.Out = "cluster import", a.in, a.out

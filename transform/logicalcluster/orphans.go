@@ -43,7 +43,7 @@ var (
 func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{options: o} }
 
 // Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
-// them. Errors wrap those of package clusters for a file that is no shard, and ErrNotStarted, or are those of reading the files.
+// them. Errors wrap those of package clusters for a file that is no shard, and ErrPartial, or are those of reading the files.
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	return p.options.From.Guard(func() error { return p.plan(ctx, v) })
 }
@@ -61,6 +61,7 @@ func (p *PutBack) plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	for _, r := range lost {
+		r.Entry = r.stored() // what it is opened to is not kept
 		if err := p.carry(ctx, r, nil); err != nil {
 			return err
 		}
@@ -82,12 +83,15 @@ func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
+		return fmt.Errorf("%s: %w", o.From.Path(), err)
+	}
 	p.carrier = newCarrier(v, from, p.dest.shard.Prefix, "put back from "+o.From.Path())
 	p.serving, p.homes = newServing(p.dest), map[string]*clusters.Cluster{}
 	for _, orphan := range from.shard.Orphans {
 		c := p.dest.shard.Cluster(orphan.Name)
 		if c == nil {
-			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("%d keys of %q stay where they are: it does not live on %s", orphan.Amount.Keys, orphan.Name, p.dest.called()))
+			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s", orphan.Name, counted(orphan.Amount.Keys, "key"), p.dest.called()))
 			continue
 		}
 		p.homes[c.Name] = c
@@ -204,7 +208,7 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) (err error) {
 		d := archive.NewDigest()
 		for _, s := range p.staged {
 			if s.cluster == name {
-				d.Add(s.to[len(p.to.Prefix):], s.from.Stored, p.from.leases[s.from.Lease])
+				d.Add(s.to[len(p.to.Prefix):], s.from.Stored, p.from.ttl(s.from.Lease))
 			}
 		}
 		if sum := d.Sum(); sum.Keys > 0 {

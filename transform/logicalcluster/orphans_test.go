@@ -110,7 +110,7 @@ func TestPutBackLivesNowhere(t *testing.T) {
 	require.NoError(t, a.err)
 	require.Equal(t, transform.Unchanged, a.report.Outcome)
 	require.Equal(t, []string{codeLivesNowhere}, codes(a.report))
-	require.Contains(t, a.report.Problems[0].Reason, "4 keys of")
+	require.Contains(t, a.report.Problems[0].Reason, "4 keys")
 }
 
 // TestPutBackLease: an orphan with a lease gets one of the same TTL.
@@ -151,4 +151,13 @@ func TestPutBackNoShard(t *testing.T) {
 		_, err := os.Stat(a.out)
 		require.ErrorIs(t, err, os.ErrNotExist)
 	}
+}
+
+// TestPutBackPartial: in what is no whole shard all logical clusters look as if they did not live there.
+func TestPutBackPartial(t *testing.T) {
+	root := kcptest.Recorded(t, kcptest.Root)
+	a := putBack(t, consumerArchive(t), root, PutBackOptions{}, transform.Options{})
+	require.ErrorIs(t, a.err, ErrPartial)
+	a = putBack(t, root, consumerArchive(t), PutBackOptions{}, transform.Options{})
+	require.ErrorIs(t, a.err, ErrPartial)
 }
