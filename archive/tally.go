@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -89,24 +88,27 @@ func (t *Tally) Fill(m *Manifest) {
 	for i := range m.Definitions {
 		m.Definitions[i].SHA256 = t.definitions[m.Definitions[i].UID]
 	}
+	resources := t.byCluster()
 	for i := range m.Clusters {
 		c := &m.Clusters[i]
-		c.Resources, c.Sum = t.resourcesOf(c.Name), NewDigest().Sum()
+		c.Resources, c.Sum = resources[c.Name], NewDigest().Sum()
+		if c.Resources == nil {
+			c.Resources = []Resource{}
+		}
 		if d := t.clusters[c.Name]; d != nil {
 			c.Sum = d.Sum()
 		}
 	}
 }
 
-func (t *Tally) resourcesOf(cluster string) []Resource {
-	out := []Resource{}
-	for _, c := range t.resources {
-		if c.cluster == cluster {
-			r := c.resource
-			r.Sum = c.digest.Sum()
-			out = append(out, r)
-		}
+// byCluster are the resources of each logical cluster.
+func (t *Tally) byCluster() map[string][]Resource {
+	out := map[string][]Resource{}
+	for _, dir := range slices.Sorted(maps.Keys(t.resources)) {
+		c := t.resources[dir]
+		r := c.resource
+		r.Sum = c.digest.Sum()
+		out[c.cluster] = append(out[c.cluster], r)
 	}
-	slices.SortFunc(out, func(a, b Resource) int { return strings.Compare(a.Dir, b.Dir) })
 	return out
 }
