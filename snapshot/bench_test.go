@@ -2,7 +2,11 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,17 +67,10 @@ func BenchmarkOpenScan(b *testing.B) {
 
 // BenchmarkWrite opens a file and changes every twentieth key, digest and syncs included.
 func BenchmarkWrite(b *testing.B) {
-	path := benchInput(b)
-	dir := b.TempDir()
-	ctx := context.Background()
-	b.ReportAllocs()
-	for b.Loop() {
-		s, err := Open(ctx, path, Config{})
-		require.NoError(b, err)
-		out := filepath.Join(dir, "out.db")
-		_, err = Write(ctx, out, s, func(yield func(Change, error) bool) {
+	benchWrite(b, WriteConfig{}, func(s *Snapshot) iter.Seq2[Change, error] {
+		return func(yield func(Change, error) bool) {
 			n := 0
-			for rec, err := range s.Live(ctx, nil) {
+			for rec, err := range s.Live(context.Background(), nil) {
 				if n++; n%20 != 0 {
 					continue
 				}
@@ -81,11 +78,48 @@ func BenchmarkWrite(b *testing.B) {
 					return
 				}
 			}
-		}, WriteConfig{})
+		}
+	})
+}
+
+// BenchmarkScrub opens a file and rewrites it without every twentieth key, digests and syncs included. BenchmarkCopy, which copies
+// the file and computes the digest of the copy, is the least that could take.
+func BenchmarkScrub(b *testing.B) {
+	twentieth := func(key []byte) bool { return crc32.ChecksumIEEE(key)%20 == 0 }
+	benchWrite(b, WriteConfig{Scrub: twentieth}, func(*Snapshot) iter.Seq2[Change, error] { return seq() })
+}
+
+func benchWrite(b *testing.B, cfg WriteConfig, changes func(s *Snapshot) iter.Seq2[Change, error]) {
+	path := benchInput(b)
+	out := filepath.Join(b.TempDir(), "out.db")
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := Open(ctx, path, Config{})
+		require.NoError(b, err)
+		_, err = Write(ctx, out, s, changes(s), cfg)
 		require.NoError(b, err)
 		b.SetBytes(s.Size())
 		require.NoError(b, s.Close())
 		require.NoError(b, os.Remove(out))
+	}
+}
+
+func BenchmarkCopy(b *testing.B) {
+	path := benchInput(b)
+	dir := b.TempDir()
+	for b.Loop() {
+		in, err := os.Open(path)
+		require.NoError(b, err)
+		out, err := os.Create(filepath.Join(dir, "out.db"))
+		require.NoError(b, err)
+		n, err := io.Copy(out, in)
+		require.NoError(b, err)
+		require.NoError(b, out.Sync())
+		_, err = fileSum(context.Background(), out, n)
+		require.NoError(b, err)
+		b.SetBytes(n)
+		require.NoError(b, errors.Join(in.Close(), out.Close(), os.Remove(out.Name())))
 	}
 }
 

@@ -228,6 +228,12 @@ func readAll(t testing.TB, path string) (errs []error) {
 	if _, err := s.Status(ctx); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := s.Leases(ctx); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := s.Note(ctx, "n"); err != nil {
+		errs = append(errs, err)
+	}
 	if _, err := s.Keys(ctx); err == nil {
 		pastIsTheModel(t, s)
 	}

@@ -21,7 +21,7 @@ type WriteResult struct {
 	Keys     int    // live keys
 	Bytes    int64  // size of the file
 	SHA256   string // of the whole file, as sha256sum prints it
-	Appended int    // records written on top, tombstones included
+	Appended int    // records written on top, tombstones included, but not the last one of a scrubbed file
 	Scrubbed int    // records of the input that were left out
 }
 

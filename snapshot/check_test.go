@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"os"
@@ -53,17 +54,7 @@ func TestVerifiedBeforePublished(t *testing.T) {
 		{"metas", func(m *image) { m.b[20] ^= 1 }, "meta page 0"},
 		{"length", func(m *image) { m.b = m.b[:len(m.b)-32] }, "its size is not that of a snapshot"},
 	}
-	check := func(b []byte) error {
-		f, err := os.Open(copyOf(t, b))
-		require.NoError(t, err)
-		defer f.Close()
-		out, err := s.openOutput(context.Background(), output{file: f, path: "out.db"})
-		if err != nil {
-			return err
-		}
-		defer out.Close()
-		return s.checkOutput(context.Background(), out, 3, edit{changes: plan})
-	}
+	check := func(b []byte) error { return s.checkBytes(t, b, 3, edit{changes: plan}) }
 	require.NoError(t, check(b))
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -74,6 +65,110 @@ func TestVerifiedBeforePublished(t *testing.T) {
 			require.ErrorContains(t, err, tt.text)
 		})
 	}
+}
+
+// checkBytes is checkOutput for a file with these bytes.
+func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) error {
+	t.Helper()
+	f, err := os.Open(copyOf(t, b))
+	require.NoError(t, err)
+	defer f.Close()
+	out, err := s.openOutput(context.Background(), output{file: f, path: "out.db"})
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	return s.checkOutput(context.Background(), out, appended, e)
+}
+
+// TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and inline.
+func TestVerifiedGrants(t *testing.T) {
+	for _, n := range []int{0, 5000} {
+		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLeases(n))))
+		leases := []Lease{{15, 60}, {1_000_001, 60}}
+		grants, err := grantEntries(leases)
+		require.NoError(t, err)
+		path, _ := writeWith(t, s, WriteConfig{Leases: leases})
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: grants}))
+		for _, el := range grants {
+			for _, part := range [][]byte{el.key, el.value} {
+				c := append([]byte(nil), unsealed(b)...)
+				at := bytes.LastIndex(c, append(el.key, el.value...))
+				require.Positive(t, at)
+				c[at+bytes.Index(append(el.key, el.value...), part)+len(part)-1] ^= 1
+				require.ErrorIs(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
+			}
+		}
+		for _, other := range [][]element{grants[:1], append(grants[:2:2], grants[1])} {
+			require.ErrorIs(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: other}), ErrVerify)
+		}
+	}
+}
+
+// TestVerifiedNew tampers with a file of new pages, as a bug or a bad disk would: with what it holds, and with what it must not hold.
+func TestVerifiedNew(t *testing.T) {
+	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
+	var sources []bucketSource
+	for i := range s.buckets {
+		b := &s.buckets[i]
+		sources = append(sources, bucketSource{name: b.name, sequence: b.sequence, entries: func() iter.Seq2[element, error] {
+			return s.elements(context.Background(), b)
+		}})
+	}
+	f, err := os.Create(filepath.Join(t.TempDir(), "new.db"))
+	require.NoError(t, err)
+	defer f.Close()
+	m := s.meta
+	out, _, err := writeNew(context.Background(), output{file: f, path: "new.db"}, m, sources)
+	require.NoError(t, err)
+	defer out.Close()
+	key := out.bucket("key")
+	last := key.leaves[len(key.leaves)-1]
+	for name, tt := range map[string]struct {
+		tamper func(m *image)
+		text   string
+	}{
+		"a value":              {func(m *image) { v := m.value(m.leaves[2], 0); v[len(v)-1] ^= 1 }, `bucket "key": entry`},
+		"a revision":           {func(m *image) { m.key(last, page(m.page(last)).count()-1)[7]++ }, "entry 2999 is not what"},
+		"a record fewer":       {func(m *image) { put16(m.page(last)[10:], le.Uint16(m.page(last)[10:])-1) }, "only 2999 of the entries"},
+		"another bucket":       {func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta": entry`},
+		"a sequence":           {func(m *image) { m.value(m.meta.root, m.bucket("lease"))[8]++ }, `bucket "lease" is not what`},
+		"a bucket's name":      {func(m *image) { m.key(m.meta.root, m.bucket("alarm"))[0] = 'A' }, "is not what was to be written"},
+		"a bucket fewer":       {func(m *image) { put16(m.page(m.meta.root)[10:], le.Uint16(m.page(m.meta.root)[10:])-1) }, "buckets, want"},
+		"a free page":          {func(m *image) { m.b = append(m.b, make([]byte, 4096)...); m.remeta(func(n *meta) { n.highWater++ }) }, "1 pages are not in use"},
+		"behind a record":      {func(m *image) { p := m.page(last); p[(page(p).overflow()+1)*4096-1] = 1 }, "holds more than its elements"},
+		"behind a branch":      {func(m *image) { m.page(m.branch)[4095] = 1 }, "holds more than its elements"},
+		"behind the buckets":   {func(m *image) { m.page(m.meta.root)[4095] = 1 }, "holds more than its elements"},
+		"behind a meta":        {func(m *image) { m.b[4095] = 1 }, "the meta pages hold more"},
+		"behind the other one": {func(m *image) { m.b[8191] = 1 }, "the meta pages hold more"},
+		"between two buckets":  {func(m *image) { m.gap() }, "holds more than its elements"},
+		"a way":                {func(m *image) { m.branchKey(1)[7]-- }, "does not lead to"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &image{append([]byte(nil), out.image...), out.meta, key.root, key.leaves}
+			tt.tamper(m)
+			tampered, err := Open(context.Background(), copyOf(t, seal(m.b)), Config{})
+			require.NoError(t, err)
+			defer tampered.Close()
+			err = tampered.checkNew(context.Background(), sources)
+			require.ErrorIs(t, err, ErrVerify)
+			require.ErrorContains(t, err, tt.text)
+		})
+	}
+}
+
+// gap moves the last bucket of the root leaf away from the one before it and leaves a byte between them.
+func (m *image) gap() {
+	p := m.page(m.meta.root)
+	n := page(p).count() - 1
+	start, size := page(p).extent(n)
+	copy(p[start+8:], append([]byte(nil), p[start:start+size]...))
+	clear(p[start : start+8])
+	p[start] = 1
+	e := m.element(m.meta.root, n)
+	put32(e[4:], le.Uint32(e[4:])+8)
 }
 
 // TestEmptyStore: the first write of a store has revision 2, as on a server.

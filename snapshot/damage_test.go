@@ -55,6 +55,10 @@ func exercise(t testing.TB, path string) (errs []error, out string) {
 		require.Empty(t, left, "a refused Write leaves nothing")
 		out = ""
 	}
+	scrubbed := filepath.Join(t.TempDir(), "scrubbed.db")
+	_, err = Write(ctx, scrubbed, s, seq(put("/new", "x")), WriteConfig{Scrub: without("/k/00000"), Leases: []Lease{{12345, 60}}})
+	add(err)
+	require.Equal(t, out == "", err != nil, "one refuses what the other takes: %v", err)
 	return errs, out
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"iter"
+	"os"
 )
 
 // bucketSource is a bucket to be written: entries yields its elements in key order, the same each time.
@@ -47,7 +48,7 @@ func bucketHeader(root, sequence uint64) []byte {
 // and transaction of m. It then reads the file back and compares it with sources, while it computes the digest. The caller closes
 // what it returns.
 func writeNew(ctx context.Context, o output, m meta, sources []bucketSource) (*Snapshot, Digest, error) {
-	w := &pageWriter{out: o.file, pageSize: m.pageSize, next: 2}
+	w := &pageWriter{out: eager{o.file}, pageSize: m.pageSize, next: 2}
 	root := newLeafBuilder(w)
 	for _, src := range sources {
 		value, err := w.bucket(src)
@@ -106,4 +107,13 @@ func proveNew(ctx context.Context, o output, image int64, sources []bucketSource
 		return nil, d, err
 	}
 	return out, d, nil
+}
+
+// eager is a file whose pages are sent to the disk as they are written.
+type eager struct{ *os.File }
+
+func (f eager) WriteAt(b []byte, at int64) (int, error) {
+	n, err := f.File.WriteAt(b, at)
+	startWriteback(f.File, at, int64(n))
+	return n, err
 }

@@ -166,6 +166,21 @@ func TestScrubbedChanges(t *testing.T) {
 	require.Equal(t, int64(6), rec.ModRevision, "a deletion of what is scrubbed takes no revision")
 }
 
+// TestScrubbedOnAWhim: a function that changes its mind is found out.
+func TestScrubbedOnAWhim(t *testing.T) {
+	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
+	for _, at := range []int{1, 4, 5, 6, 8} {
+		n := 0
+		path := filepath.Join(t.TempDir(), "out.db")
+		_, err := Write(context.Background(), path, s, seq(), WriteConfig{Scrub: func(key []byte) bool {
+			n++
+			return (string(key) == "/b") != (n == at)
+		}})
+		require.ErrorIs(t, err, ErrVerify, "%d", at)
+		nothingIn(t, filepath.Dir(path))
+	}
+}
+
 // TestScrubbedTwice: each leaves its last record, and the revision goes on.
 func TestScrubbedTwice(t *testing.T) {
 	s := open(t, copyOf(t, built(t, story)))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -166,6 +167,19 @@ func indexOf(got, want []byte) int {
 		return 0
 	}
 	return 1
+}
+
+// TestScrubbedBeforeCompaction: a server ends the compaction that another had begun.
+func TestScrubbedBeforeCompaction(t *testing.T) {
+	b := rebuilt(t, built(t, pastStory), 4096, func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte("meta")).Put([]byte("scheduledCompactRev"), appendRevisionKey(nil, Revision{Main: 12}, false))
+	})
+	path, _ := scrub(t, open(t, copyOf(t, b)), WriteConfig{Scrub: without("/go/")}, put("/new", "x"))
+	sameAsRestored(t, path, nil)
+	dir := etcdtest.Restore(t, path)
+	server := etcdtest.Start(t, dir)
+	servedAt(t, open(t, path), server)
+	lives(t, dir, server)
 }
 
 // TestScrubbedRecordings scrubs what real clusters left behind, of every release.
