@@ -274,3 +274,48 @@ func TestExtractDryRun(t *testing.T) {
 	require.Equal(t, written.Manifest, r.Manifest)
 	require.Equal(t, written.Clusters, r.Clusters)
 }
+
+// TestExtractLostLease: a record of which the shard has no lease any more keeps its number, and the archive says that it has no TTL.
+func TestExtractLostLease(t *testing.T) {
+	ctx := context.Background()
+	src := openFile(t, kcptest.Recorded(t, kcptest.Root))
+	in := filepath.Join(t.TempDir(), "without-leases.db")
+	_, err := snapshot.Build(ctx, in, snapshot.Content{Records: src.Live(ctx, nil), Revision: 796}, nil)
+	require.NoError(t, err)
+	r, out := extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+	require.Equal(t, []archive.Lease{{ID: "6bb5a1fa600bfdc9", TTL: 0, Keys: 1}}, r.Manifest.Leases)
+	kept, err := openFile(t, out).Leases(ctx)
+	require.NoError(t, err)
+	require.Empty(t, kept)
+	m, err := CheckArchive(ctx, openFile(t, out))
+	require.NoError(t, err)
+	require.Equal(t, r.Manifest, m)
+}
+
+// TestExtractOfHistory: what was written over and what was deleted is not in the archive, nor is what was compacted away in its way.
+func TestExtractOfHistory(t *testing.T) {
+	settings := "/registry/core/configmaps/" + kcptest.Consumer + "/default/settings"
+	gone := "/registry/core/configmaps/" + kcptest.Consumer + "/team-a/settings"
+	var old []byte
+	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		old = kcptest.Get(t, client, settings)
+		kcptest.Put(t, client, settings, bytes.Replace(old, []byte("1"), []byte("2"), 1))
+		kcptest.Delete(t, client, gone)
+		kcptest.Put(t, client, settings+"2", []byte("x"))
+		kcptest.Delete(t, client, settings+"2")
+		kcptest.Put(t, client, settings+"2", bytes.ReplaceAll(old, []byte("settings"), []byte("settingX")))
+		kcptest.Delete(t, client, settings+"2")
+	})
+	r, out := extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+	require.Equal(t, 35, r.Manifest.Clusters[0].Keys)
+	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || needed(r.Manifest, key) })
+	text, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), string(old))
+	require.NotContains(t, string(text), "settingX")
+	status, err := openFile(t, out).Status(context.Background())
+	require.NoError(t, err)
+	require.Zero(t, status.Tombstones)
+	require.Equal(t, status.Keys, status.Records)
+	require.Empty(t, status.Members)
+}
