@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -122,6 +123,9 @@ func (a *Amount) add(e *inspect.Entry) {
 }
 
 func (p *pass) finish() *File {
+	p.file.Storages = slices.DeleteFunc(p.file.Storages, func(s keys.Storage) bool {
+		return s.Flavour == keys.FlavourUnknown && p.others[s.Prefix].Keys == 0
+	})
 	for _, s := range p.file.Storages {
 		switch s.Flavour {
 		case keys.FlavourKCPShard:
