@@ -11,4 +11,10 @@
 //   - ExtractExactly: an archive has each live record of its logical clusters, and none of another, with the bytes, the numbers and
 //     the lease that it had; beside them only bound definitions. It was opened and checked before it got its name.
 //   - ExtractTwice: the same shard and the same options give the same archive, byte for byte.
+//   - Import: each record of an archive comes under its key with its value and the TTL of its lease, at a revision of its own, and all
+//     else stays; ImportProof: this is proved before the output gets its name.
+//   - ImportDeterministic: the same files and options give the same output, byte for byte, where nothing is encrypted anew.
+//   - ImportWouldBePlaintext: what was encrypted is never written in the clear, whatever is allowed.
+//   - FixOwner: LogicalCluster and Workspace are both changed, or neither.
+//   - PutBack: of what a live migration took, what is missing comes back, and what is there stays.
 package logicalcluster

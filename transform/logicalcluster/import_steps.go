@@ -24,16 +24,27 @@ func (i *Import) steps(r *transform.Report) {
 	}
 	r.AddStep("stop kcp of both shards before either is restored, and restore both: a logical cluster must not live on two")
 	r.AddStep("take it out of %s: %s", origin, purge)
-	cache := "the cache server"
-	if m.Origin.Shard == "" {
-		r.AddStep("take its copies out of %s too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard SHARD", cache, word(m.Name))
-	} else {
-		r.AddStep("take its copies out of %s too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s", cache, word(m.Name), word(m.Origin.Shard))
+	names, each := word(m.Name), ""
+	if len(m.Clusters) > 1 {
+		names, each = "NAME", ", for each NAME of "+strings.Join(i.names(), ", ")
 	}
+	from := "SHARD"
+	if m.Origin.Shard != "" {
+		from = word(m.Origin.Shard)
+	}
+	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s", names, from, each)
 	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
 	for _, step := range later {
 		r.AddStep("%s", step)
 	}
+}
+
+// names are those of the logical clusters that come in.
+func (i *Import) names() (names []string) {
+	for _, c := range i.incoming {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // stepsOfOwner says what becomes of a Workspace that is left as it is; w is nil where it is in neither file.
