@@ -118,7 +118,7 @@ func survey(c *cli.Context, path string) (f surveyed, err error) {
 // holds is an error where a file is not what it was given as.
 func (f surveyed) holds(shard bool) error {
 	var err error
-	hint := `--prefix names a storage prefix that was not found; "etcdshift status" tells what a file holds`
+	hint := ""
 	switch {
 	case shard && len(f.Shards) == 0:
 		_, err = f.Shard(nil)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
@@ -106,6 +107,11 @@ func hintFor(err error) string {
 		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, or where there is none in TMPDIR (else /tmp), which needs room for it"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
+		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters that live in a file, and what is left of others"},
+		{clusters.ErrNoShard, "--prefix names a storage prefix that was not found; \"etcdshift status\" tells what a file holds"},
+		{clusters.ErrNoCache, "--prefix names a storage prefix that was not found; \"etcdshift status\" tells what a file holds"},
+		{clusters.ErrSeveralShards, "--prefix names the one that is meant"},
+		{clusters.ErrSeveralCaches, "--prefix names the one that is meant"},
 		{encoding.ErrEncrypted, "give the EncryptionConfiguration that the API servers of this cluster ran with, or one that still has its keys"},
 		{snapshot.ErrVerify, "nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it"},
 		{archive.ErrNotArchive, "give a file that \"etcdshift cluster extract\" made"},
