@@ -48,3 +48,7 @@ func (r *Report) WarnOfFile(s *snapshot.Snapshot) {
 		r.Warn("", code, w)
 	}
 }
+
+// ShellWord makes one word of s for a POSIX shell, for the commands that a report tells to run next. Names in a snapshot are not to be
+// trusted with a command line.
+func ShellWord(s string) string { return quote(s) }

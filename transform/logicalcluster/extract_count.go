@@ -107,7 +107,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(needs)) {
 		n := needs[uid]
-		d := archive.Definition{UID: uid, Resource: n.bound.Resource.String(), Schema: n.bound.Schema, StoredVersions: slices.Clone(n.bound.StorageVersions)}
+		d := archive.Definition{UID: uid, Resource: n.bound.Resource.String(), Schema: n.bound.Schema, StoredVersions: slices.Concat([]string{}, n.bound.StorageVersions)}
 		if n.definition == nil {
 			missing = append(missing, d)
 			e.report.Warn("", codeMissingDefinition, fmt.Sprintf("%s is bound, and this shard has no bound definition %q of it", d.Resource, uid))
@@ -119,7 +119,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 		if n.definition.Problem != "" {
 			e.report.Warn(n.definition.Key, clusters.CodeUndecodable, "it is taken as it is stored: "+n.definition.Problem)
 		} else {
-			d.StoredVersions = slices.Clone(n.definition.StoredVersions)
+			d.StoredVersions = slices.Concat([]string{}, n.definition.StoredVersions)
 		}
 		e.needs[n.definition.Key] = n
 		d.Key = strings.TrimPrefix(n.definition.Key, e.shard.Prefix)

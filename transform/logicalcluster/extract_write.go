@@ -75,11 +75,10 @@ func clusterReceipt(c archive.Cluster) transform.ClusterReceipt {
 // steps says how to go on.
 func (e *extraction) steps() {
 	r, m := e.report, e.report.Manifest
-	purge, also := "", ""
+	name, in, out, also := transform.ShellWord(e.Name), transform.ShellWord(e.In), transform.ShellWord(e.Out), ""
 	if len(m.Clusters) > 1 {
 		also = " --with-children"
 	}
-	purge = fmt.Sprintf("etcdshift cluster purge %s %s ORIGIN-OUT%s", e.Name, e.In, also)
 	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
 	for _, x := range m.Encryption {
 		r.AddStep("%d values are encrypted by %s: the API servers of the destination need that key, or import the --encryption-config", x.Keys, x.Name)
@@ -87,7 +86,7 @@ func (e *extraction) steps() {
 	if n := len(m.Missing); n > 0 {
 		r.AddStep("%d bound definitions were not there; the destination has to have them", n)
 	}
-	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", e.Out)
-	r.AddStep("take it out here: %s", purge)
-	r.AddStep("judge the whole before any shard is started: etcdshift cluster verify %s ORIGIN-OUT DESTINATION-OUT", e.Out)
+	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)
+	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s", name, in, also)
+	r.AddStep("judge the whole before any shard is started: etcdshift cluster verify %s ORIGIN-OUT DESTINATION-OUT", out)
 }
