@@ -194,6 +194,54 @@ func TestPartial(t *testing.T) {
 	require.False(t, theShard(t, whole).Partial, "whatever it says")
 }
 
+// TestEveryKeyOnce: whatever is in a file, what is counted adds up to its keys, and each key that is listed is listed once.
+func TestEveryKeyOnce(t *testing.T) {
+	root, shard1 := kcptest.LiveMigrated(t)
+	mixed := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
+		kcptest.Delete(t, client, kcptest.LogicalClusterKey(kcptest.Other))
+		for _, key := range []string{"x", "/registry/a/b", "/elsewhere/a", "/cache/g/r/customresources/s/c", "/kubernetes.io/pods/a/b"} {
+			kcptest.Put(t, client, key, []byte("text"))
+		}
+		kcptest.Put(t, client, "/kubernetes.io/apiextensions.k8s.io/customresourcedefinitions/a.b.c", []byte("text"))
+	})
+	for name, path := range map[string]string{"root": root, "shard-1": shard1, "mixed": mixed, "cache": kcptest.Recorded(t, kcptest.Cache)} {
+		f := readFile(t, path)
+		sum, listed := len(f.Unknown), map[string]bool{}
+		once := func(keys ...string) {
+			for _, key := range keys {
+				require.False(t, listed[key], "%s: %s", name, key)
+				listed[key] = true
+			}
+		}
+		for _, u := range f.Unknown {
+			once(u.Key)
+		}
+		for _, o := range f.Others {
+			sum += o.Keys
+		}
+		for _, s := range f.Shards {
+			for _, c := range s.Clusters {
+				sum += c.Keys
+			}
+			for _, o := range s.Orphans {
+				sum += o.Amount.Keys
+				require.Len(t, o.Keys, o.Amount.Keys)
+				once(o.Keys...)
+			}
+		}
+		for _, c := range f.Caches {
+			sum += c.Own.Keys
+			for _, copied := range c.Copies {
+				sum += copied.Amount.Keys
+				once(copied.Keys...)
+			}
+		}
+		want, err := reader(t, path, nil).Snapshot().Keys(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, want, sum, name)
+	}
+}
+
 // TestDeterminism: the same file says the same, in the same order.
 func TestDeterminism(t *testing.T) {
 	path := kcptest.Single(t)
