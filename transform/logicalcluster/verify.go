@@ -128,7 +128,7 @@ type cacheFile struct {
 
 func (j *judge) judge(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		j.readArchive, j.judgeFiles, j.readShards, j.judgeDestination, j.judgeDefinitions, j.judgeIdentities,
+		j.readArchive, j.judgeFiles, j.readShards, j.judgeDestination, j.judgeDefinitions, j.judgeIdentities, j.judgeOwners,
 		j.judgeOrigin, j.judgeDoubled, j.judgeRests,
 	} {
 		if err := step(ctx); err != nil {

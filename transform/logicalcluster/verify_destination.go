@@ -145,7 +145,7 @@ func (j *judge) compareValue(ctx context.Context, place keys.Key, was *kept, now
 	case bytes.Equal(was.entry.Value, now.Value):
 		return nil
 	case place.Resource == logicalClusterType() && place.Custom:
-		return j.compareLogicalCluster(place.Cluster, was.entry.Value, now)
+		return j.compareLogicalCluster(was.entry.Value, now)
 	case j.isWorkspace(place) && j.onlyMoved(was.entry.Value, now.Value):
 		return nil // of a child that came along
 	}

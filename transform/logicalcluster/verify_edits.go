@@ -22,7 +22,7 @@ func logicalClusterType() schema.GroupResource {
 
 // compareLogicalCluster judges a LogicalCluster that is another than in the archive: an import drops the mark of a live migration,
 // and may say where it lives now. All else is as it was, to the byte.
-func (j *judge) compareLogicalCluster(name string, was []byte, now *inspect.Entry) error {
+func (j *judge) compareLogicalCluster(was []byte, now *inspect.Entry) error {
 	want, err := dropMigrating(was)
 	meta, metaErr := encoding.ReadMeta(now.Value)
 	if err != nil || metaErr != nil {
@@ -39,22 +39,40 @@ func (j *judge) compareLogicalCluster(name string, was []byte, now *inspect.Entr
 		j.found(CodeRecordChanged, j.DestinationOut, now.Key, "more of it than an import changes is not the archive's")
 	case says != j.verdict.To:
 		j.found(CodeShardMisnamed, j.DestinationOut, now.Key, "it says that it lives on %q, and this shard is %q", says, j.verdict.To)
-	case !j.ownerSays(name, says):
-		j.note("%q says that it lives on %q: kcp does not mend what its Workspace says; that needs --fix-owner of cluster import, or a hand", name, says)
 	}
 	return nil
 }
 
-// ownerSays tells whether a Workspace in the destination's file says that a logical cluster lives on a shard.
-func (j *judge) ownerSays(name, shard string) bool {
-	for _, c := range j.to.Clusters {
-		for _, w := range c.Workspaces {
-			if w.Cluster == name && w.ShardName == shard {
-				return true
+// judgeOwners notes logical clusters that say already that they live on the destination, while their Workspaces do not: kcp mends a
+// Workspace only together with a LogicalCluster that says otherwise (kcp pkg/reconciler/core/logicalcluster).
+func (j *judge) judgeOwners(context.Context) error {
+	for _, moved := range j.manifest.Clusters {
+		c := j.to.Cluster(moved.Name)
+		if c == nil || c.Owner == nil || c.Owner.Resource != workspaceType().Resource || c.ShardName != j.verdict.To {
+			continue
+		}
+		if says, seen := j.ownerSays(c.Name); !seen {
+			j.note("%q says already that it lives on %q, so that kcp leaves its Workspace %q in %q as it is; see that it says so too", c.Name, c.ShardName, c.Owner.Name, c.Owner.Cluster)
+		} else if says != j.verdict.To {
+			j.note("%q says already that it lives on %q, so that kcp leaves its Workspace %q in %q as it is, which says %q: mend it with --fix-owner of cluster import, or by hand",
+				c.Name, c.ShardName, c.Owner.Name, c.Owner.Cluster, says)
+		}
+	}
+	return nil
+}
+
+// ownerSays is where a Workspace says that a logical cluster lives; seen is false where neither side has one.
+func (j *judge) ownerSays(name string) (shard string, seen bool) {
+	for _, side := range []*clusters.Shard{j.to, j.from} {
+		for _, c := range side.Clusters {
+			for _, w := range c.Workspaces {
+				if w.Cluster == name {
+					return w.ShardName, true
+				}
 			}
 		}
 	}
-	return false
+	return "", false
 }
 
 // onlyMoved tells whether two values of a Workspace differ in nothing but where its logical cluster lives, which is now on the
