@@ -41,7 +41,8 @@ type checker struct {
 
 func newChecker(m *Manifest, leases map[int64]int64) *checker {
 	c := &checker{
-		m: m, tally: NewTally(m.Origin.Prefix, leases), dirs: map[string]int{}, resources: map[string]Resource{}, definitions: map[string]string{},
+		m: m, tally: NewTally(m.Origin.Prefix, leases),
+		dirs: map[string]int{}, resources: map[string]Resource{}, definitions: map[string]string{},
 	}
 	for i := range m.Clusters {
 		for _, r := range m.Clusters[i].Resources {

@@ -14,8 +14,9 @@ const maxText = 4096
 // validate tells what is wrong with a manifest by itself, whatever the records of its file are. The error names the place and never
 // quotes more than a name.
 func (m *Manifest) validate() error {
-	checks := []func() error{m.validateOrigin, m.validateClusters, m.validateDefinitions, m.validateIdentities, m.validateLeases, m.validateTotal}
-	for _, check := range checks {
+	for _, check := range []func() error{
+		m.validateOrigin, m.validateClusters, m.validateDefinitions, m.validateIdentities, m.validateLeases, m.validateTotal,
+	} {
 		if err := check(); err != nil {
 			return err
 		}

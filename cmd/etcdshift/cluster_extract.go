@@ -37,7 +37,8 @@ disk.
 Exit status: 0 done, 1 failed, 2 usage, 3 refused, 130 interrupted. With any but 0 nothing was written; where only the report could
 not be, the message says that ARCHIVE is there.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "with-children", Usage: "extract all logical clusters too that live on this shard and belong to a Workspace in one that is extracted"},
+			&cli.BoolFlag{Name: "with-children",
+				Usage: "extract all logical clusters too that live on this shard and belong to a Workspace in one that is extracted"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "read, judge and report everything, write nothing"},
 			&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "go on although there is problem `CODE`; docs/problems.md says what that means; may be repeated"},

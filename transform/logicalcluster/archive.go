@@ -42,7 +42,8 @@ type ownership struct {
 
 func newOwnership(m *archive.Manifest) *ownership {
 	o := &ownership{
-		layout: keys.KCPShard{Prefix: m.Origin.Prefix}, resources: map[string]archive.Resource{}, clusters: map[string]string{}, definitions: map[string]string{},
+		layout: keys.KCPShard{Prefix: m.Origin.Prefix}, resources: map[string]archive.Resource{},
+		clusters: map[string]string{}, definitions: map[string]string{},
 	}
 	for _, c := range m.Clusters {
 		for _, r := range c.Resources {
@@ -69,7 +70,8 @@ func (o *ownership) check(key []byte) error {
 	}
 	of := resourceOf(k, key)
 	if o.resources[of.Dir] != of || o.clusters[of.Dir] != k.Cluster {
-		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise", archive.ErrDamaged, key, of.Resource, k.Cluster)
+		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise",
+			archive.ErrDamaged, key, of.Resource, k.Cluster)
 	}
 	return nil
 }

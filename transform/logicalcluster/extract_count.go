@@ -107,7 +107,8 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(needs)) {
 		n := needs[uid]
-		d := archive.Definition{UID: uid, Resource: n.bound.Resource.String(), Schema: n.bound.Schema, StoredVersions: slices.Concat([]string{}, n.bound.StorageVersions)}
+		d := archive.Definition{UID: uid, Resource: n.bound.Resource.String(), Schema: n.bound.Schema}
+		d.StoredVersions = slices.Concat([]string{}, n.bound.StorageVersions) // a list is never null
 		if n.definition == nil {
 			missing = append(missing, d)
 			e.report.Warn("", codeMissingDefinition, fmt.Sprintf("%s is bound, and this shard has no bound definition %q of it", d.Resource, uid))

@@ -81,7 +81,8 @@ func (e *extraction) steps() {
 	}
 	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
 	for _, x := range m.Encryption {
-		r.AddStep("%d values are encrypted by %s: the API servers of the destination need that key, or import the --encryption-config", x.Keys, x.Name)
+		r.AddStep("%d values are encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
+			x.Keys, x.Name)
 	}
 	if n := len(m.Missing); n > 0 {
 		r.AddStep("%d bound definitions were not there; the destination has to have them", n)

@@ -1,0 +1,73 @@
+package transform
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// TestCheckPaths: an output is judged before the input is read.
+func TestCheckPaths(t *testing.T) {
+	folder := t.TempDir()
+	in, out := filepath.Join(folder, "in"), filepath.Join(folder, "out")
+	require.NoError(t, os.WriteFile(in, nil, 0o600))
+	require.NoError(t, CheckPaths(in, out))
+	require.NoFileExists(t, out)
+	require.ErrorIs(t, CheckPaths(in, in), ErrOutIsIn)
+	require.ErrorIs(t, CheckPaths(in, filepath.Join(folder, "none", "out")), fs.ErrNotExist)
+	require.NoError(t, os.WriteFile(out, nil, 0o600))
+	require.ErrorIs(t, CheckPaths(in, out), fs.ErrExist)
+}
+
+// TestReportOfReading: what was refused counts, what was gone on with leaves nothing alone.
+func TestReportOfReading(t *testing.T) {
+	r := NewReport("x")
+	r.Warn("/a", "w", "why")
+	r.GoOn("/b", "g", "why", true)
+	all, refusing := r.Errors()
+	require.Equal(t, []int{0, 0}, []int{all, refusing})
+	r.GoOn("/c", "g", "why", false)
+	r.Refuse("/d", "r", "why")
+	all, refusing = r.Errors()
+	require.Equal(t, []int{2, 2}, []int{all, refusing})
+	require.Len(t, r.Problems, 4)
+}
+
+// TestInfoOf: what identifies a file, and what is odd about it.
+func TestInfoOf(t *testing.T) {
+	ctx := context.Background()
+	path := etcdtest.Build(t, "put /a 1\nput /b 2\ndel /a")
+	s, err := snapshot.Open(ctx, path, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	f, err := InfoOf(ctx, s)
+	require.NoError(t, err)
+	require.Equal(t, FileInfo{Path: path, SHA256: f.SHA256, Revision: 4, Keys: 1, Bytes: s.Size()}, f)
+	require.Len(t, f.SHA256, 64)
+	r := NewReport("x")
+	r.WarnOfFile(s)
+	require.Empty(t, r.Problems)
+
+	image, err := os.ReadFile(path)
+	require.NoError(t, err)
+	raw := filepath.Join(t.TempDir(), "raw")
+	require.NoError(t, os.WriteFile(raw, image[:len(image)-32], 0o600))
+	s, err = snapshot.Open(ctx, raw, snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	r.WarnOfFile(s)
+	require.Equal(t, "raw-file", r.Problems[0].Code)
+}
+
+func TestShellWord(t *testing.T) {
+	require.Equal(t, "root.db", ShellWord("root.db"))
+	require.Equal(t, "./-rf", ShellWord("-rf"))
+	require.Equal(t, `'a b; it'\''s'`, ShellWord("a b; it's"))
+}
