@@ -36,6 +36,7 @@ type Import struct {
 	*carrier
 	dest     *destination
 	incoming []*clusters.Cluster // by name
+	coming   map[string]bool     // their names
 	serving  *serving
 	edits    map[string]edit // by key in the archive
 	moved    []movedOwner
@@ -95,20 +96,21 @@ func (i *Import) read(ctx context.Context, v *transform.View) (err error) {
 		return err
 	}
 	i.carrier = newCarrier(v, from, i.dest.shard.Prefix, "imported from "+o.Archive.Path())
-	i.serving, i.edits = newServing(i.dest), map[string]edit{}
+	i.serving, i.edits, i.coming = newServing(i.dest), map[string]edit{}, map[string]bool{}
 	for _, m := range o.Manifest.Clusters {
 		c := from.shard.Cluster(m.Name)
 		if c == nil {
 			return fmt.Errorf("%s: %w of %q", o.Archive.Path(), ErrNoLogicalCluster, m.Name)
 		}
 		i.incoming = append(i.incoming, c)
+		i.coming[c.Name] = true
 		i.serving.bind(c)
 	}
 	return i.serving.defineOwn(ctx, from, i.comes)
 }
 
 // comes tells whether a logical cluster is one of those that come in.
-func (i *Import) comes(name string) bool { return i.options.Manifest.Cluster(name) != nil }
+func (i *Import) comes(name string) bool { return i.coming[name] }
 
 // keyOf is where the LogicalCluster of a logical cluster comes to lie.
 func (c *carrier) keyOf(cluster string) string {
@@ -184,10 +186,12 @@ func (i *Import) Check(ctx context.Context, v *transform.View, out *inspect.Read
 }
 
 // report says what comes in, and what is left to do.
-func (i *Import) report(ctx context.Context, r *transform.Report) (err error) {
-	if r.Archive, err = i.from.info(ctx); err != nil {
+func (i *Import) report(ctx context.Context, r *transform.Report) error {
+	info, err := transform.InfoOf(ctx, i.options.Archive)
+	if err != nil {
 		return err
 	}
+	r.Archive = &info
 	for _, m := range i.options.Manifest.Clusters {
 		r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: m.Name, Path: m.Path, Receipt: receipt(m.Sum)})
 	}

@@ -120,7 +120,8 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 	if err != nil || seals {
 		return false, err
 	}
-	c.never(to, codeWouldBePlaintext, fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
+	c.never(to, codeWouldBePlaintext,
+		fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
 	return true, nil
 }
 

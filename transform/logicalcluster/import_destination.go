@@ -52,7 +52,8 @@ func checkWhole(s *clusters.Shard) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: below %q there are %s; an archive, an etcd for some types alone, and a shard that kcp never ran on are like that", ErrPartial, s.Prefix, lacks)
+	return fmt.Errorf("%w: below %q there are %s; an archive, an etcd for some types alone, and a shard that kcp never ran on are like that",
+		ErrPartial, s.Prefix, lacks)
 }
 
 // called is the shard's name in a sentence.

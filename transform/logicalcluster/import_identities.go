@@ -31,6 +31,7 @@ func (n needs) judge(v *transform.View, d *destination) {
 			continue
 		}
 		types := strings.Join(slices.Sorted(maps.Keys(n[identity])), ", ")
-		v.GoOn("", codeUnknownIdentity, fmt.Sprintf("identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows", identity, types))
+		v.GoOn("", codeUnknownIdentity,
+			fmt.Sprintf("identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows", identity, types))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 // The logical clusters of kcp itself that hold definitions and say what the shard is called.
@@ -27,16 +26,15 @@ func definitionType() schema.GroupResource {
 
 // origin is where records come from: an archive, or a shard that has what is another's.
 type origin struct {
-	snapshot *snapshot.Snapshot
-	reader   *inspect.Reader
-	layout   keys.KCPShard
-	shard    *clusters.Shard
-	leases   map[int64]int64 // TTL in seconds, by id
+	reader *inspect.Reader
+	layout keys.KCPShard
+	shard  *clusters.Shard
+	leases map[int64]int64 // TTL in seconds, by id
 }
 
 // openOrigin reads what a snapshot holds. prefixes name its storage where there are several, or none gives itself away.
 func openOrigin(ctx context.Context, s *snapshot.Snapshot, opener inspect.Opener, prefixes ...string) (*origin, error) {
-	o := &origin{snapshot: s, reader: inspect.NewReader(s, opener, prefixes...)}
+	o := &origin{reader: inspect.NewReader(s, opener, prefixes...)}
 	file, err := clusters.Read(ctx, o.reader)
 	if err == nil {
 		o.shard, err = file.Shard(prefixes)
@@ -94,18 +92,4 @@ func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, er
 // definitions are the CustomResourceDefinitions, in revision order.
 func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
 	return o.records(ctx, o.layout.Dirs(definitionType())[0])
-}
-
-// info identifies the file.
-func (o *origin) info(ctx context.Context) (*transform.FileInfo, error) {
-	d, err := o.snapshot.Digest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	f := &transform.FileInfo{Path: o.snapshot.Path(), SHA256: fmt.Sprintf("%x", d.File), Bytes: o.snapshot.Size()}
-	if f.Revision, err = o.snapshot.Revision(ctx); err != nil {
-		return nil, err
-	}
-	f.Keys, err = o.snapshot.Keys(ctx)
-	return f, err
 }

@@ -136,7 +136,8 @@ func (i *Import) fixOwner(ctx context.Context, c *clusters.Cluster, key string) 
 		if c.Owner != nil {
 			who = fmt.Sprintf("%s %q in %q", c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
 		}
-		i.view.Refuse(i.keyOf(c.Name), codeOwnerElsewhere, fmt.Sprintf("the owner of %q, %s, is in neither file, or another by now: there is nothing to fix", c.Name, who))
+		i.view.Refuse(i.keyOf(c.Name), codeOwnerElsewhere,
+			fmt.Sprintf("the owner of %q, %s, is in neither file, or another by now: there is nothing to fix", c.Name, who))
 		return nil
 	}
 	i.addEdit(key, func(value []byte) ([]byte, error) { return moveLogicalCluster(value, name) })
@@ -185,7 +186,8 @@ func (i *Import) regionFor(c *clusters.Cluster, w *owner) string {
 	case here != nil:
 		i.view.Warn(w.Key, codeRegionUnknown, fmt.Sprintf("shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name))
 	default:
-		i.view.Warn(w.Key, codeRegionUnknown, fmt.Sprintf("no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name))
+		i.view.Warn(w.Key, codeRegionUnknown,
+			fmt.Sprintf("no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name))
 		i.stepOfRegion(c, w)
 	}
 	return ""

@@ -2,7 +2,6 @@ package logicalcluster
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -32,7 +31,8 @@ func (i *Import) steps(r *transform.Report) {
 	if m.Origin.Shard != "" {
 		from = word(m.Origin.Shard)
 	}
-	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s", names, from, each)
+	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s",
+		names, from, each)
 	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
 	for _, step := range later {
 		r.AddStep("%s", step)
@@ -78,19 +78,12 @@ func (i *Import) kubectl(c *clusters.Cluster, verb, rest string) string {
 	if here := i.dest.registered(); here != nil && here.ExternalURL != "" {
 		server = strings.TrimSuffix(here.ExternalURL, "/")
 	}
-	return fmt.Sprintf("kubectl --server %s %s workspaces.tenancy.kcp.io %s %s", word(server+"/clusters/"+c.Owner.Cluster), verb, word(c.Owner.Name), rest)
+	return fmt.Sprintf("kubectl --server %s %s workspaces.tenancy.kcp.io %s %s",
+		word(server+"/clusters/"+c.Owner.Cluster), verb, word(c.Owner.Name), rest)
 }
 
-// bareWord is what a shell takes as it is.
-var bareWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./][A-Za-z0-9_@%+=:,./-]*$`)
-
-// word makes one word of s for a POSIX shell: names in a snapshot are not to be trusted with a command line.
-func word(s string) string {
-	if bareWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+// word is a name or a path as one word of a command line.
+func word(s string) string { return transform.ShellWord(s) }
 
 // counted is a number and what it counts.
 func counted(n int, what string) string {

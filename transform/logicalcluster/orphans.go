@@ -91,7 +91,8 @@ func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
 	for _, orphan := range from.shard.Orphans {
 		c := p.dest.shard.Cluster(orphan.Name)
 		if c == nil {
-			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s", orphan.Name, counted(orphan.Amount.Keys, "key"), p.dest.called()))
+			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s",
+				orphan.Name, counted(orphan.Amount.Keys, "key"), p.dest.called()))
 			continue
 		}
 		p.homes[c.Name] = c
@@ -142,7 +143,8 @@ func (p *PutBack) compareLiving(ctx context.Context, r original, here *inspect.E
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
 	case r.Sealed != nil || here.Sealed != nil:
-		p.view.Refuse(string(here.Key), codeKeyExists, "the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
+		p.view.Refuse(string(here.Key), codeKeyExists,
+			"the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
 	case r.key.Resource == (schema.GroupResource{Resource: "configmaps"}) && r.key.Name == "kube-root-ca.crt":
 		p.view.Warn(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
 	default:
@@ -200,10 +202,12 @@ func (p *PutBack) bringFor(ctx context.Context, lost []original) error {
 }
 
 // report says what is put back, and what is left to do.
-func (p *PutBack) report(ctx context.Context, r *transform.Report) (err error) {
-	if r.Archive, err = p.from.info(ctx); err != nil {
+func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
+	info, err := transform.InfoOf(ctx, p.options.From)
+	if err != nil {
 		return err
 	}
+	r.Archive = &info
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
 		d := archive.NewDigest()
 		for _, s := range p.staged {
