@@ -34,7 +34,7 @@ type Verdict struct {
 	To       string        `json:"to"`
 	Clusters []Moved       `json:"clusters"`
 	Answers  []Answer      `json:"answers"`  // one a question, in the order of Questions
-	Findings []MoveFinding `json:"findings"` // by question, code, file and key
+	Findings []MoveFinding `json:"findings"` // by code, in the order of Codes, file and key
 	Unjudged []Unjudged    `json:"unjudged"`
 	Notes    []string      `json:"notes"` // what a person should know that is no finding
 }
@@ -177,29 +177,36 @@ func (j *judge) readShards(ctx context.Context) error {
 func (j *judge) finish() *Verdict {
 	v := j.verdict
 	v.Findings = slices.DeleteFunc(v.Findings, func(f MoveFinding) bool { return slices.Contains(j.Ignore, f.Code) })
+	rank := map[Code]int{}
+	for i, code := range Codes() {
+		rank[code] = i
+	}
 	slices.SortStableFunc(v.Findings, func(a, b MoveFinding) int {
-		return cmp.Or(order(a.Question)-order(b.Question), cmp.Compare(a.Code, b.Code), cmp.Compare(a.File, b.File), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(rank[a.Code]-rank[b.Code], cmp.Compare(a.File, b.File), cmp.Compare(a.Key, b.Key))
 	})
 	for _, q := range Questions() {
-		a := Answer{Question: q, Answer: "no", Checked: j.checked[q]}
-		unknown := j.from == nil && q != QuestionDamaged
-		for _, u := range v.Unjudged {
-			unknown = unknown || u.Question == q
-		}
-		for _, f := range v.Findings {
-			if f.Question == q {
-				a.Findings++
-			}
-		}
-		switch {
-		case a.Findings > 0:
-			a.Answer = "yes"
-		case unknown:
-			a.Answer = "unknown"
-		}
-		v.Answers = append(v.Answers, a)
+		v.Answers = append(v.Answers, j.answer(q))
 	}
 	return v
+}
+
+func (j *judge) answer(q Question) Answer {
+	a := Answer{Question: q, Answer: "no", Checked: j.checked[q]}
+	if j.from == nil && q != QuestionDamaged {
+		a.Answer = "unknown" // judging ended before it
+	}
+	for _, u := range j.verdict.Unjudged {
+		if u.Question == q {
+			a.Answer = "unknown"
+		}
+	}
+	for _, f := range j.verdict.Findings {
+		if f.Question == q {
+			a.Answer = "yes"
+			a.Findings++
+		}
+	}
+	return a
 }
 
 func (j *judge) found(code Code, file *inspect.Reader, key []byte, format string, args ...any) {

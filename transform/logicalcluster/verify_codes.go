@@ -18,84 +18,67 @@ func Questions() []Question {
 	return []Question{QuestionDamaged, QuestionLost, QuestionDoubled, QuestionTouched}
 }
 
-func order(q Question) int { return slices.Index(Questions(), q) }
-
 // Code is a kind of finding about a move. Codes are stable; each is a line of docs/logical-clusters.md.
 type Code string
 
-// The findings.
+// The findings, by the questions that they answer.
 const (
 	CodeDamaged        Code = "damaged"
 	CodeArchiveDamaged Code = "archive-damaged"
 
-	CodeRecordLost         Code = "record-lost"
-	CodeRecordChanged      Code = "record-changed"
-	CodeLeaseDiffers       Code = "lease-differs"
-	CodeInTheClear         Code = "in-the-clear"
-	CodeDefinitionLost     Code = "definition-lost"
-	CodeStoredVersions     Code = "stored-versions"
-	CodeDefinitionDiffers  Code = "definition-differs"
-	CodeIdentityUnknown    Code = "identity-unknown"
-	CodeStillMigrating     Code = "still-migrating"
-	CodeShardMisnamed      Code = "shard-misnamed"
-	CodeSameFile           Code = "same-file"
-	CodeLivesTwice         Code = "lives-twice"
-	CodeStillAtOrigin      Code = "still-at-origin"
-	CodeElsewhere          Code = "elsewhere"
-	CodeStaleCopy          Code = "stale-copy"
-	CodeOtherOrigin        Code = "other-origin"
+	CodeRecordLost        Code = "record-lost"
+	CodeRecordChanged     Code = "record-changed"
+	CodeLeaseDiffers      Code = "lease-differs"
+	CodeInTheClear        Code = "in-the-clear"
+	CodeDefinitionLost    Code = "definition-lost"
+	CodeDefinitionDiffers Code = "definition-differs"
+	CodeStoredVersions    Code = "stored-versions"
+	CodeIdentityUnknown   Code = "identity-unknown"
+	CodeStillMigrating    Code = "still-migrating"
+	CodeShardMisnamed     Code = "shard-misnamed"
+
+	CodeSameFile      Code = "same-file"
+	CodeLivesTwice    Code = "lives-twice"
+	CodeStillAtOrigin Code = "still-at-origin"
+	CodeElsewhere     Code = "elsewhere"
+	CodeStaleCopy     Code = "stale-copy"
+
 	CodeRecordAdded        Code = "record-added"
 	CodeOriginTouched      Code = "origin-touched"
+	CodeOtherOrigin        Code = "other-origin"
 	CodeDestinationTouched Code = "destination-touched"
 )
 
-// questions says to which question the finding is an answer, and in which order the codes are listed.
-func questions() []struct {
-	code     Code
-	question Question
-} {
-	return []struct {
-		code     Code
-		question Question
-	}{
-		{CodeDamaged, QuestionDamaged},
-		{CodeArchiveDamaged, QuestionDamaged},
-		{CodeRecordLost, QuestionLost},
-		{CodeRecordChanged, QuestionLost},
-		{CodeLeaseDiffers, QuestionLost},
-		{CodeInTheClear, QuestionLost},
-		{CodeDefinitionLost, QuestionLost},
-		{CodeDefinitionDiffers, QuestionLost},
-		{CodeStoredVersions, QuestionLost},
-		{CodeIdentityUnknown, QuestionLost},
-		{CodeStillMigrating, QuestionLost},
-		{CodeShardMisnamed, QuestionLost},
-		{CodeSameFile, QuestionDoubled},
-		{CodeLivesTwice, QuestionDoubled},
-		{CodeStillAtOrigin, QuestionDoubled},
-		{CodeElsewhere, QuestionDoubled},
-		{CodeStaleCopy, QuestionDoubled},
-		{CodeOtherOrigin, QuestionTouched},
-		{CodeRecordAdded, QuestionTouched},
-		{CodeOriginTouched, QuestionTouched},
-		{CodeDestinationTouched, QuestionTouched},
+// codes are those of the findings that answer a question.
+func (q Question) codes() []Code {
+	switch q {
+	case QuestionDamaged:
+		return []Code{CodeDamaged, CodeArchiveDamaged}
+	case QuestionLost:
+		return []Code{
+			CodeRecordLost, CodeRecordChanged, CodeLeaseDiffers, CodeInTheClear, CodeDefinitionLost, CodeDefinitionDiffers, CodeStoredVersions,
+			CodeIdentityUnknown, CodeStillMigrating, CodeShardMisnamed,
+		}
+	case QuestionDoubled:
+		return []Code{CodeSameFile, CodeLivesTwice, CodeStillAtOrigin, CodeElsewhere, CodeStaleCopy}
 	}
+	return []Code{CodeRecordAdded, CodeOriginTouched, CodeOtherOrigin, CodeDestinationTouched}
+}
+
+// Codes are those of all findings, in the order of the questions.
+func Codes() (codes []Code) {
+	for _, q := range Questions() {
+		codes = append(codes, q.codes()...)
+	}
+	return codes
 }
 
 // Question is the one that a finding of the code answers.
 func (c Code) Question() Question {
-	for _, q := range questions() {
-		if q.code == c {
-			return q.question
+	for _, q := range Questions() {
+		if slices.Contains(q.codes(), c) {
+			return q
 		}
 	}
 	return ""
-}
-
-// Codes are those of all findings, in the order of the documentation.
-func Codes() (codes []Code) {
-	for _, q := range questions() {
-		codes = append(codes, q.code)
-	}
-	return codes
 }
