@@ -34,12 +34,13 @@ var (
 type Import struct {
 	options ImportOptions
 	*carrier
-	dest     *destination
-	incoming []*clusters.Cluster // by name
-	coming   map[string]bool     // their names
-	serving  *serving
-	edits    map[string]edit // by key in the archive
-	moved    []movedOwner
+	dest       *destination
+	incoming   []*clusters.Cluster // by name
+	coming     map[string]bool     // their names
+	serving    *serving
+	edits      map[string]edit // by key in the archive
+	moved      []movedOwner
+	ownerSteps int // to be said of Workspaces
 }
 
 var (

@@ -197,3 +197,12 @@ func TestImportDropsMigrating(t *testing.T) {
 	key := kcptest.LogicalClusterKey(kcptest.Consumer)
 	require.Equal(t, recorded.value(key), a.value(key))
 }
+
+// TestImportManyOwners: what is the same for hundreds of Workspaces is not said hundreds of times.
+func TestImportManyOwners(t *testing.T) {
+	from := extractOf(t, kcptest.Many(t, 30), ExtractOptions{Name: "root", WithChildren: true, Allow: ExtractCodes()})
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), ImportOptions{}, transform.Options{Allow: ImportCodes()}).written()
+	require.Len(t, a.report.Clusters, 35)
+	require.Less(t, len(a.report.Steps), 30)
+	require.Contains(t, a.report.Steps[len(a.report.Steps)-1], "other logical clusters that came in, 48 steps")
+}

@@ -37,6 +37,19 @@ func (i *Import) steps(r *transform.Report) {
 	for _, step := range later {
 		r.AddStep("%s", step)
 	}
+	if more := i.ownerSteps - mostOwnerSteps; more > 0 {
+		r.AddStep("and the like for the Workspaces of the other logical clusters that came in, %s", counted(more, "step"))
+	}
+}
+
+// mostOwnerSteps is how many steps about Workspaces are said one by one.
+const mostOwnerSteps = 20
+
+// ownerStep says what is to be done about a Workspace.
+func (i *Import) ownerStep(format string, args ...any) {
+	if i.ownerSteps++; i.ownerSteps <= mostOwnerSteps {
+		i.view.Report().AddStep(format, args...)
+	}
 }
 
 // names are those of the logical clusters that come in.
@@ -53,7 +66,7 @@ func (i *Import) stepsOfOwner(c *clusters.Cluster, w *owner) {
 		return
 	}
 	if w == nil || w.ShardName != i.dest.name || i.dest.name == "" {
-		i.view.Report().AddStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
+		i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
 			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
 	}
 	i.stepOfRegion(c, w)
@@ -68,7 +81,7 @@ func (i *Import) stepOfRegion(c *clusters.Cluster, w *owner) {
 	if region == "" || w != nil && w.region == region {
 		return
 	}
-	i.view.Report().AddStep("kcp never corrects the label region of Workspace %q in %q: %s",
+	i.ownerStep("kcp never corrects the label region of Workspace %q in %q: %s",
 		c.Owner.Name, c.Owner.Cluster, i.kubectl(c, "label --overwrite", word("region="+region)))
 }
 
