@@ -230,3 +230,21 @@ func TestImportUndecodable(t *testing.T) {
 	require.Equal(t, key, a.report.Problems[0].Key)
 	require.Equal(t, "{", a.value(key))
 }
+
+// TestImportCacheInSameFile: a cache that shares the shard's etcd tells as much as one of its own.
+func TestImportCacheInSameFile(t *testing.T) {
+	cache, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Cache))
+	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
+		kcptest.Delete(t, client, "/registry/apis.kcp.io/apibindings/customresources/"+kcptest.Consumer1+"/example.dev")
+		for _, kv := range cache {
+			if strings.HasPrefix(string(kv.Key), "/cache/") {
+				kcptest.Put(t, client, string(kv.Key), kv.Value)
+			}
+		}
+	})
+	a := importInto(t, consumerArchive(t), shard, ImportOptions{}, transform.Options{}).written()
+	require.Empty(t, a.report.Problems)
+	require.True(t, hasStep(a.report.Steps, "region=us-east-1"), "%q", a.report.Steps)
+	came, _ := a.arrived()
+	require.Len(t, came, 36)
+}
