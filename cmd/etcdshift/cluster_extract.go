@@ -39,6 +39,7 @@ not be, the message says that ARCHIVE is there.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "with-children",
 				Usage: "extract all logical clusters too that live on this shard and belong to a Workspace in one that is extracted"},
+			&cli.StringFlag{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "read, judge and report everything, write nothing"},
 			&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "go on although there is problem `CODE`; docs/problems.md says what that means; may be repeated"},
@@ -61,7 +62,7 @@ func runClusterExtract(c *cli.Context) error {
 		return err
 	}
 	o := logicalcluster.ExtractOptions{
-		Name: args[0], In: args[1], Out: args[2], WithChildren: c.Bool("with-children"), DryRun: c.Bool("dry-run"),
+		Name: args[0], In: args[1], Out: args[2], WithChildren: c.Bool("with-children"), AsShard: c.String("as-shard"), DryRun: c.Bool("dry-run"),
 		Allow: c.StringSlice("allow"), Prefixes: readPrefixes(c), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
 	file, err := createReport(c, transform.Options{In: o.In, Out: o.Out})

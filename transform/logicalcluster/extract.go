@@ -1,6 +1,7 @@
 package logicalcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 type ExtractOptions struct {
 	Name         string // of the logical cluster
 	In, Out      string // paths of the shard and of the archive, which must not exist, also for a dry run
+	AsShard      string // the shard's own name; "": what it calls itself
 	WithChildren bool   // take along the logical clusters below it that live on the same shard, however deep
 	DryRun       bool
 	Prefixes     []string       // of the shard, where the file holds several
@@ -36,7 +38,7 @@ type ExtractReport struct {
 
 // Extract writes an archive of one logical cluster, and of its children where that is asked for. Values are those of the shard, byte
 // for byte, encrypted or not. The report is never nil; whatever the error, Out then does not exist. Errors are
-// transform.ErrRefused, those of clusters.File.Shard and clusters.Shard.Find, and those of reading the shard and of writing, among
+// transform.ErrRefused, ErrArchive, ErrShardUnknown, those of clusters.File.Shard and clusters.Shard.Find, and those of reading the shard and of writing, among
 // them archive.ErrDamaged and snapshot.ErrVerify where what was written is not what was to be.
 func Extract(ctx context.Context, o ExtractOptions) (*ExtractReport, error) {
 	r := &ExtractReport{Report: transform.NewReport("cluster extract")}
@@ -105,8 +107,10 @@ type extraction struct {
 	report *ExtractReport
 	file   *clusters.File
 	shard  *clusters.Shard
-	chosen map[string]*clusters.Cluster // that the archive takes, by name
-	order  []string                     // their names, parents before their children
+	// shardName is that of shard; "" where nobody knows.
+	shardName string
+	chosen    map[string]*clusters.Cluster // that the archive takes, by name
+	order     []string                     // their names, parents before their children
 	// taken are the places of the archive's records; all but the shard's own are copies in a cache, which it does not take.
 	taken  *selection
 	needs  map[string]need // definitions that the archive takes, by their keys
@@ -116,6 +120,9 @@ type extraction struct {
 // find reads the shard and chooses the logical clusters.
 func (e *extraction) find(ctx context.Context) (err error) {
 	reader := inspect.NewReader(e.src, e.Opener, e.Prefixes...)
+	if err := notArchive(ctx, reader); err != nil { // what it would say of its origin would not be true of any shard
+		return fmt.Errorf("%s: %w", e.In, err)
+	}
 	if e.file, err = clusters.ReadChecked(ctx, reader); err != nil {
 		return err
 	}
@@ -131,7 +138,10 @@ func (e *extraction) find(ctx context.Context) (err error) {
 		return err
 	}
 	e.taken = newSelection(layouts)
-	e.choose(root)
+	e.shardName = cmp.Or(e.AsShard, e.shard.Name)
+	if err := e.choose(root); err != nil {
+		return fmt.Errorf("%s: %w", e.In, err)
+	}
 	return e.findLeases(ctx)
 }
 
@@ -148,23 +158,39 @@ func (e *extraction) findLeases(ctx context.Context) error {
 }
 
 // choose takes a logical cluster, and where that is asked for those whose LogicalClusters say that they belong to it.
-func (e *extraction) choose(c *clusters.Cluster) {
+func (e *extraction) choose(c *clusters.Cluster) error {
 	e.chosen[c.Name] = c
 	e.order = append(e.order, c.Name)
 	e.taken.add(place{prefix: e.shard.Prefix, cluster: c.Name})
-	for _, cache := range e.file.Caches {
-		if e.shard.Name != "" {
-			e.taken.add(place{cache.Prefix, e.shard.Name, c.Name})
-		}
-	}
-	if !e.WithChildren {
-		return
+	if err := e.findCopies(c.Name); err != nil || !e.WithChildren {
+		return err
 	}
 	for _, child := range e.shard.Children(c.Name) {
-		if e.chosen[child.Name] == nil {
-			e.choose(child)
+		if e.chosen[child.Name] != nil {
+			continue
+		}
+		if err := e.choose(child); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// findCopies finds what a purge would take out of the caches of the same file: it is no part of the rest.
+func (e *extraction) findCopies(name string) error {
+	for _, cache := range e.file.Caches {
+		for _, copied := range cache.Copies {
+			switch {
+			case copied.Cluster != name:
+			case e.shardName == "":
+				return fmt.Errorf("%w: the cache below %q has copies of %q, from shard %q among others; name this one with --as-shard",
+					ErrShardUnknown, cache.Prefix, name, copied.Shard)
+			case copied.Shard == e.shardName:
+				e.taken.add(place{cache.Prefix, copied.Shard, name})
+			}
+		}
+	}
+	return nil
 }
 
 func (e *extraction) allowed(code string) bool { return slices.Contains(e.Allow, code) }

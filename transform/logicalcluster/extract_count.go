@@ -25,7 +25,7 @@ func (e *extraction) count(ctx context.Context) error {
 	in := e.report.Input
 	m := &archive.Manifest{
 		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
-		Origin:     archive.Origin{Shard: e.shard.Name, Prefix: e.shard.Prefix, SHA256: in.SHA256, Revision: in.Revision},
+		Origin:     archive.Origin{Shard: e.shardName, Prefix: e.shard.Prefix, SHA256: in.SHA256, Revision: in.Revision},
 		Identities: e.identities(),
 	}
 	m.Definitions, m.Missing = e.definitions()

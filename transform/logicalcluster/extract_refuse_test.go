@@ -159,7 +159,10 @@ func TestExtractNoCluster(t *testing.T) {
 		require.Equal(t, transform.Failed, r.Outcome)
 		require.NotEmpty(t, r.Input.SHA256)
 	}
-	_, _, err := extract(t, kcptest.Recorded(t, kcptest.Cache), ExtractOptions{Name: kcptest.Consumer})
+	_, archived := extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+	_, _, err := extract(t, archived, ExtractOptions{Name: kcptest.Consumer})
+	require.ErrorIs(t, err, ErrArchive)
+	_, _, err = extract(t, kcptest.Recorded(t, kcptest.Cache), ExtractOptions{Name: kcptest.Consumer})
 	require.ErrorIs(t, err, clusters.ErrNoShard)
 }
 

@@ -202,6 +202,20 @@ func TestExtractOfSeveralStorages(t *testing.T) {
 	require.NotEmpty(t, purgedOut)
 }
 
+// TestExtractAsShard: a shard that does not say what it is called has to be named, where copies in its cache depend on that.
+func TestExtractAsShard(t *testing.T) {
+	in := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
+		kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard"))
+	})
+	_, _, err := extract(t, in, ExtractOptions{Name: kcptest.Provider})
+	require.ErrorIs(t, err, ErrShardUnknown)
+	r, _ := extracted(t, in, ExtractOptions{Name: kcptest.Provider, AsShard: "root"})
+	require.Equal(t, "root", r.Manifest.Origin.Shard)
+	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root")
+	gone, _ := purged(t, in, PurgeOptions{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere)
+	require.Equal(t, *gone.Rest, receipt(r.Manifest.Origin.Rest))
+}
+
 // TestExtractOfTwoShards: which of two shards in one etcd is meant has to be said.
 func TestExtractOfTwoShards(t *testing.T) {
 	second, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Shard1))

@@ -79,6 +79,12 @@ func (e *extraction) steps() {
 	if len(m.Clusters) > 1 {
 		also = " --with-children"
 	}
+	if e.AsShard != "" {
+		also += " --as-shard " + transform.ShellWord(e.AsShard)
+	}
+	for _, p := range e.Prefixes {
+		also += " --prefix " + transform.ShellWord(p)
+	}
 	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
 	for _, x := range m.Encryption {
 		r.AddStep("%d values are encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
