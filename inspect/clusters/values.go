@@ -3,7 +3,6 @@ package clusters
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -42,11 +41,7 @@ func (h *header) head() *header { return h }
 // decode reads an object of a kind; fields that into does not know are passed over, those of a wrong type are an error. No error
 // holds a part of the value.
 func decode(value []byte, kind string, into interface{ head() *header }) (metadata, error) {
-	content, _, err := encoding.DecodeObject(value)
-	if err != nil {
-		return metadata{}, err
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into); err != nil {
+	if err := encoding.DecodeFields(value, into); err != nil {
 		return metadata{}, fmt.Errorf("not a %s: %w", kind, err)
 	}
 	h := into.head()
