@@ -143,20 +143,15 @@ func (j *judge) judge(ctx context.Context) error {
 
 // readShards finds the storages that the move is about.
 func (j *judge) readShards(ctx context.Context) error {
-	from, err := clusters.Read(ctx, j.OriginOut)
+	from, fromShard, err := readShard(ctx, j.OriginOut, []string{j.manifest.Origin.Prefix})
 	if err != nil {
 		return err
 	}
-	if j.from, err = from.Shard([]string{j.manifest.Origin.Prefix}); err != nil {
-		return fmt.Errorf("%s: %w", pathOf(j.OriginOut), err)
-	}
-	to, err := clusters.Read(ctx, j.DestinationOut)
+	to, toShard, err := readShard(ctx, j.DestinationOut, j.Prefixes)
 	if err != nil {
 		return err
 	}
-	if j.to, err = to.Shard(j.Prefixes); err != nil {
-		return fmt.Errorf("%s: %w", pathOf(j.DestinationOut), err)
-	}
+	j.from, j.to = fromShard, toShard
 	j.caches = []*cacheFile{{pathOf(j.OriginOut), from.Caches}, {pathOf(j.DestinationOut), to.Caches}}
 	for _, r := range j.Caches {
 		f, err := clusters.Read(ctx, r)
@@ -172,6 +167,22 @@ func (j *judge) readShards(ctx context.Context) error {
 	j.verdict.From = cmp.Or(j.FromShard, j.manifest.Origin.Shard, j.from.Name)
 	j.verdict.To = cmp.Or(j.AsShard, j.to.Name)
 	return nil
+}
+
+// readShard reads one side, which is a whole shard.
+func readShard(ctx context.Context, r *inspect.Reader, prefixes []string) (*clusters.File, *clusters.Shard, error) {
+	f, err := clusters.Read(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := f.Shard(prefixes)
+	if err == nil && s.Partial {
+		err = fmt.Errorf("%w that is whole: below %q there is no LogicalCluster of %s", clusters.ErrNoShard, s.Prefix, clusterShard)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", pathOf(r), err)
+	}
+	return f, s, nil
 }
 
 func (j *judge) finish() *Verdict {

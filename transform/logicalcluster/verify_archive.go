@@ -3,6 +3,7 @@ package logicalcluster
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -86,6 +87,9 @@ func (j *judge) files() (files []*inspect.Reader) {
 }
 
 func (j *judge) judgeFile(ctx context.Context, r *inspect.Reader) error {
+	if err := notArchive(ctx, r); err != nil {
+		return fmt.Errorf("%s: %w", pathOf(r), err)
+	}
 	j.checked[QuestionDamaged]++
 	for err := range snapshot.Verify(ctx, r.Snapshot()) {
 		if !isDamage(err) {

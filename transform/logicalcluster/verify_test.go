@@ -129,6 +129,11 @@ func TestVerifyOthers(t *testing.T) {
 		"a cache for the origin":    {func(m *moveFiles) { m.originOut = kcptest.Recorded(t, kcptest.Cache) }, clusters.ErrNoShard},
 		"a cache for a destination": {func(m *moveFiles) { m.destinationOut = kcptest.Recorded(t, kcptest.Cache) }, clusters.ErrNoShard},
 		"a shard for the cache":     {func(m *moveFiles) { m.caches = []string{m.origin} }, clusters.ErrNoCache},
+		"the archive twice":         {func(m *moveFiles) { m.destinationOut = m.archive }, ErrArchive},
+		"an archive for the origin": {func(m *moveFiles) { m.originOut = m.archive }, ErrArchive},
+		"a part of a shard": {func(m *moveFiles) {
+			m.destinationOut = edit1(t, m.destinationOut, drop(kcptest.LogicalClusterKey("system:shard")))
+		}, clusters.ErrNoShard},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m
