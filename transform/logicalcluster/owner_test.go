@@ -2,6 +2,7 @@ package logicalcluster
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,4 +57,41 @@ func TestDropMigrating(t *testing.T) {
 	got, err := dropMigrating([]byte(`{"metadata":{"annotations":{"a":"b","internal.kcp.io/migrating":"root:m","z":"1"}}}`))
 	require.NoError(t, err)
 	require.Equal(t, `{"metadata":{"annotations":{"a":"b","z":"1"}}}`, string(got))
+}
+
+// FuzzMoveWorkspace: whatever the text, the edit fails or changes three fields and no other, and once.
+func FuzzMoveWorkspace(f *testing.F) {
+	for _, seed := range []string{
+		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk"},"labels":{"region":"a"}},"spec":{"x":[1,2.0]}}`,
+		`{}`, `{"metadata":null}`, `{"metadata":{"labels":{"a":"b","z":"y"}}}`, ` {"a":{"core.kcp.io/shard":1}} `, `{"metadata":[]}`, `[`, "\xd9\xd9\xf7\xa0",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, value []byte) {
+		got, err := moveWorkspace(value, "shard-1", "us-east-1")
+		if err != nil {
+			return
+		}
+		var was, is map[string]any
+		require.NoError(t, json.Unmarshal(value, &was))
+		require.NoError(t, json.Unmarshal(got, &is))
+		meta := inner(was, "metadata")
+		annotations := inner(meta, "annotations")
+		annotations["core.kcp.io/shard"], annotations["internal.tenancy.kcp.io/shard"] = "shard-1", "2e1tfbst"
+		inner(meta, "labels")["region"] = "us-east-1"
+		require.Equal(t, was, is)
+		again, err := moveWorkspace(got, "shard-1", "us-east-1")
+		require.NoError(t, err)
+		require.Same(t, &got[0], &again[0])
+	})
+}
+
+// inner is an object in another, made where it is missing.
+func inner(in map[string]any, name string) map[string]any {
+	out, ok := in[name].(map[string]any)
+	if !ok {
+		out = map[string]any{}
+		in[name] = out
+	}
+	return out
 }
