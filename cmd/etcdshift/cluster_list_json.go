@@ -21,7 +21,8 @@ type clusterList struct {
 	Doubled    []string       `json:"doubledShards"` // that several files say they are
 	Stale      []listCopy     `json:"stale"`
 	Unjudged   []listCopy     `json:"unjudged"`
-	Unknown    []listUnknown  `json:"unknown"`
+	Unknown    []string       `json:"unknown"` // keys
+	Reasons    []listUnknown  `json:"unknownReasons"`
 	Others     []listOther    `json:"others"`
 	Problems   []listProblem  `json:"problems"`
 }
@@ -161,7 +162,8 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 		in.Partial = slices.ContainsFunc(f.Shards, func(s *clusters.Shard) bool { return s.Partial })
 		out.Inputs = append(out.Inputs, in)
 		for _, u := range f.Unknown {
-			out.Unknown = append(out.Unknown, listUnknown{f.Path, u})
+			out.Unknown = append(out.Unknown, u.Key)
+			out.Reasons = append(out.Reasons, listUnknown{f.Path, u})
 		}
 		for _, o := range f.Others {
 			out.Others = append(out.Others, listOther{f.Path, o.Storage, o.Amount})
@@ -173,7 +175,8 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 		return listOrphan{o.Name, placeOf(o.Place), shardsOf(o.LivesOn), o.Said, o.Bytes, o.Sealed, resources, listed(o.Keys)}
 	})
 	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unjudged, listCopyOf)
-	out.Unknown, out.Others, out.Problems = listed(out.Unknown), listed(out.Others), problemsOf(read)
+	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
+	out.Others, out.Problems = listed(out.Others), problemsOf(read)
 	return out
 }
 
