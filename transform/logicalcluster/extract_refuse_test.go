@@ -166,6 +166,33 @@ func TestExtractNoCluster(t *testing.T) {
 	require.ErrorIs(t, err, clusters.ErrNoShard)
 }
 
+// TestExtractHostileNames: what cannot be printed, or is no text, is in no manifest; nothing is written, and nothing of it is shown.
+func TestExtractHostileNames(t *testing.T) {
+	lc := kcptest.LogicalClusterKey(kcptest.Consumer)
+	for name, in := range map[string]string{
+		"a path":   shardWith(t, lc, swapped(`"kcp.io/path":"root:consumer"`, `"kcp.io/path":"root:\u001b[2J"`)),
+		"too long": shardWith(t, lc, swapped(`"kcp.io/path":"root:consumer"`, `"kcp.io/path":"`+strings.Repeat("a", 5000)+`"`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, out, err := extract(t, in, ExtractOptions{Name: kcptest.Consumer})
+			require.ErrorIs(t, err, archive.ErrDamaged)
+			require.ErrorContains(t, err, "names that no API server takes")
+			require.NotContains(t, err.Error(), "\x1b")
+			require.Less(t, len(err.Error()), 500)
+			require.Equal(t, transform.Failed, r.Outcome)
+			require.NoFileExists(t, out)
+		})
+	}
+	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		for _, group := range []string{"g\xff.io", "g\x1b.io", "g\u202e.io"} {
+			kcptest.Put(t, client, "/registry/"+group+"/things/customresources/"+kcptest.Consumer+"/a", []byte(`{"metadata":{"name":"a"}}`))
+		}
+	})
+	r, _ := extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+	require.Equal(t, 36, r.Manifest.Clusters[0].Keys, "none of them is a key of a shard")
+	require.Contains(t, codes(r.Report), codeUnknownKey)
+}
+
 // TestExtractOutput: nothing is written over, and of a run that fails nothing stays.
 func TestExtractOutput(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
