@@ -188,3 +188,25 @@ func TestCheckHistory(t *testing.T) {
 	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3}, Key: []byte("/registry/x"), Tombstone: true}})
 	require.ErrorIs(t, err, ErrDamaged)
 }
+
+// TestReadsWithoutKeys: folders of no layout that anyone knows are as good; the longest that a key begins with has it.
+func TestReadsWithoutKeys(t *testing.T) {
+	ctx, outer, inner := context.Background(), "/some/folder/"+cluster+"/", "/some/folder/"+cluster+"/deeper/"+child+"/"
+	c := sample()
+	c.records = map[string]*snapshot.Record{}
+	c.manifest.Definitions = nil
+	tally := NewTally(prefix, nil)
+	for i, dir := range []string{outer, inner} {
+		rev := int64(5 + i)
+		rec := &snapshot.Record{Revision: snapshot.Revision{Main: rev}, Key: []byte(prefix + dir + "a/b"), CreateRevision: rev, ModRevision: rev, Version: 1}
+		c.records[dir] = rec
+		tally.Add(rec, []string{cluster, child}[i], Resource{Resource: "things", Dir: dir})
+	}
+	c.leases = nil
+	tally.Fill(&c.manifest)
+	s := c.build(t, c.notes(t))
+	m, err := Open(ctx, s)
+	require.NoError(t, err)
+	require.NoError(t, Check(ctx, s, m))
+	require.Equal(t, []int{1, 1}, []int{m.Cluster(cluster).Keys, m.Cluster(child).Keys})
+}
