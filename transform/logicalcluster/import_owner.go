@@ -104,23 +104,30 @@ func (i *Import) readOwner(ctx context.Context, w *clusters.Workspace, comes boo
 	return o, nil
 }
 
-// leaveOwner warns where kcp will not mend what is left.
+// leaveOwner says what kcp mends, and warns where it does not.
 func (i *Import) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
+	if c.Owner == nil {
+		return nil
+	}
 	w, err := i.ownerOf(ctx, c)
 	if err != nil {
 		return err
 	}
-	i.stepsOfOwner(c, w)
-	settled := i.dest.name != "" && c.ShardName == i.dest.name
-	if !settled || w != nil && w.ShardName == i.dest.name {
-		return nil
+	name := i.dest.name
+	switch {
+	case name != "" && w != nil && w.ShardName == name: // it says so already
+	case name != "" && c.ShardName == name:
+		where := "its Workspace is in neither file; see there that it says so too"
+		if w != nil {
+			where = fmt.Sprintf("its Workspace %q says shard %q", w.Name, w.ShardName)
+		}
+		i.view.Warn(i.keyOf(c.Name), codeOwnerNotHealed,
+			fmt.Sprintf("the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where))
+		i.stepToAnnotate(c)
+	default:
+		i.stepToHeal(c)
 	}
-	where := "its Workspace is in neither file; see there that it says so too"
-	if w != nil {
-		where = fmt.Sprintf("its Workspace %q says shard %q", w.Name, w.ShardName)
-	}
-	i.view.Warn(i.keyOf(c.Name), codeOwnerNotHealed,
-		fmt.Sprintf("the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, i.dest.name, where))
+	i.stepOfRegion(c, w)
 	return nil
 }
 

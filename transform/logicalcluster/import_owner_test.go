@@ -93,6 +93,8 @@ func TestImportOwnerNotHealed(t *testing.T) {
 		a := importInto(t, from, shard, ImportOptions{}, transform.Options{}).written()
 		require.Empty(t, a.report.Problems, "the Workspace says so too")
 		require.False(t, hasStep(a.report.Steps, "Workspace"), "%q", a.report.Steps)
+		require.False(t, hasStep(a.report.Steps, "cluster purge"), "%q", a.report.Steps)
+		require.True(t, hasStep(a.report.Steps, `shard "root", which is where the archive was made`), "%q", a.report.Steps)
 	})
 	t.Run("Workspace in the file", func(t *testing.T) {
 		other := withTexts(t, shard, kcptest.WorkspaceKey("consumer"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
@@ -104,6 +106,8 @@ func TestImportOwnerNotHealed(t *testing.T) {
 		a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), ImportOptions{AsShard: "root"}, transform.Options{}).written()
 		require.Equal(t, []string{codeOwnerNotHealed}, codes(a.report))
 		require.Contains(t, a.report.Problems[0].Reason, "in neither file")
+		require.True(t, hasStep(a.report.Steps, "annotate --overwrite workspaces.tenancy.kcp.io consumer core.kcp.io/shard=root internal.tenancy.kcp.io/shard=1pfxsevk"), "%q", a.report.Steps)
+		require.False(t, hasStep(a.report.Steps, "kcp has it say"), "%q", a.report.Steps)
 	})
 }
 

@@ -10,36 +10,38 @@ import (
 
 // steps says what is left to do by hand, before what settleOwners has said.
 func (i *Import) steps(r *transform.Report) {
-	m := i.options.Manifest
 	later := r.Steps
 	r.Steps = nil
-	origin := "the origin"
-	if m.Origin.Shard != "" {
-		origin = fmt.Sprintf("the origin, shard %q", m.Origin.Shard)
+	if from := i.options.Manifest.Origin.Shard; from != "" && from == i.dest.name {
+		r.AddStep("stop kcp of shard %q, which is where the archive was made, before it is restored: what it wrote after the snapshot is lost", from)
+	} else {
+		i.stepsOfOrigin(r)
 	}
-	purge := "etcdshift cluster purge " + word(m.Name) + " ORIGIN ORIGIN-OUT"
-	if len(m.Clusters) > 1 {
-		purge += " --with-children"
-	}
-	r.AddStep("stop kcp of both shards before either is restored, and restore both: a logical cluster must not live on two")
-	r.AddStep("take it out of %s: %s", origin, purge)
-	names, each := word(m.Name), ""
-	if len(m.Clusters) > 1 {
-		names, each = "NAME", ", for each NAME of "+strings.Join(i.names(), ", ")
-	}
-	from := "SHARD"
-	if m.Origin.Shard != "" {
-		from = word(m.Origin.Shard)
-	}
-	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s",
-		names, from, each)
-	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
 	for _, step := range later {
 		r.AddStep("%s", step)
 	}
 	if more := i.ownerSteps - mostOwnerSteps; more > 0 {
 		r.AddStep("and the like for the Workspaces of the other logical clusters that came in, %s", counted(more, "step"))
 	}
+}
+
+// stepsOfOrigin says how the other half of a move is done.
+func (i *Import) stepsOfOrigin(r *transform.Report) {
+	m := i.options.Manifest
+	purge, names, each := "etcdshift cluster purge "+word(m.Name)+" ORIGIN ORIGIN-OUT", word(m.Name), ""
+	if len(m.Clusters) > 1 {
+		purge += " --with-children"
+		names, each = "NAME", ", for each NAME of "+strings.Join(i.names(), ", ")
+	}
+	origin, from := "the origin", "SHARD"
+	if m.Origin.Shard != "" {
+		origin, from = fmt.Sprintf("the origin, shard %q", m.Origin.Shard), word(m.Origin.Shard)
+	}
+	r.AddStep("stop kcp of both shards before either is restored, and restore both: a logical cluster must not live on two")
+	r.AddStep("take it out of %s: %s", origin, purge)
+	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s",
+		names, from, each)
+	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
 }
 
 // mostOwnerSteps is how many steps about Workspaces are said one by one.
@@ -60,16 +62,17 @@ func (i *Import) names() (names []string) {
 	return names
 }
 
-// stepsOfOwner says what becomes of a Workspace that is left as it is; w is nil where it is in neither file.
-func (i *Import) stepsOfOwner(c *clusters.Cluster, w *owner) {
-	if c.Owner == nil {
-		return
-	}
-	if w == nil || w.ShardName != i.dest.name || i.dest.name == "" {
-		i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
-			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
-	}
-	i.stepOfRegion(c, w)
+// stepToHeal is for a Workspace that kcp corrects.
+func (i *Import) stepToHeal(c *clusters.Cluster) {
+	i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
+		c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
+}
+
+// stepToAnnotate is for a Workspace that kcp does not correct.
+func (i *Import) stepToAnnotate(c *clusters.Cluster) {
+	name := i.dest.name
+	i.ownerStep("Workspace %q in logical cluster %q, unless it says already that %q lives on %s: %s", c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(),
+		i.kubectl(c, "annotate --overwrite", word(annotationShard+"="+name)+" "+word(annotationShardHash+"="+shardHash(name))))
 }
 
 // stepOfRegion is for the label that kcp sets once and never changes.
