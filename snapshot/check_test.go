@@ -101,6 +101,12 @@ func TestVerifiedGrants(t *testing.T) {
 				require.ErrorIs(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
 			}
 		}
+		if n > 0 { // a way that leads astray
+			c := append([]byte(nil), unsealed(b)...)
+			k, _ := page(c[open(t, path).bucket(leaseBucket).root*4096:]).branch(1)
+			k[7]++
+			require.ErrorContains(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), "does not lead to")
+		}
 		for _, other := range [][]element{grants[:1], append(grants[:2:2], grants[1])} {
 			require.ErrorIs(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: other}), ErrVerify)
 		}
@@ -144,7 +150,12 @@ func TestVerifiedNew(t *testing.T) {
 		"behind a meta":        {func(m *image) { m.b[4095] = 1 }, "the meta pages hold more"},
 		"behind the other one": {func(m *image) { m.b[8191] = 1 }, "the meta pages hold more"},
 		"between two buckets":  {func(m *image) { m.gap() }, "holds more than its elements"},
-		"a way":                {func(m *image) { m.branchKey(1)[7]-- }, "does not lead to"},
+		"in an inline bucket": {func(m *image) {
+			e := m.element(m.meta.root, page(m.page(m.meta.root)).count()-1)
+			put32(e[12:], le.Uint32(e[12:])+8)
+			m.value(m.meta.root, page(m.page(m.meta.root)).count()-1)[le.Uint32(e[12:])-1] = 1
+		}, "inline bucket"},
+		"a way": {func(m *image) { m.branchKey(1)[7]-- }, "does not lead to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &image{append([]byte(nil), out.image...), out.meta, key.root, key.leaves}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -167,6 +168,35 @@ func indexOf(got, want []byte) int {
 		return 0
 	}
 	return 1
+}
+
+// TestScrubbedHistories scrubs random histories that went through a real server.
+func TestScrubbedHistories(t *testing.T) {
+	for seed := range 4 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			o := &random{t: t, r: rand.New(rand.NewPCG(uint64(seed), 7)), model: &store{rev: 1, lives: map[string]life{}}}
+			o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
+			for range 250 {
+				o.step()
+			}
+			s := sameSaved(t, o.server)
+			path, _ := scrub(t, s, WriteConfig{Scrub: without("/a/b/", "z"), Leases: []Lease{{1 << 40, 3600}}}, put("/new", "x"))
+			sameAsRestored(t, path, nil)
+			dir := etcdtest.Restore(t, path)
+			server := etcdtest.Start(t, dir)
+			servedAt(t, open(t, path), server)
+			lives(t, dir, server)
+		})
+	}
+}
+
+// TestScrubbedCompressed: the bytes are those that scrubbing the expanded file makes.
+func TestScrubbedCompressed(t *testing.T) {
+	cfg := WriteConfig{Scrub: without("/registry/core")}
+	packed, _ := writeWith(t, open(t, filepath.Join("..", "testdata", "kcp", "cache-before.db.gz")), cfg)
+	expanded, _ := writeWith(t, open(t, gunzip(t, "kcp/cache-before.db")), cfg)
+	require.Equal(t, sumOf(t, expanded), sumOf(t, packed))
 }
 
 // TestScrubbedBeforeCompaction: a server ends the compaction that another had begun.

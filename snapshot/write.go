@@ -42,7 +42,7 @@ func Write(ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Ch
 	}
 	defer func() { _ = f.Discard() }()
 	var res WriteResult
-	err = src.guard(func() error {
+	err = src.Guard(func() error {
 		res, err = writeTo(ctx, output{f.File(), path, cfg.Check}, src, changes, cfg)
 		return err
 	})

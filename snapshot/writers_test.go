@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -145,6 +146,57 @@ func TestEveryWriterChanged(t *testing.T) {
 				require.ErrorContains(t, err, path)
 				nothingIn(t, filepath.Dir(out))
 			})
+		}
+	}
+}
+
+// TestSourceChanged: someone cuts or overwrites the file while its records are read into another one, and while they are compared.
+func TestSourceChanged(t *testing.T) {
+	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
+	for name, meddle := range meddlers() {
+		if name == "touched" {
+			continue
+		}
+		for _, at := range []int{1, 2000, 4000} {
+			path := victim(t, b)
+			s := open(t, path)
+			n := 0
+			tick := func() {
+				if n++; n == at {
+					require.NoError(t, meddle(path))
+				}
+			}
+			out := filepath.Join(t.TempDir(), "out.db")
+			_, err := Write(context.Background(), out, s, seq(), WriteConfig{Scrub: func([]byte) bool {
+				tick()
+				return false
+			}})
+			require.ErrorIs(t, err, ErrChanged, "%s at %d", name, at)
+			require.ErrorContains(t, err, path)
+			nothingIn(t, filepath.Dir(out))
+
+			path = victim(t, b)
+			s, n = open(t, path), 0
+			err = s.Guard(func() error {
+				_, err := Build(context.Background(), out, Content{Revision: 1 << 40, Records: func(yield func(*Record, error) bool) {
+					for rec, err := range s.Records(context.Background()) {
+						tick()
+						if !yield(rec, err) {
+							return
+						}
+					}
+				}}, nil)
+				return err
+			})
+			if err == nil { // it was not read again
+				require.NoError(t, os.Remove(out))
+				continue
+			}
+			if !errors.Is(err, ErrVerify) { // other bytes than the first time, of a file that Build knows nothing of
+				require.ErrorIs(t, err, ErrChanged)
+				require.ErrorContains(t, err, path)
+			}
+			nothingIn(t, filepath.Dir(out))
 		}
 	}
 }
