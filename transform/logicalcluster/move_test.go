@@ -55,6 +55,11 @@ func (m moveFiles) judged(t testing.TB, more ...func(*Move)) *Verdict {
 
 func (m moveFiles) verify(t testing.TB, more ...func(*Move)) (*Verdict, error) {
 	t.Helper()
+	return m.open(t, more...).Verify(context.Background())
+}
+
+func (m moveFiles) open(t testing.TB, more ...func(*Move)) Move {
+	t.Helper()
 	open := func(path string) *inspect.Reader {
 		if path == "" {
 			return nil
@@ -71,7 +76,7 @@ func (m moveFiles) verify(t testing.TB, more ...func(*Move)) (*Verdict, error) {
 	for _, change := range more {
 		change(&move)
 	}
-	return move.Verify(context.Background())
+	return move
 }
 
 // requireSound requires that each question is answered with no.

@@ -78,13 +78,10 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 			a.first = rec.Revision.Main
 		}
 		return a.compare(ctx, place, rec.Record)
-	case len(rec.Key) == 0:
+	case a.first == 0 || len(rec.Key) == 0:
 		return nil
 	case !ok || storage.Prefix != a.to.Prefix:
 		place = keys.Key{}
-	}
-	if a.first == 0 {
-		return nil
 	}
 	return a.judgeLater(ctx, place, rec)
 }
@@ -153,24 +150,43 @@ func (j *judge) compareValue(ctx context.Context, place keys.Key, was *kept, now
 	return nil
 }
 
-// judgeLater judges a record of something else that was written in or after the import. place is empty for one that is not of the
-// destination's storage.
+// judgeLater judges a record of something else that was written after the first of the logical clusters: an import writes definitions
+// before those, and Workspaces behind them. place is empty for a key that is not of the destination's storage.
 func (a *arrivals) judgeLater(ctx context.Context, place keys.Key, rec snapshot.Scanned) error {
+	what := "changed"
 	switch {
 	case rec.Tombstone:
-		a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was deleted at revision %s, in or after the import", rec.Revision)
-	case a.isDefinition(rec.Key, place):
-		return nil // judged by judgeDefinitions
+		what = "deleted"
+	case rec.CreateRevision == rec.ModRevision:
+		what = "created"
 	case a.isWorkspace(place):
-		was, err := a.before(ctx, rec.Record)
-		if err != nil {
+		was, err := a.before(ctx, rec.Key)
+		if err != nil || was != nil {
+			if err == nil {
+				err = a.compareWorkspace(ctx, was, rec.Record)
+			}
 			return err
 		}
-		return a.compareWorkspace(ctx, was, rec.Record)
-	case rec.CreateRevision == rec.ModRevision:
-		a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was created at revision %s, in or after the import", rec.Revision)
-	default:
-		a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was changed at revision %s, in or after the import", rec.Revision)
 	}
+	a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it was %s at revision %s, during the import or after it", what, rec.Revision)
 	return nil
+}
+
+// before is what a key was before the import, opened; nil for nothing.
+func (a *arrivals) before(ctx context.Context, key []byte) (*inspect.Entry, error) {
+	var value []byte
+	for rec, err := range a.DestinationOut.Snapshot().History(ctx, key) {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Revision.Main >= a.first {
+			break
+		}
+		value = rec.Value // nil for a deletion
+	}
+	if value == nil {
+		return nil, nil
+	}
+	e := &inspect.Entry{Key: key, Stored: value}
+	return e, a.DestinationOut.Open(ctx, e)
 }

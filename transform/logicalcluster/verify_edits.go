@@ -86,17 +86,13 @@ func (j *judge) onlyMoved(was, now []byte) bool {
 	return err == nil && bytes.Equal(now, want)
 }
 
-// compareWorkspace judges the Workspace of a logical cluster, which the import may have written: it may say where the logical cluster
-// lives now, and nothing else. was is nil for one that was not there, and else what it was, opened.
+// compareWorkspace judges the Workspace of a logical cluster: an import may have it say where the logical cluster lives now.
 func (j *judge) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *snapshot.Record) error {
 	now := &inspect.Entry{Key: rec.Key, Stored: rec.Value}
 	if err := j.DestinationOut.Open(ctx, now); err != nil {
 		return err
 	}
 	switch {
-	case was == nil:
-		j.found(CodeDestinationTouched, j.DestinationOut, rec.Key, "it was created at revision %d, in or after the import", rec.ModRevision)
-		return nil
 	case now.Sealed != nil:
 		j.unjudged(QuestionTouched, j.DestinationOut, rec.Key, now.Sealed.Error())
 		return nil
@@ -108,25 +104,6 @@ func (j *judge) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *s
 		j.found(CodeDestinationTouched, j.DestinationOut, rec.Key, "at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, j.verdict.To)
 	}
 	return nil
-}
-
-// before is what the key of rec was before it, opened; nil for nothing.
-func (a *arrivals) before(ctx context.Context, rec *snapshot.Record) (*inspect.Entry, error) {
-	var value []byte
-	for r, err := range a.DestinationOut.Snapshot().History(ctx, rec.Key) {
-		if err != nil {
-			return nil, err
-		}
-		if r.Revision.Main >= a.first {
-			break
-		}
-		value = r.Value // nil for a deletion
-	}
-	if value == nil {
-		return nil, nil
-	}
-	e := &inspect.Entry{Key: rec.Key, Stored: value}
-	return e, a.DestinationOut.Open(ctx, e)
 }
 
 // judgeDefinitions finds the definitions that the archive's objects need on the destination.

@@ -17,7 +17,7 @@ import (
 // judgeRests compares with what the commands were given, where that is at hand.
 func (j *judge) judgeRests(ctx context.Context) error {
 	if j.Destination == nil {
-		j.note("of %s only what was written in and after the import was judged; --destination FILE compares all other records", pathOf(j.DestinationOut))
+		j.note("of %s only what was written during the import and after it was judged; --destination FILE compares all other records", pathOf(j.DestinationOut))
 	} else if err := j.compareDestination(ctx); err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func spoiledArrivals() []spoiled {
 		{name: "lease gained", spoil: on(destinationOut, leased(itsSettings, 60)), codes: []Code{CodeLeaseDiffers}, key: itsSettings},
 		{name: "key added", spoil: on(destinationOut, put(itsSettings+"2", "x")), codes: []Code{CodeRecordAdded}, key: itsSettings + "2"},
 		{name: "definition forgotten", spoil: definitionWith("", ""), codes: []Code{CodeDefinitionLost, CodeDestinationTouched}},
-		{name: "storedVersions trimmed", spoil: definitionWith(`"storedVersions":["v1"]`, `"storedVersions":["v2"]`), codes: []Code{CodeStoredVersions}},
+		{name: "storedVersions trimmed", spoil: definitionWith(`"storedVersions":["v1"]`, `"storedVersions":["v2"]`), codes: []Code{CodeDestinationTouched, CodeStoredVersions}},
 		{name: "another schema", spoil: definitionWith(`"scope":"Namespaced"`, `"scope":"Cluster"`), codes: []Code{CodeDefinitionDiffers, CodeDestinationTouched}},
 		{name: "identity that nobody knows", spoil: func(t *testing.T, m *moveFiles) {
 			m.destination = purgeOf(t, kcptest.Consumer1, m.destination)

@@ -1,6 +1,7 @@
 package logicalcluster
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -166,4 +167,14 @@ func TestVerifyInTheClear(t *testing.T) {
 	require.Equal(t, []Unjudged{{QuestionLost, m.archive, secret, v.Unjudged[0].Reason}}, v.Unjudged)
 	require.False(t, v.Sound())
 	require.Equal(t, "unknown", v.Answers[1].Answer)
+}
+
+// TestVerifyInterrupted: who interrupts gets no answer.
+func TestVerifyInterrupted(t *testing.T) {
+	m := moveOf(t, kcptest.Other, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	v, err := m.open(t).Verify(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, v)
 }
