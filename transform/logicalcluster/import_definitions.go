@@ -1,6 +1,7 @@
 package logicalcluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -53,7 +54,7 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("the definition of %s here", here.Resource)
+	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
 	if e == nil || e.Sealed != nil || r.Sealed != nil {
 		c.view.GoOn(string(key), codeDefinitionDiffers, what+" and that of the origin cannot be compared: one is encrypted and stays closed")
 		return nil

@@ -215,6 +215,20 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	}
 }
 
+// TestImportDefinitionClosed: a definition of the shard that stays closed cannot be compared, and stays.
+func TestImportDefinitionClosed(t *testing.T) {
+	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
+		kcptest.Put(t, client, widgetsDefinition, []byte("k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"))
+	})
+	from := consumerArchive(t)
+	found := importInto(t, from, shard, ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
+	require.Equal(t, widgetsDefinition, found[0].Key)
+	require.Contains(t, found[0].Reason, "stays closed")
+	a := importInto(t, from, shard, ImportOptions{}, transform.Options{Allow: []string{codeDefinitionDiffers}}).written()
+	came, _ := a.arrived()
+	require.Len(t, came, 36)
+}
+
 // sealAll encrypts whatever a server would.
 func sealAll(t testing.TB, client *clientv3.Client, by *encryption.Transformers) {
 	t.Helper()

@@ -184,6 +184,22 @@ func TestImportRegionUnknown(t *testing.T) {
 	require.True(t, hasStep(a.report.Steps, "region=REGION"), "%q", a.report.Steps)
 }
 
+// TestRegionUnlabelled: a shard without a region has none to tell; the label of a Workspace stays, if it has one.
+func TestRegionUnlabelled(t *testing.T) {
+	from, shard := purgedRoot(t)
+	shard = withTexts(t, shard, "/registry/core.kcp.io/shards/884102f8452eda7c0798bf3ce74f7fe7fed14b736c1a04fcd7267dd6fb162fe4/root/shard-1", `"region":"us-east-1",`, "")
+	fix := ImportOptions{FixOwner: true, AsShard: "shard-1"}
+	a := importInto(t, from, shard, fix, transform.Options{}).written()
+	require.Equal(t, []string{codeRegionUnknown}, codes(a.report))
+	require.Contains(t, a.report.Problems[0].Reason, `shard "shard-1" has no label region`)
+	require.Contains(t, a.value(kcptest.WorkspaceKey("consumer")), `"region":"us-east-2"`)
+
+	shard = withTexts(t, shard, kcptest.WorkspaceKey("consumer"), `"region":"us-east-2",`, "")
+	a = importInto(t, from, shard, fix, transform.Options{}).written()
+	require.Empty(t, a.report.Problems)
+	require.NotContains(t, a.value(kcptest.WorkspaceKey("consumer")), `"region":`)
+}
+
 // TestFixOwnerUnnamed: what is not known cannot be written.
 func TestFixOwnerUnnamed(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), ExtractOptions{Name: kcptest.Consumer})
@@ -200,6 +216,10 @@ func TestImportDropsMigrating(t *testing.T) {
 	recorded := arrival{t: t, out: kcptest.Recorded(t, kcptest.Root)}
 	key := kcptest.LogicalClusterKey(kcptest.Consumer)
 	require.Equal(t, recorded.value(key), a.value(key))
+
+	_, shard := purgedRoot(t)
+	a = importInto(t, from, shard, ImportOptions{FixOwner: true, AsShard: "shard-1"}, transform.Options{}).written()
+	require.Equal(t, strings.Replace(recorded.value(key), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`, 1), a.value(key), "both edits")
 }
 
 // TestImportManyOwners: what is the same for hundreds of Workspaces is not said hundreds of times.

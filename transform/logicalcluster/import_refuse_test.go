@@ -1,6 +1,8 @@
 package logicalcluster
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -247,4 +250,27 @@ func TestImportCacheInSameFile(t *testing.T) {
 	require.True(t, hasStep(a.report.Steps, "region=us-east-1"), "%q", a.report.Steps)
 	came, _ := a.arrived()
 	require.Len(t, came, 36)
+}
+
+// TestImportNoLogicalCluster: a manifest that names what the archive has no LogicalCluster of was not made here.
+func TestImportNoLogicalCluster(t *testing.T) {
+	ctx := context.Background()
+	file, err := snapshot.Open(ctx, consumerArchive(t), snapshot.Config{})
+	require.NoError(t, err)
+	defer file.Close()
+	m, err := CheckArchive(ctx, file)
+	require.NoError(t, err)
+	m.Clusters[0].Name = kcptest.Other
+	run := transform.Options{In: kcptest.Recorded(t, kcptest.Shard1), Out: filepath.Join(t.TempDir(), "out.db")}
+	_, err = transform.Run(ctx, run, NewImport(ImportOptions{Archive: file, Manifest: m}))
+	require.ErrorIs(t, err, ErrNoLogicalCluster)
+}
+
+// TestImportOddLogicalCluster: what an archive has of an object that says something else than its key is told.
+func TestImportOddLogicalCluster(t *testing.T) {
+	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"kcp.io/cluster":"`+kcptest.Consumer, `"kcp.io/cluster":"`+kcptest.Other)
+	from := extractOf(t, root, ExtractOptions{Name: kcptest.Consumer, Allow: []string{codeKeyMismatch}})
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), ImportOptions{}, transform.Options{}).written()
+	require.Equal(t, []string{codeKeyMismatch}, codes(a.report))
+	require.Equal(t, transform.LevelWarning, a.report.Problems[0].Level)
 }
