@@ -78,8 +78,8 @@ func (j *judge) nameCulprits(ctx context.Context, theirs *selection) error {
 
 // judgeDoubled finds logical clusters that live on both sides, and what caches still have of them as the origin wrote it.
 func (j *judge) judgeDoubled(context.Context) error {
-	for _, c := range j.manifest.Clusters {
-		if j.from.Cluster(c.Name) != nil && j.to.Cluster(c.Name) != nil {
+	for _, c := range j.from.Clusters {
+		if (!c.System || j.moved[c.Name]) && j.to.Cluster(c.Name) != nil {
 			j.found(CodeLivesTwice, j.OriginOut, nil, "logical cluster %q (%s) lives here and in %s: two shards would serve it", c.Name, c.Path, pathOf(j.DestinationOut))
 		}
 	}

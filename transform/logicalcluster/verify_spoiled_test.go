@@ -174,6 +174,10 @@ func spoiledArrivals() []spoiled {
 			m.originOut = kcptest.Edit(t, purgeOf(t, kcptest.Consumer, m.origin), func(client *clientv3.Client) { put(copied, "x")(t, client) })
 		}, codes: []Code{CodeStaleCopy}},
 		{name: "the destination twice", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.destinationOut }, codes: []Code{CodeLivesTwice, CodeOriginTouched, CodeSameFile, CodeStillAtOrigin}},
+		{name: "two files of one shard", spoil: func(t *testing.T, m *moveFiles) {
+			m.destination = m.originOut
+			m.destinationOut = importInto(t, m.archive, m.originOut, ImportOptions{}, transform.Options{}).written().out
+		}, codes: []Code{CodeLivesTwice}},
 		{name: "archive damaged", spoil: damage(func(m *moveFiles) *string { return &m.archive }, "team:viewer"), codes: []Code{CodeArchiveDamaged}},
 		{name: "origin damaged", spoil: damage(originOut, "team:viewer"), codes: []Code{CodeDamaged}},
 		{name: "destination damaged", spoil: damage(destinationOut, "team:viewer"), codes: []Code{CodeDamaged}},
