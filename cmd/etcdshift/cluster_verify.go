@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"slices"
 
@@ -42,21 +41,6 @@ the codes of findings.`,
 		},
 		Action: runClusterVerify,
 	}
-}
-
-// moveVerification is what cluster verify -o json prints.
-type moveVerification struct {
-	APIVersion     string      `json:"apiVersion"`
-	Kind           string      `json:"kind"`
-	Tool           toolInfo    `json:"tool"`
-	Archive        inputInfo   `json:"archive"`
-	OriginOut      inputInfo   `json:"originOut"`
-	DestinationOut inputInfo   `json:"destinationOut"`
-	Origin         *inputInfo  `json:"origin,omitempty"`
-	Destination    *inputInfo  `json:"destination,omitempty"`
-	Caches         []inputInfo `json:"caches"`
-	Sound          bool        `json:"sound"`
-	*logicalcluster.Verdict
 }
 
 func runClusterVerify(c *cli.Context) error {
@@ -191,105 +175,4 @@ func (m *moveFiles) judge(c *cli.Context, ignored []logicalcluster.Code) (verdic
 		read = func() error { return o.snapshot.Guard(inner) }
 	}
 	return verdict, read()
-}
-
-func printMove(c *cli.Context, m *moveFiles, v *logicalcluster.Verdict, asJSON bool) error {
-	if !asJSON {
-		return printMoveText(c, v)
-	}
-	doc := moveVerification{APIVersion: apiVersion, Kind: "MoveVerification", Tool: tool(), Caches: []inputInfo{}, Sound: v.Sound(), Verdict: v}
-	for _, o := range m.all() {
-		in, err := o.input(c.Context)
-		if err != nil && !isDamage(err) {
-			return err
-		}
-		switch o {
-		case m.archive:
-			doc.Archive = in
-		case m.originOut:
-			doc.OriginOut = in
-		case m.destinationOut:
-			doc.DestinationOut = in
-		case m.origin:
-			doc.Origin = &in
-		case m.destination:
-			doc.Destination = &in
-		default:
-			doc.Caches = append(doc.Caches, in)
-		}
-	}
-	return printJSON(c.App.Writer, doc)
-}
-
-func printMoveText(c *cli.Context, v *logicalcluster.Verdict) error {
-	out := bufio.NewWriter(c.App.Writer)
-	for _, moved := range v.Clusters {
-		fmt.Fprintf(out, "%s %s: %s from %s to %s\n", printable(moved.Name), printable(moved.Path), plural(moved.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
-	}
-	if len(v.Clusters) > 0 {
-		fmt.Fprintln(out)
-	}
-	t := newTable(out)
-	t.row("QUESTION", "ANSWER", "CHECKED", "FINDINGS")
-	for _, a := range v.Answers {
-		t.row(a.Question, a.Answer, a.Checked, a.Findings)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	printMoveFindings(out, v.Findings)
-	for i, u := range v.Unjudged {
-		if i == 0 {
-			fmt.Fprintln(out, "\nnot judged:")
-		}
-		if i == mostListed {
-			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", len(v.Unjudged)-i)
-			break
-		}
-		fmt.Fprintf(out, "   %s: %s\n", fileAndKey(u.File, u.Key), printable(u.Reason))
-	}
-	for i, note := range v.Notes {
-		if i == 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintln(out, "note:", printable(note))
-	}
-	if v.Sound() {
-		fmt.Fprintln(out, "\nthe move is sound")
-	}
-	return out.Flush() // its error is the first of any of the above
-}
-
-// printMoveFindings prints those of one code together.
-func printMoveFindings(out *bufio.Writer, findings []logicalcluster.MoveFinding) {
-	const most = 5
-	for len(findings) > 0 {
-		n := slices.IndexFunc(findings, func(f logicalcluster.MoveFinding) bool { return f.Code != findings[0].Code })
-		if n < 0 {
-			n = len(findings)
-		}
-		fmt.Fprintf(out, "\n%s: %s\n", findings[0].Question, findings[0].Code)
-		for _, f := range findings[:min(n, most)] {
-			fmt.Fprintf(out, "   %s: %s\n", fileAndKey(f.File, f.Key), printable(f.Message))
-		}
-		if n > most {
-			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", n-most)
-		}
-		findings = findings[n:]
-	}
-}
-
-// fileAndKey names a key in a file; "" for the file itself.
-func fileAndKey(file, key string) string {
-	if key == "" {
-		return printable(file)
-	}
-	return printable(file) + " " + printable(key)
-}
-
-func shardCalled(name string) string {
-	if name == "" {
-		return "a shard that no file names"
-	}
-	return "shard " + printable(name)
 }

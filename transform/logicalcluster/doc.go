@@ -16,5 +16,9 @@
 //   - ImportDeterministic: the same files and options give the same output, byte for byte, where nothing is encrypted anew.
 //   - ImportWouldBePlaintext: what was encrypted is never written in the clear, whatever is allowed.
 //   - FixOwner: LogicalCluster and Workspace are both changed, or neither.
+//   - ThereAndBack: what goes to another shard and comes back has the keys, values and lease TTLs that it had, and so has all else, at its
+//     revisions; FuzzMove: whatever things are called.
+//   - Spoiled, VerifyEachKey: Move.Verify finds what was lost, doubled or touched, and names it. VerifyImports: it takes nothing that an
+//     import may write for a finding.
 //   - PutBack: of what a live migration took, what is missing comes back, and what is there stays.
 package logicalcluster

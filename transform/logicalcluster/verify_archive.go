@@ -122,8 +122,5 @@ func (j *judge) judgeSame(ctx context.Context) error {
 	case same(j.DestinationOut, j.Destination):
 		j.found(CodeSameFile, j.DestinationOut, nil, "it is the same snapshot as %s: nothing was imported", pathOf(j.Destination))
 	}
-	if j.Origin != nil && !of(j.Origin) {
-		j.found(CodeOtherOrigin, j.Origin, nil, "the archive was made of another file, with SHA-256 %s", j.manifest.Origin.SHA256)
-	}
 	return nil
 }

@@ -33,10 +33,23 @@ func (j *judge) judgeOrigin(ctx context.Context) error {
 	rest := left.rest.Sum()
 	j.checked[QuestionDoubled] += rest.Keys + len(left.keys)
 	j.checked[QuestionTouched] += rest.Keys
-	if rest == j.manifest.Origin.Rest {
-		return nil
+	if err := j.judgeGivenOrigin(ctx, theirs); err != nil || rest == j.manifest.Origin.Rest {
+		return err
 	}
 	return j.nameCulprits(ctx, theirs)
+}
+
+// judgeGivenOrigin finds out whether the file that is given for the origin is the one that the archive was made of. It may be packed in
+// another way.
+func (j *judge) judgeGivenOrigin(ctx context.Context, theirs *selection) error {
+	if j.Origin == nil {
+		return nil
+	}
+	was, err := theirs.split(ctx, j.Origin)
+	if err == nil && was.rest.Sum() != j.manifest.Origin.Rest {
+		j.found(CodeOtherOrigin, j.Origin, nil, "the archive was made of another file, with SHA-256 %s", j.manifest.Origin.SHA256)
+	}
+	return err
 }
 
 // nameCulprits says which records make the rest of the origin another than it was: by comparison where what purge was given is at

@@ -216,6 +216,7 @@ func spoiledRest() []spoiled {
 			later := kcptest.Edit(t, m.origin, func(client *clientv3.Client) { flip(trap)(t, client) })
 			m.originOut = purgeOf(t, kcptest.Consumer, later)
 		}, more: noOrigin, codes: []Code{CodeOriginTouched}, key: trap},
+		{name: "another origin at hand", spoil: on(func(m *moveFiles) *string { return &m.origin }, flip(trap)), codes: []Code{CodeOtherOrigin}},
 	}
 }
 
