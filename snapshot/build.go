@@ -28,10 +28,6 @@ const (
 	builtPageSize = 4096 // bytes
 
 	metaBucket = "meta"
-	noteBucket = "etcdshift"
-	// A note is read into memory as a whole, so that a hostile file must not have a longer one. In bytes.
-	maxNoteName = 1 << 10
-	maxNote     = 64 << 20
 )
 
 // etcdBuckets returns those that a server has (etcd server/storage/schema/bucket.go), in order.
@@ -66,34 +62,10 @@ func (c Content) writeTo(ctx context.Context, o output) (WriteResult, error) {
 	if c.Revision < 1 || c.Revision == math.MaxInt64 {
 		return WriteResult{}, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
 	}
-	grants, err := grantEntries(c.Leases)
-	if err != nil {
-		return WriteResult{}, err
-	}
-	notes, err := c.notes()
-	if err != nil {
-		return WriteResult{}, err
-	}
-	compacted := appendRevisionKey(nil, Revision{Main: c.Revision}, false)
 	n := 0
-	entries := map[string]iter.Seq2[element, error]{
-		"key":       c.entries(ctx, &n),
-		leaseBucket: those(grants),
-		metaBucket:  those([]element{{key: []byte("finishedCompactRev"), value: compacted}, {key: []byte("scheduledCompactRev"), value: compacted}}),
-		noteBucket:  those(notes),
-	}
-	names := etcdBuckets()
-	if len(notes) > 0 {
-		names = append(names, noteBucket)
-		slices.Sort(names)
-	}
-	var sources []bucketSource
-	for _, name := range names {
-		seq := entries[name]
-		if seq == nil {
-			seq = those(nil)
-		}
-		sources = append(sources, bucketSource{name: name, entries: func() iter.Seq2[element, error] { return seq }})
+	sources, err := c.sources(ctx, &n)
+	if err != nil {
+		return WriteResult{}, err
 	}
 	out, d, err := writeNew(ctx, o, meta{pageSize: builtPageSize, txid: 1}, sources)
 	if err != nil {
@@ -110,7 +82,41 @@ func (c Content) writeTo(ctx context.Context, o output) (WriteResult, error) {
 	return o.approve(ctx, out, d, WriteResult{Revision: c.Revision, Keys: n, Appended: n})
 }
 
-func those(elems []element) iter.Seq2[element, error] {
+// sources are the buckets of the file; n is how many records there are once they have been yielded.
+func (c Content) sources(ctx context.Context, n *int) ([]bucketSource, error) {
+	grants, err := grantEntries(c.Leases)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := c.notes()
+	if err != nil {
+		return nil, err
+	}
+	compacted := appendRevisionKey(nil, Revision{Main: c.Revision}, false)
+	entries := map[string]iter.Seq2[element, error]{
+		"key":       c.entries(ctx, n),
+		leaseBucket: those(grants...),
+		metaBucket: those(element{key: []byte("finishedCompactRev"), value: compacted},
+			element{key: []byte("scheduledCompactRev"), value: compacted}),
+		noteBucket: those(notes...),
+	}
+	names := etcdBuckets()
+	if len(notes) > 0 {
+		names = append(names, noteBucket)
+		slices.Sort(names)
+	}
+	sources := make([]bucketSource, len(names))
+	for i, name := range names {
+		seq := entries[name]
+		if seq == nil {
+			seq = those()
+		}
+		sources[i] = bucketSource{name: name, entries: func() iter.Seq2[element, error] { return seq }}
+	}
+	return sources, nil
+}
+
+func those(elems ...element) iter.Seq2[element, error] {
 	return func(yield func(element, error) bool) {
 		for _, el := range elems {
 			if !yield(el, nil) {
@@ -118,22 +124,6 @@ func those(elems []element) iter.Seq2[element, error] {
 			}
 		}
 	}
-}
-
-// notes returns the entries of the notes' bucket.
-func (c Content) notes() (notes []element, err error) {
-	names := make([]string, 0, len(c.Notes))
-	for name, note := range c.Notes {
-		if len(name) == 0 || len(name) > maxNoteName || len(note) > maxNote {
-			return nil, fmt.Errorf("note %q of %d bytes: a name has 1 to %d bytes, a note at most %d", clip([]byte(name)), len(note), maxNoteName, maxNote)
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		notes = append(notes, element{key: []byte(name), value: c.Notes[name]})
-	}
-	return notes, nil
 }
 
 // entries yields the encoded records, whose numbers must be those that a server could have stored, and counts them.
@@ -186,19 +176,4 @@ func (c Content) accepts(rec *Record, last Revision) error {
 		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
 	}
 	return nil
-}
-
-// Note returns the note of that name, nil when the file has none. Only files made by Build have notes.
-func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err error) {
-	err = s.guardedEntries(ctx, noteBucket, func(k, v []byte) error {
-		if string(k) != name {
-			return nil
-		}
-		if len(v) > maxNote {
-			return fmt.Errorf("%w: note %q has %d bytes", ErrDamaged, name, len(v))
-		}
-		note = append([]byte{}, v...)
-		return nil
-	})
-	return note, err
 }

@@ -173,7 +173,7 @@ func TestBuiltRefusals(t *testing.T) {
 		"a lease of no time":   {Content{Revision: 9, Leases: []Lease{{5, 0}}}, nil, "a time to live of 0 seconds"},
 		"a note without name":  {Content{Revision: 9, Notes: map[string][]byte{"": nil}}, nil, `note ""`},
 		"a note's long name":   {Content{Revision: 9, Notes: map[string][]byte{strings.Repeat("n", maxNoteName+1): nil}}, nil, "a name has 1 to"},
-		"a note that is large": {Content{Revision: 9, Notes: map[string][]byte{"n": make([]byte, maxNote+1)}}, nil, "a note at most"},
+		"a note that is large": {Content{Revision: 9, Notes: map[string][]byte{"n": make([]byte, maxNote+1)}}, nil, "a note has at most"},
 		"a broken source": {Content{Revision: 9, Records: func(yield func(*Record, error) bool) {
 			if yield(&a, nil) {
 				yield(nil, broken)
@@ -190,6 +190,30 @@ func TestBuiltRefusals(t *testing.T) {
 			}
 			nothingIn(t, filepath.Dir(path))
 		})
+	}
+}
+
+// TestBuiltPages: what is small lies in the page of the buckets, up to the size that bbolt keeps there, and the rest has its own.
+func TestBuiltPages(t *testing.T) {
+	var leases []Lease
+	for n := range int64(60) {
+		path, _ := build(t, Content{Revision: 5, Leases: leases})
+		out := open(t, path)
+		require.Equal(t, pageHeaderSize+len(leases)*(elementSize+12) > builtPageSize/4, out.bucket(leaseBucket).root != 0, "%d leases", n)
+		require.NotZero(t, out.bucket("key").root)
+		require.Equal(t, uint64(1), out.meta.txid)
+		leases = append(leases, Lease{n + 1, 60})
+	}
+}
+
+// TestTransaction: what is written is the next transaction of the input.
+func TestTransaction(t *testing.T) {
+	s := open(t, copyOf(t, fixture(t)))
+	for name, cfg := range map[string]WriteConfig{
+		"append": {}, "grant": {Leases: []Lease{{1, 60}}}, "scrub": {Scrub: without("/registry/")},
+	} {
+		path, _ := writeWith(t, s, cfg, put("/new", "x"))
+		require.Equal(t, s.meta.txid+1, open(t, path).meta.txid, name)
 	}
 }
 
