@@ -2,6 +2,7 @@ package logicalcluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,6 +38,8 @@ func (j *judge) compareLogicalCluster(was []byte, now *inspect.Entry) error {
 	case bytes.Equal(now.Value, want):
 	case err != nil || !bytes.Equal(now.Value, moved):
 		j.found(CodeRecordChanged, j.DestinationOut, now.Key, "more of it than an import changes is not the archive's")
+	case j.verdict.To == "":
+		j.unjudged(QuestionLost, j.DestinationOut, now.Key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
 	case says != j.verdict.To:
 		j.found(CodeShardMisnamed, j.DestinationOut, now.Key, "it says that it lives on %q, and this shard is %q", says, j.verdict.To)
 	}
@@ -82,7 +85,7 @@ func (j *judge) onlyMoved(was, now []byte) bool {
 	if err != nil {
 		return false
 	}
-	want, err := moveWorkspace(was, j.verdict.To, meta.Labels[labelRegion])
+	want, err := moveWorkspace(was, cmp.Or(j.verdict.To, meta.Annotations[annotationShard]), meta.Labels[labelRegion])
 	return err == nil && bytes.Equal(now, want)
 }
 
@@ -193,13 +196,31 @@ func (j *judge) judgeIdentities(ctx context.Context) error {
 			}
 		}
 	}
+	if hasUnread(shard) { // the manifest knows them, and not which of them have no records
+		for _, id := range j.manifest.Identities {
+			if !id.Own && len(id.Resources) > 0 {
+				needs[id.Hash] = id.Resources[0]
+			}
+		}
+	}
 	delete(needs, "")
 	for _, identity := range slices.Sorted(maps.Keys(needs)) {
-		if !j.knows(identity) {
+		switch {
+		case j.knows(identity):
+		case hasUnread(j.to):
+			j.unjudged(QuestionLost, j.DestinationOut, nil, fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
+		default:
 			j.found(CodeIdentityUnknown, j.DestinationOut, nil, "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
 		}
 	}
 	return nil
+}
+
+// hasUnread tells whether a shard has records that tell about its logical clusters and could not be read.
+func hasUnread(s *clusters.Shard) bool {
+	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool {
+		return slices.ContainsFunc(c.Problems, func(p clusters.Problem) bool { return p.Code != clusters.CodeKeyMismatch })
+	})
 }
 
 func (j *judge) knows(identity string) bool {
