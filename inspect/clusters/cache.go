@@ -39,7 +39,7 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	}
 	copied.add(e)
 	copied.Keys = append(copied.Keys, string(e.Key))
-	c.tallies[of].add(key, e)
+	c.tallies[of].add(key, e, c.names)
 	return note(c.pass, key, e, c.reads(key), &copied.Problems, &copied.Sealed)
 }
 

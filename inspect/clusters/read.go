@@ -52,12 +52,13 @@ type pass struct {
 	shards  map[string]*shardPass // by prefix, as all three
 	caches  map[string]*cachePass
 	others  map[string]*Amount
+	names   names
 }
 
 func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check bool) *pass {
 	p := &pass{
 		ctx: ctx, reader: r, check: check, layouts: layouts, file: &File{Storages: layouts.Storages()},
-		shards: map[string]*shardPass{}, caches: map[string]*cachePass{}, others: map[string]*Amount{},
+		shards: map[string]*shardPass{}, caches: map[string]*cachePass{}, others: map[string]*Amount{}, names: names{},
 	}
 	for _, s := range p.file.Storages {
 		switch s.Flavour {
@@ -218,12 +219,27 @@ type resource struct {
 	custom   bool
 }
 
-func (t tally) add(key keys.Key, e *inspect.Entry) {
-	of := resource{key.Resource, key.Identity, key.Custom}
-	a := t[of]
+func (t tally) add(key keys.Key, e *inspect.Entry, names names) {
+	a := t[resource{key.Resource, key.Identity, key.Custom}]
 	if a == nil {
 		a = &Amount{}
-		t[of] = a
+		t[resource{names.resource(key.Resource), names.of(key.Identity), key.Custom}] = a
 	}
 	a.add(e)
+}
+
+// names holds each name once: thousands of logical clusters bind the same types, and a part of a key would keep the whole key.
+type names map[string]string
+
+func (n names) of(name string) string {
+	if known, ok := n[name]; ok {
+		return known
+	}
+	name = strings.Clone(name)
+	n[name] = name
+	return name
+}
+
+func (n names) resource(gr schema.GroupResource) schema.GroupResource {
+	return schema.GroupResource{Group: n.of(gr.Group), Resource: n.of(gr.Resource)}
 }

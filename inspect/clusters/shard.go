@@ -55,7 +55,7 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 	if err := s.meet(key.Cluster); err != nil {
 		return err
 	}
-	s.tallies[key.Cluster].add(key, e)
+	s.tallies[key.Cluster].add(key, e, s.names)
 	if o := s.orphans[key.Cluster]; o != nil {
 		o.add(e)
 		o.Keys = append(o.Keys, string(e.Key))
@@ -90,6 +90,7 @@ func (s *shardPass) meet(name string) error {
 			return err
 		}
 	}
+	name = strings.Clone(name) // else the whole of the key is kept
 	s.tallies[name] = tally{}
 	if lives {
 		s.lives[name] = &Cluster{Name: name, System: IsSystem(name)}
@@ -114,11 +115,11 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	case key.Custom && gr == logicalClusters() && key.Namespace == "" && key.Name == logicalCluster:
 		return c.read
 	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}:
-		return c.readBinding(key)
+		return c.readBinding(key, s.names)
 	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}:
 		return readExport(key, &c.Exports)
 	case key.Identity != "" && gr == schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}:
-		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: key.Identity})
+		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: s.names.of(key.Identity)})
 		return c.Workspaces[len(c.Workspaces)-1].read
 	case key.Identity != "" && gr == shards() && c.Name == rootCluster:
 		return readShard(key, &s.shard.Registered)

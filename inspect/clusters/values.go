@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -73,7 +74,7 @@ func (c *Cluster) read(value []byte) (metadata, error) {
 }
 
 // readBinding returns what reads an APIBinding. What is taken of it is the same in v1alpha1 and v1alpha2.
-func (c *Cluster) readBinding(key keys.Key) reading {
+func (c *Cluster) readBinding(key keys.Key, names names) reading {
 	return func(value []byte) (metadata, error) {
 		var o bindingJSON
 		m, err := decode(value, "APIBinding", &o)
@@ -81,12 +82,19 @@ func (c *Cluster) readBinding(key keys.Key) reading {
 			return m, err
 		}
 		export := o.Spec.Reference.Export
-		b := Binding{Name: key.Name, Export: ExportRef{Cluster: o.Status.Cluster, Path: export.Path, Name: export.Name}}
-		for _, r := range o.Status.Bound {
-			b.Bound = append(b.Bound, Bound{
-				Resource: schema.GroupResource{Group: r.Group, Resource: r.Resource}, Schema: r.Schema.Name, UID: r.Schema.UID,
-				Identity: r.Schema.Identity, StorageVersions: r.StorageVersions, Virtual: len(r.StorageVersions) == 0,
-			})
+		b := Binding{
+			Name:   strings.Clone(key.Name),
+			Export: ExportRef{Cluster: names.of(o.Status.Cluster), Path: names.of(export.Path), Name: names.of(export.Name)},
+			Bound:  make([]Bound, len(o.Status.Bound)),
+		}
+		for i, r := range o.Status.Bound {
+			for at, version := range r.StorageVersions {
+				r.StorageVersions[at] = names.of(version)
+			}
+			b.Bound[i] = Bound{
+				Resource: names.resource(schema.GroupResource{Group: r.Group, Resource: r.Resource}), Schema: names.of(r.Schema.Name), UID: names.of(r.Schema.UID),
+				Identity: names.of(r.Schema.Identity), StorageVersions: r.StorageVersions, Virtual: len(r.StorageVersions) == 0,
+			}
 		}
 		c.Bindings = append(c.Bindings, b)
 		return m, nil
