@@ -92,13 +92,14 @@ func printClusters(w io.Writer, r *transform.Report) {
 	fmt.Fprintln(w)
 	t := newTable(w)
 	t.row("LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256")
-	for _, c := range r.Clusters {
+	for _, c := range r.Clusters[:min(len(r.Clusters), mostListed)] {
 		t.row(c.Name, c.Path, c.Keys, c.Bytes, c.Copies, c.SHA256)
 	}
 	if r.Rest != nil {
 		t.row("all others", "unchanged", r.Rest.Keys, r.Rest.Bytes, "", r.Rest.SHA256)
 	}
 	t.flush()
+	printMore(w, len(r.Clusters), "logical clusters")
 }
 
 func printChanges(w io.Writer, r *transform.Report) {
