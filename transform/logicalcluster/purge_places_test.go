@@ -122,7 +122,9 @@ func TestOrphansCopies(t *testing.T) {
 	r, out := purged(t, in, PurgeOptions{Orphans: true})
 	require.Equal(t, 35, r.Clusters[0].Keys)
 	require.Positive(t, r.Clusters[0].Copies)
-	requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key) })
+	requireGone(t, in, out, func(key []byte) bool {
+		return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key)
+	})
 
 	_, _, err := purge(t, orphaned(kcptest.LogicalClusterKey("system:shard")), PurgeOptions{Orphans: true})
 	require.ErrorIs(t, err, ErrShardUnknown)
