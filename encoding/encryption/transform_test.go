@@ -116,7 +116,15 @@ func TestWhatNoKeyOpensIsRefusedByName(t *testing.T) {
 			refused(t, other, secrets, here, stored, named, "no key of that name for secrets")
 			refused(t, with(t, keyed(name, "key1", "b")), secrets, here, stored, named, "another key of that name")
 			refused(t, with(t, keyed(name, "key1", "b", "key2", "a")), secrets, here, stored, named, "another key of that name")
-			opened(t, with(t, keyed(name, "key1", "b"), keyed(name, "key1", "a")), secrets, here, stored, text, true)
+			both := with(t, keyed(name, "key1", "b"), keyed(name, "key1", "a"))
+			// One aescbc value in 256 looks well padded under a wrong key too: a server then takes the noise for the object.
+			for range 20 {
+				if _, _, err := both.Open(context.Background(), secrets, []byte(here), stored); err == nil || name != "aescbc" {
+					break
+				}
+				stored = seal(t, with(t, provider), secrets, here, text)
+			}
+			opened(t, both, secrets, here, stored, text, true)
 		} else {
 			plugin := kmstest.Start(t)
 			refused(t, with(t, plugged("other", plugin.Endpoint())), secrets, here, stored, named, "no KMS provider of that name")
