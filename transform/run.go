@@ -93,7 +93,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	}
 	if o.DryRun {
 		r.Outcome = Planned
-		return nil
+		return src.Sound(ctx) // else only the run that writes would find out
 	}
 	o.stage("write")
 	return v.write(ctx, o, r, t)

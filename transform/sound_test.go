@@ -1,0 +1,40 @@
+package transform
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// TestDryRunFindsDamage: what would fail to be written because the input is damaged is not planned either.
+func TestDryRunFindsDamage(t *testing.T) {
+	f := input(t)
+	data, err := os.ReadFile(f.in)
+	require.NoError(t, err)
+	// The record of /leased says that it was written at another revision than its own: that is the byte before version and value.
+	at := bytes.Index(data, []byte("\x20\x01\x2a\x01x"))
+	require.Positive(t, at)
+	require.Equal(t, at, bytes.LastIndex(data, []byte("\x20\x01\x2a\x01x")))
+	data[at-1]++
+	image := len(data) - sha256.Size
+	sum := sha256.Sum256(data[:image])
+	copy(data[image:], sum[:])
+	in := filepath.Join(t.TempDir(), "odd.db")
+	require.NoError(t, os.WriteFile(in, data, 0o600))
+
+	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("changed"), "why") })
+	for _, dry := range []bool{false, true} {
+		r, err := Run(context.Background(), Options{In: in, Out: f.out, DryRun: dry}, put)
+		require.ErrorIs(t, err, snapshot.ErrDamaged, dry)
+		require.ErrorContains(t, err, "/leased")
+		require.Equal(t, Failed, r.Outcome)
+		noOutput(t, f)
+	}
+}
