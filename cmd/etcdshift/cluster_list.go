@@ -63,8 +63,13 @@ func runClusterList(c *cli.Context) error {
 	}
 	read, wrong := []surveyed{}, []error(nil)
 	for i, path := range slices.Concat(shards, caches) {
-		if i >= len(shards) && slices.ContainsFunc(shards, func(s string) bool { return samePath(s, path) }) {
-			continue // shard and cache of one etcd: it was read
+		if i >= len(shards) {
+			if at := slices.IndexFunc(shards, func(s string) bool { return samePath(s, path) }); at >= 0 { // shard and cache of one etcd
+				if err := read[at].holds(false); err != nil {
+					return err
+				}
+				continue
+			}
 		}
 		f, err := survey(c, path)
 		if err == nil {

@@ -154,7 +154,7 @@ func notesOf(c clusters.Resident) (notes []string) {
 		add("a live migration has it: %s", c.Migrating)
 	}
 	if len(c.Elsewhere) > 0 {
-		add("lives %s and %s too", lives(c.Place), strings.Join(mapped(c.Elsewhere, lives), " and "))
+		add("lives %s too", strings.Join(lives(slices.Concat([]clusters.Place{c.Place}, c.Elsewhere)), " and "))
 	}
 	if c.ShardName != "" && c.Shard != "" && c.ShardName != c.Shard {
 		add("lives on shard %s and believes to live on %s, until kcp corrects that", c.Shard, c.ShardName)
@@ -186,7 +186,7 @@ func notesOf(c clusters.Resident) (notes []string) {
 		}
 	}
 	if c.Sealed > 0 {
-		add("has %s that are encrypted, so that they could not be read", plural(c.Sealed, "record"))
+		add("has %s that no given key opens", plural(c.Sealed, "record"))
 	}
 	return notes
 }
@@ -197,7 +197,7 @@ func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 		fmt.Fprintf(p.out, "\nregistered, and not among the files: shard %s\n", printable(strings.Join(found.Absent, ", ")))
 	}
 	for _, name := range found.Doubled {
-		fmt.Fprintf(p.out, "\nseveral files say that they are shard %s: what lives there lives twice\n", printable(name))
+		fmt.Fprintf(p.out, "\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", printable(name))
 	}
 	for _, f := range read {
 		for _, s := range f.Shards {
@@ -223,8 +223,16 @@ func (p surveyPage) notes(all []clusters.Resident) {
 	}
 }
 
-// lives says where in a way that tells two files of one shard apart.
-func lives(p clusters.Place) string { return fmt.Sprintf("on shard %s (%s)", shardName(p), p.Path) }
+// lives says where, in a way that tells two files of one shard apart, and two storages of one file.
+func lives(places []clusters.Place) []string {
+	return mapped(places, func(p clusters.Place) string {
+		where := p.Path
+		if slices.ContainsFunc(places, func(other clusters.Place) bool { return other.Path == p.Path && other.Prefix != p.Prefix }) {
+			where += " below " + p.Prefix + "/"
+		}
+		return fmt.Sprintf("on shard %s (%s)", shardName(p), where)
+	})
+}
 
 func (p surveyPage) orphans(all []clusters.Stray) {
 	if len(all) == 0 {

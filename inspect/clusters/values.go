@@ -43,11 +43,11 @@ func (h *header) head() *header { return h }
 // holds a part of the value.
 func decode(value []byte, kind string, into interface{ head() *header }) (metadata, error) {
 	if err := encoding.DecodeFields(value, into); err != nil {
-		return metadata{}, fmt.Errorf("not a %s: %w", kind, err)
+		return metadata{}, fmt.Errorf("no %s: %w", kind, err)
 	}
 	h := into.head()
 	if h.Kind != kind {
-		return metadata{}, fmt.Errorf("not a %s", kind)
+		return metadata{}, fmt.Errorf("no %s", kind)
 	}
 	return metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}, nil
 }
