@@ -46,6 +46,7 @@ type Shard struct {
 	Definitions []*Definition     // of system:bound-crds, by UID
 	System      []*Definition     // of system:system-crds, by Resource
 	Registered  []RegisteredShard // the Shard objects, which only the root shard has, by name
+	children    map[string][]*Cluster
 }
 
 // Amount counts records.
@@ -213,14 +214,7 @@ func (s *Shard) Cluster(name string) *Cluster {
 }
 
 // Children are the logical clusters that live here and whose owner lies in cluster name, by name.
-func (s *Shard) Children(name string) (children []*Cluster) {
-	for _, c := range s.Clusters {
-		if c.Owner != nil && c.Owner.Cluster == name {
-			children = append(children, c)
-		}
-	}
-	return children
-}
+func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.children[name]) }
 
 // Definition returns the bound definition of that UID, nil for none.
 func (s *Shard) Definition(uid string) *Definition {

@@ -48,7 +48,7 @@ type shardPass struct {
 }
 
 func newShardPass(p *pass, s keys.Storage) *shardPass {
-	return &shardPass{p, &Shard{Prefix: s.Prefix}, map[string]*Cluster{}, map[string]*Orphan{}, map[string]tally{}}
+	return &shardPass{p, &Shard{Prefix: s.Prefix, children: map[string][]*Cluster{}}, map[string]*Cluster{}, map[string]*Orphan{}, map[string]tally{}}
 }
 
 func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
@@ -139,6 +139,9 @@ func (s *shardPass) finish() *Shard {
 		slices.SortStableFunc(c.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(c.Exports, func(a, b Export) int { return strings.Compare(a.Name, b.Name) })
 		out.Clusters = append(out.Clusters, c)
+		if c.Owner != nil {
+			out.children[c.Owner.Cluster] = append(out.children[c.Owner.Cluster], c)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
 		o := s.orphans[name]
