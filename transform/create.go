@@ -64,8 +64,8 @@ func (v *View) Seals(ctx context.Context, key []byte) (bool, error) {
 	return err == nil && v.sealer.Seals(gr), err
 }
 
-// Grant stages a lease of ttl seconds in place of the lease id of another file, and returns its own id: the same one where that is
-// free here, else one that is made of it, the same at each run. For the same id and ttl it is the same lease.
+// Grant stages a lease of ttl seconds in place of the lease id of another file, and returns its own id: the same one where no
+// lease and no live record here has it, else one that is made of it, the same at each run. For the same id and ttl it is the same lease.
 func (v *View) Grant(ctx context.Context, id, ttl int64) (lease int64, err error) {
 	if id <= 0 || ttl <= 0 {
 		return 0, fmt.Errorf("a lease %x of %d seconds cannot be granted", uint64(id), ttl)
@@ -75,29 +75,40 @@ func (v *View) Grant(ctx context.Context, id, ttl int64) (lease int64, err error
 		return lease, nil
 	}
 	if v.leases == nil {
-		if v.leases, err = v.src.Leases(ctx); err != nil {
+		if v.leases, err = v.namedLeases(ctx); err != nil {
 			return 0, err
 		}
 	}
 	lease = id
-	for n := 0; v.taken(lease); n++ {
+	for n := 0; lease <= 0 || v.leases[lease]; n++ {
 		lease = otherLease(id, n)
 	}
+	v.leases[lease] = true
 	v.granted[asked] = lease
 	v.grants = append(v.grants, snapshot.Lease{ID: lease, TTL: ttl})
 	return lease, nil
 }
 
-func (v *View) taken(lease int64) bool {
-	if _, there := v.leases[lease]; there || lease <= 0 {
-		return true
+// namedLeases are the ids that the file has a lease of, or a live record that names it. An etcd attaches records to their leases when
+// it starts: granted anew, an id that only a record names would take that record along when it expires.
+func (v *View) namedLeases(ctx context.Context) (map[int64]bool, error) {
+	granted, err := v.src.Leases(ctx)
+	if err != nil {
+		return nil, err
 	}
-	for _, l := range v.grants {
-		if l.ID == lease {
-			return true
+	named := make(map[int64]bool, len(granted))
+	for id := range granted {
+		named[id] = true
+	}
+	for rec, err := range v.src.Live(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if rec.Lease != 0 {
+			named[rec.Lease] = true
 		}
 	}
-	return false
+	return named, nil
 }
 
 // otherLease is the nth id to try in place of one that is taken.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -195,4 +196,28 @@ func fileText(t testing.TB, path string) string {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(data)
+}
+
+// TestGrantTakesNoNamedLease: a lease that the file does not have, and that a live record names all the same, would take that record
+// along once it was granted.
+func TestGrantTakesNoNamedLease(t *testing.T) {
+	in, out := filepath.Join(t.TempDir(), "in.db"), filepath.Join(t.TempDir(), "out.db")
+	_, err := snapshot.Build(t.Context(), in, snapshot.Content{Revision: 2, Records: func(yield func(*snapshot.Record, error) bool) {
+		yield(&snapshot.Record{
+			Revision: snapshot.Revision{Main: 2}, Key: []byte("/theirs"), Value: []byte("stays"),
+			CreateRevision: 2, ModRevision: 2, Version: 1, Lease: 77,
+		}, nil)
+	}}, nil)
+	require.NoError(t, err)
+	_, err = Run(t.Context(), Options{In: in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
+		lease, err := v.Grant(ctx, 77, 60)
+		require.NoError(t, err)
+		require.NotEqual(t, int64(77), lease)
+		return v.Create(ctx, []byte("/n"), []byte("x"), lease, "why")
+	}))
+	require.NoError(t, err)
+	server := etcdtest.Start(t, etcdtest.Restore(t, out))
+	lease, err := server.Client.TimeToLive(t.Context(), 77)
+	require.NoError(t, err)
+	require.EqualValues(t, -1, lease.TTL, "nobody granted it")
 }

@@ -27,7 +27,7 @@ type View struct {
 	sealed   map[string]error  // why values of these keys could not be opened
 	time     time.Time
 
-	leases  map[int64]int64          // of the file: TTL by id; nil until asked for
+	leases  map[int64]bool           // ids that are taken, those of grants too; nil until asked for
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
 	scrub   func(key []byte) bool    // nil where nothing is
