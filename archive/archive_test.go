@@ -143,12 +143,13 @@ func TestEveryChangeFound(t *testing.T) {
 		"a definition less":   {func(c *content) { delete(c.records, definitionDir+crd) }, "is not there"},
 		"who encrypted it":    {func(c *content) { c.records["/core/configmaps/"+cluster+"/default/b"].Value[19] = '2' }, "digest"},
 		"a child's record":    {func(c *content) { delete(c.records, "/core/configmaps/"+child+"/default/a") }, `cluster "1n7wq48mavio4f0j": configmaps: 0 keys`},
+		"the revision":        {func(c *content) { c.manifest.Origin.Revision = 1 << 62 }, "at revision 100, the manifest says 4611686018427387904"},
 		"a sum in the notes":  {func(c *content) { c.manifest.Total.SHA256 = strings.Repeat("0", 64) }, "all records: digest"},
 		"AsStored":            {func(c *content) { c.manifest.AsStored.SHA256 = strings.Repeat("0", 64) }, "revisions, versions and leases"},
 		"a cluster's sum":     {func(c *content) { c.manifest.Clusters[1].SHA256 = strings.Repeat("0", 64) }, `cluster "2y3qvnqz5ga11oc4": digest`},
-		"leases in the notes": {func(c *content) { c.manifest.Leases = nil }, "the manifest says otherwise"},
+		"leases in the notes": {func(c *content) { c.manifest.Leases = []Lease{} }, "the manifest says otherwise"},
 		"more leases":         {func(c *content) { c.manifest.Leases = append(c.manifest.Leases, Lease{ID: "7fff", Keys: 1}) }, "the manifest lists 2"},
-		"encryption":          {func(c *content) { c.manifest.Encryption = nil }, "encrypted by"},
+		"encryption":          {func(c *content) { c.manifest.Encryption = []Encryption{} }, "encrypted by"},
 		"more encryption":     {func(c *content) { c.manifest.Encryption = append(c.manifest.Encryption, Encryption{"kms", 1}) }, "encryption keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestReadsWithoutKeys(t *testing.T) {
 	ctx, outer, inner := context.Background(), "/some/folder/"+cluster+"/", "/some/folder/"+cluster+"/deeper/"+child+"/"
 	c := sample()
 	c.records = map[string]*snapshot.Record{}
-	c.manifest.Definitions = nil
+	c.manifest.Definitions = []Definition{}
 	tally := NewTally(prefix, nil)
 	for i, dir := range []string{outer, inner} {
 		rev := int64(5 + i)

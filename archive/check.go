@@ -27,7 +27,11 @@ func Check(ctx context.Context, s *snapshot.Snapshot, m *Manifest) error {
 	if err := c.judge(len(leases)); err != nil {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
-	return nil
+	revision, err := s.Revision(ctx)
+	if err == nil && revision != m.Origin.Revision {
+		err = fmt.Errorf("%s: %w: it is at revision %d, the manifest says %d", s.Path(), ErrDamaged, revision, m.Origin.Revision)
+	}
+	return err
 }
 
 // checker counts records by where the manifest says that they belong.

@@ -9,6 +9,6 @@
 //     the manifest, a revision, a version, a lease, a record more or less. That is proof against accident, not against
 //     someone who makes up the manifest as well.
 //   - HostileManifest: a manifest of any size and content ends in an error or is sound: its counts add up, its folders keep apart, its
-//     text can be printed.
+//     text can be printed, and it is written in the one way that etcdshift writes it.
 //   - ReadsWithoutKeys: what belongs to what is said by the manifest's folders alone; keys are never taken apart here.
 package archive

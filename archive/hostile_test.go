@@ -57,6 +57,11 @@ func TestHostileManifest(t *testing.T) {
 			c := sample()
 			change(&c.manifest)
 			_, err := c.manifest.Notes()
+			require.ErrorIs(t, err, ErrUnfit)
+			require.NotErrorIs(t, err, ErrDamaged, "nothing was written yet")
+			text, err := c.manifest.text()
+			require.NoError(t, err)
+			_, err = parse(text)
 			require.ErrorIs(t, err, ErrDamaged)
 		})
 	}
@@ -66,17 +71,26 @@ func TestHostileText(t *testing.T) {
 	c := sample()
 	text := string(c.notes(t)["manifest"])
 	for name, hostile := range map[string]string{
-		"empty":               "",
-		"no JSON":             "hello",
-		"cut off":             text[:len(text)-10],
-		"another follows":     text + "{}",
-		"an unknown field":    strings.Replace(text, `"name":`, `"alias": "x", "name":`, 1),
-		"a wrong type":        strings.Replace(text, `"keys": 1`, `"keys": "1"`, 1),
-		"a fraction":          strings.Replace(text, `"keys": 1`, `"keys": 1.5`, 1),
-		"deep":                `{"apiVersion":"etcdshift/v1","kind":"LogicalClusterArchive","format":1,"missing":` + strings.Repeat("[", 1<<20),
+		"empty":            "",
+		"no JSON":          "hello",
+		"cut off":          text[:len(text)-10],
+		"another follows":  text + "{}",
+		"an unknown field": strings.Replace(text, `"name":`, `"alias": "x", "name":`, 1),
+		"a wrong type":     strings.Replace(text, `"keys": 1`, `"keys": "1"`, 1),
+		"a fraction":       strings.Replace(text, `"keys": 1`, `"keys": 1.5`, 1),
+		"deep":             `{"apiVersion":"etcdshift/v1","kind":"LogicalClusterArchive","format":1,"missing":` + strings.Repeat("[", 1<<20),
+		"a field twice":    strings.Replace(text, `"name":`, `"name": "nobody", "name":`, 1),
+		"another case":     strings.Replace(text, `"name":`, `"NAME":`, 1),
+		"other space":      text + "\n",
+		"an escape":        strings.Replace(text, `"root:consumer"`, `"root\u003aconsumer"`, 1),
+		"a null list":      strings.Replace(text, `"missing": []`, `"missing": null`, 1),
+		"a null list inside": strings.Replace(text, `"storedVersions": [
+        "v1"
+      ]`, `"storedVersions": null`, 1),
 		"larger than allowed": text + strings.Repeat(" ", maxManifest),
 	} {
 		t.Run(name, func(t *testing.T) {
+			require.NotEqual(t, text, hostile)
 			_, err := parse([]byte(hostile))
 			require.ErrorIs(t, err, ErrDamaged)
 			require.Less(t, len(err.Error()), 1000)
@@ -97,7 +111,7 @@ func TestHostileText(t *testing.T) {
 
 // FuzzManifest: what parse takes is sound, and can be written again.
 func FuzzManifest(f *testing.F) {
-	text, err := json.Marshal(sample().manifest)
+	text, err := json.MarshalIndent(sample().manifest, "", "  ")
 	require.NoError(f, err)
 	f.Add(text)
 	f.Add([]byte(`{"apiVersion":"etcdshift/v1","kind":"LogicalClusterArchive","format":1}`))
@@ -106,8 +120,9 @@ func FuzzManifest(f *testing.F) {
 		if err != nil {
 			return
 		}
-		_, err = m.Notes()
+		notes, err := m.Notes()
 		require.NoError(t, err)
+		require.Equal(t, text, notes[noteManifest])
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -20,6 +19,8 @@ var (
 	// ErrDamaged is returned for an archive that is not as it was made: its records are not those of its manifest, or that is not
 	// one that etcdshift writes.
 	ErrDamaged = errors.New("archive is damaged")
+	// ErrUnfit is returned for a manifest that is to be written and that Open would not take.
+	ErrUnfit = errors.New("no archive can say so")
 )
 
 const (
@@ -29,15 +30,15 @@ const (
 	maxManifest = 64 << 20
 )
 
-// Notes are the notes of the file that m is the manifest of, for snapshot.Content. The error wraps ErrDamaged for a manifest that
+// Notes are the notes of the file that m is the manifest of, for snapshot.Content. The error wraps ErrUnfit for a manifest that
 // Open would not take.
 func (m *Manifest) Notes() (map[string][]byte, error) {
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.text()
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	if _, err := parse(text); err != nil {
-		return nil, err
+	if _, err := read(text); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return map[string][]byte{noteManifest: text, noteDigest: fmt.Appendf(nil, "%x", sha256.Sum256(text))}, nil
 }
@@ -66,33 +67,48 @@ func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	return m, nil
 }
 
-// parse takes the text of a manifest apart. What says of itself that it is another format is judged by nothing else.
+// text is how m is written: there is one way, to the byte.
+func (m *Manifest) text() ([]byte, error) { return json.MarshalIndent(m, "", "  ") }
+
+// parse is read of a manifest that was written: it is of another format, or damaged.
 func parse(text []byte) (*Manifest, error) {
+	m, err := read(text)
+	if err != nil && !errors.Is(err, ErrFormat) {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return m, err
+}
+
+// read takes the text of a manifest apart. What says of itself that it is another format is judged by nothing else. All other text
+// than the one that Notes makes is refused: where a field stands twice, or is spelled otherwise, readers differ on what it says.
+func read(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
-		return nil, fmt.Errorf("%w: a manifest of %d bytes is more than %d", ErrDamaged, len(text), maxManifest)
+		return nil, fmt.Errorf("a manifest of %d bytes is more than %d", len(text), maxManifest)
 	}
 	var self struct {
 		APIVersion, Kind string
 		Format           int
 	}
 	if err := json.Unmarshal(text, &self); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %s", ErrDamaged, jsonReason(err))
+		return nil, fmt.Errorf("manifest: %s", jsonReason(err))
 	}
 	if self.APIVersion != APIVersion || self.Kind != Kind || self.Format != Format {
 		return nil, fmt.Errorf("%w: %.64q %.64q, format %d; this program knows %q %q, format %d",
 			ErrFormat, self.APIVersion, self.Kind, self.Format, APIVersion, Kind, Format)
 	}
 	m := &Manifest{}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(m); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %s", ErrDamaged, jsonReason(err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: manifest: something follows it", ErrDamaged)
+	if err := json.Unmarshal(text, m); err != nil {
+		return nil, fmt.Errorf("manifest: %s", jsonReason(err))
 	}
 	if err := m.validate(); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	again, err := m.text()
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if !bytes.Equal(again, text) {
+		return nil, errors.New("manifest: it is not written as one is: a field of it stands there twice, is unknown, or is spelled otherwise")
 	}
 	return m, nil
 }

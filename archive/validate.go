@@ -15,11 +15,31 @@ const maxText = 4096
 // quotes more than a name.
 func (m *Manifest) validate() error {
 	for _, check := range []func() error{
-		m.validateOrigin, m.validateClusters, m.validateDefinitions, m.validateIdentities, m.validateLeases, m.validateTotal,
+		m.validateLists, m.validateOrigin, m.validateClusters, m.validateDefinitions, m.validateIdentities, m.validateLeases, m.validateTotal,
 	} {
 		if err := check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// validateLists: an empty list is [], so that who reads one need not ask.
+func (m *Manifest) validateLists() error {
+	null := m.Clusters == nil || m.Definitions == nil || m.Missing == nil || m.Identities == nil || m.Leases == nil || m.Encryption == nil
+	for _, c := range m.Clusters {
+		null = null || c.Resources == nil
+	}
+	for _, all := range [][]Definition{m.Definitions, m.Missing} {
+		for _, d := range all {
+			null = null || d.StoredVersions == nil
+		}
+	}
+	for _, i := range m.Identities {
+		null = null || i.Resources == nil || i.Exports == nil
+	}
+	if null {
+		return errors.New("a list is null")
 	}
 	return nil
 }
@@ -197,12 +217,21 @@ func isHex(s string) bool {
 	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// allText refuses what a terminal would take for something else than text, and what is too long to be a name.
+// allText refuses what a manifest has no room for.
 func allText(place string, texts ...string) error {
 	for _, t := range texts {
-		if len(t) > maxText || strings.ContainsFunc(t, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		if !IsText(t) {
 			return fmt.Errorf("%s: a name that is no text, or too long", place)
 		}
 	}
 	return nil
 }
+
+// IsText tells whether a manifest may say s: it has at most 4096 bytes, and nothing in it that a terminal would take for something else
+// than text.
+func IsText(s string) bool {
+	return len(s) <= maxText && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
+}
+
+// IsIdentity tells whether a manifest may say s of an identity: it is 64 lower-case hexadecimal digits.
+func IsIdentity(s string) bool { return isHex(s) }

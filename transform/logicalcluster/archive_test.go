@@ -23,10 +23,11 @@ func forged(t *testing.T, key string, of archive.Resource, cluster string, defin
 	m := &archive.Manifest{
 		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: cluster,
 		Origin:   archive.Origin{Prefix: "/registry", SHA256: nothing.SHA256, Revision: 9, Rest: nothing},
-		Clusters: []archive.Cluster{{Name: cluster}},
+		Clusters: []archive.Cluster{{Name: cluster}}, Definitions: []archive.Definition{}, Missing: []archive.Definition{}, Identities: []archive.Identity{},
 	}
 	tally := archive.NewTally("/registry", nil)
 	if definition != nil {
+		definition.StoredVersions = []string{}
 		m.Definitions = []archive.Definition{*definition}
 		tally.AddDefinition(rec, definition.UID)
 	} else {
