@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,6 +26,7 @@ Each question has an answer: is a file damaged; is anything of the archive lost,
 anything doubled, which is still on the origin, in a second place, or in a cache as the origin wrote it; was anything touched that
 is none of the logical clusters' own. All other records of the origin are compared with those at the extraction by their digest.
 Of the destination, what was written since the import began is judged; with --destination, the input of the import, all of it.
+A purge with --scrub leaves no history of what it took away: whether the archive has the last of that is told by --origin alone.
 
 Exit status: 0 sound, 1 findings, 2 usage, 5 could not judge, or not all of it, 130 interrupted. docs/logical-clusters.md explains
 the codes of findings.`,
@@ -34,7 +36,7 @@ the codes of findings.`,
 			&cli.StringSliceFlag{Name: "cache", Usage: "look for stale copies in the cache server's snapshot `FILE`, as it is to be started; may be repeated"},
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
-			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE` (repeatable)"},
+			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE`, of any question but damaged (repeatable)"},
 			prefixFlag(), encryptionFlag("open values of the destination that are encrypted at rest with"),
 			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
 			maxExpandFlag(), outputFlag(), quietFlag(),
@@ -74,6 +76,8 @@ func runClusterVerify(c *cli.Context) error {
 	case len(verdict.Unjudged) > 0:
 		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", plural(len(verdict.Unjudged), "matter")),
 			"--encryption-config and --archive-encryption-config open what is encrypted at rest; -o json lists all that was left open"}
+	case !verdict.Sound():
+		return &failure{status: exitCannotJudge, err: errors.New("not all of the move could be judged")}
 	}
 	return nil
 }
@@ -82,6 +86,9 @@ func ignoredCodes(c *cli.Context) (codes []logicalcluster.Code, err error) {
 	for _, name := range c.StringSlice("ignore") {
 		if !slices.Contains(logicalcluster.Codes(), logicalcluster.Code(name)) {
 			return nil, usagef(commandPath(c), "--ignore is %q, which is no code of docs/logical-clusters.md", name)
+		}
+		if !logicalcluster.Code(name).Ignorable() {
+			return nil, usagef(commandPath(c), "--ignore is %q: of damaged files nothing else is judged", name)
 		}
 		codes = append(codes, logicalcluster.Code(name))
 	}
@@ -157,6 +164,7 @@ func (m *moveFiles) judge(c *cli.Context, ignored []logicalcluster.Code) (verdic
 	move := logicalcluster.Move{
 		Archive: m.archive.Reader, OriginOut: m.originOut.Reader, DestinationOut: m.destinationOut.Reader,
 		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Ignore: ignored,
+		Configured: c.IsSet("encryption-config"),
 	}
 	for to, from := range map[**inspect.Reader]*opened{&move.Origin: m.origin, &move.Destination: m.destination} {
 		if from != nil {

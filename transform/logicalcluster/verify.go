@@ -25,7 +25,9 @@ type Move struct {
 	Prefixes       []string // of the destination's storage, where its file has several
 	FromShard      string   // the origin's name, where the archive does not say
 	AsShard        string   // the destination's name, where its file does not say
-	Ignore         []Code   // findings that are left out
+	Ignore         []Code   // findings that are left out, of those that are Ignorable
+	// Configured: there is an encryption configuration of the destination, and it has to open every value that was moved.
+	Configured bool
 }
 
 // Verdict is what judging a move found.
@@ -71,8 +73,13 @@ type Unjudged struct {
 	Reason   string   `json:"reason"`
 }
 
-// Sound tells whether all was judged and nothing found.
-func (v *Verdict) Sound() bool { return len(v.Findings)+len(v.Unjudged) == 0 }
+// Sound tells whether all was judged and nothing found: the answer to each question is "no".
+func (v *Verdict) Sound() bool {
+	if len(v.Findings)+len(v.Unjudged) > 0 || len(v.Answers) != len(Questions()) {
+		return false
+	}
+	return !slices.ContainsFunc(v.Answers, func(a Answer) bool { return a.Answer != "no" })
+}
 
 // Verify judges a move. What is wrong with it is in the Verdict, a damaged file among it; an error means that it could not look: a
 // file is no archive, or no shard of kcp, or cannot be read.
@@ -87,6 +94,9 @@ func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 	return j.finish(), nil
 }
 
+// ErrFromShard is returned where the name that is given for the origin is not the one that the archive has.
+var ErrFromShard = errors.New("the archive is of another shard")
+
 // errStop ends judging where what was found already makes all that would follow a guess.
 var errStop = errors.New("nothing more can be judged")
 
@@ -100,6 +110,8 @@ type judge struct {
 	moved    map[string]bool  // the logical clusters of the archive, by name
 	archived map[string]*kept // the archive's records, by key behind the storage prefix
 	from, to *clusters.Shard  // of OriginOut and DestinationOut
+	fromFile *clusters.File
+	toFile   *clusters.File
 	caches   []*cacheFile
 	// workspaces are those of the logical clusters: see workspacePlace.
 	workspaces map[keys.Key]bool
@@ -118,6 +130,7 @@ type kept struct {
 	place      keys.Key
 	definition bool
 	seen       bool // on the destination
+	clear      bool // and in the clear there, which no configuration accounts for
 }
 
 // cacheFile is a file with caches.
@@ -143,6 +156,9 @@ func (j *judge) judge(ctx context.Context) error {
 
 // readShards finds the storages that the move is about.
 func (j *judge) readShards(ctx context.Context) error {
+	if says := j.manifest.Origin.Shard; j.FromShard != "" && says != "" && says != j.FromShard {
+		return fmt.Errorf("%s: %w: of %q, and not of %q", pathOf(j.Archive), ErrFromShard, says, j.FromShard)
+	}
 	from, fromShard, err := readShard(ctx, j.OriginOut, []string{j.manifest.Origin.Prefix})
 	if err != nil {
 		return err
@@ -151,7 +167,7 @@ func (j *judge) readShards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.from, j.to = fromShard, toShard
+	j.from, j.to, j.fromFile, j.toFile = fromShard, toShard, from, to
 	j.caches = []*cacheFile{{pathOf(j.OriginOut), from.Caches}, {pathOf(j.DestinationOut), to.Caches}}
 	for _, r := range j.Caches {
 		f, err := clusters.Read(ctx, r)
@@ -187,7 +203,7 @@ func readShard(ctx context.Context, r *inspect.Reader, prefixes []string) (*clus
 
 func (j *judge) finish() *Verdict {
 	v := j.verdict
-	v.Findings = slices.DeleteFunc(v.Findings, func(f MoveFinding) bool { return slices.Contains(j.Ignore, f.Code) })
+	v.Findings = slices.DeleteFunc(v.Findings, func(f MoveFinding) bool { return f.Code.Ignorable() && slices.Contains(j.Ignore, f.Code) })
 	rank := map[Code]int{}
 	for i, code := range Codes() {
 		rank[code] = i

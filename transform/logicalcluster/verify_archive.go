@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -15,10 +14,7 @@ import (
 func (j *judge) readArchive(ctx context.Context) error {
 	s := j.Archive.Snapshot()
 	j.checked[QuestionDamaged]++
-	m, err := archive.Open(ctx, s)
-	if err == nil {
-		err = archive.Check(ctx, s, m)
-	}
+	m, err := CheckArchive(ctx, s)
 	if err == nil {
 		_, err = s.Digest(ctx)
 	}
@@ -49,15 +45,10 @@ func (j *judge) readRecords(ctx context.Context) error {
 			return err
 		}
 		place, err := layout.Parse(e.Key)
-		if err != nil { // archive.Check has seen it below a folder of the manifest
-			j.found(CodeArchiveDamaged, j.Archive, e.Key, "the key is of no logical cluster: %v", err)
-			return errStop
+		if err != nil {
+			return err // CheckArchive has taken it apart before
 		}
 		key := string(e.Key[len(layout.Prefix):])
-		if !j.moved[place.Cluster] && !definitions[key] {
-			j.found(CodeArchiveDamaged, j.Archive, e.Key, "it is of logical cluster %q, and the manifest does not name that", place.Cluster)
-			return errStop
-		}
 		entry := *e
 		j.archived[key] = &kept{entry: &entry, place: place, definition: definitions[key]}
 	}

@@ -26,6 +26,7 @@ const (
 	CodeDamaged        Code = "damaged"
 	CodeArchiveDamaged Code = "archive-damaged"
 
+	CodeArchiveOutdated   Code = "archive-outdated"
 	CodeRecordLost        Code = "record-lost"
 	CodeRecordChanged     Code = "record-changed"
 	CodeLeaseDiffers      Code = "lease-differs"
@@ -56,7 +57,7 @@ func (q Question) codes() []Code {
 		return []Code{CodeDamaged, CodeArchiveDamaged}
 	case QuestionLost:
 		return []Code{
-			CodeRecordLost, CodeRecordChanged, CodeLeaseDiffers, CodeInTheClear, CodeDefinitionLost, CodeDefinitionDiffers, CodeStoredVersions,
+			CodeArchiveOutdated, CodeRecordLost, CodeRecordChanged, CodeLeaseDiffers, CodeInTheClear, CodeDefinitionLost, CodeDefinitionDiffers, CodeStoredVersions,
 			CodeIdentityUnknown, CodeStillMigrating, CodeShardMisnamed,
 		}
 	case QuestionDoubled:
@@ -72,6 +73,9 @@ func Codes() (codes []Code) {
 	}
 	return codes
 }
+
+// Ignorable tells whether findings of the code can be left out: not what ends judging, so that nobody knows the rest.
+func (c Code) Ignorable() bool { return c.Question() != QuestionDamaged && c.Question() != "" }
 
 // Question is the one that a finding of the code answers.
 func (c Code) Question() Question {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
@@ -18,13 +20,18 @@ type arrivals struct {
 	layouts keys.Layouts
 	ttl     map[int64]int64 // of the archive's leases
 	newTTL  map[int64]int64 // of the destination's
+	leases  map[int64]bool  // that records of the logical clusters have
+	// others counts the values of others by how they are stored.
+	others map[schema.GroupResource]storedAs
 }
+
+type storedAs struct{ encrypted, clear int }
 
 // judgeDestination compares what lives in the logical clusters on the destination with the archive. The records above the first of
 // theirs are the import's, an output of etcdshift being its input with revisions on top; those below it can be told from others only
 // by what the import was given.
 func (j *judge) judgeDestination(ctx context.Context) (err error) {
-	a := arrivals{judge: j}
+	a := arrivals{judge: j, leases: map[int64]bool{}, others: map[schema.GroupResource]storedAs{}}
 	if a.layouts, err = j.DestinationOut.Layouts(ctx); err != nil {
 		return err
 	}
@@ -45,6 +52,39 @@ func (j *judge) judgeDestination(ctx context.Context) (err error) {
 	for _, key := range slices.Sorted(maps.Keys(j.archived)) {
 		if r := j.archived[key]; !r.seen && !r.definition {
 			j.found(CodeRecordLost, j.DestinationOut, []byte(j.to.Prefix+key), "the archive has it, the destination does not")
+		}
+	}
+	a.judgeClear()
+	return a.judgeShared(ctx)
+}
+
+// judgeClear finds what came in the clear and would have been encrypted here: all other values of the resource are.
+func (a *arrivals) judgeClear() {
+	for _, key := range slices.Sorted(maps.Keys(a.archived)) {
+		r := a.archived[key]
+		if n := a.others[r.place.Resource]; r.clear && n.clear == 0 && n.encrypted > 0 {
+			a.found(CodeInTheClear, a.DestinationOut, []byte(a.to.Prefix+key), "it is in the clear; all other %s of the destination, %d, are encrypted at rest",
+				r.place.Resource, n.encrypted)
+		}
+	}
+}
+
+// judgeShared finds records of others that are attached to a lease which came with the logical clusters: an import grants each anew,
+// and who named that one before, in vain, would expire with it.
+func (a *arrivals) judgeShared(ctx context.Context) error {
+	if len(a.leases) == 0 {
+		return nil
+	}
+	for rec, err := range a.DestinationOut.Snapshot().Live(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if !a.leases[rec.Lease] {
+			continue
+		}
+		place, _, err := a.layouts.Parse(rec.Key)
+		if err != nil || place.Shard != "" || place.Prefix != a.to.Prefix || !a.moved[place.Cluster] {
+			a.found(CodeDestinationTouched, a.DestinationOut, rec.Key, "it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
 		}
 	}
 	return nil
@@ -78,12 +118,27 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 			a.first = rec.Revision.Main
 		}
 		return a.compare(ctx, place, rec.Record)
-	case a.first == 0 || len(rec.Key) == 0:
+	case len(rec.Key) == 0:
 		return nil
-	case !ok || storage.Prefix != a.to.Prefix:
+	case !ok || storage.Flavour != keys.FlavourKCPShard:
 		place = keys.Key{}
+	case rec.Live && storage.Prefix == a.to.Prefix && !a.isDefinition(rec.Key, place):
+		a.count(place, rec.Record)
+	}
+	if a.first == 0 {
+		return nil
 	}
 	return a.judgeLater(ctx, place, rec)
+}
+
+func (a *arrivals) count(place keys.Key, rec *snapshot.Record) {
+	n := a.others[place.Resource]
+	if _, encrypted := encoding.Encryption(rec.Value); encrypted {
+		n.encrypted++
+	} else {
+		n.clear++
+	}
+	a.others[place.Resource] = n
 }
 
 // isDefinition tells whether a key of the destination's storage is that of a definition that the archive holds.
@@ -109,26 +164,40 @@ func (a *arrivals) compare(ctx context.Context, place keys.Key, rec *snapshot.Re
 		return nil
 	}
 	was.seen = true
-	if before, after := a.ttl[was.entry.Lease], a.newTTL[rec.Lease]; before != after {
+	_, granted := a.newTTL[rec.Lease]
+	switch before, after := a.ttl[was.entry.Lease], a.newTTL[rec.Lease]; {
+	case before != after:
 		a.found(CodeLeaseDiffers, a.DestinationOut, rec.Key, "its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
+	case rec.Lease != 0 && !granted:
+		a.found(CodeLeaseDiffers, a.DestinationOut, rec.Key, "it names lease %x, which the file does not have: it would expire with whoever is granted that", uint64(rec.Lease))
+	case granted:
+		a.leases[rec.Lease] = true
 	}
 	return a.compareValue(ctx, place, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
 }
 
 // compareValue judges the value of a record that the archive has. The same bytes under the same key are the same value, whoever can
-// open it.
+// open it; a LogicalCluster is read all the same, as the same may still be wrong.
 func (j *judge) compareValue(ctx context.Context, place keys.Key, was *kept, now *inspect.Entry) error {
 	_, encrypted := encoding.Encryption(was.entry.Stored)
-	if bytes.Equal(was.entry.Stored, now.Stored) && (!encrypted || bytes.Equal(was.entry.Key, now.Key)) {
+	same := bytes.Equal(was.entry.Stored, now.Stored) && (!encrypted || bytes.Equal(was.entry.Key, now.Key)) && !isLogicalCluster(place)
+	if same && encrypted && !j.Configured {
 		return nil
-	}
-	if err := j.Archive.Open(ctx, was.entry); err != nil {
-		return err
 	}
 	if err := j.DestinationOut.Open(ctx, now); err != nil {
 		return err
 	}
 	_, stillEncrypted := encoding.Encryption(now.Stored)
+	was.clear = !stillEncrypted && !(j.Configured && now.Sealed == nil && !now.Stale)
+	if same {
+		if now.Sealed != nil && j.Configured {
+			j.unjudged(QuestionLost, j.DestinationOut, now.Key, now.Sealed.Error())
+		}
+		return nil
+	}
+	if err := j.Archive.Open(ctx, was.entry); err != nil {
+		return err
+	}
 	switch {
 	case encrypted && !stillEncrypted:
 		j.found(CodeInTheClear, j.DestinationOut, now.Key, "it was encrypted at rest on the origin, and is not any more")
@@ -139,10 +208,10 @@ func (j *judge) compareValue(ctx context.Context, place keys.Key, was *kept, now
 	case now.Sealed != nil:
 		j.unjudged(QuestionLost, j.DestinationOut, now.Key, now.Sealed.Error())
 		return nil
+	case isLogicalCluster(place):
+		return j.compareLogicalCluster(was.entry.Value, now)
 	case bytes.Equal(was.entry.Value, now.Value):
 		return nil
-	case place.Resource == logicalClusterType() && place.Custom:
-		return j.compareLogicalCluster(was.entry.Value, now)
 	case j.isWorkspace(place) && j.onlyMoved(was.entry.Value, now.Value):
 		return nil // of a child that came along
 	}

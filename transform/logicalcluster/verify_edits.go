@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -21,7 +21,11 @@ func logicalClusterType() schema.GroupResource {
 	return schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
 }
 
-// compareLogicalCluster judges a LogicalCluster that is another than in the archive: an import drops the mark of a live migration,
+func isLogicalCluster(place keys.Key) bool {
+	return place.Resource == logicalClusterType() && place.Custom
+}
+
+// compareLogicalCluster judges a LogicalCluster: an import drops the mark of a live migration,
 // and may say where it lives now. All else is as it was, to the byte.
 func (j *judge) compareLogicalCluster(was []byte, now *inspect.Entry) error {
 	want, err := dropMigrating(was)
@@ -64,9 +68,9 @@ func (j *judge) judgeOwners(context.Context) error {
 	return nil
 }
 
-// ownerSays is where a Workspace says that a logical cluster lives; seen is false where neither side has one.
+// ownerSays is where a Workspace says that a logical cluster lives; seen is false where neither file has one.
 func (j *judge) ownerSays(name string) (shard string, seen bool) {
-	for _, side := range []*clusters.Shard{j.to, j.from} {
+	for _, side := range slices.Concat(j.toFile.Shards, j.fromFile.Shards) {
 		for _, c := range side.Clusters {
 			for _, w := range c.Workspaces {
 				if w.Cluster == name {
@@ -79,14 +83,44 @@ func (j *judge) ownerSays(name string) (shard string, seen bool) {
 }
 
 // onlyMoved tells whether two values of a Workspace differ in nothing but where its logical cluster lives, which is now on the
-// destination.
+// destination, and in the destination's region.
 func (j *judge) onlyMoved(was, now []byte) bool {
-	meta, err := encoding.ReadMeta(now)
-	if err != nil {
+	before, beforeErr := encoding.ReadMeta(was)
+	after, err := encoding.ReadMeta(now)
+	if err != nil || beforeErr != nil {
 		return false
 	}
-	want, err := moveWorkspace(was, cmp.Or(j.verdict.To, meta.Annotations[annotationShard]), meta.Labels[labelRegion])
+	region := after.Labels[labelRegion]
+	if region != before.Labels[labelRegion] && !j.isRegion(region) {
+		return false
+	}
+	want, err := moveWorkspace(was, cmp.Or(j.verdict.To, after.Annotations[annotationShard]), region)
 	return err == nil && bytes.Equal(now, want)
+}
+
+// isRegion tells whether the destination is in a region, by its Shard object. Where no file has that, nobody knows.
+func (j *judge) isRegion(region string) bool {
+	var regions []string
+	add := func(all []clusters.RegisteredShard) {
+		for _, r := range all {
+			if r.Name == j.verdict.To {
+				regions = append(regions, r.Region)
+			}
+		}
+	}
+	for _, s := range slices.Concat(j.toFile.Shards, j.fromFile.Shards) {
+		add(s.Registered)
+	}
+	for _, f := range j.caches {
+		for _, c := range f.caches {
+			add(c.Registered)
+		}
+	}
+	if len(regions) == 0 {
+		j.note("a Workspace names the region %q now, and no file has the Shard object %q, which tells its region (--cache FILE)", region, j.verdict.To)
+		return true
+	}
+	return slices.Contains(regions, region)
 }
 
 // compareWorkspace judges the Workspace of a logical cluster: an import may have it say where the logical cluster lives now.
@@ -105,70 +139,6 @@ func (j *judge) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *s
 	}
 	if !j.onlyMoved(was.Value, now.Value) {
 		j.found(CodeDestinationTouched, j.DestinationOut, rec.Key, "at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, j.verdict.To)
-	}
-	return nil
-}
-
-// judgeDefinitions finds the definitions that the archive's objects need on the destination.
-func (j *judge) judgeDefinitions(ctx context.Context) error {
-	for _, d := range j.manifest.Definitions {
-		j.checked[QuestionLost]++
-		key := []byte(j.to.Prefix + d.Key)
-		now, err := j.DestinationOut.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		is := j.to.Definition(d.UID)
-		switch {
-		case now == nil || is == nil:
-			j.found(CodeDefinitionLost, j.DestinationOut, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
-			continue
-		case now.Sealed != nil:
-			j.unjudged(QuestionLost, j.DestinationOut, key, now.Sealed.Error())
-			continue
-		case is.Problem != "":
-			j.unjudged(QuestionLost, j.DestinationOut, key, is.Problem)
-			continue
-		}
-		if err := j.judgeDefinition(ctx, d.Key, now); err != nil {
-			return err
-		}
-		for _, version := range d.StoredVersions {
-			if !slices.Contains(is.StoredVersions, version) {
-				j.found(CodeStoredVersions, j.DestinationOut, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
-			}
-		}
-	}
-	for _, d := range j.manifest.Missing {
-		if j.to.Definition(d.UID) == nil {
-			j.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server serves its objects", d.UID, d.Resource)
-		}
-	}
-	return nil
-}
-
-// judgeDefinition compares the schema: metadata and conditions are each shard's own.
-func (j *judge) judgeDefinition(ctx context.Context, key string, now *inspect.Entry) error {
-	was := j.archived[key].entry
-	if err := j.Archive.Open(ctx, was); err != nil {
-		return err
-	}
-	if was.Sealed != nil {
-		j.unjudged(QuestionLost, j.Archive, was.Key, was.Sealed.Error())
-		return nil
-	}
-	before, _, err := encoding.DecodeObject(was.Value)
-	if err != nil {
-		j.unjudged(QuestionLost, j.Archive, was.Key, err.Error())
-		return nil
-	}
-	after, _, err := encoding.DecodeObject(now.Value)
-	if err != nil {
-		j.unjudged(QuestionLost, j.DestinationOut, now.Key, err.Error())
-		return nil
-	}
-	if before["apiVersion"] == after["apiVersion"] && !reflect.DeepEqual(before["spec"], after["spec"]) {
-		j.found(CodeDefinitionDiffers, j.DestinationOut, now.Key, "its spec is not the one that the origin had")
 	}
 	return nil
 }
@@ -223,29 +193,33 @@ func hasUnread(s *clusters.Shard) bool {
 	})
 }
 
+// knows tells whether something vouches for an identity: a shard in the destination's file, or a cache. Where it is vouched for by what
+// was moved alone, that is the APIExport itself.
 func (j *judge) knows(identity string) bool {
-	for _, c := range j.to.Clusters {
-		for _, e := range c.Exports {
-			if e.Identity == identity {
-				return true
-			}
-		}
-		for _, b := range c.Bindings {
-			for _, bound := range b.Bound {
-				if bound.Identity == identity && !j.moved[c.Name] {
-					return true
+	for _, s := range j.toFile.Shards {
+		for _, c := range s.Clusters {
+			for _, b := range c.Bindings {
+				for _, bound := range b.Bound {
+					if bound.Identity == identity && !j.moved[c.Name] {
+						return true
+					}
 				}
+			}
+			if exports(c.Exports, identity) {
+				return true
 			}
 		}
 	}
 	for _, f := range j.caches {
 		for _, c := range f.caches {
-			for _, e := range c.Exports {
-				if e.Identity == identity {
-					return true
-				}
+			if exports(c.Exports, identity) {
+				return true
 			}
 		}
 	}
 	return false
+}
+
+func exports(all []clusters.Export, identity string) bool {
+	return slices.ContainsFunc(all, func(e clusters.Export) bool { return e.Identity == identity })
 }

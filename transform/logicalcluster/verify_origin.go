@@ -3,6 +3,8 @@ package logicalcluster
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 )
@@ -33,6 +35,9 @@ func (j *judge) judgeOrigin(ctx context.Context) error {
 	rest := left.rest.Sum()
 	j.checked[QuestionDoubled] += rest.Keys + len(left.keys)
 	j.checked[QuestionTouched] += rest.Keys
+	if err := j.judgeTrail(ctx); err != nil {
+		return err
+	}
 	if err := j.judgeGivenOrigin(ctx, theirs); err != nil || rest == j.manifest.Origin.Rest {
 		return err
 	}
@@ -46,10 +51,16 @@ func (j *judge) judgeGivenOrigin(ctx context.Context, theirs *selection) error {
 		return nil
 	}
 	was, err := theirs.split(ctx, j.Origin)
-	if err == nil && was.rest.Sum() != j.manifest.Origin.Rest {
+	if err != nil {
+		return err
+	}
+	if was.rest.Sum() != j.manifest.Origin.Rest {
 		j.found(CodeOtherOrigin, j.Origin, nil, "the archive was made of another file, with SHA-256 %s", j.manifest.Origin.SHA256)
 	}
-	return err
+	return j.compareGiven(ctx, slices.DeleteFunc(was.keys, func(key string) bool {
+		at, _ := theirs.of([]byte(key))
+		return at.prefix != j.from.Prefix
+	}))
 }
 
 // nameCulprits says which records make the rest of the origin another than it was: by comparison where what purge was given is at
@@ -113,20 +124,20 @@ func (j *judge) judgeDoubled(context.Context) error {
 	return nil
 }
 
+// judgeCopy judges what a cache has of a moved logical cluster: only the destination writes that from now on. What is called system:
+// is on each shard.
 func (j *judge) judgeCopy(f *cacheFile, copied *clusters.Copy) {
 	j.checked[QuestionDoubled] += len(copied.Keys)
-	switch copied.Shard {
-	case j.verdict.From:
+	everywhere := strings.HasPrefix(copied.Cluster, "system:")
+	switch to := j.verdict.To; {
+	case copied.Shard == j.verdict.From, to != "" && copied.Shard != to && !everywhere:
 		for _, key := range copied.Keys {
 			j.foundIn(CodeStaleCopy, f.path, key, "a copy of %q as shard %q wrote it, where it does not live any more", copied.Cluster, copied.Shard)
 		}
-	case j.verdict.To:
+	case everywhere && j.verdict.From != "", copied.Shard == to:
 	default:
-		if j.verdict.From == "" {
-			j.verdict.Unjudged = append(j.verdict.Unjudged, Unjudged{QuestionDoubled, f.path, "",
-				fmt.Sprintf("it has copies of %q as shard %q wrote them, and nothing says what the origin is called; --from-shard names it", copied.Cluster, copied.Shard)})
-			return
-		}
-		j.note("%s has copies of %q as shard %q wrote them, which is neither side of the move", f.path, copied.Cluster, copied.Shard)
+		j.verdict.Unjudged = append(j.verdict.Unjudged, Unjudged{QuestionDoubled, f.path, "",
+			fmt.Sprintf("it has copies of %q as shard %q wrote them, and nothing says what both sides are called; --from-shard and --as-shard name them",
+				copied.Cluster, copied.Shard)})
 	}
 }

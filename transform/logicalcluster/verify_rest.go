@@ -5,21 +5,21 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // judgeRests compares with what the commands were given, where that is at hand.
 func (j *judge) judgeRests(ctx context.Context) error {
 	if j.Destination == nil {
-		j.note("of %s only what was written during the import and after it was judged; --destination FILE compares all other records", pathOf(j.DestinationOut))
+		j.note("of %s only what was written during the import and after it was judged; --destination FILE compares all other records and leases", pathOf(j.DestinationOut))
 	} else if err := j.compareDestination(ctx); err != nil {
 		return err
+	}
+	if j.Origin == nil {
+		j.note("leases of others in %s were compared by their ids, and not by their TTLs; --origin FILE compares both", pathOf(j.OriginOut))
 	}
 	if err := j.compareLeases(ctx, CodeOriginTouched, j.Origin, j.OriginOut); err != nil {
 		return err
@@ -43,49 +43,26 @@ func (j *judge) compareDestination(ctx context.Context) error {
 
 // importChanges tells whether a record of something else is one that an import writes, and judges it.
 func (j *judge) importChanges(ctx context.Context, was, now *snapshot.Record) (bool, error) {
-	place, err := keys.KCPShard{Prefix: j.to.Prefix}.Parse(now.Key)
+	layouts, err := j.DestinationOut.Layouts(ctx)
+	if err != nil {
+		return false, err
+	}
+	place, _, err := layouts.Parse(now.Key)
 	switch {
-	case err != nil:
+	case err != nil || place.Shard != "":
 		return false, nil
-	case was != nil && j.isWorkspace(place):
+	case was != nil && j.isWorkspace(place): // the parent may lie below another prefix of the file
 		before := &inspect.Entry{Key: was.Key, Stored: was.Value}
 		if err := j.Destination.Open(ctx, before); err != nil {
 			return false, err
 		}
 		return true, j.compareWorkspace(ctx, before, now)
-	case !j.isDefinition(now.Key, place):
+	case place.Prefix != j.to.Prefix || !j.isDefinition(now.Key, place):
 		return false, nil
-	}
-	if was == nil {
+	case was == nil:
 		return true, nil // judgeDefinitions has judged it
 	}
-	before, sealed, err := j.definition(ctx, j.Destination, was)
-	if err != nil || sealed {
-		return true, err
-	}
-	after, sealed, err := j.definition(ctx, j.DestinationOut, now)
-	return sealed || reflect.DeepEqual(before, after), err
-}
-
-// definition is a CustomResourceDefinition without its storedVersions. sealed is true, and noted, where nobody can tell.
-func (j *judge) definition(ctx context.Context, r *inspect.Reader, rec *snapshot.Record) (object map[string]any, sealed bool, err error) {
-	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value}
-	if err := r.Open(ctx, e); err != nil {
-		return nil, false, err
-	}
-	if e.Sealed != nil {
-		j.unjudged(QuestionTouched, r, rec.Key, e.Sealed.Error())
-		return nil, true, nil
-	}
-	object, _, err = encoding.DecodeObject(e.Value)
-	if err != nil {
-		j.unjudged(QuestionTouched, r, rec.Key, err.Error())
-		return nil, true, nil
-	}
-	if status, ok := object["status"].(map[string]any); ok {
-		delete(status, "storedVersions")
-	}
-	return object, false, nil
+	return j.importedDefinition(ctx, was, now)
 }
 
 // compareLeases finds leases that are gone or have another TTL. in is nil where it is not at hand.

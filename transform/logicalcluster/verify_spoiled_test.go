@@ -245,6 +245,11 @@ func TestSpoiled(t *testing.T) {
 					s.more(m)
 				}
 			})
+			if len(s.codes) == 1 && !s.codes[0].Ignorable() { // what ends judging leaves the rest unknown, whatever is ignored
+				require.Equal(t, v.Findings, ignored.Findings)
+				require.False(t, ignored.Sound())
+				return
+			}
 			require.Empty(t, ignored.Findings)
 		})
 	}

@@ -21,23 +21,93 @@ func TestVerifyWithout(t *testing.T) {
 	m.origin, m.destination = "", ""
 	v := m.judged(t)
 	requireSound(t, v)
-	require.Len(t, v.Notes, 2)
+	require.Len(t, v.Notes, 3)
 	require.Contains(t, v.Notes[0], "--cache")
 	require.Contains(t, v.Notes[1], "--destination")
+	require.Contains(t, v.Notes[2], "--origin")
 	require.Equal(t, []Moved{{Name: kcptest.Consumer, Path: "root:consumer", Keys: 36}}, v.Clusters)
 	require.Equal(t, "root", v.From)
 	require.Equal(t, "shard-1", v.To)
 }
 
-// TestVerifyScrubbed: an origin that was written anew is judged as one with tombstones on top.
+// TestVerifyScrubbed: an origin that was written anew is judged as one with tombstones on top, but for what was written there after the
+// archive was made: its history is gone, and only the input of the purge tells.
 func TestVerifyScrubbed(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m.originOut = purgeWith(t, m.origin, PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	requireSound(t, m.judged(t))
-	m.origin = ""
-	requireSound(t, m.judged(t))
-	on(originOut, drop(trap))(t, &m)
-	require.Equal(t, []Code{CodeOriginTouched}, codesOf(m.judged(t)))
+	without := m
+	without.origin = ""
+	v := without.judged(t)
+	require.Empty(t, v.Findings)
+	require.Len(t, v.Unjudged, 1)
+	require.Equal(t, QuestionLost, v.Unjudged[0].Question)
+	require.Contains(t, v.Unjudged[0].Reason, "--origin")
+	require.False(t, v.Sound())
+	on(originOut, drop(trap))(t, &without)
+	require.Equal(t, []Code{CodeOriginTouched}, codesOf(without.judged(t)))
+
+	newer := edit1(t, m.origin, put(itsSettings+"2", "x"))
+	m.originOut = purgeWith(t, newer, PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	v = m.judged(t) // of an older file than what was purged
+	require.Empty(t, v.Findings)
+	require.Len(t, v.Unjudged, 1)
+	m.origin = newer
+	require.Equal(t, []Code{CodeArchiveOutdated}, codesOf(m.judged(t)))
+}
+
+// TestVerifyOutdated: an archive that is older than what was purged lacks what was written in between, with the origin and without.
+func TestVerifyOutdated(t *testing.T) {
+	sound := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
+	for name, change := range map[string]func(*testing.T, *clientv3.Client){
+		"added":             put(itsSettings+"2", "x"),
+		"changed":           flip(itsSettings),
+		"written as it was": swap(itsSettings, "a", "a"),
+		"added and deleted": func(t *testing.T, client *clientv3.Client) {
+			put(itsSettings+"2", "x")(t, client)
+			drop(itsSettings + "2")(t, client)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := sound
+			newer := edit1(t, m.origin, change)
+			m.originOut = purgeOf(t, kcptest.Consumer, newer)
+			for _, origin := range []string{"", m.origin, newer} {
+				m.origin = origin
+				v := m.judged(t)
+				require.Equal(t, []Code{CodeArchiveOutdated}, codesOf(v), "%+v", v.Findings)
+				require.Contains(t, v.Findings[0].Key, itsSettings)
+				require.Equal(t, "yes", v.Answers[1].Answer)
+			}
+		})
+	}
+	t.Run("deleted", func(t *testing.T) { // which the history does not tell from the purge
+		m := sound
+		m.origin = edit1(t, m.origin, drop(itsSettings))
+		m.originOut = purgeOf(t, kcptest.Consumer, m.origin)
+		v := m.judged(t)
+		require.Equal(t, []Code{CodeArchiveOutdated}, codesOf(v))
+		require.Equal(t, m.origin, v.Findings[0].File)
+	})
+	t.Run("another state of that revision", func(t *testing.T) {
+		m := sound
+		m.archive = extractOf(t, edit1(t, m.origin, flip(itsSettings)), ExtractOptions{Name: kcptest.Consumer})
+		m.destinationOut = importInto(t, m.archive, m.destination, ImportOptions{}, transform.Options{}).written().out
+		m.originOut = purgeOf(t, kcptest.Consumer, edit1(t, m.origin, swap(itsSettings, "a", "a")))
+		m.origin = ""
+		require.Equal(t, []Code{CodeArchiveOutdated}, codesOf(m.judged(t)))
+	})
+}
+
+// TestVerifyIgnored: what ends judging cannot be left out, and a verdict without an answer is not sound.
+func TestVerifyIgnored(t *testing.T) {
+	for _, code := range Codes() {
+		require.Equal(t, code != CodeDamaged && code != CodeArchiveDamaged, code.Ignorable(), "%s", code)
+	}
+	require.False(t, Code("lost").Ignorable())
+	require.False(t, (&Verdict{}).Sound())
+	require.False(t, (&Verdict{Answers: []Answer{{Answer: "no"}, {Answer: "unknown"}, {Answer: "no"}, {Answer: "no"}}}).Sound())
+	require.True(t, (&Verdict{Answers: []Answer{{Answer: "no"}, {Answer: "no"}, {Answer: "no"}, {Answer: "no"}}}).Sound())
 }
 
 // TestVerifyCaches: copies that the origin wrote are found in a cache of its own, and are gone after they were purged.
