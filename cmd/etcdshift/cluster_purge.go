@@ -28,6 +28,8 @@ With --scrub the file is written anew without any record of these keys, whatever
 		codes:     logicalcluster.PurgeCodes(),
 		settles: map[string]string{
 			"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
+			"encrypted":         "--encryption-config FILE opens what tells whose the logical cluster is",
+			"no-home":           "name the logical cluster whose orphans are to go",
 		},
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "with-children", Usage: "purge all logical clusters too that live on this shard and belong to a Workspace in one that is purged"},

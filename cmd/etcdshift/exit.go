@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/logicalcluster"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
@@ -108,6 +109,10 @@ func hintFor(err error) string {
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
 		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters that live in a file, and what is left of others"},
+		{logicalcluster.ErrCacheAlone, "--from-shard S purges what a cache has of a logical cluster as shard S wrote it"},
+		{logicalcluster.ErrNoCacheHere, "give the snapshot of the cache server; of a shard that has its cache in an etcd of its own, no copies are in the file"},
+		{logicalcluster.ErrShardUnknown, "--as-shard S says what this shard is called"},
+		{logicalcluster.ErrSplit, "leave --prefix out, or give the whole prefix that \"etcdshift status\" prints"},
 		{clusters.ErrNoShard, "--prefix names a storage prefix that was not found; \"etcdshift status\" tells what a file holds"},
 		{clusters.ErrNoCache, "--prefix names a storage prefix that was not found; \"etcdshift status\" tells what a file holds"},
 		{clusters.ErrSeveralShards, "--prefix names the one that is meant"},

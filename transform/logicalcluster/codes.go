@@ -9,6 +9,8 @@ const (
 	codeSystemCluster   = "system-cluster" // a part of kcp itself
 	codeMigrating       = "migrating"      // a live migration has it
 	codeKeyMismatch     = "key-mismatch"   // an object says that it is of another logical cluster than its key
+	codeNoHome          = "no-home"        // of orphans, where no tenant's logical cluster lives; a warning where it is named
+	codeUndecodable     = "undecodable"    // as codeEncrypted: what a LogicalCluster or a Workspace says cannot be told
 
 	// Errors about an archive that is to be imported.
 	codeClusterExists     = "cluster-exists"
@@ -28,8 +30,10 @@ const (
 	// Warnings.
 	codeChildrenStay   = "children-stay"
 	codeChildElsewhere = "child-elsewhere"
-	codeOwnerUnseen    = "owner-unseen" // the Workspace is not in this file
-	codeUnknownKey     = "unknown-key"  // it is of no logical cluster
+	codeExportsBound   = "exports-bound" // by logical clusters that stay
+	codeShardName      = "shard-name"    // --as-shard says another than the file
+	codeOwnerUnseen    = "owner-unseen"  // the Workspace is not in this file
+	codeUnknownKey     = "unknown-key"   // it is of no logical cluster
 	codeOwnerNotHealed = "owner-not-healed"
 	codeRegionUnknown  = "region-unknown"
 	codeLivesNowhere   = "lives-nowhere" // the orphans of a logical cluster that does not live on the shard they are to go to
@@ -37,7 +41,16 @@ const (
 
 // PurgeCodes are the codes of problems that refuse a purge, and that can be allowed not to; sorted.
 func PurgeCodes() []string {
-	return []string{codeKeyMismatch, codeMigrating, codeOwnerPointsHere, codeSystemCluster, codeTerminating}
+	return []string{
+		codeEncrypted,
+		codeKeyMismatch,
+		codeMigrating,
+		codeNoHome,
+		codeOwnerPointsHere,
+		codeSystemCluster,
+		codeTerminating,
+		codeUndecodable,
+	}
 }
 
 // ExtractCodes are the codes of problems that refuse to extract, and that can be allowed not to; sorted.

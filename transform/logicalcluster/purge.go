@@ -3,6 +3,7 @@ package logicalcluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/archive"
@@ -25,13 +26,20 @@ type PurgeOptions struct {
 // ErrArchive is returned for a file that is to be changed, and is an archive: what that says of itself would not be true any more.
 var ErrArchive = errors.New("the file is an archive of a logical cluster, and not the snapshot of a shard")
 
-// ErrShardUnknown is returned for a file that has a cache with copies of the logical cluster, and does not tell which of them are
+// ErrShardUnknown is returned for a file that has a cache with records of the logical cluster, and does not tell which of them are
 // those of this shard.
 var ErrShardUnknown = errors.New("the file does not say what this shard is called")
 
 // ErrNoHome is returned where all orphans are to go and nothing tells what lives: in an etcd of some resources alone, such as one that
 // the API server's --etcd-servers-overrides names for Events, every key is of a logical cluster that lives in another etcd.
 var ErrNoHome = errors.New("no logical cluster can live")
+
+// What there is of the file that a purge takes for another: a cache for a shard, or a shard alone for a cache. They wrap
+// clusters.ErrNoShard and clusters.ErrNoCache.
+var (
+	ErrCacheAlone  = fmt.Errorf("%w, but a cache", clusters.ErrNoShard)
+	ErrNoCacheHere = fmt.Errorf("%w is in the file", clusters.ErrNoCache)
+)
 
 // Purge deletes logical clusters, or orphans of them, and what a cache in the same file has of them.
 type Purge struct {
@@ -49,7 +57,7 @@ var (
 func NewPurge(o PurgeOptions) *Purge { return &Purge{options: o} }
 
 // Plan stages the deletions, in the order of keys. Errors wrap those of package clusters for a file without the shard, the cache or
-// the logical cluster, ErrShardUnknown, ErrNoHome, ErrArchive, or are those of reading the file.
+// the logical cluster, ErrShardUnknown, ErrNoHome, ErrSplit, ErrArchive, or are those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if err := notArchive(ctx, v.Reader()); err != nil {
 		return err
@@ -62,8 +70,13 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	chosen := newSelection(layouts)
-	if p.chosen, err = p.choose(file, chosen, func(at place) (bool, error) { return chosen.ever(ctx, v.Reader(), at) }); err != nil {
+	chosen, before := newSelection(layouts), recorded(nil)
+	if p.options.Scrub {
+		if before, err = chosen.recorded(ctx, v.Reader()); err != nil {
+			return err
+		}
+	}
+	if p.chosen, err = p.choose(file, chosen, before); err != nil {
 		return err
 	}
 	p.chosen.judge(v)

@@ -80,13 +80,18 @@ func amounts(f *clusters.File) map[place]clusters.Amount {
 	return out
 }
 
-// checkScrubbed looks for a record of any revision.
+// checkScrubbed looks for a record of any revision. It goes by what was asked for, not by the places that were found for it.
 func (p *Purge) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
 	for rec, err := range out.Snapshot().Records(ctx) {
 		if err != nil {
 			return err
 		}
-		if p.chosen.has(rec.Key) {
+		k, _, err := p.chosen.layouts.Parse(rec.Key)
+		if err != nil || !p.chosen.goes(k.Cluster) {
+			continue
+		}
+		ofShard := p.chosen.shard != nil && k.Prefix == p.chosen.shard.Prefix
+		if ofShard || p.chosen.caches[k.Prefix] && k.Shard == p.chosen.shardName {
 			return fmt.Errorf("%w: revision %s of %q is left", snapshot.ErrVerify, rec.Revision, rec.Key)
 		}
 	}

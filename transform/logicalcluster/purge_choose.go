@@ -1,8 +1,10 @@
 package logicalcluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,13 +14,15 @@ import (
 // choice is what a purge is about.
 type choice struct {
 	*selection
+	*index
+	options   PurgeOptions
 	file      *clusters.File
 	shard     *clusters.Shard // nil where only a cache is purged
 	shardName string          // that of shard, or the one whose copies are purged; "" where nobody knows
 	targets   []*target       // parents before their children
-	why       string          // of each deletion
-	// ever tells whether the file has a record, of whatever revision, in a place.
-	ever func(place) (bool, error)
+	byName    map[string]*target
+	why       string   // of each deletion
+	past      recorded // nil without Scrub
 }
 
 // target is one logical cluster that goes.
@@ -29,30 +33,24 @@ type target struct {
 	copies []cacheCopy       // that go with it
 }
 
-type cacheCopy struct {
-	prefix string // of the cache
-	*clusters.Copy
-}
-
-func (p *Purge) choose(file *clusters.File, s *selection, ever func(place) (bool, error)) (*choice, error) {
-	c := &choice{selection: s, file: file, ever: ever}
+func (p *Purge) choose(file *clusters.File, s *selection, before recorded) (*choice, error) {
+	c := &choice{selection: s, index: newIndex(file), options: p.options, file: file, byName: map[string]*target{}, past: before}
+	if err := checkStorages(file); err != nil {
+		return nil, err
+	}
 	if p.options.FromShard != "" {
 		return c, c.chooseCopies(p.options)
 	}
-	var err error
-	if c.shard, err = file.Shard(p.options.Prefixes); err != nil {
+	if err := c.chooseShard(); err != nil {
 		return nil, err
 	}
-	c.shardName = c.shard.Name
-	if p.options.AsShard != "" {
-		c.shardName = p.options.AsShard
-	}
+	var err error
 	if p.options.Orphans {
 		err = c.chooseOrphans(p.options.Name)
 	} else {
 		err = c.chooseLiving(p.options.Name, p.options.WithChildren)
 	}
-	if errors.Is(err, clusters.ErrNoCluster) && p.options.Scrub {
+	if errors.Is(err, clusters.ErrNoCluster) {
 		err = c.chooseGone(p.options.Name, err)
 	}
 	if err != nil {
@@ -64,35 +62,61 @@ func (p *Purge) choose(file *clusters.File, s *selection, ever func(place) (bool
 			return nil, err
 		}
 	}
-	return c, nil
+	return c, c.addPastCopies()
 }
+
+// chooseShard finds the shard and what it is called.
+func (c *choice) chooseShard() (err error) {
+	if c.shard, err = c.file.Shard(c.options.Prefixes); errors.Is(err, clusters.ErrNoShard) {
+		if cache, _ := c.file.Cache(c.options.Prefixes); cache != nil {
+			err = fmt.Errorf("%w below %q", ErrCacheAlone, cache.Prefix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.shardName = cmp.Or(c.options.AsShard, c.shard.Name)
+	return nil
+}
+
+// take makes a logical cluster go.
+func (c *choice) take(t *target) {
+	c.targets = append(c.targets, t)
+	c.byName[t.name] = t
+}
+
+// goes tells whether a logical cluster is chosen.
+func (c *choice) goes(name string) bool { return c.byName[name] != nil }
 
 // chooseCopies chooses what a cache has of a logical cluster as one shard wrote it.
 func (c *choice) chooseCopies(o PurgeOptions) error {
 	cache, err := c.file.Cache(o.Prefixes)
+	if errors.Is(err, clusters.ErrNoCache) {
+		if shard, _ := c.file.Shard(o.Prefixes); shard != nil {
+			err = fmt.Errorf("%w, but a shard below %q", ErrNoCacheHere, shard.Prefix)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	c.shardName, c.why = o.FromShard, "a copy of a logical cluster that is purged"
+	c.shardName, c.why, c.caches = o.FromShard, "a copy of a logical cluster that is purged", map[string]bool{cache.Prefix: true}
+	at := place{cache.Prefix, o.FromShard, o.Name}
 	var writers []string
-	for _, copied := range cache.Copies {
-		if copied.Cluster != o.Name {
+	for _, copied := range c.copies[o.Name] {
+		if copied.prefix != cache.Prefix {
 			continue
 		}
 		if copied.Shard == o.FromShard {
-			c.targets = []*target{{name: o.Name, copies: []cacheCopy{{cache.Prefix, copied}}}}
-			c.add(place{cache.Prefix, copied.Shard, copied.Cluster})
+			c.take(&target{name: o.Name, copies: []cacheCopy{copied}})
+			c.add(at)
 			return nil
 		}
 		writers = append(writers, fmt.Sprintf("%q", copied.Shard))
 	}
-	if o.Scrub {
-		at := place{cache.Prefix, o.FromShard, o.Name}
-		if had, err := c.ever(at); had || err != nil {
-			c.targets = []*target{{name: o.Name}}
-			c.add(at)
-			return err
-		}
+	if c.past[at] {
+		c.take(&target{name: o.Name})
+		c.add(at)
+		return nil
 	}
 	if len(writers) > 0 {
 		return fmt.Errorf("%w: the cache has nothing of %q from shard %q; it has copies from %s",
@@ -105,13 +129,19 @@ func (c *choice) chooseCopies(o PurgeOptions) error {
 // resources alone does not tell, so that all would be everything.
 func (c *choice) chooseOrphans(name string) error {
 	c.why = "it is of a logical cluster that does not live here"
-	if name == "" && len(c.shard.System) == 0 && len(c.shard.Orphans) > 0 {
-		return fmt.Errorf("%w below %q: kcp's own definitions are not there; name the logical cluster whose keys are to go", ErrNoHome, c.shard.Prefix)
+	if name == "" && len(c.shard.Orphans) > 0 {
+		switch {
+		case len(c.shard.System) == 0:
+			return fmt.Errorf("%w below %q: kcp's own definitions are not there; name the logical cluster whose keys are to go", ErrNoHome, c.shard.Prefix)
+		case c.shard.Partial:
+			return fmt.Errorf("%w below %q: the LogicalCluster of %s, which each shard has, is not there; name the logical cluster whose keys are to go",
+				ErrNoHome, c.shard.Prefix, clusterShard)
+		}
 	}
 	var names []string
 	for _, o := range c.shard.Orphans {
 		if name == "" || o.Name == name {
-			c.targets = append(c.targets, &target{name: o.Name, orphan: o})
+			c.take(&target{name: o.Name, orphan: o})
 		}
 		names = append(names, fmt.Sprintf("%q", o.Name))
 	}
@@ -133,11 +163,11 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 	if err != nil {
 		return err
 	}
-	c.targets = []*target{{name: root.Name, living: root}}
+	c.take(&target{name: root.Name, living: root})
 	for i := 0; withChildren && i < len(c.targets); i++ {
 		for _, child := range c.shard.Children(c.targets[i].name) {
 			if !c.goes(child.Name) {
-				c.targets = append(c.targets, &target{name: child.Name, living: child})
+				c.take(&target{name: child.Name, living: child})
 			}
 		}
 	}
@@ -149,36 +179,46 @@ func (c *choice) chooseGone(name string, none error) error {
 	if c.shard.Cluster(name) != nil || slices.ContainsFunc(c.shard.Orphans, func(o *clusters.Orphan) bool { return o.Name == name }) {
 		return none
 	}
-	had, err := c.ever(place{prefix: c.shard.Prefix, cluster: name})
-	switch {
-	case err != nil:
-		return err
-	case !had:
+	had := c.past[place{prefix: c.shard.Prefix, cluster: name}]
+	for prefix := range c.caches {
+		had = had || c.past[place{prefix, c.shardName, name}]
+	}
+	if !had {
 		return none
 	}
-	c.targets = []*target{{name: name}}
+	c.take(&target{name: name})
 	return nil
-}
-
-// goes tells whether a logical cluster is chosen.
-func (c *choice) goes(name string) bool {
-	return slices.ContainsFunc(c.targets, func(t *target) bool { return t.name == name })
 }
 
 // addCopies chooses what the caches of the file have of a logical cluster as this shard wrote it.
 func (c *choice) addCopies(t *target) error {
-	for _, cache := range c.file.Caches {
-		for _, copied := range cache.Copies {
-			switch {
-			case copied.Cluster != t.name:
-			case c.shardName == "":
-				return fmt.Errorf("%w: the cache below %q has copies of %q, from shard %q among others; name this one with --as-shard",
-					ErrShardUnknown, cache.Prefix, t.name, copied.Shard)
-			case copied.Shard == c.shardName:
-				t.copies = append(t.copies, cacheCopy{cache.Prefix, copied})
-				c.add(place{cache.Prefix, copied.Shard, copied.Cluster})
-			}
+	for _, copied := range c.copies[t.name] {
+		switch {
+		case c.shardName == "":
+			return c.shardUnknown(place{copied.prefix, copied.Shard, copied.Cluster})
+		case copied.Shard == c.shardName:
+			t.copies = append(t.copies, copied)
+			c.add(place{copied.prefix, copied.Shard, copied.Cluster})
 		}
 	}
 	return nil
+}
+
+// addPastCopies chooses what the caches of the file had of the logical clusters as this shard wrote it, whether a copy is live or not.
+func (c *choice) addPastCopies() error {
+	for _, at := range slices.SortedFunc(maps.Keys(c.past), place.compare) {
+		switch {
+		case !c.caches[at.prefix] || !c.goes(at.cluster):
+		case c.shardName == "":
+			return c.shardUnknown(at)
+		case at.shard == c.shardName:
+			c.add(at)
+		}
+	}
+	return nil
+}
+
+func (c *choice) shardUnknown(at place) error {
+	return fmt.Errorf("%w: the cache below %q has records of %q, from shard %q among others; name this one with --as-shard",
+		ErrShardUnknown, at.prefix, at.cluster, at.shard)
 }

@@ -2,6 +2,8 @@ package logicalcluster
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
@@ -9,6 +11,8 @@ import (
 
 // judge reports what speaks against a purge.
 func (c *choice) judge(v *transform.View) {
+	c.judgeName(v)
+	c.judgeHome(v)
 	for _, t := range c.targets {
 		if clusters.IsSystem(t.name) {
 			v.GoOn(c.keyOf(t), codeSystemCluster, fmt.Sprintf("%q is a part of kcp itself", t.name))
@@ -16,98 +20,84 @@ func (c *choice) judge(v *transform.View) {
 		if t.living != nil {
 			c.judgeLiving(v, t)
 		}
+		if (t.living != nil || t.orphan != nil) && !clusters.IsSystem(t.name) {
+			c.judgeOwner(v, t)
+		}
 		c.judgeKeys(v, t)
 	}
+	c.judgeUnreadOwners(v)
 	c.judgeChildren(v)
+	c.judgeBinders(v)
 	c.judgeUnknown(v)
 }
 
-// keyOf is the key that a problem of the whole logical cluster is about: its LogicalCluster's.
+// keyOf is the key that a problem of the whole logical cluster is about: its LogicalCluster's; "" where it has none, as some of kcp's own.
 func (c *choice) keyOf(t *target) string {
-	if c.shard == nil || t.living == nil {
+	has := func(r clusters.Resource) bool { return r.Custom && r.Resource == logicalClusterType() }
+	if c.shard == nil || t.living == nil || !slices.ContainsFunc(t.living.Resources, has) {
 		return ""
 	}
 	return string(clusters.LogicalClusterKey(c.shard.Prefix, t.name))
 }
 
+// unread is why the LogicalCluster of a living one cannot be read; the zero Problem where it can.
+func (c *choice) unread(living *clusters.Cluster) clusters.Problem {
+	p := problemOf(living.Problems, string(clusters.LogicalClusterKey(c.shard.Prefix, living.Name)))
+	if !closed(p) {
+		return clusters.Problem{}
+	}
+	return p
+}
+
+// codeOf is the code of a record that cannot be read.
+func codeOf(p clusters.Problem) string {
+	if p.Code == clusters.CodeEncrypted {
+		return codeEncrypted
+	}
+	return codeUndecodable
+}
+
+// judgeName reports a file that calls itself otherwise than it is called.
+func (c *choice) judgeName(v *transform.View) {
+	if c.shard == nil || c.shard.Name == "" || c.shard.Name == c.shardName {
+		return
+	}
+	v.Warn(string(clusters.LogicalClusterKey(c.shard.Prefix, clusterShard)), codeShardName,
+		fmt.Sprintf("this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
+			c.shard.Name, c.shardName))
+}
+
+// judgeHome reports orphans of a file that tells of nothing, or of no tenant's logical cluster, that it lives there.
+func (c *choice) judgeHome(v *transform.View) {
+	if c.shard == nil || !c.options.Orphans || len(c.targets) == 0 {
+		return
+	}
+	why := "no logical cluster lives there but parts of kcp itself: where theirs were lost, these are no orphans"
+	switch {
+	case c.shard.Partial:
+		why = fmt.Sprintf("this is no whole shard, the LogicalCluster of %s is not there: they may be of logical clusters that live", clusterShard)
+	case slices.ContainsFunc(c.shard.Clusters, func(l *clusters.Cluster) bool { return !l.System }):
+		return
+	}
+	reason := fmt.Sprintf("below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
+		c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why)
+	if c.options.Name != "" {
+		v.Warn("", codeNoHome, reason)
+		return
+	}
+	v.GoOn("", codeNoHome, reason)
+}
+
 func (c *choice) judgeLiving(v *transform.View, t *target) {
+	if p := c.unread(t.living); p.Code != "" {
+		v.GoOn(p.Key, codeOf(p), fmt.Sprintf("whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason))
+	}
 	if at := t.living.Terminating; at != "" {
 		v.GoOn(c.keyOf(t), codeTerminating, fmt.Sprintf("%q is being deleted since %s", t.name, at))
 	}
 	if by := t.living.Migrating; by != "" {
 		v.GoOn(c.keyOf(t), codeMigrating, fmt.Sprintf("%q is being moved by LogicalClusterMigration %q", t.name, by))
 	}
-	if !clusters.IsSystem(t.name) {
-		c.judgeOwner(v, t)
-	}
-}
-
-// judgeOwner finds out whether the Workspace of a logical cluster goes on leading here.
-func (c *choice) judgeOwner(v *transform.View, t *target) {
-	owner := t.living.Owner
-	if owner != nil && c.goes(owner.Cluster) {
-		return // it goes too
-	}
-	w, in := c.workspace(t)
-	switch {
-	case w != nil && c.leadsHere(w):
-		v.GoOn(w.Key, codeOwnerPointsHere, fmt.Sprintf("Workspace %q in %q says that %q lives %s", w.Name, in, t.name, c.where(w)))
-	case w != nil && w.Cluster == "":
-		v.Warn(w.Key, codeOwnerUnseen, fmt.Sprintf("Workspace %q in %q cannot be read: look whether it says that %q lives here", w.Name, in, t.name))
-	case w != nil:
-	case owner == nil:
-		v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("the LogicalCluster of %q does not tell its owner, or cannot be read", t.name))
-	case !c.lives(owner.Cluster):
-		v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("Workspace %q in %q is not in this file: look there whether it says that %q lives here",
-			owner.Name, owner.Cluster, t.name))
-	}
-}
-
-// workspace is the Workspace of the file that names the logical cluster, and where it lies: that of its owner, also one that cannot be
-// read, or, where a LogicalCluster does not tell that, any.
-func (c *choice) workspace(t *target) (w *clusters.Workspace, in string) {
-	owner := t.living.Owner
-	for _, shard := range c.file.Shards {
-		for _, parent := range shard.Clusters {
-			if owner != nil && parent.Name != owner.Cluster {
-				continue
-			}
-			for i := range parent.Workspaces {
-				w := &parent.Workspaces[i]
-				if owner == nil && w.Cluster == t.name || owner != nil && w.Name == owner.Name && (w.Cluster == t.name || w.Cluster == "") {
-					return w, parent.Name
-				}
-			}
-		}
-	}
-	return nil, ""
-}
-
-// leadsHere tells whether a Workspace says of its logical cluster that it lives on this shard. Where either does not say a name,
-// it does.
-func (c *choice) leadsHere(w *clusters.Workspace) bool {
-	return w.Cluster != "" && (w.ShardName == "" || c.shardName == "" || w.ShardName == c.shardName)
-}
-
-// where is what a Workspace says of its shard.
-func (c *choice) where(w *clusters.Workspace) string {
-	switch {
-	case w.ShardName == "":
-		return "somewhere: it has no annotation core.kcp.io/shard"
-	case c.shardName == "":
-		return fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
-	}
-	return fmt.Sprintf("on shard %q, which is this one", w.ShardName)
-}
-
-// lives tells whether a logical cluster lives on any shard of the file.
-func (c *choice) lives(name string) bool {
-	for _, shard := range c.file.Shards {
-		if shard.Cluster(name) != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // judgeKeys reports objects that say that they are of another logical cluster.
@@ -129,32 +119,42 @@ func (c *choice) judgeKeys(v *transform.View, t *target) {
 	}
 }
 
-// judgeChildren reports logical clusters that stay while the Workspaces that they belong to go.
-func (c *choice) judgeChildren(v *transform.View) {
+// judgeBinders reports logical clusters that stay and bind what one that goes exports.
+func (c *choice) judgeBinders(v *transform.View) {
+	if c.shard == nil {
+		return
+	}
+	paths, binders := map[string]string{}, map[string][]string{}
 	for _, t := range c.targets {
-		if t.living == nil {
-			continue
+		if t.living != nil && t.living.Path != "" {
+			paths[t.living.Path] = t.name
 		}
-		for _, child := range c.shard.Children(t.name) {
-			if !c.goes(child.Name) {
-				key := string(clusters.LogicalClusterKey(c.shard.Prefix, child.Name))
-				v.Warn(key, codeChildrenStay, fmt.Sprintf("%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name))
+	}
+	for _, l := range c.shard.Clusters {
+		for _, b := range l.Bindings {
+			from := b.Export.Cluster
+			if from == "" {
+				from = paths[b.Export.Path]
+			}
+			if c.goes(from) && !c.goes(l.Name) && !(len(binders[from]) > 0 && binders[from][len(binders[from])-1] == l.Name) {
+				binders[from] = append(binders[from], l.Name)
 			}
 		}
-		c.judgeUnreadable(v, t)
+	}
+	for _, t := range c.targets {
+		if all := binders[t.name]; t.living != nil && len(all) > 0 {
+			v.Warn(c.keyOf(t), codeExportsBound, fmt.Sprintf("logical clusters that stay here (%d) bind what %q exports: %s", len(all), t.name, firstOf(all)))
+		}
 	}
 }
 
-// judgeUnreadable reports logical clusters that may be children: nothing but a Workspace says so, which anyone may have written.
-func (c *choice) judgeUnreadable(v *transform.View, t *target) {
-	for _, w := range t.living.Workspaces {
-		child := c.shard.Cluster(w.Cluster)
-		if child == nil || child.Owner != nil || c.goes(child.Name) {
-			continue
-		}
-		v.Warn(string(clusters.LogicalClusterKey(c.shard.Prefix, child.Name)), codeChildrenStay,
-			fmt.Sprintf("%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name))
+// firstOf lists the first of many names.
+func firstOf(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
 	}
+	return strings.Join(names, ", ")
 }
 
 // judgeUnknown reports keys in the storages that are purged and that are of no logical cluster: they stay.

@@ -41,7 +41,7 @@ func TestCopies(t *testing.T) {
 	require.Contains(t, all, `keeps what shard "shard-1" wrote of "`+kcptest.Consumer+`" (keys: 1)`)
 	require.NotContains(t, all, "no cache is in this file")
 
-	r, out = purged(t, in, PurgeOptions{Name: kcptest.Consumer, AsShard: "shard-1"}, codeKeyMismatch)
+	r, out = purged(t, in, PurgeOptions{Name: kcptest.Consumer, AsShard: "shard-1"}, codeKeyMismatch, codeOwnerPointsHere)
 	require.Equal(t, 1, r.Clusters[0].Copies, "another name, other copies")
 	requireGone(t, in, out, func(key []byte) bool {
 		return clusterOf(key) == kcptest.Consumer || copyOf("shard-1", kcptest.Consumer)(key)
@@ -119,14 +119,14 @@ func TestOrphansCopies(t *testing.T) {
 		})
 	}
 	in := orphaned()
-	r, out := purged(t, in, PurgeOptions{Orphans: true})
+	r, out := purged(t, in, PurgeOptions{Orphans: true}, codeOwnerPointsHere)
 	require.Equal(t, 35, r.Clusters[0].Keys)
 	require.Positive(t, r.Clusters[0].Copies)
 	requireGone(t, in, out, func(key []byte) bool {
 		return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key)
 	})
 
-	_, _, err := purge(t, orphaned(kcptest.LogicalClusterKey("system:shard")), PurgeOptions{Orphans: true})
+	_, _, err := purge(t, orphaned(kcptest.LogicalClusterKey("system:shard")), PurgeOptions{Orphans: true, Name: kcptest.Consumer})
 	require.ErrorIs(t, err, ErrShardUnknown)
 }
 
@@ -140,7 +140,8 @@ func TestEventsAlone(t *testing.T) {
 	named := []string{"/registry"}
 	_, _, err := purge(t, in, PurgeOptions{Orphans: true, Prefixes: named})
 	require.ErrorIs(t, err, ErrNoHome)
-	_, out := purged(t, in, PurgeOptions{Orphans: true, Name: kcptest.Consumer, Prefixes: named}, codeKeyMismatch)
+	r, out := purged(t, in, PurgeOptions{Orphans: true, Name: kcptest.Consumer, Prefixes: named}, codeKeyMismatch)
+	require.Contains(t, codes(r), codeNoHome, "they may be of one that lives")
 	require.Equal(t, 2, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 }
 
@@ -169,6 +170,28 @@ func TestPrefixes(t *testing.T) {
 		k, err := keys.KCPShard{Prefix: "/shard/one"}.Parse(key)
 		return err == nil && k.Cluster == kcptest.Consumer1
 	})
+}
+
+// TestOneStorage: a part of a storage that is taken for another one splits logical clusters in two: neither half goes alone.
+func TestOneStorage(t *testing.T) {
+	root, single := kcptest.Recorded(t, kcptest.Root), kcptest.Single(t)
+	rbac := "/cache/rbac.authorization.k8s.io"
+	for name, c := range map[string]struct {
+		in string
+		o  PurgeOptions
+	}{
+		"of the shard":      {root, PurgeOptions{Name: kcptest.Other, Prefixes: []string{"/registry", "/registry/core"}}},
+		"orphans":           {root, PurgeOptions{Orphans: true, Prefixes: []string{"/registry/example.dev", "/registry"}}},
+		"of its cache":      {single, PurgeOptions{Name: kcptest.Other, Prefixes: []string{"/registry", rbac}}},
+		"of the cache":      {single, PurgeOptions{Name: kcptest.Other, FromShard: "root", Prefixes: []string{"/cache", rbac}}},
+		"of its cache, too": {single, PurgeOptions{Name: kcptest.Other, Scrub: true, Prefixes: []string{"/registry", rbac}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, out, err := purge(t, c.in, c.o, codeOwnerPointsHere)
+			require.ErrorIs(t, err, ErrSplit)
+			require.NoFileExists(t, out)
+		})
+	}
 }
 
 // TestMany: of many alike, one goes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,15 @@ func TestRefused(t *testing.T) {
 		},
 		"root":          {in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
 		"root's copies": {in: kcptest.Recorded(t, kcptest.Cache), o: PurgeOptions{Name: "root", FromShard: "root"}, code: codeSystemCluster},
+		"its Workspace says what the file calls itself": {
+			in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: kcptest.Other, AsShard: "roott"}, code: codeOwnerPointsHere, key: workspace,
+		},
+		"it says that it is its own owner": {
+			in: edited(t, kcptest.Root, lc, `"cluster":"root","name":"other"`, `"cluster":"`+kcptest.Other+`","name":"other"`), code: codeOwnerPointsHere, key: workspace,
+		},
+		"it names a Workspace that is not there": {
+			in: edited(t, kcptest.Root, lc, `"cluster":"root","name":"other"`, `"cluster":"root","name":"x"`), code: codeOwnerPointsHere, key: workspace,
+		},
 		"a value of another cluster": {
 			in:   edited(t, kcptest.Root, lc, `"kcp.io/cluster":"`+kcptest.Other, `"kcp.io/cluster":"`+kcptest.Consumer),
 			code: codeKeyMismatch, key: lc, also: []string{codeOwnerPointsHere},
@@ -120,11 +130,13 @@ func TestNeedsNoKeys(t *testing.T) {
 		})
 	}
 	in := seal()
-	_, _, err := purge(t, in, PurgeOptions{Name: kcptest.Consumer})
-	require.ErrorIs(t, err, transform.ErrRefused)
-	r, out := purged(t, in, PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	for _, allow := range []string{codeOwnerPointsHere, codeEncrypted} {
+		_, _, err := purge(t, in, PurgeOptions{Name: kcptest.Consumer}, allow)
+		require.ErrorIs(t, err, transform.ErrRefused)
+	}
+	r, out := purged(t, in, PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere, codeEncrypted)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
-	require.Equal(t, []string{codeChildrenStay, codeOwnerPointsHere}, codes(r))
+	require.Equal(t, []string{codeChildrenStay, codeEncrypted, codeOwnerPointsHere}, codes(r))
 
 	in = kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), sealed)
@@ -134,9 +146,67 @@ func TestNeedsNoKeys(t *testing.T) {
 	require.Equal(t, kcptest.WorkspaceKey("consumer"), r.Problems[0].Key)
 
 	in = seal(kcptest.WorkspaceKey("consumer"), kcptest.LogicalClusterKey(kcptest.Child))
-	r, out = purged(t, in, PurgeOptions{Name: kcptest.Consumer, WithChildren: true})
+	r, out = purged(t, in, PurgeOptions{Name: kcptest.Consumer, WithChildren: true}, codeEncrypted)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
-	require.Equal(t, []string{codeChildrenStay, codeOwnerUnseen}, codes(r), "nothing but a Workspace says that it is a child: it stays")
+	require.Equal(t, []string{codeChildrenStay, codeEncrypted}, codes(r), "nothing but a Workspace says that it is a child: it stays")
+}
+
+// TestUnreadable: what cannot be read may be what would refuse: it refuses itself, with its own code.
+func TestUnreadable(t *testing.T) {
+	const childWorkspace = "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
+	values := map[string][]byte{codeEncrypted: []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"), codeUndecodable: []byte("x")}
+	for name, c := range map[string]struct {
+		spoiled []string
+		o       PurgeOptions
+		at      string // the key that refuses, "" for none
+		warns   string
+	}{
+		"the LogicalCluster": {
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Other), kcptest.WorkspaceKey("other")},
+			o:       PurgeOptions{Name: kcptest.Other}, at: kcptest.LogicalClusterKey(kcptest.Other),
+		},
+		"that of a child": {
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child)},
+			o:       PurgeOptions{Name: kcptest.Consumer, WithChildren: true}, at: kcptest.LogicalClusterKey(kcptest.Child), warns: codeChildrenStay,
+		},
+		"that of a child that stays": {
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child)}, o: PurgeOptions{Name: kcptest.Consumer}, warns: codeChildrenStay,
+		},
+		"a child and its Workspace": {
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child), childWorkspace},
+			o:       PurgeOptions{Name: kcptest.Consumer, WithChildren: true}, at: childWorkspace,
+		},
+		"a Workspace of a child that tells": {spoiled: []string{childWorkspace}, o: PurgeOptions{Name: kcptest.Consumer, WithChildren: true}},
+		"a Workspace that goes": {
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child), childWorkspace}, o: PurgeOptions{Name: kcptest.Consumer}, warns: codeChildElsewhere,
+		},
+	} {
+		for code, value := range values {
+			t.Run(name+"/"+code, func(t *testing.T) {
+				in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+					for _, key := range c.spoiled {
+						kcptest.Get(t, client, key)
+						kcptest.Put(t, client, key, value)
+					}
+				})
+				r, _, err := purge(t, in, c.o, codeOwnerPointsHere)
+				if c.warns != "" {
+					require.Contains(t, codes(r), c.warns)
+				}
+				if c.at == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, transform.ErrRefused)
+				require.True(t, slices.ContainsFunc(r.Problems, func(p transform.Problem) bool {
+					return p.Key == c.at && p.Code == code && p.Decision == "refused"
+				}), "%+v", r.Problems)
+				r, _ = purged(t, in, c.o, codeOwnerPointsHere, code)
+				left, _ := r.Errors()
+				require.Zero(t, left)
+			})
+		}
+	}
 }
 
 // TestArchiveRefused: an archive is no shard, whatever lies in it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // storyOf is the recorded shard root in which a Secret of Consumer was written over and another one deleted, and one of Other too.
@@ -177,4 +179,67 @@ func TestScrubGone(t *testing.T) {
 	_, shard1 := kcptest.LiveMigrated(t)
 	_, _, err = purge(t, shard1, PurgeOptions{Name: kcptest.Other, Scrub: true})
 	require.ErrorIs(t, err, clusters.ErrNoCluster, "it has orphans, which --orphans is for")
+}
+
+// TestScrubPastCopies: what the cache of the same file had of a logical cluster leaves no record either, though it is deleted already;
+// what another shard wrote stays and is named.
+func TestScrubPastCopies(t *testing.T) {
+	_, plain := purged(t, kcptest.Single(t), PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	others := "/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/" + kcptest.Consumer + "/stale"
+	cacheGone := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
+		kvs, err := client.Get(context.Background(), "/cache/", clientv3.WithPrefix())
+		require.NoError(t, err)
+		for _, kv := range kvs.Kvs {
+			if copyOf("root", kcptest.Consumer)(kv.Key) {
+				kcptest.Delete(t, client, string(kv.Key))
+			}
+		}
+		kcptest.Put(t, client, others, []byte("{}"))
+		kcptest.Delete(t, client, others)
+	})
+	for name, in := range map[string]string{"all deleted": plain, "copies deleted": cacheGone} {
+		t.Run(name, func(t *testing.T) {
+			r, out := purged(t, in, PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+			left := 0
+			for _, rec := range records(t, out) {
+				require.False(t, clusterOf(rec.Key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(rec.Key), "%s", rec.Key)
+				if string(rec.Key) == others {
+					left++
+				}
+			}
+			step := `keeps older records of what shard "shard-1" wrote of "` + kcptest.Consumer + `"`
+			if name == "copies deleted" {
+				require.Equal(t, 2, left)
+				require.Contains(t, strings.Join(r.Steps, "\n"), step)
+			}
+		})
+	}
+
+	nameless := kcptest.Edit(t, cacheGone, func(client *clientv3.Client) {
+		kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard"))
+	})
+	_, _, err := purge(t, nameless, PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	require.ErrorIs(t, err, ErrShardUnknown, "whose copies they were cannot be told")
+	purged(t, nameless, PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+}
+
+// TestScrubPastOrphans: orphans that are deleted already cannot be told from what lived here: that is said, and by whose names they go.
+func TestScrubPastOrphans(t *testing.T) {
+	_, in := kcptest.LiveMigrated(t)
+	_, plain := purged(t, in, PurgeOptions{Orphans: true})
+	r, _ := purgeUnchanged(t, plain, PurgeOptions{Orphans: true, Scrub: true})
+	steps := strings.Join(r.Steps, "\n")
+	require.Contains(t, steps, "etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: "+kcptest.Other)
+	_, scrubbed := purged(t, plain, PurgeOptions{Name: kcptest.Other, Scrub: true})
+	r, _ = purgeUnchanged(t, scrubbed, PurgeOptions{Orphans: true, Scrub: true})
+	require.NotContains(t, strings.Join(r.Steps, "\n"), "--scrub")
+}
+
+// purgeUnchanged is a purge that has nothing to do.
+func purgeUnchanged(t *testing.T, in string, o PurgeOptions) (*transform.Report, string) {
+	t.Helper()
+	r, out, err := purge(t, in, o)
+	require.NoError(t, err)
+	require.Equal(t, transform.Unchanged, r.Outcome)
+	return r, out
 }

@@ -1,6 +1,9 @@
 package logicalcluster
 
 import (
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
@@ -9,6 +12,9 @@ import (
 // steps says what is left to do by hand.
 func (p *Purge) steps(r *transform.Report) {
 	c := p.chosen
+	if p.options.Scrub && p.options.Orphans && p.options.Name == "" {
+		c.stepsOfPast(r)
+	}
 	if len(c.targets) == 0 {
 		return
 	}
@@ -35,14 +41,33 @@ func (p *Purge) stepsOfShard(r *transform.Report) {
 	}
 }
 
+// stepsOfPast names logical clusters of which nothing but older records is there: whether they were orphans when they were deleted, or
+// lived here, nobody can tell.
+func (c *choice) stepsOfPast(r *transform.Report) {
+	gone := map[string]bool{}
+	for at := range c.past {
+		if at.prefix == c.shard.Prefix && !c.goes(at.cluster) && c.shard.Cluster(at.cluster) == nil {
+			gone[at.cluster] = true
+		}
+	}
+	if len(gone) > 0 {
+		names := slices.Sorted(maps.Keys(gone))
+		r.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: %s",
+			len(names), firstOf(names))
+	}
+}
+
 // stepsOfOwners names the Workspaces that lead nowhere now.
 func (c *choice) stepsOfOwners(r *transform.Report) {
+	if c.shard == nil {
+		return
+	}
 	for _, t := range c.targets {
-		if t.living == nil || t.living.Owner != nil && c.goes(t.living.Owner.Cluster) {
-			continue
-		}
-		if w, in := c.workspace(t); w != nil && c.leadsHere(w) {
-			r.AddStep("Workspace %q in %q still leads to %q on this shard: delete it, or import the cluster elsewhere and let kcp, or --fix-owner, change it", w.Name, in, t.name)
+		for _, w := range c.leading[t.name] {
+			if !c.along(w) && c.leadsHere(t, w) {
+				r.AddStep("Workspace %q in %q still leads to %q on this shard: delete it, or import the cluster elsewhere and let kcp, or --fix-owner, change it",
+					w.Name, w.parent.Name, t.name)
+			}
 		}
 	}
 }
@@ -52,27 +77,42 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	if c.shard == nil {
 		return
 	}
-	var names []string
+	live := map[place]bool{}
 	for _, t := range c.targets {
-		names = append(names, t.name)
-		for _, cache := range c.file.Caches {
-			for _, copied := range cache.Copies {
-				if copied.Cluster == t.name && copied.Shard != c.shardName {
-					r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s",
-						cache.Prefix, copied.Shard, t.name, copied.Amount.Keys, word(t.name), word(copied.Shard))
-				}
+		for _, copied := range c.copies[t.name] {
+			live[place{copied.prefix, copied.Shard, copied.Cluster}] = true
+			if copied.Shard != c.shardName {
+				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s",
+					copied.prefix, copied.Shard, t.name, copied.Amount.Keys, word(t.name), word(copied.Shard))
 			}
 		}
 	}
-	if len(c.file.Caches) > 0 {
-		return
+	for _, at := range slices.SortedFunc(maps.Keys(c.past), place.compare) {
+		if c.caches[at.prefix] && c.goes(at.cluster) && at.shard != c.shardName && !live[at] {
+			r.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: etcdshift cluster purge %s OUT OUT2 --from-shard %s --scrub takes them out",
+				at.prefix, at.shard, at.cluster, word(at.cluster), word(at.shard))
+		}
 	}
-	name, each, shard := "NAME", ", for each NAME of "+strings.Join(names, ", "), "SHARD"
-	if len(names) == 1 {
-		name, each = word(names[0]), ""
+	if len(c.file.Caches) == 0 {
+		c.stepOfNoCache(r)
+	}
+}
+
+// stepOfNoCache says how the copies go that a cache server of its own has.
+func (c *choice) stepOfNoCache(r *transform.Report) {
+	name, each, shard := "NAME", "", "SHARD"
+	if len(c.targets) == 1 {
+		name = word(c.targets[0].name)
+	} else {
+		var names []string
+		for _, t := range c.targets {
+			names = append(names, t.name)
+		}
+		each = ", for each NAME of " + strings.Join(names, ", ")
 	}
 	if c.shardName != "" {
 		shard = word(c.shardName)
 	}
-	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: etcdshift cluster purge %s CACHE OUT --from-shard %s%s", name, shard, each)
+	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: %s",
+		fmt.Sprintf("etcdshift cluster purge %s CACHE OUT --from-shard %s%s", name, shard, each))
 }

@@ -151,8 +151,8 @@ func TestNoCluster(t *testing.T) {
 	}{
 		"a path":            {root, PurgeOptions{Name: "root:other"}, clusters.ErrNoCluster, kcptest.Other},
 		"nothing like it":   {root, PurgeOptions{Name: "nowhere"}, clusters.ErrNoCluster, `"nowhere"`},
-		"a cache":           {cache, PurgeOptions{Name: kcptest.Other}, clusters.ErrNoShard, "kcp-cache"},
-		"no cache":          {root, PurgeOptions{Name: kcptest.Other, FromShard: "root"}, clusters.ErrNoCache, "kcp-shard"},
+		"a cache":           {cache, PurgeOptions{Name: kcptest.Other}, ErrCacheAlone, `a cache below "/cache"`},
+		"no cache":          {root, PurgeOptions{Name: kcptest.Other, FromShard: "root"}, ErrNoCacheHere, `a shard below "/registry"`},
 		"no copies":         {cache, PurgeOptions{Name: "nowhere", FromShard: "root"}, clusters.ErrNoCluster, "from whatever shard"},
 		"another shard's":   {cache, PurgeOptions{Name: kcptest.Consumer1, FromShard: "root"}, clusters.ErrNoCluster, `it has copies from "shard-1"`},
 		"no orphans":        {root, PurgeOptions{Name: kcptest.Consumer1, Orphans: true}, clusters.ErrNoCluster, "this shard has no orphans"},

@@ -1,10 +1,15 @@
 package logicalcluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -12,6 +17,45 @@ import (
 
 // place is where records of one logical cluster lie: below the prefix of a shard, or below that of a cache as a shard wrote them.
 type place struct{ prefix, shard, cluster string }
+
+// clone is the place without the key that its parts may be of.
+func (p place) clone() place {
+	return place{strings.Clone(p.prefix), strings.Clone(p.shard), strings.Clone(p.cluster)}
+}
+
+func (p place) compare(q place) int {
+	return cmp.Or(strings.Compare(p.prefix, q.prefix), strings.Compare(p.cluster, q.cluster), strings.Compare(p.shard, q.shard))
+}
+
+// ErrSplit is returned for a storage of kcp below whose prefix another storage begins that is none of its own: what of a logical
+// cluster lies there would be nobody's.
+var ErrSplit = errors.New("a part of the storage is taken for another storage")
+
+// checkStorages is ErrSplit where a storage without definitions of its own, such as one that a person named with --prefix, begins
+// below the prefix of a shard or a cache. Whatever takes logical clusters out of a file, or puts them in, asks it first.
+func checkStorages(f *clusters.File) error {
+	var whole, below []string
+	for _, o := range f.Others {
+		below = append(below, o.Prefix)
+	}
+	for _, s := range f.Shards {
+		whole = append(whole, s.Prefix)
+		if len(s.System) == 0 {
+			below = append(below, s.Prefix)
+		}
+	}
+	for _, c := range f.Caches {
+		whole = append(whole, c.Prefix)
+	}
+	for _, prefix := range whole {
+		for _, other := range below {
+			if strings.HasPrefix(other, prefix+"/") {
+				return fmt.Errorf("%w: %q is below %q; name the prefix of the shard or the cache, and no part of it", ErrSplit, other, prefix)
+			}
+		}
+	}
+	return nil
+}
 
 // selection says which keys of a file are those of some logical clusters. It takes keys apart, and looks for none: what a key is of
 // does not depend on who asks.
@@ -38,19 +82,6 @@ func (s *selection) of(key []byte) (p place, selected bool) {
 func (s *selection) has(key []byte) bool {
 	_, selected := s.of(key)
 	return selected
-}
-
-// ever tells whether a file has a record in a place, a deletion among them, whether that is selected or not.
-func (s *selection) ever(ctx context.Context, r *inspect.Reader, at place) (bool, error) {
-	for rec, err := range r.Snapshot().Records(ctx) {
-		if err != nil {
-			return false, err
-		}
-		if p, _ := s.of(rec.Key); p == at {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // split is the live records of a file in two: those that are selected, and the rest.

@@ -1,0 +1,172 @@
+package logicalcluster
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// judgeOwner finds out whether a Workspace goes on leading to a logical cluster here: whatever its LogicalCluster says whose it is.
+func (c *choice) judgeOwner(v *transform.View, t *target) {
+	for _, w := range c.leading[t.name] {
+		if !c.along(w) && c.leadsHere(t, w) {
+			v.GoOn(w.Key, codeOwnerPointsHere, fmt.Sprintf("Workspace %q in %q says that %q lives %s", w.Name, w.parent.Name, t.name, c.where(w)))
+		}
+	}
+	if t.living != nil && c.unread(t.living).Code == "" {
+		c.judgeUnseen(v, t)
+	}
+}
+
+// judgeUnseen reports an owner of which nobody can tell whether it leads here.
+func (c *choice) judgeUnseen(v *transform.View, t *target) {
+	owner := t.living.Owner
+	switch {
+	case owner == nil:
+		v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("the LogicalCluster of %q does not tell its owner", t.name))
+		return
+	case owner.Resource != "workspaces" || !strings.HasPrefix(owner.APIVersion, "tenancy.kcp.io/"):
+		v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
+			t.name, owner.Name, owner.Cluster, t.name))
+		return
+	}
+	for _, w := range c.lying[location{owner.Cluster, owner.Name}] {
+		switch {
+		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
+			return
+		case w.Cluster == "":
+			v.Warn(w.Key, codeOwnerUnseen, fmt.Sprintf("Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
+				w.Name, w.parent.Name, t.name))
+			return
+		}
+	}
+	if c.lives(owner.Cluster) {
+		v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("%q says that it belongs to Workspace %q in %q, which is not there, or leads to another", t.name, owner.Name, owner.Cluster))
+		return
+	}
+	v.Warn(c.keyOf(t), codeOwnerUnseen, fmt.Sprintf("Workspace %q in %q is not in this file: look there whether it says that %q lives here",
+		owner.Name, owner.Cluster, t.name))
+}
+
+// judgeUnreadOwners reports that Workspaces cannot be read, of which each may say that orphans live here.
+func (c *choice) judgeUnreadOwners(v *transform.View) {
+	if !c.options.Orphans || len(c.targets) == 0 {
+		return
+	}
+	first, n := "", 0
+	for _, shard := range c.file.Shards {
+		for _, parent := range shard.Clusters {
+			problems := byKey(parent.Problems)
+			for _, w := range parent.Workspaces {
+				if !closed(problems[w.Key]) {
+					continue
+				}
+				if n++; n == 1 {
+					first = w.Key
+				}
+			}
+		}
+	}
+	if n > 0 {
+		v.Warn(first, codeOwnerUnseen, fmt.Sprintf("Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n))
+	}
+}
+
+// along tells whether a Workspace goes too.
+func (c *choice) along(w led) bool { return w.shard == c.shard && c.goes(w.parent.Name) }
+
+// leadsHere tells whether a Workspace says of its logical cluster that it lives on this shard. Where either does not say a name,
+// it does, but of orphans of one that lives on another shard of the file.
+func (c *choice) leadsHere(t *target, w led) bool {
+	if w.ShardName == "" || c.shardName == "" {
+		return t.orphan == nil || !c.lives(t.name)
+	}
+	return w.ShardName == c.shardName || w.ShardName == c.shard.Name
+}
+
+// where is what a Workspace says of its shard.
+func (c *choice) where(w led) string {
+	switch {
+	case w.ShardName == "":
+		return "somewhere: it has no annotation core.kcp.io/shard"
+	case c.shardName == "":
+		return fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
+	}
+	return fmt.Sprintf("on shard %q, which is this one", w.ShardName)
+}
+
+// lives tells whether a logical cluster lives on any shard of the file.
+func (c *choice) lives(name string) bool {
+	for _, shard := range c.file.Shards {
+		if shard.Cluster(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// judgeChildren reports logical clusters that stay while the Workspaces that lead to them go.
+func (c *choice) judgeChildren(v *transform.View) {
+	for _, t := range c.targets {
+		if t.living == nil && t.orphan == nil {
+			continue
+		}
+		told := map[string]bool{} // Workspaces of which a logical cluster says that they are its owner
+		for _, child := range c.shard.Children(t.name) {
+			told[child.Owner.Name] = true
+			if !c.goes(child.Name) {
+				v.Warn(c.lcKey(child.Name), codeChildrenStay, fmt.Sprintf("%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name))
+			}
+		}
+		if t.living != nil {
+			c.judgeWorkspaces(v, t, told)
+		}
+	}
+}
+
+// judgeWorkspaces reports what Workspaces lead to that go, and that does not say itself that it belongs there.
+func (c *choice) judgeWorkspaces(v *transform.View, t *target, told map[string]bool) {
+	problems := byKey(t.living.Problems)
+	for _, w := range t.living.Workspaces {
+		child, closedBy := c.shard.Cluster(w.Cluster), problems[w.Key]
+		switch {
+		case w.Cluster == "" && (told[w.Name] || !closed(closedBy)) || c.goes(w.Cluster):
+		case w.Cluster == "" && c.options.WithChildren:
+			v.GoOn(w.Key, codeOf(closedBy), fmt.Sprintf("which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s",
+				w.Name, t.name, closedBy.Reason))
+		case w.Cluster == "":
+			v.Warn(w.Key, codeChildElsewhere, fmt.Sprintf("Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name, closedBy.Reason))
+		case child == nil:
+			v.Warn(w.Key, codeChildElsewhere, fmt.Sprintf("%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, elsewhere(w)))
+		case child.Owner == nil:
+			c.judgeUnreadable(v, t, w, child)
+		case child.Owner.Cluster != t.name:
+			v.Warn(w.Key, codeChildElsewhere, fmt.Sprintf("%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
+				w.Cluster, w.Name, t.name))
+		}
+	}
+}
+
+// judgeUnreadable reports a logical cluster that may be a child: nothing but a Workspace says so, which anyone may have written.
+func (c *choice) judgeUnreadable(v *transform.View, t *target, w clusters.Workspace, child *clusters.Cluster) {
+	if p := c.unread(child); p.Code != "" && c.options.WithChildren {
+		v.GoOn(p.Key, codeOf(p), fmt.Sprintf("whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name, p.Reason))
+	}
+	v.Warn(c.lcKey(child.Name), codeChildrenStay,
+		fmt.Sprintf("%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name))
+}
+
+func (c *choice) lcKey(name string) string {
+	return string(clusters.LogicalClusterKey(c.shard.Prefix, name))
+}
+
+// byKey are problems by the keys of their records.
+func byKey(problems []clusters.Problem) map[string]clusters.Problem {
+	out := make(map[string]clusters.Problem, len(problems))
+	for _, p := range problems {
+		out[p.Key] = p
+	}
+	return out
+}
