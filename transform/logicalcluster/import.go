@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -39,6 +42,8 @@ type Import struct {
 	coming     map[string]bool     // their names
 	serving    *serving
 	edits      map[string]edit // by key in the archive
+	unread     map[string]bool // keys in the archive of objects without which nobody knows what it needs
+	wanted     wants
 	moved      []movedOwner
 	ownerSteps int // to be said of Workspaces
 }
@@ -63,15 +68,18 @@ func (i *Import) plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	i.judgeClusters()
+	if len(i.unread) == 0 {
+		i.judgeUnwanted(i.wanted)
+	}
 	i.judgeIdentities()
 	if err := i.settleOwners(ctx); err != nil {
 		return err
 	}
-	if err := i.bring(ctx, i.serving, func(string) bool { return true }); err != nil {
+	if err := i.bring(ctx, i.serving, i.wanted); err != nil {
 		return err
 	}
 	for _, c := range i.incoming {
-		i.needDefinitions(i.serving, c, func(string) bool { return true })
+		i.needDefinitions(i.serving, c, i.wanted)
 	}
 	if err := i.carryAll(ctx); err != nil {
 		return err
@@ -92,12 +100,13 @@ func (i *Import) read(ctx context.Context, v *transform.View) (err error) {
 	if o.FixOwner && i.dest.name == "" {
 		return fmt.Errorf("%w: say it with --as-shard NAME", ErrNoName)
 	}
-	from, err := openOrigin(ctx, o.Archive, o.Opener, o.Manifest.Origin.Prefix)
+	from, err := openOrigin(ctx, o.Archive, clusters.Read, o.Opener, o.Manifest.Origin.Prefix)
 	if err != nil {
 		return err
 	}
 	i.carrier = newCarrier(v, from, i.dest.shard.Prefix, "imported from "+o.Archive.Path())
 	i.serving, i.edits, i.coming = newServing(i.dest), map[string]edit{}, map[string]bool{}
+	i.unread, i.wanted = map[string]bool{}, wants{}
 	for _, m := range o.Manifest.Clusters {
 		c := from.shard.Cluster(m.Name)
 		if c == nil {
@@ -106,6 +115,7 @@ func (i *Import) read(ctx context.Context, v *transform.View) (err error) {
 		i.incoming = append(i.incoming, c)
 		i.coming[c.Name] = true
 		i.serving.bind(c)
+		i.wanted.add(c)
 	}
 	return i.serving.defineOwn(ctx, from, i.comes)
 }
@@ -121,9 +131,9 @@ func (c *carrier) keyOf(cluster string) string {
 // judgeClusters reports what speaks against whole logical clusters.
 func (i *Import) judgeClusters() {
 	for _, c := range i.incoming {
-		if key, n, as := i.dest.presence(c.Name); n > 0 {
+		if key, what := i.dest.presence(c.Name); what != "" {
 			i.held = true
-			i.view.Refuse(key, codeClusterExists, fmt.Sprintf("the shard has %s of %q already (%s)", counted(n, "key"), c.Name, as))
+			i.view.Refuse(key, codeClusterExists, what)
 		}
 		if c.System {
 			i.view.GoOn(i.keyOf(c.Name), codeSystemCluster, fmt.Sprintf("%q is a part of kcp itself", c.Name))
@@ -132,11 +142,31 @@ func (i *Import) judgeClusters() {
 			i.view.GoOn(i.keyOf(c.Name), codeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
 		}
 		for _, p := range c.Problems {
-			if p.Code != clusters.CodeEncrypted { // which is reported when the record is to be written
-				i.view.Warn(p.Key, p.Code, "in the archive: "+p.Reason)
-			}
+			i.judgeProblem(p)
 		}
 	}
+}
+
+// judgeProblem reports what is wrong with an object of the archive that tells about a logical cluster.
+func (i *Import) judgeProblem(p clusters.Problem) {
+	key, err := i.from.layout.Parse([]byte(p.Key))
+	switch {
+	case err == nil && unread(key, p):
+		i.unread[p.Key] = true
+		i.never(i.to.Format(key), p.Code, "in the archive: it tells what the logical cluster needs: "+p.Reason)
+	case p.Code != clusters.CodeEncrypted: // which is reported when the record is to be written
+		i.view.Warn(p.Key, p.Code, "in the archive: "+p.Reason)
+	}
+}
+
+// unread tells whether an object could not be read without which nobody knows the state of a logical cluster, and what it needs: its
+// LogicalCluster, or an APIBinding.
+func unread(key keys.Key, p clusters.Problem) bool {
+	if p.Code != clusters.CodeEncrypted && p.Code != clusters.CodeUndecodable || !key.Custom {
+		return false
+	}
+	return key.Resource == apischema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"} ||
+		key.Resource == apischema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
 }
 
 // judgeIdentities reports the identities that nothing of the destination vouches for.
@@ -168,7 +198,7 @@ func (i *Import) carryAll(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !i.comes(r.key.Cluster) {
+		if !i.comes(r.key.Cluster) || i.unread[string(r.Key)] {
 			continue
 		}
 		if err := i.carry(ctx, r, i.edits[string(r.Key)]); err != nil {
@@ -193,6 +223,7 @@ func (i *Import) report(ctx context.Context, r *transform.Report) error {
 		return err
 	}
 	r.Archive = &info
+	warnOfOrigin(i.view, i.options.Archive)
 	for _, m := range i.options.Manifest.Clusters {
 		r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: m.Name, Path: m.Path, Receipt: receipt(m.Sum)})
 	}

@@ -5,7 +5,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/encoding"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -33,6 +34,8 @@ type carrier struct {
 	staged []carried
 	// changed are records that the shard has and that became others, with what they become.
 	changed map[string][]byte
+	// closed are the types of which the shard has encrypted values that nothing here opens, with a key of each; nil until asked for.
+	closed map[schema.GroupResource]string
 }
 
 func newCarrier(v *transform.View, from *origin, prefix, why string) *carrier {
@@ -109,20 +112,6 @@ func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change
 func (c *carrier) never(to []byte, code, reason string) {
 	const refused = "refused"
 	c.view.RefuseUnless(string(to), code, reason, refused)
-}
-
-// exposed reports a value that is encrypted and would not be any more.
-func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
-	if encoding.Detect(r.Stored) != encoding.FormatEncrypted {
-		return false, nil
-	}
-	seals, err := c.view.Seals(ctx, to)
-	if err != nil || seals {
-		return false, err
-	}
-	c.never(to, codeWouldBePlaintext,
-		fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
-	return true, nil
 }
 
 // reads tells whether the API servers of the shard read value from what is stored, and would store it in no other way.

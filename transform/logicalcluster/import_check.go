@@ -39,6 +39,9 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) (receipts map[
 		if err = c.checkChanged(ctx, out); err != nil {
 			return err
 		}
+		if err = c.checkGrants(ctx, out); err != nil {
+			return err
+		}
 		rest, err = c.checkRest(ctx, out)
 		return err
 	})
@@ -111,6 +114,32 @@ func (c *carrier) checkChanged(ctx context.Context, out *inspect.Reader) error {
 		}
 		if got == nil || got.Sealed != nil || !bytes.Equal(got.Value, want) {
 			return fmt.Errorf("%w: key %q was to be changed, and is not", snapshot.ErrVerify, key)
+		}
+	}
+	return nil
+}
+
+// checkGrants looks for records of others that name a lease which was granted: they would expire with it.
+func (c *carrier) checkGrants(ctx context.Context, out *inspect.Reader) error {
+	before, err := c.view.Reader().Snapshot().Leases(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := out.Snapshot().Leases(ctx)
+	if err != nil {
+		return err
+	}
+	mine := make(map[string]bool, len(c.staged))
+	for _, s := range c.staged {
+		mine[string(s.to)] = true
+	}
+	for rec, err := range out.Snapshot().Live(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		_, was := before[rec.Lease]
+		if _, is := after[rec.Lease]; is && !was && !mine[string(rec.Key)] {
+			return fmt.Errorf("%w: key %q: it would expire with a lease that was granted to others", snapshot.ErrVerify, rec.Key)
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -17,9 +19,24 @@ func (c *carrier) definitionKey(uid string) []byte {
 	return c.to.Format(keys.Key{Resource: definitionType(), Cluster: clusterBound, Name: uid})
 }
 
-// bring stages the bound definitions of the origin that wanted names and that the shard lacks, and adds to the others the versions that
-// objects are stored at, which come in.
-func (c *carrier) bring(ctx context.Context, s *serving, wanted func(uid string) bool) error {
+// wants are the types that bindings name definitions of, by the UIDs of these.
+type wants map[string][]apischema.GroupResource
+
+// add notes what the bindings of a logical cluster name. No object of a virtual type is stored, and none needs a definition.
+func (w wants) add(c *clusters.Cluster) {
+	for _, b := range c.Bindings {
+		for _, bound := range b.Bound {
+			if !bound.Virtual && bound.UID != "" {
+				w[bound.UID] = append(w[bound.UID], bound.Resource)
+			}
+		}
+	}
+}
+
+// bring stages the bound definitions of the origin that are wanted and that the shard lacks, and adds to the others the versions that
+// objects are stored at, which come in. All logical clusters of a shard go by these definitions: what is not what a binding says it is
+// never comes in.
+func (c *carrier) bring(ctx context.Context, s *serving, wanted wants) error {
 	theirs := map[string]*clusters.Definition{}
 	for _, d := range c.from.shard.Definitions {
 		theirs[d.Name] = d
@@ -28,21 +45,58 @@ func (c *carrier) bring(ctx context.Context, s *serving, wanted func(uid string)
 		if err != nil {
 			return err
 		}
-		if r.key.Cluster != clusterBound || !wanted(r.key.Name) {
+		types, wanted := wanted[r.key.Name]
+		if r.key.Cluster != clusterBound || !wanted {
 			continue
 		}
 		if here := s.bound[r.key.Name]; here != nil {
-			err = c.merge(ctx, r, here)
-		} else {
-			s.bound[r.key.Name] = theirs[r.key.Name]
-			err = c.carry(ctx, r, nil)
+			if err := c.merge(ctx, r, here); err != nil {
+				return err
+			}
+			continue
 		}
-		if err != nil {
+		if err := c.from.reader.Open(ctx, r.Entry); err != nil {
+			return err
+		}
+		if reason := unfit(r, types); reason != "" {
+			s.unfit[r.key.Name] = reason
+			continue
+		}
+		s.bound[r.key.Name] = theirs[r.key.Name]
+		if err := c.carry(ctx, r, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// unfit says why a record is not the bound definition of types as kcp makes it (kcp
+// pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" where it is.
+func unfit(r original, types []apischema.GroupResource) string {
+	if r.Sealed != nil {
+		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and stays closed: %v", r.Sealed)
+	}
+	crd, err := schema.ParseCRD(r.Value)
+	if err != nil {
+		return "it cannot be read"
+	}
+	_, bound := crd.Object().Annotations[annotationBound]
+	switch {
+	case crd.Object().Name != r.key.Name:
+		return "its name is not that of its key"
+	case !bound:
+		return "it has no annotation " + annotationBound
+	}
+	for _, of := range types {
+		if of != crd.GroupResource() {
+			return fmt.Sprintf("it defines %s", crd.GroupResource())
+		}
+	}
+	return ""
+}
+
+// annotationBound is on every bound definition, and on no other.
+const annotationBound = "apis.kcp.io/bound-crd"
 
 // merge has the definition of the shard list the versions that objects are stored at in the origin. It stays what it is otherwise.
 func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definition) error {
@@ -79,8 +133,13 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clusters.Definition, theirs []string) error {
 	stored := slices.Clone(here.StoredVersions)
 	for _, version := range theirs {
-		if slices.Contains(here.Versions, version) && !slices.Contains(stored, version) {
+		switch {
+		case slices.Contains(stored, version):
+		case slices.Contains(here.Versions, version):
 			stored = append(stored, version)
+		default:
+			c.view.Warn(string(key), codeUnlistedVersion,
+				fmt.Sprintf("storedVersions of the origin has %q, which the definition here does not list: it is left out", version))
 		}
 	}
 	if len(stored) == len(here.StoredVersions) {
@@ -93,16 +152,29 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
 }
 
-// needDefinitions reports the bound definitions that a logical cluster needs, of those that wanted names, and that are nowhere.
-func (c *carrier) needDefinitions(s *serving, cluster *clusters.Cluster, wanted func(uid string) bool) {
+// needDefinitions reports the bound definitions that a logical cluster needs, of those that are wanted, and that are nowhere.
+func (c *carrier) needDefinitions(s *serving, cluster *clusters.Cluster, wanted wants) {
 	for _, b := range cluster.Bindings {
 		for _, bound := range b.Bound {
-			if bound.Virtual || bound.UID == "" || !wanted(bound.UID) || s.bound[bound.UID] != nil {
+			if bound.Virtual || wanted[bound.UID] == nil || s.bound[bound.UID] != nil {
 				continue
 			}
+			where := "which is neither here nor in the origin"
+			if reason := s.unfit[bound.UID]; reason != "" {
+				where = "which is not here, and that of the origin does not come: " + reason
+			}
 			c.view.GoOn(string(c.definitionKey(bound.UID)), codeMissingDefinition,
-				fmt.Sprintf("APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), which is neither here nor in the origin",
-					b.Name, cluster.Name, bound.Resource, bound.Schema))
+				fmt.Sprintf("APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s",
+					b.Name, cluster.Name, bound.Resource, bound.Schema, where))
+		}
+	}
+}
+
+// judgeUnwanted reports definitions of an archive that none of its bindings names: none that etcdshift made has one.
+func (c *carrier) judgeUnwanted(wanted wants) {
+	for _, d := range c.from.shard.Definitions {
+		if wanted[d.Name] == nil {
+			c.view.GoOn(string(c.definitionKey(d.Name)), codeDefinitionDiffers, "no APIBinding of the archive names this definition, and it stays out")
 		}
 	}
 }

@@ -118,17 +118,26 @@ func workspaceType() schema.GroupResource {
 	return schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}
 }
 
-// presence is what a file has of a logical cluster already: a key of it, and how many there are; "" for none.
-func (d *destination) presence(name string) (key string, n int, as string) {
+// presence is what a file has of a logical cluster already: a key of it, and what there is; "" for nothing.
+func (d *destination) presence(name string) (key, what string) {
 	for _, s := range d.file.Shards {
+		where := ""
+		if s != d.shard {
+			where = fmt.Sprintf(" below the prefix %q, another storage of the same file", s.Prefix)
+		}
 		if c := s.Cluster(name); c != nil {
-			return string(clusters.LogicalClusterKey(s.Prefix, name)), c.Amount.Keys, "it lives there"
+			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already, with %s", name, where, counted(c.Amount.Keys, "key"))
 		}
 		for _, o := range s.Orphans {
-			if o.Name == name {
-				return o.Keys[0], o.Amount.Keys, "orphans: it does not live there"
+			if o.Name != name {
+				continue
 			}
+			what = fmt.Sprintf("there are orphans of %q%s, %s", name, where, counted(o.Amount.Keys, "key"))
+			if where == "" {
+				what += "; purge them first: etcdshift cluster purge --orphans " + word(name)
+			}
+			return o.Keys[0], what
 		}
 	}
-	return "", 0, ""
+	return "", ""
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // The logical clusters of kcp itself that hold definitions and say what the shard is called.
@@ -33,9 +34,11 @@ type origin struct {
 }
 
 // openOrigin reads what a snapshot holds. prefixes name its storage where there are several, or none gives itself away.
-func openOrigin(ctx context.Context, s *snapshot.Snapshot, opener inspect.Opener, prefixes ...string) (*origin, error) {
+//
+// read is that of package clusters.
+func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, opener inspect.Opener, prefixes ...string) (*origin, error) {
 	o := &origin{reader: inspect.NewReader(s, opener, prefixes...)}
-	file, err := clusters.Read(ctx, o.reader)
+	file, err := read(ctx, o.reader)
 	if err == nil {
 		o.shard, err = file.Shard(prefixes)
 	}
@@ -47,6 +50,18 @@ func openOrigin(ctx context.Context, s *snapshot.Snapshot, opener inspect.Opener
 	}
 	o.layout = keys.KCPShard{Prefix: o.shard.Prefix}
 	return o, nil
+}
+
+// readFile is clusters.Read or clusters.ReadChecked.
+type readFile func(ctx context.Context, r *inspect.Reader) (*clusters.File, error)
+
+// warnOfOrigin reports what is odd about the file that records come from.
+func warnOfOrigin(v *transform.View, s *snapshot.Snapshot) {
+	odd := transform.NewReport("")
+	odd.WarnOfFile(s)
+	for _, p := range odd.Problems {
+		v.Warn("", p.Code, s.Path()+": "+p.Reason)
+	}
 }
 
 // original is a record of the origin, its key taken apart.

@@ -30,6 +30,9 @@ type serving struct {
 	bound  map[string]*clusters.Definition // by UID: the shard's, and those that are brought
 	own    map[storedType][]string         // versions; without identity
 	uids   map[storedType]string           // of bound types
+	unfit  map[string]string               // why a definition of the origin was not brought, by UID
+	// closed are the logical clusters that have definitions which no key opens; clusterSystem for those of the shard.
+	closed map[string]bool
 	// misfits are found in the order of the records.
 	misfits []*misfit
 	found   map[misfit]*misfit
@@ -47,9 +50,13 @@ func newServing(d *destination) *serving {
 	s := &serving{
 		system: map[apischema.GroupResource]*clusters.Definition{}, bound: map[string]*clusters.Definition{},
 		own: map[storedType][]string{}, uids: map[storedType]string{}, found: map[misfit]*misfit{},
+		unfit: map[string]string{}, closed: map[string]bool{},
 	}
 	for _, def := range d.shard.System {
 		s.system[def.Resource] = def
+		if def.Problem != "" {
+			s.closed[clusterSystem] = true
+		}
 	}
 	for _, def := range d.shard.Definitions {
 		s.bound[def.Name] = def
@@ -101,22 +108,36 @@ func (s *serving) versions(key keys.Key) (versions []string, code string) {
 
 // judge looks at a record that comes in under a key; value is decrypted.
 func (s *serving) judge(key keys.Key, to, value []byte) {
-	versions, code := s.versions(key)
-	m := misfit{storedType: storedType{key.Cluster, key.Resource, key.Identity}, code: code}
-	if code == "" {
-		if versions == nil {
-			return
-		}
-		v, err := encoding.Parse(value)
-		switch {
-		case err != nil:
-			m.code = clusters.CodeUndecodable
-		case slices.Contains(versions, v.GVK.Version):
-			return
-		default:
-			m.code, m.version = codeUnlistedVersion, v.GVK.Version
-		}
+	m := misfit{storedType: storedType{key.Cluster, key.Resource, key.Identity}}
+	version, readable := s.read(key, value)
+	if !readable {
+		m.code = clusters.CodeUndecodable
+		s.note(m, to)
 	}
+	versions, code := s.versions(key)
+	switch {
+	case code != "":
+		m.code = code
+		s.note(m, to)
+	case readable && versions != nil && !slices.Contains(versions, version):
+		m.code, m.version = codeUnlistedVersion, version
+		s.note(m, to)
+	}
+}
+
+// read returns the version that an object is stored at. A definition of a logical cluster's own that defines nothing counts as none.
+func (s *serving) read(key keys.Key, value []byte) (version string, readable bool) {
+	v, err := encoding.Parse(value)
+	if err == nil {
+		_, err = encoding.ReadMeta(value)
+	}
+	if err == nil && key.Resource == definitionType() && !key.Custom && key.Identity == "" {
+		_, err = schema.ParseCRD(value)
+	}
+	return v.GVK.Version, err == nil
+}
+
+func (s *serving) note(m misfit, to []byte) {
 	if s.found[m] == nil {
 		first := m
 		first.key = string(to)
@@ -126,20 +147,31 @@ func (s *serving) judge(key keys.Key, to, value []byte) {
 	s.found[m].records++
 }
 
+// perhaps is said where a definition that no key opens may be the one that is missed.
+func (s *serving) perhaps(cluster string) string {
+	switch {
+	case s.closed[cluster]:
+		return ", as far as can be told: definitions of that logical cluster are encrypted and stay closed"
+	case s.closed[clusterSystem]:
+		return ", as far as can be told: definitions of the shard cannot be read"
+	}
+	return ""
+}
+
 // report refuses what was found.
 func (s *serving) report(v *transform.View) {
 	for _, m := range s.misfits {
 		what := fmt.Sprintf("%s of %s in %q", counted(m.records, "record"), m.resource, m.cluster)
 		switch m.code {
 		case clusters.CodeUndecodable:
-			v.Warn(m.key, m.code, what+": not to be read; they come as they are")
+			v.Warn(m.key, m.code, what+" cannot be read, and stored as it is")
 			continue
 		case codeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.version)
 		case codeUnserved:
-			what += ": the kcp of this shard has no such type"
+			what += ": the kcp of this shard has no such type" + s.perhaps(m.cluster)
 		default:
-			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard"
+			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" + s.perhaps(m.cluster)
 		}
 		v.GoOn(m.key, m.code, what)
 	}
@@ -157,9 +189,11 @@ func (s *serving) defineOwn(ctx context.Context, o *origin, of func(cluster stri
 		if err := o.reader.Open(ctx, r.Entry); err != nil {
 			return err
 		}
-		if r.Sealed == nil {
-			s.define(r.key, r.Value)
+		if r.Sealed != nil {
+			s.closed[r.key.Cluster] = true
+			continue
 		}
+		s.define(r.key, r.Value)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,6 +33,8 @@ type PutBack struct {
 	dest    *destination
 	serving *serving
 	homes   map[string]*clusters.Cluster // that live on the shard and have orphans on the other, by name
+	odd     map[string]string            // what orphans say otherwise than their keys, by key on the other shard
+	forever []string                     // Events that come without a lease, by key
 }
 
 var (
@@ -61,16 +64,31 @@ func (p *PutBack) plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	for _, r := range lost {
-		r.Entry = r.stored() // what it is opened to is not kept
-		if err := p.carry(ctx, r, nil); err != nil {
+		if err := p.putBack(ctx, r); err != nil {
 			return err
-		}
-		if r.Sealed == nil {
-			p.serving.judge(r.key, p.to.Format(r.key), r.Value)
 		}
 	}
 	p.serving.report(v)
 	return p.report(ctx, v.Report())
+}
+
+// putBack stages one orphan.
+func (p *PutBack) putBack(ctx context.Context, r original) error {
+	to := p.to.Format(r.key)
+	if reason := p.odd[string(r.Key)]; reason != "" {
+		p.view.GoOn(string(to), codeKeyMismatch, reason)
+	}
+	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
+		p.forever = append(p.forever, string(to))
+	}
+	r.Entry = r.stored() // what it is opened to is not kept
+	if err := p.carry(ctx, r, nil); err != nil {
+		return err
+	}
+	if r.Sealed == nil {
+		p.serving.judge(r.key, to, r.Value)
+	}
+	return nil
 }
 
 // read finds out what there is on both sides.
@@ -79,7 +97,7 @@ func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
 	if p.dest, err = readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache); err != nil {
 		return err
 	}
-	from, err := openOrigin(ctx, o.From, o.Opener, o.Prefixes...)
+	from, err := openOrigin(ctx, o.From, clusters.ReadChecked, o.Opener, o.Prefixes...)
 	if err != nil {
 		return err
 	}
@@ -87,7 +105,7 @@ func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
 		return fmt.Errorf("%s: %w", o.From.Path(), err)
 	}
 	p.carrier = newCarrier(v, from, p.dest.shard.Prefix, "put back from "+o.From.Path())
-	p.serving, p.homes = newServing(p.dest), map[string]*clusters.Cluster{}
+	p.serving, p.homes, p.odd = newServing(p.dest), map[string]*clusters.Cluster{}, map[string]string{}
 	for _, orphan := range from.shard.Orphans {
 		c := p.dest.shard.Cluster(orphan.Name)
 		if c == nil {
@@ -95,17 +113,32 @@ func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
 				orphan.Name, counted(orphan.Amount.Keys, "key"), p.dest.called()))
 			continue
 		}
-		p.homes[c.Name] = c
-		p.serving.bind(c)
-		if c.Terminating != "" {
-			v.GoOn(p.keyOf(c.Name), codeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
-		}
+		p.judgeHome(c, orphan)
 	}
 	here := &origin{reader: v.Reader(), layout: p.to}
 	if err := p.serving.defineOwn(ctx, here, p.hasHome); err != nil {
 		return err
 	}
 	return p.serving.defineOwn(ctx, from, p.hasHome)
+}
+
+// judgeHome reports what speaks against a logical cluster to which its orphans are to come.
+func (p *PutBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
+	p.homes[c.Name] = c
+	p.serving.bind(c)
+	if c.Terminating != "" {
+		p.view.GoOn(p.keyOf(c.Name), codeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
+	}
+	for _, problem := range c.Problems {
+		if key, err := p.to.Parse([]byte(problem.Key)); err == nil && unread(key, problem) {
+			p.never([]byte(problem.Key), problem.Code, "it tells what the logical cluster needs: "+problem.Reason)
+		}
+	}
+	for _, problem := range orphan.Problems {
+		if problem.Code == clusters.CodeKeyMismatch {
+			p.odd[problem.Key] = problem.Reason
+		}
+	}
 }
 
 func (p *PutBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
@@ -186,17 +219,17 @@ func (p *PutBack) judgeIdentities(lost []original) {
 
 // bringFor brings the definitions of what is put back.
 func (p *PutBack) bringFor(ctx context.Context, lost []original) error {
-	wanted := map[string]bool{}
+	wanted := wants{}
 	for _, r := range lost {
 		if uid := p.serving.uids[storedType{r.key.Cluster, r.key.Resource, r.key.Identity}]; uid != "" {
-			wanted[uid] = true
+			wanted[uid] = append(wanted[uid], r.key.Resource)
 		}
 	}
-	if err := p.bring(ctx, p.serving, func(uid string) bool { return wanted[uid] }); err != nil {
+	if err := p.bring(ctx, p.serving, wanted); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
-		p.needDefinitions(p.serving, p.homes[name], func(uid string) bool { return wanted[uid] })
+		p.needDefinitions(p.serving, p.homes[name], wanted)
 	}
 	return nil
 }
@@ -208,6 +241,7 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 		return err
 	}
 	r.Archive = &info
+	warnOfOrigin(p.view, p.options.From)
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
 		d := archive.NewDigest()
 		for _, s := range p.staged {
@@ -220,6 +254,10 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 		}
 	}
 	r.AddStep("stop kcp of %s before it is restored: what it wrote after the snapshot is lost", p.dest.called())
+	if n := len(p.forever); n > 0 {
+		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
+			counted(n, "Event"), listed(p.forever))
+	}
 	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", word(p.options.From.Path()))
 	return nil
 }
@@ -228,4 +266,18 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 // snapshot.ErrVerify.
 func (p *PutBack) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
 	return p.options.From.Guard(func() error { return p.checkReport(ctx, v.Report(), out) })
+}
+
+// listed are the first of many keys, as words of a command line.
+func listed(all []string) string {
+	const most = 20
+	var words []string
+	for _, key := range all[:min(len(all), most)] {
+		words = append(words, word(key))
+	}
+	out := strings.Join(words, " ")
+	if more := len(all) - most; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
 }
