@@ -112,7 +112,9 @@ type judge struct {
 	from, to *clusters.Shard  // of OriginOut and DestinationOut
 	fromFile *clusters.File
 	toFile   *clusters.File
-	caches   []*cacheFile
+	// archiveShard is what the archive has of the origin.
+	archiveShard *clusters.Shard
+	caches       []*cacheFile
 	// workspaces are those of the logical clusters: see workspacePlace.
 	workspaces map[keys.Key]bool
 	first      int64 // revision of the first record on the destination that was imported
@@ -141,8 +143,8 @@ type cacheFile struct {
 
 func (j *judge) judge(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		j.readArchive, j.judgeFiles, j.readShards, j.judgeDestination, j.judgeDefinitions, j.judgeIdentities, j.judgeOwners,
-		j.judgeOrigin, j.judgeDoubled, j.judgeRests,
+		j.readArchive, j.judgeFiles, j.readShards, j.judgeDestination, j.judgeDefinitions, j.judgeIdentities, j.judgeServing,
+		j.judgeOwners, j.judgeOrigin, j.judgeDoubled, j.judgeRests,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -153,6 +153,7 @@ func (j *judge) judgeIdentities(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", pathOf(j.Archive), err)
 	}
+	j.archiveShard = shard
 	needs := map[string]string{} // a type, by identity
 	for _, c := range shard.Clusters {
 		for _, r := range c.Resources {

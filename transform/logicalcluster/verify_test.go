@@ -65,7 +65,7 @@ func TestVerifyOutdated(t *testing.T) {
 		"written as it was": swap(itsSettings, "a", "a"),
 		"added and deleted": func(t *testing.T, client *clientv3.Client) {
 			put(itsSettings+"2", "x")(t, client)
-			drop(itsSettings + "2")(t, client)
+			drop(itsSettings+"2")(t, client)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

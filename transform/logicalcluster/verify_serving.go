@@ -1,0 +1,49 @@
+package logicalcluster
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+)
+
+// judgeServing notes the objects that kcp does not serve on the destination, at the version at which they are stored: an import says
+// so, and can be told to bring them all the same. Definitions that are not there are findings.
+func (j *judge) judgeServing(ctx context.Context) error {
+	s := newServing(&destination{shard: j.to})
+	for _, c := range j.archiveShard.Clusters {
+		s.bind(c)
+	}
+	sorted := slices.Sorted(maps.Keys(j.archived))
+	for _, define := range []bool{true, false} {
+		for _, key := range sorted {
+			was := j.archived[key]
+			if was.definition || define != (was.place.Resource == definitionType()) {
+				continue
+			}
+			entry := *was.entry // what is opened is not kept
+			if err := j.Archive.Open(ctx, &entry); err != nil {
+				return err
+			}
+			switch {
+			case entry.Sealed != nil:
+			case define:
+				s.define(was.place, entry.Value)
+			default:
+				s.judge(was.place, []byte(j.to.Prefix+key), entry.Value)
+			}
+		}
+	}
+	for _, m := range s.misfits {
+		switch what := counted(m.records, "record"); m.code {
+		case codeUnlistedVersion:
+			j.note("%s of %s in %q: stored at version %q, which their definition on the destination does not list", what, m.resource, m.cluster, m.version)
+		case clusters.CodeUndecodable:
+			j.note("%s of %s in %q cannot be read: nobody knows at which version", what, m.resource, m.cluster)
+		default:
+			j.note("%s of %s in %q: nothing on the destination defines the type", what, m.resource, m.cluster)
+		}
+	}
+	return nil
+}
