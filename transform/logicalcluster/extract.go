@@ -38,8 +38,9 @@ type ExtractReport struct {
 
 // Extract writes an archive of one logical cluster, and of its children where that is asked for. Values are those of the shard, byte
 // for byte, encrypted or not. The report is never nil; whatever the error, Out then does not exist. Errors are
-// transform.ErrRefused, ErrArchive, ErrShardUnknown, those of clusters.File.Shard and clusters.Shard.Find, and those of reading the shard and of writing, among
-// them archive.ErrDamaged and snapshot.ErrVerify where what was written is not what was to be.
+// transform.ErrRefused, ErrArchive, ErrShardUnknown, ErrSplit, archive.ErrUnfit, those of clusters.File.Shard and clusters.Shard.Find,
+// and those of reading the shard and of writing, among them archive.ErrDamaged and snapshot.ErrVerify where what was written is not
+// what was to be. The report of a refusal has what would have been taken, but for the manifest.
 func Extract(ctx context.Context, o ExtractOptions) (*ExtractReport, error) {
 	r := &ExtractReport{Report: transform.NewReport("cluster extract")}
 	r.Input.Path = o.In
@@ -63,7 +64,7 @@ func (o ExtractOptions) run(ctx context.Context, r *ExtractReport) error {
 		return err
 	}
 	defer func() { _ = src.Close() }()
-	e := &extraction{ExtractOptions: o, src: src, report: r, chosen: map[string]*clusters.Cluster{}}
+	e := &extraction{ExtractOptions: o, src: src, report: r, chosen: map[string]*clusters.Cluster{}, odd: map[string][]string{}}
 	found := src.Guard(func() error { return e.find(ctx) })
 	info, err := transform.InfoOf(ctx, src) // a wrong digest explains whatever else was found
 	if err == nil {
@@ -73,19 +74,26 @@ func (o ExtractOptions) run(ctx context.Context, r *ExtractReport) error {
 		return err
 	}
 	e.judge()
-	if _, refusing := r.Errors(); refusing > 0 {
-		return fmt.Errorf("%w: %d problems", transform.ErrRefused, refusing)
-	}
 	return src.Guard(func() error { return e.take(ctx) })
 }
 
-// take counts what the archive takes, and writes it.
+// take counts what the archive takes, and writes it. All that a run would stumble over a dry run finds too.
 func (e *extraction) take(ctx context.Context) error {
 	e.stage("count")
 	if err := e.count(ctx); err != nil {
 		return err
 	}
 	e.steps()
+	if _, refusing := e.report.Errors(); refusing > 0 {
+		return fmt.Errorf("%w: %d problems", transform.ErrRefused, refusing)
+	}
+	for err := range snapshot.Verify(ctx, e.src) { // what a damaged shard would pass off as its records is not to be carried on
+		return err
+	}
+	var err error
+	if e.notes, err = e.report.Manifest.Notes(); err != nil {
+		return fmt.Errorf("%s: %w", e.In, err)
+	}
 	if e.DryRun {
 		e.report.Outcome = transform.Planned
 		return nil
@@ -106,6 +114,7 @@ type extraction struct {
 	src    *snapshot.Snapshot
 	report *ExtractReport
 	file   *clusters.File
+	index  *index
 	shard  *clusters.Shard
 	// shardName is that of shard; "" where nobody knows.
 	shardName string
@@ -113,8 +122,10 @@ type extraction struct {
 	order     []string                     // their names, parents before their children
 	// taken are the places of the archive's records; all but the shard's own are copies in a cache, which it does not take.
 	taken  *selection
-	needs  map[string]need // definitions that the archive takes, by their keys
-	leases map[int64]int64 // TTL in seconds by id, of those that an archive can have
+	needs  map[string]need     // definitions that the archive takes, by their keys
+	leases map[int64]int64     // TTL in seconds by id, of those that an archive can have
+	odd    map[string][]string // by key, what of a record its manifest does not say
+	notes  map[string][]byte   // of the archive
 }
 
 // find reads the shard and chooses the logical clusters.
@@ -137,7 +148,10 @@ func (e *extraction) find(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.taken = newSelection(layouts)
+	if err := checkStorages(e.file); err != nil {
+		return fmt.Errorf("%s: %w", e.In, err)
+	}
+	e.index, e.taken = newIndex(e.file), newSelection(layouts)
 	e.shardName = cmp.Or(e.AsShard, e.shard.Name)
 	if err := e.choose(root); err != nil {
 		return fmt.Errorf("%s: %w", e.In, err)
@@ -145,12 +159,15 @@ func (e *extraction) find(ctx context.Context) (err error) {
 	return e.findLeases(ctx)
 }
 
+// maxTTL is the most that a server grants, in seconds (etcd server/lease/lessor.go, MaxLeaseTTL).
+const maxTTL = 9_000_000_000
+
 // findLeases leaves out leases that no server grants: a TTL of theirs could not be kept.
 func (e *extraction) findLeases(ctx context.Context) error {
 	all, err := e.src.Leases(ctx)
 	e.leases = map[int64]int64{}
 	for id, ttl := range all {
-		if ttl > 0 {
+		if ttl > 0 && ttl <= maxTTL {
 			e.leases[id] = ttl
 		}
 	}
@@ -178,16 +195,13 @@ func (e *extraction) choose(c *clusters.Cluster) error {
 
 // findCopies finds what a purge would take out of the caches of the same file: it is no part of the rest.
 func (e *extraction) findCopies(name string) error {
-	for _, cache := range e.file.Caches {
-		for _, copied := range cache.Copies {
-			switch {
-			case copied.Cluster != name:
-			case e.shardName == "":
-				return fmt.Errorf("%w: the cache below %q has copies of %q, from shard %q among others; name this one with --as-shard",
-					ErrShardUnknown, cache.Prefix, name, copied.Shard)
-			case copied.Shard == e.shardName:
-				e.taken.add(place{cache.Prefix, copied.Shard, name})
-			}
+	for _, copied := range e.index.copies[name] {
+		switch {
+		case e.shardName == "":
+			return fmt.Errorf("%w: the cache below %q has copies of %q, from shard %q among others; name this one with --as-shard",
+				ErrShardUnknown, copied.prefix, name, copied.Shard)
+		case copied.Shard == e.shardName:
+			e.taken.add(place{copied.prefix, copied.Shard, name})
 		}
 	}
 	return nil

@@ -11,14 +11,25 @@ import (
 // judge reports what speaks against an archive, and what it will not have.
 func (e *extraction) judge() {
 	e.report.WarnOfFile(e.src)
+	e.judgeNames()
+	e.judgeShardName()
 	for _, name := range e.order {
 		e.judgeCluster(e.chosen[name])
 		e.judgeChildren(e.chosen[name])
 	}
+	e.judgeUnreadable()
 	for _, u := range e.file.Unknown {
 		if s, ok := e.taken.layouts.Of([]byte(u.Key)); ok && s.Prefix == e.shard.Prefix {
 			e.report.Warn(u.Key, codeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
 		}
+	}
+}
+
+// judgeShardName reports a name for the shard that is not its own.
+func (e *extraction) judgeShardName() {
+	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
+		e.report.Warn(e.keyOf(clusterShard), codeShardName, fmt.Sprintf("this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard))
 	}
 }
 
@@ -40,17 +51,31 @@ func (e *extraction) judgeCluster(c *clusters.Cluster) {
 	if c.Migrating != "" {
 		goOn(e.keyOf(c.Name), codeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
 	}
+	leads := e.leads(c)
 	for _, p := range c.Problems {
 		switch {
 		case p.Code == clusters.CodeKeyMismatch:
 			goOn(p.Key, codeKeyMismatch, "%s", p.Reason)
 		case e.tells(p.Key):
 			e.report.Refuse(p.Key, p.Code, "it tells what the logical cluster needs: "+p.Reason)
+		case leads[p.Key] && closed(p):
+			e.report.Refuse(p.Key, p.Code, "which logical cluster it leads to, and --with-children takes along, cannot be told: "+p.Reason)
 		default:
 			e.report.Warn(p.Key, p.Code, "it is taken as it is stored: "+p.Reason)
 		}
 	}
 	e.judgeOwner(c)
+}
+
+// leads are the keys of the Workspaces of a logical cluster, where the archive is to have what they lead to.
+func (e *extraction) leads(c *clusters.Cluster) map[string]bool {
+	keys := map[string]bool{}
+	if e.WithChildren && len(c.Problems) > 0 {
+		for _, w := range c.Workspaces {
+			keys[w.Key] = true
+		}
+	}
+	return keys
 }
 
 // tells says whether the object under key is one without which nobody knows what an archive has to hold.
@@ -102,7 +127,7 @@ func (e *extraction) judgeChildren(c *clusters.Cluster) {
 		case w.Cluster == "" || e.chosen[w.Cluster] != nil:
 		case child == nil:
 			e.report.Warn(w.Key, codeChildElsewhere, fmt.Sprintf("%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, elsewhere(w)))
-		case e.unread(child):
+		case closed(e.problem(child)):
 			e.report.Refuse(e.keyOf(child.Name), e.problem(child).Code,
 				fmt.Sprintf("it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, e.problem(child).Reason))
 		default:
@@ -119,18 +144,26 @@ func elsewhere(w clusters.Workspace) string {
 	return fmt.Sprintf("lives on shard %q", w.ShardName)
 }
 
-// unread tells whether a LogicalCluster could not be read.
-func (e *extraction) unread(c *clusters.Cluster) bool {
-	p := e.problem(c)
-	return p.Code == clusters.CodeEncrypted || p.Code == clusters.CodeUndecodable
+// judgeUnreadable reports the LogicalClusters that do not tell whose children they are, where children are taken along and no Workspace
+// tells it either.
+func (e *extraction) judgeUnreadable() {
+	if !e.WithChildren || closed(e.problem(e.chosen[e.Name])) { // the latter refuses
+		return
+	}
+	named := map[string]bool{}
+	for _, name := range e.order {
+		for _, w := range e.chosen[name].Workspaces {
+			named[w.Cluster] = true // and reported
+		}
+	}
+	for _, c := range e.shard.Clusters {
+		if p := e.problem(c); closed(p) && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
+			e.report.Warn(p.Key, p.Code, fmt.Sprintf("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason))
+		}
+	}
 }
 
 // problem is that of a LogicalCluster, the zero one where it has none.
 func (e *extraction) problem(c *clusters.Cluster) clusters.Problem {
-	for _, p := range c.Problems {
-		if p.Key == e.keyOf(c.Name) {
-			return p
-		}
-	}
-	return clusters.Problem{}
+	return problemOf(c.Problems, e.keyOf(c.Name))
 }

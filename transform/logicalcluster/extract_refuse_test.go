@@ -52,9 +52,12 @@ func TestExtractRefuses(t *testing.T) {
 			require.Nil(t, r.Manifest)
 			require.NoFileExists(t, out)
 			require.Contains(t, codes(r.Report), code)
+			planned, steps := r.Clusters, r.Steps
 
 			r, _ = extracted(t, in, ExtractOptions{Name: kcptest.Consumer, Allow: []string{code}})
 			require.Equal(t, 36, r.Manifest.Clusters[0].Keys)
+			require.Equal(t, r.Clusters, planned, "a refusal tells what would have been taken")
+			require.Len(t, steps, len(r.Steps))
 			left, _ := r.Errors()
 			require.Zero(t, left, "nothing was left alone")
 		})
@@ -111,6 +114,33 @@ func TestExtractUnreadableChild(t *testing.T) {
 	extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
 }
 
+// TestExtractUnreadableWorkspace: which child a Workspace leads to that cannot be read, nobody knows; nor whose children those are
+// whose LogicalClusters cannot be read.
+func TestExtractUnreadableWorkspace(t *testing.T) {
+	workspace := workspaceKey(kcptest.Consumer, "child")
+	garbled := func([]byte) []byte { return []byte("{") }
+	for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted: sealedValue, clusters.CodeUndecodable: garbled} {
+		t.Run(code, func(t *testing.T) {
+			in := shardWith(t, workspace, spoil)
+			r, out, err := extract(t, in, ExtractOptions{Name: kcptest.Consumer, WithChildren: true, Allow: ExtractCodes()})
+			require.ErrorIs(t, err, transform.ErrRefused)
+			require.NoFileExists(t, out)
+			require.Equal(t, []string{code}, codes(r.Report))
+			require.Equal(t, workspace, r.Problems[0].Key)
+			require.Contains(t, r.Problems[0].Reason, "which logical cluster it leads to")
+			extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+
+			in = shardWith(t, kcptest.LogicalClusterKey(kcptest.Other), spoil)
+			r, _ = extracted(t, in, ExtractOptions{Name: kcptest.Consumer, WithChildren: true})
+			require.Equal(t, []string{code}, codes(r.Report))
+			require.Equal(t, transform.LevelWarning, r.Problems[0].Level)
+			require.Contains(t, r.Problems[0].Reason, `whose child "`+kcptest.Other+`" is cannot be told`)
+			r, _ = extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+			require.NotContains(t, codes(r.Report), code, "no child is taken along")
+		})
+	}
+}
+
 // TestExtractMissingDefinition: it is told, and listed.
 func TestExtractMissingDefinition(t *testing.T) {
 	whole, _ := extracted(t, kcptest.Recorded(t, kcptest.Root), ExtractOptions{Name: kcptest.Consumer})
@@ -164,33 +194,6 @@ func TestExtractNoCluster(t *testing.T) {
 	require.ErrorIs(t, err, ErrArchive)
 	_, _, err = extract(t, kcptest.Recorded(t, kcptest.Cache), ExtractOptions{Name: kcptest.Consumer})
 	require.ErrorIs(t, err, clusters.ErrNoShard)
-}
-
-// TestExtractHostileNames: what cannot be printed, or is no text, is in no manifest; nothing is written, and nothing of it is shown.
-func TestExtractHostileNames(t *testing.T) {
-	lc := kcptest.LogicalClusterKey(kcptest.Consumer)
-	for name, in := range map[string]string{
-		"a path":   shardWith(t, lc, swapped(`"kcp.io/path":"root:consumer"`, `"kcp.io/path":"root:\u001b[2J"`)),
-		"too long": shardWith(t, lc, swapped(`"kcp.io/path":"root:consumer"`, `"kcp.io/path":"`+strings.Repeat("a", 5000)+`"`)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, out, err := extract(t, in, ExtractOptions{Name: kcptest.Consumer})
-			require.ErrorIs(t, err, archive.ErrDamaged)
-			require.ErrorContains(t, err, "names that no API server takes")
-			require.NotContains(t, err.Error(), "\x1b")
-			require.Less(t, len(err.Error()), 500)
-			require.Equal(t, transform.Failed, r.Outcome)
-			require.NoFileExists(t, out)
-		})
-	}
-	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		for _, group := range []string{"g\xff.io", "g\x1b.io", "g\u202e.io"} {
-			kcptest.Put(t, client, "/registry/"+group+"/things/customresources/"+kcptest.Consumer+"/a", []byte(`{"metadata":{"name":"a"}}`))
-		}
-	})
-	r, _ := extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
-	require.Equal(t, 36, r.Manifest.Clusters[0].Keys, "none of them is a key of a shard")
-	require.Contains(t, codes(r.Report), codeUnknownKey)
 }
 
 // TestExtractOutput: nothing is written over, and of a run that fails nothing stays.

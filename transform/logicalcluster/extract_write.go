@@ -14,15 +14,8 @@ import (
 
 // write makes the archive. Before it gets its name it was opened as any reader opens it, and what it holds is what was counted.
 func (e *extraction) write(ctx context.Context) error {
-	for err := range snapshot.Verify(ctx, e.src) { // what a damaged shard would pass off as its records is not to be carried on
-		return err
-	}
 	m := e.report.Manifest
-	notes, err := m.Notes()
-	if err != nil {
-		return fmt.Errorf("%s: what is to be archived has names that no API server takes: %w", e.In, err)
-	}
-	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: notes}
+	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: e.notes}
 	for _, l := range m.Leases {
 		id, err := strconv.ParseInt(l.ID, 16, 64)
 		if err != nil {
