@@ -50,7 +50,9 @@ not be, the message says that ARCHIVE is there.`,
 }
 
 func runClusterExtract(c *cli.Context) error {
-	m := migration{codes: logicalcluster.ExtractCodes()}
+	m := migration{codes: logicalcluster.ExtractCodes(), settles: map[string]string{
+		"encrypted": "open them with --encryption-config FILE",
+	}}
 	if _, err := wantsJSON(c); err != nil {
 		return err
 	}
