@@ -22,6 +22,9 @@ func (j *judge) judgeServing(ctx context.Context) error {
 			if was.definition || define != (was.place.Resource == definitionType()) {
 				continue
 			}
+			if versions, code := s.versions(was.place); !define && versions == nil && code == "" {
+				continue // no Secret is opened for it
+			}
 			entry := *was.entry // what is opened is not kept
 			if err := j.Archive.Open(ctx, &entry); err != nil {
 				return err
