@@ -7,6 +7,9 @@
 //   - RestUntouched: every live record of the file that is none of theirs is in the output as it was, at its revisions, under its lease;
 //     this is proved before the output gets its name.
 //   - NothingLeft: after a purge with Scrub no byte of a key or value of theirs, of any revision, is in the file.
+//     ScrubPastCopies: nor of what a cache in the file had of them from this shard.
+//   - OrphansThatLive, NoHome: what may be of a logical cluster that lives here is no orphan, until someone allows it.
+//   - Unreadable: a value that cannot be read switches no refusal off: it refuses itself.
 //   - NeedsNoKeys: a purge needs no encryption key.
 //   - ExtractExactly: an archive has each live record of its logical clusters, and none of another, with the bytes, the numbers and
 //     the lease that it had; beside them only bound definitions. It was opened and checked before it got its name.

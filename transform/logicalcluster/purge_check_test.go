@@ -53,3 +53,19 @@ func TestRestUntouched(t *testing.T) {
 		})
 	}
 }
+
+// TestScrubProved: the proof of a scrub does not ask the purge what it took for the logical cluster's.
+func TestScrubProved(t *testing.T) {
+	_, in := purged(t, kcptest.Single(t), PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	for _, at := range []place{{"/cache", "root", kcptest.Consumer}, {prefix: "/registry", cluster: kcptest.Consumer}} {
+		p := NewPurge(PurgeOptions{Name: kcptest.Consumer, Scrub: true})
+		out := filepath.Join(t.TempDir(), "out.db")
+		_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out}, meddled{p, func(context.Context, *transform.View) error {
+			delete(p.chosen.places, at)
+			return nil
+		}})
+		require.ErrorIs(t, err, snapshot.ErrVerify)
+		require.ErrorContains(t, err, "is left")
+		require.NoFileExists(t, out)
+	}
+}

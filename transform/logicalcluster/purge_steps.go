@@ -82,8 +82,8 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 		for _, copied := range c.copies[t.name] {
 			live[place{copied.prefix, copied.Shard, copied.Cluster}] = true
 			if copied.Shard != c.shardName {
-				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s",
-					copied.prefix, copied.Shard, t.name, copied.Amount.Keys, word(t.name), word(copied.Shard))
+				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s%s",
+					copied.prefix, copied.Shard, t.name, copied.Amount.Keys, word(t.name), word(copied.Shard), c.scrubToo())
 			}
 		}
 	}
@@ -114,5 +114,13 @@ func (c *choice) stepOfNoCache(r *transform.Report) {
 		shard = word(c.shardName)
 	}
 	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: %s",
-		fmt.Sprintf("etcdshift cluster purge %s CACHE OUT --from-shard %s%s", name, shard, each))
+		fmt.Sprintf("etcdshift cluster purge %s CACHE OUT --from-shard %s%s%s", name, shard, c.scrubToo(), each))
+}
+
+// scrubToo has another purge leave nothing either, where this one does not.
+func (c *choice) scrubToo() string {
+	if c.options.Scrub {
+		return " --scrub"
+	}
+	return ""
 }

@@ -186,4 +186,7 @@ func TestSteps(t *testing.T) {
 	require.Contains(t, all, "etcdshift cluster purge "+kcptest.Consumer+" CACHE OUT --from-shard root")
 	require.Contains(t, all, `Workspace "consumer" in "root" still leads to "`+kcptest.Consumer+`"`)
 	require.NotEmpty(t, r.Restore)
+
+	r, _ = purged(t, kcptest.Recorded(t, kcptest.Root), PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	require.Contains(t, strings.Join(r.Steps, "\n"), " CACHE OUT --from-shard root --scrub")
 }

@@ -2,6 +2,7 @@ package logicalcluster
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/internal/kcptest"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -148,4 +150,47 @@ func TestNoSuchKey(t *testing.T) {
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, codeSystemCluster, r.Problems[0].Code)
 	require.Empty(t, r.Problems[0].Key)
+}
+
+// TestManyChildren: thousands of them go, side by side or each below the one before, and their copies with them.
+func TestManyChildren(t *testing.T) {
+	const n = 2000
+	ctx := context.Background()
+	for _, shape := range []string{"star", "chain"} {
+		src, err := snapshot.Open(ctx, kcptest.Single(t), snapshot.Config{})
+		require.NoError(t, err)
+		defer src.Close()
+		in := filepath.Join(t.TempDir(), "many.db")
+		_, err = snapshot.Write(ctx, in, src, func(yield func(snapshot.Change, error) bool) {
+			parent := kcptest.Consumer
+			for i := range n {
+				name := kcptest.ManyName(i)
+				for _, kv := range [][2]string{
+					{
+						kcptest.LogicalClusterKey(name),
+						`{"kind":"LogicalCluster","metadata":{"name":"cluster"},"spec":{"owner":{"cluster":"` + parent + `","name":"` + name + `"}}}`,
+					},
+					{
+						"/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + parent + "/" + name,
+						`{"kind":"Workspace","metadata":{"name":"` + name + `"},"spec":{"cluster":"` + name + `"}}`,
+					},
+					{"/cache/rbac.authorization.k8s.io/clusterroles/customresources/root/" + name + "/workspace", `{"metadata":{"name":"workspace"}}`},
+				} {
+					if !yield(snapshot.Change{Key: []byte(kv[0]), Value: []byte(kv[1])}, nil) {
+						return
+					}
+				}
+				if shape == "chain" {
+					parent = name
+				}
+			}
+		}, snapshot.WriteConfig{})
+		require.NoError(t, err)
+		r, _ := purged(t, in, PurgeOptions{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
+		require.Len(t, r.Clusters, 2+n)
+		require.Positive(t, r.Clusters[0].Copies)
+		require.Equal(t, 1, r.Clusters[1+n].Copies)
+		require.NotContains(t, codes(r), codeChildrenStay)
+		require.NotContains(t, codes(r), codeChildElsewhere)
+	}
 }
