@@ -64,6 +64,7 @@ func ImportCodes() []string {
 		codeDefinitionDiffers,
 		codeEncrypted,
 		codeKeyExists,
+		codeKeyMismatch,
 		codeMissingDefinition,
 		codeNamespaceMissing,
 		codeSystemCluster,

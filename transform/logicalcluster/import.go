@@ -58,7 +58,8 @@ func NewImport(o ImportOptions) *Import { return &Import{options: o} }
 
 // Plan stages the bound definitions that the shard lacks, then the records in the order of their revisions, then the Workspaces that
 // are to lead to them. Errors wrap those of
-// package clusters for a file that is no shard, ErrPartial, ErrNoLogicalCluster or ErrNoName, or are those of reading the files.
+// package clusters for a file that is no shard, ErrPartial, ErrSplit, ErrNoLogicalCluster or ErrNoName, or are those of reading the
+// files.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.options.Archive.Guard(func() error { return i.plan(ctx, v) })
 }

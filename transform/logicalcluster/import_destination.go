@@ -32,6 +32,9 @@ func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, 
 	if d.shard, err = file.Shard(prefixes); err != nil {
 		return nil, err
 	}
+	if err := checkStorages(file); err != nil {
+		return nil, err
+	}
 	if d.name == "" {
 		d.name = d.shard.Name
 	}
@@ -123,16 +126,16 @@ func (d *destination) presence(name string) (key, what string) {
 	for _, s := range d.file.Shards {
 		where := ""
 		if s != d.shard {
-			where = fmt.Sprintf(" below the prefix %q, another storage of the same file", s.Prefix)
+			where = fmt.Sprintf(" below the prefix %q, another storage of the same file,", s.Prefix)
 		}
 		if c := s.Cluster(name); c != nil {
-			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already, with %s", name, where, counted(c.Amount.Keys, "key"))
+			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already with %s", name, where, counted(c.Amount.Keys, "key"))
 		}
 		for _, o := range s.Orphans {
 			if o.Name != name {
 				continue
 			}
-			what = fmt.Sprintf("there are orphans of %q%s, %s", name, where, counted(o.Amount.Keys, "key"))
+			what = fmt.Sprintf("there are orphans of %q%s with %s", name, where, counted(o.Amount.Keys, "key"))
 			if where == "" {
 				what += "; purge them first: etcdshift cluster purge --orphans " + word(name)
 			}

@@ -43,6 +43,9 @@ func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, opener
 		o.shard, err = file.Shard(prefixes)
 	}
 	if err == nil {
+		err = checkStorages(file)
+	}
+	if err == nil {
 		o.leases, err = s.Leases(ctx)
 	}
 	if err != nil {

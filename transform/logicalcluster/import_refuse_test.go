@@ -31,21 +31,25 @@ func TestImportClusterExists(t *testing.T) {
 	from := consumerArchive(t)
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), ImportOptions{}, transform.Options{}).written()
 	orphan := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Consumer + "/ns/p"
+	home := kcptest.LogicalClusterKey(kcptest.Consumer)
 	for name, c := range map[string]struct{ shard, key, reason string }{
 		"twice":  {a.out, kcptest.LogicalClusterKey(kcptest.Consumer), "36 keys"},
 		"orphan": {withKey(t, kcptest.Recorded(t, kcptest.Shard1), orphan), orphan, "1 key; purge them first: etcdshift cluster purge --orphans " + kcptest.Consumer},
 		"another storage of the file": {withKey(t, withKey(t, kcptest.Recorded(t, kcptest.Shard1), "/other/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b"),
-			strings.Replace(orphan, "/registry/", "/other/", 1)), strings.Replace(orphan, "/registry/", "/other/", 1), "orphans"},
+			strings.Replace(orphan, "/registry/", "/other/", 1)), strings.Replace(orphan, "/registry/", "/other/", 1), `orphans of "` + kcptest.Consumer + `" below the prefix "/other", another storage of the same file, with 1 key`},
+		"it lives in another storage": {withKey(t, withKey(t, kcptest.Recorded(t, kcptest.Shard1), "/other/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b"),
+			strings.Replace(home, "/registry/", "/other/", 1)), strings.Replace(home, "/registry/", "/other/", 1), `lives there below the prefix "/other", another storage of the same file, already with 1 key`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := transform.Options{Allow: ImportCodes()}
-			if name == "another storage of the file" {
+			if strings.Contains(name, "another storage") {
 				run.Prefixes = []string{"/registry"}
 			}
 			found := importInto(t, from, c.shard, ImportOptions{}, run).refused(codeClusterExists)
 			require.Len(t, found, 1)
 			require.Equal(t, c.key, found[0].Key)
 			require.Contains(t, found[0].Reason, c.reason)
+			require.Equal(t, name == "orphan", strings.Contains(found[0].Reason, "--orphans"), found[0].Reason)
 		})
 	}
 }
@@ -273,4 +277,15 @@ func TestImportOddLogicalCluster(t *testing.T) {
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), ImportOptions{}, transform.Options{}).written()
 	require.Equal(t, []string{codeKeyMismatch}, codes(a.report))
 	require.Equal(t, transform.LevelWarning, a.report.Problems[0].Level)
+}
+
+// TestImportSplit: a prefix below the shard's makes another storage of a part of it, in which nobody would look.
+func TestImportSplit(t *testing.T) {
+	run := transform.Options{Prefixes: []string{"/registry", "/registry/core"}}
+	a := importInto(t, consumerArchive(t), kcptest.Recorded(t, kcptest.Shard1), ImportOptions{}, run)
+	require.ErrorIs(t, a.err, ErrSplit)
+	require.NoFileExists(t, a.out)
+	root, shard1 := kcptest.LiveMigrated(t)
+	a = putBack(t, shard1, root, PutBackOptions{}, run)
+	require.ErrorIs(t, a.err, ErrSplit)
 }

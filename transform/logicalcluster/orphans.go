@@ -46,7 +46,7 @@ var (
 func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{options: o} }
 
 // Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
-// them. Errors wrap those of package clusters for a file that is no shard, and ErrPartial, or are those of reading the files.
+// them. Errors wrap those of package clusters for a file that is no shard, ErrPartial and ErrSplit, or are those of reading the files.
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	return p.options.From.Guard(func() error { return p.plan(ctx, v) })
 }
