@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +11,7 @@ import (
 func clusterCommand(sub ...*cli.Command) *cli.Command {
 	var examples []string
 	for _, c := range sub {
+		c.Action = withShardNames(c.Action)
 		first, _, _ := strings.Cut(c.Description, "\n")
 		examples = append(examples, first)
 	}
@@ -20,3 +22,18 @@ func clusterCommand(sub ...*cli.Command) *cli.Command {
 		Subcommands: sub,
 	}
 }
+
+// withShardNames is an action after a look at the flags that name shards.
+func withShardNames(action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		for _, flag := range []string{"as-shard", "from-shard"} {
+			if name := c.String(flag); name != "" && !namesShard.MatchString(name) {
+				return usagef(commandPath(c), "--%s is %q; the name of a shard is made of 1 to 61 of a-z, 0-9, - and :", flag, name)
+			}
+		}
+		return action(c)
+	}
+}
+
+// namesShard is what the cache server of kcp takes for the name of a shard (kcp pkg/cache/server/handler.go), but for none.
+var namesShard = regexp.MustCompile(`^[a-z0-9:-]{1,61}$`)
