@@ -197,6 +197,9 @@ func readShard(ctx context.Context, r *inspect.Reader, prefixes []string) (*clus
 	if err == nil && s.Partial {
 		err = fmt.Errorf("%w that is whole: below %q there is no LogicalCluster of %s", clusters.ErrNoShard, s.Prefix, clusterShard)
 	}
+	if err == nil {
+		err = checkStorages(f)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", pathOf(r), err)
 	}

@@ -185,6 +185,21 @@ func TestVerifySeveralShards(t *testing.T) {
 	require.Equal(t, m.originOut, v.Findings[0].File)
 }
 
+// TestVerifySplit: a part of the storage that is named as one of its own would hide what lies there.
+func TestVerifySplit(t *testing.T) {
+	m := recordedMove(t)
+	for _, file := range []func(*Move) **inspect.Reader{
+		func(m *Move) **inspect.Reader { return &m.OriginOut }, func(m *Move) **inspect.Reader { return &m.DestinationOut },
+	} {
+		_, err := m.verify(t, func(m *Move) {
+			at := file(m)
+			*at = inspect.NewReader((*at).Snapshot(), nil, "/registry", "/registry/core")
+			m.Prefixes = []string{"/registry"}
+		})
+		require.ErrorIs(t, err, ErrSplit)
+	}
+}
+
 // TestVerifyLeases: a record that names a lease which nobody granted has none, and nobody else may be attached to one that came.
 func TestVerifyLeases(t *testing.T) {
 	sound := recordedMove(t)
