@@ -152,11 +152,19 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
 }
 
-// needDefinitions reports the bound definitions that a logical cluster needs, of those that are wanted, and that are nowhere.
+// needDefinitions reports the bound definitions that a logical cluster needs, of those that are wanted, and that are nowhere, or of
+// which nobody can tell what they define.
 func (c *carrier) needDefinitions(s *serving, cluster *clusters.Cluster, wanted wants) {
 	for _, b := range cluster.Bindings {
 		for _, bound := range b.Bound {
-			if bound.Virtual || wanted[bound.UID] == nil || s.bound[bound.UID] != nil {
+			if bound.Virtual || wanted[bound.UID] == nil {
+				continue
+			}
+			if here := s.bound[bound.UID]; here != nil {
+				if here.Problem != "" && c.from.shard.Definition(bound.UID) == nil { // else it was compared
+					c.view.GoOn(here.Key, codeDefinitionDiffers,
+						fmt.Sprintf("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
+				}
 				continue
 			}
 			where := "which is neither here nor in the origin"
@@ -174,7 +182,8 @@ func (c *carrier) needDefinitions(s *serving, cluster *clusters.Cluster, wanted 
 func (c *carrier) judgeUnwanted(wanted wants) {
 	for _, d := range c.from.shard.Definitions {
 		if wanted[d.Name] == nil {
-			c.view.GoOn(string(c.definitionKey(d.Name)), codeDefinitionDiffers, "no APIBinding of the archive names this definition, and it stays out")
+			c.view.GoOn(string(c.definitionKey(d.Name)), codeDefinitionDiffers,
+				"no APIBinding of the archive names this definition, and it stays out")
 		}
 	}
 }

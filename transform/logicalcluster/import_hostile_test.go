@@ -261,6 +261,17 @@ func TestImportClosedDefinitions(t *testing.T) {
 	require.Contains(t, found[0].Reason, "as far as can be told")
 }
 
+// TestImportDefinitionUnread: where the archive has none, the one of the shard that nobody can read is told.
+func TestImportDefinitionUnread(t *testing.T) {
+	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
+	from := extractOf(t, root, ExtractOptions{Name: kcptest.Consumer})
+	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "{"), nil, nil)
+	found := importInto(t, from, shard, ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
+	require.Len(t, found, 1)
+	require.Equal(t, widgetsDefinition, found[0].Key)
+	require.Contains(t, found[0].Reason, "cannot be told")
+}
+
 // TestImportLeavesOutStoredVersion: a stored version of the origin that the definition does not list is left out, and told.
 func TestImportLeavesOutStoredVersion(t *testing.T) {
 	from := consumerArchive(t)
