@@ -18,6 +18,9 @@
 //     else stays; ImportProof: this is proved before the output gets its name.
 //   - ImportDeterministic: the same files and options give the same output, byte for byte, where nothing is encrypted anew.
 //   - ImportWouldBePlaintext: what was encrypted is never written in the clear, whatever is allowed.
+//     ImportPlainIntoEncrypted: nor what the shard encrypts, as far as its values tell.
+//   - ImportUnfitDefinition, ImportUnwantedDefinition: into system:bound-crds comes only what a binding names, as kcp makes it.
+//   - ImportTakesNobodyAlong: no lease that is granted is one that a record of somebody else names.
 //   - FixOwner: LogicalCluster and Workspace are both changed, or neither.
 //   - ThereAndBack: what goes to another shard and comes back has the keys, values and lease TTLs that it had, and so has all else, at its
 //     revisions; FuzzMove: whatever things are called.
