@@ -184,6 +184,14 @@ func (j *judge) readShards(ctx context.Context) error {
 	}
 	j.verdict.From = cmp.Or(j.FromShard, j.manifest.Origin.Shard, j.from.Name)
 	j.verdict.To = cmp.Or(j.AsShard, j.to.Name)
+	for _, side := range []struct {
+		file       *inspect.Reader
+		says, goes string
+	}{{j.OriginOut, j.from.Name, j.verdict.From}, {j.DestinationOut, j.to.Name, j.verdict.To}} {
+		if side.says != "" && side.says != side.goes {
+			j.note("%s says of itself that it is shard %q, and is judged as %q", pathOf(side.file), side.says, side.goes)
+		}
+	}
 	return nil
 }
 

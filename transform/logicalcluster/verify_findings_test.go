@@ -138,6 +138,10 @@ func TestVerifyNames(t *testing.T) {
 	require.ErrorIs(t, err, ErrFromShard)
 	requireSound(t, m.judged(t, func(m *Move) { m.FromShard = "root" }))
 
+	notes := func(v *Verdict) string { return strings.Join(v.Notes, "\n") }
+	require.NotContains(t, notes(m.judged(t)), "says of itself")
+	require.Contains(t, notes(m.judged(t, func(m *Move) { m.AsShard = "shard-9" })), `says of itself that it is shard "shard-1", and is judged as "shard-9"`)
+
 	third := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/shard-9/" + kcptest.Consumer + "/workspace-admin"
 	purged := purgeWith(t, kcptest.Recorded(t, kcptest.Cache), PurgeOptions{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{edit1(t, purged, put(third, "x"))}
