@@ -237,3 +237,17 @@ func TestShowStage(t *testing.T) {
 	require.True(t, strings.HasPrefix(w.String(), "\r\x1b[Kplan: 0s\r\x1b[Kplan: "), w.String())
 	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
 }
+
+// TestRefusedHint: the way out is that of what refused the run, not of what was allowed already or cannot be.
+func TestRefusedHint(t *testing.T) {
+	m := migration{codes: []string{"bad", "odd"}, settles: map[string]string{"bad": "make it good", "stuck": "pull"}}
+	r := transform.NewReport("x")
+	for code, decision := range map[string]string{"bad": "refused", "odd": "went on (allowed)", "stuck": "refused"} {
+		r.Problems = append(r.Problems, transform.Problem{Code: code, Level: transform.LevelError, Decision: decision})
+	}
+	require.Equal(t, "bad: make it good; else stuck: pull; else settle them in the cluster and take a new snapshot; "+
+		"docs/problems.md tells how, and what it means to go on with --allow bad", m.refusedHint(r))
+	r.Problems = r.Problems[:0]
+	r.Problems = append(r.Problems, transform.Problem{Code: "never", Level: transform.LevelError, Decision: "refused"})
+	require.Equal(t, "settle them in the cluster and take a new snapshot; docs/problems.md tells how", m.refusedHint(r))
+}

@@ -302,7 +302,7 @@ func (m migration) refusedHint(r *transform.Report) string {
 	hint, allow := "", ""
 	var seen []string
 	for _, p := range r.Problems {
-		if p.Level == transform.LevelError && !slices.Contains(seen, p.Code) {
+		if p.Decision == "refused" && !slices.Contains(seen, p.Code) {
 			seen = append(seen, p.Code)
 		}
 	}
