@@ -238,16 +238,16 @@ func TestShowStage(t *testing.T) {
 	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
 }
 
-// TestRefusedHint: the way out is that of what refused the run, not of what was allowed already or cannot be.
+// TestRefusedHint: it has what settles the codes that refused, and all codes to allow, those that were among them; unless one
+// cannot be.
 func TestRefusedHint(t *testing.T) {
-	m := migration{codes: []string{"bad", "odd"}, settles: map[string]string{"bad": "make it good", "stuck": "pull"}}
+	m := migration{codes: []string{"bad", "odd"}, settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}
 	r := transform.NewReport("x")
-	for code, decision := range map[string]string{"bad": "refused", "odd": "went on (allowed)", "stuck": "refused"} {
-		r.Problems = append(r.Problems, transform.Problem{Code: code, Level: transform.LevelError, Decision: decision})
+	for _, p := range [][2]string{{"odd", "went on (allowed)"}, {"bad", "refused"}, {"bad", "refused"}} {
+		r.Problems = append(r.Problems, transform.Problem{Code: p[0], Level: transform.LevelError, Decision: p[1]})
 	}
-	require.Equal(t, "bad: make it good; else stuck: pull; else settle them in the cluster and take a new snapshot; "+
-		"docs/problems.md tells how, and what it means to go on with --allow bad", m.refusedHint(r))
-	r.Problems = r.Problems[:0]
-	r.Problems = append(r.Problems, transform.Problem{Code: "never", Level: transform.LevelError, Decision: "refused"})
-	require.Equal(t, "settle them in the cluster and take a new snapshot; docs/problems.md tells how", m.refusedHint(r))
+	require.Equal(t, "bad: make it good; else settle them in the cluster and take a new snapshot; "+
+		"docs/problems.md tells how, and what it means to go on with --allow bad --allow odd", m.refusedHint(r))
+	r.Problems = append(r.Problems, transform.Problem{Code: "stuck", Level: transform.LevelError, Decision: "refused"})
+	require.Equal(t, "bad: make it good; else stuck: pull; else settle them in the cluster and take a new snapshot; docs/problems.md tells how", m.refusedHint(r))
 }

@@ -297,27 +297,37 @@ func (m migration) verdict(r *transform.Report, err error) error {
 	return fmt.Errorf("%w; nothing was written", err)
 }
 
-// refusedHint says how to go on after a refusal.
+// refusedHint says how to go on after a refusal: what settles each code that refused, and all that would have to be allowed.
 func (m migration) refusedHint(r *transform.Report) string {
-	hint, allow := "", ""
-	var seen []string
+	var refusing, all []string
 	for _, p := range r.Problems {
-		if p.Decision == "refused" && !slices.Contains(seen, p.Code) {
-			seen = append(seen, p.Code)
+		if p.Level != transform.LevelError {
+			continue
+		}
+		all = append(all, p.Code)
+		if p.Decision == "refused" {
+			refusing = append(refusing, p.Code)
 		}
 	}
-	slices.Sort(seen)
-	for _, code := range seen {
+	hint, allow := "", ""
+	for _, code := range sorted(refusing) {
 		if way := m.settles[code]; way != "" {
 			hint += code + ": " + way + "; else "
 		}
+	}
+	for _, code := range sorted(all) {
 		if slices.Contains(m.codes, code) {
 			allow += " --allow " + code
 		}
 	}
 	hint += "settle them in the cluster and take a new snapshot; docs/problems.md tells how"
-	if allow != "" {
-		hint += ", and what it means to go on with" + allow
+	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(m.codes, code) }) {
+		return hint // nothing that can be allowed is enough
 	}
-	return hint
+	return hint + ", and what it means to go on with" + allow
+}
+
+// sorted are the words, each once.
+func sorted(words []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(words)))
 }
