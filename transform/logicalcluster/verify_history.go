@@ -98,26 +98,33 @@ func (p *trail) judgeHad() (missing int) {
 	return missing
 }
 
-// judgeMissing judges a file without the history of what was moved. With the input of the purge, which judgeGivenOrigin compares with
-// the archive, the revision tells whether it is that: a file that is written anew ends one above it, as does none that was written to.
+// judgeMissing judges a file without the history of what was moved. The revision tells whether it is of what the archive was made of, or
+// of the input of the purge, which judgeGivenOrigin compares with the archive: a file that is written anew ends one above its input,
+// as does none that was written to.
 func (p *trail) judgeMissing(ctx context.Context, missing int) error {
 	if missing == 0 {
 		return nil
 	}
-	reason := fmt.Sprintf("it knows nothing any more of %d records of the archive (cluster purge --scrub), so that nobody can tell whether those were the last", missing)
-	if p.Origin == nil {
-		p.unjudged(QuestionLost, p.OriginOut, nil, reason+"; --origin FILE, the input of the purge, tells")
-		return nil
-	}
-	was, err := p.Origin.Snapshot().Revision(ctx)
+	is, err := p.OriginOut.Snapshot().Revision(ctx)
 	if err != nil {
 		return err
 	}
-	is, err := p.OriginOut.Snapshot().Revision(ctx)
-	if err == nil && is != was+1 {
-		p.unjudged(QuestionLost, p.OriginOut, nil, fmt.Sprintf("%s; its revision is %d, so that %s, at %d, is not what was purged last", reason, is, pathOf(p.Origin), was))
+	was, of := p.manifest.Origin.Revision, "the shard that the archive was made of"
+	if p.Origin != nil {
+		of = pathOf(p.Origin)
+		if was, err = p.Origin.Snapshot().Revision(ctx); err != nil {
+			return err
+		}
 	}
-	return err
+	knows := fmt.Sprintf("it knows nothing any more of %d records of the archive (cluster purge --scrub)", missing)
+	switch {
+	case is != was+1:
+		p.unjudged(QuestionLost, p.OriginOut, nil, fmt.Sprintf(
+			"%s; its revision is %d, so that %s, at %d, is not what was purged last, and nobody can tell whether those were the last", knows, is, of, was))
+	case p.Origin == nil:
+		p.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the purge, compares them", pathOf(p.OriginOut), knows, is)
+	}
+	return nil
 }
 
 // compareGiven compares the logical clusters in the file that is given for the origin with the archive.
