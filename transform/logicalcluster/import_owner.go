@@ -139,12 +139,12 @@ func (i *Import) fixOwner(ctx context.Context, c *clusters.Cluster, key string) 
 		return err
 	}
 	if w == nil {
-		who := "which its LogicalCluster does not tell"
+		reason := fmt.Sprintf("%q belongs to nothing, as its LogicalCluster says: import it without --fix-owner", c.Name)
 		if c.Owner != nil {
-			who = fmt.Sprintf("%s %q in %q", c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
+			reason = fmt.Sprintf("the owner of %q, %s %q in %q, is in neither file, or another by now: there is nothing to fix",
+				c.Name, c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
 		}
-		i.view.Refuse(i.keyOf(c.Name), codeOwnerElsewhere,
-			fmt.Sprintf("the owner of %q, %s, is in neither file, or another by now: there is nothing to fix", c.Name, who))
+		i.view.Refuse(i.keyOf(c.Name), codeOwnerElsewhere, reason)
 		return nil
 	}
 	i.addEdit(key, func(value []byte) ([]byte, error) { return moveLogicalCluster(value, name) })

@@ -2,6 +2,7 @@ package logicalcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -31,7 +32,7 @@ func (i *Import) stepsOfOrigin(r *transform.Report) {
 	purge, names, each := "etcdshift cluster purge "+word(m.Name)+" ORIGIN ORIGIN-OUT", word(m.Name), ""
 	if len(m.Clusters) > 1 {
 		purge += " --with-children"
-		names, each = "NAME", ", for each NAME of "+strings.Join(i.names(), ", ")
+		names, each = "NAME", ", for each NAME of "+strings.Join(i.names(), ", ")+", each on the output of the one before"
 	}
 	origin, from := "the origin", "SHARD"
 	if m.Origin.Shard != "" {
@@ -41,7 +42,23 @@ func (i *Import) stepsOfOrigin(r *transform.Report) {
 	r.AddStep("take it out of %s: %s", origin, purge)
 	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s",
 		names, from, each)
+	if i.cachesHere(m.Origin.Shard) {
+		r.AddStep("the cache in this shard's own file has copies from %s: etcdshift cluster purge %s OUT OUT-2 --from-shard %s%s; restore that output then", origin, names, from, each)
+	}
 	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
+}
+
+// cachesHere tells whether a cache in the destination's own file has copies of what comes in, as the origin wrote them.
+func (i *Import) cachesHere(origin string) bool {
+	names := i.names()
+	for _, cache := range i.dest.file.Caches {
+		for _, c := range cache.Copies {
+			if c.Shard == origin && slices.Contains(names, c.Cluster) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // mostOwnerSteps is how many steps about Workspaces are said one by one.

@@ -124,13 +124,19 @@ func (j *judge) judgeDoubled(context.Context) error {
 	return nil
 }
 
-// judgeCopy judges what a cache has of a moved logical cluster: only the destination writes that from now on. What is called system:
-// is on each shard.
+// isStale tells whether a cache's copy of a logical cluster, as shard wrote it, is one that a move leaves behind: only the destination
+// writes copies of what was moved from now on. What is called system: is on each shard.
+func (j *judge) isStale(shard, cluster string) bool {
+	to := j.verdict.To
+	return j.moved[cluster] && (shard == j.verdict.From || to != "" && shard != to && !strings.HasPrefix(cluster, "system:"))
+}
+
+// judgeCopy judges what a cache has of a moved logical cluster.
 func (j *judge) judgeCopy(f *cacheFile, copied *clusters.Copy) {
 	j.checked[QuestionDoubled] += len(copied.Keys)
 	everywhere := strings.HasPrefix(copied.Cluster, "system:")
 	switch to := j.verdict.To; {
-	case copied.Shard == j.verdict.From, to != "" && copied.Shard != to && !everywhere:
+	case j.isStale(copied.Shard, copied.Cluster):
 		for _, key := range copied.Keys {
 			j.foundIn(CodeStaleCopy, f.path, key, "a copy of %q as shard %q wrote it, where it does not live any more", copied.Cluster, copied.Shard)
 		}

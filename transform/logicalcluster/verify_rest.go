@@ -37,7 +37,14 @@ func (j *judge) compareDestination(ctx context.Context) error {
 	for name := range j.moved {
 		theirs.add(place{prefix: j.to.Prefix, cluster: name})
 	}
-	c := comparison{judge: j, code: CodeDestinationTouched, in: j.Destination, out: j.DestinationOut, skip: theirs.has, allowed: j.importChanges}
+	skip := func(key []byte) bool {
+		if theirs.has(key) {
+			return true
+		}
+		at, _, err := layouts.Parse(key)
+		return err == nil && at.Shard != "" && j.isStale(at.Shard, at.Cluster) // to go from the cache of a shard's own etcd is right
+	}
+	c := comparison{judge: j, code: CodeDestinationTouched, in: j.Destination, out: j.DestinationOut, skip: skip, allowed: j.importChanges}
 	return c.run(ctx)
 }
 
