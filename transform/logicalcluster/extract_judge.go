@@ -141,7 +141,7 @@ func elsewhere(w clusters.Workspace) string {
 	if w.ShardName == "" {
 		return "does not live on this shard"
 	}
-	return fmt.Sprintf("lives on shard %q", w.ShardName)
+	return fmt.Sprintf("does not live on this shard; the Workspace says that it lives on %q", w.ShardName)
 }
 
 // judgeUnreadable reports the LogicalClusters that do not tell whose children they are, where children are taken along and no Workspace
