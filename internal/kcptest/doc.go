@@ -5,6 +5,6 @@
 // Invariants:
 //
 //   - Every file is the test's own copy in its temporary folder.
-//   - What a file was made of is testdata/kcp, whose README.md says what is in it; whatever is added is said by the function
+//   - What a file was made of is testdata/kcp or testdata/kcp-claims, of which testdata/README.md says what is in it; whatever is added is said by the function
 //     that adds it.
 package kcptest

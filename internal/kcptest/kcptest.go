@@ -17,9 +17,24 @@ import (
 
 // The recorded snapshots.
 const (
-	Root   = "root-before"   // the shard "root"
-	Shard1 = "shard1-before" // the shard "shard-1"
-	Cache  = "cache-before"  // the cache server of both
+	Root   = "kcp/root-before"   // the shard "root"
+	Shard1 = "kcp/shard1-before" // the shard "shard-1"
+	Cache  = "kcp/cache-before"  // the cache server of both
+)
+
+// The recorded snapshots of another installation, whose APIExports have permission claims.
+const (
+	ClaimsRoot   = "kcp-claims/root"    // the shard "root"
+	ClaimsShard1 = "kcp-claims/shard-1" // the shard "shard-1"
+	ClaimsShard2 = "kcp-claims/shard-2" // the shard "shard-2"
+	ClaimsCache  = "kcp-claims/cache"   // the cache server of all three
+)
+
+// The logical clusters of that installation that tests name.
+const (
+	ClaimsProvider = "m487zc6e79lvkeaz" // on root; exports example.dev, with claims, and solo.dev
+	ClaimsConsumer = "4m4iw3esla7safps" // on root; binds example.dev, and has children
+	ClaimsOther    = "1b9eyr53196aq5xf" // on root; binds example.dev
 )
 
 // The logical clusters of the recorded snapshots.
@@ -40,12 +55,12 @@ func Recorded(t testing.TB, name string) (path string) {
 	t.Helper()
 	_, here, _, ok := runtime.Caller(0)
 	require.True(t, ok)
-	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "testdata", "kcp", name+".db.gz"))
+	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "testdata", filepath.FromSlash(name)+".db.gz"))
 	require.NoError(t, err)
 	defer in.Close()
 	unzipped, err := gzip.NewReader(in)
 	require.NoError(t, err)
-	path = filepath.Join(t.TempDir(), name+".db")
+	path = filepath.Join(t.TempDir(), filepath.Base(name)+".db")
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	require.NoError(t, err)
 	_, err = io.Copy(out, unzipped)
