@@ -47,6 +47,7 @@ type Report struct {
 	References      []Reference                `json:"references"`
 	Problems        []Problem                  `json:"problems"`
 	Steps           []string                   `json:"steps"`           // what is left to do by hand, in order
+	BeforeRestore   int                        `json:"-"`               // how many of Steps come before the restore
 	Restore         []string                   `json:"restore"`         // the commands to run next, one a member
 	Saved           map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
 }

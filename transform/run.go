@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/etcdshift/etcdshift/inspect"
@@ -183,10 +184,10 @@ func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) err
 	}
 	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
 	r.Restore = restoreCommands(o.Out, members, o.BumpRevision)
-	r.Steps = append([]string{
+	r.Steps = slices.Insert(r.Steps, r.BeforeRestore,
 		fmt.Sprintf("restore every member from this one file: copy it to each and compare its SHA-256 (%s)", res.SHA256),
 		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
-	}, r.Steps...)
+	)
 	return nil
 }
 

@@ -23,6 +23,12 @@ func clusterCommand(sub ...*cli.Command) *cli.Command {
 	}
 }
 
+// moveOrder is in the help of each command of a move.
+const moveOrder = `
+
+In a move, stop all front-proxies first, then kcp of both shards and the cache server; restore; start the etcds, the cache server
+and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old shard for a minute or more.`
+
 // withShardNames is an action after a look at the flags that name shards.
 func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {

@@ -32,7 +32,7 @@ to be restored as a shard: it has nothing but the logical cluster. cluster impor
 cluster purge takes it out there.
 
 The shard is never changed and ARCHIVE must not exist; it gets its name when it was opened, checked against its manifest, and is on
-disk.
+disk.` + moveOrder + `
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused, 130 interrupted. With any but 0 nothing was written; where only the report could
 not be, the message says that ARCHIVE is there.`,

@@ -30,7 +30,7 @@ LogicalCluster and Workspace go on naming the old shard: the kcp of the new one 
 changed at once, and the label region, which kcp never corrects; that takes the file that has the Workspace.
 
 With --orphans-from SHARD1 there is no archive: keys of logical clusters that live on SHARD, and that a live migration left on
-SHARD1, are put back where SHARD lacks them. What is there already stays.`,
+SHARD1, are put back where SHARD lacks them. What is there already stays.` + moveOrder,
 		usageArgs: "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 		args:      importArgs,
 		codes:     logicalcluster.ImportCodes(),

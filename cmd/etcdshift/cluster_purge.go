@@ -22,7 +22,7 @@ shard, as a live migration leaves them: those of NAME, or of all.
 NAME is the name that etcdshift cluster list prints, not a path.
 
 The deletions are new revisions on top, so that clients that watch see them; what is deleted is in the file until etcd is compacted.
-With --scrub the file is written anew without any record of these keys, whatever its revision.`,
+With --scrub the file is written anew without any record of these keys, whatever its revision.` + moveOrder,
 		usageArgs: "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 		args:      purgeArgs,
 		codes:     logicalcluster.PurgeCodes(),

@@ -27,7 +27,7 @@ anything doubled, which is still on the origin, in a second place, or in a cache
 is none of the logical clusters' own. All other records of the origin are compared with those at the extraction by their digest.
 Of the destination, what was written since the import began is judged; with --destination, the input of the import, all of it.
 A purge with --scrub leaves no history of what it took away: whether the archive has the last of that is told by the revision, or
-by --origin.
+by --origin.` + moveOrder + `
 
 Exit status: 0 sound, 1 findings, 2 usage, 5 could not judge, or not all of it, 130 interrupted. docs/logical-clusters.md explains
 the codes of findings.`,

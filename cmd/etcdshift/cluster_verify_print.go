@@ -88,6 +88,7 @@ func printMoveText(c *cli.Context, v *logicalcluster.Verdict) error {
 	}
 	if v.Sound() {
 		fmt.Fprintln(out, "\nthe move is sound")
+		fmt.Fprintln(out, "   -> with all front-proxies stopped, restore; start the etcds, the cache server and the shards, and the front-proxies last")
 	}
 	return out.Flush() // its error is the first of any of the above
 }

@@ -107,3 +107,24 @@ func documented(t *testing.T, page string, least int, documents ...any) {
 	}
 	require.Greater(t, n, least)
 }
+
+// TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the front-proxies first and start them last.
+func TestFrontProxyOrder(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
+	require.NoError(t, err)
+	section := func(title string) string {
+		_, rest, found := strings.Cut(string(guide), "\n### "+title+"\n")
+		require.True(t, found, title)
+		text, _, _ := strings.Cut(rest, "\n#")
+		return text
+	}
+	stop, start := section("1. Stop"), section("7. Start")
+	require.Regexp(t, `(?s)^\W*Stop all front-proxies first\b.*\bkcp of both shards\b.*\bcache server\b`, stop)
+	require.NotContains(t, stop, "front-proxy may run on")
+	require.Regexp(t, `(?s)\betcds\b.*\bcache server\b.*\broot shard\b.*\bother shard\b.*\bfront-proxies last\b`, start)
+	require.Contains(t, section("The way back"), "front-proxies")
+	for _, name := range []string{"extract", "import", "purge", "verify"} {
+		help := named(commands(), []string{"cluster", name}).UsageText
+		require.Regexp(t, `(?s)stop all front-proxies first.*start the\s+front-proxies last`, strings.ToLower(help), name)
+	}
+}

@@ -188,17 +188,25 @@ func problemText(p transform.Problem) string {
 
 // printNext ends with what to do now.
 func printNext(w io.Writer, r *transform.Report) {
+	before := 0
 	if len(r.Restore) > 0 {
+		before = r.BeforeRestore
+		printSteps(w, "by hand, before the restore", r.Steps[:before], 1)
 		fmt.Fprint(w, "\nrestore, one command on each member:\n")
 		for _, command := range r.Restore {
 			fmt.Fprintf(w, "   %s\n", printable(command))
 		}
 	}
-	if len(r.Steps) > 0 {
-		fmt.Fprint(w, "\nby hand:\n")
-		for i, step := range r.Steps {
-			fmt.Fprintf(w, "%3d. %s\n", i+1, printable(step))
-		}
+	printSteps(w, "by hand", r.Steps[before:], before+1)
+}
+
+// printSteps prints steps with their numbers.
+func printSteps(w io.Writer, title string, steps []string, first int) {
+	if len(steps) > 0 {
+		fmt.Fprintf(w, "\n%s:\n", title)
+	}
+	for i, step := range steps {
+		fmt.Fprintf(w, "%3d. %s\n", first+i, printable(step))
 	}
 }
 

@@ -86,7 +86,9 @@ func (e *extraction) steps() {
 	if n := len(m.Missing); n > 0 {
 		r.AddStep("%d bound definitions were not there; the destination has to have them", n)
 	}
+	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
 	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)
 	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s", name, in, also)
 	r.AddStep("judge the whole before any shard is started: etcdshift cluster verify %s ORIGIN-OUT DESTINATION-OUT", out)
+	stepToStart(r.Report)
 }

@@ -14,10 +14,11 @@ func (i *Import) steps(r *transform.Report) {
 	later := r.Steps
 	r.Steps = nil
 	if from := i.options.Manifest.Origin.Shard; from != "" && from == i.dest.name {
-		r.AddStep("stop kcp of shard %q, which is where the archive was made, before it is restored: what it wrote after the snapshot is lost", from)
+		stepToStop(r, fmt.Sprintf("kcp of shard %q, which is where the archive was made", from), lostWrites)
 	} else {
 		i.stepsOfOrigin(r)
 	}
+	stepToStart(r)
 	for _, step := range later {
 		r.AddStep("%s", step)
 	}
@@ -38,7 +39,7 @@ func (i *Import) stepsOfOrigin(r *transform.Report) {
 	if m.Origin.Shard != "" {
 		origin, from = fmt.Sprintf("the origin, shard %q", m.Origin.Shard), word(m.Origin.Shard)
 	}
-	r.AddStep("stop kcp of both shards before either is restored, and restore both: a logical cluster must not live on two")
+	stepToStop(r, "kcp of both shards", lostWrites+"; restore both: a logical cluster must not live on two")
 	r.AddStep("take it out of %s: %s", origin, purge)
 	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s",
 		names, from, each)

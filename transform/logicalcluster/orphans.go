@@ -253,12 +253,13 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 			r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: name, Path: p.homes[name].Path, Receipt: receipt(sum)})
 		}
 	}
-	r.AddStep("stop kcp of %s before it is restored: what it wrote after the snapshot is lost", p.dest.called())
+	stepToStop(r, "kcp of "+p.dest.called(), lostWrites)
+	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", word(p.options.From.Path()))
+	stepToStart(r)
 	if n := len(p.forever); n > 0 {
 		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
 			counted(n, "Event"), listed(p.forever))
 	}
-	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", word(p.options.From.Path()))
 	return nil
 }
 

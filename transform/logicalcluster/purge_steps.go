@@ -12,27 +12,33 @@ import (
 // steps says what is left to do by hand.
 func (p *Purge) steps(r *transform.Report) {
 	c := p.chosen
+	switch {
+	case len(c.targets) == 0:
+	case p.options.FromShard != "":
+		stepToStop(r, "the cache server", "what it copied since, kcp copies again")
+	default:
+		stepToStop(r, "kcp of this shard", lostWrites+"; other shards may run on")
+	}
 	if p.options.Scrub && p.options.Orphans && p.options.Name == "" {
 		c.stepsOfPast(r)
 	}
 	if len(c.targets) == 0 {
 		return
 	}
-	c.stepsOfOwners(r)
 	c.stepsOfCaches(r)
-	switch {
-	case p.options.FromShard != "":
-		r.AddStep("stop the cache server before it is restored from the output; kcp copies again what its shards still have")
-	case p.options.Orphans:
+	if !p.options.Orphans && p.options.FromShard == "" {
+		p.stepOfOrphans(r)
+	}
+	stepToStart(r)
+	c.stepsOfOwners(r)
+	if p.options.Orphans {
 		r.AddStep("the input has the orphans still: keep it until you know that nobody misses them, as a live migration that was under way does")
-	default:
-		p.stepsOfShard(r)
 	}
 }
 
-func (p *Purge) stepsOfShard(r *transform.Report) {
+// stepOfOrphans tells of keys that a purge of what lives here leaves.
+func (p *Purge) stepOfOrphans(r *transform.Report) {
 	c := p.chosen
-	r.AddStep("stop kcp of this shard before it is restored from the output: what it wrote after the snapshot is lost; other shards may run on")
 	if n, of := len(c.shard.Orphans), 0; n > 0 {
 		for _, o := range c.shard.Orphans {
 			of += o.Amount.Keys
