@@ -91,15 +91,15 @@ func TestUndecodable(t *testing.T) {
 func TestDefault(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	obj := object(t, `{`+widgetMeta+`,"spec":{"list":[{"name":"a"},{"v":1}]}}`)
-	version(t, crd, "v1alpha1").Default(obj)
+	require.NoError(t, version(t, crd, "v1alpha1").Default(obj))
 	require.Equal(t, `{`+widgetMeta+`,"spec":{"alphaDefault":"from-alpha","list":[{"name":"a","v":7},{"v":1}]}}`+"\n", text(t, obj))
 
 	noSpec := object(t, `{`+widgetMeta+`}`)
-	version(t, crd, "v1alpha1").Default(noSpec)
+	require.NoError(t, version(t, crd, "v1alpha1").Default(noSpec))
 	require.NotContains(t, noSpec, "spec", "a default needs its parent")
 
 	other := object(t, `{"apiVersion":"v1","kind":"Other","spec":{}}`)
-	version(t, crd, "v1alpha1").Default(other)
+	require.NoError(t, version(t, crd, "v1alpha1").Default(other))
 	require.Empty(t, other["spec"])
 }
 
@@ -107,10 +107,10 @@ func TestDefault(t *testing.T) {
 func TestDefaultsAreNotShared(t *testing.T) {
 	v := thing(t, `{"type":"object","properties":{"spec":{"type":"object","default":{"a":"1"},"properties":{"a":{"type":"string"}}}}}`)
 	one := object(t, `{"apiVersion":"example.com/v1","kind":"Thing"}`)
-	v.Default(one)
+	require.NoError(t, v.Default(one))
 	one["spec"].(map[string]any)["a"] = "changed"
 	two := object(t, `{"apiVersion":"example.com/v1","kind":"Thing"}`)
-	v.Default(two)
+	require.NoError(t, v.Default(two))
 	require.Equal(t, map[string]any{"a": "1"}, two["spec"])
 }
 
@@ -133,9 +133,9 @@ func FuzzPruneTwice(f *testing.F) {
 			once := text(t, obj)
 			require.Empty(t, v.Prune(obj))
 			require.Equal(t, once, text(t, obj))
-			v.Default(obj)
+			require.NoError(t, v.Default(obj))
 			defaulted := text(t, obj)
-			v.Default(obj)
+			require.NoError(t, v.Default(obj))
 			require.Equal(t, defaulted, text(t, obj))
 			require.True(t, slices.IsSorted(v.Prune(obj)))
 			_ = v.Validate(t.Context(), obj)

@@ -33,7 +33,7 @@ func reencode(t *testing.T, crd *CRD, obj map[string]any, from, to string) {
 	v := version(t, crd, from)
 	_, err := v.Coerce(obj)
 	require.NoError(t, err)
-	v.Default(obj)
+	require.NoError(t, v.Default(obj))
 	_, err = crd.Convert(obj, to)
 	require.NoError(t, err)
 	meta := obj["metadata"].(map[string]any)
@@ -55,7 +55,7 @@ func TestRecordedRewrites(t *testing.T) {
 			require.Equal(t, string(readFile(t, "cr/"+name+".pure")), text(t, obj))
 
 			if !withoutDefaults[name] {
-				version(t, crd, "v1beta1").Default(obj)
+				require.NoError(t, version(t, crd, "v1beta1").Default(obj))
 				meta := obj["metadata"].(map[string]any)
 				meta["generation"] = meta["generation"].(int64) + 1
 				require.Equal(t, string(readFile(t, "cr/"+name+".put")), text(t, obj))

@@ -60,7 +60,7 @@ func TestOldestCRD(t *testing.T) {
 	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x"},"any":{"thing":null}}`)
 	require.Empty(t, version(t, crd, "v1").Prune(obj))
 	require.Equal(t, map[string]any{"thing": nil}, obj["any"])
-	version(t, crd, "v1").Default(obj)
+	require.NoError(t, version(t, crd, "v1").Default(obj))
 	require.Empty(t, version(t, crd, "v1").Validate(t.Context(), obj))
 }
 
@@ -144,7 +144,7 @@ func FuzzParseCRD(f *testing.F) {
 			obj := map[string]any{"apiVersion": version.GroupVersionKind().GroupVersion().String(), "kind": crd.GroupKind().Kind}
 			obj["spec"] = map[string]any{"a": nil, "list": []any{int64(1)}}
 			version.Prune(obj)
-			version.Default(obj)
+			require.NoError(t, version.Default(obj))
 			_ = version.Validate(t.Context(), obj)
 		}
 		once, err := crd.Encode()

@@ -92,32 +92,3 @@ func fitsEmbedded(name string, value any) bool {
 	_, isString := value.(string)
 	return isString
 }
-
-// isDefaulted says that defaulting.Default would leave the value as it is.
-func (s *shape) isDefaulted(value any) bool {
-	if !s.hasDefaults() {
-		return true
-	}
-	switch value := value.(type) {
-	case nil:
-		return !s.hasDefault || s.nullable
-	case map[string]any:
-		for _, name := range s.defaults {
-			if _, found := value[name]; !found {
-				return false
-			}
-		}
-		for name, element := range value {
-			if child, _ := s.field(name); !child.isDefaulted(element) {
-				return false
-			}
-		}
-	case []any:
-		for _, element := range value {
-			if !s.items.isDefaulted(element) {
-				return false
-			}
-		}
-	}
-	return true
-}

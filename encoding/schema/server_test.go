@@ -43,7 +43,7 @@ func TestAgainstARealServer(t *testing.T) {
 			obj := object(t, c.object)
 			want := serverVerdict(t, resource(api, v, obj), obj)
 			v.Prune(obj)
-			v.Default(obj)
+			require.NoError(t, v.Default(obj))
 			var got []string
 			for _, err := range v.Validate(t.Context(), obj) {
 				got = append(got, err.Field+": "+err.ErrorBody())

@@ -28,7 +28,7 @@ const (
 // Begin is the first half of a no-op write: it decodes obj, in place, as a
 // server reads it from etcd, at the version it is stored at (coerce, default),
 // and returns the paths that this drops. ErrNoVersion where the CRD does not
-// list that version.
+// list that version, ErrTooLarge where its defaults know no end.
 //
 // What follows is the conversion (Relabel, or the webhook's where NeedsWebhook
 // says so) and Finish.
@@ -40,8 +40,7 @@ func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 	if dropped, err = stored.Coerce(obj); err != nil {
 		return nil, err
 	}
-	stored.Default(obj)
-	return dropped, nil
+	return dropped, stored.Default(obj)
 }
 
 // NeedsWebhook says whether only the conversion webhook can bring obj to the
@@ -62,7 +61,8 @@ func (c *CRD) Relabel(obj map[string]any) {
 // Finish is the second half of a no-op write: it turns obj, in place, as it
 // came out of its conversion to the storage version, into what is stored, and
 // returns the paths that this drops. Malformed metadata is an error, as after a
-// conversion by a webhook; an object at another version is ErrNotStorageVersion.
+// conversion by a webhook; an object at another version is ErrNotStorageVersion,
+// one whose defaults know no end ErrTooLarge.
 func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {
@@ -80,8 +80,12 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 			if err != nil {
 				return nil, err
 			}
-			if dropped = append(dropped, lost...); !strict {
-				storage.Default(obj)
+			dropped = append(dropped, lost...)
+			if strict {
+				break
+			}
+			if err := storage.Default(obj); err != nil {
+				return nil, err
 			}
 		}
 	}

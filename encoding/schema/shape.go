@@ -1,6 +1,10 @@
 package schema
 
-import structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+import (
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
 
 // shape is what of a structural schema decides whether coercing and defaulting
 // change a value, laid out for a quick look at every object: structural schemas
@@ -15,6 +19,8 @@ type shape struct {
 	nullable   bool
 	defaults   []string // properties with a default
 	hasDefault bool     // has one itself
+	value      any      // that default
+	weight     int      // of the default and its key
 	defaulting bool     // it, or something below, has one
 }
 
@@ -29,6 +35,8 @@ func newShape(s *structuralschema.Structural) *shape {
 		embedded:   s.XEmbeddedResource,
 		nullable:   s.Nullable,
 		hasDefault: s.Default.Object != nil,
+		value:      s.Default.Object,
+		weight:     encoding.Weigh(s.Default.Object),
 	}
 	out.defaulting = out.hasDefault || out.items.hasDefaults()
 	for name, property := range s.Properties {
@@ -36,6 +44,7 @@ func newShape(s *structuralschema.Structural) *shape {
 		out.properties[name] = below
 		out.defaulting = out.defaulting || below.defaulting
 		if below.hasDefault {
+			below.weight += encoding.Weigh(name)
 			out.defaults = append(out.defaults, name)
 		}
 	}

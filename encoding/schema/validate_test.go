@@ -55,7 +55,7 @@ func TestValidate(t *testing.T) {
 			v := version(t, crd, crd.StorageVersion())
 			obj := object(t, c.object)
 			require.Empty(t, v.Prune(obj))
-			v.Default(obj)
+			require.NoError(t, v.Default(obj))
 			before := text(t, obj)
 			errs := v.Validate(t.Context(), obj)
 			require.Equal(t, before, text(t, obj), "Validate changes nothing")
@@ -152,7 +152,7 @@ func TestConcurrentUse(t *testing.T) {
 			for _, c := range verdicts()[:11] {
 				obj, _ := tryObject([]byte(c.object))
 				v.Prune(obj)
-				v.Default(obj)
+				require.NoError(t, v.Default(obj))
 				if errs := v.Validate(t.Context(), obj); (len(errs) == 0) != (c.want == "") {
 					t.Errorf("%s: %v", c.name, errs)
 				}
@@ -168,7 +168,7 @@ func BenchmarkValidate(b *testing.B) {
 	obj := object(b, verdicts()[11].object)
 	for b.Loop() {
 		v.Prune(obj)
-		v.Default(obj)
+		require.NoError(b, v.Default(obj))
 		require.Empty(b, v.Validate(b.Context(), obj))
 	}
 }

@@ -51,17 +51,6 @@ func (v *Version) StatusSubresource() bool {
 	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
 }
 
-// Default fills in the version's defaults, in place, as a server does after
-// every read at the stored version and after every write at the requested one.
-// An object of another group or kind is left alone.
-func (v *Version) Default(obj map[string]any) {
-	structural, err := v.structural()
-	if err != nil || !v.governs(obj) || v.shape().isDefaulted(obj) {
-		return
-	}
-	defaulting.Default(obj, structural)
-}
-
 // preserves says that nothing is pruned: spec.preserveUnknownFields, which is
 // also what its absence means in v1beta1.
 func (v *Version) preserves() bool { return v.crd.v1.Spec.PreserveUnknownFields }

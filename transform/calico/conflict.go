@@ -40,7 +40,11 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 		return nil
 	}
 	comparable := runtime.DeepCopyJSON(there)
-	normalize(m.kinds[id.kind], version, comparable)
+	if err := normalize(m.kinds[id.kind], version, comparable); err != nil {
+		m.view.Refuse(string(id.v3key), codeInvalid, err.Error())
+		m.leave(id, codeConflict, "the v3 object of its name cannot be compared")
+		return nil
+	}
 	paths := specDifferences(m.kinds[id.kind], obj, comparable)
 	if len(paths) == 0 {
 		id.fate = unchanged
@@ -69,18 +73,21 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 
 // normalize makes a v3 object that is there comparable with a converted one: pruned, defaulted, and with what admission
 // and reading would set.
-func normalize(k kind, version *schema.Version, obj map[string]any) {
+func normalize(k kind, version *schema.Version, obj map[string]any) error {
 	version.Prune(obj)
-	version.Default(obj)
+	if err := version.Default(obj); err != nil {
+		return err
+	}
 	spec, err := specOf(obj)
 	if err != nil {
-		return
+		return nil // what has no spec differs
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	if meta == nil {
 		meta = map[string]any{}
 	}
 	_ = convertSpec(k, meta, spec) // what does not convert differs
+	return nil
 }
 
 // succeed is obj in the place of there, as an update leaves it: the generation goes on, what keeps the old object alive

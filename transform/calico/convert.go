@@ -57,7 +57,9 @@ func convertSpec(k kind, meta, spec map[string]any) error {
 // and what is left must be valid. It returns the paths that were dropped.
 func fit(ctx context.Context, k kind, v *schema.Version, obj map[string]any, meta metav1.ObjectMeta) ([]string, error) {
 	dropped := v.Prune(obj)
-	v.Default(obj)
+	if err := v.Default(obj); err != nil {
+		return dropped, refuse(codeInvalid, "%v", err)
+	}
 	errs := validation.ValidateObjectMeta(&meta, k.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, v.Validate(ctx, obj)...)
 	if err := ctx.Err(); err != nil {

@@ -80,7 +80,7 @@ func TestValid(t *testing.T) {
 			obj, format, err := encoding.DecodeObject(e.Value)
 			require.NoError(t, err)
 			require.Empty(t, version.Prune(obj), "%s", e.Key)
-			version.Default(obj)
+			require.NoError(t, version.Default(obj))
 			require.Empty(t, version.Validate(ctx, obj), "%s", e.Key)
 			settled, err := encoding.EncodeObject(obj, format)
 			require.NoError(t, err)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/etcdshift/etcdshift/conversion"
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -16,7 +18,16 @@ import (
 // in one call.
 const (
 	batchObjects = 256
-	batchBytes   = 8 << 20 // of stored values; decoded ones take several times as much
+	batchBytes   = 8 << 20  // of stored values; decoded ones take several times as much
+	batchMemory  = 64 << 20 // of objects with their defaults; those beyond it wait
+)
+
+// phase is how far an object has come.
+type phase int
+
+const (
+	begun phase = iota + 1
+	finished
 )
 
 // migrateObjects stages every object of the kind that is not yet what a no-op write would leave.
@@ -46,31 +57,64 @@ func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 	return r.migrateBatch(ctx, k, batch)
 }
 
-// migrateBatch takes some objects of a kind all the way.
+// migrateBatch takes some objects of a kind all the way, as many at once as there is room for.
 func (r *run) migrateBatch(ctx context.Context, k *kind, batch []*object) error {
-	err := r.view.Parallel(ctx, len(batch), func(i int) error {
-		batch[i].begin(k, r.opts)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := r.convert(ctx, k, batch); err != nil {
-		return err
-	}
-	err = r.view.Parallel(ctx, len(batch), func(i int) error {
-		batch[i].finish(ctx, k, r.opts)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, o := range batch {
-		if err := r.stage(ctx, k, o); err != nil {
+	for len(batch) > 0 {
+		n, err := r.each(ctx, batch, begun, func(o *object) int {
+			o.begin(k, r.opts)
+			return encoding.Weigh(o.obj)
+		})
+		if err != nil {
 			return err
 		}
+		if err := r.convert(ctx, k, batch[:n]); err != nil {
+			return err
+		}
+		if err := r.finishBatch(ctx, k, batch[:n]); err != nil {
+			return err
+		}
+		batch = batch[n:]
 	}
 	return nil
+}
+
+// finishBatch makes and stages the values of objects that were converted.
+func (r *run) finishBatch(ctx context.Context, k *kind, batch []*object) error {
+	for len(batch) > 0 {
+		n, err := r.each(ctx, batch, finished, func(o *object) int {
+			o.finish(ctx, k, r.opts)
+			return len(o.out)
+		})
+		if err != nil {
+			return err
+		}
+		for _, o := range batch[:n] {
+			if err := r.stage(ctx, k, o); err != nil {
+				return err
+			}
+			o.out = nil
+		}
+		batch = batch[n:]
+	}
+	return nil
+}
+
+// each brings the objects of a batch to a phase, side by side, until the bytes that work returns reach batchMemory. It returns
+// how many objects from the first on are there, at least one: defaults can turn a few bytes into megabytes. The workers decide
+// where the batch is cut, but not what becomes of an object.
+func (r *run) each(ctx context.Context, batch []*object, reached phase, work func(o *object) int) (n int, err error) {
+	var held atomic.Int64
+	err = r.view.Parallel(ctx, len(batch), func(i int) error {
+		if o := batch[i]; o.phase < reached && (i == 0 || held.Load() < batchMemory) {
+			held.Add(int64(work(o)))
+			o.phase = reached
+		}
+		return nil
+	})
+	for n < len(batch) && batch[n].phase >= reached {
+		n++
+	}
+	return n, err
 }
 
 // convert has the objects converted that only a webhook can.
@@ -116,6 +160,10 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 	for i, o := range waiting {
 		if converted[i].Err != nil {
 			o.refuse(refuse(codeConversionFailed, "%v", converted[i].Err))
+			continue
+		}
+		if encoding.Weigh(converted[i].Object)-encoding.Weigh(o.obj) > schema.MaxGrowth {
+			o.refuse(refuseObject(fmt.Errorf("the converter's answer: %w: by more than %d bytes", schema.ErrTooLarge, schema.MaxGrowth)))
 			continue
 		}
 		o.obj, o.converted = converted[i].Object, true
@@ -237,7 +285,8 @@ type object struct {
 	format    encoding.Format
 	mapped    string  // the apiVersion that took the place of the stored one, "" where none did
 	mapping   Mapping // group and old version, where one was given for it
-	converted bool    // by a converter
+	phase     phase
+	converted bool // by a converter
 	refused   *refusal
 	notes     []refusal
 	dropped   []string // paths of fields that get lost, each once

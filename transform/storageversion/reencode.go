@@ -3,6 +3,7 @@ package storageversion
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,7 +31,7 @@ func (o *object) begin(k *kind, opts *Options) {
 	}
 	dropped, err := k.crd.Begin(o.obj)
 	if err != nil {
-		o.refuse(refuse(codeUndecodable, "%v", err))
+		o.refuse(refuseObject(err))
 		return
 	}
 	o.lose(dropped)
@@ -92,12 +93,12 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		return
 	}
 	dropped, err := k.crd.Finish(o.obj, opts.Mode)
-	if err != nil && o.converted {
+	if err != nil && o.converted && !errors.Is(err, schema.ErrTooLarge) {
 		o.refuse(refuse(codeConversionFailed, "the converter's answer: %v", err))
 		return
 	}
 	if err != nil {
-		o.refuse(refuse(codeUndecodable, "%v", err))
+		o.refuse(refuseObject(err))
 		return
 	}
 	if len(dropped) > 0 && !o.converted {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 )
 
 // refusal is why a record cannot be migrated: a problem code and a reason a person can read.
@@ -28,6 +29,14 @@ func (r *refusal) unread() bool {
 func refuseValue(err error) *refusal {
 	if errors.Is(err, encoding.ErrEncrypted) {
 		return refuse(codeEncrypted, "%v", err)
+	}
+	return refuse(codeUndecodable, "%v", err)
+}
+
+// refuseObject is the refusal of an object that the CustomResourceDefinition cannot bring to what is stored.
+func refuseObject(err error) *refusal {
+	if errors.Is(err, schema.ErrTooLarge) {
+		return refuse(codeInvalid, "%v", err)
 	}
 	return refuse(codeUndecodable, "%v", err)
 }

@@ -1,0 +1,59 @@
+package storageversion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+)
+
+// TestGrowth: defaults make each of 80 small objects one of a megabyte, more than a batch may hold. All are written, in the order
+// of their keys.
+func TestGrowth(t *testing.T) {
+	long := typed(`"text":{"type":"string"},"long":{"type":"string","default":"` + strings.Repeat("x", 1<<20) + `"}`)
+	for name, schemas := range map[string]map[string]string{"stored version": {"v1alpha1": long, "v1": openSchema}, "storage version": {"v1": long}} {
+		t.Run(name, func(t *testing.T) {
+			require.Greater(t, 80<<20, batchMemory)
+			c := newCluster(t, definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, schemas: schemas})
+			var keys []string
+			for i := range 80 {
+				o := resource{version: "v1alpha1", name: fmt.Sprintf("w%02d", i)}
+				c.add(o)
+				keys = append(keys, o.key())
+			}
+			r := c.migrate(Options{})
+			require.NoError(t, r.err)
+			require.Equal(t, 80, r.resources("widgets.example.com").Rewritten)
+			require.True(t, slices.IsSortedFunc(keys, func(a, b string) int { return int(r.out[a].mod - r.out[b].mod) }))
+			for _, key := range keys {
+				require.Greater(t, len(r.out[key].value), 1<<20)
+			}
+		})
+	}
+}
+
+const openSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
+
+// TestGrowthWithoutEnd: the object whose defaults know no end is refused and named, the object beside it is written where that is
+// allowed.
+func TestGrowthWithoutEnd(t *testing.T) {
+	bomb := `{"type":"string"}`
+	for range 9 {
+		bomb = `{"type":"array","default":[` + strings.Repeat(`{},`, 11) + `{}],"items":{"type":"object","properties":{"l":` + bomb + `}}}`
+	}
+	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
+		schemas: map[string]string{"v1alpha1": openSchema, "v1": typed(`"text":{"type":"string"},"l":` + bomb)}}
+	good, bad := resource{version: "v1alpha1", name: "good", spec: `{"l":[]}`}, resource{version: "v1alpha1", name: "bad"}
+	r := newCluster(t, d).add(good, bad).migrate(Options{}, codeInvalid)
+	require.NoError(t, r.err)
+	require.Len(t, r.Problems, 2)
+	require.Equal(t, bad.key(), r.Problems[0].Key)
+	require.Equal(t, codeInvalid, r.Problems[0].Code)
+	require.Equal(t, "defaults of v1: "+schema.ErrTooLarge.Error()+": by more than 6291456 bytes", r.Problems[0].Reason)
+	require.Equal(t, r.in[bad.key()].value, r.out[bad.key()].value)
+	require.Equal(t, good.at("v1").json(t), r.out[good.key()].value)
+}
