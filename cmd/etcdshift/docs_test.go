@@ -108,16 +108,35 @@ func documented(t *testing.T, page string, least int, documents ...any) {
 	require.Greater(t, n, least)
 }
 
+// sectionOf is the text below a heading of the third level.
+func sectionOf(t *testing.T, page, title string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "\n### "+title+"\n")
+	require.True(t, found, title)
+	text, _, _ := strings.Cut(rest, "\n#")
+	return text
+}
+
+// TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard starts.
+func TestWrittenByKCP(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
+	require.NoError(t, err)
+	check := sectionOf(t, string(guide), "8. What to check")
+	for _, what := range []string{"`kube-root-ca.crt`", "`ca.crt` of Secrets of type `kubernetes.io/service-account-token`", "half an hour"} {
+		require.Contains(t, check, what)
+	}
+	for _, line := range strings.Split(string(guide), "\n") {
+		if strings.Contains(line, "half an hour") {
+			require.Contains(t, line, "creat", "the age of a definition counts from its creation")
+		}
+	}
+}
+
 // TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the front-proxies first and start them last.
 func TestFrontProxyOrder(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
 	require.NoError(t, err)
-	section := func(title string) string {
-		_, rest, found := strings.Cut(string(guide), "\n### "+title+"\n")
-		require.True(t, found, title)
-		text, _, _ := strings.Cut(rest, "\n#")
-		return text
-	}
+	section := func(title string) string { return sectionOf(t, string(guide), title) }
 	stop, start := section("1. Stop"), section("7. Start")
 	require.Regexp(t, `(?s)^\W*Stop all front-proxies first\b.*\bkcp of both shards\b.*\bcache server\b`, stop)
 	require.NotContains(t, stop, "front-proxy may run on")

@@ -112,21 +112,26 @@ func (e *extraction) lives(name string) bool {
 
 // judgeChildren reports what the Workspaces of a logical cluster lead to and the archive does not take.
 func (e *extraction) judgeChildren(c *clusters.Cluster) {
+	lying := workspacesIn(c)
 	for _, child := range e.shard.Children(c.Name) {
-		if e.chosen[child.Name] == nil {
-			e.report.Warn(e.keyOf(child.Name), codeChildrenStay,
-				fmt.Sprintf("%q is not in the archive, and its Workspace %q is; --with-children takes it along", child.Name, child.Owner.Name))
+		if e.chosen[child.Name] != nil {
+			continue
 		}
-	}
-	if !e.WithChildren {
-		return
+		reason := staysWithout(child)
+		if lying[child.Owner.Name] {
+			reason = fmt.Sprintf("%q is not in the archive, and its Workspace %q is", child.Name, child.Owner.Name)
+		}
+		e.report.Warn(e.keyOf(child.Name), codeChildrenStay, reason+"; --with-children takes it along")
 	}
 	for _, w := range c.Workspaces {
 		child := e.shard.Cluster(w.Cluster)
 		switch {
-		case w.Cluster == "" || e.chosen[w.Cluster] != nil:
+		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
 		case child == nil:
 			e.report.Warn(w.Key, codeChildElsewhere, fmt.Sprintf("%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, elsewhere(w)))
+		case closed(e.problem(child)) && !e.WithChildren:
+			e.report.Warn(e.keyOf(child.Name), codeChildrenStay,
+				fmt.Sprintf("%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name))
 		case closed(e.problem(child)):
 			e.report.Refuse(e.keyOf(child.Name), e.problem(child).Code,
 				fmt.Sprintf("it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, e.problem(child).Reason))

@@ -113,17 +113,50 @@ func (c *choice) judgeChildren(v *transform.View) {
 		if t.living == nil && t.orphan == nil {
 			continue
 		}
+		lying := c.workspacesOf(t)
 		told := map[string]bool{} // Workspaces of which a logical cluster says that they are its owner
 		for _, child := range c.shard.Children(t.name) {
 			told[child.Owner.Name] = true
-			if !c.goes(child.Name) {
+			switch {
+			case c.goes(child.Name):
+			case lying[child.Owner.Name]:
 				v.Warn(c.lcKey(child.Name), codeChildrenStay, fmt.Sprintf("%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name))
+			case t.living != nil: // else the Workspace is where the parent lives
+				v.Warn(c.lcKey(child.Name), codeChildrenStay, staysWithout(child))
 			}
 		}
 		if t.living != nil {
 			c.judgeWorkspaces(v, t, told)
 		}
 	}
+}
+
+// workspacesOf are the names of the Workspaces among the keys that go.
+func (c *choice) workspacesOf(t *target) map[string]bool {
+	if t.living != nil {
+		return workspacesIn(t.living)
+	}
+	names := map[string]bool{}
+	for _, key := range t.orphan.Keys {
+		if k, _, err := c.layouts.Parse([]byte(key)); err == nil && k.Identity != "" && k.Resource == workspaceType() {
+			names[k.Name] = true
+		}
+	}
+	return names
+}
+
+// workspacesIn are the names of the Workspaces that lie in a logical cluster.
+func workspacesIn(parent *clusters.Cluster) map[string]bool {
+	names := map[string]bool{}
+	for _, w := range parent.Workspaces {
+		names[w.Name] = true
+	}
+	return names
+}
+
+// staysWithout is about a child whose owner is gone.
+func staysWithout(child *clusters.Cluster) string {
+	return fmt.Sprintf("%q stays, and says that it belongs to %q in %q, which is not there", child.Name, child.Owner.Name, child.Owner.Cluster)
 }
 
 // judgeWorkspaces reports what Workspaces lead to that go, and that does not say itself that it belongs there.

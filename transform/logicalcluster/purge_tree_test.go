@@ -55,6 +55,20 @@ func TestOrphansThatLive(t *testing.T) {
 	require.Contains(t, reasons(r, codeOwnerUnseen), "Workspaces of this file cannot be read (1)")
 }
 
+// TestChildWithoutWorkspace: a child whose Workspace is not among what goes, or is taken, loses none, and none is told to go.
+func TestChildWithoutWorkspace(t *testing.T) {
+	lost := "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
+	in := without(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer), lost)
+	r, _ := purged(t, in, PurgeOptions{Orphans: true}, codeOwnerPointsHere)
+	require.Equal(t, []string{codeOwnerPointsHere}, codes(r))
+
+	const says = `"` + kcptest.Child + `" stays, and says that it belongs to "child" in "` + kcptest.Consumer + `", which is not there`
+	r, _ = purged(t, without(t, kcptest.Root, lost), PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	require.Equal(t, says, reasons(r, codeChildrenStay))
+	taken, _ := extracted(t, without(t, kcptest.Root, lost), ExtractOptions{Name: kcptest.Consumer})
+	require.Equal(t, says+"; --with-children takes it along", reasons(taken.Report, codeChildrenStay))
+}
+
 // TestNoHome: where nothing tells what lives, or that any tenant's logical cluster does, all are not taken for orphans.
 func TestNoHome(t *testing.T) {
 	all := []string{}
@@ -117,11 +131,16 @@ func TestChildElsewhere(t *testing.T) {
 		r, _ := purged(t, in, PurgeOptions{Name: kcptest.Consumer, WithChildren: children}, codeOwnerPointsHere)
 		require.Equal(t, []string{codeChildElsewhere, codeOwnerPointsHere}, codes(r))
 		require.Contains(t, reasons(r, codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
+		taken, _ := extracted(t, in, ExtractOptions{Name: kcptest.Consumer, WithChildren: children})
+		require.Equal(t, []string{codeChildElsewhere}, codes(taken.Report))
+		require.Contains(t, reasons(taken.Report, codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
 	}
 
 	in = edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Child), `"cluster":"`+kcptest.Consumer+`"`, `"cluster":"root"`)
 	r, _ := purged(t, in, PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Contains(t, reasons(r, codeChildElsewhere), "says that it does not belong to Workspace")
+	taken, _ := extracted(t, in, ExtractOptions{Name: kcptest.Consumer})
+	require.Contains(t, reasons(taken.Report, codeChildElsewhere), "says that it does not belong to Workspace")
 }
 
 // TestExportsBound: who binds what goes is named, but for those that go too.
