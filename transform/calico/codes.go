@@ -44,4 +44,6 @@ const (
 	codeIPAMBlockBad      = "ipam-block-bad"
 	codeIPAMNodeMissing   = "ipam-node-missing"
 	codeIPAMAffinity      = "ipam-affinity-mismatch"
+
+	codeIPAMAffinityUnlabelled = "ipam-affinity-unlabelled"
 )

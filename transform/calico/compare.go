@@ -46,7 +46,7 @@ func (d *differ) maps(path string, a, b map[string]any) {
 	slices.Sort(names)
 	for _, name := range names {
 		at := path + "." + name
-		x, y := a[name], b[name]
+		x, y := d.asRead(at, a[name]), d.asRead(at, b[name])
 		if d.empty(at, x) && d.empty(at, y) {
 			continue
 		}
@@ -74,6 +74,14 @@ func (d *differ) values(path string, a, b any) {
 		}
 	}
 	d.paths = append(d.paths, path)
+}
+
+// asRead is a value as Calico reads it, where an absent one stands for another.
+func (d *differ) asRead(path string, v any) any {
+	if d.kind.Kind == "BlockAffinity" && path == "spec.type" && (v == nil || v == "") {
+		return "host"
+	}
+	return v
 }
 
 // empty says whether a field is as good as absent: null, an empty list, and what Calico's types write for a struct or a

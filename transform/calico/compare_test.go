@@ -30,6 +30,9 @@ func TestSpecDifferences(t *testing.T) {
 		{"lists in order", "globalnetworksets", `{"nets":["a","b"]}`, `{"nets":["b","a"]}`, []string{"spec.nets[0]", "spec.nets[1]"}},
 		{"lists of other length", "globalnetworksets", `{"nets":["a"]}`, `{"nets":["a","b"]}`, []string{"spec.nets"}},
 		{"another type", "tiers", `{"order":{}}`, `{"order":[1]}`, []string{"spec.order"}},
+		{"no type of affinity is host", "blockaffinities", `{"type":"host"}`, `{}`, nil},
+		{"nor is an empty one another", "blockaffinities", `{"type":""}`, `{"type":"host"}`, nil},
+		{"a virtual affinity", "blockaffinities", `{"type":"virtual"}`, `{}`, []string{"spec.type"}},
 		{"false is not absent", "felixconfigurations", `{"ipipEnabled":false}`, `{}`, []string{"spec.ipipEnabled"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

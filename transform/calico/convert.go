@@ -40,7 +40,7 @@ func convertSpec(k kind, meta, spec map[string]any) error {
 	case "IPAMConfiguration":
 		convertIPAMConfig(spec)
 	case "BlockAffinity":
-		return convertAffinity(meta, spec)
+		return convertAffinity(spec)
 	case "IPAMBlock":
 		return convertBlock(spec)
 	case "IPAMHandle":

@@ -289,21 +289,22 @@ func (in *input) forget(crd string, path ...string) {
 // What the v1 CRD did not know either was seen by nobody.
 func TestNothingIsPruned(t *testing.T) {
 	const attributes = "properties spec properties attributes items properties releasedAt"
-	block, status, affinity := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status", "blockaffinities/node-b-192-168-77-0-26"
+	block, status, policy := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status", "stagedkubernetesnetworkpolicies/team-a/bare"
 	in := newInput(t)
+	in.record(v1{kind: "StagedKubernetesNetworkPolicy", namespace: "team-a", name: "bare", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}"})
 	in.forget("ipamblocks.projectcalico.org", strings.Split(attributes, " ")...)
 	in.forget("caliconodestatuses.projectcalico.org", "properties", "status")
-	in.forget("blockaffinities.projectcalico.org", "properties", "spec", "properties", "type")
+	in.forget("stagedkubernetesnetworkpolicies.projectcalico.org", "properties", "spec", "properties", "policyTypes")
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+block), "the v3 CRD of IPAMBlock does not know spec.attributes[1].releasedAt, which would be lost")
 	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+status), "does not know status,")
-	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+affinity), "does not know spec.type,", "which the record lacks")
+	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+policy), "does not know spec.policyTypes,", "which the record lacks")
 
 	got = planOn(t, path, New(Options{}), codeCRDUnfit)
 	require.NoError(t, got.err, "%v", got.Problems)
-	for _, name := range []string{block, status, affinity} {
+	for _, name := range []string{block, status, policy} {
 		require.Equal(t, got.in[recordsV1+name], got.out[recordsV1+name])
 		require.NotContains(t, got.out, recordsV3+name)
 	}
@@ -314,10 +315,10 @@ func TestNothingIsPruned(t *testing.T) {
 	in.record(null).edit(crdDir+"globalnetworksets.crd.projectcalico.org", func(obj map[string]any) {
 		set(obj, "spec.validation.openAPIV3Schema.properties.spec.properties.allowedEgressDomains.nullable", true)
 	})
-	in.edit(crdDir+"blockaffinities.crd.projectcalico.org", func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
+	in.edit(crdDir+"stagedkubernetesnetworkpolicies.crd.projectcalico.org", func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
 	got = planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+affinity), "its v1 CRD keeps all, junk too, and tells nothing")
+	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+policy), "its v1 CRD keeps all, junk too, and tells nothing")
 	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+block))
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
 	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")

@@ -1,34 +1,41 @@
 package calico
 
 import (
+	"cmp"
 	"crypto/sha3"
 	"encoding/base32"
 	"strconv"
 	"strings"
 )
 
-// The labels by which IPAM selects block affinities, since v3.31; older records lack them until calico-node adds them.
+// The labels by which IPAM selects block affinities, since v3.31.
 const (
 	labelHostnameHash = "projectcalico.org/hostname-hash"
 	labelAffinityType = "projectcalico.org/affinity-type"
 	labelIPVersion    = "projectcalico.org/ip-version"
 )
 
-// convertAffinity makes a BlockAffinity's spec a v3 one: deleted is a boolean, an empty type is "host", which is how IPAM
-// reads it, and the labels that IPAM selects by are there.
-func convertAffinity(meta, spec map[string]any) error {
+// convertAffinity makes deleted a boolean. Type and labels stay as they are, as under the live migration: an affinity of an
+// older release may lack them, and calico-node adds labels to those of its own node when it starts.
+func convertAffinity(spec map[string]any) error {
 	deleted, err := parseDeleted(spec["deleted"])
 	if err != nil {
 		return err
 	}
 	spec["deleted"] = deleted
-	if spec["type"] == nil || spec["type"] == "" {
-		spec["type"] = "host"
-	}
-	setLabel(meta, labelHostnameHash, hostnameHash(text(spec, "node")))
-	setLabel(meta, labelAffinityType, text(spec, "type"))
-	setLabel(meta, labelIPVersion, ipVersion(text(spec, "cidr")))
 	return nil
+}
+
+// affinityType is the type of an affinity as IPAM reads it.
+func affinityType(spec map[string]any) string { return cmp.Or(text(spec, "type"), "host") }
+
+// affinityLabels are the labels by which IPAM selects an affinity of that spec.
+func affinityLabels(spec map[string]any) map[string]string {
+	return map[string]string{
+		labelHostnameHash: hostnameHash(text(spec, "node")),
+		labelAffinityType: affinityType(spec),
+		labelIPVersion:    ipVersion(text(spec, "cidr")),
+	}
 }
 
 // parseDeleted reads the v1 string as IPAM does at run time, not as the live migration, to which "1" and "True" are false.

@@ -75,6 +75,9 @@ func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 		c.addHandle(string(key), spec)
 	case "BlockAffinity":
 		c.addAffinity(string(key), spec)
+		if obj["apiVersion"] == apiVersionV3 { // a v1 record that is left alone may have them in its annotation
+			c.checkLabels(string(key), spec, objectAt(objectAt(obj, "metadata"), "labels"))
+		}
 	}
 }
 
@@ -151,9 +154,24 @@ func (c *ipamCheck) addHandle(key string, spec map[string]any) {
 func (c *ipamCheck) addAffinity(key string, spec map[string]any) {
 	c.affinities = append(c.affinities, ipamAffinity{
 		key: key, cidr: canonicalCIDR(text(spec, "cidr")),
-		owner:     cmp.Or(text(spec, "type"), "host") + ":" + text(spec, "node"),
+		owner:     affinityType(spec) + ":" + text(spec, "node"),
 		confirmed: text(spec, "state") == "confirmed",
 	})
+}
+
+// checkLabels reports an affinity that IPAM does not select by its labels: its node does not use the block for new pods.
+func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
+	var lacking []string
+	want := affinityLabels(spec)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if labels[name] != want[name] {
+			lacking = append(lacking, name+"="+want[name])
+		}
+	}
+	if len(lacking) > 0 {
+		c.warn(key, codeIPAMAffinityUnlabelled, "Calico does not select it among the blocks of %s %s: it lacks the labels %s",
+			affinityType(spec), text(spec, "node"), strings.Join(lacking, ", "))
+	}
 }
 
 // report makes the checks that need all records and hands every warning to the view.

@@ -39,7 +39,17 @@ func handleOf(id string, counts map[string]any) map[string]any {
 }
 
 func affinityOf(node, cidr, state string) map[string]any {
-	return ipamObject(map[string]any{"node": node, "cidr": cidr, "state": state, "type": "host"})
+	return labelled(ipamObject(map[string]any{"node": node, "cidr": cidr, "state": state, "type": "host"}))
+}
+
+// labelled gives an affinity the labels that Calico's IPAM gives it.
+func labelled(o map[string]any) map[string]any {
+	labels := map[string]any{}
+	for name, want := range affinityLabels(o["spec"].(map[string]any)) {
+		labels[name] = want
+	}
+	o["metadata"] = map[string]any{"labels": labels}
+	return o
 }
 
 // ipamWarnings are the warnings that need no snapshot, as "key code", sorted.
@@ -62,7 +72,7 @@ func TestIPAMCheckSound(t *testing.T) {
 	c.add("IPAMHandle", []byte("h2"), handleOf("net.pod2", map[string]any{"10.0.0.0/29": int64(1)}))
 	c.add("IPAMHandle", []byte("h3"), handleOf("net.pod3", map[string]any{"10.0.0.0/29": int64(1)}))
 	c.add("BlockAffinity", []byte("a1"), affinityOf("n1", "10.0.0.0/29", "confirmed"))
-	c.add("BlockAffinity", []byte("a2"), ipamObject(map[string]any{"node": "load-balancer", "cidr": "fd00::8/125", "state": "confirmed", "type": "virtual"}))
+	c.add("BlockAffinity", []byte("a2"), labelled(ipamObject(map[string]any{"node": "load-balancer", "cidr": "fd00::8/125", "state": "confirmed", "type": "virtual"})))
 	c.add("BlockAffinity", []byte("a3"), affinityOf("n1", "10.0.0.64/29", "pending")) // its block is about to be made
 	require.Empty(t, ipamWarnings(c))
 	require.Empty(t, c.held, "every address was accounted for")
@@ -119,6 +129,13 @@ func TestIPAMCheckFinds(t *testing.T) {
 			c.add("BlockAffinity", []byte("a1"), affinityOf("n1", "10.0.0.0/29", "pendingDeletion"))
 			c.add("BlockAffinity", []byte("a2"), affinityOf("n2", "10.0.0.0/29", "confirmed"))
 		}, []string{"a2 ipam-affinity-mismatch"}},
+		"no labels": {func(c *ipamCheck) {
+			c.add("IPAMBlock", []byte("b"), blockOf("10.0.0.0/29", "host:n1"))
+			c.add("BlockAffinity", []byte("a"), ipamObject(map[string]any{"node": "n1", "cidr": "10.0.0.0/29", "state": "confirmed"}))
+		}, []string{"a ipam-affinity-unlabelled"}},
+		"no labels on what is deleted": {func(c *ipamCheck) {
+			c.add("BlockAffinity", []byte("a"), gone(ipamObject(map[string]any{"node": "n1", "cidr": "10.0.0.0/29", "state": "confirmed"})))
+		}, []string{}},
 		"no affinity": {func(c *ipamCheck) {
 			c.add("IPAMBlock", []byte("b"), blockOf("10.0.0.0/29", "host:n1"))
 		}, []string{"b ipam-affinity-mismatch"}},
@@ -189,10 +206,14 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 
 // TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put there by hand is found.
 func TestIPAMCheckRecorded(t *testing.T) {
-	byHand := "warning ipam-block-missing /registry/projectcalico.org/blockaffinities/node-b-192-168-77-0-26"
+	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
+	byHand := "warning ipam-block-missing " + affinity
 	r := planOn(t, recorded(t, "after.db"), planFunc(checkingIPAM))
 	require.NoError(t, r.err)
-	require.Equal(t, []string{byHand}, r.problems())
+	require.Equal(t, []string{"warning ipam-affinity-unlabelled " + affinity, byHand}, r.problems())
+	require.Equal(t, "Calico does not select it among the blocks of host node-b: it lacks the labels projectcalico.org/affinity-type=host, "+
+		"projectcalico.org/hostname-hash=CMAXSCEQN2FQX6QTO46RNUSW2SYX5B4KAJRNYFFLLCEBP5WWXSDA, projectcalico.org/ip-version=4",
+		r.reason(t, codeIPAMAffinityUnlabelled, affinity))
 	require.Empty(t, r.changed())
 
 	in := &input{t: t, from: recorded(t, "after.db")}
@@ -203,6 +224,7 @@ func TestIPAMCheckRecorded(t *testing.T) {
 	require.Equal(t, []string{
 		"warning ipam-node-missing /registry/projectcalico.org/blockaffinities/node-a-192-168-174-128-26",
 		"warning ipam-node-missing /registry/projectcalico.org/blockaffinities/node-a-fd00-10-244-6d15-74ba-80e-4835-8080-122",
+		"warning ipam-affinity-unlabelled " + affinity,
 		byHand,
 		"warning ipam-handle-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
 		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
@@ -225,7 +247,8 @@ func (r result) ipamKeys() (out []string) {
 // TestIPAMCheckSeesWhatStays: what is not written, because a v3 object is there or the record is left alone, holds its
 // addresses all the same: nothing is missing but what was before.
 func TestIPAMCheckSeesWhatStays(t *testing.T) {
-	before := []string{"ipam-block-missing " + recordsV3 + "blockaffinities/node-b-192-168-77-0-26"}
+	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
+	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}
 	spoil := func(key string) *input {
 		in := newInput(t)
 		in.edit(recordsV1+key, func(obj map[string]any) { set(obj, "metadata.labels", map[string]any{"a": "no value!"}) })

@@ -50,10 +50,6 @@ func differences() []difference {
 		{"globalnetworkpolicies|legacy-gnp", `spec.ingress\[0\].source`, "live: its Go type drops the empty object, which means the same"},
 		{"globalnetworkpolicies|legacy-gnp", `spec.ingress\[0\].destination`, "live: its Go type drops the empty object, which means the same"},
 		{"felixconfigurations|node.node-b", "spec.bpfLogLevel", `live: its Go type adds "", which means the same as nothing`},
-		{"blockaffinities|node-b-192-168-77-0-26", "spec.type", "live: stays empty, IPAM then never selects it. Ours: host"},
-		{"blockaffinities|node-gone-192-168-99-0-26", "spec.type", "live: stays empty, IPAM then never selects it. Ours: host"},
-		{"blockaffinities|node-b-192-168-77-0-26", "metadata.labels", "live: not labelled, IPAM's lists do not see it"},
-		{"blockaffinities|node-gone-192-168-99-0-26", "metadata.labels", "live: not labelled, IPAM's lists do not see it"},
 
 		{"networksets|team-a|ann-and-native-owner", "metadata.ownerReferences", "live: drops the owner that only the record itself has"},
 		{"globalnetworksets|raw-no-annotation", `metadata.ownerReferences\[0\].apiVersion`, "live: dangles, it stays crd.projectcalico.org/v1"},

@@ -79,20 +79,26 @@ func TestDefaultTierFields(t *testing.T) {
 }
 
 func TestConvertAffinity(t *testing.T) {
-	for _, tt := range []struct{ name, in, want, hash, ip string }{
-		{"text false", `{"deleted":"false","node":"node-1","cidr":"10.0.0.0/26","type":"host"}`, `{"deleted":false,"node":"node-1","cidr":"10.0.0.0/26","type":"host"}`,
-			"A3XPYDATRKB7Q4SM2O5FN4RXIHBFIL2PITFX26BAIP5XAB2X74CA", "4"},
-		{"no type, IPv6", `{"deleted":"true","node":"my-host","cidr":"fd00::/122"}`, `{"deleted":true,"node":"my-host","cidr":"fd00::/122","type":"host"}`,
-			"R2PGA4ZUN5YLSHP45OTT5YDKKILIFGNFGBRAQ5WT3EH6XESLPNYQ", "6"},
-		{"empty type, no deleted", `{"node":"node-a","cidr":"10.0.0.0/26","type":""}`, `{"deleted":false,"node":"node-a","cidr":"10.0.0.0/26","type":"host"}`,
-			"PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA", "4"},
+	for _, tt := range []struct{ name, in, want string }{
+		{"text false", `{"deleted":"false","node":"node-1","type":"host"}`, `{"deleted":false,"node":"node-1","type":"host"}`},
+		{"no type", `{"deleted":"true","node":"my-host"}`, `{"deleted":true,"node":"my-host"}`},
+		{"empty type, no deleted", `{"node":"node-a","type":""}`, `{"deleted":false,"node":"node-a","type":""}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			meta, spec := map[string]any{}, parseObject(t, tt.in)
-			require.NoError(t, convertAffinity(meta, spec))
+			spec := parseObject(t, tt.in)
+			require.NoError(t, convertAffinity(spec))
 			require.JSONEq(t, tt.want, asJSON(t, spec))
-			require.Equal(t, map[string]any{labelHostnameHash: tt.hash, labelAffinityType: "host", labelIPVersion: tt.ip}, meta["labels"])
 		})
+	}
+}
+
+func TestHostnameHash(t *testing.T) {
+	for node, hash := range map[string]string{
+		"node-1":  "A3XPYDATRKB7Q4SM2O5FN4RXIHBFIL2PITFX26BAIP5XAB2X74CA",
+		"my-host": "R2PGA4ZUN5YLSHP45OTT5YDKKILIFGNFGBRAQ5WT3EH6XESLPNYQ",
+		"node-a":  "PY3TQE2E3XMTETLM2MJO3UITKPFB27YUJ4T4E5XGPEJON3SM4QAA",
+	} {
+		require.Equal(t, hash, hostnameHash(node))
 	}
 }
 
