@@ -39,6 +39,11 @@ func (r *Reader) At(rev int64) *Reader {
 	return &at
 }
 
+// deleted are the deletions of the snapshot that the reader sees.
+func (r *Reader) deleted(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Deletion, error] {
+	return seen(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
+}
+
 // Deletion is a key that was deleted and not created again.
 type Deletion struct {
 	Key      []byte
@@ -50,7 +55,7 @@ type Deletion struct {
 // deleted, as far back as the snapshot tells. See snapshot.Deleted.
 func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
 	return func(yield func(*Deletion, error) bool) {
-		for d, err := range r.snapshot.Deleted(ctx, prefix) {
+		for d, err := range r.deleted(ctx, prefix) {
 			if err != nil {
 				yield(nil, err)
 				return

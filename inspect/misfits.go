@@ -13,7 +13,7 @@ func (r *Reader) Misfits(ctx context.Context, t *Type, in Selection) (n int, err
 		return 0, err
 	}
 	for _, dir := range layouts.Dirs(t.Resource) {
-		for rec, err := range r.snapshot.Live(ctx, dir) {
+		for rec, err := range r.live(ctx, dir) {
 			if err != nil {
 				return n, err
 			}

@@ -16,7 +16,7 @@ const looked = 2000
 func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 	var last [][]byte // a ring
 	n := 0
-	for rec, err := range r.snapshot.Live(ctx, nil) {
+	for rec, err := range r.live(ctx, nil) {
 		if err != nil {
 			return newest, err
 		}

@@ -68,7 +68,7 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 		return nil, err
 	}
 	for _, dir := range layouts.Dirs(t.Resource) {
-		for rec, err := range r.snapshot.Live(ctx, dir) {
+		for rec, err := range r.live(ctx, dir) {
 			if err != nil {
 				return nil, err
 			}

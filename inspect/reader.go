@@ -47,6 +47,7 @@ type Reader struct {
 	named    []string // storage prefixes
 	layouts  keys.Layouts
 	found    bool // layouts are known
+	only     bool // the storage prefixes that are named are looked under, and no other
 }
 
 var _ Source = (*Reader)(nil)
@@ -57,10 +58,57 @@ func NewReader(s *snapshot.Snapshot, opener Opener, prefixes ...string) *Reader 
 	return &Reader{snapshot: state{Snapshot: s}, opener: opener, named: slices.Clone(prefixes)}
 }
 
+// Below is a reader of the same snapshot that sees the keys below exactly these storage prefixes, and no other key. A key below a
+// longer prefix that keys give away is of that one alone. With no prefixes it is r.
+func (r *Reader) Below(prefixes ...string) *Reader {
+	if len(prefixes) == 0 {
+		return r
+	}
+	below := *r
+	below.named, below.only, below.found = slices.Clone(prefixes), true, false
+	return &below
+}
+
+// Sees tells whether the reader looks at a key: see Below.
+func (r *Reader) Sees(ctx context.Context, key []byte) (bool, error) {
+	if !r.only {
+		return true, nil
+	}
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return false, err
+	}
+	_, ok := layouts.Of(key)
+	return ok, nil
+}
+
+// Vacant are the storage prefixes of Below that no record of the snapshot lies below, deletions and superseded ones counted.
+func (r *Reader) Vacant(ctx context.Context) ([]string, error) {
+	if !r.only {
+		return nil, nil
+	}
+	vacant := slices.Clone(r.named)
+	for _, records := range []iter.Seq2[*snapshot.Record, error]{r.snapshot.Live(ctx, nil), r.snapshot.Records(ctx)} {
+		for rec, err := range records {
+			if err != nil || len(vacant) == 0 {
+				return vacant, err
+			}
+			layouts, err := r.Layouts(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if s, ok := layouts.Of(rec.Key); ok {
+				vacant = slices.DeleteFunc(vacant, func(prefix string) bool { return prefix == s.Prefix })
+			}
+		}
+	}
+	return vacant, nil
+}
+
 // Live yields the latest value of each key that begins with prefix and is not deleted, in revision order.
 func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for rec, err := range r.snapshot.Live(ctx, prefix) {
+		for rec, err := range r.live(ctx, prefix) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -75,11 +123,44 @@ func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, erro
 
 // Get returns the latest value of key, nil when there is none.
 func (r *Reader) Get(ctx context.Context, key []byte) (*Entry, error) {
-	rec, err := r.snapshot.Get(ctx, key)
+	rec, err := r.get(ctx, key)
 	if rec == nil || err != nil {
 		return nil, err
 	}
 	return r.entry(ctx, rec)
+}
+
+// get is that of the snapshot, of keys that the reader sees.
+func (r *Reader) get(ctx context.Context, key []byte) (*snapshot.Record, error) {
+	if sees, err := r.Sees(ctx, key); !sees {
+		return nil, err
+	}
+	return r.snapshot.Get(ctx, key)
+}
+
+// live are the records of the snapshot that the reader sees.
+func (r *Reader) live(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
+	return seen(ctx, r, r.snapshot.Live(ctx, prefix), keyOf)
+}
+
+func keyOf(rec *snapshot.Record) []byte { return rec.Key }
+
+// seen leaves out what the reader does not see.
+func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key func(T) []byte) iter.Seq2[T, error] {
+	if !r.only {
+		return all
+	}
+	return func(yield func(T, error) bool) {
+		for one, err := range all {
+			sees := err != nil
+			if err == nil {
+				sees, err = r.Sees(ctx, key(one))
+			}
+			if (sees || err != nil) && !yield(one, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (r *Reader) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
@@ -109,7 +190,7 @@ func (r *Reader) Open(ctx context.Context, e *Entry) error {
 		e.Sealed = err
 		return nil
 	case err != nil: // says nothing of the value: a KMS plugin that is gone would be gone for all others too
-		return fmt.Errorf("key %q: %w", e.Key, err)
+		return &snapshot.FileError{Path: r.snapshot.Path(), Err: fmt.Errorf("key %q: %w", e.Key, err)}
 	}
 	e.Value, e.Stale = plain, stale
 	return nil
@@ -142,6 +223,9 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 		d.Add(rec.Key)
 	}
 	r.layouts, r.found = d.Layouts(), true
+	if r.only {
+		r.layouts = r.layouts.Only(r.named...)
+	}
 	return r.layouts, nil
 }
 

@@ -62,7 +62,7 @@ type Largest struct {
 	Bytes    int64  `json:"bytes"` // of the stored value alone: what a request has to carry
 }
 
-// Measure reads every record of s once; r is a reader of s. top is how many of the largest values are named.
+// Measure reads every record of s once; r is a reader of s: the lists are of the keys that it sees, all else is of the file. top is how many of the largest values are named.
 func Measure(ctx context.Context, s *snapshot.Snapshot, r *Reader, top int) (*Sizes, error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
@@ -104,20 +104,25 @@ type measure struct {
 
 func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	m.all.add(rec.Stored)
+	switch {
+	case rec.Live:
+		m.live.add(rec.Stored)
+		m.Live.add(rec.Stored)
+	case rec.Tombstone:
+		m.Tombstones.add(rec.Stored)
+	default:
+		m.Superseded.add(rec.Stored)
+	}
+	if sees, err := m.r.Sees(ctx, rec.Key); !sees {
+		return err
+	}
 	key, resource := m.parse(rec.Key)
 	in, within := m.resources.of(resource), m.namespaces.of(key.Namespace)
 	if !rec.Live {
 		in.History += int64(rec.Stored)
 		within.History += int64(rec.Stored)
-		if rec.Tombstone {
-			m.Tombstones.add(rec.Stored)
-		} else {
-			m.Superseded.add(rec.Stored)
-		}
 		return nil
 	}
-	m.live.add(rec.Stored)
-	m.Live.add(rec.Stored)
 	in.count(rec.Stored)
 	within.count(rec.Stored)
 	m.rank(rec, resource)

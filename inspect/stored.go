@@ -53,9 +53,9 @@ const (
 // Stored yields the records whose keys begin with prefix, in revision order: the live ones, or with history every one the file
 // still holds. A Stored is used again for the next one.
 func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.Seq2[*Stored, error] {
-	records := r.snapshot.Live(ctx, prefix)
+	records := r.live(ctx, prefix)
 	if history {
-		records = r.snapshot.Records(ctx)
+		records = seen(ctx, r, r.snapshot.Records(ctx), keyOf)
 	}
 	return func(yield func(*Stored, error) bool) {
 		out := new(Stored)

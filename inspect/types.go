@@ -75,7 +75,7 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 			t.all = append(t.all, custom)
 		}
 	}
-	for rec, err := range r.snapshot.Live(ctx, nil) {
+	for rec, err := range r.live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 			}
 		}
 	}
-	for d, err := range r.snapshot.Deleted(ctx, nil) {
+	for d, err := range r.deleted(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 // the values of a few types, and has no business with the Secrets beside them.
 func (r *Reader) Unopened(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for rec, err := range r.snapshot.Live(ctx, prefix) {
+		for rec, err := range r.live(ctx, prefix) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -23,6 +23,6 @@ func (r *Reader) Unopened(ctx context.Context, prefix []byte) iter.Seq2[*Entry, 
 
 // Has tells whether key has a value, without decrypting it.
 func (r *Reader) Has(ctx context.Context, key []byte) (bool, error) {
-	rec, err := r.snapshot.Get(ctx, key)
+	rec, err := r.get(ctx, key)
 	return rec != nil, err
 }

@@ -44,9 +44,9 @@ type Storage struct {
 
 // Layouts are the storage prefixes of one file. The zero value has none. It is safe for concurrent use.
 type Layouts struct {
-	all       []Storage // as Storages has them
-	byPrefix  map[string]int
-	longest   int // bytes of the longest prefix
+	all       []Storage      // as Storages has them
+	byPrefix  map[string]int // places in all; hidden for those that Only leaves out
+	longest   int            // bytes of the longest prefix
 	openshift bool
 }
 
@@ -68,6 +68,35 @@ func NewLayouts(storages ...Storage) Layouts {
 	return l
 }
 
+// hidden is the place of a storage that Only leaves out.
+const hidden = -1
+
+// Only is l with the storages of these prefixes alone. A key below another prefix that l knows stays a key of that one, also where
+// the other lies below one of these: Of does not find it.
+func (l Layouts) Only(prefixes ...string) Layouts {
+	kept := slices.DeleteFunc(l.Storages(), func(s Storage) bool { return !slices.Contains(prefixes, s.Prefix) })
+	out := NewLayouts(kept...)
+	out.openshift = l.openshift
+	for _, s := range l.all {
+		if _, is := out.byPrefix[s.Prefix]; !is {
+			out.byPrefix[s.Prefix] = hidden
+			out.longest = max(out.longest, len(s.Prefix))
+		}
+	}
+	return out
+}
+
+// LeftOut are the prefixes that Only has left out, sorted.
+func (l Layouts) LeftOut() (prefixes []string) {
+	for prefix, at := range l.byPrefix {
+		if at == hidden {
+			prefixes = append(prefixes, prefix)
+		}
+	}
+	slices.Sort(prefixes)
+	return prefixes
+}
+
 // Storages are the prefixes in the order they were named and then met.
 func (l Layouts) Storages() []Storage { return slices.Clone(l.all) }
 
@@ -77,7 +106,9 @@ func (l Layouts) Of(key []byte) (Storage, bool) {
 		if key[end] != '/' {
 			continue
 		}
-		if i, ok := l.byPrefix[string(key[:end])]; ok {
+		if i, ok := l.byPrefix[string(key[:end])]; ok && i == hidden {
+			return Storage{}, false
+		} else if ok {
 			return l.all[i], true
 		}
 	}

@@ -115,3 +115,23 @@ func BenchmarkDetect(b *testing.B) {
 		Detect(slices.Values(list))
 	}
 }
+
+func TestOnly(t *testing.T) {
+	const services = "/apiregistration.k8s.io/apiservices/v1."
+	all := detect([]string{"/none"}, "/registry"+services, "/registry/inner"+services, "/kube"+services)
+	require.Equal(t, []string{"/registry=kubernetes"}, storages(all.Only("/registry")))
+	require.Equal(t, []string{"/none=unknown"}, storages(all.Only("/none")))
+	require.Equal(t, []string{"/kube", "/none", "/registry"}, all.Only("/registry/inner").LeftOut())
+	for key, want := range map[string]bool{
+		"/registry/pods/ns/p": true, "/registry/inner/pods/ns/p": false, "/kube/pods/ns/p": false, "compact_rev_key": false, "/registry": false,
+	} {
+		s, ok := all.Only("/registry").Of([]byte(key))
+		require.Equal(t, want, ok, key)
+		_, _, err := all.Only("/registry").Parse([]byte(key))
+		require.Equal(t, want, err == nil, key)
+		require.Equal(t, want, s.Prefix == "/registry", key)
+	}
+	inner, ok := all.Only("/registry", "/registry/inner").Of([]byte("/registry/inner/pods/ns/p"))
+	require.True(t, ok)
+	require.Equal(t, "/registry/inner", inner.Prefix)
+}

@@ -57,7 +57,7 @@ type Snapshot struct {
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe is refused below, not waited for
 	if err != nil {
-		return nil, fmt.Errorf("snapshot %s: %w", path, reason(err))
+		return nil, &FileError{path, reason(err)}
 	}
 	s, err := openFile(ctx, f, path, cfg)
 	if err != nil {
@@ -67,6 +67,15 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	s.shared = false
 	return s, nil
 }
+
+// FileError is an error about the snapshot at Path.
+type FileError struct {
+	Path string
+	Err  error
+}
+
+func (e *FileError) Error() string { return "snapshot " + e.Path + ": " + e.Err.Error() }
+func (e *FileError) Unwrap() error { return e.Err }
 
 // reason is what the file system says of a path without the path, which the error around it names.
 func reason(err error) error {
@@ -123,7 +132,7 @@ func (s *Snapshot) wrap(err error) error {
 	if !errors.Is(err, ErrChanged) && errors.Is(s.unchanged(), ErrChanged) {
 		err = fmt.Errorf("%w: %v", ErrChanged, err)
 	}
-	return fmt.Errorf("snapshot %s: %w", s.path, err)
+	return &FileError{s.path, err}
 }
 
 // look refuses what is no file with something in it.

@@ -56,5 +56,5 @@ func (v *View) anyBelow(ctx context.Context, s keys.Storage) error {
 	for _, err := range v.src.Live(ctx, []byte(s.Prefix+"/")) {
 		return err
 	}
-	return fmt.Errorf("%w: %q", ErrEmptyPrefix, s.Prefix)
+	return fmt.Errorf("%w %q", ErrEmptyPrefix, s.Prefix)
 }

@@ -87,7 +87,10 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return err
 	}
 	if planErr != nil {
-		return fmt.Errorf("plan: %w", planErr)
+		if about := (*snapshot.FileError)(nil); errors.As(planErr, &about) {
+			return fmt.Errorf("plan: %w", planErr) // it names the file, which may be another
+		}
+		return fmt.Errorf("%s: plan: %w", o.In, planErr)
 	}
 	if err := v.settle(r); err != nil {
 		return err

@@ -43,7 +43,7 @@ not be, the message says that ARCHIVE is there.`,
 			&cli.BoolFlag{Name: "dry-run", Usage: "read, judge and report everything, write nothing"},
 			&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "go on although there is problem `CODE`; docs/problems.md says what that means; may be repeated"},
-			prefixFlag(), encryptionFlag("open what tells what the logical cluster needs by"), maxExpandFlag(), outputFlag(), quietFlag(),
+			workPrefixFlag(), encryptionFlag("open what tells what the logical cluster needs by"), maxExpandFlag(), outputFlag(), quietFlag(),
 		},
 		Action: runClusterExtract,
 	}

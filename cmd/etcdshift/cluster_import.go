@@ -108,7 +108,7 @@ func (i *importing) openCache(c *cli.Context) (f *clusters.File, err error) {
 	if !c.IsSet("cache") {
 		return nil, nil
 	}
-	o, err := openSnapshot(c, c.String("cache"))
+	o, err := openWhole(c, c.String("cache"), "encryption-config")
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,7 @@ func (i *importing) openOrigin(c *cli.Context, path string) (*opened, inspect.Op
 	if c.IsSet("archive-encryption-config") {
 		flag = "archive-encryption-config"
 	}
-	o, err := openEncrypted(c, path, flag)
+	o, err := openWhole(c, path, flag)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -62,6 +62,7 @@ func runClusterList(c *cli.Context) error {
 		}
 	}
 	read, wrong := []surveyed{}, []error(nil)
+	var vacant vacancy
 	for i, path := range slices.Concat(shards, caches) {
 		if i >= len(shards) {
 			if at := slices.IndexFunc(shards, func(s string) bool { return samePath(s, path) }); at >= 0 { // shard and cache of one etcd
@@ -71,7 +72,7 @@ func runClusterList(c *cli.Context) error {
 				continue
 			}
 		}
-		f, err := survey(c, path)
+		f, err := survey(c, path, &vacant)
 		if err == nil {
 			err = f.holds(i < len(shards))
 		}
@@ -83,7 +84,7 @@ func runClusterList(c *cli.Context) error {
 	if err := printClusterList(c, format, read, len(shards)); err != nil {
 		return err
 	}
-	return errors.Join(wrong...)
+	return errors.Join(append(wrong, vacant.err())...)
 }
 
 // once refuses a file that is named twice: everything in it would live twice.
@@ -96,8 +97,8 @@ func once(c *cli.Context, paths []string) error {
 	return nil
 }
 
-// survey reads one file. A wrong digest is an error beside what was read all the same.
-func survey(c *cli.Context, path string) (f surveyed, err error) {
+// survey reads one file, and adds to vacant. A wrong digest is an error beside what was read all the same.
+func survey(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
 	defer progress(c)("reading " + path)()
 	o, err := openSnapshot(c, path)
 	if err != nil {
@@ -107,6 +108,9 @@ func survey(c *cli.Context, path string) (f surveyed, err error) {
 	f.Path = path
 	err = o.read(c.Context, func() error {
 		if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err != nil {
+			return err
+		}
+		if err := vacant.add(c.Context, o); err != nil {
 			return err
 		}
 		if f.input, err = o.input(c.Context); errors.Is(err, snapshot.ErrDigest) {

@@ -38,7 +38,7 @@ the codes of findings.`,
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
 			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE`, of any question but damaged (repeatable)"},
-			prefixFlag(), encryptionFlag("open values of the destination that are encrypted at rest with"),
+			workPrefixFlag(), encryptionFlag("open values of the destination that are encrypted at rest with"),
 			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
 			maxExpandFlag(), outputFlag(), quietFlag(),
 		},
@@ -119,7 +119,7 @@ func openMove(c *cli.Context, args []string) (m *moveFiles, damage *logicalclust
 		if f.to == &m.archive && c.IsSet("archive-encryption-config") {
 			flag = "archive-encryption-config"
 		}
-		if *f.to, err = openEncrypted(c, f.path, flag); err != nil {
+		if *f.to, err = openWhole(c, f.path, flag); err != nil {
 			damage, err = damagedFile(f.path, err)
 			return m, damage, err
 		}
@@ -128,7 +128,7 @@ func openMove(c *cli.Context, args []string) (m *moveFiles, damage *logicalclust
 		if samePath(path, args[1]) || samePath(path, args[2]) {
 			continue // shard and cache of one etcd: it is read
 		}
-		o, err := openSnapshot(c, path)
+		o, err := openWhole(c, path, "encryption-config")
 		if err != nil {
 			damage, err = damagedFile(path, err)
 			return m, damage, err

@@ -95,32 +95,33 @@ func diff(c *cli.Context, args []string, options compare.Options, format string)
 		return 0, err
 	}
 	defer new.Close()
-	err = old.read(c.Context, func() error {
-		return new.read(c.Context, func() error {
-			if options.Want, err = wantedOf(c, args[2:], old.Reader, new.Reader); err != nil {
-				return err
-			}
-			if err := mustBeThere(c, args[2:], old, new); err != nil {
-				return err
-			}
-			out, err := newDifferences(c, format, old, new)
+	compareFiles := func() error {
+		if options.Want, err = wantedOf(c, args[2:], old.Reader, new.Reader); err != nil {
+			return err
+		}
+		if err := mustBeThere(c, args[2:], old, new); err != nil {
+			return err
+		}
+		out, err := newDifferences(c, format, old, new)
+		if err != nil {
+			return err
+		}
+		stop()
+		stop = func() {}
+		sides := [2]compare.Side{{Snapshot: old.snapshot, Reader: old.Reader}, {Snapshot: new.snapshot, Reader: new.Reader}}
+		for o, err := range compare.Snapshots(c.Context, sides[0], sides[1], options) {
 			if err != nil {
 				return err
 			}
-			stop()
-			stop = func() {}
-			sides := [2]compare.Side{{Snapshot: old.snapshot, Reader: old.Reader}, {Snapshot: new.snapshot, Reader: new.Reader}}
-			for o, err := range compare.Snapshots(c.Context, sides[0], sides[1], options) {
-				if err != nil {
-					return err
-				}
-				if err := out.add(o); err != nil {
-					return err
-				}
+			if err := out.add(o); err != nil {
+				return err
 			}
-			found = out.summary.Total().Found()
-			return out.end()
-		})
+		}
+		found = out.summary.Total().Found()
+		return out.end()
+	}
+	err = old.read(c.Context, func() error {
+		return new.read(c.Context, func() error { return lookBelow(c, compareFiles, old, new) })
 	})
 	return found, err
 }

@@ -130,7 +130,10 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	}
 	err = o.snapshot.Guard(func() error {
 		report, err = doctor.Examine(c.Context, o.snapshot, o.Reader, options)
-		return err
+		if err != nil || report.Counts[doctor.CodeDamaged] > 0 { // then nothing else is told
+			return err
+		}
+		return lookBelow(c, func() error { return nil }, o)
 	})
 	if err != nil {
 		return in, nil, err

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // documentHead is what every JSON answer of a reading command begins with; embed it first.
@@ -56,6 +61,15 @@ func openSnapshot(c *cli.Context, path string) (*opened, error) {
 
 // openEncrypted is openSnapshot for a file whose encryption configuration another flag names.
 func openEncrypted(c *cli.Context, path, flag string) (*opened, error) {
+	o, err := openWhole(c, path, flag)
+	if err == nil {
+		o.Reader = o.Below(readPrefixes(c)...)
+	}
+	return o, err
+}
+
+// openWhole is openEncrypted for a command that checks the whole file, and whose --prefix says which of its shards is meant.
+func openWhole(c *cli.Context, path, flag string) (*opened, error) {
 	transformers, err := loadEncryptionOf(c, flag)
 	if err != nil {
 		return nil, err
@@ -98,6 +112,64 @@ func (o *opened) input(ctx context.Context) (inputInfo, error) {
 	}
 	in.SHA256 = hex.EncodeToString(sum.File[:])
 	return in, err
+}
+
+// lookBelow runs fn, which reads the files. A prefix of --prefix that no key of any of them lies below is an error, beside what fn
+// printed: it is likely to be misspelt. It explains a type that the files do not have, so it stands for a usage error of fn.
+func lookBelow(c *cli.Context, fn func() error, files ...*opened) error {
+	err := fn()
+	var vacant vacancy
+	for _, o := range files {
+		if err := vacant.add(c.Context, o); err != nil {
+			return err
+		}
+	}
+	if statusOf(err) == exitUsage && len(vacant.prefixes) > 0 {
+		err = nil
+	}
+	return errors.Join(err, vacant.err())
+}
+
+// vacancy is the prefixes of --prefix that no key of some files lies below.
+type vacancy struct {
+	paths, prefixes []string
+	others          []string // storage prefixes that --prefix leaves out
+}
+
+func (v *vacancy) add(ctx context.Context, o *opened) error {
+	found, err := o.Vacant(ctx)
+	if err != nil {
+		return err
+	}
+	if v.paths == nil {
+		v.prefixes = found
+	}
+	v.prefixes = slices.DeleteFunc(v.prefixes, func(prefix string) bool { return !slices.Contains(found, prefix) })
+	v.paths = append(v.paths, o.snapshot.Path())
+	layouts, err := o.Layouts(ctx)
+	v.others = append(v.others, layouts.LeftOut()...)
+	return err
+}
+
+func (v *vacancy) err() (err error) {
+	for _, prefix := range v.prefixes {
+		err = errors.Join(err, fmt.Errorf("%s: %w %q%s", strings.Join(v.paths, ", "), transform.ErrEmptyPrefix, cmp.Or(prefix, "/"), notBelow(prefix, v.others)))
+	}
+	return err
+}
+
+// notBelow names the storage prefixes below a prefix that has no other keys.
+func notBelow(prefix string, others []string) string {
+	var names []string
+	for _, other := range sorted(others) {
+		if strings.HasPrefix(other, prefix+"/") {
+			names = append(names, fmt.Sprintf("%q", other))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return " that is not below " + strings.Join(names, " or ")
 }
 
 // read runs fn, which reads o and prints what it found, and then waits for the digest: who reads a file whose digest is wrong

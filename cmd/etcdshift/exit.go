@@ -108,6 +108,7 @@ func hintFor(err error) string {
 		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, or where there is none in TMPDIR (else /tmp), which needs room for it"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
+		{transform.ErrEmptyPrefix, "\"etcdshift status\" lists the storage prefixes that are found in a file; --prefix takes whole ones"},
 		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters that live in a file, and what is left of others"},
 		{logicalcluster.ErrCacheAlone, "--from-shard S purges what a cache has of a logical cluster as shard S wrote it"},
 		{logicalcluster.ErrNoCacheHere, "give the snapshot of the cache server; of a shard that has its cache in an etcd of its own, no copies are in the file"},

@@ -133,7 +133,7 @@ func (o *getOptions) readFormat(path, output string) (err error) {
 	}
 	o.format, o.template = strings.TrimSuffix(name, "="), template
 	if kind, isFile := strings.CutSuffix(o.format, "-file"); isFile {
-		text, err := readManifest(template)
+		text, err := readManifest("--output "+o.format, template)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,9 @@ func runGet(c *cli.Context) error {
 	if f, isFile := c.App.Writer.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
 		c.App.Writer = &harmless{w: f}
 	}
-	return s.read(c.Context, func() error { return get(c, s, o, args[1:]) })
+	return s.read(c.Context, func() error {
+		return lookBelow(c, func() error { return get(c, s, o, args[1:]) }, s)
+	})
 }
 
 // get finds what is asked for and prints it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -55,17 +56,19 @@ func runHistory(c *cli.Context) error {
 		return err
 	}
 	return h.read(0, func() error {
-		if err := h.find(); err != nil {
-			return err
-		}
-		for _, s := range h.sides {
-			if err := h.clock.Read(c.Context, s); err != nil {
+		return lookBelow(c, func() error {
+			if err := h.find(); err != nil {
 				return err
 			}
-		}
-		stop()
-		stop = func() {}
-		return h.print(format)
+			for _, s := range h.sides {
+				if err := h.clock.Read(c.Context, s); err != nil {
+					return err
+				}
+			}
+			stop()
+			stop = func() {}
+			return h.print(format)
+		}, h.files...)
 	})
 }
 
@@ -131,12 +134,22 @@ func (h *historian) read(i int, fn func() error) error {
 func (h *historian) find() error {
 	ctx := h.c.Context
 	for _, s := range h.sides {
+		sees, err := s.Reader.Sees(ctx, []byte(h.word))
+		if err != nil {
+			return err
+		}
 		for _, err := range s.Snapshot.History(ctx, []byte(h.word)) {
 			if err != nil {
 				return err
 			}
-			return h.take([]byte(h.word))
+			if sees {
+				return h.take([]byte(h.word))
+			}
+			break
 		}
+	}
+	if strings.HasPrefix(h.word, "/") {
+		return h.notThere()
 	}
 	var readers []*inspect.Reader
 	for _, s := range h.sides {
@@ -190,11 +203,21 @@ func (h *historian) search(s compare.Side, want asked, found map[string]keys.Key
 	return nil
 }
 
+// notThere says that there is no record of what is asked for.
+func (h *historian) notThere() error {
+	var paths []string
+	for _, f := range h.files {
+		paths = append(paths, f.snapshot.Path())
+	}
+	return &failure{exitFailed, fmt.Errorf("%s: %q is not there%s, nor was it since the last compaction", strings.Join(paths, ", "), h.word, belowNamed(h.c)),
+		`"etcdshift keys" lists what there is`}
+}
+
 // choose takes the only key that was found.
 func (h *historian) choose(found map[string]keys.Key) error {
 	switch len(found) {
 	case 0:
-		return &failure{exitFailed, fmt.Errorf("%q is not in the file, nor was it since the last compaction", h.word), `"etcdshift keys" lists what there is`}
+		return h.notThere()
 	case 1:
 		for key := range found {
 			return h.take([]byte(key))

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -64,10 +66,12 @@ func runKeys(c *cli.Context) error {
 		prefix = []byte(args[1])
 	}
 	return o.read(c.Context, func() error {
-		if c.Bool("raw") {
-			return printRaw(c, o, prefix)
-		}
-		return printKeys(c, o, prefix, format)
+		return lookBelow(c, func() error {
+			if c.Bool("raw") {
+				return printRaw(c, o, prefix)
+			}
+			return printKeys(c, o, prefix, format)
+		}, o)
 	})
 }
 
@@ -92,7 +96,7 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	case err != nil:
 		return err
 	case e == nil:
-		return &failure{exitFailed, fmt.Errorf("there is no key %q", key), `"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
+		return &failure{exitFailed, fmt.Errorf("%s: there is no key %q%s", o.snapshot.Path(), key, belowNamed(c)), `"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
 	}
 	value := e.Value
 	switch {
@@ -111,6 +115,18 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	}
 	_, err = c.App.Writer.Write(value)
 	return err
+}
+
+// belowNamed says where keys were looked for, where --prefix says so.
+func belowNamed(c *cli.Context) string {
+	var names []string
+	for _, prefix := range readPrefixes(c) {
+		names = append(names, fmt.Sprintf("%q", cmp.Or(prefix, "/")))
+	}
+	if names == nil {
+		return ""
+	}
+	return " below the storage prefix " + strings.Join(names, " or ")
 }
 
 // isText tells whether a terminal may get value as it is.
@@ -145,8 +161,8 @@ func printKeys(c *cli.Context, o *opened, prefix []byte, format string) error {
 			return err
 		}
 	}
-	if n == 0 {
-		warn(c, []string{fmt.Sprintf("no key begins with %q", prefix)})
+	if n == 0 && len(prefix) > 0 {
+		warn(c, []string{fmt.Sprintf("no key begins with %q%s", prefix, belowNamed(c))})
 	}
 	return out.end()
 }

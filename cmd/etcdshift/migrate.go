@@ -70,12 +70,18 @@ func migrationFlags() []cli.Flag {
 		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 			Usage: "print restore commands that raise the revision by `N`"},
-		prefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"), maxExpandFlag(), outputFlag(), quietFlag(),
+		workPrefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"), maxExpandFlag(), outputFlag(), quietFlag(),
 	}
 }
 
+// prefixFlag is --prefix of commands that read: they see these prefixes and no other.
 func prefixFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "prefix", Usage: "look under storage prefix `P`, such as /registry; may be repeated (default: found by looking)"}
+	return &cli.StringSliceFlag{Name: "prefix", Usage: "look under storage prefix `P`, such as /registry, and no other; may be repeated (default: all that are found)"}
+}
+
+// workPrefixFlag is --prefix of commands that change or move what lies there, and check the rest of the file too.
+func workPrefixFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "prefix", Usage: "work under storage prefix `P`, such as /registry, and no other; may be repeated (default: all that are found)"}
 }
 
 // readPrefixes reads --prefix as kube-apiserver reads its --etcd-prefix.

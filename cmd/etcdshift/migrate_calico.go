@@ -62,7 +62,8 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 	}
 	choices.Prefixes = readPrefixes(c)
 	if c.IsSet("v3-crds") {
-		choices.V3CRDs, err = readManifest(c.String("v3-crds"))
+		choices.V3CRDs, err = readManifest("--v3-crds", c.String("v3-crds"))
+		choices.V3CRDsPath = c.String("v3-crds")
 	}
 	return choices, err
 }
@@ -70,20 +71,21 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 // maxManifest is how long a manifest may be, in bytes. Calico's CRDs of one release are less than 2 MiB.
 const maxManifest = 64 << 20
 
-func readManifest(path string) ([]byte, error) {
+// readManifest reads the file that a flag names.
+func readManifest(flag, path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("--v3-crds: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("--v3-crds: %w", err)
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	case len(data) > maxManifest:
-		return nil, fmt.Errorf("--v3-crds: %q is longer than %s", path, size(maxManifest))
+		return nil, fmt.Errorf("%s: %q is longer than %s", flag, path, size(maxManifest))
 	case len(data) == 0:
-		return nil, fmt.Errorf("--v3-crds: %q is empty", path)
+		return nil, fmt.Errorf("%s: %q is empty", flag, path)
 	}
 	return data, nil
 }

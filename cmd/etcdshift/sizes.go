@@ -67,19 +67,24 @@ func runSizes(c *cli.Context) error {
 	}
 	defer o.Close()
 	return o.read(c.Context, func() error {
-		sizes, err := inspect.Measure(c.Context, o.snapshot, o.Reader, c.Int("top"))
-		if err != nil {
-			return err
-		}
-		if !asJSON {
-			return printSizes(c, sizes)
-		}
-		in, err := o.input(c.Context)
-		if err != nil && !errors.Is(err, snapshot.ErrDigest) {
-			return err
-		}
-		return printJSON(c.App.Writer, sizesDocument{document("Sizes", in), chosenSizes(c, sizes)})
+		return lookBelow(c, func() error { return measure(c, o, asJSON) }, o)
 	})
+}
+
+// measure prints what fills the file.
+func measure(c *cli.Context, o *opened, asJSON bool) error {
+	sizes, err := inspect.Measure(c.Context, o.snapshot, o.Reader, c.Int("top"))
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		return printSizes(c, sizes)
+	}
+	in, err := o.input(c.Context)
+	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return err
+	}
+	return printJSON(c.App.Writer, sizesDocument{document("Sizes", in), chosenSizes(c, sizes)})
 }
 
 // chosenSizes leaves out what --by does not name.

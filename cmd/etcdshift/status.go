@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 func statusCommand() *cli.Command {
@@ -51,7 +52,7 @@ func runStatus(c *cli.Context) error {
 	defer o.Close()
 	st := status{documentHead: documentHead{Kind: "Status"}}
 	err = st.read(c, o)
-	beside := errors.Is(err, snapshot.ErrDigest) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrFormat)
+	beside := errors.Is(err, snapshot.ErrDigest) || errors.Is(err, transform.ErrEmptyPrefix) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrFormat)
 	if err != nil && !beside {
 		return err
 	}
@@ -102,6 +103,9 @@ func (st *status) read(c *cli.Context, o *opened) error {
 	if err != nil {
 		return errors.Join(err, digestErr)
 	}
+	digestErr = errors.Join(digestErr, o.snapshot.Guard(func() error {
+		return lookBelow(c, func() error { return nil }, o)
+	}))
 	st.Archive, err = archiveOf(c.Context, o.snapshot)
 	return errors.Join(err, digestErr)
 }

@@ -112,13 +112,22 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 			return nil, err
 		}
 	}
-	v.Input, _ = (&opened{snapshot: s}).input(c.Context) // what is wrong with it was found above
-	if transformers == nil || damage != nil {            // values of a damaged file are not to be trusted
+	var opener inspect.Opener
+	if transformers != nil { // a nil one in an interface would not be nil
+		opener = transformers
+	}
+	o := &opened{Reader: inspect.NewReader(s, opener).Below(readPrefixes(c)...), snapshot: s}
+	v.Input, _ = o.input(c.Context) // what is wrong with it was found above
+	if damage != nil {              // values of a damaged file are not to be trusted
 		return damage, nil
 	}
 	err = s.Guard(func() error {
-		damage, err = openAll(c.Context, inspect.NewReader(s, transformers, readPrefixes(c)...), v)
-		return err
+		return lookBelow(c, func() error {
+			if opener != nil {
+				damage, err = openAll(c.Context, o.Reader, v)
+			}
+			return err
+		}, o)
 	})
 	return damage, err
 }

@@ -132,8 +132,15 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if (other == nil || !bytes.Equal(rec.Value, other.Value)) && c.wants(rec.Key) {
-			found = append(found, rec.Key)
+		if other != nil && bytes.Equal(rec.Value, other.Value) {
+			continue
+		}
+		sides := []Side{c.old}
+		if other != nil {
+			sides = append(sides, c.new)
+		}
+		if found, err = c.take(ctx, found, rec.Key, sides...); err != nil {
+			return nil, err
 		}
 	}
 	for rec, err := range c.new.Snapshot.Live(ctx, nil) {
@@ -144,12 +151,28 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if other == nil && c.wants(rec.Key) {
-			found = append(found, rec.Key)
+		if other != nil {
+			continue
+		}
+		if found, err = c.take(ctx, found, rec.Key, c.new); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(found, bytes.Compare)
 	return found, nil
+}
+
+// take adds a key that differs to found, where it is asked for and the readers of the sides that have it see it.
+func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, sides ...Side) ([][]byte, error) {
+	for _, s := range sides {
+		if sees, err := s.Reader.Sees(ctx, key); !sees {
+			return found, err
+		}
+	}
+	if !c.wants(key) {
+		return found, nil
+	}
+	return append(found, key), nil
 }
 
 // place takes a key apart as the new snapshot's keys are laid out, or else the old one's.

@@ -84,11 +84,13 @@ func (s *crdSet) v1(ctx context.Context, v *transform.View, kd kind) (*schema.Ve
 // v1Kinds lists the plurals of the CRDs in crd.projectcalico.org, sorted.
 func (s *crdSet) v1Kinds() []string { return s.old }
 
+var errManifest = errors.New("manifest of v3 CRDs")
+
 // readManifest takes the v3 CRDs from a release manifest, by plural.
 func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*schema.CRD, error) {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
-		return nil, fmt.Errorf("manifest of v3 CRDs: %w", err)
+		return nil, fmt.Errorf("%w: %w", errManifest, err)
 	}
 	shipped := map[string]*schema.CRD{}
 	for _, crd := range crds {
@@ -295,7 +297,7 @@ func (s *crdSet) inject(ctx context.Context, v *transform.View) error {
 		key := s.layout.Format(keys.Key{Resource: crdResource(), Name: crd.Object().Name})
 		value, err := crd.Stored(mintUID(digest, key), created)
 		if err != nil {
-			return fmt.Errorf("manifest of v3 CRDs: %w", err)
+			return fmt.Errorf("%w: %w", errManifest, err)
 		}
 		if err := v.Put(ctx, key, value, "CRD taken from the manifest of v3 CRDs"); err != nil {
 			return err

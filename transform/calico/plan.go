@@ -2,6 +2,7 @@ package calico
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ type Options struct {
 	// NewUIDs gives v3 records new UIDs, the same at each run, in place of those that clients saw; references follow.
 	NewUIDs bool
 	// V3CRDs is a manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none.
-	V3CRDs []byte
+	V3CRDs     []byte
+	V3CRDsPath string // of its file, for errors
 	// SetAPIGroup sets CALICO_API_GROUP on the components of a manifest install; without it that is a step to do by hand.
 	SetAPIGroup bool
 }
@@ -97,6 +99,9 @@ func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
 // plan stages one prefix. found is false where the v1 group left nothing there: then nothing is staged.
 func (m *run) plan(ctx context.Context) (found bool, err error) {
 	if m.crds, err = loadCRDs(ctx, m.view, m.keys, m.opts.V3CRDs); err != nil {
+		if errors.Is(err, errManifest) && m.opts.V3CRDsPath != "" {
+			err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, err)
+		}
 		return false, err
 	}
 	if err := m.scan(ctx); err != nil {
