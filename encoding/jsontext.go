@@ -3,6 +3,7 @@ package encoding
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -32,7 +33,12 @@ func checkJSON(data []byte) error {
 		return nil
 	}
 	var text json.RawMessage
-	return json.Unmarshal(data, &text)
+	err := json.Unmarshal(data, &text)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) && strings.HasPrefix(err.Error(), "invalid character") { // it quotes one, perhaps of a Secret
+		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
+	}
+	return err
 }
 
 // parseJSONObject takes checked text apart that has no space around it; null is an empty object.

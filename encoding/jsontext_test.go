@@ -62,3 +62,16 @@ func TestSetKeepsSortedFieldsSorted(t *testing.T) {
 		require.Equal(t, string(obj.text()), string(obj.set("q", []byte("1")).without("q").text()))
 	}
 }
+
+// TestErrorsQuoteNothing: what stands where a value is no JSON may be a part of a Secret.
+func TestErrorsQuoteNothing(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"data":{"k":"dg=="x`: "JSON value: not JSON at byte 20",
+		"{\"data\":\"dg\n":     "JSON value: not JSON at byte 12",
+		`{"data":`:             "JSON value: unexpected end of JSON input",
+		`{"a":1}7`:             "JSON value: not JSON at byte 8",
+	} {
+		_, err := Parse([]byte(value))
+		require.EqualError(t, err, want)
+	}
+}

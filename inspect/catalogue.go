@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,7 +54,7 @@ const (
 	AtStorage Standing = "storage"  // the storage version
 	Stale     Standing = "stale"    // listed, but not the storage version: dropping it from the definition breaks these objects
 	Unlisted  Standing = "unlisted" // not listed: no server reads them, nor lists the kind
-	Unknown   Standing = "unknown"  // the version, or the definition, cannot be read
+	Unknown   Standing = "unknown"  // the version, or the definition, cannot be read, or the kind is not that of the key
 )
 
 // Version is the objects of a resource that are stored at one version.
@@ -165,7 +164,7 @@ func (s *survey) add(e *Entry) {
 	if s.found[at] == nil {
 		s.found[at] = map[typeMeta]*Version{}
 		_, plain := layout.(keys.Kubernetes)
-		s.custom[at] = plain && strings.Contains(key.Resource.Group, ".") && !keys.IsBuiltin(key.Resource)
+		s.custom[at] = plain && keys.IsCustom(key.Resource)
 	}
 	var is typeMeta
 	if v, err := encoding.Parse(e.Value); err == nil {
@@ -174,6 +173,9 @@ func (s *survey) add(e *Entry) {
 	v := s.found[at][is]
 	if v == nil {
 		v = &Version{APIVersion: is.apiVersion, Kind: is.kind, Standing: s.standing(at, is)}
+		if v.Standing == "" && checkKind(key, gvr.FromAPIVersionAndKind(is.apiVersion, is.kind)) != nil {
+			v.Standing = Unknown
+		}
 		s.found[at][is] = v
 	}
 	v.Objects++

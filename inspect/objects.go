@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -96,6 +97,10 @@ func NewObject(t *Type, place keys.Key, e *Entry) *Object {
 	if errors.Is(o.Err, native.ErrUnknownKind) {
 		o.Partial = true
 		o.Content, o.Err = native.Metadata(e.Value)
+	}
+	if o.Err == nil {
+		v, _ := encoding.Parse(e.Value) // did not fail before
+		o.Err = checkKind(place, v.GVK)
 	}
 	if o.Err != nil {
 		o.Content = nil

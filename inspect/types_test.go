@@ -80,10 +80,11 @@ func TestBuiltinTypes(t *testing.T) {
 func TestObjects(t *testing.T) {
 	ctx := context.Background()
 	r, types := typesOf(t, object("pods/b/a", "v1", "Pod"), object("pods/a/b", "v1", "Pod"), object("pods/a/a", "v1", "Pod"),
-		record{"/registry/pods/a/c", "broken"}, record{"/registry/pods/a/d", "k8s\x00\x0a\x0f\x0a\x06new/v1\x12\x05Novel\x12\x05\x0a\x03\x0a\x01x"},
+		record{"/registry/pods/a/c", "broken"}, record{"/registry/pods/a/d", "k8s\x00\x0a\x09\x0a\x02v9\x12\x03Pod\x12\x05\x0a\x03\x0a\x01x"},
+		record{"/registry/pods/a/f", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x05\x0a\x03\x0a\x01f"},
 		record{"/registry/pods/a/e", "k8s:enc:aescbc:v1:key1:xxx"}, object("podtemplates/a/a", "v1", "PodTemplate"))
 	pods := types.Of(gvr.GroupResource{Resource: "pods"})
-	require.Equal(t, 6, pods.Objects)
+	require.Equal(t, 7, pods.Objects)
 	list := func(in Selection) (out []string) {
 		for o, err := range r.Objects(ctx, pods, in) {
 			require.NoError(t, err)
@@ -103,7 +104,8 @@ func TestObjects(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []string{"a/a", "a/b", "a/c unsupported value format: 6 bytes, neither a JSON object nor protobuf, CBOR or encrypted", "a/d partial",
-		`a/e value is encrypted by aescbc:v1:key1, and no encryption configuration was given`, "b/a"}, list(Selection{}))
+		`a/e value is encrypted by aescbc:v1:key1, and no encryption configuration was given`,
+		"a/f a v1 ConfigMap, under the key of a Pod", "b/a"}, list(Selection{}))
 	require.Equal(t, []string{"b/a"}, list(Selection{Namespace: "b"}))
 	require.Equal(t, []string{"a/a", "b/a"}, list(Selection{Names: []string{"a"}}))
 	require.Empty(t, list(Selection{Namespace: "c"}))

@@ -100,6 +100,9 @@ func IsBuiltin(gr schema.GroupResource) bool {
 	return known
 }
 
+// IsCustom tells whether the resource can only be one of a CustomResourceDefinition, or of an aggregated API server.
+func IsCustom(gr schema.GroupResource) bool { return strings.Contains(gr.Group, ".") && !IsBuiltin(gr) }
+
 // dirOf is where a resource lies below the prefix, without slashes around it.
 func dirOf(gr schema.GroupResource) string {
 	if dir, ok := kubernetesTable.byResource[gr]; ok {

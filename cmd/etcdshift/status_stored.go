@@ -103,6 +103,8 @@ func verdict(r inspect.Resource, v inspect.Version) string {
 		return "broken: not a version of the CustomResourceDefinition"
 	case v.Standing == inspect.Unknown && len(v.Encrypted) > 0:
 		return "encrypted: cannot be told"
+	case v.Standing == inspect.Unknown && r.Definition == nil && v.Kind != "":
+		return "broken: not of the kind that its key says"
 	case v.Standing == inspect.Unknown:
 		return "cannot be told"
 	case r.Orphans:

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -17,6 +19,8 @@ import (
 // ErrUnknownKind is returned by Decode for a protobuf value of a kind that k8s.io/api of this build does not have: an old one
 // that was removed, one of a newer server, or one of an aggregated API server. The text around it names the kind.
 var ErrUnknownKind = errors.New("kind is not known to this build")
+
+var errFieldType = errors.New("a field has a value that its type can't have")
 
 // Known says whether Decode reads protobuf values of the kind.
 func Known(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
@@ -44,6 +48,31 @@ func Decode(value []byte) (map[string]any, error) {
 	return content, nil
 }
 
+// Check says why an API server cannot decode the value as the kind that it says it is. ErrUnknownKind is returned for protobuf of
+// a kind that Decode does not know; JSON and CBOR of such a kind pass. No error quotes the value.
+func Check(v encoding.Value) error {
+	if v.Format == encoding.FormatProtobuf {
+		_, err := decodeProtobuf(v)
+		return err
+	}
+	obj, err := scheme.Scheme.New(v.GVK)
+	if err != nil || v.Format != encoding.FormatJSON {
+		return nil // a custom resource; native objects are never stored as CBOR
+	}
+	if _, ok := obj.(interface{ Unmarshal([]byte) error }); !ok {
+		return nil
+	}
+	err = utiljson.Unmarshal(v.Raw, obj) // its text may quote the value
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Errorf("%s: %s: %w", v.GVK, wrong.Field, errFieldType)
+	case err != nil:
+		return fmt.Errorf("%s: %w", v.GVK, errFieldType)
+	}
+	return nil
+}
+
 func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	obj, err := scheme.Scheme.New(v.GVK)
 	if err != nil {
@@ -64,12 +93,12 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 func toContent(obj runtime.Object) (content map[string]any, err error) {
 	defer func() {
 		if recover() != nil {
-			err = errors.New("a field has a value that its type can't have")
+			err = errFieldType
 		}
 	}()
 	content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil { // its text may quote the field's value
-		return nil, errors.New("a field has a value that its type can't have")
+		return nil, errFieldType
 	}
 	return content, nil
 }

@@ -108,6 +108,7 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 		version, ours := def.version(is)
 		if !ours {
 			unread = true
+			d.reportForeign(at, def, is, n, first)
 			return
 		}
 		there[version] = n
@@ -137,6 +138,20 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 	if def.deleted {
 		held := d.holders(func(c content) bool { return c.prefix == at.prefix && c.resource == at.resource })
 		d.found.about(CodeCRDTerminating, def.entry.Key, "it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held)
+	}
+}
+
+// reportForeign reports objects of another group or kind than the definition's: a server fails to read those of another group, and
+// serves those of another kind as they are.
+func (d *doctor) reportForeign(at folder, def *definition, is string, n int, first []byte) {
+	apiVersion, kind, _ := strings.Cut(is, " ")
+	gv, err := gvr.ParseGroupVersion(apiVersion)
+	switch {
+	case is == "": // encrypted, or reported as undecodable
+	case err != nil || gv.Group != def.kind.Group || !slices.Contains(def.listed, gv.Version):
+		d.found.of(CodeVersionUnlisted, n, first, "%s of %s stored as %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), is)
+	default:
+		d.found.of(CodeKeyMismatch, n, first, "%s in the folder of %s %s of kind %s", things(n, "object"), plain(at.resource), isOrAre(n), kind)
 	}
 }
 
@@ -181,11 +196,13 @@ func (d *doctor) concludeConversion(ctx context.Context) error {
 }
 
 // are is a number of things with its verb.
-func are(n int, what string) string {
+func are(n int, what string) string { return things(n, what) + " " + isOrAre(n) }
+
+func isOrAre(n int) string {
 	if n == 1 {
-		return "1 " + what + " is"
+		return "is"
 	}
-	return things(n, what) + " are"
+	return "are"
 }
 
 // list is a list for a person to read.

@@ -7,6 +7,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // FuzzDecode: whatever is stored, reading it ends, in an object or an error.
@@ -19,7 +21,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(balanced(r.value)))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
-		_, _ = decode(value)
+		_, _ = decode(keys.Key{}, value)
 		for _, into := range []any{
 			&corev1.Namespace{}, &corev1.Service{}, &corev1.Endpoints{}, &corev1.Secret{}, &discoveryv1.EndpointSlice{}, //nolint:staticcheck // as in the code
 			&coordinationv1.Lease{}, &admissionv1.MutatingWebhookConfiguration{}, &apiService{},

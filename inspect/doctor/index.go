@@ -110,7 +110,7 @@ func (x *index) number(s string) uint32 {
 
 // see counts an object by version and namespace.
 func (d *doctor) see(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
-	if isCustom(key.Resource) {
+	if keys.IsCustom(key.Resource) {
 		apiVersion := meta.APIVersion
 		if apiVersion != "" {
 			apiVersion += " " + meta.Kind

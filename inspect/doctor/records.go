@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/native"
@@ -53,11 +52,11 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		d.see(key, e, encoding.Meta{})
 		return nil
 	}
-	meta, err := decode(e.Value)
+	meta, err := decode(key, e.Value)
 	switch {
 	case errors.Is(err, native.ErrUnknownKind):
 		d.unknown.add(meta.GVK(), e.Key)
-	case errors.Is(err, errMetadata) && isCustom(key.Resource):
+	case errors.Is(err, errMetadata) && keys.IsCustom(key.Resource):
 		d.unread[key.Resource] = true
 		d.found.about(CodeBadMetadata, e.Key, "%s", err)
 		d.see(key, e, meta)
@@ -81,36 +80,18 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 var errMetadata = errors.New("metadata is not that of an object")
 
 // decode reads a value as a server does, and its metadata. ErrUnknownKind comes with metadata, errMetadata with the type.
-func decode(value []byte) (encoding.Meta, error) {
-	meta, err := encoding.ReadMeta(value)
-	format := encoding.Detect(value)
-	if err == nil && format != encoding.FormatProtobuf {
-		if _, err := gvr.ParseGroupVersion(meta.APIVersion); err != nil || meta.Kind == "" {
-			return meta, fmt.Errorf("%s value: apiVersion and kind are not those of an object", format)
-		}
-		return meta, nil // the whole text was read
+func decode(key keys.Key, value []byte) (encoding.Meta, error) {
+	err := inspect.CheckValue(key, value)
+	if err != nil && !errors.Is(err, native.ErrUnknownKind) {
+		return encoding.Meta{}, err
 	}
-	v, parseErr := encoding.Parse(value)
-	switch {
-	case parseErr != nil:
-		return encoding.Meta{}, parseErr
-	case err != nil && format != encoding.FormatProtobuf:
-		apiVersion, kind := v.GVK.ToAPIVersionAndKind()
-		return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, err)
-	case err != nil:
+	meta, metaErr := encoding.ReadMeta(value)
+	if metaErr == nil {
 		return meta, err
 	}
-	obj, err := scheme.Scheme.New(v.GVK)
-	message, ok := obj.(interface{ Unmarshal([]byte) error })
-	if err != nil || !ok { // unknown, or registered but never stored as protobuf
-		return meta, native.ErrUnknownKind
-	}
-	return meta, message.Unmarshal(v.Raw)
-}
-
-// isCustom says whether a resource is one of a CustomResourceDefinition.
-func isCustom(gr gvr.GroupResource) bool {
-	return strings.Contains(gr.Group, ".") && !keys.IsBuiltin(gr)
+	v, _ := encoding.Parse(value) // did not fail before
+	apiVersion, kind := v.GVK.ToAPIVersionAndKind()
+	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
 }
 
 // checkName compares a key with the name and namespace inside. What lies beside objects has names of its own.

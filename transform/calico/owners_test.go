@@ -284,19 +284,19 @@ func TestOwnersOfOthers(t *testing.T) {
 	}
 }
 
-// TestValuesThatCannotBeSeen: whether they hold references nobody can tell.
+// TestValuesThatCannotBeSeen: they are refused, whether they seem to hold references or not.
 func TestValuesThatCannotBeSeen(t *testing.T) {
 	const secret, broken, other = "/registry/secrets/team-a/encrypted", "/registry/example.com/widgets/team-a/broken", "/registry/example.com/widgets/team-a/other"
 	in := newInput(t)
 	in.put(secret, []byte("k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx"))
 	in.put(broken, []byte(`{"metadata":{"ownerReferences":[{"apiVersion":"projectcalico.org/v3"`))
-	in.put(other, []byte(`not an object, and it names no group`))
+	in.put(other, []byte(`no object, and it names no group`))
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
 	require.True(t, got.has(transform.LevelError, codeEncrypted, secret))
 	require.True(t, got.has(transform.LevelError, codeUndecodable, broken))
-	require.False(t, got.has(transform.LevelError, codeUndecodable, other))
+	require.True(t, got.has(transform.LevelError, codeUndecodable, other))
 
 	got = planOn(t, path, New(Options{}), codeEncrypted, codeUndecodable)
 	require.NoError(t, got.err)

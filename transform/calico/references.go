@@ -3,10 +3,13 @@ package calico
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -36,16 +39,22 @@ func (m *run) wrote(entry *transform.Entry) bool {
 	return entry.ModRevision == 0 || o != nil && o.replaced
 }
 
-// remapObject does one object. A value that names neither group anywhere holds no reference to a Calico object, whatever it
-// is; one that is encrypted may.
+// remapObject does one object. A value that no API server can read as what its key says is refused, whatever is in it. One that
+// names neither group anywhere holds no reference to a Calico object; one that is encrypted may.
 func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
-	encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
-	if !encrypted && !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
-		return nil
-	}
 	e := referenceEdit{run: m}
 	if key, err := m.keys.Parse(entry.Key); err == nil {
 		e.namespace = key.Namespace
+		if bad := inspect.CheckValue(key, entry.Value); entry.Sealed == nil && bad != nil && !errors.Is(bad, native.ErrUnknownKind) {
+			if !m.unreadable[string(entry.Key)] {
+				m.view.Refuse(string(entry.Key), codeOfValue(bad), bad.Error())
+			}
+			return nil
+		}
+	}
+	encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
+	if !encrypted && !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
+		return nil
 	}
 	out, changed, err := encoding.EditOwnerReferences(entry.Value, e.edit)
 	if err != nil {

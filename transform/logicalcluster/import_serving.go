@@ -2,6 +2,7 @@ package logicalcluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -127,8 +130,9 @@ func (s *serving) judge(key keys.Key, to, value []byte) {
 
 // read returns the version that an object is stored at. A definition of a logical cluster's own that defines nothing counts as none.
 func (s *serving) read(key keys.Key, value []byte) (version string, readable bool) {
-	v, err := encoding.Parse(value)
-	if err == nil {
+	v, _ := encoding.Parse(value)
+	err := inspect.CheckValue(key, value)
+	if err == nil || errors.Is(err, native.ErrUnknownKind) {
 		_, err = encoding.ReadMeta(value)
 	}
 	if err == nil && key.Resource == definitionType() && !key.Custom && key.Identity == "" {

@@ -143,7 +143,7 @@ func TestNamesAreThere(t *testing.T) {
 	}
 	empty := newCluster(t).put("/registry/namespaces/default", "k8s\x00").migrate(Options{CRDs: []string{widgetsCRD}})
 	require.ErrorIs(t, empty.err, ErrNotThere)
-	none := newCluster(t).put("/registry/namespaces/default", "{}").migrate(Options{})
+	none := newCluster(t).put("/registry/namespaces/default", namespaceJSON).migrate(Options{})
 	require.Equal(t, []string{"warning nothing-to-migrate "}, none.problems())
 	require.Empty(t, none.changed())
 	strange := newCluster(t).put("/a/b", "{}").migrate(Options{})

@@ -181,8 +181,8 @@ func TestRewrap(t *testing.T) {
 		put(secret+"sealed", seal(t, old, "secrets", secret+"sealed", string(native))).
 		put(secret+"plain", string(native)).
 		put(newest, seal(t, now, "secrets", newest, string(native))).
-		put("/registry/configmaps/ns/c", string(native)).
-		put("/registry/pods/ns/p", string(native))
+		native("/registry/configmaps/ns/c", "v1", "ConfigMap", &corev1.ConfigMap{}).
+		native("/registry/pods/ns/p", "v1", "Pod", &corev1.Pod{})
 	stale, current := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
 	c.put(stale.key(), seal(t, old, widgetsCRD, stale.key(), stale.json(t)))
 	c.put(current.key(), seal(t, old, widgetsCRD, current.key(), current.json(t)))
@@ -210,7 +210,7 @@ func TestRewrap(t *testing.T) {
 func TestRewrapClosed(t *testing.T) {
 	with := sealer(t, "secrets: aescbc=n identity")
 	lost := seal(t, sealer(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
-	path := newCluster(t).put("/registry/namespaces/default", "{}").put("/registry/secrets/ns/a", lost).put("/registry/secrets/ns/b", "{}").build()
+	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
 	require.Contains(t, r.reason(codeEncrypted), "aescbc:v1:o")
@@ -234,8 +234,8 @@ func TestRewrapAllowed(t *testing.T) {
 // TestRewrapStrays: an encrypted value that no API server of the snapshot is known to own is not passed over.
 func TestRewrapStrays(t *testing.T) {
 	with := sealer(t, "secrets: aescbc=n")
-	lost := seal(t, with, "secrets", "/other/secrets/ns/a", "{}")
-	path := newCluster(t).put("/registry/namespaces/default", "{}").put("/other/secrets/ns/a", lost).put("/other/secrets/ns/b", "{}").build()
+	lost := seal(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
+	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error unknown-key /other/secrets/ns/a")
 	require.Contains(t, r.reason(codeUnknownKey), "--prefix")

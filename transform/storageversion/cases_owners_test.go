@@ -189,7 +189,7 @@ func TestMigrator(t *testing.T) {
 	require.NoError(t, err)
 	c.put(dir+"json", strings.Replace(string(asJSON), "{", `{"apiVersion":"storagemigration.k8s.io/v1beta1","kind":"StorageVersionMigration",`, 1))
 	c.put(dir+"odd", `{"apiVersion":"storagemigration.k8s.io/v1beta1","kind":"StorageVersionMigration","metadata":{"name":"odd"},"status":{"conditions":7}}`)
-	r := c.migrate(Options{})
+	r := c.migrate(Options{}, codeUndecodable)
 	require.Equal(t, []string{widgetsKey}, r.changed())
-	require.Equal(t, []string{"warning migrator-pending " + dir + "json", "warning migrator-pending " + dir + "odd", "warning migrator-pending " + dir + "running"}, r.problems())
+	require.Equal(t, []string{"error undecodable " + dir + "odd", "warning migrator-pending " + dir + "json", "warning migrator-pending " + dir + "running"}, r.problems())
 }

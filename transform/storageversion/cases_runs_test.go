@@ -69,7 +69,7 @@ func TestDryRun(t *testing.T) {
 // TestLeases: a value that is rewritten keeps its lease (changed compares them).
 func TestLeases(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
-	r := newCluster(t, twoVersions()).leased(o.key(), o.json(t), 77).leased("/registry/events/ns/e", "{}", 78).migrate(Options{})
+	r := newCluster(t, twoVersions()).leased(o.key(), o.json(t), 77).leased("/registry/events/ns/e", `{"apiVersion":"v1","kind":"Event","metadata":{"name":"e","namespace":"ns"}}`, 78).migrate(Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.EqualValues(t, 77, r.out[o.key()].lease)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -29,13 +32,7 @@ func (r *run) sweep(ctx context.Context) error {
 		if slices.ContainsFunc(r.others, func(dir []byte) bool { return bytes.HasPrefix(e.Key, dir) }) {
 			continue
 		}
-		key, keyErr := r.keys.Parse(e.Key)
-		if keyErr == nil {
-			r.reportOrphan(e, key)
-			r.reportHelm(e, key, gone)
-			r.reportMigrator(e, key)
-		}
-		if err := r.fixOwners(ctx, e, gone); err != nil {
+		if err := r.look(ctx, e, gone); err != nil {
 			return err
 		}
 		if r.opts.Rewrap {
@@ -47,18 +44,37 @@ func (r *run) sweep(ctx context.Context) error {
 	return nil
 }
 
-// reportOrphan warns of a custom resource without a CustomResourceDefinition: no server serves it, none deletes it.
-func (r *run) reportOrphan(e *transform.Entry, key keys.Key) {
-	gr := key.Resource
-	if !strings.Contains(gr.Group, ".") || keys.IsBuiltin(gr) || r.byResource[gr] != nil {
-		return
+// look reports what is wrong with one value, and corrects its owner references. A value that no API server can read as what its
+// key says is refused, whatever is in it.
+func (r *run) look(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
+	key, err := r.keys.Parse(e.Key)
+	if err != nil {
+		return r.fixOwners(ctx, e, gone)
 	}
-	for _, k := range r.kinds { // one that cannot be parsed may be its
-		if k.crd == nil && k.name == gr.String() {
-			return
+	r.reportOrphan(e, key)
+	if e.Sealed == nil && !r.ofDefinition(key) {
+		if err := inspect.CheckValue(key, e.Value); err != nil && !errors.Is(err, native.ErrUnknownKind) {
+			bad := refuseValue(err)
+			r.view.Refuse(string(e.Key), bad.code, bad.reason)
+			return nil
 		}
 	}
-	r.view.Warn(string(e.Key), codeOrphan, fmt.Sprintf("no CustomResourceDefinition %s goes with it: no server serves it", gr))
+	r.reportHelm(e, key, gone)
+	r.reportMigrator(e, key)
+	return r.fixOwners(ctx, e, gone)
+}
+
+// ofDefinition says whether the value was looked at with its CustomResourceDefinition, also one that cannot be read, or is one.
+func (r *run) ofDefinition(key keys.Key) bool {
+	return key.Resource == crdResource() || r.byResource[key.Resource] != nil ||
+		slices.ContainsFunc(r.kinds, func(k *kind) bool { return k.crd == nil && k.name == key.Resource.String() })
+}
+
+// reportOrphan warns of a custom resource without a CustomResourceDefinition: no server serves it, none deletes it.
+func (r *run) reportOrphan(e *transform.Entry, key keys.Key) {
+	if keys.IsCustom(key.Resource) && !r.ofDefinition(key) {
+		r.view.Warn(string(e.Key), codeOrphan, fmt.Sprintf("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
+	}
 }
 
 // rewrap encrypts a value as the configuration says today. What no key opens is reported.
@@ -95,7 +111,7 @@ func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 	}
 	v, err := encoding.Parse(e.Value)
 	if err != nil {
-		return // reported with its owner references
+		return // reported by look
 	}
 	var migration storagemigration.StorageVersionMigration
 	if v.Format == encoding.FormatProtobuf {
@@ -106,10 +122,7 @@ func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 	running := slices.ContainsFunc(migration.Status.Conditions, func(c metav1.Condition) bool {
 		return c.Type == string(storagemigration.MigrationRunning) && c.Status == metav1.ConditionTrue
 	})
-	switch {
-	case err != nil:
-		r.view.Warn(string(e.Key), codeMigratorPending, "this StorageVersionMigration cannot be read; it may be running")
-	case running:
+	if err == nil && running {
 		r.view.Warn(string(e.Key), codeMigratorPending, "this StorageVersionMigration is running: restored, it goes on, and finds done what was migrated here")
 	}
 }

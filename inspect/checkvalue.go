@@ -1,0 +1,71 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// errKind is of a value that does not say what it is.
+var errKind = errors.New("apiVersion and kind are not those of an object")
+
+// CheckValue says why an API server cannot read a decrypted value under its key: it is broken, of another kind than the key says,
+// or has a field of another type than its kind. One such value makes every list of its kind fail. Of a custom resource only the
+// text is checked: the rest is up to its CustomResourceDefinition. native.ErrUnknownKind is returned for protobuf of a kind that
+// this build does not know. No error quotes the value.
+func CheckValue(key keys.Key, value []byte) error {
+	v, err := encoding.Parse(value)
+	if err != nil {
+		return err
+	}
+	if v.GVK.Version == "" || v.GVK.Kind == "" {
+		return fmt.Errorf("%s value: %w", v.Format, errKind)
+	}
+	if isCustom(key) && v.Format != encoding.FormatProtobuf {
+		return nil
+	}
+	if err := checkKind(key, v.GVK); err != nil {
+		return err
+	}
+	return native.Check(v)
+}
+
+// isCustom says whether a CustomResourceDefinition, or an APIExport of kcp, decides what lies under the key.
+func isCustom(key keys.Key) bool {
+	return key.Custom || key.Identity != "" || keys.IsCustom(key.Resource)
+}
+
+// checkKind compares what a value says it is with what lies in the folder of a built-in resource.
+func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
+	gr := key.Resource
+	want, builtin := builtinKinds()[gr]
+	if !builtin || isCustom(key) || is.Kind == want && servesKind(gr, is.Group) {
+		return nil
+	}
+	apiVersion, kind := is.ToAPIVersionAndKind()
+	of := want
+	if gr.Group != "" {
+		of += " of " + gr.Group
+	}
+	return fmt.Errorf("a %s %s, under the key of a %s", apiVersion, kind, of)
+}
+
+// servesKind says whether objects of the resource were ever stored in the group. Many kinds began in extensions.
+func servesKind(gr gvr.GroupResource, group string) bool {
+	return group == gr.Group || group == "extensions" || otherGroups()[gvr.GroupResource{Group: group, Resource: gr.Resource}] == gr
+}
+
+// builtinKinds are the kinds of the resources that kube-apiserver has of itself.
+var builtinKinds = sync.OnceValue(func() map[gvr.GroupResource]string {
+	kinds := map[gvr.GroupResource]string{}
+	for _, t := range Builtins() {
+		kinds[t.Resource] = t.Kind
+	}
+	return kinds
+})
