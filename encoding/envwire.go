@@ -120,19 +120,7 @@ func (e *envEdit) objectMeta(msg []byte) ([]byte, bool, error) {
 // setMapEntry sets one entry of a map<string, string>: in place where it is there, else before the first greater key, as
 // generated code sorts them.
 func setMapEntry(msg []byte, num protowire.Number, name, key, value string) ([]byte, bool, error) {
-	found := false
-	msg, changed, err := editEach(msg, num, name, func(_ int, entry []byte) ([]byte, bool, error) {
-		k, v, err := mapEntry(entry)
-		if err != nil || string(k) != key {
-			return entry, false, err
-		}
-		found = true
-		if string(v) == value {
-			return entry, false, nil
-		}
-		entry, err = setField(entry, mapValue, bytesField(mapValue, []byte(value)))
-		return entry, true, err
-	})
+	msg, found, changed, err := replaceMapEntry(msg, num, name, key, value)
 	if err != nil || found {
 		return msg, changed, err
 	}
@@ -155,4 +143,21 @@ func setMapEntry(msg []byte, num protowire.Number, name, key, value string) ([]b
 	}
 	msg, err = appendField(msg, num, field)
 	return msg, true, err
+}
+
+// replaceMapEntry gives an entry of a map<string, string> another value, where it is there.
+func replaceMapEntry(msg []byte, num protowire.Number, name, key, value string) (out []byte, found, changed bool, err error) {
+	out, changed, err = editEach(msg, num, name, func(_ int, entry []byte) ([]byte, bool, error) {
+		k, v, err := mapEntry(entry)
+		if err != nil || string(k) != key {
+			return entry, false, err
+		}
+		found = true
+		if string(v) == value {
+			return entry, false, nil
+		}
+		entry, err = setField(entry, mapValue, bytesField(mapValue, []byte(value)))
+		return entry, true, err
+	})
+	return out, found, changed, err
 }

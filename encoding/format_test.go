@@ -86,6 +86,7 @@ func everyFunction(data []byte) map[string]error {
 	_, _, errs["SetPodTemplateEnv"] = encoding.SetPodTemplateEnv(data, "A", "b")
 	_, errs["ReadWorkload"] = encoding.ReadWorkload(data)
 	_, errs["ReadConfigMap"] = encoding.ReadConfigMap(data)
+	_, errs["ReplaceAnnotation"] = encoding.ReplaceAnnotation(data, "A", "b")
 	_, errs["SetConfigMapData"] = encoding.SetConfigMapData(data, "A", "b")
 	return errs
 }

@@ -18,7 +18,7 @@ func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference,
 	case FormatJSON:
 		out, err = editJSON(data, e.jsonValue)
 	case FormatCBOR:
-		out, err = e.cborValue(data)
+		out, err = editCBORMetadata(data, e.jsonValue)
 	default:
 		return nil, 0, unsupported(data, f)
 	}

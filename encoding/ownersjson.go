@@ -1,6 +1,9 @@
 package encoding
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 func (e *ownerEdit) jsonValue(obj jsonObject) (jsonObject, bool, error) {
 	return obj.edit("metadata", e.metadata)
@@ -96,9 +99,9 @@ func ownerOfJSON(obj jsonObject) (o OwnerReference, err error) {
 	return o, err
 }
 
-// cborValue edits the metadata through its JSON form: CBOR has no order to keep, since its keys are sorted, and metadata
-// holds no number that JSON would change. The rest of the object is not converted.
-func (e *ownerEdit) cborValue(data []byte) ([]byte, error) {
+// editCBORMetadata runs edit on a CBOR object of which it shows the JSON form of the metadata alone: CBOR has no order to keep,
+// since its keys are sorted, and metadata holds no number that JSON would change. The rest of the object is not converted.
+func editCBORMetadata(data []byte, edit func(jsonObject) (jsonObject, bool, error)) ([]byte, error) {
 	obj, err := decodeCBOR(data)
 	if err != nil {
 		return nil, err
@@ -107,8 +110,8 @@ func (e *ownerEdit) cborValue(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	edited, err := editJSON(metadata, e.jsonValue)
-	if err != nil || e.changed == 0 {
+	edited, err := editJSON(metadata, edit)
+	if err != nil || bytes.Equal(edited, metadata) {
 		return data, err
 	}
 	wrapper, _, err := DecodeObject(edited)
