@@ -105,6 +105,9 @@ type ClusterReceipt struct {
 	Path    string `json:"path"`
 	Receipt        // of its records
 	Copies  int    `json:"copies"` // records of it in a cache of the same file
+	// CopiesMoved of those records were given to the shard ToShard, under keys of its own.
+	CopiesMoved int    `json:"copiesMoved,omitempty"`
+	ToShard     string `json:"toShard,omitempty"`
 }
 
 // Receipt counts records and has their digest, as docs/archive.md says it is computed.

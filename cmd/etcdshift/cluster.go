@@ -32,7 +32,7 @@ and the shards, and start the front-proxies last. A front-proxy that runs on sen
 // withShardNames is an action after a look at the flags that name shards.
 func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		for _, flag := range []string{"as-shard", "from-shard"} {
+		for _, flag := range []string{"as-shard", "from-shard", "to-shard"} {
 			if name := c.String(flag); name != "" && !namesShard.MatchString(name) {
 				return usagef(commandPath(c), "--%s is %q; the name of a shard is made of 1 to 61 of a-z, 0-9, - and :", flag, name)
 			}

@@ -93,13 +93,24 @@ func printClusters(w io.Writer, r *transform.Report) {
 	t := newTable(w)
 	t.row("LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256")
 	for _, c := range r.Clusters[:min(len(r.Clusters), mostListed)] {
-		t.row(c.Name, c.Path, c.Keys, c.Bytes, c.Copies, c.SHA256)
+		t.row(c.Name, c.Path, c.Keys, c.Bytes, copiesOf(c), c.SHA256)
 	}
 	if r.Rest != nil {
 		t.row("all others", "unchanged", r.Rest.Keys, r.Rest.Bytes, "", r.Rest.SHA256)
 	}
 	t.flush()
 	printMore(w, len(r.Clusters), "logical clusters")
+}
+
+// copiesOf counts copies in a cache, and says which shard got them.
+func copiesOf(c transform.ClusterReceipt) string {
+	switch c.CopiesMoved {
+	case 0:
+		return fmt.Sprint(c.Copies)
+	case c.Copies:
+		return fmt.Sprintf("%d to %s", c.Copies, c.ToShard)
+	}
+	return fmt.Sprintf("%d, %d to %s", c.Copies, c.CopiesMoved, c.ToShard)
 }
 
 func printChanges(w io.Writer, r *transform.Report) {

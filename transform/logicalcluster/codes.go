@@ -11,6 +11,10 @@ const (
 	codeKeyMismatch     = "key-mismatch"   // an object says that it is of another logical cluster than its key
 	codeNoHome          = "no-home"        // of orphans, where no tenant's logical cluster lives; a warning where it is named
 	codeUndecodable     = "undecodable"    // as codeEncrypted: what a LogicalCluster or a Workspace says cannot be told
+	// Errors about copies in a cache.
+	codeExportsInCache = "exports-in-cache" // no cache would have a copy of an APIExport any more
+	codeCopyExists     = "copy-exists"      // the shard that is to get a copy has another one
+	codeUnknownShard   = "unknown-shard"    // nothing in the file knows the shard that is to get copies
 
 	// Errors about an archive that is to be imported.
 	codeClusterExists     = "cluster-exists"
@@ -42,7 +46,9 @@ const (
 // PurgeCodes are the codes of problems that refuse a purge, and that can be allowed not to; sorted.
 func PurgeCodes() []string {
 	return []string{
+		codeCopyExists,
 		codeEncrypted,
+		codeExportsInCache,
 		codeKeyMismatch,
 		codeMigrating,
 		codeNoHome,
@@ -50,6 +56,7 @@ func PurgeCodes() []string {
 		codeSystemCluster,
 		codeTerminating,
 		codeUndecodable,
+		codeUnknownShard,
 	}
 }
 

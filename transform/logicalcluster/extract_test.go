@@ -195,7 +195,7 @@ func TestExtractOfSeveralStorages(t *testing.T) {
 	r, out := extracted(t, in, ExtractOptions{Name: kcptest.Provider})
 	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Provider || needed(r.Manifest, key) })
 
-	purgedReport, purgedOut := purged(t, in, PurgeOptions{Name: kcptest.Provider}, codeOwnerPointsHere)
+	purgedReport, purgedOut := purged(t, in, PurgeOptions{Name: kcptest.Provider}, codeOwnerPointsHere, codeExportsInCache)
 	require.Positive(t, purgedReport.Clusters[0].Copies)
 	require.Equal(t, *purgedReport.Rest, receipt(r.Manifest.Origin.Rest))
 	require.Equal(t, purgedReport.Clusters[0].SHA256, r.Manifest.Clusters[0].SHA256)
@@ -211,8 +211,8 @@ func TestExtractAsShard(t *testing.T) {
 	require.ErrorIs(t, err, ErrShardUnknown)
 	r, _ := extracted(t, in, ExtractOptions{Name: kcptest.Provider, AsShard: "root"})
 	require.Equal(t, "root", r.Manifest.Origin.Shard)
-	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root")
-	gone, _ := purged(t, in, PurgeOptions{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere)
+	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard SHARD")
+	gone, _ := purged(t, in, PurgeOptions{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
 	require.Equal(t, *gone.Rest, receipt(r.Manifest.Origin.Rest))
 }
 
@@ -284,7 +284,7 @@ func TestExtractDryRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, transform.Planned, r.Outcome)
 	require.NoFileExists(t, out)
-	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT")
+	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard SHARD")
 	spaced, err := Extract(context.Background(), ExtractOptions{Name: kcptest.Consumer, In: in, Out: filepath.Join(t.TempDir(), "an archive"), DryRun: true})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(spaced.Steps, "\n"), "/an archive' DESTINATION")

@@ -110,8 +110,13 @@ func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change
 
 // never refuses whatever was allowed.
 func (c *carrier) never(to []byte, code, reason string) {
+	refuseAlways(c.view, string(to), code, reason)
+}
+
+// refuseAlways refuses whatever was allowed.
+func refuseAlways(v *transform.View, key, code, reason string) {
 	const refused = "refused"
-	c.view.RefuseUnless(string(to), code, reason, refused)
+	v.RefuseUnless(key, code, reason, refused)
 }
 
 // reads tells whether the API servers of the shard read value from what is stored, and would store it in no other way.

@@ -151,7 +151,7 @@ func TestFixOwnerOfChild(t *testing.T) {
 		require.Contains(t, a.value(key), `"region":"us-east-1"`)
 	}
 	require.True(t, hasStep(a.report.Steps, "cluster purge "+kcptest.Consumer+" ORIGIN ORIGIN-OUT --with-children"), "%q", a.report.Steps)
-	require.True(t, hasStep(a.report.Steps, "purge NAME CACHE CACHE-OUT --from-shard root, for each NAME of 1n7wq48mavio4f0j, 2y3qvnqz5ga11oc4"), "%q", a.report.Steps)
+	require.True(t, hasStep(a.report.Steps, "purge NAME CACHE CACHE-OUT --from-shard root --to-shard shard-1, for each NAME of 1n7wq48mavio4f0j, 2y3qvnqz5ga11oc4"), "%q", a.report.Steps)
 	for _, name := range []string{kcptest.Consumer, kcptest.Child} {
 		require.Contains(t, a.value(kcptest.LogicalClusterKey(name)), `"core.kcp.io/shard":"shard-1"`)
 	}

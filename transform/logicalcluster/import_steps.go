@@ -1,6 +1,7 @@
 package logicalcluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,12 +40,13 @@ func (i *Import) stepsOfOrigin(r *transform.Report) {
 	if m.Origin.Shard != "" {
 		origin, from = fmt.Sprintf("the origin, shard %q", m.Origin.Shard), word(m.Origin.Shard)
 	}
+	to := " --to-shard " + word(cmp.Or(i.dest.name, "SHARD"))
 	stepToStop(r, "kcp of both shards", lostWrites+"; restore both: a logical cluster must not live on two")
-	r.AddStep("take it out of %s: %s", origin, purge)
-	r.AddStep("take its copies out of the cache server too, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s",
-		names, from, each)
+	r.AddStep("take it out of %s: %s", origin, purge+to)
+	r.AddStep("give its copies in the cache server to this shard, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s%s",
+		names, from, to, each)
 	if i.cachesHere(m.Origin.Shard) {
-		r.AddStep("the cache in this shard's own file has copies from %s: etcdshift cluster purge %s OUT OUT-2 --from-shard %s%s; restore that output then", origin, names, from, each)
+		r.AddStep("the cache in this shard's own file has copies from %s: etcdshift cluster purge %s OUT OUT-2 --from-shard %s%s%s; restore that output then", origin, names, from, to, each)
 	}
 	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
 }

@@ -18,6 +18,7 @@ type PurgeOptions struct {
 	Orphans      bool   // the keys of logical clusters that do not live on the shard, and no living one
 	WithChildren bool   // and all that live on the shard and whose owner lies in one of them
 	FromShard    string // not of a shard, but of a cache: what it has of Name as this shard wrote it
+	ToShard      string // give the copies in a cache to this shard; "": delete them
 	AsShard      string // the shard's own name, for its copies in a cache of the same file; "": what it calls itself
 	Scrub        bool   // leave nothing of them in the file, of no revision; Name may be gone but for older records
 	Prefixes     []string
@@ -34,6 +35,9 @@ var ErrShardUnknown = errors.New("the file does not say what this shard is calle
 // the API server's --etcd-servers-overrides names for Events, every key is of a logical cluster that lives in another etcd.
 var ErrNoHome = errors.New("no logical cluster can live")
 
+// ErrSameShard is returned where copies are to be given to the shard that wrote them.
+var ErrSameShard = errors.New("the copies are of that shard already")
+
 // What there is of the file that a purge takes for another: a cache for a shard, or a shard alone for a cache. They wrap
 // clusters.ErrNoShard and clusters.ErrNoCache.
 var (
@@ -41,7 +45,8 @@ var (
 	ErrNoCacheHere = fmt.Errorf("%w is in the file", clusters.ErrNoCache)
 )
 
-// Purge deletes logical clusters, or orphans of them, and what a cache in the same file has of them.
+// Purge deletes logical clusters, or orphans of them, and deletes what a cache in the same file has of them, or gives it to another
+// shard.
 type Purge struct {
 	options PurgeOptions
 	chosen  *choice // by Plan
@@ -56,8 +61,9 @@ var (
 // NewPurge makes a Purge.
 func NewPurge(o PurgeOptions) *Purge { return &Purge{options: o} }
 
-// Plan stages the deletions, in the order of keys. Errors wrap those of package clusters for a file without the shard, the cache or
-// the logical cluster, ErrShardUnknown, ErrNoHome, ErrSplit, ErrArchive, or are those of reading the file.
+// Plan stages the copies that another shard gets and then the deletions, each in the order of keys: at no revision is a copy missing.
+// Errors wrap those of package clusters for a file without the shard, the cache or
+// the logical cluster, ErrShardUnknown, ErrSameShard, ErrNoHome, ErrSplit, ErrArchive, or are those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if err := notArchive(ctx, v.Reader()); err != nil {
 		return err
@@ -83,7 +89,11 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	if p.before, err = p.chosen.split(ctx, v.Reader()); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(slices.Values(p.before.keys)) {
+	keys := slices.Sorted(slices.Values(p.before.keys))
+	if err := p.chosen.moveCopies(ctx, v, keys); err != nil {
+		return err
+	}
+	for _, key := range keys {
 		if err := v.Delete(ctx, []byte(key), p.chosen.why); err != nil {
 			return err
 		}
@@ -121,6 +131,10 @@ func (c *choice) receipt(t *target, s *split) transform.ClusterReceipt {
 	}
 	for _, copied := range t.copies {
 		r.Copies += s.receipt(place{copied.prefix, copied.Shard, copied.Cluster}).Keys
+		r.CopiesMoved += c.arrivals[place{copied.prefix, c.options.ToShard, copied.Cluster}]
+	}
+	if r.CopiesMoved > 0 {
+		r.ToShard = c.options.ToShard
 	}
 	return r
 }

@@ -20,6 +20,9 @@ func (p *Purge) Check(ctx context.Context, v *transform.View, out *inspect.Reade
 }
 
 func (p *Purge) check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	for _, m := range p.chosen.moved {
+		p.chosen.created[m.to] = true
+	}
 	after, err := p.chosen.split(ctx, out)
 	if err != nil {
 		return err
@@ -33,6 +36,9 @@ func (p *Purge) check(ctx context.Context, v *transform.View, out *inspect.Reade
 	}
 	rest := receipt(was)
 	v.Report().Rest = &rest
+	if err := p.checkMoved(ctx, v, out); err != nil {
+		return err
+	}
 	if err := p.checkClusters(ctx, out); err != nil {
 		return err
 	}
@@ -55,7 +61,15 @@ func (p *Purge) checkClusters(ctx context.Context, out *inspect.Reader) error {
 	for at := range p.chosen.places {
 		delete(want, at)
 	}
-	if got := amounts(file); !maps.Equal(got, want) {
+	got := amounts(file)
+	for at, came := range p.chosen.arrivals {
+		if is, was := got[at].Keys, want[at].Keys; is != was+came {
+			return fmt.Errorf("%w: the cache has %d copies of %q from shard %q, and not %d and %d more", snapshot.ErrVerify, is, at.cluster, at.shard, was, came)
+		}
+		delete(got, at)
+		delete(want, at)
+	}
+	if !maps.Equal(got, want) {
 		return fmt.Errorf("%w: the logical clusters of the output, %d of them, are not those of the input without what was purged, %d", snapshot.ErrVerify, len(got), len(want))
 	}
 	return nil

@@ -21,8 +21,10 @@ type choice struct {
 	shardName string          // that of shard, or the one whose copies are purged; "" where nobody knows
 	targets   []*target       // parents before their children
 	byName    map[string]*target
-	why       string   // of each deletion
-	past      recorded // nil without Scrub
+	why       string // of each deletion
+	moved     []movedCopy
+	arrivals  map[place]int // how many of them, by the place that they get
+	past      recorded      // nil without Scrub
 }
 
 // target is one logical cluster that goes.
@@ -34,7 +36,7 @@ type target struct {
 }
 
 func (p *Purge) choose(file *clusters.File, s *selection, before recorded) (*choice, error) {
-	c := &choice{selection: s, index: newIndex(file), options: p.options, file: file, byName: map[string]*target{}, past: before}
+	c := &choice{selection: s, index: newIndex(file), options: p.options, file: file, byName: map[string]*target{}, past: before, arrivals: map[place]int{}}
 	if err := checkStorages(file); err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func (c *choice) chooseShard() (err error) {
 		return err
 	}
 	c.shardName = cmp.Or(c.options.AsShard, c.shard.Name)
-	return nil
+	return c.checkToShard()
 }
 
 // take makes a logical cluster go.
@@ -100,6 +102,9 @@ func (c *choice) chooseCopies(o PurgeOptions) error {
 		return err
 	}
 	c.shardName, c.why, c.caches = o.FromShard, "a copy of a logical cluster that is purged", map[string]bool{cache.Prefix: true}
+	if err := c.checkToShard(); err != nil {
+		return err
+	}
 	at := place{cache.Prefix, o.FromShard, o.Name}
 	var writers []string
 	for _, copied := range c.copies[o.Name] {
@@ -113,16 +118,20 @@ func (c *choice) chooseCopies(o PurgeOptions) error {
 		}
 		writers = append(writers, fmt.Sprintf("%q", copied.Shard))
 	}
-	if c.past[at] {
+	switch {
+	case c.past[at]:
 		c.take(&target{name: o.Name})
 		c.add(at)
 		return nil
+	case c.movedBefore(cache):
+		c.take(&target{name: o.Name})
+		return nil
 	}
 	if len(writers) > 0 {
-		return fmt.Errorf("%w: the cache has nothing of %q from shard %q; it has copies from %s",
-			clusters.ErrNoCluster, o.Name, o.FromShard, strings.Join(writers, ", "))
+		return fmt.Errorf("%w: the cache has nothing of %q from shard %q; it has copies from %s%s",
+			clusters.ErrNoCluster, o.Name, o.FromShard, strings.Join(writers, ", "), c.unknownShard("; ", o.FromShard))
 	}
-	return fmt.Errorf("%w: the cache has nothing of %q, from whatever shard", clusters.ErrNoCluster, o.Name)
+	return fmt.Errorf("%w: the cache has nothing of %q, from whatever shard%s", clusters.ErrNoCluster, o.Name, c.unknownShard("; ", o.FromShard))
 }
 
 // chooseOrphans chooses those of one logical cluster, or all: then none are none too many. What lives somewhere, an etcd of some

@@ -28,6 +28,8 @@ func (c *choice) judge(v *transform.View) {
 	c.judgeUnreadOwners(v)
 	c.judgeChildren(v)
 	c.judgeBinders(v)
+	c.judgeExports(v)
+	c.judgeToShard(v)
 	c.judgeUnknown(v)
 }
 
@@ -143,7 +145,8 @@ func (c *choice) judgeBinders(v *transform.View) {
 	}
 	for _, t := range c.targets {
 		if all := binders[t.name]; t.living != nil && len(all) > 0 {
-			v.Warn(c.keyOf(t), codeExportsBound, fmt.Sprintf("logical clusters that stay here (%d) bind what %q exports: %s", len(all), t.name, firstOf(all)))
+			v.Warn(c.keyOf(t), codeExportsBound, fmt.Sprintf("logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move with it (--to-shard), else they lose the labels of their permission claims",
+				len(all), t.name, firstOf(all)))
 		}
 	}
 }

@@ -51,8 +51,10 @@ func TestRefused(t *testing.T) {
 			in:   edited(t, kcptest.Root, lc, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`),
 			code: codeMigrating, key: lc, also: []string{codeOwnerPointsHere},
 		},
-		"root":          {in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
-		"root's copies": {in: kcptest.Recorded(t, kcptest.Cache), o: PurgeOptions{Name: "root", FromShard: "root"}, code: codeSystemCluster},
+		"root": {in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
+		"root's copies": {
+			in: kcptest.Recorded(t, kcptest.Cache), o: PurgeOptions{Name: "root", FromShard: "root"}, code: codeSystemCluster, also: []string{codeExportsInCache},
+		},
 		"its Workspace says what the file calls itself": {
 			in: kcptest.Recorded(t, kcptest.Root), o: PurgeOptions{Name: kcptest.Other, AsShard: "roott"}, code: codeOwnerPointsHere, key: workspace,
 		},

@@ -87,14 +87,14 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	for _, t := range c.targets {
 		for _, copied := range c.copies[t.name] {
 			live[place{copied.prefix, copied.Shard, copied.Cluster}] = true
-			if copied.Shard != c.shardName {
+			if copied.Shard != c.shardName && copied.Shard != c.options.ToShard {
 				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s%s",
 					copied.prefix, copied.Shard, t.name, copied.Amount.Keys, word(t.name), word(copied.Shard), c.scrubToo())
 			}
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(c.past), place.compare) {
-		if c.caches[at.prefix] && c.goes(at.cluster) && at.shard != c.shardName && !live[at] {
+		if c.caches[at.prefix] && c.goes(at.cluster) && at.shard != c.shardName && at.shard != c.options.ToShard && !live[at] {
 			r.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: etcdshift cluster purge %s OUT OUT2 --from-shard %s --scrub takes them out",
 				at.prefix, at.shard, at.cluster, word(at.cluster), word(at.shard))
 		}
@@ -104,7 +104,7 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	}
 }
 
-// stepOfNoCache says how the copies go that a cache server of its own has.
+// stepOfNoCache says how the copies move that a cache server of its own has.
 func (c *choice) stepOfNoCache(r *transform.Report) {
 	name, each, shard := "NAME", "", "SHARD"
 	if len(c.targets) == 1 {
@@ -119,8 +119,8 @@ func (c *choice) stepOfNoCache(r *transform.Report) {
 	if c.shardName != "" {
 		shard = word(c.shardName)
 	}
-	r.AddStep("no cache is in this file; take the copies out of the cache server's own snapshot: %s",
-		fmt.Sprintf("etcdshift cluster purge %s CACHE OUT --from-shard %s%s%s", name, shard, c.scrubToo(), each))
+	r.AddStep("no cache is in this file; give its copies in the cache server's own snapshot to the shard that it was imported on; without --to-shard they are deleted: %s",
+		fmt.Sprintf("etcdshift cluster purge %s CACHE OUT --from-shard %s%s%s%s", name, shard, c.toShardToo(), c.scrubToo(), each))
 }
 
 // scrubToo has another purge leave nothing either, where this one does not.

@@ -62,9 +62,12 @@ func checkStorages(f *clusters.File) error {
 type selection struct {
 	layouts keys.Layouts
 	places  map[place]bool
+	created map[string]bool // keys that are neither selected nor of the rest: the input does not have them
 }
 
-func newSelection(layouts keys.Layouts) *selection { return &selection{layouts, map[place]bool{}} }
+func newSelection(layouts keys.Layouts) *selection {
+	return &selection{layouts: layouts, places: map[place]bool{}, created: map[string]bool{}}
+}
 
 func (s *selection) add(p place) { s.places[p] = true }
 
@@ -110,6 +113,9 @@ func (s *selection) split(ctx context.Context, r *inspect.Reader) (*split, error
 
 func (s *selection) count(out *split, rec *snapshot.Record, leases map[int64]int64) {
 	p, selected := s.of(rec.Key)
+	if s.created[string(rec.Key)] {
+		return
+	}
 	if !selected {
 		out.rest.Add(rec)
 		return

@@ -1,0 +1,227 @@
+package logicalcluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// annotationCopiedFrom is where a copy in a cache may say which shard wrote it; the cache server takes it from the key.
+const annotationCopiedFrom = "kcp.io/shard"
+
+func exportType() schema.GroupResource {
+	return schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}
+}
+
+// movedCopy is a record of a cache that another shard gets.
+type movedCopy struct{ from, to string } // keys
+
+// copyKey is the key under which a copy lies once it is of another shard; ok is false for a key that is none of a copy.
+func copyKey(layouts keys.Layouts, key []byte, shard string) (to []byte, at place, ok bool) {
+	k, layout, err := layouts.Parse(key)
+	if err != nil || k.Shard == "" {
+		return nil, place{}, false
+	}
+	k.Shard = shard
+	return layout.Format(k), place{k.Prefix, shard, k.Cluster}, true
+}
+
+// copyFor is a decrypted copy as the one of another shard: its annotation follows the key, and nothing else changes.
+func copyFor(value []byte, shard string) ([]byte, error) {
+	if _, err := encoding.ReadMeta(value); err != nil { // an edit reads no more than it needs
+		return nil, err
+	}
+	return encoding.ReplaceAnnotation(value, annotationCopiedFrom, shard)
+}
+
+// checkToShard is ErrSameShard for copies that would go nowhere.
+func (c *choice) checkToShard() error {
+	if to := c.options.ToShard; to != "" && to == c.shardName {
+		return fmt.Errorf("%w: %q", ErrSameShard, to)
+	}
+	return nil
+}
+
+// movedBefore tells whether the copies of a cache were given to the other shard already. A shard that nothing knows had none: its name
+// is spelled wrong.
+func (c *choice) movedBefore(cache *clusters.Cache) bool {
+	return c.options.ToShard != "" && c.knownShards()[c.shardName] &&
+		slices.ContainsFunc(cache.Copies, func(copied *clusters.Copy) bool {
+			return copied.Shard == c.options.ToShard && copied.Cluster == c.options.Name
+		})
+}
+
+// knownShards are the names of shards that the file has a Shard object or copies of.
+func (c *choice) knownShards() map[string]bool {
+	known := map[string]bool{}
+	register := func(all []clusters.RegisteredShard) {
+		for _, r := range all {
+			known[r.Name] = true
+		}
+	}
+	for _, s := range c.file.Shards {
+		register(s.Registered)
+	}
+	for _, cache := range c.file.Caches {
+		register(cache.Registered)
+		for _, copied := range cache.Copies {
+			known[copied.Shard] = true
+		}
+	}
+	return known
+}
+
+// unknownShard says, behind separator, which shards the file knows where it does not know one of that name; "" where it does. A file
+// without any Shard object or copy tells nothing.
+func (c *choice) unknownShard(separator, name string) string {
+	known := c.knownShards()
+	if name == "" || len(known) == 0 || known[name] {
+		return ""
+	}
+	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, quoted(slices.Sorted(maps.Keys(known))))
+}
+
+// judgeToShard reports a shard that is to get copies and that nothing knows.
+func (c *choice) judgeToShard(v *transform.View) {
+	if reason := c.unknownShard("", c.options.ToShard); reason != "" {
+		v.GoOn("", codeUnknownShard, reason)
+	}
+}
+
+// quoted lists the first of many names in quotes.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = fmt.Sprintf("%q", name)
+	}
+	return firstOf(out)
+}
+
+// judgeExports reports APIExports of which no copy would be left. A shard that starts while the cache has none of an APIExport takes
+// the labels of its permission claims from the objects of all tenants (kcp permissionclaim_labeler.go).
+func (c *choice) judgeExports(v *transform.View) {
+	if c.options.ToShard != "" {
+		return
+	}
+	for _, t := range c.targets {
+		for _, copied := range t.copies {
+			for _, key := range copied.Keys {
+				k, _, err := c.layouts.Parse([]byte(key))
+				if err == nil && k.Custom && k.Resource == exportType() && !c.copiedElsewhere(copied, key) {
+					v.GoOn(key, codeExportsInCache, fmt.Sprintf("the cache would have no copy of APIExport %q of %q any more: "+
+						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name))
+				}
+			}
+		}
+	}
+}
+
+// copiedElsewhere tells whether the cache has the copy that lies under key from another shard too.
+func (c *choice) copiedElsewhere(copied cacheCopy, key string) bool {
+	return slices.ContainsFunc(c.copies[copied.Cluster], func(other cacheCopy) bool {
+		if other.prefix != copied.prefix || other.Shard == copied.Shard {
+			return false
+		}
+		same, _, ok := copyKey(c.layouts, []byte(key), other.Shard)
+		return ok && slices.Contains(other.Keys, string(same))
+	})
+}
+
+// moveCopies stages the copies among the records that go for the shard that is to have them.
+func (c *choice) moveCopies(ctx context.Context, v *transform.View, keys []string) error {
+	if c.options.ToShard == "" {
+		return nil
+	}
+	for _, key := range keys {
+		if to, at, ok := copyKey(c.layouts, []byte(key), c.options.ToShard); ok {
+			if err := c.moveCopy(ctx, v, []byte(key), to, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moveCopy stages one copy as a server would store it: encrypted for its new key, and under its old lease.
+func (c *choice) moveCopy(ctx context.Context, v *transform.View, key, to []byte, at place) error {
+	e, err := v.Reader().Get(ctx, key)
+	if err != nil || e == nil {
+		return err
+	}
+	if e.Sealed != nil {
+		refuseAlways(v, string(key), codeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Sealed))
+		return nil
+	}
+	value, err := copyFor(e.Value, c.options.ToShard)
+	if err != nil {
+		refuseAlways(v, string(key), codeUndecodable, fmt.Sprintf("whether it says which shard wrote it cannot be told: %v", err))
+		return nil
+	}
+	if free, err := c.judgeArrival(ctx, v, to, value); err != nil || !free {
+		return err
+	}
+	if reason, err := v.Exposes(ctx, key, to); err != nil || reason != "" {
+		if reason != "" {
+			refuseAlways(v, string(key), codeWouldBePlaintext, reason)
+		}
+		return err
+	}
+	c.moved = append(c.moved, movedCopy{string(key), string(to)})
+	c.arrivals[at]++
+	return v.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
+}
+
+// judgeArrival tells whether a copy can be created under its new key, and reports another one that is there: it stays.
+func (c *choice) judgeArrival(ctx context.Context, v *transform.View, to, value []byte) (free bool, err error) {
+	there, err := v.Reader().Get(ctx, to)
+	if err != nil || there == nil {
+		return err == nil, err
+	}
+	if there.Sealed != nil || !bytes.Equal(there.Value, value) {
+		v.GoOn(string(to), codeCopyExists, fmt.Sprintf("shard %q has a copy with another value there", c.options.ToShard))
+	}
+	return false, nil
+}
+
+// checkMoved compares each copy that another shard got with what the input has.
+func (p *Purge) checkMoved(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	for _, m := range p.chosen.moved {
+		was, err := v.Reader().Get(ctx, []byte(m.from))
+		if err != nil {
+			return err
+		}
+		want, err := copyFor(was.Value, p.options.ToShard)
+		if err != nil {
+			return err
+		}
+		is, err := out.Get(ctx, []byte(m.to))
+		switch {
+		case err != nil:
+			return err
+		case is == nil || is.Sealed != nil || !bytes.Equal(is.Value, want) || is.Lease != was.Lease:
+			return fmt.Errorf("%w: key %q is not the copy that was under %q", snapshot.ErrVerify, m.to, m.from)
+		case isEncrypted(was.Stored) && !isEncrypted(is.Stored):
+			return fmt.Errorf("%w: key %q is in the clear, and was encrypted", snapshot.ErrVerify, m.to)
+		}
+	}
+	return nil
+}
+
+func isEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }
+
+// toShardToo is the flag that has another purge give its copies to the same shard.
+func (c *choice) toShardToo() string {
+	return " --to-shard " + word(cmp.Or(c.options.ToShard, "NEW-SHARD"))
+}
