@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,7 +25,7 @@ etcdshift diff -o json before.db after.db`,
 recreated (deleted and created again: another uid). Items of lists are matched by what names them.
 
 Noise is folded away and counted: Events, managedFields, renewals of Leases, heartbeats of Nodes, the records of API servers
-about themselves. --all shows it. Secrets are compared, and shown as redacted.
+about themselves, leases of etcd. --all shows it. Secrets are compared, and shown as redacted.
 
 Values that are encrypted at rest are compared decrypted with --encryption-config, else by their bytes, which differ each time
 an object is written.
@@ -117,7 +118,12 @@ func diff(c *cli.Context, args []string, options compare.Options, format string)
 				return err
 			}
 		}
-		found = out.summary.Total().Found()
+		if options.Want == nil && options.Labels == nil {
+			if out.leases, err = compare.Leases(c.Context, old.snapshot, new.snapshot); err != nil {
+				return err
+			}
+		}
+		found = out.found()
 		return out.end()
 	}
 	err = old.read(c.Context, func() error {
@@ -178,16 +184,37 @@ func (o *opened) has(c *cli.Context, a asked) (bool, error) {
 	return false, nil
 }
 
-// differences prints objects that differ, one after the other.
+// differences prints objects that differ, one after the other, and then leases.
 type differences struct {
-	summary compare.Summary
-	silent  bool // but for the summary
-	add     func(*compare.Object) error
-	end     func() error
+	summary     compare.Summary
+	leases      []compare.Lease
+	silent, all bool // but for the summary; nothing is noise
+	add         func(*compare.Object) error
+	end         func() error
+}
+
+// found is how many objects and leases differ, noise not counted.
+func (d *differences) found() int {
+	n := d.summary.Total().Found()
+	if d.all {
+		n += len(d.leases)
+	}
+	return n
+}
+
+// tail is what follows the objects in a document.
+func (d *differences) tail() diffTail {
+	t := diffTail{Summary: d.summary.Rows(), Folded: d.summary.Total().Folded, Leases: []compare.Lease{}}
+	if d.all {
+		t.Leases = append(t.Leases, d.leases...)
+	} else {
+		t.FoldedLeases = len(d.leases)
+	}
+	return t
 }
 
 func newDifferences(c *cli.Context, format string, old, new *opened) (*differences, error) {
-	d := &differences{silent: c.Bool("summary")}
+	d := &differences{silent: c.Bool("summary"), all: c.Bool("all")}
 	w := c.App.Writer
 	var show func(*compare.Object) error
 	switch format {
@@ -201,14 +228,14 @@ func newDifferences(c *cli.Context, format string, old, new *opened) (*differenc
 			return nil, err
 		}
 		show = func(o *compare.Object) error { return s.element(differenceOf(o)) }
-		d.end = func() error { return s.end(diffTail{d.summary.Rows(), d.summary.Total().Folded}) }
+		d.end = func() error { return s.end(d.tail()) }
 	case "jsonl":
 		show = func(o *compare.Object) error { return printJSONLine(w, differenceOf(o)) }
-		d.end = func() error { return nil }
+		d.end = func() error { return printLeaseLines(w, d) }
 	default:
 		p := newPage(w)
 		show = func(o *compare.Object) error { p.object(o); return nil }
-		d.end = func() error { return printSummary(p, &d.summary, !d.silent) }
+		d.end = func() error { return d.printEnd(p) }
 	}
 	d.add = func(o *compare.Object) error {
 		d.summary.Add(o)
@@ -230,6 +257,22 @@ type diffDocument struct {
 type diffTail struct {
 	Summary []compare.Count `json:"summary"`
 	Folded  int             `json:"folded"` // objects of which there is nothing but noise
+	Leases  []compare.Lease `json:"leases"` // with --all
+	// FoldedLeases counts those that differ, without --all.
+	FoldedLeases int `json:"foldedLeases"`
+}
+
+// printLeaseLines prints leases after the objects, one line each.
+func printLeaseLines(w io.Writer, d *differences) error {
+	if d.silent {
+		return nil
+	}
+	for _, l := range d.tail().Leases {
+		if err := printJSONLine(w, l); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func diffHead(c *cli.Context, old, new *opened) (doc diffDocument, err error) {

@@ -42,16 +42,45 @@ func placeName(k keys.Key) string {
 	return k.Resource.String() + " " + name
 }
 
-// printSummary prints how many objects of each resource differ; listed says that they stand above.
-func printSummary(p *page, s *compare.Summary, listed bool) error {
-	total := s.Total()
-	if total.Found() > 0 {
-		if listed {
+// lease prints one lease that differs.
+func (p *page) lease(l compare.Lease) {
+	switch l.Op {
+	case compare.Added:
+		p.line(green, fmt.Sprintf("added etcd lease %s (%d s)", l.ID, l.NewTTL))
+	case compare.Removed:
+		p.line(red, fmt.Sprintf("removed etcd lease %s (%d s)", l.ID, l.OldTTL))
+	default:
+		p.line(bold, fmt.Sprintf("changed etcd lease %s (%d s, was %d s)", l.ID, l.NewTTL, l.OldTTL))
+	}
+}
+
+// printEnd prints the leases that differ, and how many objects of each resource do.
+func (d *differences) printEnd(p *page) error {
+	tail := d.tail()
+	if !d.silent {
+		for _, l := range tail.Leases {
+			p.lease(l)
+		}
+	}
+	if err := d.printSummary(p); err != nil {
+		return err
+	}
+	if n := len(tail.Leases); n > 0 {
+		fmt.Fprintf(p.w, "%s of etcd granted, gone or changed\n", plural(n, "lease"))
+	}
+	return p.flush()
+}
+
+func (d *differences) printSummary(p *page) error {
+	total := d.summary.Total()
+	switch {
+	case total.Found() > 0:
+		if !d.silent {
 			p.line(plain, "")
 		}
 		t := newTable(p.w)
 		t.row("RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED")
-		for _, c := range s.Rows() {
+		for _, c := range d.summary.Rows() {
 			if c.Resource == "" {
 				c.Resource = "(no resource)"
 			}
@@ -60,11 +89,14 @@ func printSummary(p *page, s *compare.Summary, listed bool) error {
 		if err := t.flush(); err != nil {
 			return err
 		}
-	} else {
+	case d.found() == 0:
 		fmt.Fprintln(p.w, "no difference")
 	}
 	if total.Folded > 0 {
 		fmt.Fprintf(p.w, "%s with nothing but noise; --all shows it\n", plural(total.Folded, "object"))
 	}
-	return p.flush()
+	if n := d.tail().FoldedLeases; n > 0 {
+		fmt.Fprintf(p.w, "%s of etcd granted, gone or changed; --all shows them\n", plural(n, "lease"))
+	}
+	return nil
 }

@@ -122,6 +122,36 @@ changed compact_rev_key noise`, strings.Replace(strings.Join(got, "\n"), "recrea
 	require.Empty(t, none)
 }
 
+// TestLeases: that a record has another lease, or one of another time to live, is noise; so is that leases come and go.
+func TestLeases(t *testing.T) {
+	same := put("/registry/configmaps/a/same", "ConfigMap", "1", "") + " lease=1"
+	old := side(t, "grant 1 100", "grant 2 200", "grant 3 300", same, "put /x/kept v lease=2", "put /x/other v lease=1", "put /x/lost v lease=3",
+		put("/registry/configmaps/a/both", "ConfigMap", "2", ""))
+	new := side(t, "grant 1 100", "grant 2 250", "grant 4 400", same, "put /x/kept v lease=2", "put /x/other v lease=4", "put /x/lost v",
+		put("/registry/configmaps/a/both", "ConfigMap", "2", `,"data":{"x":"1"}`)+" lease=4")
+	got, s := all(t, old, new, compare.Options{})
+	require.Equal(t, []string{
+		"changed /registry/configmaps/a/both; added data: <nil> -> map[x:1]; folded 1",
+		"changed /x/kept noise; folded 1; no object; compared by its bytes",
+		"changed /x/lost noise; folded 1; no object; compared by its bytes",
+		"changed /x/other noise; folded 1; no object; compared by its bytes",
+	}, got)
+	require.Equal(t, compare.Count{Changed: 1, Folded: 3}, s.Total())
+	everything, _ := all(t, old, new, compare.Options{All: true})
+	require.Equal(t, []string{
+		"changed /registry/configmaps/a/both; added data: <nil> -> map[x:1]; added (lease): <nil> -> 4 (400 s)",
+		"changed /x/kept; changed (lease): 2 (200 s) -> 2 (250 s); no object; compared by its bytes",
+		"changed /x/lost; removed (lease): 3 (300 s) -> <nil>; no object; compared by its bytes",
+		"changed /x/other; changed (lease): 1 (100 s) -> 4 (400 s); no object; compared by its bytes",
+	}, everything)
+
+	leases, err := compare.Leases(context.Background(), old.Snapshot, new.Snapshot)
+	require.NoError(t, err)
+	require.Equal(t, []compare.Lease{
+		{Op: compare.Changed, ID: "2", OldTTL: 200, NewTTL: 250}, {Op: compare.Removed, ID: "3", OldTTL: 300}, {Op: compare.Added, ID: "4", NewTTL: 400},
+	}, leases)
+}
+
 func resources(s compare.Summary) (out []string) {
 	for _, c := range s.Rows() {
 		out = append(out, c.Resource)

@@ -3,7 +3,7 @@
 //
 // Invariants:
 //
-//   - Every key whose value differs is found, by the stored bytes; what it means is asked of these alone. Memory is a few bytes
+//   - Every key whose value or lease differs is found, by the stored bytes; what it means is asked of these alone. Memory is a few bytes
 //     a key that differs.
 //   - Nothing that differs is dropped: what is folded away as noise is counted.
 //   - A value that cannot be decrypted or decoded is compared by its bytes, and that is said.

@@ -56,7 +56,8 @@ type Object struct {
 // Version is an object as one of the snapshots has it.
 type Version struct {
 	Revision   int64  `json:"revision"`
-	Bytes      int    `json:"bytes"` // as stored
+	Bytes      int    `json:"bytes"`           // as stored
+	Lease      string `json:"lease,omitempty"` // in hexadecimal
 	APIVersion string `json:"apiVersion,omitempty"`
 	Kind       string `json:"kind,omitempty"`
 	UID        string `json:"uid,omitempty"`
@@ -114,14 +115,30 @@ type comparison struct {
 	options    Options
 	layoutsOld keys.Layouts
 	layoutsNew keys.Layouts
+	leasesOld  map[int64]int64 // seconds to live by id
+	leasesNew  map[int64]int64
 }
 
-// differing returns the keys whose values differ, sorted. They alias the mapped files.
-func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) {
-	if c.layoutsOld, err = c.old.Reader.Layouts(ctx); err != nil {
-		return nil, err
+// prepare reads what is asked of each record.
+func (c *comparison) prepare(ctx context.Context) (err error) {
+	for _, side := range []struct {
+		of      Side
+		layouts *keys.Layouts
+		leases  *map[int64]int64
+	}{{c.old, &c.layoutsOld, &c.leasesOld}, {c.new, &c.layoutsNew, &c.leasesNew}} {
+		if *side.layouts, err = side.of.Reader.Layouts(ctx); err != nil {
+			return err
+		}
+		if *side.leases, err = side.of.Snapshot.Leases(ctx); err != nil {
+			return err
+		}
 	}
-	if c.layoutsNew, err = c.new.Reader.Layouts(ctx); err != nil {
+	return nil
+}
+
+// differing returns the keys whose values or leases differ, sorted. They alias the mapped files.
+func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) {
+	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
 	for rec, err := range c.old.Snapshot.Live(ctx, nil) {
@@ -132,7 +149,7 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if other != nil && bytes.Equal(rec.Value, other.Value) {
+		if other != nil && bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
 			continue
 		}
 		sides := []Side{c.old}
@@ -225,7 +242,11 @@ func versionOf(rec *snapshot.Record) *Version {
 	if rec == nil {
 		return nil
 	}
-	return &Version{Revision: rec.ModRevision, Bytes: len(rec.Value)}
+	v := &Version{Revision: rec.ModRevision, Bytes: len(rec.Value)}
+	if rec.Lease != 0 {
+		v.Lease = leaseID(rec.Lease)
+	}
+	return v
 }
 
 func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapshot.Record) (*Object, error) {
@@ -256,8 +277,14 @@ func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapsho
 		diff = a.diff
 	}
 	out.Changes, out.Folded = diff(b, c.options.All)
-	if len(out.Changes)+out.Folded == 0 {
+	if len(out.Changes)+out.Folded == 0 && !bytes.Equal(old.Value, new.Value) {
 		out.Notes = append(out.Notes, "the same, but stored otherwise")
+	}
+	switch differs := c.leaseDiffers(old, new); {
+	case differs && c.options.All:
+		out.Changes = append(out.Changes, c.leaseChange(old, new))
+	case differs:
+		out.Folded++
 	}
 	out.Noise = len(out.Changes) == 0 && !c.options.All
 	if c.options.CountOnly {
