@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func Object(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
 		changed = credentials(obj)
 	}
-	return walk(obj, "") || changed
+	return walker{}.walk(obj, "") || changed
 }
 
 // credentials empties an object that lies among credentials: of what it says itself only its type and metadata are left, and of a
@@ -49,7 +50,7 @@ func credentials(obj map[string]any) (changed bool) {
 	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
 		if text, isText := meta[name].(string); isText && !isRedacted(text) {
 			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				meta[name], changed = mark(len(text)), true
+				meta[name], changed = redacted(len(text)), true
 			}
 		}
 	}
@@ -59,104 +60,100 @@ func credentials(obj map[string]any) (changed bool) {
 // longestName is how long a type's name may be, in bytes: a DNS name and a little more.
 const longestName = 320
 
-// walk redacts a map, a list or a string that stands in a field; strings are replaced by their parents.
-func walk(value any, field string) (changed bool) {
+// walker redacts JSON content. depth counts the texts around it: a text in an object is content too, where it can be parsed.
+type walker struct{ depth int }
+
+// secret tells whether text is one where its name has the sort given. In a text in an object "$NAME" is a variable.
+func (w walker) secret(s sort, text string) bool {
+	return s != plainName && s.isSecret(text) && (w.depth == 0 || !variable.MatchString(text))
+}
+
+// walk redacts the fields of a map and the items of a list that stands in a field.
+func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
-		if is(v, "Secret") {
-			changed = empty(v, "data", decodedLen) || changed
-			changed = empty(v, "stringData", textLen) || changed
-		}
-		if is(v, "SecretList") { // its items need not say what they are
-			items, _ := v["items"].([]any)
-			for _, item := range items {
-				if item, ok := item.(map[string]any); ok {
-					changed = empty(item, "data", decodedLen) || changed
-					changed = empty(item, "stringData", textLen) || changed
-				}
-			}
-		}
-		if is(v, "ConfigMap") && isHelm(v) {
-			changed = empty(v, "data", textLen) || changed
-		}
-		if is(v, "ConfigMap") {
-			changed = entries(v) || changed
-		}
-		changed = env(v, field) || changed
+		changed = w.known(v)
+		around := sortOf(field)
 		for name, child := range v {
-			text, isText := child.(string)
 			switch {
-			case !isText:
-				changed = texts(child, name) || changed
-				changed = walk(child, name) || changed
-			case !isRedacted(text) && hidden(name, text):
-				v[name], changed = mark(len(text)), true
+			case isPublic(name):
+				continue
+			case name == "spec" && isDefinition(v): // all else in it is a schema
+				spec, _ := child.(map[string]any)
+				changed = w.walk(spec["conversion"], "conversion") || changed
+				continue
+			}
+			if shown := w.shown(v, name, around); shown != "" {
+				v[name], changed = shown, true
+			} else {
+				changed = w.walk(child, name) || changed
 			}
 		}
 	case []any:
+		around := sortOf(field)
+		if strings.EqualFold(field, "secrets") { // their names
+			around = plainName
+		}
+		command := secretOfCommand(v)
 		for i, child := range v {
 			text, isText := child.(string)
 			switch {
 			case !isText:
-				changed = walk(child, field) || changed
-			case !isRedacted(text) && (holdsSecret(text) || secretFlag(text) || i > 0 && secretFlagBefore(v[i-1]) && isLiteral(text)):
-				v[i], changed = mark(len(text)), true
+				changed = w.walk(child, field) || changed
+			case !isRedacted(text) && (i == command || w.secret(around, text) || secretFlag(text) || i > 0 && secretFlagBefore(v[i-1], text) || w.holds(text)):
+				v[i], changed = redacted(len(text)), true
 			}
 		}
 	}
 	return changed
 }
 
-// entries redacts entries of a ConfigMap that are environment variables of secrets, and binary ones that hold one.
-func entries(obj map[string]any) (changed bool) {
-	data, _ := obj["data"].(map[string]any)
-	for name, value := range data {
-		if text, isText := value.(string); isText && !isRedacted(text) && namedSecretVariable(name) && isLiteral(text) {
-			data[name], changed = mark(len(text)), true
+// shown is what stands for the field of a map that must not be shown, "" for one that may. around is what the name of the map says.
+func (w walker) shown(in map[string]any, name string, around sort) string {
+	own := sortOf(name)
+	if own != plainName && namesEntry(in, name) {
+		own = plainName
+	}
+	switch v := in[name].(type) {
+	case string:
+		switch {
+		case isRedacted(v):
+			return ""
+		case name == corev1.LastAppliedConfigAnnotation, name == tokenAnnotation, w.secret(own, v),
+			around > headerName && !isPointer(name) && w.secret(around, v), w.holds(v):
+			return redacted(len(v))
 		}
-	}
-	binary, _ := obj["binaryData"].(map[string]any)
-	for name, value := range binary {
-		text, _ := value.(string)
-		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil && !isRedacted(text) && (holdsSecret(string(decoded)) || namedSecretVariable(name)) {
-			binary[name], changed = mark(len(decoded)), true
+	case int64, float64:
+		if own == secretName {
+			return "<redacted>"
 		}
-	}
-	return changed
-}
-
-// texts redacts those that stand in a list or a map whose name says that they are secrets.
-func texts(value any, field string) (changed bool) {
-	if !namedSecret(field) {
-		return false
-	}
-	switch v := value.(type) {
 	case map[string]any:
-		for name, child := range v {
-			if text, isText := child.(string); isText && !isRedacted(text) && isLiteral(text) {
-				v[name], changed = mark(len(text)), true
-			}
-		}
-	case []any:
-		for i, child := range v {
-			if text, isText := child.(string); isText && !isRedacted(text) && isLiteral(text) {
-				v[i], changed = mark(len(text)), true
+		for key := range v { // names are shown where their values are not; in managedFields some are values
+			if hasShape(key) || own != plainName && strings.HasPrefix(name, "f:") && strings.HasPrefix(key, "v:") {
+				return "<redacted>"
 			}
 		}
 	}
-	return changed
+	return ""
 }
 
-// hidden tells whether the text in a field must not be shown.
-func hidden(field, text string) bool {
-	return field == corev1.LastAppliedConfigAnnotation || field == tokenAnnotation || namedSecret(field) && isLiteral(text) || holdsSecret(text)
+// namesEntry tells whether a field such as secretKey names an entry of the Secret that the fields beside it point to.
+func namesEntry(in map[string]any, field string) bool {
+	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(pointerFields, func(name string) bool { return in[name] != nil })
 }
 
-func mark(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
+// redacted stands for a text of so many bytes.
+func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
 
-// is tells whether an object is of a kind of the core group.
-func is(obj map[string]any, kind string) bool {
-	return obj["kind"] == kind && obj["apiVersion"] == "v1"
+// isRedacted tells what redacted returned, and what stands for a value that is no text.
+func isRedacted(text string) bool {
+	rest, begins := strings.CutPrefix(text, "<redacted")
+	if rest, begins = strings.CutSuffix(rest, ">"); !begins || rest == "" {
+		return begins && text == "<redacted>"
+	}
+	n, counted := strings.CutPrefix(rest, " ")
+	n, counted2 := strings.CutSuffix(n, " bytes")
+	return counted && counted2 && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
 // empty redacts every value of the map in a field, and the field itself where it is none.
@@ -178,7 +175,7 @@ func empty(obj map[string]any, field string, length func(string) int) (changed b
 			changed = changed || entry != nil
 			entries[name] = "<redacted>"
 		case !isRedacted(text):
-			entries[name], changed = mark(length(text)), true
+			entries[name], changed = redacted(length(text)), true
 		}
 	}
 	return changed
@@ -192,22 +189,4 @@ func decodedLen(s string) int {
 		return len(data)
 	}
 	return len(s)
-}
-
-// isHelm tells a release that Helm keeps in a ConfigMap: version 3 with its configmap driver, version 2 by default.
-func isHelm(obj map[string]any) bool {
-	meta, _ := obj["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	return labels["owner"] == "helm" || labels["OWNER"] == "TILLER"
-}
-
-// env redacts the literal of an environment variable whose name says that it is a secret.
-func env(v map[string]any, field string) bool {
-	name, _ := v["name"].(string)
-	value, isText := v["value"].(string)
-	if !isText || !strings.Contains(strings.ToLower(field), "env") || isRedacted(value) || !namedSecretVariable(name) || !isLiteral(value) {
-		return false
-	}
-	v["value"] = mark(len(value))
-	return true
 }

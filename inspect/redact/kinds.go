@@ -1,0 +1,147 @@
+package redact
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// known redacts what a map is known to hold a secret in by its kind, or by what stands beside it.
+func (w walker) known(v map[string]any) (changed bool) {
+	switch {
+	case is(v, "Secret"):
+		changed = emptySecret(v)
+	case is(v, "SecretList"): // its items need not say what they are
+		items, _ := v["items"].([]any)
+		for _, item := range items {
+			if item, ok := item.(map[string]any); ok {
+				changed = emptySecret(item) || changed
+			}
+		}
+	case is(v, "ConfigMap"):
+		if isHelm(v) {
+			changed = empty(v, "data", textLen)
+		}
+		changed = entries(v) || changed
+	}
+	if auths, isMap := v["auths"].(map[string]any); isMap { // of a docker configuration
+		for _, registry := range auths {
+			registry, _ := registry.(map[string]any)
+			changed = hide(registry, "auth") || changed
+		}
+	}
+	if v["kty"] != nil { // a JSON web key, RFC 7518
+		changed = hide(v, "d", "k", "p", "q", "dp", "dq", "qi") || changed
+	}
+	return w.pair(v) || changed
+}
+
+// hide redacts texts in fields of a map.
+func hide(v map[string]any, fields ...string) (changed bool) {
+	for _, field := range fields {
+		if text, isText := v[field].(string); isText && !isRedacted(text) && isLiteral(text) {
+			v[field], changed = redacted(len(text)), true
+		}
+	}
+	return changed
+}
+
+// pair redacts the value beside the name of a secret, as environment variables, headers and parameters have them.
+func (w walker) pair(v map[string]any) (changed bool) {
+	for _, field := range []string{"name", "key", "type"} {
+		name, _ := v[field].(string)
+		s := sortOf(name)
+		if s == headerName { // it is one
+			s = tokenName
+		}
+		for _, field := range []string{"value", "default"} {
+			if text, isText := v[field].(string); isText && !isRedacted(text) && w.secret(s, text) {
+				v[field], changed = redacted(len(text)), true
+			}
+		}
+	}
+	return changed
+}
+
+// isPublic tells whether a field has names of secrets, but none: a schema, and what is encrypted in a SealedSecret.
+func isPublic(field string) bool { return field == "openAPIV3Schema" || field == "encryptedData" }
+
+// isDefinition tells whether the spec of an object is a schema.
+func isDefinition(v map[string]any) bool {
+	version, _ := v["apiVersion"].(string)
+	group, _, _ := strings.Cut(version, "/")
+	return v["kind"] == "CustomResourceDefinition" && group == "apiextensions.k8s.io" || v["kind"] == "APIResourceSchema" && group == "apis.kcp.io"
+}
+
+func emptySecret(v map[string]any) (changed bool) {
+	changed = empty(v, "data", decodedLen)
+	return empty(v, "stringData", textLen) || changed
+}
+
+// entries redacts entries of a ConfigMap that are named as files of private keys are, and binary ones that hold a secret.
+func entries(obj map[string]any) (changed bool) {
+	data, _ := obj["data"].(map[string]any)
+	for name, value := range data {
+		if text, isText := value.(string); isText && !isRedacted(text) && isKeyFile(name) && isLiteral(text) {
+			data[name], changed = redacted(len(text)), true
+		}
+	}
+	binary, _ := obj["binaryData"].(map[string]any)
+	for name, value := range binary {
+		text, _ := value.(string)
+		decoded, err := base64.StdEncoding.DecodeString(text)
+		if err != nil || isRedacted(text) {
+			continue
+		}
+		if isKeyFile(name) || sortOf(name).isSecret(text) || holdsSecret(string(decoded)) {
+			binary[name], changed = redacted(len(decoded)), true
+		}
+	}
+	return changed
+}
+
+// is tells whether an object is of a kind of the core group.
+func is(obj map[string]any, kind string) bool {
+	return obj["kind"] == kind && obj["apiVersion"] == "v1"
+}
+
+// isHelm tells a release that Helm keeps in a ConfigMap: version 3 with its configmap driver, version 2 by default.
+func isHelm(obj map[string]any) bool {
+	meta, _ := obj["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	return labels["owner"] == "helm" || labels["OWNER"] == "TILLER"
+}
+
+// secretFlag tells whether a word of a command line is a flag with a secret.
+func secretFlag(word string) bool {
+	name, value, hasValue := strings.Cut(word, "=")
+	return hasValue && strings.HasPrefix(word, "-") && sortOf(name).isSecret(value)
+}
+
+// secretFlagBefore tells whether the word before is a flag whose value is a word of its own.
+func secretFlagBefore(word any, value string) bool {
+	name, isText := word.(string)
+	return isText && strings.HasPrefix(name, "-") && !strings.HasPrefix(value, "--") && sortOf(name).isSecret(value)
+}
+
+// secretOfCommand is the index of the word of a command line that is a secret by the command, -1 for none.
+func secretOfCommand(list []any) int {
+	var line strings.Builder
+	ends := make([]int, len(list))
+	for i, item := range list {
+		word, _ := item.(string)
+		line.WriteString(word + " ")
+		ends[i] = line.Len()
+	}
+	for _, s := range commands {
+		if !s.fits(line.String()) {
+			continue
+		}
+		found := s.pattern.FindStringIndex(line.String())
+		for i, end := range ends {
+			if found[1] <= end {
+				return i
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,185 @@
+package redact
+
+import (
+	"encoding/base64"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shape is what a secret looks like, whatever it is called. The pattern is asked only of texts that have all the marks.
+type shape struct {
+	pattern *regexp.Regexp // nil where the marks say it all
+	marks   []string
+}
+
+func mark(pattern string, marks ...string) shape {
+	if pattern == "" {
+		return shape{nil, marks}
+	}
+	return shape{regexp.MustCompile(pattern), marks}
+}
+
+// shapes are those of secrets that no table of prefixes finds.
+var shapes = []shape{
+	mark("", "PRIVATE KEY-----"), mark("", "PRIVATE KEY BLOCK-----"), mark("", "PuTTY-User-Key-File-"),
+	mark(`eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`, ".eyJ"), // a JSON web token
+	mark(`(?m)(?:client-key-data|"?kind"?\s*:\s*"?Config"?\s*(?:$|[,}]))`, "clusters", "users"),
+	mark(`(?ms)`+kindSecret+`.*`+dataField+`|`+dataField+`.*`+kindSecret, "kind", "Secret", "ata"),                          // a manifest
+	mark(`K1[01][0-9a-f]{16,}::`, "::"),                                                                                     // a server token of k3s and RKE2
+	mark(`A[KS]IA[0-9A-Z]{16}[^0-9A-Za-z/+]{1,4}(?:[a-z]+[^0-9A-Za-z/+]{1,4})?[0-9A-Za-z/+]{40}(?:[^0-9A-Za-z/+]|$)`, "IA"), // of AWS
+	mark(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}`, "hooks.slack.com/"),
+	mark(`discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{20,}`, "/api/webhooks/"),
+	mark(`[?&]sig=[A-Za-z0-9%/+_-]{16,}`, "sig="), mark(`[?&](?:X-(?:Amz|Goog)-)?Signature=[A-Za-z0-9%/+_-]{16,}`, "Signature="), // a signed URL
+	mark(`\b[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}`, ":AA"),                                              // a bot of Telegram
+	mark(`AQ[A-Za-z0-9+/]{36}==`, "AQ", "=="),                                                      // a keyring of Ceph
+	mark(`\$(?:2[abxy]\$[0-9]{2}|apr1|[156y]|argon2[id]{1,2}|scrypt)\$[./A-Za-z0-9$=,]{16,}`, "$"), // crypt(3)
+	mark(`\{(?:S?SHA|S?MD5|CRYPT)\}[A-Za-z0-9+/=]{16,}`, "{", "}"),                                 // RFC 2307
+	mark(`SCRAM-SHA-(?:1|256|512)\$[0-9]+:`, "SCRAM-SHA-"),
+	mark(`\bmachine\s+\S+(?:\s+(?:login|account)\s+\S+)*\s+password\s+\S`, "machine", "password"), // netrc
+	mark(pgpass, ":5432:"), mark(pgpass, ":5433:"), mark(pgpass, ":6432:"), mark(pgpass, ":*:"),
+	mark(`(?m)^"[^"\n]+" "[^"\n]+"\s*$`, `" "`), // PgBouncer's list of users
+	mark(`(?i)\bpassword\s+'[^'$]`, "'", "assword"), mark(`PASSWORD\s+'[^'$]`, "'", "PASSWORD"), mark(`(?i)identified by\s+'[^'$]`, "'", " BY "),
+	mark(`jdbc:oracle:[a-z]+:[^/\s:@$]+/[^@\s$]+@`, "jdbc:oracle"),
+}
+
+// commands are the shapes of command lines with a secret; each pattern ends in the first letter of it.
+var commands = []shape{
+	mark(`\bcurl\s.*(?:-u\s*|--user[ =])["']?[^\s:"'$]+:[^\s:"'$]`, "curl "),
+	mark(`\bsshpass\s+-p\s*["']?[^\s"'$]`, "sshpass "),
+	mark(`\bredis-cli\s(?:.*\s)?-a\s+["']?[^\s"'$]`, "redis-cli "),
+	mark(mysql, "mysql", "-p"), mark(mysql, "mariadb", "-p"),
+	mark(`\bdocker\s+login\s(?:.*\s)?-p\s+["']?[^\s"'$]`, "docker login "),
+	mark(`\bAuthorization["']?[ :]+["']?(?i:basic|bearer)\s+[^\s"'$<{%]`, "Authorization"),
+}
+
+const (
+	kindSecret = `(?:^|[{,])[\s-]*"?kind"?\s*:\s*"?Secret"?\s*(?:$|[,}#])`
+	dataField  = `\b(?:data|stringData)"?\s*:`
+	pgpass     = `(?m)^[^:\s#]*[g-zG-Z.*][^:\s]*:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:\S+$`
+	mysql      = `\b(?:mysql|mariadb)[a-z-]*\s(?:.*\s)?-p["']?[^\s"'$]`
+)
+
+// base64Begin is "-----BEGIN" in base64.
+const base64Begin = "LS0tLS1CRUdJTi"
+
+// tokenPrefix begins tokens of a service. At least so many letters and digits follow it, and where it is loose "-", "_" and "." too.
+type tokenPrefix struct {
+	text  string
+	least int
+	loose bool
+}
+
+// tokenPrefixes are by their first letter.
+var tokenPrefixes = byFirstLetter([]tokenPrefix{
+	{"ghp_", 16, false}, {"gho_", 16, false}, {"ghu_", 16, false}, {"ghs_", 16, false}, {"ghr_", 16, false}, {"github_pat_", 16, true}, // GitHub
+	{"glpat-", 16, true}, {"glrt-", 16, true}, {"gldt-", 16, true}, {"glptt-", 16, true}, {"glcbt-", 16, true}, // GitLab
+	{"xoxa-", 10, true}, {"xoxb-", 10, true}, {"xoxe-", 10, true}, {"xoxo-", 10, true}, {"xoxp-", 10, true}, {"xoxr-", 10, true}, {"xoxs-", 10, true},
+	{"xoxe.", 10, true}, {"xapp-", 10, true}, // Slack
+	{"AGE-SECRET-KEY-1", 20, false}, {"AGE-PLUGIN-", 30, true}, {"AIza", 30, true}, {"ya29.", 20, true}, {"GOCSPX-", 16, true}, // age, Google
+	{"sk_live_", 16, false}, {"sk_test_", 16, false}, {"rk_live_", 16, false}, {"rk_test_", 16, false}, {"whsec_", 16, false}, // Stripe
+	{"sk-ant-", 16, true}, {"sk-proj-", 16, true}, {"sk-svcacct-", 16, true}, {"sk-", 40, false}, {"hf_", 24, false}, {"nvapi-", 24, true},
+	{"npm_", 24, false}, {"pypi-", 24, true}, {"rubygems_", 24, false}, {"dckr_pat_", 16, true}, {"oy2", 40, false},
+	{"dop_v1_", 24, false}, {"doo_v1_", 24, false}, {"dor_v1_", 24, false}, {"dapi", 32, false}, {"pul-", 32, false}, // DigitalOcean, Databricks, Pulumi
+	{"hvs.", 16, true}, {"hvb.", 16, true}, {"hvr.", 16, true}, {"SG.", 40, true}, {"glsa_", 24, true}, {"glc_", 24, true}, // Vault, SendGrid, Grafana
+	{"tskey-", 16, true}, {"sha256~", 30, true}, {"shpat_", 24, false}, {"shpss_", 24, false}, {"lin_api_", 24, false}, {"sntrys_", 24, true},
+	{"ATATT3", 30, true}, {"ops_eyJ", 40, true}, {"CFPAT-", 24, true}, {"dp.pt.", 24, false}, {"PMAK-", 24, true}, {"NRAK-", 20, false},
+})
+
+func byFirstLetter(table []tokenPrefix) (out [256][]tokenPrefix) {
+	for _, p := range table {
+		out[p.text[0]] = append(out[p.text[0]], p)
+	}
+	return out
+}
+
+// shortest is the length of the shortest text that has the shape of a secret.
+const shortest = 8
+
+// hasShape tells by its shape whether there is a secret in a text.
+func hasShape(text string) bool {
+	if len(text) < shortest {
+		return false
+	}
+	fits := func(s shape) bool { return s.fits(text) }
+	if slices.ContainsFunc(shapes, fits) || slices.ContainsFunc(commands, fits) {
+		return true
+	}
+	return hasToken(text) || hasUserInfo(text) || hasPrivateBase64(text)
+}
+
+func (s shape) fits(text string) bool {
+	for _, mark := range s.marks {
+		if !strings.Contains(text, mark) {
+			return false
+		}
+	}
+	return s.pattern == nil || s.pattern.MatchString(text)
+}
+
+// hasPrivateBase64 tells whether there is a private key in PEM in base64.
+func hasPrivateBase64(text string) bool {
+	for at := strings.Index(text, base64Begin); at >= 0; at = strings.Index(text, base64Begin) {
+		head, _ := base64.StdEncoding.DecodeString(text[at : at+(min(80, len(text)-at))/4*4]) // what stands before a fault
+		if strings.Contains(string(head), "PRIVATE KEY") {
+			return true
+		}
+		text = text[at+len(base64Begin):]
+	}
+	return false
+}
+
+// hostPort is what follows the "@" of a data source name without a scheme.
+var hostPort = regexp.MustCompile(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+:[0-9]{2,5}(?:\W|$))`)
+
+// hasUserInfo tells whether there is a "user:password@" in a text: in a URL, or before a host and port.
+func hasUserInfo(text string) bool {
+	begin := 0
+	for {
+		at := strings.IndexByte(text[begin:], '@')
+		if at < 0 {
+			return false
+		}
+		info, after := text[begin:begin+at], text[begin+at+1:]
+		inURL := false
+		if start := strings.LastIndexAny(info, "/ \t\n\"'`"); start >= 0 {
+			inURL = strings.HasSuffix(info[:start+1], "://")
+			info = info[start+1:]
+		}
+		user, password, has := strings.Cut(info, ":")
+		if has && (inURL || user != "" && hostPort.MatchString(after)) && isLiteral(password) && !codeValue.MatchString(password) {
+			return true
+		}
+		begin += at + 1
+	}
+}
+
+// hasToken tells whether a word of a text begins as tokens of a service do.
+func hasToken(text string) bool {
+	before := byte(' ')
+	for i := 0; i < len(text); i++ {
+		if !isWordByte(before) {
+			for _, p := range tokenPrefixes[text[i]] {
+				if strings.HasPrefix(text[i:], p.text) && p.follows(text[i+len(p.text):]) {
+					return true
+				}
+			}
+		}
+		before = text[i]
+	}
+	return false
+}
+
+// follows tells whether enough letters follow the prefix; "xxxx" stands for a token.
+func (p tokenPrefix) follows(rest string) bool {
+	n, varied := 0, false
+	for n < len(rest) && n < p.least && (isWordByte(rest[n]) && rest[n] != '_' || p.loose && strings.IndexByte("-_.", rest[n]) >= 0) {
+		varied = varied || rest[n] != rest[0]
+		n++
+	}
+	return n == p.least && varied
+}
+
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+}
