@@ -38,13 +38,14 @@ func (s *Snapshot) openOutput(ctx context.Context, o output) (*Snapshot, error) 
 }
 
 // layOut writes the new pages behind the old ones and returns the metas that make them count. Without any change the meta of a
-// snapshot is nil: its metas stay. A raw file gets new ones all the same, because one of its own is older, or torn.
+// snapshot is nil: its metas stay. A raw file gets new ones all the same, because one of its own is older, or torn; so does one
+// whose metas lead to a wrong free list.
 func (s *Snapshot) layOut(ctx context.Context, w *pageWriter, a *appender, e edit) (*meta, error) {
 	lb, err := s.appendedLeaves(ctx, w, a, e)
 	if err != nil {
 		return nil, err
 	}
-	if a.n == 0 && len(e.grants) == 0 && !s.raw {
+	if a.n == 0 && len(e.grants) == 0 && !s.raw && s.FreeList() == nil {
 		return nil, nil
 	}
 	var renewed []element // of the root bucket, sorted

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/publish"
@@ -59,7 +58,7 @@ func Build(ctx context.Context, path string, c Content, check func(ctx context.C
 }
 
 func (c Content) writeTo(ctx context.Context, o output) (WriteResult, error) {
-	if c.Revision < 1 || c.Revision == math.MaxInt64 {
+	if c.Revision < 1 || c.Revision > maxRevision {
 		return WriteResult{}, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
 	}
 	n := 0

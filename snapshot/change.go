@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 )
 
 // Change is one write on top of a snapshot: a Put of Value with Lease, or a deletion.
@@ -75,7 +74,7 @@ func (a *appender) record(ctx context.Context, c Change) (*Record, error) {
 	switch {
 	case len(c.Key) == 0:
 		return nil, fmt.Errorf("change %d has no key", a.n)
-	case a.rev == math.MaxInt64:
+	case a.rev >= maxRevision:
 		return nil, fmt.Errorf("key %q: no revision is left", c.Key)
 	}
 	old, err := a.current(ctx, c)

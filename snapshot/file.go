@@ -38,7 +38,8 @@ type Snapshot struct {
 	compression string // of given, "" for none
 	warnings    []string
 	buckets     []bucket
-	reachable   uint64 // pages in use, the two metas not counted
+	reachable   uint64 // pages in use, the two metas and the free list not counted
+	freeList    error  // what is wrong with it
 	digest      *digestPass
 
 	mu  sync.Mutex

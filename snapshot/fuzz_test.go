@@ -3,7 +3,6 @@ package snapshot
 import (
 	"bytes"
 	"context"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -63,7 +62,7 @@ func rewrite(t *testing.T, path string) {
 	}
 	defer s.Close()
 	old, err := s.Get(ctx, []byte("/k"))
-	if err != nil || revision(t, s) > math.MaxInt64-3 {
+	if err != nil || revision(t, s) > maxRevision-3 {
 		return
 	}
 	want := modelOf(t, s)

@@ -159,7 +159,7 @@ func TestGrantedBesideOddIDs(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(leaseBucket))
 		for _, k := range [][]byte{{1}, {0, 0, 0, 0, 0, 0, 0, 5, 9}, binary.BigEndian.AppendUint64(nil, 1<<63+5), make([]byte, 8)} {
-			if err := b.Put(k, []byte("odd")); err != nil {
+			if err := b.Put(k, appendIntField(nil, fieldLeaseTTL, 60)); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"sort"
@@ -54,6 +53,9 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 			s.bad = err
 		}
 		return nil, err
+	}
+	if x.unsound == nil {
+		x.unsound = x.room()
 	}
 	s.idx = x
 	return x, nil
@@ -115,12 +117,18 @@ func (s *Snapshot) indexLeaf(x *index, b *bucket, leaf int, p page) error {
 		if (leaf > 0 || i > 0) && rec.Revision.Compare(x.last) <= 0 {
 			return fmt.Errorf("%w: element %d: revision %s after %s", ErrDamaged, i, rec.Revision, x.last)
 		}
+		if rec.Revision.Main < 1 {
+			return fmt.Errorf("%w: element %d: revision %s, of which no server reads a record", ErrDamaged, i, rec.Revision)
+		}
 		x.last = rec.Revision
 		if rec.Tombstone {
 			x.tombstones++
 		}
 		if len(rec.Key) == 0 {
 			x.empty++
+			if len(v) > 0 && x.follows != nil {
+				x.follows(nil, rec)
+			}
 			continue
 		}
 		if err := s.put(x, b, rec, x.start[leaf]+uint32(i)); err != nil {
@@ -199,6 +207,18 @@ func (x *index) end(leaf int) uint32 {
 // last record alone may be older than a compaction that removed what came after it.
 func (x *index) revision() int64 { return max(x.last.Main, x.finished, x.scheduled, 1) }
 
+// maxRevision is the highest that a store may be at here. A server panics at the write behind revision math.MaxInt64; some writes must
+// be left for it to be restored and to go on.
+const maxRevision = math.MaxInt64 - 1<<20
+
+// room says whether revisions are left.
+func (x *index) room() error {
+	if x.revision() > maxRevision {
+		return fmt.Errorf("%w: the store is at revision %d, and a server dies of the write behind %d", ErrDamaged, x.revision(), math.MaxInt64)
+	}
+	return nil
+}
+
 // compactRevisions reads what the meta bucket says about compaction.
 func (s *Snapshot) compactRevisions(ctx context.Context, x *index) error {
 	return s.entries(ctx, "meta", func(k, v []byte) error {
@@ -211,10 +231,11 @@ func (s *Snapshot) compactRevisions(ctx context.Context, x *index) error {
 		default:
 			return nil
 		}
-		if len(v) < 8 || binary.BigEndian.Uint64(v) > math.MaxInt64 {
-			return fmt.Errorf("%w: bucket \"meta\": %s is not a revision", ErrDamaged, k)
+		rev, _, err := parseRevisionKey(v)
+		if err != nil {
+			return fmt.Errorf("bucket \"meta\": %s is not a revision: %w", k, err)
 		}
-		*at = int64(binary.BigEndian.Uint64(v))
+		*at = rev.Main
 		return nil
 	})
 }

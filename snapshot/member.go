@@ -6,7 +6,8 @@ import (
 	"fmt"
 )
 
-// Member is an etcd member as the members bucket holds it. A restore replaces them all.
+// Member is an etcd member as the members bucket holds it. A restore replaces them all. One that cannot be read has its id alone, as
+// one that was added and never started has its id and URLs.
 type Member struct {
 	ID       string   `json:"id"` // lower-case hex
 	Name     string   `json:"name"`
@@ -16,21 +17,23 @@ type Member struct {
 // A cluster has a handful of members with a few URLs each; more than these would be a file made to fill memory.
 const (
 	maxMembers    = 1 << 8
-	maxMemberSize = 16 << 10 // bytes, id and JSON
+	maxMemberSize = 16 << 10 // bytes of JSON
 )
 
-func parseMember(k, v []byte) (Member, error) {
-	if len(k)+len(v) > maxMemberSize {
-		return Member{}, fmt.Errorf("%w: bucket \"members\": a member of %d bytes", ErrDamaged, len(k)+len(v))
+func parseMember(k, v []byte) (m Member, readable bool) {
+	m.ID = string(clip(k))
+	if len(v) > maxMemberSize {
+		return m, false
 	}
 	var stored struct {
 		Name     string   `json:"name"`
 		PeerURLs []string `json:"peerURLs"`
 	}
-	if err := json.Unmarshal(v, &stored); err != nil {
-		return Member{}, fmt.Errorf("%w: bucket \"members\": %q is not JSON", ErrDamaged, k)
+	if json.Unmarshal(v, &stored) != nil {
+		return m, false
 	}
-	return Member{ID: string(k), Name: stored.Name, PeerURLs: stored.PeerURLs}, nil
+	m.Name, m.PeerURLs = stored.Name, stored.PeerURLs
+	return m, true
 }
 
 // Members returns the members the file knows, by id. etcd 3.4 keeps them elsewhere and a file of it may have none.
@@ -47,9 +50,9 @@ func (s *Snapshot) readMembers(ctx context.Context) (members []Member, err error
 		if len(members) == maxMembers {
 			return fmt.Errorf("%w: bucket \"members\": more than %d members", ErrDamaged, maxMembers)
 		}
-		m, err := parseMember(k, v)
+		m, _ := parseMember(k, v)
 		members = append(members, m)
-		return err
+		return nil
 	})
 	return members, err
 }

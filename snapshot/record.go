@@ -140,6 +140,9 @@ func (r *Record) field(num protowire.Number, typ protowire.Type, v []byte) int {
 		}
 		return n
 	}
+	if num <= fieldLease {
+		return -1 // of another type: etcd 3.4 to 3.6 die of it, 3.7 passes over what the record says
+	}
 	return protowire.ConsumeFieldValue(num, typ, v)
 }
 

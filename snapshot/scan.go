@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"iter"
 
@@ -68,14 +67,14 @@ func (s *Snapshot) Space() Space {
 
 // Leases returns the time to live of each lease, in seconds, by its id. After a restore each begins anew.
 func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
-	const ttl = 2 // in leasepb.Lease
 	leases := map[int64]int64{}
-	err := s.guardedEntries(ctx, "lease", func(k, v []byte) error {
-		if len(k) != 8 {
-			return fmt.Errorf("%w: lease id of %d bytes", ErrDamaged, len(k))
+	err := s.guardedEntries(ctx, leaseBucket, func(_, v []byte) error {
+		id, err := varintField(v, fieldLeaseID) // a server does not look at the entry's key
+		if err != nil {
+			return err
 		}
-		seconds, err := varintField(v, ttl)
-		leases[int64(binary.BigEndian.Uint64(k))] = int64(seconds)
+		seconds, err := varintField(v, fieldLeaseTTL)
+		leases[int64(id)] = int64(seconds)
 		return err
 	})
 	return leases, err

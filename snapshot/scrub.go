@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"math"
 )
 
 // scrubTo writes s without any record of the keys that e.scrub names, with changes and grants on top, to o and reads that back.
@@ -88,7 +87,7 @@ func (a *appender) left(ctx context.Context) iter.Seq2[element, error] {
 // etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
 func (a *appender) last() iter.Seq2[element, error] {
 	return func(yield func(element, error) bool) {
-		if a.rev == math.MaxInt64 {
+		if a.rev >= maxRevision {
 			yield(element{}, errors.New("no revision is left"))
 			return
 		}

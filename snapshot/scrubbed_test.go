@@ -194,16 +194,20 @@ func TestScrubbedTwice(t *testing.T) {
 	sameAsRestored(t, onTop, nil)
 }
 
-// TestNoRevisionLeft: the last record needs one.
+// TestNoRevisionLeft: a change needs one, the last record too; and a store at the very end is refused.
 func TestNoRevisionLeft(t *testing.T) {
-	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
-		return putRecord(tx.Bucket([]byte("key")), created(math.MaxInt64, "/last", "x"))
-	})
-	s := open(t, copyOf(t, b))
-	path := filepath.Join(t.TempDir(), "out.db")
-	_, err := Write(context.Background(), path, s, seq(), WriteConfig{Scrub: without("/")})
-	require.ErrorContains(t, err, "no revision is left")
-	nothingIn(t, filepath.Dir(path))
+	for rev, want := range map[int64]string{maxRevision: "no revision is left", math.MaxInt64: "a server dies of the write behind"} {
+		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
+			return putRecord(tx.Bucket([]byte("key")), created(rev, "/last", "x"))
+		})))
+		require.Equal(t, rev == maxRevision, len(findings(t, s)) == 0)
+		path := filepath.Join(t.TempDir(), "out.db")
+		for _, cfg := range []WriteConfig{{Scrub: without("/")}, {}} {
+			_, err := Write(context.Background(), path, s, seq(put("/new", "x")), cfg)
+			require.ErrorContains(t, err, want)
+			nothingIn(t, filepath.Dir(path))
+		}
+	}
 }
 
 // stains is a database file all over which lie values of keys below /secret/: in the record that lives, in ones it superseded, in

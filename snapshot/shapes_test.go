@@ -201,7 +201,7 @@ func (g *growing) WriteAt(p []byte, at int64) (int, error) {
 func manyUsers(tx *bbolt.Tx) error {
 	b := tx.Bucket([]byte("authUsers"))
 	for i := range 2000 {
-		if err := b.Put(fmt.Appendf(nil, "user-%05d", i), make([]byte, 300)); err != nil {
+		if err := b.Put(fmt.Appendf(nil, "user-%05d", i), appendBytesField(nil, 1, make([]byte, 300))); err != nil {
 			return err
 		}
 	}

@@ -153,13 +153,13 @@ func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
 			case string(k) == "term" && len(v) == 8:
 				st.Term = binary.BigEndian.Uint64(v)
 			case string(k) == "storageVersion":
-				return setVersion(&st.StorageVersion, k, v)
+				st.StorageVersion = versionText(v)
 			}
 			return nil
 		}},
 		{"cluster", func(k, v []byte) error {
 			if string(k) == "clusterVersion" {
-				return setVersion(&st.ClusterVersion, k, v)
+				st.ClusterVersion = versionText(v)
 			}
 			return nil
 		}},
@@ -185,14 +185,8 @@ func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
 	return err
 }
 
-// setVersion copies a version, which has a few digits, out of the mapping.
-func setVersion(to *string, k, v []byte) error {
-	if len(v) > 64 {
-		return fmt.Errorf("%w: %s of %d bytes is not a version", ErrDamaged, k, len(v))
-	}
-	*to = string(v)
-	return nil
-}
+// versionText copies a version out of the mapping. One has a few digits; what is longer is none.
+func versionText(v []byte) string { return string(v[:min(len(v), 64)]) }
 
 // etcdVersion is what the schema of the file tells (etcd server/storage/schema/schema.go): storageVersion is written since
 // 3.6, the raft term since 3.5.

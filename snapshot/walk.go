@@ -60,7 +60,9 @@ type walker struct {
 }
 
 func newWalker(s *Snapshot) *walker {
-	return &walker{s: s, used: make([]uint64, (s.meta.highWater+63)/64)}
+	w := &walker{s: s, used: make([]uint64, (s.meta.highWater+63)/64)}
+	_ = w.claim(0, 2) // the metas
+	return w
 }
 
 func (w *walker) claim(id, n uint64) error {
@@ -154,7 +156,8 @@ func (s *Snapshot) walk(ctx context.Context) error {
 			s.buckets = append(s.buckets, b)
 		}
 	}
-	s.reachable = w.claimed()
+	s.reachable = w.claimed() - 2
+	s.freeList = w.freeList()
 	if s.bucket("key") == nil {
 		return fmt.Errorf("%w: it is a bbolt file without etcd's key bucket", ErrNotSnapshot)
 	}

@@ -33,8 +33,8 @@ type WriteConfig struct {
 // find is refused (ErrDamaged).
 //
 // changes is ranged over twice and must yield the same both times. Without changes, leases and scrubbing the output is src byte
-// for byte, or, for a raw database file, its image with both metas of the newest transaction, and a digest. Memory is bounded but
-// for a few bytes a change.
+// for byte, or, for a raw database file, its image with both metas of the newest transaction, and a digest. A wrong free list is
+// not refused: the output stores none. Memory is bounded but for a few bytes a change.
 func Write(ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig) (WriteResult, error) {
 	f, err := publish.Create(path)
 	if err != nil {

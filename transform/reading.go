@@ -2,6 +2,7 @@ package transform
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -46,6 +47,9 @@ func (r *Report) WarnOfFile(s *snapshot.Snapshot) {
 			code = "compressed"
 		}
 		r.Warn("", code, w)
+	}
+	if err := s.FreeList(); err != nil {
+		r.Warn("", "free-list", fmt.Sprintf("%v; an output stores none", err))
 	}
 }
 

@@ -182,7 +182,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) err
 		return err
 	}
 	r.Outcome = Written
-	if res.Appended == 0 && res.Scrubbed == 0 {
+	if res.Appended == 0 && res.Scrubbed == 0 && v.src.FreeList() == nil {
 		r.Outcome = Unchanged
 	}
 	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}

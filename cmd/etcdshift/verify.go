@@ -23,7 +23,8 @@ func verifyCommand() *cli.Command {
 		Description: `etcdshift verify before.db
 etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
-		UsageText: `Reads the whole file: digest, pages, the order of records, and each record's numbers against those of the one before it.
+		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, each record's numbers against those of the one
+before it, and every lease, alarm, user, role, member and version that etcd decodes when it starts; odd ones that it bears are warnings.
 "etcdutl snapshot restore" checks no more than the digest. With --encryption-config, also whether its keys open every value
 that is encrypted at rest. Of an archive that "cluster extract" made, also whether it still holds exactly what its manifest says.
 
@@ -103,6 +104,13 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 			damage = found
 		}
 		v.Findings = append(v.Findings, found.Error())
+	}
+	for odd := range s.Odd(c.Context) {
+		if len(v.Warnings) == mostListed {
+			v.Warnings = append(v.Warnings, "... and more")
+			break
+		}
+		v.Warnings = append(v.Warnings, odd.Error())
 	}
 	if err := c.Context.Err(); err != nil {
 		return nil, err

@@ -87,10 +87,13 @@ func (e *extraction) take(ctx context.Context) error {
 	if _, refusing := e.report.Errors(); refusing > 0 {
 		return fmt.Errorf("%w: %d problems", transform.ErrRefused, refusing)
 	}
-	for err := range snapshot.Verify(ctx, e.src) { // what a damaged shard would pass off as its records is not to be carried on
+	err := e.src.Sound(ctx) // what a damaged shard would pass off as its records is not to be carried on
+	if err == nil {
+		_, err = e.src.Digest(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	var err error
 	if e.notes, err = e.report.Manifest.Notes(); err != nil {
 		return fmt.Errorf("%s: %w", e.In, err)
 	}

@@ -1,0 +1,237 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// errOdd is wrapped by what is said of an entry that etcd does not write and that a restore or a server bears.
+var errOdd = errors.New("odd, but etcd bears it")
+
+// An entryCheck says what a server of etcd 3.4 to 3.7 or "etcdutl snapshot restore" makes of an entry of a bucket that it reads when
+// it starts: nil for one that it reads, errOdd for one that it bears, any other error for one on which it dies.
+type entryCheck func(k, v []byte) error
+
+// entryChecks returns the check of each bucket but "key" (etcd server/storage/schema).
+func entryChecks() map[string]entryCheck {
+	return map[string]entryCheck{
+		metaBucket:  checkMeta,
+		leaseBucket: checkLease,
+		"alarm":     func(k, _ []byte) error { return alarmMessage().check(k) },
+		"auth":      checkAuth,
+		"authUsers": func(_, v []byte) error { return userMessage().check(v) },
+		"authRoles": func(_, v []byte) error { return roleMessage().check(v) },
+		"members":   checkMember,
+		"members_removed": func(k, _ []byte) error {
+			_, err := memberID(k)
+			return err
+		},
+		"cluster": checkCluster,
+	}
+}
+
+// checkMeta knows that a restore replaces consistent_index and term, and that a server ignores a confState or storageVersion that it
+// cannot read.
+func checkMeta(k, v []byte) error {
+	switch string(k) {
+	case "finishedCompactRev", "scheduledCompactRev":
+		if _, _, err := parseRevisionKey(v); err != nil {
+			return errors.New("it is not a revision")
+		}
+	case "consistent_index", "term":
+		if len(v) != 8 || binary.BigEndian.Uint64(v) == 0 {
+			return fmt.Errorf("%w: it is not a number above 0", errOdd)
+		}
+	case "confState":
+		var state struct {
+			Voters []uint64 `json:"voters"`
+		}
+		if json.Unmarshal(v, &state) != nil {
+			return fmt.Errorf("%w: it is not JSON of a raft ConfState", errOdd)
+		}
+	case "storageVersion":
+		got, err := parseVersion(v)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", errOdd, err)
+		case got.before(etcdVersionNumber{3, 5}):
+			return fmt.Errorf("no etcd %s stores one, and none migrates from it", clip(v))
+		}
+		return got.known()
+	}
+	return nil
+}
+
+func checkLease(k, v []byte) error {
+	if err := leaseMessage().check(v); err != nil {
+		return err
+	}
+	id, _ := varintField(v, fieldLeaseID)
+	ttl, _ := varintField(v, fieldLeaseTTL)
+	switch {
+	case int64(id) <= 0 || !bytes.Equal(k, binary.BigEndian.AppendUint64(nil, id)):
+		return fmt.Errorf("%w: it is the lease %d", errOdd, int64(id))
+	case int64(ttl) <= 0 || ttl > maxLeaseTTL:
+		return fmt.Errorf("%w: its time to live is %d seconds", errOdd, int64(ttl))
+	}
+	return nil
+}
+
+func checkAuth(k, v []byte) error {
+	switch {
+	case string(k) == "authRevision" && len(v) < 8:
+		return fmt.Errorf("%d bytes are no revision", len(v))
+	case string(k) == "authEnabled" && !bytes.Equal(v, []byte{0}) && !bytes.Equal(v, []byte{1}):
+		return fmt.Errorf("%w: a server takes it for disabled", errOdd)
+	}
+	return nil
+}
+
+// checkMember knows that a restore takes all members out, for which it needs their ids.
+func checkMember(k, v []byte) error {
+	if _, err := memberID(k); err != nil {
+		return err
+	}
+	if _, readable := parseMember(k, v); !readable {
+		return fmt.Errorf("%w: it is not JSON of a member", errOdd)
+	}
+	return nil
+}
+
+// memberID parses an id as etcd does (client/pkg/types/id.go).
+func memberID(k []byte) (uint64, error) {
+	id, err := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64)
+	if err != nil {
+		return 0, errors.New("it is not a member's id in hexadecimal")
+	}
+	return id, nil
+}
+
+func checkCluster(k, v []byte) error {
+	switch string(k) {
+	case "clusterVersion":
+		got, err := parseVersion(v)
+		if err != nil {
+			return err
+		}
+		return got.known()
+	case "downgrade":
+		var info struct {
+			Target  string `json:"target-version"`
+			Enabled bool   `json:"enabled"`
+		}
+		if err := json.Unmarshal(v, &info); err != nil {
+			return errors.New("it is not JSON of a downgrade")
+		}
+		if _, err := parseVersion([]byte(info.Target)); info.Enabled && err != nil {
+			return fmt.Errorf("the downgrade's target: %w", err)
+		}
+	}
+	return nil
+}
+
+// etcdVersionNumber is a release of etcd, patch level left out.
+type etcdVersionNumber struct{ major, minor int64 }
+
+func (v etcdVersionNumber) before(o etcdVersionNumber) bool {
+	return v.major < o.major || v.major == o.major && v.minor < o.minor
+}
+
+// known is errOdd for a release later than those whose schema this package knows.
+func (v etcdVersionNumber) known() error {
+	if (etcdVersionNumber{3, 7}).before(v) {
+		return fmt.Errorf("%w of that release: etcd 3.7 and older do not start on it", errOdd)
+	}
+	return nil
+}
+
+// parseVersion parses MAJOR.MINOR.PATCH[-PRERELEASE][+METADATA] as etcd does (github.com/coreos/go-semver).
+func parseVersion(b []byte) (v etcdVersionNumber, err error) {
+	const identifier = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-."
+	rest, metadata, _ := strings.Cut(string(b), "+")
+	rest, preRelease, _ := strings.Cut(rest, "-")
+	parts := strings.SplitN(rest, ".", 3)
+	if len(parts) != 3 || strings.Trim(preRelease+metadata, identifier) != "" {
+		return v, fmt.Errorf("%q is no version", clip(b))
+	}
+	var numbers [3]int64
+	for i, part := range parts {
+		if numbers[i], err = strconv.ParseInt(part, 10, 64); err != nil {
+			return v, fmt.Errorf("%q is no version", clip(b))
+		}
+	}
+	return etcdVersionNumber{numbers[0], numbers[1]}, nil
+}
+
+// message is the fields of a protobuf message. A field of another wire type is an error: the decoder of etcd 3.7 passes over it, those
+// of 3.4 to 3.6 die of it.
+type message map[protowire.Number]wireField
+
+type wireField struct {
+	typ    protowire.Type
+	text   bool    // UTF-8, which etcd 3.7 insists on
+	fields message // of a message within
+}
+
+// The messages that a server decodes when it starts; a test compares them with etcd's own definitions.
+func leaseMessage() message { return message{1: varint(), 2: varint(), 3: varint()} } // leasepb.Lease
+func alarmMessage() message { return message{1: varint(), 2: varint()} }              // etcdserverpb.AlarmMember
+
+func userMessage() message { // authpb.User
+	return message{1: raw(), 2: raw(), 3: {typ: protowire.BytesType, text: true}, 4: {typ: protowire.BytesType, fields: message{1: varint()}}}
+}
+
+func roleMessage() message { // authpb.Role
+	permission := message{1: varint(), 2: raw(), 3: raw()}
+	return message{1: raw(), 2: {typ: protowire.BytesType, fields: permission}}
+}
+
+func varint() wireField { return wireField{typ: protowire.VarintType} }
+func raw() wireField    { return wireField{typ: protowire.BytesType} }
+
+// check says why msg is not a message of that kind. Fields that the message does not have are passed over, as protobuf asks.
+func (m message) check(msg []byte) error {
+	for len(msg) > 0 {
+		num, typ, n := protowire.ConsumeTag(msg)
+		if n < 0 || num > protowire.MaxValidNumber {
+			return errors.New("it is not a protobuf message")
+		}
+		msg = msg[n:]
+		field, known := m[num]
+		if known && field.typ != typ {
+			return fmt.Errorf("field %d has wire type %d, want %d", num, typ, field.typ)
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, msg); n < 0 {
+			return fmt.Errorf("field %d is malformed", num)
+		}
+		if known && typ == protowire.BytesType {
+			value, _ := protowire.ConsumeBytes(msg)
+			if field.text && !utf8.Valid(value) {
+				return fmt.Errorf("field %d is not UTF-8", num)
+			}
+			if field.fields != nil {
+				if err := field.fields.check(value); err != nil {
+					return fmt.Errorf("field %d: %w", num, err)
+				}
+			}
+		}
+		msg = msg[n:]
+	}
+	return nil
+}
+
+// entryName is a key of a bucket for a message: as it is where it is text, else in hexadecimal.
+func entryName(k []byte) string {
+	if utf8.Valid(k) && !bytes.ContainsFunc(k, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return fmt.Sprintf("key %q", clip(k))
+	}
+	return fmt.Sprintf("key %x", clip(k))
+}
