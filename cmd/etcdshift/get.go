@@ -321,6 +321,9 @@ func (g *getter) verdict() error {
 	if g.unread > 0 {
 		errs = append(errs, fmt.Errorf("%s could not be read", plural(g.unread, "value")))
 	}
+	if g.unbounded > 0 {
+		errs = append(errs, fmt.Errorf("%s found too much and shown as <error>", plural(g.unbounded, "path")))
+	}
 	if g.kept > 0 {
 		err := fmt.Errorf("%s not exported: it takes --show-secrets", plural(g.kept, "object"))
 		if errs == nil {

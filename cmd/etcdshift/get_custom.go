@@ -2,19 +2,18 @@ package main
 
 import (
 	"fmt"
-	"reflect"
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/printers"
-	"k8s.io/client-go/util/jsonpath"
 
+	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
 // customColumns are the headers and paths of -o custom-columns.
 type customColumns struct {
 	headers []string
-	paths   []*jsonpath.JSONPath
+	paths   []*jsonpath.Path
 }
 
 // readCustomColumns reads "NAME:.metadata.name,NODE:.spec.nodeName", or a file with a line of headers and one of paths.
@@ -34,9 +33,9 @@ func readCustomColumns(spec string) (c customColumns, err error) {
 	if len(c.headers) != len(paths) {
 		return c, fmt.Errorf("%d headers, but %d paths", len(c.headers), len(paths))
 	}
-	for i, path := range paths {
-		parsed := jsonpath.New(c.headers[i]).AllowMissingKeys(true)
-		if err := parsed.Parse(relaxed(path)); err != nil {
+	for _, path := range paths {
+		parsed, err := jsonpath.Parse(relaxed(path))
+		if err != nil {
 			return c, err
 		}
 		c.paths = append(c.paths, parsed)
@@ -44,31 +43,38 @@ func readCustomColumns(spec string) (c customColumns, err error) {
 	return c, nil
 }
 
-func (c customColumns) cells(content map[string]any) []string {
+// cells are the values that the paths find in an object.
+func (g *getter) customCells(c customColumns, o *gotten, content map[string]any) ([]string, error) {
 	var cells []string
-	for _, path := range c.paths {
-		results, err := path.FindResults(content)
-		var texts []string
-		if err == nil {
-			for _, list := range results {
-				for _, v := range list {
-					texts = append(texts, customText(v))
-				}
-			}
+	work := jsonpath.NewWork(g.c.Context, content)
+	for i, path := range c.paths {
+		cell, err := customCell(work, path, content)
+		if cell, err = g.bounded(o, "column "+printable(c.headers[i]), cell, err); err != nil {
+			return nil, err
 		}
-		if len(texts) == 0 {
-			texts = []string{"<none>"}
-		}
-		cells = append(cells, strings.Join(texts, ","))
+		cells = append(cells, cell)
 	}
-	return cells
+	return cells, nil
 }
 
-func customText(v reflect.Value) string {
-	if !v.IsValid() || v.Kind() == reflect.Interface && v.IsNil() {
-		return "<none>"
+func customCell(work *jsonpath.Work, path *jsonpath.Path, content map[string]any) (string, error) {
+	lists, err := path.Find(work, content)
+	var texts []string
+	for _, list := range lists {
+		for _, v := range list {
+			text := "<none>"
+			if v != nil {
+				if text, err = jsonpath.Plain(work, v); err != nil {
+					return "", err
+				}
+			}
+			texts = append(texts, text)
+		}
 	}
-	return fmt.Sprint(v.Interface())
+	if len(texts) == 0 {
+		texts = []string{"<none>"}
+	}
+	return strings.Join(texts, ","), err
 }
 
 // printCustomColumns prints a row for each object, some at once.
@@ -82,8 +88,11 @@ func (g *getter) printCustomColumns() error {
 		fmt.Fprintln(out, strings.Join(columns.headers, "\t"))
 	}
 	rows := 0
-	err = g.each(func(_ *gotten, content map[string]any) error {
-		cells := columns.cells(content)
+	err = g.each(func(o *gotten, content map[string]any) error {
+		cells, err := g.customCells(columns, o, content)
+		if err != nil {
+			return err
+		}
 		for i, cell := range cells {
 			if !g.options.secrets {
 				cell = redact.Text(cell)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
@@ -16,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
@@ -34,6 +35,7 @@ type getter struct {
 
 	shown, unread int
 	kept          int // objects that were not exported
+	unbounded     int // paths that found too much in an object
 	met           map[[2]string]bool
 }
 
@@ -155,8 +157,8 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 		return g.selected(ctx, a)
 	}
 	return func(yield func(*gotten, error) bool) {
-		path := jsonpath.New("sort-by").AllowMissingKeys(true)
-		if err := path.Parse(relaxed(by)); err != nil {
+		path, err := jsonpath.Parse(relaxed(by))
+		if err != nil {
 			yield(nil, usagef(commandPath(g.c), "--sort-by: %w", err))
 			return
 		}
@@ -170,7 +172,12 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 				yield(nil, err)
 				return
 			}
-			p := place{sortValue(path, o.Content), o}
+			value, err := g.sortValue(path, o)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			p := place{value, o}
 			if !g.options.deleted { // it is decoded again when its turn comes
 				p.o.Content = nil
 			}
@@ -196,12 +203,23 @@ func relaxed(path string) string {
 	return "{." + strings.TrimPrefix(path, ".") + "}"
 }
 
-func sortValue(path *jsonpath.JSONPath, content map[string]any) any {
-	results, err := path.FindResults(content)
-	if err != nil || len(results) == 0 || len(results[0]) == 0 || !results[0][0].CanInterface() {
-		return nil
+func (g *getter) sortValue(path *jsonpath.Path, o *gotten) (any, error) {
+	value, _, err := path.First(jsonpath.NewWork(g.c.Context, o.Content), o.Content)
+	if _, err = g.bounded(o, "--sort-by", "", err); err != nil {
+		return nil, err
 	}
-	return results[0][0].Interface()
+	return value, nil
+}
+
+// bounded is what a path found in an object, or a mark where it finds too much, which is said on stderr. An error of the path itself
+// is as if it found nothing; the only error that is returned is the end of the context.
+func (g *getter) bounded(o *gotten, what, found string, err error) (string, error) {
+	if errors.Is(err, jsonpath.ErrTooMuch) {
+		g.unbounded++
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", printable(string(o.Key)), what, err)
+		return "<error>", nil
+	}
+	return found, g.c.Context.Err()
 }
 
 // compareValues orders numbers as numbers, quantities as quantities and the rest as text; what is missing comes first.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
@@ -247,50 +245,4 @@ func (g *getter) printRaw() error {
 	}
 	_, err := g.c.App.Writer.Write(values[0])
 	return err
-}
-
-// printTemplate runs a JSONPath or Go template over the object, or the List of all, which is kept in memory.
-func (g *getter) printTemplate() error {
-	p, err := newTemplate(g.options.format, g.options.template)
-	if err != nil {
-		return usagef(commandPath(g.c), "--output: %w", err)
-	}
-	items := []any{}
-	err = g.each(func(_ *gotten, content map[string]any) error {
-		items = append(items, content)
-		return nil
-	})
-	if err != nil || g.single && len(items) == 0 {
-		return err
-	}
-	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "List", "items": items,
-		"metadata": map[string]any{"resourceVersion": ""}}}
-	if g.single {
-		obj.Object = items[0].(map[string]any)
-	}
-	var out bytes.Buffer
-	err = p.PrintObj(obj, &out)
-	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
-		return writeErr
-	}
-	text, _, _ := strings.Cut(err.Error(), " Printing more information") // which is all objects
-	return usagef(commandPath(g.c), "--output: %s", text)
-}
-
-// newTemplate is a printer to which a missing field is empty, as to kubectl.
-func newTemplate(format, template string) (printers.ResourcePrinter, error) {
-	if format == "jsonpath" {
-		p, err := printers.NewJSONPathPrinter(template)
-		if err != nil {
-			return nil, err
-		}
-		p.AllowMissingKeys(true)
-		return p, nil
-	}
-	p, err := printers.NewGoTemplatePrinter([]byte(template))
-	if err != nil {
-		return nil, err
-	}
-	p.AllowMissingKeys(true)
-	return p, nil
 }

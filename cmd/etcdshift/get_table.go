@@ -139,6 +139,7 @@ func (t *typeTable) cells(o *gotten) []any {
 			redact.Object(o.Key, content)
 		}
 		copy(own, t.shown.Row(content, t.g.options.now))
+		t.checkCells(o, own)
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
 		own[name] = o.Place.Name
 	}
@@ -159,6 +160,15 @@ func (t *typeTable) cells(o *gotten) []any {
 		cells[i] = t.g.printableCell(cells[i])
 	}
 	return cells
+}
+
+// checkCells marks the cells whose path finds too much.
+func (t *typeTable) checkCells(o *gotten, cells []any) {
+	for i, cell := range cells {
+		if err, failed := cell.(error); failed {
+			cells[i], _ = t.g.bounded(o, "column "+printable(t.shown.Columns[i].Name), "", err)
+		}
+	}
 }
 
 func (g *getter) hasIdentity(t *typeTable) bool { return slices.Contains(t.lead, "Cluster") }

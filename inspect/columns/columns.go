@@ -15,7 +15,8 @@ import (
 // Table is how objects of one type are shown.
 type Table struct {
 	Columns []metav1.TableColumnDefinition // those of priority 1 and above are for wide tables
-	// Row gives the cells of an object in JSON content: strings, numbers, booleans, or nil for an empty one.
+	// Row gives the cells of an object in JSON content: strings, numbers, booleans, nil for an empty one, or an error that wraps
+	// jsonpath.ErrTooMuch for one whose path finds too much.
 	Row func(content map[string]any, now time.Time) []any
 }
 

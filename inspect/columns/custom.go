@@ -1,17 +1,17 @@
 package columns
 
 import (
-	"bytes"
+	"context"
+	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 )
 
 // custom is the table of a CustomResourceDefinition: the columns of the version that discovery prefers, or of the storage
@@ -31,19 +31,21 @@ func custom(crd *schema.CRD) Table {
 		return plain()
 	}
 	t := Table{Columns: definitions("Name")}
-	var paths []*jsonpath.JSONPath
+	var paths []*jsonpath.Path
 	for _, c := range columns {
-		path := jsonpath.New(c.Name).AllowMissingKeys(true)
-		if err := path.Parse(fmt.Sprintf("{%s}", c.JSONPath)); err != nil { // no server accepts it
-			path = nil
-		}
+		path, _ := jsonpath.Parse(fmt.Sprintf("{%s}", c.JSONPath)) // no server accepts one that does not parse
 		paths = append(paths, path)
 		t.Columns = append(t.Columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Priority: c.Priority})
 	}
 	t.Row = safely(func(content map[string]any, now time.Time) []any {
 		cells := []any{(&unstructured.Unstructured{Object: content}).GetName()}
+		work := jsonpath.NewWork(context.Background(), content) // of all columns together
 		for i, path := range paths {
-			cells = append(cells, customCell(path, columns[i].Type, content, now))
+			cell, err := customCell(work, path, columns[i].Type, content, now)
+			if errors.Is(err, jsonpath.ErrTooMuch) {
+				cell = err
+			}
+			cells = append(cells, cell)
 		}
 		return cells
 	})
@@ -51,22 +53,22 @@ func custom(crd *schema.CRD) Table {
 }
 
 // customCell is the first value that a path finds, nil where it finds none or one of another type than the column's.
-func customCell(path *jsonpath.JSONPath, columnType string, content map[string]any, now time.Time) any {
+func customCell(work *jsonpath.Work, path *jsonpath.Path, columnType string, content map[string]any, now time.Time) (any, error) {
 	if path == nil {
-		return nil
+		return nil, nil
 	}
-	results, err := path.FindResults(content)
-	if err != nil || len(results) == 0 || len(results[0]) == 0 {
-		return nil
+	value, found, err := path.First(work, content)
+	if !found || err != nil {
+		return nil, err
 	}
-	value := results[0][0].Interface()
+	if columnType == "string" {
+		return jsonpath.Text(work, value)
+	}
+	return typedCell(value, columnType, now), nil
+}
+
+func typedCell(value any, columnType string, now time.Time) any {
 	switch columnType {
-	case "string":
-		var text bytes.Buffer
-		if err := path.PrintResults(&text, []reflect.Value{reflect.ValueOf(value)}); err != nil {
-			return nil
-		}
-		return text.String()
 	case "date":
 		return customDate(value, now)
 	case "integer":

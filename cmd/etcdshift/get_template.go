@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"text/template"
+	"text/template/parse"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect/jsonpath"
+)
+
+// printTemplate runs a JSONPath or Go template over the object, or the List of all, which is kept in memory.
+func (g *getter) printTemplate() error {
+	run, err := newTemplate(g.options.format, g.options.template)
+	if err != nil {
+		return usagef(commandPath(g.c), "--output: %w", err)
+	}
+	items := []any{}
+	err = g.each(func(_ *gotten, content map[string]any) error {
+		items = append(items, content)
+		return nil
+	})
+	if err != nil || g.single && len(items) == 0 {
+		return err
+	}
+	content := map[string]any{"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"resourceVersion": ""}}
+	if g.single {
+		content = items[0].(map[string]any)
+	}
+	var out bytes.Buffer
+	err = run(g.c.Context, &out, content)
+	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
+		return writeErr
+	}
+	if ctxErr := g.c.Context.Err(); ctxErr != nil {
+		return ctxErr
+	}
+	if errors.Is(err, jsonpath.ErrTooMuch) || errors.Is(err, errEndless) {
+		return fmt.Errorf("--output: %w", err)
+	}
+	return usagef(commandPath(g.c), "--output: %w", err)
+}
+
+// runTemplate prints what a template makes of content.
+type runTemplate func(ctx context.Context, out io.Writer, content map[string]any) error
+
+// newTemplate parses a template, to which a missing field is empty, as to kubectl.
+func newTemplate(format, text string) (runTemplate, error) {
+	if format == "go-template" {
+		return newGoTemplate(text)
+	}
+	path, err := jsonpath.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, out io.Writer, content map[string]any) error {
+		return path.Print(out, jsonpath.NewWork(ctx, content), content)
+	}, nil
+}
+
+// newGoTemplate parses a Go template with the functions that kubectl has. An empty text goes before all others in each block and
+// loop: the template then writes each time it goes round, and can be stopped there.
+func newGoTemplate(text string) (runTemplate, error) {
+	t, err := template.New("output").Funcs(template.FuncMap{"exists": exists, "base64decode": decodeBase64}).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range t.Templates() {
+		if one.Tree != nil {
+			writeOften(one.Root)
+		}
+	}
+	return func(ctx context.Context, out io.Writer, content map[string]any) error {
+		return t.Execute(newLimited(ctx, out, content), content)
+	}, nil
+}
+
+// writeOften puts the empty text into the lists below a node.
+func writeOften(node parse.Node) {
+	switch node := node.(type) {
+	case *parse.ListNode:
+		if node == nil {
+			return
+		}
+		for _, below := range node.Nodes {
+			writeOften(below)
+		}
+		node.Nodes = append([]parse.Node{&parse.TextNode{NodeType: parse.NodeText, Pos: node.Pos}}, node.Nodes...)
+	case *parse.IfNode:
+		writeOften(node.List)
+		writeOften(node.ElseList)
+	case *parse.RangeNode:
+		writeOften(node.List)
+		writeOften(node.ElseList)
+	case *parse.WithNode:
+		writeOften(node.List)
+		writeOften(node.ElseList)
+	}
+}
+
+// errEndless is the error of a template that goes round too often.
+var errEndless = errors.New("the template does too much")
+
+// limited passes on what a template writes, within bounds.
+type limited struct {
+	ctx           context.Context
+	w             io.Writer
+	writes, bytes int // left
+}
+
+// newLimited has room to look at each value many times, and to print all of them eight times.
+func newLimited(ctx context.Context, w io.Writer, content map[string]any) *limited {
+	weight := encoding.Weigh(content)
+	return &limited{ctx: ctx, w: w, writes: 4<<20 + 4*weight, bytes: 16<<20 + 8*weight}
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if err := l.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if l.writes--; l.writes < 0 {
+		return 0, errEndless
+	}
+	if l.bytes -= len(p); l.bytes < 0 {
+		return 0, errEndless
+	}
+	return l.w.Write(p)
+}
+
+// exists tells whether index would find a value in a Go template.
+func exists(item any, indices ...any) bool {
+	for _, index := range indices {
+		at := -1
+		if i := reflect.ValueOf(index); i.CanInt() {
+			at = int(i.Int())
+		}
+		switch v := item.(type) {
+		case map[string]any:
+			key, isKey := index.(string)
+			if !isKey {
+				return false
+			}
+			item = v[key]
+		case []any:
+			if at < 0 || at >= len(v) {
+				return false
+			}
+			item = v[at]
+		case string:
+			if at < 0 || at >= len(v) {
+				return false
+			}
+			item = v[at]
+		default:
+			return false
+		}
+	}
+	return item != nil
+}
+
+func decodeBase64(text string) (string, error) {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return "", fmt.Errorf("base64 decode failed: %w", err)
+	}
+	return string(data), nil
+}

@@ -1,0 +1,120 @@
+package jsonpath
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	parser "k8s.io/client-go/util/jsonpath"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// Path is a parsed template.
+type Path struct{ nodes []parser.Node }
+
+// Parse parses a template such as "{.metadata.name}".
+func Parse(template string) (*Path, error) {
+	parsed, err := parser.Parse("jsonpath", template)
+	if err != nil {
+		return nil, err
+	}
+	return &Path{parsed.Root.Nodes}, nil
+}
+
+// noValue is what stands in a range for an element that is null, or where there is no element.
+type noValue struct{}
+
+// String is how kubectl prints it.
+func (noValue) String() string { return "<no value>" }
+
+// Find returns the values that each part of the template finds in content: a text finds itself.
+func (p *Path) Find(w *Work, content any) ([][]any, error) {
+	w.begin()
+	r := &run{work: w, nodes: p.nodes, end: -1}
+	return r.from(content, 0)
+}
+
+// First is the first value that the template finds; false where it finds none.
+func (p *Path) First(w *Work, content any) (value any, found bool, err error) {
+	lists, err := p.Find(w, content)
+	if err != nil || len(lists) == 0 || len(lists[0]) == 0 {
+		return nil, false, err
+	}
+	return lists[0][0], true, nil
+}
+
+// Print prints what the template finds as kubectl does: maps and lists as JSON, blanks between the values of one part.
+func (p *Path) Print(out io.Writer, w *Work, content any) error {
+	lists, err := p.Find(w, content)
+	for _, values := range lists {
+		for i, value := range values {
+			text, err := Text(w, value)
+			if err != nil {
+				return err
+			}
+			if i < len(values)-1 {
+				text += " "
+			}
+			if _, err := io.WriteString(out, text); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}
+
+// Text is a value as Print prints it.
+func Text(w *Work, value any) (string, error) {
+	switch value := value.(type) {
+	case nil:
+		return "null", nil
+	case map[string]any, []any:
+		if err := w.print(encoding.Weigh(value)); err != nil {
+			return "", err
+		}
+		text, err := json.Marshal(value)
+		return string(text), err
+	}
+	return Plain(w, value)
+}
+
+// Plain is a value as custom columns show it: as Go prints it.
+func Plain(w *Work, value any) (string, error) {
+	if err := w.print(encoding.Weigh(value)); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(value), nil
+}
+
+// children are the elements of a map, by key, of a list, or of a string, whose bytes they are.
+func children(value any) (out []any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			out = append(out, value[key])
+		}
+	case []any:
+		return value
+	case string:
+		for i := range len(value) {
+			out = append(out, value[i])
+		}
+	}
+	return out
+}
+
+// count is the number of children.
+func count(value any) int {
+	switch value := value.(type) {
+	case map[string]any:
+		return len(value)
+	case []any:
+		return len(value)
+	case string:
+		return len(value)
+	}
+	return 0
+}
