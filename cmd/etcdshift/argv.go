@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -114,7 +118,7 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if len(given) == 0 {
 		return nil, usagef(commandPath(c), "%s; none was given", want)
 	}
-	return nil, usagef(commandPath(c), "%s; given were %d: %q", want, len(given), given)
+	return nil, usagef(commandPath(c), "%s; got %d: %q", want, len(given), given)
 }
 
 // commandPath is the command's name with those above it, without the program's.
@@ -125,16 +129,71 @@ func commandPath(c *cli.Context) string {
 // noCommand is what a group of commands does when none of it was named.
 func noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
-		return usagef(commandPath(c), "unknown command %q", name)
+		err := usagef(commandPath(c), "unknown command %q", name)
+		if f := (*failure)(nil); errors.As(err, &f) {
+			f.hint = strings.ReplaceAll(f.hint, "tells what it takes", "lists the commands")
+		}
+		return err
 	}
 	return usagef(commandPath(c), "which command?")
 }
 
-// usageError takes the parser's errors: values that are not what a flag takes, flags before the command's name.
+// usageError puts the parser's errors into the words of this program: values that are not what a flag takes, flags before the
+// command's name.
 func usageError(c *cli.Context, err error, _ bool) error {
 	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: "); ok {
-		return usagef(commandPath(c), "unknown flag %q here; the flags of a command stand after its name", name)
+	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		return usagef(commandPath(c), "unknown flag %q here; the flags of a command stand after its name", asTyped(c, name))
+	}
+	if value, rest, ok := cutQuoted(text); ok {
+		name, reason, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, " for "), "flag "), ":")
+		name = strings.TrimPrefix(name, "-")
+		return usagef(commandPath(c), "%s is %s; it takes %s", dashed(name), value, takes(flagOf(c.Command, name), strings.Contains(reason, "range")))
 	}
 	return usagef(commandPath(c), "%s", text)
+}
+
+// cutQuoted takes the quoted value out of an error of package flag: invalid value "x" for flag -top: parse error.
+func cutQuoted(text string) (value, rest string, ok bool) {
+	for _, head := range []string{"invalid value ", "invalid boolean value "} {
+		if tail, is := strings.CutPrefix(text, head); is {
+			if value, err := strconv.QuotedPrefix(tail); err == nil {
+				return value, tail[len(value):], true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// takes says what a flag takes; nil is one of the program's own, which are switches.
+func takes(f cli.Flag, outOfRange bool) string {
+	switch f.(type) {
+	case *cli.IntFlag, *cli.Int64Flag:
+		if outOfRange {
+			return fmt.Sprintf("a whole number up to %d", math.MaxInt64)
+		}
+		return "a whole number"
+	case *cli.DurationFlag:
+		return "a time such as 30s"
+	}
+	return "true or false"
+}
+
+// dashed is the name of a flag with its dashes.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// asTyped is a flag with the dashes and the value that were typed.
+func asTyped(c *cli.Context, name string) string {
+	words, _ := c.App.Metadata["words"].([]string)
+	for _, word := range words {
+		if word != name && strings.TrimLeft(flagName(word), "-") == name {
+			return word
+		}
+	}
+	return dashed(name)
 }

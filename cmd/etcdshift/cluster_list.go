@@ -54,7 +54,7 @@ func runClusterList(c *cli.Context) error {
 		return usagef(commandPath(c), "takes SHARD...; none was given")
 	}
 	if slices.Contains(shards, "") { // a shell variable that is not set
-		return usagef(commandPath(c), "takes SHARD...; given were %q", shards)
+		return usagef(commandPath(c), "takes SHARD...; got %q", shards)
 	}
 	for _, list := range [][]string{shards, caches} {
 		if err := once(c, list); err != nil {

@@ -53,7 +53,7 @@ func streamFlag() cli.Flag {
 func runDiff(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) < 2 {
-		return usagef(commandPath(c), "takes OLD NEW and perhaps types; given were %d: %q", len(args), args)
+		return usagef(commandPath(c), "takes OLD NEW and perhaps types; got %d: %q", len(args), args)
 	}
 	format, err := oneOf(c, "output", "text", "json", "jsonl")
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/urfave/cli/v2"
-
 	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -66,12 +64,8 @@ func finish(err error, stderr io.Writer) int {
 	}
 	status, hint := exitFailed, ""
 	var f *failure
-	var parser cli.ExitCoder
-	switch {
-	case errors.As(err, &f):
+	if errors.As(err, &f) {
 		status, hint = f.status, f.hint
-	case errors.As(err, &parser): // only "help NAME" of a command that is not there
-		status, hint = exitUsage, `"etcdshift --help" lists the commands`
 	}
 	if hint == "" {
 		hint = hintFor(err)

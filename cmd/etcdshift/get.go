@@ -152,7 +152,7 @@ func runGet(c *cli.Context) error {
 	}
 	args := c.Args().Slice()
 	if len(args) < 2 {
-		return usagef(commandPath(c), "takes SNAPSHOT TYPE[/NAME] [NAME...]; given were %d: %q", len(args), args)
+		return usagef(commandPath(c), "takes SNAPSHOT TYPE[/NAME] [NAME...]; got %d: %q", len(args), args)
 	}
 	end := progress(c)("reading " + args[0])
 	s, err := openSnapshot(c, args[0])

@@ -42,6 +42,20 @@ Usage:
 `
 )
 
+// helpCommand is "help COMMAND", which is COMMAND --help. The library's own knows the first word alone.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "help",
+		Aliases:     []string{"h"},
+		Usage:       "show the help of a command",
+		ArgsUsage:   "[COMMAND...]",
+		Description: "etcdshift help get\netcdshift help migrate calico-v3",
+		Action: func(c *cli.Context) error {
+			return c.App.RunContext(c.Context, slices.Concat([]string{c.App.Name}, c.Args().Slice(), []string{"--help"}))
+		},
+	}
+}
+
 const (
 	flagColumn = 36  // where what a flag does begins
 	helpWidth  = 110 // of lines
@@ -114,7 +128,7 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	if f.TakesValue() {
 		left += " " + placeholder
 	}
-	if value := f.GetDefaultText(); value != "" && value != "false" {
+	if value := f.GetDefaultText(); value != "" && value != "false" && value != "0" { // 0 is a number that is not given
 		usage += " (default: " + strings.Trim(value, `"`) + ")"
 	}
 	return entry(left, usage)

@@ -42,7 +42,7 @@ Exit status: 0 told, 1 not found, could not be read or is damaged, 2 usage, 130 
 func runHistory(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) < 2 {
-		return usagef(commandPath(c), "takes SNAPSHOT... KEY|TYPE/NAME; given were %d: %q", len(args), args)
+		return usagef(commandPath(c), "takes SNAPSHOT... KEY|TYPE/NAME; got %d: %q", len(args), args)
 	}
 	format, err := oneOf(c, "output", "text", "json", "jsonl")
 	if err != nil {

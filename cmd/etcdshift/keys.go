@@ -47,7 +47,7 @@ Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 3 a value that 
 func runKeys(c *cli.Context) error {
 	args := c.Args().Slice()
 	if len(args) < 1 || len(args) > 2 {
-		return usagef(commandPath(c), "takes SNAPSHOT and perhaps PREFIX; given were %d: %q", len(args), args)
+		return usagef(commandPath(c), "takes SNAPSHOT and perhaps PREFIX; got %d: %q", len(args), args)
 	}
 	format, err := oneOf(c, "output", "table", "wide", "json", "jsonl", "name")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -55,6 +56,7 @@ func commands() []*cli.Command {
 func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(commands)
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
+	app.Metadata = map[string]any{"words": args}
 	args, err := arrange(app.Commands, args)
 	if err == nil {
 		err = faultless(func() error { return app.RunContext(ctx, args) })
@@ -89,7 +91,8 @@ func newApp(commands []*cli.Command) *cli.App {
 		Description: `etcdshift status before.db
 etcdshift migrate calico-v3 before.db after.db
 etcdshift verify after.db`,
-		Commands:                  commands,
+		Commands:                  append(slices.Clone(commands), helpCommand()),
+		Flags:                     []cli.Flag{cli.HelpFlag}, // else it comes with the library's own help command
 		CustomAppHelpTemplate:     appHelp,
 		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true, // a comma may be part of a prefix
