@@ -22,14 +22,14 @@ func (s shares) of(name string) *Share {
 
 func (s *Share) count(size int) { s.Objects, s.Live = s.Objects+1, s.Live+int64(size) }
 
-// sorted lists the shares, the largest first.
+// sorted lists the shares, those with the most live bytes first, then those with the most history, then by name.
 func (s shares) sorted() []Share {
 	out := make([]Share, 0, len(s))
 	for _, share := range s {
 		out = append(out, *share)
 	}
 	slices.SortFunc(out, func(a, b Share) int {
-		return cmp.Or(cmp.Compare(b.Live+b.History, a.Live+a.History), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(b.History, a.History), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 
@@ -23,11 +24,11 @@ type Sizes struct {
 
 	Savings Savings `json:"savings"`
 
-	Resources  []Share   `json:"resources"`  // each list the largest first
+	Resources  []Share   `json:"resources"`  // each list by live bytes, the largest first, then history, then name
 	Namespaces []Share   `json:"namespaces"` // "" for what is in none
 	Owners     []Share   `json:"owners"`     // by kind of the controller, or else the first owner; "" for objects without
 	Fields     []Share   `json:"fields"`
-	Largest    []Largest `json:"largest"`
+	Largest    []Largest `json:"largest"` // the largest first, then by key
 }
 
 // Amount is some records.
@@ -162,19 +163,15 @@ func ownerKind(value []byte) string {
 	return kind
 }
 
-// rank keeps the largest values; of equal ones the first.
+// rank keeps the largest values; of equal ones those whose keys come first.
 func (m *measure) rank(rec snapshot.Scanned, resource string) {
-	size := int64(len(rec.Value))
-	if m.top <= 0 || len(m.Largest) == m.top && m.Largest[m.top-1].Bytes >= size {
+	one := Largest{Key: string(rec.Key), Resource: resource, Bytes: int64(len(rec.Value))}
+	order := func(a, b Largest) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) }
+	if m.top <= 0 || len(m.Largest) == m.top && order(m.Largest[m.top-1], one) <= 0 {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(m.Largest, size, func(l Largest, size int64) int {
-		if l.Bytes >= size {
-			return -1
-		}
-		return 1
-	})
-	m.Largest = slices.Insert(m.Largest, i, Largest{Key: string(bytes.Clone(rec.Key)), Resource: resource, Bytes: size})
+	i, _ := slices.BinarySearchFunc(m.Largest, one, order)
+	m.Largest = slices.Insert(m.Largest, i, one)
 	m.Largest = m.Largest[:min(len(m.Largest), m.top)]
 }
 

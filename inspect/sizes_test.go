@@ -1,10 +1,12 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +45,14 @@ func consistent(t testing.TB, got *Sizes) {
 		require.Equal(t, got.Live.Bytes, live)
 		require.Equal(t, got.Superseded.Bytes+got.Tombstones.Bytes, history)
 	}
+	for _, shares := range [][]Share{got.Resources, got.Namespaces, got.Owners, got.Fields} {
+		require.True(t, slices.IsSortedFunc(shares, func(a, b Share) int {
+			return cmp.Or(cmp.Compare(b.Live, a.Live), cmp.Compare(b.History, a.History), cmp.Compare(a.Name, b.Name))
+		}), "%v", shares)
+	}
+	require.True(t, slices.IsSortedFunc(got.Largest, func(a, b Largest) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key))
+	}), "%v", got.Largest)
 	for _, shares := range [][]Share{got.Owners, got.Fields} {
 		live, _ := sum(shares)
 		require.Equal(t, got.Live.Bytes, live)
@@ -152,4 +162,22 @@ func TestSavings(t *testing.T) {
 			near(after.Savings.Defragmented, after.Image)
 		})
 	}
+}
+
+// The order is that of what is shown first: a resource with much history and few live values is not at the top.
+func TestMeasureOrder(t *testing.T) {
+	got := measured(t, etcdtest.Build(t, strings.Join([]string{
+		"put /registry/namespaces/default n",
+		"put /registry/leases/a/one " + strings.Repeat("x", 9000), "put /registry/leases/a/one x",
+		"put /registry/configmaps/b/two " + strings.Repeat("x", 100), "put /registry/pods/b/two " + strings.Repeat("x", 150),
+		"put /registry/secrets/b/two " + strings.Repeat("x", 102), "put /registry/secrets/b/one " + strings.Repeat("x", 102),
+		"put /registry/pods/b/gone 1", "del /registry/pods/b/gone",
+	}, "\n")), 5)
+	var names []string
+	for _, s := range got.Resources {
+		names = append(names, s.Name)
+	}
+	require.Equal(t, []string{"secrets", "pods", "configmaps", "namespaces", "leases.coordination.k8s.io"}, names)
+	require.Equal(t, []string{"/registry/pods/b/two", "/registry/secrets/b/one", "/registry/secrets/b/two", "/registry/configmaps/b/two", "/registry/leases/a/one"},
+		[]string{got.Largest[0].Key, got.Largest[1].Key, got.Largest[2].Key, got.Largest[3].Key, got.Largest[4].Key})
 }

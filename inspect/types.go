@@ -326,7 +326,11 @@ func (t *Types) unknown(name string) error {
 	if like == nil {
 		return fmt.Errorf("%q: %w", name, ErrUnknownType)
 	}
-	return fmt.Errorf("%q: %w; there is %s", name, ErrUnknownType, listed(like))
+	is := "is"
+	if len(like) > 1 {
+		is = "are"
+	}
+	return fmt.Errorf("%q: %w; there %s %s", name, ErrUnknownType, is, listed(like))
 }
 
 // near tells whether two words differ by one letter, or by two that changed places.

@@ -167,7 +167,7 @@ func (v *View) settle(r *Report) error {
 		}
 	}
 	if _, refusing := r.Errors(); refusing > 0 {
-		return fmt.Errorf("%w: %d problems", ErrRefused, refusing)
+		return fmt.Errorf("%w: problems: %d", ErrRefused, refusing)
 	}
 	return nil
 }

@@ -356,7 +356,7 @@ func (g *getter) elsewhere() string {
 	}
 	text := fmt.Sprintf(" in namespace %q", g.options.namespace)
 	if others > 0 && !g.options.deleted {
-		text += fmt.Sprintf("; with -A there is %s to choose from", plural(others, "object"))
+		text += fmt.Sprintf("; with -A there %s to choose from", are(others, "object"))
 	}
 	return text
 }

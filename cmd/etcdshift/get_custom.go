@@ -31,7 +31,7 @@ func readCustomColumns(spec string) (c customColumns, err error) {
 		}
 	}
 	if len(c.headers) != len(paths) {
-		return c, fmt.Errorf("%d headers, but %d paths", len(c.headers), len(paths))
+		return c, fmt.Errorf("headers: %d, but paths: %d", len(c.headers), len(paths))
 	}
 	for _, path := range paths {
 		parsed, err := jsonpath.Parse(relaxed(path))

@@ -33,7 +33,7 @@ func (g *getter) printExport() error {
 		}
 	}
 	if made > 0 && !g.options.quiet {
-		fmt.Fprintf(g.c.App.ErrWriter, "%s left out: a controller makes them again; name one to export it\n", plural(made, "object"))
+		fmt.Fprintf(g.c.App.ErrWriter, "left out, for a controller makes it again: %s; name one to export it\n", plural(made, "object"))
 	}
 	return nil
 }

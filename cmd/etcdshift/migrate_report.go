@@ -126,7 +126,7 @@ func printChanges(w io.Writer, r *transform.Report) {
 				seen++
 			}
 		}
-		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %d others\n", seen, len(r.UIDs)-seen)
+		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %s\n", seen, plural(len(r.UIDs)-seen, "other"))
 	}
 	if len(r.References) > 0 {
 		fmt.Fprintf(w, "owner references: %d rewritten\n", len(r.References))
@@ -219,6 +219,14 @@ func printSteps(w io.Writer, title string, steps []string, first int) {
 	for i, step := range steps {
 		fmt.Fprintf(w, "%3d. %s\n", first+i, printable(step))
 	}
+}
+
+// are is a number and what it counts, behind its verb.
+func are(n int, what string) string {
+	if n == 1 {
+		return "is " + plural(n, what)
+	}
+	return "are " + plural(n, what)
 }
 
 // plural is a number and what it counts.

@@ -22,7 +22,8 @@ func sizesCommand() *cli.Command {
 etcdshift sizes --by field before.db
 etcdshift sizes --top 50 -o json before.db`,
 		UsageText: `Says what fills the file: live values against history (what was written over or deleted) against free pages, and the live
-values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes of records, with keys.
+values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes of records, with
+keys. Each list has the most LIVE bytes first, then the most HISTORY, then the names in order.
 
 What a compaction and a defragmentation would save is an estimate, good to about 2%. A file of "etcdctl snapshot save" is as large
 as the database that it was saved of, free pages and all, and so is a member that is restored from it.

@@ -133,7 +133,7 @@ func printStatus(w io.Writer, st status) error {
 	t.row("revision", currentRevision(st))
 	t.row("compacted", compacted(st))
 	t.row("keys", st.Keys)
-	t.row("records", fmt.Sprintf("%d (%d tombstones)", st.Records, st.Tombstones))
+	t.row("records", fmt.Sprintf("%d (%s)", st.Records, plural(st.Tombstones, "tombstone")))
 	t.row("pages", fmt.Sprintf("%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages))
 	t.row("leases", fmt.Sprintf("%d, held by %s", st.Leases, plural(st.LeasedKeys, "key")))
 	t.row("auth", auth(st))

@@ -77,10 +77,14 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	if like := s.like(name); len(like) > 0 {
+	switch like := s.like(name); len(like) {
+	case 0:
+		return nil, fmt.Errorf("%w: %q", ErrNoCluster, name)
+	case 1:
+		return nil, fmt.Errorf("%w: %q; there is %s", ErrNoCluster, name, like[0])
+	default:
 		return nil, fmt.Errorf("%w: %q; there are %s", ErrNoCluster, name, strings.Join(like, ", "))
 	}
-	return nil, fmt.Errorf("%w: %q", ErrNoCluster, name)
 }
 
 // elsewhere is an error where a Workspace in c tells of a logical cluster of that name, or path, which does not live here.

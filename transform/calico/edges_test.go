@@ -304,5 +304,5 @@ func keepsV1(t *testing.T, r result, key string, records int) {
 	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"datastoreReady":false`)
 	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"generation":2`)
 	require.Contains(t, r.out[recordsV3+"clusterinformations/default"], `"datastoreReady":true`)
-	require.Contains(t, strings.Join(r.Steps, "\n"), fmt.Sprintf("are kept, locked, because %d of them were not migrated", records))
+	require.Contains(t, strings.Join(r.Steps, "\n"), fmt.Sprintf("are kept, locked, because some were not migrated (%d)", records))
 }

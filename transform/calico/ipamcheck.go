@@ -106,7 +106,7 @@ func (c *ipamCheck) addBlock(key string, spec map[string]any) {
 		c.warn(key, codeIPAMBlockBad, "%d of its addresses name an attribute that is not there", bad)
 	}
 	if want, ok := blockSize(cidr); ok && want != len(allocations) {
-		c.warn(key, codeIPAMBlockBad, "it lists %d addresses, %s has %d", len(allocations), cidr, want)
+		c.warn(key, codeIPAMBlockBad, "addresses that it lists: %d; %s has %d", len(allocations), cidr, want)
 	}
 }
 
@@ -206,7 +206,7 @@ func (c *ipamCheck) checkHoldings() {
 	}
 	for index, l := range losses {
 		block := c.blocks[index]
-		c.warn(block.key, codeIPAMHandleMissing, "%d of its addresses (the first is %s) belong to %d handles that are not there or do not list the block",
+		c.warn(block.key, codeIPAMHandleMissing, "handles of its addresses are not there or do not list the block (addresses: %d, the first is %s; handles: %d)",
 			l.addresses, addressIn(block.cidr, int(l.first)), l.handles)
 	}
 }

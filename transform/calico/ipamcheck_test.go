@@ -230,7 +230,7 @@ func TestIPAMCheckRecorded(t *testing.T) {
 		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/192-168-174-128-26",
 		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122",
 	}, r.problems())
-	require.Equal(t, "1 of its addresses (the first is 192.168.174.130) belong to 1 handles that are not there or do not list the block",
+	require.Equal(t, "handles of its addresses are not there or do not list the block (addresses: 1, the first is 192.168.174.130; handles: 1)",
 		r.reason(t, codeIPAMHandleMissing, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
 }
 

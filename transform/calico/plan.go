@@ -157,7 +157,7 @@ func (m *run) stageRest(ctx context.Context) error {
 		return removeV1(ctx, m.view, m.keys, m.crds)
 	}
 	if !m.opts.KeepV1 {
-		m.view.Report().AddStep("the records of %s are kept, locked, because %d of them were not migrated: migrate or delete those by hand, then delete the CRDs of that group",
+		m.view.Report().AddStep("the records of %s are kept, locked, because some were not migrated (%d): migrate or delete those by hand, then delete the CRDs of that group",
 			groupV1, left)
 	}
 	return m.lockV1(ctx)

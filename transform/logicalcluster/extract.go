@@ -85,7 +85,7 @@ func (e *extraction) take(ctx context.Context) error {
 	}
 	e.steps()
 	if _, refusing := e.report.Errors(); refusing > 0 {
-		return fmt.Errorf("%w: %d problems", transform.ErrRefused, refusing)
+		return fmt.Errorf("%w: problems: %d", transform.ErrRefused, refusing)
 	}
 	err := e.src.Sound(ctx) // what a damaged shard would pass off as its records is not to be carried on
 	if err == nil {

@@ -80,11 +80,11 @@ func (e *extraction) steps() {
 	}
 	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
 	for _, x := range m.Encryption {
-		r.AddStep("%d values are encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
-			x.Keys, x.Name)
+		r.AddStep("%s encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
+			counted(x.Keys, "value"), x.Name)
 	}
 	if n := len(m.Missing); n > 0 {
-		r.AddStep("%d bound definitions were not there; the destination has to have them", n)
+		r.AddStep("%s not there; the destination has to have what is missing", counted(n, "bound definition"))
 	}
 	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
 	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)

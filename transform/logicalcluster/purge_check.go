@@ -28,7 +28,7 @@ func (p *Purge) check(ctx context.Context, v *transform.View, out *inspect.Reade
 		return err
 	}
 	if n := len(after.keys); n > 0 {
-		return fmt.Errorf("%w: %d keys of what was purged are left, such as %q", snapshot.ErrVerify, n, after.keys[0])
+		return fmt.Errorf("%w: of what was purged %s left, such as %q", snapshot.ErrVerify, counted(n, "key"), after.keys[0])
 	}
 	is, was := after.rest.Sum(), p.before.rest.Sum()
 	if is != was {

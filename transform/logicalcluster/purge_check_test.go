@@ -37,7 +37,7 @@ func TestRestUntouched(t *testing.T) {
 		"one changed": {func(ctx context.Context, v *transform.View) error {
 			return v.Put(ctx, []byte(others), []byte("{}"), "")
 		}, "all other live records"},
-		"one too few": {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}"), "") }, "1 keys of what was purged are left"},
+		"one too few": {func(ctx context.Context, v *transform.View) error { return v.Put(ctx, []byte(own), []byte("{}"), "") }, "of what was purged 1 key left"},
 		"history": {func(_ context.Context, v *transform.View) error {
 			v.Scrub(func(key []byte) bool { return string(key) == own })
 			return nil

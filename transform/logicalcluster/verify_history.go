@@ -116,7 +116,7 @@ func (p *trail) judgeMissing(ctx context.Context, missing int) error {
 			return err
 		}
 	}
-	knows := fmt.Sprintf("it knows nothing any more of %d records of the archive (cluster purge --scrub)", missing)
+	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (cluster purge --scrub)", counted(missing, "record"))
 	switch {
 	case is != was+1:
 		p.unjudged(QuestionLost, p.OriginOut, nil, fmt.Sprintf(

@@ -155,7 +155,7 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 // accept takes the converter's answers over.
 func accept(waiting []*object, converted []conversion.Converted) error {
 	if len(converted) != len(waiting) {
-		return fmt.Errorf("conversion: %d answers to %d objects", len(converted), len(waiting))
+		return fmt.Errorf("conversion: objects sent: %[2]d, answers: %[1]d", len(converted), len(waiting))
 	}
 	for i, o := range waiting {
 		if converted[i].Err != nil {
