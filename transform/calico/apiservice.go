@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -49,6 +50,38 @@ func removeAggregatedAPIService(ctx context.Context, v *transform.View, k keys.K
 	}
 	v.Report().Save(string(key), json.RawMessage(bytes.Clone(saved)))
 	return v.Delete(ctx, key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
+}
+
+// reportAggregatedAPIService is for a snapshot whose v1 group is gone. An APIService that still sends projectcalico.org/v3 to
+// Calico's own API server is reported and stays: whether that server has its data elsewhere, the snapshot does not tell.
+func reportAggregatedAPIService(ctx context.Context, v *transform.View, k keys.Kubernetes, set *crdSet) error {
+	key := apiServiceKey(k, groupV3, "v3")
+	entry, err := v.Get(ctx, key)
+	if err != nil || entry == nil {
+		return err
+	}
+	obj, _, err := encoding.DecodeObject(entry.Value)
+	if err != nil {
+		v.Warn(string(key), codeAPIServiceLeft, "it cannot be read: "+err.Error())
+		return nil
+	}
+	if automanaged(obj) {
+		return nil
+	}
+	service := objectAt(objectAt(obj, "spec"), "service")
+	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"), text(service, "name"))
+	if len(set.versions) == 0 {
+		v.Warn(string(key), codeAPIServiceLeft, sends+", and the snapshot has no CRD of that group: Calico keeps its data elsewhere")
+		return nil
+	}
+	v.Warn(string(key), codeAPIServiceLeft, sends+" instead of the CRDs of that group")
+	found, err := findInstallation(ctx, v, k)
+	if err != nil {
+		return err
+	}
+	operatorSteps(v, found)
+	v.Report().AddStep("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s", groupV3, groupV3, groupV3)
+	return apiServerSteps(ctx, v, k, found)
 }
 
 // automanaged says whether kube-apiserver made the APIService: then it carries the label and names no service.

@@ -74,6 +74,55 @@ func TestAPIServiceUnreadable(t *testing.T) {
 	}
 }
 
+// TestAPIServiceLeft: where the v1 group is gone, the aggregated APIService stays, is reported, and so is what to do about it.
+func TestAPIServiceLeft(t *testing.T) {
+	before := contents(t, recorded(t, "before.db"))
+	without := func(in *input) {
+		for _, k := range kinds() {
+			in.del(crdDir + k.Plural + "." + groupV3)
+		}
+	}
+	for name, tt := range map[string]struct {
+		value  string
+		change func(in *input)
+		reason string
+		step   string
+	}{
+		"before the CRDs": {value: before[aggregated],
+			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api instead of the CRDs of that group",
+			step:   "after the restore, delete APIService v3.projectcalico.org (kubectl delete apiservice v3.projectcalico.org): kube-apiserver then serves the CRDs of projectcalico.org"},
+		"no CRDs": {value: before[aggregated], change: without,
+			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api, and the snapshot has no CRD of that group: Calico keeps its data elsewhere"},
+		"unreadable": {value: "{", reason: "cannot be read"},
+		"automatic":  {value: contents(t, recorded(t, "after.db"))[aggregated]},
+		"none":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &input{t: t, from: recorded(t, "after-cleanup.db")}
+			in.del(aggregated)
+			if tt.value != "" {
+				in.put(aggregated, []byte(tt.value))
+			}
+			if tt.change != nil {
+				tt.change(in)
+			}
+			r := planOn(t, in.write(), New(Options{SetAPIGroup: true}))
+			require.NoError(t, r.err, "%v", r.Problems)
+			require.Equal(t, transform.Unchanged, r.Outcome)
+			require.True(t, r.has(transform.LevelWarning, codeNothingToMigrate, ""))
+			require.Equal(t, tt.reason != "", r.has(transform.LevelWarning, codeAPIServiceLeft, aggregated))
+			if tt.reason != "" {
+				require.Contains(t, r.reason(t, codeAPIServiceLeft, aggregated), tt.reason)
+			}
+			if tt.step == "" {
+				require.Empty(t, r.byHand())
+			} else {
+				require.Contains(t, r.byHand(), tt.step)
+			}
+		})
+	}
+}
+
 func removing(ctx context.Context, v *transform.View) error {
 	set, err := loadCRDs(ctx, v, registry, nil)
 	if err != nil {

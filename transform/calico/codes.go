@@ -13,6 +13,7 @@ const (
 	codeHalfDoneMigration = "half-done-migration" // error: the live controller is in the middle of it
 	codeMigrationLeft     = "migration-left"      // warning: a DatastoreMigration, or its marks, that do no harm now
 	codeNothingToMigrate  = "nothing-to-migrate"  // warning: nothing of the v1 group is in the snapshot
+	codeAPIServiceLeft    = "apiservice-left"     // warning: the v1 group is gone, and the aggregated APIService is still there
 	codeCRDMissing        = "crd-missing"         // error: a v3 CRD is not there
 	codeCRDUnfit          = "crd-unfit"           // error: a v3 CRD is not as records need it
 

@@ -108,7 +108,7 @@ func (m *run) plan(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	if m.crds.idle() {
-		return m.crds.strange > 0, nil
+		return m.crds.strange > 0, reportAggregatedAPIService(ctx, m.view, m.keys, m.crds)
 	}
 	if err := preflight(ctx, m.view, m.keys, m.crds); err != nil {
 		return true, err
