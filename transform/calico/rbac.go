@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,9 +41,9 @@ func calicoAccounts(found *installation) map[account]bool {
 	return accounts
 }
 
-// checkRBAC demands that each Calico account that any binding names may use the new group, as far as it may use the old:
-// releases before 3.32 grant the old one only, and a cluster upgraded by images alone has their roles. Nothing of this can be
-// told of a snapshot that names none of the accounts.
+// checkRBAC demands that each Calico account that a ClusterRoleBinding names may use the new group: releases before 3.32 grant
+// the old one only, and a cluster upgraded by images alone has their roles. Nothing of this can be told of a snapshot that binds
+// none of the accounts.
 func checkRBAC(ctx context.Context, v *transform.View, k keys.Kubernetes, found *installation) error {
 	grants, err := readGrants(ctx, v, k, calicoAccounts(found))
 	if err != nil {
@@ -55,15 +56,26 @@ func checkRBAC(ctx context.Context, v *transform.View, k keys.Kubernetes, found 
 	}
 	if !told {
 		v.Warn("", codeRBACUnknown, "no role in the snapshot is bound to a service account of Calico")
-		v.Report().AddStep("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+		stepRBAC(v)
 	}
 	return nil
 }
 
-// grant is what one account is allowed.
+func stepRBAC(v *transform.View) {
+	v.Report().AddStep("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+}
+
+// grant is what one account is allowed in the whole cluster, and beside that in single namespaces.
 type grant struct {
-	account  account
-	bindings []string // keys of those that name it, in order
+	account account
+	allowance
+	within  map[string]*allowance // by namespace
+	partial bool                  // a role or a binding that may grant more cannot be read
+}
+
+// allowance is what bindings of one scope allow.
+type allowance struct {
+	bindings []string // keys of those that name the account, in order
 	rules    []rbacv1.PolicyRule
 }
 
@@ -72,44 +84,76 @@ type grants []*grant // in the order of accounts
 func newGrants(accounts map[account]bool) grants {
 	var out grants
 	for a := range accounts {
-		out = append(out, &grant{account: a})
+		out = append(out, &grant{account: a, within: map[string]*allowance{}})
 	}
 	slices.SortFunc(out, func(a, b *grant) int { return cmp.Compare(a.account.String(), b.account.String()) })
 	return out
 }
 
+// at is the allowance in a namespace, "" for the whole cluster.
+func (g *grant) at(namespace string) *allowance {
+	if namespace == "" {
+		return &g.allowance
+	}
+	if g.within[namespace] == nil {
+		g.within[namespace] = &allowance{}
+	}
+	return g.within[namespace]
+}
+
 func (g *grant) bound() bool { return len(g.bindings) > 0 }
 
-// judge reports an account that is bound to roles which do not let it work on v3 records.
+// judge reports an account that is bound to roles which do not let it work on v3 records. Most kinds are cluster-scoped, so
+// that a RoleBinding alone neither lets an account work on records nor shows that it should.
 func (g *grant) judge(v *transform.View, found *installation) {
-	if !g.bound() {
-		return
+	if g.bound() {
+		g.judgeCluster(v, found)
 	}
+	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
+		a := g.within[namespace]
+		lacking := a.lacking(g.rules, true)
+		if len(lacking) > 0 && len(a.bindings) > 0 {
+			v.Warn(a.bindings[0], codeRBACMissing, fmt.Sprintf("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+				g.account, namespace, several(lacking), groupV1, groupV3))
+		}
+	}
+}
+
+func (g *grant) judgeCluster(v *transform.View, found *installation) {
 	hint := "apply the RBAC of your Calico release (3.32 or later)"
 	if found.operated() {
 		hint = "let the operator of Calico 3.32 or later reconcile"
 	}
-	if !g.allowsAny(groupV3) {
+	lacking := g.lacking(nil, false)
+	switch {
+	case g.allowsAny(groupV3) && len(lacking) == 0:
+	case g.partial:
+		v.Warn(g.bindings[0], codeRBACUnknown, fmt.Sprintf("what service account %s may do in %s is granted by nothing that can be read", g.account, groupV3))
+		stepRBAC(v)
+	case !g.allowsAny(groupV3):
 		v.Refuse(g.bindings[0], codeRBACMissing, fmt.Sprintf("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
-		return
-	}
-	var lacking []string
-	for _, kd := range kinds() {
-		if g.allows(groupV1, kd.V1Plural) && !g.allows(groupV3, kd.Plural) {
-			lacking = append(lacking, kd.Plural)
-		}
-	}
-	if len(lacking) > 0 {
+	default:
 		v.Warn(g.bindings[0], codeRBACMissing, fmt.Sprintf("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3))
 	}
 }
 
-func (g *grant) allowsAny(group string) bool {
-	return slices.ContainsFunc(g.rules, func(rule rbacv1.PolicyRule) bool { return hasOrAll(rule.APIGroups, group) })
+// lacking lists the kinds that are granted in the old group and not in the new one, there by more rules too.
+func (a *allowance) lacking(more []rbacv1.PolicyRule, namespaced bool) (out []string) {
+	all := allowance{rules: slices.Concat(a.rules, more)}
+	for _, kd := range kinds() {
+		if (kd.Namespaced || !namespaced) && a.allows(groupV1, kd.V1Plural) && !all.allows(groupV3, kd.Plural) {
+			out = append(out, kd.Plural)
+		}
+	}
+	return out
 }
 
-func (g *grant) allows(group, resource string) bool {
-	return slices.ContainsFunc(g.rules, func(rule rbacv1.PolicyRule) bool {
+func (a *allowance) allowsAny(group string) bool {
+	return slices.ContainsFunc(a.rules, func(rule rbacv1.PolicyRule) bool { return hasOrAll(rule.APIGroups, group) })
+}
+
+func (a *allowance) allows(group, resource string) bool {
+	return slices.ContainsFunc(a.rules, func(rule rbacv1.PolicyRule) bool {
 		return hasOrAll(rule.APIGroups, group) && hasOrAll(rule.Resources, resource)
 	})
 }
@@ -118,8 +162,7 @@ func hasOrAll(list []string, one string) bool {
 	return slices.Contains(list, one) || slices.Contains(list, "*")
 }
 
-// readGrants finds what each account is granted. Most kinds are cluster-scoped, so a RoleBinding shows that an account is
-// there, and grants nothing that counts.
+// readGrants finds what each account is granted. A ClusterRoleBinding that cannot be read may be of any of them.
 func readGrants(ctx context.Context, v *transform.View, k keys.Kubernetes, accounts map[account]bool) (grants, error) {
 	out := newGrants(accounts)
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
@@ -130,9 +173,12 @@ func readGrants(ctx context.Context, v *transform.View, k keys.Kubernetes, accou
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if err := decodeRBAC(entry.Value, &b); err != nil {
 				v.Warn(string(entry.Key), codeRBACUnknown, err.Error())
+				for _, g := range out {
+					g.partial = g.partial || plural == "clusterrolebindings"
+				}
 				continue
 			}
-			if err := out.bind(ctx, v, k, string(entry.Key), &b, plural == "clusterrolebindings"); err != nil {
+			if err := out.bind(ctx, v, k, string(entry.Key), &b); err != nil {
 				return nil, err
 			}
 		}
@@ -140,26 +186,44 @@ func readGrants(ctx context.Context, v *transform.View, k keys.Kubernetes, accou
 	return out, nil
 }
 
-// bind adds a binding to the accounts it names.
-func (g grants) bind(ctx context.Context, v *transform.View, k keys.Kubernetes, key string, b *rbacv1.RoleBinding, everywhere bool) error {
+// bind adds a binding to the accounts it names. One of a namespace grants there alone.
+func (g grants) bind(ctx context.Context, v *transform.View, k keys.Kubernetes, key string, b *rbacv1.RoleBinding) error {
 	var role *rbacv1.ClusterRole
+	readable := true
 	for _, one := range g {
 		named, meant := one.account.among(b.Subjects)
-		if named {
-			one.bindings = append(one.bindings, key)
-		}
-		if !meant || !everywhere {
+		if !meant {
 			continue
 		}
 		if role == nil {
 			var err error
-			if role, err = clusterRole(ctx, v, k, b.RoleRef.Name); err != nil {
+			if role, readable, err = boundRole(ctx, v, k, b); err != nil {
 				return err
 			}
 		}
-		one.rules = append(one.rules, role.Rules...)
+		a := one.at(b.Namespace)
+		a.rules = append(a.rules, role.Rules...)
+		one.partial = one.partial || !readable && b.Namespace == ""
+		if named {
+			a.bindings = append(a.bindings, key)
+			one.account.warnDeleted(v, key, b, role)
+		}
 	}
 	return nil
+}
+
+// warnDeleted reports a grant that is being deleted and held by a finalizer.
+func (a account) warnDeleted(v *transform.View, key string, b *rbacv1.RoleBinding, role *rbacv1.ClusterRole) {
+	what := ""
+	switch {
+	case b.DeletionTimestamp != nil:
+		what = "the binding"
+	case role.DeletionTimestamp != nil:
+		what = b.RoleRef.Kind + " " + b.RoleRef.Name
+	default:
+		return
+	}
+	v.Warn(key, codeRBACMissing, fmt.Sprintf("%s is being deleted, and with it goes what it grants to service account %s", what, a))
 }
 
 // among says whether subjects name the account, or mean it with a group that it is in.
@@ -179,18 +243,24 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	return false, meant
 }
 
-// clusterRole reads a ClusterRole; one that is not there, or cannot be read, grants nothing.
-func clusterRole(ctx context.Context, v *transform.View, k keys.Kubernetes, name string) (*rbacv1.ClusterRole, error) {
-	key := k.Format(keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: name})
-	role := &rbacv1.ClusterRole{}
+// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. One that is not there grants nothing;
+// of one that cannot be read nobody can tell.
+func boundRole(ctx context.Context, v *transform.View, k keys.Kubernetes, b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
+	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
+	if b.RoleRef.Kind == "Role" {
+		at.Resource.Resource, at.Namespace = "roles", b.Namespace
+	}
+	role = &rbacv1.ClusterRole{} // a Role has the same first fields
+	key := k.Format(at)
 	entry, err := v.Get(ctx, key)
 	if err != nil || entry == nil {
-		return role, err
+		return role, true, err
 	}
 	if err := decodeRBAC(entry.Value, role); err != nil {
 		v.Warn(string(key), codeRBACUnknown, err.Error())
+		return role, false, nil
 	}
-	return role, nil
+	return role, true, nil
 }
 
 // decodeRBAC reads an RBAC object as kube-apiserver stores it: protobuf, or JSON in clusters that are set to it.

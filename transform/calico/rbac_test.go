@@ -58,19 +58,75 @@ func TestRBACMissing(t *testing.T) {
 	typha := in.role("calico-typha", nil, serviceAccount("calico-system", "calico-typha"))
 	custom := in.role("net-agent", oldRules, serviceAccount("networking", "agent"))
 	in.daemonSet(daemonSet("networking", "calico-node", podTemplate("agent", "calico-node", "calico/node:v3.32.0")))
-	plugin := "/registry/rolebindings/kube-system/plugin"
-	in.native(plugin, "rbac.authorization.k8s.io/v1", "RoleBinding", &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "plugin"}, Subjects: []rbacv1.Subject{serviceAccount("kube-system", "calico-cni-plugin")},
-		RoleRef: rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: "cluster-admin"},
-	})
 	path := in.write()
 	r := planOn(t, path, planFunc(preflighting))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, []string{"error rbac-missing " + typha, "error rbac-missing " + plugin, "error rbac-missing " + node, "error rbac-missing " + custom}, r.problems())
+	require.Equal(t, []string{"error rbac-missing " + typha, "error rbac-missing " + node, "error rbac-missing " + custom}, r.problems())
 	require.Contains(t, r.reason(t, codeRBACMissing, node), "kube-system/calico-node grant nothing in projectcalico.org; apply the RBAC")
 
 	r = planOn(t, path, planFunc(preflighting), codeRBACMissing)
 	require.NoError(t, r.err)
+}
+
+// roleBinding binds a Role with those rules to the subjects, in the namespace alone; without rules the ClusterRole cluster-admin.
+func (in *input) roleBinding(namespace, name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) (key string) {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
+	ref := rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: "cluster-admin"}
+	if rules != nil {
+		ref.Kind, ref.Name = "Role", name
+		in.native("/registry/roles/"+namespace+"/"+name, "rbac.authorization.k8s.io/v1", "Role", &rbacv1.Role{ObjectMeta: meta, Rules: rules})
+	}
+	key = "/registry/rolebindings/" + namespace + "/" + name
+	in.native(key, "rbac.authorization.k8s.io/v1", "RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: ref})
+	return key
+}
+
+// TestRBACRoleBinding: a RoleBinding grants within its namespace, where most kinds have no objects. It is compared for the kinds
+// that have, and says nothing of what the account may do in the cluster.
+func TestRBACRoleBinding(t *testing.T) {
+	plugin := serviceAccount("kube-system", "calico-cni-plugin")
+	in := newInput(t)
+	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
+	in.roleBinding("kube-system", "plugin", nil, plugin)
+	in.roleBinding("kube-system", "leases", []rbacv1.PolicyRule{rule([]string{"coordination.k8s.io"}, "leases")}, serviceAccount("kube-system", "calico-typha"))
+	r := planOn(t, in.write(), planFunc(preflighting))
+	require.NoError(t, r.err, "%v", r.Problems)
+	require.Empty(t, r.Problems)
+
+	old := in.roleBinding("team-a", "old", []rbacv1.PolicyRule{rule([]string{groupV1}, "networkpolicies", "networksets", "ippools")}, plugin)
+	in.roleBinding("team-a", "sets", []rbacv1.PolicyRule{rule([]string{groupV3}, "networksets")}, plugin)
+	in.roleBinding("team-b", "both", []rbacv1.PolicyRule{rule([]string{groupV1, groupV3}, "*")}, plugin)
+	r = planOn(t, in.write(), planFunc(preflighting))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"warning rbac-missing " + old}, r.problems())
+	require.Equal(t, "the roles bound to service account kube-system/calico-cni-plugin in namespace team-a grant it networkpolicies in crd.projectcalico.org but not in projectcalico.org",
+		r.reason(t, codeRBACMissing, old))
+
+	in = newInput(t)
+	in.roleBinding("kube-system", "plugin", nil, plugin)
+	r = planOn(t, in.write(), planFunc(preflighting))
+	require.Equal(t, []string{"warning rbac-unknown "}, r.problems(), "no account is bound in the whole cluster")
+}
+
+// TestRBACDeleted: what a role or a binding grants that is being deleted goes with it.
+func TestRBACDeleted(t *testing.T) {
+	in := newInput(t)
+	node := in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
+	now := metav1.Now()
+	in.native("/registry/clusterroles/calico-node", "rbac.authorization.k8s.io/v1", "ClusterRole", &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{Name: "calico-node", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}, Rules: newRules})
+	r := planOn(t, in.write(), planFunc(preflighting))
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
+	require.Equal(t, "ClusterRole calico-node is being deleted, and with it goes what it grants to service account kube-system/calico-node", r.reason(t, codeRBACMissing, node))
+
+	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
+	in.native(node, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "calico-node", DeletionTimestamp: &now, Finalizers: []string{"a/b"}},
+		Subjects:   []rbacv1.Subject{serviceAccount("kube-system", "calico-node")}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "calico-node"}})
+	r = planOn(t, in.write(), planFunc(preflighting))
+	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
+	require.Contains(t, r.reason(t, codeRBACMissing, node), "the binding is being deleted, and")
 }
 
 // TestRBACPart: what the old group grants and the new one does not is named.
@@ -97,7 +153,8 @@ func TestRBACGroups(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestRBACStored: JSON is read as well; a role that is gone or encrypted grants nothing, and what cannot be read is named.
+// TestRBACStored: JSON is read as well; a role that is gone grants nothing. What cannot be read is named, and what it grants is
+// unknown.
 func TestRBACStored(t *testing.T) {
 	in := newInput(t)
 	binding, err := json.Marshal(map[string]any{
@@ -112,8 +169,14 @@ func TestRBACStored(t *testing.T) {
 
 	in.put("/registry/clusterroles/r", []byte("k8s:enc:aescbc:v1:k:00"))
 	in.put("/registry/rolebindings/kube-system/cbor", []byte("\xd9\xd9\xf7\xa0"))
-	require.Equal(t, []string{"warning rbac-unknown /registry/clusterroles/r", "warning rbac-unknown /registry/rolebindings/kube-system/cbor", "error rbac-missing " + key},
+	require.Equal(t, []string{"warning rbac-unknown /registry/clusterroles/r", "warning rbac-unknown /registry/rolebindings/kube-system/cbor", "warning rbac-unknown " + key},
 		planOn(t, in.write(), planFunc(preflighting)).problems())
+
+	in.del("/registry/clusterroles/r")
+	in.put("/registry/clusterrolebindings/other", []byte("{"))
+	require.Equal(t, []string{"warning rbac-unknown /registry/clusterrolebindings/other", "warning rbac-unknown /registry/rolebindings/kube-system/cbor", "warning rbac-unknown " + key},
+		planOn(t, in.write(), planFunc(preflighting)).problems(), "the other binding may grant it")
+	in.del("/registry/clusterrolebindings/other")
 
 	role, err := json.Marshal(map[string]any{
 		"kind": "ClusterRole", "apiVersion": "rbac.authorization.k8s.io/v1", "metadata": map[string]any{"name": "r"},
