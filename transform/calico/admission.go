@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -43,13 +44,24 @@ func checkAdmission(ctx context.Context, v *transform.View, k keys.Kubernetes) e
 		if err != nil {
 			return err
 		}
-		if entry == nil {
+		if why := notThere(entry); why != "" {
 			missing = true
-			v.Warn(string(key), codeAdmissionMissing, fmt.Sprintf("not in the snapshot: without it %s", object.without))
+			v.Warn(string(key), codeAdmissionMissing, fmt.Sprintf("%s: without it %s", why, object.without))
 		}
 	}
 	if missing {
 		v.Report().AddStep("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
 	}
 	return nil
+}
+
+// notThere says why an object is not, or not for long; empty where it is there. A value that cannot be read is.
+func notThere(entry *transform.Entry) string {
+	if entry == nil {
+		return "not in the snapshot"
+	}
+	if meta, err := encoding.ReadMeta(entry.Value); err == nil && !meta.DeletionTimestamp.IsZero() {
+		return "it is being deleted"
+	}
+	return ""
 }

@@ -288,6 +288,31 @@ func TestTierMissing(t *testing.T) {
 	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is left alone")
 }
 
+// TestTierDeleted: a tier that is being deleted and held takes no policy, and goes once its finalizers do. That of the v3 object
+// counts where there is one.
+func TestTierDeleted(t *testing.T) {
+	const held = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`
+	tier := func(name, uid, meta string) v1 {
+		return v1{kind: "Tier", name: name, uid: uid, meta: meta, inner: `{"finalizers":["a/b"]}`, spec: `{"order":5,"defaultAction":"Deny"}`}
+	}
+	policy := func(name, uid, tier string) v1 {
+		return v1{kind: "GlobalNetworkPolicy", name: name, uid: uid, inner: `{"name":"` + name + `"}`, spec: `{"tier":"` + tier + `","types":["Ingress"]}`}
+	}
+	dying := policy("in-dying", "22345678-9abc-4def-8123-456789abcdef", "dying")
+	v3dying := policy("in-v3-dying", "32345678-9abc-4def-8123-456789abcdef", "v3-dying")
+	alive := policy("in-alive", "42345678-9abc-4def-8123-456789abcdef", "alive")
+	in := newInput(t).record(dying).record(v3dying).record(alive)
+	in.record(tier("dying", "52345678-9abc-4def-8123-456789abcdef", held)).record(tier("alive", "62345678-9abc-4def-8123-456789abcdef", held))
+	in.put(recordsV3+"tiers/alive", there("Tier", "alive", "", `{"order":5,"defaultAction":"Deny"}`))
+	in.put(recordsV3+"tiers/v3-dying", there("Tier", "v3-dying", held, `{"order":7,"defaultAction":"Deny"}`))
+	got := planOn(t, in.write(), New(Options{}))
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Equal(t, `its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`, got.reason(t, codeTierMissing, dying.key()))
+	require.Contains(t, got.reason(t, codeTierMissing, v3dying.key()), "is being deleted")
+	require.False(t, got.has(transform.LevelWarning, codeTierMissing, alive.key()), "the v3 object stays")
+	require.Equal(t, "2026-02-02T00:00:00Z", at(got.written(t, recordsV3+"tiers/dying"), "metadata", "deletionTimestamp"))
+}
+
 func TestUnknownConflictsOption(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{Conflicts: "both"}))
 	require.ErrorContains(t, got.err, `conflicts "both": must be keep-v3 or take-v1`)

@@ -31,6 +31,7 @@ type identity struct {
 	there        *object
 	fate         fate
 	conflict     bool
+	deleting     bool        // it is being deleted, and a finalizer holds it
 	twin         *identity   // the record that has the same v3 name and comes first
 	owners       []*identity // Calico owners whose v3 record it relies on
 	firm         bool        // it has an owner beside them that exists
@@ -45,6 +46,7 @@ type object struct {
 	value           []byte // as stored
 	unreadable      bool   // reported; it can be neither compared nor replaced
 	replaced        bool   // a v1 record took its place
+	deleting        bool   // it is being deleted
 }
 
 // seen is the UID that clients of the aggregated API saw.

@@ -85,27 +85,44 @@ func (m *run) noteTier(id *identity, obj map[string]any) {
 	}
 }
 
-// warnTiers reports policies whose tier will not be there. Calico's webhook refuses to create such a policy; it makes the
-// built-in tiers itself.
+// warnTiers reports policies whose tier will not be there, or is being deleted. Calico's webhook refuses to create such a
+// policy; it makes the built-in tiers itself.
 func (m *run) warnTiers() {
-	there := map[string]bool{}
-	for _, builtin := range builtinTiers() {
-		there[builtin.name] = true
-	}
-	tiers := m.indexOf(func(k kind) bool { return k.Kind == "Tier" })
-	for _, o := range m.table.objectsOf(tiers) {
-		there[o.name] = true
-	}
-	for _, id := range m.table.records {
-		if id.kind == tiers && id.present() {
-			there[id.name] = true
-		}
-	}
+	there := m.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
+		reason := ""
+		switch deleting, ok := there[tier]; {
+		case !ok:
+			reason = fmt.Sprintf("its tier, %q, will not be there", tier)
+		case deleting:
+			reason = fmt.Sprintf("its tier, %q, is being deleted: it takes no policy any more, and goes with its last finalizer", tier)
+		default:
+			continue
+		}
 		for _, id := range m.policies[tier] {
-			if !there[tier] && id.fate != left {
-				m.view.Warn(string(id.key), codeTierMissing, fmt.Sprintf("its tier, %q, will not be there", tier))
+			if id.fate != left {
+				m.view.Warn(string(id.key), codeTierMissing, reason)
 			}
 		}
 	}
+}
+
+// tiersToBe are the names of the tiers that will be there, each with whether it is being deleted.
+func (m *run) tiersToBe() map[string]bool {
+	there := map[string]bool{}
+	for _, builtin := range builtinTiers() {
+		there[builtin.name] = false
+	}
+	tiers := m.indexOf(func(k kind) bool { return k.Kind == "Tier" })
+	for _, id := range m.table.records {
+		if id.kind == tiers && id.twin == nil && id.present() {
+			there[id.name] = id.deleting
+		}
+	}
+	for _, o := range m.table.objectsOf(tiers) {
+		if !o.replaced {
+			there[o.name] = o.deleting
+		}
+	}
+	return there
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,4 +167,11 @@ func TestAdmissionMissing(t *testing.T) {
 	require.Equal(t, []string{"warning rbac-unknown ", "warning admission-missing " + binding, "warning admission-missing " + policy}, r.problems())
 	require.Contains(t, r.reason(t, codeAdmissionMissing, binding), "label projectcalico.org/tier")
 	require.Contains(t, r.byHand()[1], "apply the admission policies")
+
+	in = newInput(t)
+	now := metav1.Now()
+	in.native(policy, "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "protect-builtin-tiers.projectcalico.org", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
+	r = planOn(t, in.write(), planFunc(preflighting))
+	require.Equal(t, "it is being deleted: without it nothing keeps the built-in tiers from being deleted", r.reason(t, codeAdmissionMissing, policy))
 }

@@ -67,7 +67,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 		o.unreadable = true
 		m.view.Refuse(string(entry.Key), codeOfValue(err), err.Error())
 	}
-	o.uid = meta.UID
+	o.uid, o.deleting = meta.UID, !meta.DeletionTimestamp.IsZero()
 	m.table.addObject(o)
 }
 
@@ -106,6 +106,7 @@ func (m *run) identify(index int, key keys.Key, entry *transform.Entry) (*identi
 		m.view.Warn(string(entry.Key), n.code, n.reason)
 	}
 	id := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: name, uid: r.uid}
+	id.deleting = r.meta.seen().DeletionTimestamp != nil
 	id.v3key = m.keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
 	id.there = m.table.objects[string(id.v3key)]
 	return id, nil
