@@ -46,5 +46,6 @@ const (
 	codeIPAMNodeMissing   = "ipam-node-missing"
 	codeIPAMAffinity      = "ipam-affinity-mismatch"
 
+	codeIPAMUnjudged           = "ipam-unjudged" // warning: records that cannot be read
 	codeIPAMAffinityUnlabelled = "ipam-affinity-unlabelled"
 )

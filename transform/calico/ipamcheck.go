@@ -30,6 +30,7 @@ type ipamCheck struct {
 	byCIDR     map[string]int // index in blocks
 	affinities []ipamAffinity
 	held       map[holding]addresses
+	unread     ipamUnread
 	warnings   []transform.Problem
 }
 
@@ -54,7 +55,7 @@ type addresses struct {
 }
 
 func newIPAMCheck() *ipamCheck {
-	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}}
+	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}, unread: newIPAMUnread()}
 }
 
 // inIPAMCheck says whether a kind is one of the three that the check holds against each other.
@@ -62,11 +63,19 @@ func inIPAMCheck(kind string) bool {
 	return kind == "IPAMBlock" || kind == "IPAMHandle" || kind == "BlockAffinity"
 }
 
-// add takes a v3 record of one of the three kinds; others are ignored. Nothing of obj is kept but short strings.
+// add takes a v3 record of one of the three kinds, nil for one that cannot be read; others are ignored. Nothing of obj is kept
+// but short strings.
 func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
+	if !inIPAMCheck(kind) {
+		return
+	}
 	spec, _ := obj["spec"].(map[string]any)
 	if deleted, _ := spec["deleted"].(bool); deleted {
 		return // IPAM does not see it any more
+	}
+	if !readable(kind, spec) {
+		c.unread.add(kind, string(key))
+		return
 	}
 	switch kind {
 	case "IPAMBlock":
@@ -133,7 +142,9 @@ func (c *ipamCheck) addHandle(key string, spec map[string]any) {
 		cidr := canonicalCIDR(written)
 		index, ok := c.byCIDR[cidr]
 		if !ok {
-			missing = append(missing, cidr)
+			if !c.unread.block(cidr) {
+				missing = append(missing, cidr)
+			}
 			continue
 		}
 		h := holding{id, int32(index)}
@@ -181,6 +192,9 @@ func (c *ipamCheck) report(ctx context.Context, v *transform.View, k keys.Kubern
 	if err := c.checkNodes(ctx, v, k); err != nil {
 		return err
 	}
+	if c.unread.count > 0 {
+		c.warn(c.unread.first, codeIPAMUnjudged, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
+	}
 	slices.SortFunc(c.warnings, func(a, b transform.Problem) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Reason, b.Reason))
 	})
@@ -196,6 +210,9 @@ func (c *ipamCheck) checkHoldings() {
 	type loss struct{ handles, addresses, first int32 }
 	losses := map[int32]loss{}
 	for h, n := range c.held {
+		if c.unread.handle(h.handle) {
+			continue
+		}
 		l, seen := losses[h.block]
 		if !seen || n.first < l.first {
 			l.first = n.first
@@ -220,6 +237,9 @@ func (c *ipamCheck) checkAffinities() {
 			continue // the block is about to be made or freed
 		}
 		index, ok := c.byCIDR[a.cidr]
+		if !ok && c.unread.block(a.cidr) {
+			continue
+		}
 		if !ok {
 			c.warn(a.key, codeIPAMBlockMissing, "no IPAMBlock for %s", a.cidr)
 		} else if block := c.blocks[index]; block.affinity != a.owner {
@@ -227,7 +247,7 @@ func (c *ipamCheck) checkAffinities() {
 		}
 	}
 	for _, block := range c.blocks {
-		if block.affinity != "" && !claimed[block.cidr+" "+block.affinity] {
+		if block.affinity != "" && !claimed[block.cidr+" "+block.affinity] && !c.unread.affinity(block.affinity, block.cidr) {
 			c.warn(block.key, codeIPAMAffinity, "it belongs to %s, which has no BlockAffinity for it", block.affinity)
 		}
 	}

@@ -282,3 +282,78 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 		})
 	}
 }
+
+// TestIPAMCheckUnreadable: a record that cannot be decrypted or decoded gives no warning about those that were to be compared with
+// it. It is said once that there are such records.
+func TestIPAMCheckUnreadable(t *testing.T) {
+	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
+	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}
+	for name, tt := range map[string]struct {
+		records []string // below the group
+		spoil   func(in *input, key string)
+		dir     string
+	}{
+		"an encrypted block":          {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: encrypted},
+		"an encrypted block of IPv6":  {records: []string{"ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122"}, spoil: encrypted},
+		"an undecodable block":        {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: garbage},
+		"a block without a CIDR":      {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: withoutCIDR},
+		"a block without a spec":      {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: withoutSpec},
+		"an encrypted handle":         {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: encrypted},
+		"an undecodable handle":       {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: garbage},
+		"an encrypted affinity":       {records: []string{"blockaffinities/node-a-192-168-174-128-26"}, spoil: encrypted},
+		"one of each":                 {records: []string{"ipamblocks/192-168-66-0-26", "ipamhandles/vxlan-tunnel-addr-node-a", "blockaffinities/node-a-192-168-174-128-26"}, spoil: garbage},
+		"a v3 block, with a v1 one":   {records: []string{"ipamblocks/192-168-174-128-26"}, spoil: encrypted, dir: recordsV3},
+		"a v3 handle, without v1 one": {records: []string{"ipamhandles/vxlan-tunnel-addr-node-a"}, spoil: onlyV3, dir: recordsV3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, dir := newInput(t), recordsV1
+			if tt.dir != "" {
+				in, dir = &input{t: t, from: recorded(t, "after.db")}, tt.dir
+			}
+			for _, key := range tt.records {
+				tt.spoil(in, dir+key)
+			}
+			got := planOn(t, in.write(), New(Options{Conflicts: KeepV3}), codeEncrypted, codeUndecodable, codeInvalid, codeConflict)
+			require.NoError(t, got.err, "%v", got.Problems)
+			first := slices.Sorted(slices.Values(tt.records))[0]
+			require.ElementsMatch(t, append(slices.Clone(before), "ipam-unjudged "+dir+first), got.ipamKeys())
+			require.Contains(t, got.reason(t, codeIPAMUnjudged, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
+		})
+	}
+}
+
+func encrypted(in *input, key string) { in.put(key, []byte("k8s:enc:aescbc:v1:k:00")) }
+func garbage(in *input, key string)   { in.put(key, []byte("{")) }
+
+func withoutCIDR(in *input, key string) {
+	in.edit(key, func(obj map[string]any) { delete(obj["spec"].(map[string]any), "cidr") })
+}
+
+func withoutSpec(in *input, key string) { in.edit(key, func(obj map[string]any) { obj["spec"] = "x" }) }
+
+func onlyV3(in *input, key string) {
+	in.del(strings.Replace(key, recordsV3, recordsV1, 1))
+	garbage(in, key)
+}
+
+func TestAffinityName(t *testing.T) {
+	block, err := parseCIDR(map[string]any{"cidr": "10.0.0.64/26"})
+	require.NoError(t, err)
+	require.Equal(t, "n1-10-0-0-64-26", affinityName("n1", block))
+	long := strings.Repeat("n", 253)
+	for _, node := range []string{long[:239], long[:240], long} {
+		name := affinityName(node, block)
+		require.LessOrEqual(t, len(name), 252)
+		require.Equal(t, len(node) > 239, len(name) == 252 && strings.Contains(name, "-10-0-0-64-26-"), name)
+	}
+}
+
+func TestCIDROfName(t *testing.T) {
+	for name, want := range map[string]string{
+		"10-0-0-0-26": "10.0.0.0/26", "fd00-10---122": "fd00:10::/122", "---0": "::/0",
+		"fd00-10-244-6d15-74ba-80e-4835-8080-122": "fd00:10:244:6d15:74ba:80e:4835:8080/122",
+		"x": "", "": "", "10-0-0-0": "", "10-0-0-0-33": "", "-": "",
+	} {
+		require.Equal(t, want, cidrOfName(name), name)
+	}
+}

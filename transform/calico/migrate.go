@@ -165,9 +165,11 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 		return nil
 	}
 	for _, o := range m.table.objectsOf(index) {
-		if obj, _, err := encoding.DecodeObject(o.value); err == nil && !o.replaced { // else reported in the first pass
-			m.ipam.add(k.Kind, o.key, obj)
+		if o.replaced {
+			continue
 		}
+		obj, _, _ := encoding.DecodeObject(o.value) // nil where it fails, which was reported in the first pass
+		m.ipam.add(k.Kind, o.key, obj)
 	}
 	for _, id := range slices.Concat(records, m.table.lost) {
 		if id.kind != index || id.fate != left || id.there != nil || id.twin != nil {
@@ -179,9 +181,8 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 		}
 		obj, _, err := encoding.DecodeObject(entry.Value)
 		if err != nil {
-			continue // reported, and nobody can tell what it holds
-		}
-		if spec, err := specOf(obj); err == nil {
+			obj = nil // reported
+		} else if spec, err := specOf(obj); err == nil {
 			_ = convertSpec(k, map[string]any{}, spec) // what does not convert was reported
 		}
 		m.ipam.add(k.Kind, id.key, obj)

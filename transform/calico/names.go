@@ -1,7 +1,10 @@
 package calico
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net"
+	"net/netip"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -65,6 +68,31 @@ func parseCIDR(spec map[string]any) (*net.IPNet, error) {
 // cidrName is the object name of a block: 10.0.0.0/26 is 10-0-0-0-26.
 func cidrName(ipnet *net.IPNet) string {
 	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(ipnet.String())
+}
+
+// affinityName is the object name of a node's affinity for a block. Calico cuts a long one and adds a hash.
+func affinityName(node string, block *net.IPNet) string {
+	const most = 252 // bytes
+	cidr := cidrName(block)
+	if len(node)+1+len(cidr) <= most {
+		return node + "-" + cidr
+	}
+	sum := sha256.Sum256([]byte(node + "+" + cidr))
+	return node[:max(0, min(len(node), most-len(cidr)-13))] + "-" + cidr + "-" + hex.EncodeToString(sum[:])[:11]
+}
+
+// cidrOfName is the CIDR of the block with that object name, "" where it is the name of none.
+func cidrOfName(name string) string {
+	last := strings.LastIndexByte(name, '-')
+	if last < 0 {
+		return ""
+	}
+	for _, between := range []string{".", ":"} {
+		if p, err := netip.ParsePrefix(strings.ReplaceAll(name[:last], "-", between) + "/" + name[last+1:]); err == nil {
+			return p.Masked().String()
+		}
+	}
+	return ""
 }
 
 // text is the string at name, empty when it is missing or no string.
