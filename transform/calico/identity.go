@@ -84,7 +84,8 @@ func (id *identity) stays() bool { return id != nil && id.fate == left }
 // table is every Calico object by the UIDs that a reference may name it by.
 type table struct {
 	records  []*identity
-	lost     []*identity // v1 records without a v3 name or a UID of their own; left alone
+	lost     []*identity     // v1 records without a v3 name or a UID of their own; left alone
+	unread   map[string]bool // keys of those whose UID cannot be read
 	byStored map[uuid.UUID]*identity
 	objects  map[string]*object // by key
 	byUID    map[uuid.UUID]*object
@@ -92,6 +93,7 @@ type table struct {
 
 func newTable() *table {
 	return &table{
+		unread:   map[string]bool{},
 		byStored: map[uuid.UUID]*identity{},
 		objects:  map[string]*object{},
 		byUID:    map[uuid.UUID]*object{},
@@ -113,6 +115,7 @@ func (t *table) add(id *identity) error {
 func (t *table) addLost(id *identity, uid string) {
 	id.fate = left
 	t.lost = append(t.lost, id)
+	t.unread[string(id.key)] = uid == ""
 	if stored, err := uuid.Parse(uid); err == nil && t.byStored[stored] == nil {
 		id.uid = stored
 		t.byStored[stored] = id

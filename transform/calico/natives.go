@@ -28,43 +28,44 @@ type place struct {
 }
 
 // missing says why the owner of an object in namespace will not be found; empty where it will be, and where nobody can
-// tell: a garbage collector leaves objects alone whose owner's kind it does not know.
-func (n *natives) missing(ctx context.Context, namespace string, ref encoding.OwnerReference) (string, error) {
+// tell: a garbage collector leaves objects alone whose owner's kind it does not know. unread says that the owner is there, and
+// cannot be read: a garbage collector cannot read it either.
+func (n *natives) missing(ctx context.Context, namespace string, ref encoding.OwnerReference) (reason string, unread bool, err error) {
 	gv, err := gvr.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return "", nil
+		return "", false, nil
 	}
 	at, known, err := n.place(ctx, gv.WithKind(ref.Kind).GroupKind())
 	if err != nil || !known {
-		return "", err
+		return "", false, err
 	}
 	key := keys.Key{Resource: at.resource, Name: ref.Name}
 	if at.namespaced {
 		if namespace == "" {
-			return "it is namespaced, but what it owns is cluster-scoped", nil
+			return "it is namespaced, but what it owns is cluster-scoped", false, nil
 		}
 		key.Namespace = namespace
 	}
 	if ref.Name == "" || strings.Contains(ref.Name, "/") {
-		return "it has no name", nil
+		return "it has no name", false, nil
 	}
 	entry, err := n.view.Get(ctx, n.keys.Format(key))
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if entry == nil {
-		return "it does not exist", nil
+		return "it does not exist", false, nil
 	}
 	found, err := encoding.ReadMeta(entry.Value)
 	switch {
 	case errors.Is(err, encoding.ErrEncrypted):
-		return "", nil // it exists; the encrypted record is reported for itself
+		return "", false, nil // it exists; the encrypted record is reported for itself
 	case err != nil:
-		return "it cannot be read: " + err.Error(), nil
+		return "it cannot be read: " + err.Error(), true, nil
 	case found.UID != ref.UID:
-		return "the one that exists has another uid, " + found.UID, nil
+		return "the one that exists has another uid, " + found.UID, false, nil
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // place finds where a kind's objects lie: by the layout's table of built-ins, or by the CRDs of the snapshot.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -47,7 +48,8 @@ func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bo
 	}
 	o, ok := m.table.find(ofV1, ref.Kind, uid)
 	if !ok {
-		return verdict{ref: ref, reason: "no Calico object has its UID", fatal: isCalicoKind(ref.Kind)}, nil
+		reason, fatal := m.unknownOwner(namespace, ref)
+		return verdict{ref: ref, reason: reason, fatal: fatal}, nil
 	}
 	ref.APIVersion, ref.Kind, ref.Name, ref.UID = apiVersionV3, o.kind.Kind, o.name, o.uid
 	out := verdict{ref: ref, owner: o, found: true, fatal: true}
@@ -58,6 +60,28 @@ func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bo
 		out.reason = outOfScope(namespace, o.namespace)
 	}
 	return out, nil
+}
+
+// unknownOwner says why no Calico object has the UID of a reference from an object in namespace, and whether a garbage collector
+// would act on that. A record that cannot be read is known by its name alone.
+func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
+	for _, k := range m.kinds {
+		if k.Kind != ref.Kind && k.V1Kind != ref.Kind {
+			continue
+		}
+		at := keys.Key{Resource: k.v3(), Name: ref.Name}
+		if k.Namespaced {
+			at.Namespace = namespace
+		}
+		if o := m.table.objects[string(m.keys.Format(at))]; o != nil && o.unreadable {
+			return "the v3 object of that name cannot be read", false
+		}
+		at.Resource = k.v1()
+		if m.table.unread[string(m.keys.Format(at))] {
+			return "the v1 record of that name cannot be read, and is not migrated", true
+		}
+	}
+	return "no Calico object has its UID", isCalicoKind(ref.Kind)
 }
 
 // absence says why a record has no v3 record.
@@ -136,8 +160,8 @@ func (m *run) judge(ctx context.Context, namespace string, ref encoding.OwnerRef
 		}
 		return v, err
 	}
-	reason, err := m.natives.missing(ctx, namespace, ref)
-	return verdict{ref: ref, reason: reason, fatal: true}, err
+	reason, unread, err := m.natives.missing(ctx, namespace, ref)
+	return verdict{ref: ref, reason: reason, fatal: !unread}, err
 }
 
 // asSeen is a reference of the v1 group, with a UID that is one, as clients of the aggregated API saw it.

@@ -334,3 +334,37 @@ func TestIsCalico(t *testing.T) {
 		require.Equal(t, tt.ofV1, ofV1, tt.apiVersion)
 	}
 }
+
+// TestOwnerUnreadable: what an owner that cannot be read has for a UID nobody can tell, so it is not said to be missing. One that
+// stays a v1 record is said to.
+func TestOwnerUnreadable(t *testing.T) {
+	const native, cm = "/registry/configmaps/team-a/owned", "/registry/configmaps/team-a/owner"
+	owned := func(ref string) v1 {
+		return v1{kind: "NetworkSet", namespace: "team-a", name: "owned", inner: `{"ownerReferences":[` + ref + `]}`}
+	}
+	byTier := func(in *input) *input {
+		in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", Namespace: "team-a",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "unread", UID: clientUID}}}})
+		return in
+	}
+
+	in := newInput(t).record(owned(ref("v1", "ConfigMap", "owner", namespaceA)))
+	in.put(cm, []byte("k8s\x00\xff"))
+	got := planOn(t, in.write(), New(Options{}))
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Contains(t, got.reason(t, codeDanglingOwner, owned("").key()), `the garbage collector cannot look for it: owner v1 ConfigMap "owner"`)
+	got.written(t, owned("").v3())
+
+	in = byTier(newInput(t))
+	in.put(recordsV3+"tiers/unread", []byte("{"))
+	got = planOn(t, in.write(), New(Options{}), codeUndecodable)
+	require.NoError(t, got.err, "%v", got.Problems)
+	require.Contains(t, got.reason(t, codeDanglingOwner, native), "the v3 object of that name cannot be read")
+
+	in = byTier(newInput(t))
+	in.put(recordsV1+"tiers/unread", []byte("{"))
+	got = planOn(t, in.write(), New(Options{}), codeUndecodable)
+	require.ErrorIs(t, got.err, transform.ErrRefused)
+	require.Contains(t, got.reason(t, codeDanglingOwner, native), "the garbage collector would delete it: ")
+	require.Contains(t, got.reason(t, codeDanglingOwner, native), "the v1 record of that name cannot be read, and is not migrated")
+}
