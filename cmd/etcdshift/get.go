@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -161,12 +162,27 @@ func runGet(c *cli.Context) error {
 		return err
 	}
 	defer s.Close()
-	if f, isFile := c.App.Writer.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
-		c.App.Writer = &harmless{w: f}
+	complete := func() error { return nil }
+	if o.needsHarmless(c.App.Writer) {
+		w := &harmless{w: c.App.Writer}
+		c.App.Writer, complete = w, w.end
 	}
 	return s.read(c.Context, func() error {
-		return lookBelow(c, func() error { return get(c, s, o, args[1:]) }, s)
+		return lookBelow(c, func() error { return errors.Join(get(c, s, o, args[1:]), complete()) }, s)
 	})
+}
+
+// needsHarmless tells whether a format prints values as they are, and what they hold must not reach a terminal, now or from a file. Bytes
+// are written as they are but to a terminal.
+func (o *getOptions) needsHarmless(w io.Writer) bool {
+	switch o.format {
+	case "jsonpath", "go-template":
+		return true
+	case "raw":
+		f, isFile := w.(*os.File)
+		return isFile && term.IsTerminal(int(f.Fd()))
+	}
+	return false
 }
 
 // get finds what is asked for and prints it.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/etcdshift/etcdshift/inspect/manifest"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
@@ -54,7 +52,7 @@ func (g *getter) export(o *gotten, printed *int) error {
 		return nil
 	}
 	if !g.options.secrets {
-		text, err := yaml.Marshal(content)
+		text, err := objectYAML(content)
 		if err != nil {
 			return err
 		}
@@ -64,7 +62,7 @@ func (g *getter) export(o *gotten, printed *int) error {
 		}
 		return g.writeExport(text, printed)
 	}
-	text, err := yaml.Marshal(content)
+	text, err := objectYAML(content)
 	if err != nil {
 		return err
 	}

@@ -153,12 +153,22 @@ func deeper(value any, levels int) bool {
 	return false
 }
 
-// objectYAML is an object in YAML, on one line where it is nested too deep to be read.
+// objectYAML is an object in YAML. Where it is nested too deep to be read it is on one line, and where it has characters that a terminal
+// obeys it is in JSON, which is YAML and has escapes for them.
 func objectYAML(content map[string]any) ([]byte, error) {
-	if !deeper(content, deepest) {
-		return yaml.Marshal(content)
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
 	}
-	text, err := json.Marshal(content) // which is YAML
+	if deeper(content, deepest) {
+		return append(escapeControls(text), '\n'), nil
+	}
+	if !hasControls(text) {
+		if text, err := yaml.JSONToYAML(text); err != nil || !hasControls(text) {
+			return text, err
+		}
+	}
+	text, err = indentedJSON(content, "")
 	return append(text, '\n'), err
 }
 

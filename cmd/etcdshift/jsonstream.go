@@ -106,6 +106,16 @@ func escapeControls(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
+// hasControls tells whether there is anything that escapeControls escapes.
+func hasControls(text []byte) bool {
+	for i := range text {
+		if _, n := controlAt(text[i:]); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // controlAt is the character that escapeControls escapes with which text begins, and its length in bytes, 0 where there is none. Its
 // first bytes are told apart by hand: documents are long, and such characters rare.
 func controlAt(text []byte) (rune, int) {
