@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,34 +38,26 @@ func (g *getter) printExport() error {
 }
 
 func (g *getter) export(o *gotten, printed *int) error {
-	refuse := func(count *int, reason any) {
-		*count++
-		g.shown--
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s\n", printable(string(o.Key)), printable(fmt.Sprint(reason)))
-	}
 	if o.Partial {
-		refuse(&g.unread, "this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+		g.shown--
+		g.sayUnread(o, errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes"))
 		return nil
 	}
 	content, err := manifest.Export(o.Type, o.Content)
 	if err != nil {
-		refuse(&g.unread, err)
+		g.shown--
+		g.sayUnread(o, err)
 		return nil
-	}
-	if !g.options.secrets {
-		text, err := objectYAML(content)
-		if err != nil {
-			return err
-		}
-		if redact.Object(o.Key, content) {
-			refuse(&g.kept, "not exported: it holds what is printed only with --show-secrets")
-			return nil
-		}
-		return g.writeExport(text, printed)
 	}
 	text, err := objectYAML(content)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", o.Key, err)
+	}
+	if !g.options.secrets && redact.Object(o.Key, content) {
+		g.shown--
+		g.kept++
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: it holds what is printed only with --show-secrets\n", printable(string(o.Key)))
+		return nil
 	}
 	return g.writeExport(text, printed)
 }

@@ -61,8 +61,7 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 			}
 			g.met[[2]string{a.kind.Name(), o.Place.Name}] = true
 			if o.Err != nil {
-				g.unread++
-				fmt.Fprintf(g.c.App.ErrWriter, "%s: %s\n", printable(string(o.Key)), printable(o.Err.Error()))
+				g.sayUnread(o, o.Err)
 			} else {
 				g.shown++
 			}
@@ -71,6 +70,12 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 			}
 		}
 	}
+}
+
+// sayUnread says which value of which file could not be read, and why.
+func (g *getter) sayUnread(o *gotten, err error) {
+	g.unread++
+	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", printable(g.opened.snapshot.Path()), printable(string(o.Key)), printable(err.Error()))
 }
 
 // selected yields the objects of a type that are in the namespace and have the names, in the order of their keys.
