@@ -27,7 +27,7 @@ func CheckValue(key keys.Key, value []byte) error {
 	if v.GVK.Version == "" || v.GVK.Kind == "" {
 		return fmt.Errorf("%s value: %w", v.Format, errKind)
 	}
-	if isCustom(key) && v.Format != encoding.FormatProtobuf {
+	if key.IsCustom() && v.Format != encoding.FormatProtobuf {
 		return nil
 	}
 	if err := checkKind(key, v.GVK); err != nil {
@@ -36,16 +36,11 @@ func CheckValue(key keys.Key, value []byte) error {
 	return native.Check(v)
 }
 
-// isCustom says whether a CustomResourceDefinition, or an APIExport of kcp, decides what lies under the key.
-func isCustom(key keys.Key) bool {
-	return key.Custom || key.Identity != "" || keys.IsCustom(key.Resource)
-}
-
 // checkKind compares what a value says it is with what lies in the folder of a built-in resource.
 func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	gr := key.Resource
 	want, builtin := builtinKinds()[gr]
-	if !builtin || isCustom(key) || is.Kind == want && servesKind(gr, is.Group) {
+	if !builtin || key.IsCustom() || is.Kind == want && servesKind(gr, is.Group) {
 		return nil
 	}
 	apiVersion, kind := is.ToAPIVersionAndKind()

@@ -103,6 +103,9 @@ func IsBuiltin(gr schema.GroupResource) bool {
 // IsCustom tells whether the resource can only be one of a CustomResourceDefinition, or of an aggregated API server.
 func IsCustom(gr schema.GroupResource) bool { return strings.Contains(gr.Group, ".") && !IsBuiltin(gr) }
 
+// IsCustom tells whether a CustomResourceDefinition, or an APIExport of kcp, decides what lies under the key.
+func (k Key) IsCustom() bool { return k.Custom || k.Identity != "" || IsCustom(k.Resource) }
+
 // dirOf is where a resource lies below the prefix, without slashes around it.
 func dirOf(gr schema.GroupResource) string {
 	if dir, ok := kubernetesTable.byResource[gr]; ok {

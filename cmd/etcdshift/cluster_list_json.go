@@ -212,14 +212,7 @@ func placeOf(p clusters.Place) listPlace { return listPlace{p.Path, p.Prefix, p.
 
 // shardsOf names shards, by their file where they have no name.
 func shardsOf(places []clusters.Place) []string {
-	return mapped(places, func(p clusters.Place) string { return shardName(p) })
-}
-
-func shardName(p clusters.Place) string {
-	if p.Shard == "" {
-		return p.Path
-	}
-	return p.Shard
+	return mapped(places, clusters.Place.Called)
 }
 
 // problemsOf are those of all files, in the order of files, storages and logical clusters.

@@ -58,14 +58,6 @@ func shortened(cell any) any {
 	return cell
 }
 
-// called is how people call a logical cluster, beside its name.
-func called(c clusters.Resident) string {
-	if c.Cluster.Path == "" {
-		return c.Name
-	}
-	return c.Name + " (" + c.Cluster.Path + ")"
-}
-
 func (p surveyPage) residents(all []clusters.Resident) {
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b clusters.Resident) int {
 		return cmp.Or(compareBool(system(a), system(b)), strings.Compare(a.Cluster.Path, b.Cluster.Path))
@@ -144,53 +136,6 @@ func states(c clusters.Resident) (words []string) {
 	return words
 }
 
-// notesOf are what is out of the ordinary with a logical cluster, in a sentence each.
-func notesOf(c clusters.Resident) (notes []string) {
-	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	if c.Terminating != "" {
-		add("is being deleted since %s", c.Terminating)
-	}
-	if c.Migrating != "" {
-		add("a live migration has it: %s", c.Migrating)
-	}
-	if len(c.Elsewhere) > 0 {
-		add("lives %s too", strings.Join(lives(slices.Concat([]clusters.Place{c.Place}, c.Elsewhere)), " and "))
-	}
-	if c.ShardName != "" && c.Shard != "" && c.ShardName != c.Shard {
-		add("lives on shard %s and believes to live on %s, until kcp corrects that", c.Shard, c.ShardName)
-	}
-	if c.OwnerGone {
-		add("belongs to the Workspace %s in %s, which is not there", c.Owner.Name, c.Owner.Cluster)
-	}
-	for _, h := range c.Children {
-		if !h.Astray {
-			continue
-		}
-		kcp := ""
-		if h.Stuck {
-			kcp = ", and kcp leaves the Workspace as it is"
-		}
-		add("has the Workspace %s, which says that %s lives on shard %s; it lives on %s%s", h.Workspace, h.Name, h.Said, residence(h.LivesOn), kcp)
-	}
-	for _, d := range c.Definitions {
-		if !d.Present && !d.Virtual {
-			add("has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID)
-		}
-	}
-	for _, i := range c.Identities {
-		switch {
-		case !i.Known:
-			add("has %s under identity %s, which no APIExport or APIBinding here knows", strings.Join(i.Resources, ", "), i.Hash)
-		case !i.Bound:
-			add("has %s under identity %s, which no APIBinding of it binds: left from one that is gone", strings.Join(i.Resources, ", "), i.Hash)
-		}
-	}
-	if c.Sealed > 0 {
-		add("has %s that no given key opens", plural(c.Sealed, "record"))
-	}
-	return notes
-}
-
 // files tells what is out of the ordinary with the files themselves.
 func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	if len(found.Absent) > 0 {
@@ -213,25 +158,14 @@ func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 func (p surveyPage) notes(all []clusters.Resident) {
 	first := true
 	for _, c := range all {
-		for _, note := range notesOf(c) {
+		for _, note := range c.Notes() {
 			if first {
 				fmt.Fprintln(p.out)
 				first = false
 			}
-			fmt.Fprintf(p.out, "%s %s\n", printable(called(c)), printable(note))
+			fmt.Fprintf(p.out, "%s %s\n", printable(c.Called()), printable(note.Text))
 		}
 	}
-}
-
-// lives says where, in a way that tells two files of one shard apart, and two storages of one file.
-func lives(places []clusters.Place) []string {
-	return mapped(places, func(p clusters.Place) string {
-		where := p.Path
-		if slices.ContainsFunc(places, func(other clusters.Place) bool { return other.Path == p.Path && other.Prefix != p.Prefix }) {
-			where += " below " + p.Prefix + "/"
-		}
-		return fmt.Sprintf("on shard %s (%s)", shardName(p), where)
-	})
 }
 
 func (p surveyPage) orphans(all []clusters.Stray) {
@@ -239,11 +173,11 @@ func (p surveyPage) orphans(all []clusters.Stray) {
 		return
 	}
 	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o clusters.Stray) []any {
-		lives := residence(o.LivesOn)
+		lives := clusters.Residence(o.LivesOn)
 		if len(o.LivesOn) == 0 && o.Said != "" {
 			lives = o.Said + " (its Workspace says)"
 		}
-		return []any{o.Name, shardName(o.Place), lives, o.Amount.Keys, o.Bytes, contents(o.Resources)}
+		return []any{o.Name, o.Place.Called(), lives, o.Amount.Keys, o.Bytes, clusters.Contents(o.Resources)}
 	}))
 	p.keys("KEY OF AN ORPHAN", slices.Concat(mapped(all, func(o clusters.Stray) []string { return o.Keys })...))
 }
@@ -254,17 +188,9 @@ func (p surveyPage) stale(all []clusters.Stale) {
 	}
 	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
 	p.rows(false, head, mapped(all, func(c clusters.Stale) []any {
-		return []any{c.Cluster, c.Copy.Shard, residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, contents(c.Resources)}
+		return []any{c.Cluster, c.Copy.Shard, clusters.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, clusters.Contents(c.Resources)}
 	}))
 	p.keys("KEY OF A STALE COPY", slices.Concat(mapped(all, func(c clusters.Stale) []string { return c.Keys })...))
-}
-
-// residence names the shards that something lives on.
-func residence(places []clusters.Place) string {
-	if len(places) == 0 {
-		return "none that was given"
-	}
-	return strings.Join(shardsOf(places), ",")
 }
 
 // keys prints those that a table counts, where asked to.
@@ -272,11 +198,6 @@ func (p surveyPage) keys(head string, keys []string) {
 	if p.wide {
 		p.rows(false, []any{head}, mapped(keys, func(k string) []any { return []any{k} }))
 	}
-}
-
-// contents says what there is of each resource.
-func contents(resources []clusters.Resource) string {
-	return strings.Join(mapped(resources, func(r clusters.Resource) string { return fmt.Sprintf("%d %s", r.Keys, r.Resource) }), ", ")
 }
 
 // unknown prints the keys that are of no logical cluster; those that every etcd of kcp has only where all is asked for.

@@ -4,7 +4,7 @@ package doctor
 type Code string
 
 // The codes, by what they are about: the file, records, encryption, custom resources, owners, namespaces, webhooks, aggregated
-// API servers, the control plane.
+// API servers, the control plane, logical clusters of kcp.
 const (
 	CodeDamaged       Code = "damaged"
 	CodeNoDigest      Code = "no-digest"
@@ -64,6 +64,20 @@ const (
 	CodeMasterUnlisted  Code = "masterlease-unlisted"
 	CodeNodeSilent      Code = "node-silent"
 	CodeTokenWithoutUse Code = "token-without-serviceaccount"
+
+	CodeShardPartial        Code = "shard-partial"
+	CodeShardTwice          Code = "shard-twice"
+	CodeClusterTwice        Code = "cluster-twice"
+	CodeClusterOrphans      Code = "cluster-orphans"
+	CodeStaleCopies         Code = "stale-copies"
+	CodeClusterMismatch     Code = "cluster-mismatch"
+	CodeClusterTerminating  Code = "cluster-terminating"
+	CodeClusterMigrating    Code = "cluster-migrating"
+	CodeClusterMisnamed     Code = "cluster-misnamed"
+	CodeWorkspaceGone       Code = "workspace-gone"
+	CodeWorkspaceAstray     Code = "workspace-astray"
+	CodeBoundDefinitionGone Code = "bound-definition-gone"
+	CodeIdentityUnbound     Code = "identity-unbound"
 )
 
 // entry is what is fixed about a code.
@@ -88,7 +102,7 @@ func table() []entry {
 		{CodeEtcdVersion, Info, "the file needs a release of etcd", "restore with that release of etcd, or a newer one"},
 		{CodeForeignKeys, Info, "keys of no API server", "nothing; they were not judged"},
 		{CodeStrayKeys, Warning, "keys among an API server's that are no object's", "find out what wrote them; they were not judged, and an API server may list them or never see them"},
-		{CodeNotJudged, Info, "a layout that is not judged", "nothing; of these keys only the records themselves were judged"},
+		{CodeNotJudged, Info, "a layout that is not judged", "nothing; of these keys the records themselves were judged, and logical clusters of kcp"},
 		{CodeUndecodable, Error, "a value is no object", "delete the key or restore the value of an older snapshot; API servers cannot list that kind until then"},
 		{CodeBadMetadata, Warning, "a field of metadata is of the wrong type", "write the object anew: an API server drops the field without a word when it reads a custom resource"},
 		{CodeUnknownKind, Info, "a kind that this build does not know", "nothing; their metadata was judged, their content was not"},
@@ -135,6 +149,20 @@ func table() []entry {
 		{CodeMasterUnlisted, Info, "an API server's address is no endpoint", "nothing; it expires after the restore, seconds after etcd is up"},
 		{CodeNodeSilent, Info, "a node was silent", "delete the Node if the machine is gone"},
 		{CodeTokenWithoutUse, Warning, "a token's ServiceAccount is gone", "nothing, where it may go: the token controller deletes it after the restore"},
+
+		{CodeShardPartial, Info, "a part of a shard of kcp", "nothing; which logical clusters live is not told by it, so that orphans were not judged"},
+		{CodeShardTwice, Warning, "two storages are one shard of kcp", "keep the newer one alone"},
+		{CodeClusterTwice, Error, "a logical cluster lives twice", "find out which one is newer (etcdshift diff), and purge the other before both shards run: etcdshift cluster purge"},
+		{CodeClusterOrphans, Warning, "keys of logical clusters that do not live here", "put back what is missed (etcdshift cluster import --orphans-from), then \"etcdshift cluster purge --orphans\""},
+		{CodeStaleCopies, Warning, "a cache has copies of what lives elsewhere", "see \"etcdshift cluster list\" with all shards and \"etcdshift cluster purge\": other shards go by the copies, RBAC among them"},
+		{CodeClusterMismatch, Warning, "an object says that it is of another logical cluster", "find out who wrote it: kcp goes by the key, and writes kcp.io/cluster anew with the next update"},
+		{CodeClusterTerminating, Warning, "a logical cluster is being deleted", "see which finalizers and content hold it; do not move it"},
+		{CodeClusterMigrating, Warning, "a live migration has a logical cluster", "let it end, or import the logical cluster anew: kcp answers no request for it until then"},
+		{CodeClusterMisnamed, Info, "a logical cluster names another shard", "nothing: kcp corrects it when this shard runs"},
+		{CodeWorkspaceGone, Warning, "the Workspace of a logical cluster is gone", "make the Workspace again from a backup, or purge the logical cluster: nobody finds it by its path"},
+		{CodeWorkspaceAstray, Warning, "a Workspace names a shard without its logical cluster", "see \"etcdshift cluster list\" with all shards; import the logical cluster, or correct the Workspace with --fix-owner"},
+		{CodeBoundDefinitionGone, Error, "the definition of a bound type is gone", "let kcp bind the type again, or import the logical cluster from an archive, which brings it: no server serves its objects"},
+		{CodeIdentityUnbound, Info, "objects of a type that is not bound", "nothing; no API shows them, and they go with the logical cluster"},
 	}
 }
 

@@ -68,7 +68,7 @@ func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Opt
 	for _, conclude := range []func(context.Context) error{
 		d.concludeRecords, d.concludeDefinitions, d.concludeConversion, d.concludeOwners, d.concludeAPIServices,
 		d.concludeNamespaces, // after the APIServices, which may hold them
-		d.concludeWebhooks, d.concludeControlPlane,
+		d.concludeWebhooks, d.concludeControlPlane, d.concludeKCP,
 	} {
 		if err := conclude(ctx); err != nil {
 			return nil, err

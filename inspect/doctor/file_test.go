@@ -182,7 +182,7 @@ func TestMany(t *testing.T) {
 	require.Equal(t, MaxFindings+5, report.Count(Error))
 }
 
-// TestLayouts: kcp's keys are not judged, and that is said; Kubernetes' are.
+// TestLayouts: what objects of kcp say of each other is not judged, and that is said; of Kubernetes it is.
 func TestLayouts(t *testing.T) {
 	const crd = "apiextensions.k8s.io/customresourcedefinitions/"
 	s := written(t, base(t),

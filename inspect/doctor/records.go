@@ -47,26 +47,31 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		return nil
 	}
 	d.countEncryption(key, e)
+	_, judged := layout.(keys.Kubernetes)
 	if e.Sealed != nil {
 		d.unread[key.Resource] = true
-		d.see(key, e, encoding.Meta{})
+		if judged {
+			d.see(key, e, encoding.Meta{})
+		}
 		return nil
 	}
 	meta, err := decode(key, e.Value)
 	switch {
 	case errors.Is(err, native.ErrUnknownKind):
 		d.unknown.add(meta.GVK(), e.Key)
-	case errors.Is(err, errMetadata) && keys.IsCustom(key.Resource):
+	case errors.Is(err, errMetadata) && key.IsCustom():
 		d.unread[key.Resource] = true
 		d.found.about(CodeBadMetadata, e.Key, "%s", err)
-		d.see(key, e, meta)
+		if judged {
+			d.see(key, e, meta)
+		}
 		return nil
 	case err != nil:
 		d.unread[key.Resource] = true
 		d.found.about(CodeUndecodable, e.Key, "%s", err)
 		return nil
 	}
-	if _, is := layout.(keys.Kubernetes); !is {
+	if !judged {
 		storage, _ := d.layouts.Of(e.Key)
 		d.unjudged.add(storage.Prefix+" ("+string(storage.Flavour)+")", e.Key)
 		return nil

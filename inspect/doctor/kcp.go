@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// concludeKCP reports what "cluster list" finds in the shards and caches of kcp in the file. Other files of the installation are not
+// known: what lives there is not told apart from what lives nowhere.
+func (d *doctor) concludeKCP(ctx context.Context) error {
+	isKCP := func(s keys.Storage) bool { return s.Flavour.KCP() }
+	if !slices.ContainsFunc(d.layouts.Storages(), isKCP) {
+		return nil
+	}
+	file, err := clusters.ReadChecked(ctx, d.reader)
+	if err != nil {
+		return err
+	}
+	named := []clusters.Named{{Path: d.snapshot.Path(), File: file}}
+	found := clusters.Survey(named, named)
+	d.judgeShards(file, found)
+	d.judgeClusters(found)
+	return d.judgeProblems(ctx, file)
+}
+
+// judgeShards reports what is out of the ordinary with storages as a whole, and keys of logical clusters that do not live there. In
+// an etcd of single types nobody can tell what lives.
+func (d *doctor) judgeShards(file *clusters.File, found *clusters.Installation) {
+	partial := map[string]bool{}
+	for _, s := range file.Shards {
+		if s.Partial {
+			partial[s.Prefix] = true
+			d.found.about(CodeShardPartial, nil, "below %s the LogicalCluster of system:shard is missing, which each shard has", s.Prefix)
+		}
+	}
+	for _, name := range found.Doubled {
+		d.found.about(CodeShardTwice, nil, "several storages say that they are shard %s", name)
+	}
+	for _, o := range found.Orphans {
+		if !partial[o.Prefix] {
+			d.found.of(CodeClusterOrphans, o.Amount.Keys, []byte(o.Keys[0]), "%s of %s, which does not live on this shard: %s",
+				things(o.Amount.Keys, "key"), o.Name, clusters.Contents(o.Resources))
+		}
+	}
+	for _, c := range found.Stale {
+		d.found.of(CodeStaleCopies, c.Amount.Keys, []byte(c.Keys[0]), "a cache has copies of %s from shard %s, on which it does not live: %s",
+			c.Cluster, c.Copy.Shard, clusters.Contents(c.Resources))
+	}
+}
+
+// judgeClusters reports what is out of the ordinary with logical clusters that live in the file.
+func (d *doctor) judgeClusters(found *clusters.Installation) {
+	codes := map[clusters.NoteCode]Code{
+		clusters.NoteTerminating: CodeClusterTerminating,
+		clusters.NoteMigrating:   CodeClusterMigrating,
+		clusters.NoteTwice:       CodeClusterTwice,
+		clusters.NoteMisnamed:    CodeClusterMisnamed,
+		clusters.NoteOwnerGone:   CodeWorkspaceGone,
+		clusters.NoteAstray:      CodeWorkspaceAstray,
+		clusters.NoteUndefined:   CodeBoundDefinitionGone,
+		clusters.NoteUnbound:     CodeIdentityUnbound,
+	} // undecrypted values are counted for every file
+	for _, c := range found.Clusters {
+		for _, note := range c.Notes() {
+			if code, judged := codes[note.Code]; judged {
+				d.found.about(code, []byte(note.Key), "%s %s", c.Called(), note.Text)
+			}
+		}
+	}
+}
+
+// judgeProblems reports the records of kcp that are not what their keys say.
+func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
+	var all []clusters.Problem
+	for _, s := range file.Shards {
+		for _, c := range s.Clusters {
+			all = append(all, c.Problems...)
+		}
+		for _, o := range s.Orphans {
+			all = append(all, o.Problems...)
+		}
+	}
+	for _, cache := range file.Caches {
+		all = append(all, cache.Problems...)
+		for _, c := range cache.Copies {
+			all = append(all, c.Problems...)
+		}
+	}
+	for _, p := range all {
+		if err := d.judgeProblem(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeProblem reports a record, unless checkEntry has done so.
+func (d *doctor) judgeProblem(ctx context.Context, p clusters.Problem) error {
+	e, err := d.reader.Get(ctx, []byte(p.Key))
+	if e == nil || err != nil || e.Sealed != nil {
+		return err
+	}
+	key, _, err := d.layouts.Parse(e.Key)
+	if err != nil {
+		return nil // told as a stray key
+	}
+	meta, wrong := decode(key, e.Value)
+	switch {
+	case p.Code == clusters.CodeUndecodable && wrong == nil:
+		d.found.about(CodeUndecodable, e.Key, "%s", p.Reason)
+	case p.Code != clusters.CodeKeyMismatch:
+	case meta.Namespace == key.Namespace && meta.Name == key.Name:
+		d.found.about(CodeClusterMismatch, e.Key, "%s", p.Reason)
+	default:
+		d.found.about(CodeKeyMismatch, e.Key, "%s", p.Reason)
+	}
+	return nil
+}

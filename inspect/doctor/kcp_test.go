@@ -1,0 +1,168 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/internal/kcptest"
+)
+
+// TestKCPRecorded: on the files of two installations of kcp nothing is found but what is true of every file of kcp.
+func TestKCPRecorded(t *testing.T) {
+	always := []Code{CodeBumpRevision, CodeEtcdVersion, CodeNotJudged}
+	for _, name := range []string{
+		kcptest.Root, kcptest.Shard1, kcptest.Cache, kcptest.ClaimsRoot, kcptest.ClaimsShard1, kcptest.ClaimsShard2, kcptest.ClaimsCache,
+	} {
+		report := examined(t, opened(t, kcptest.Recorded(t, name)), Options{Ignore: always})
+		require.Empty(t, report.Findings, name)
+	}
+	report := examined(t, opened(t, kcptest.Single(t)), Options{Ignore: always})
+	require.Empty(t, report.Findings, "a shard whose etcd holds the cache")
+}
+
+// kcpChange is what is done to a recorded shard.
+type kcpChange func(t *testing.T, client *clientv3.Client)
+
+func replaced(key string, pairs ...string) kcpChange {
+	return func(t *testing.T, client *clientv3.Client) {
+		value := string(kcptest.Get(t, client, key))
+		for n := 0; n < len(pairs); n += 2 {
+			require.Contains(t, value, pairs[n])
+			value = strings.Replace(value, pairs[n], pairs[n+1], 1)
+		}
+		kcptest.Put(t, client, key, []byte(value))
+	}
+}
+
+// emptied deletes each key with all of these parts.
+func emptied(parts ...string) kcpChange {
+	return func(t *testing.T, client *clientv3.Client) {
+		n := 0
+		eachKey(t, client, "", func(key string, _ []byte) {
+			for _, part := range parts {
+				if !strings.Contains(key, part) {
+					return
+				}
+			}
+			kcptest.Delete(t, client, key)
+			n++
+		})
+		require.Positive(t, n)
+	}
+}
+
+func eachKey(t *testing.T, client *clientv3.Client, prefix string, visit func(key string, value []byte)) {
+	t.Helper()
+	all, err := client.Get(context.Background(), prefix, clientv3.WithPrefix())
+	require.NoError(t, err)
+	for _, kv := range all.Kvs {
+		visit(string(kv.Key), kv.Value)
+	}
+}
+
+// TestKCP: each finding about logical clusters is there where there is reason, about the right key, and alone.
+func TestKCP(t *testing.T) {
+	const other, consumer = kcptest.Other, kcptest.Consumer
+	otherLC := kcptest.LogicalClusterKey(other)
+	configMap := "/registry/core/configmaps/" + other + "/default/moved"
+	object := func(name, namespace, cluster string) kcpChange {
+		return func(t *testing.T, client *clientv3.Client) {
+			kcptest.Put(t, client, configMap, fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":%q,"annotations":{"kcp.io/cluster":%q}}}`, name, namespace, cluster))
+		}
+	}
+	copied := func(t *testing.T, client *clientv3.Client) {
+		eachKey(t, client, "/registry/", func(key string, value []byte) {
+			kcptest.Put(t, client, "/second/"+strings.TrimPrefix(key, "/registry/"), value)
+		})
+	}
+	for name, tc := range map[string]struct {
+		in     string // kcptest.Root where it is ""
+		change kcpChange
+		code   Code
+		key    string
+		says   string
+		also   []Code
+	}{
+		"terminating": {change: replaced(otherLC, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: CodeClusterTerminating, key: otherLC, says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
+		"migrating":   {change: replaced(otherLC, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`), code: CodeClusterMigrating, key: otherLC, says: "a live migration has it: root:m"},
+		"misnamed":    {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`), code: CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
+		"owner gone":  {change: emptied(kcptest.WorkspaceKey("other")), code: CodeWorkspaceGone, key: otherLC, says: "the Workspace other in root, which is not there"},
+		"astray": {change: emptied("/" + kcptest.Child + "/"), code: CodeWorkspaceAstray,
+			key: "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + consumer + "/child", says: "lives on shard root; it lives on none that was given"},
+		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/", "1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: CodeBoundDefinitionGone, says: "no server serves it here"},
+		"unbound":   {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"), code: CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
+		"orphans":   {change: emptied(otherLC), code: CodeClusterOrphans, says: other + ", which does not live on this shard: ", also: []Code{CodeWorkspaceAstray}},
+		"stale":     {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: CodeStaleCopies, says: "copies of " + kcptest.Provider + " from shard root", also: []Code{CodeWorkspaceAstray}},
+		"mismatch":  {change: object("moved", "default", consumer), code: CodeClusterMismatch, key: configMap, says: "kcp.io/cluster of the value differs from the key"},
+		"name":      {change: object("other", "default", other), code: CodeKeyMismatch, key: configMap, says: "metadata.name of the value differs from the key"},
+		"undecodable": {change: func(t *testing.T, client *clientv3.Client) { kcptest.Put(t, client, configMap, []byte("{")) },
+			code: CodeUndecodable, key: configMap},
+		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`), code: CodeUndecodable, key: otherLC, says: "no LogicalCluster"},
+		"partial":           {change: emptied(kcptest.LogicalClusterKey("system:shard")), code: CodeShardPartial, says: "below /registry"},
+		"partial and orphans": {change: func(t *testing.T, client *clientv3.Client) {
+			emptied("/logicalclusters/")(t, client)
+		}, code: CodeShardPartial},
+		"twice": {change: copied, code: CodeShardTwice, says: "several storages say that they are shard root", also: []Code{CodeClusterTwice, CodeDuplicateUID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := kcptest.Recorded(t, kcptest.Root)
+			if tc.in == "single" {
+				in = kcptest.Single(t)
+			}
+			s := opened(t, kcptest.Edit(t, in, func(client *clientv3.Client) { tc.change(t, client) }))
+			always := []Code{CodeBumpRevision, CodeEtcdVersion, CodeNotJudged}
+			report := examined(t, s, Options{Ignore: append(always, tc.also...)})
+			require.NotEmpty(t, report.Findings)
+			for _, f := range report.Findings {
+				require.Equal(t, tc.code, f.Code, "%s: %s", f.Key, f.Message)
+			}
+			if tc.key != "" {
+				require.Equal(t, tc.key, report.Findings[0].Key)
+				require.Len(t, report.Findings, 1)
+			}
+			require.Contains(t, report.Findings[0].Message, tc.says)
+		})
+	}
+}
+
+// TestKCPMetadata: a resource of the core group that an APIExport or a definition serves is custom as any other.
+func TestKCPMetadata(t *testing.T) {
+	key := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/bad"
+	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		kcptest.Put(t, client, key, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad","namespace":"default","labels":{"a":1}}}`))
+	})
+	report := examined(t, opened(t, in), Options{})
+	require.Len(t, report.of(CodeBadMetadata), 1)
+	require.Equal(t, key, report.of(CodeBadMetadata)[0].Key)
+	require.Empty(t, report.of(CodeUndecodable))
+}
+
+// TestKCPEncrypted: of a custom resource that could not be read nobody says that it has no definition.
+func TestKCPEncrypted(t *testing.T) {
+	widget := "/registry/example.dev/widgets/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/"
+	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+		kcptest.Put(t, client, widget+"sealed", []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
+		kcptest.Put(t, client, widget+"bad", []byte(`{"apiVersion":"example.dev/v1","kind":"Widget","metadata":{"name":"bad","labels":{"a":1}}}`))
+	})
+	report := examined(t, opened(t, in), Options{Ignore: []Code{CodeBumpRevision, CodeEtcdVersion, CodeNotJudged}})
+	var found []Code
+	for _, f := range report.Findings {
+		found = append(found, f.Code)
+	}
+	require.Equal(t, []Code{CodeBadMetadata, CodeMixedEncryption, CodeEncryptionKeys}, found)
+}
+
+// TestKCPLiveMigration: what a live migration of kcp took from another tenant is found on the shard that it went to.
+func TestKCPLiveMigration(t *testing.T) {
+	_, shard1 := kcptest.LiveMigrated(t)
+	found := examined(t, opened(t, shard1), Options{}).of(CodeClusterOrphans)
+	require.Len(t, found, 1)
+	require.Equal(t, 4, found[0].Objects)
+	require.Equal(t, "4 keys of "+kcptest.Other+", which does not live on this shard: 2 configmaps, 1 pods, 1 serviceaccounts", found[0].Message)
+}
