@@ -17,7 +17,7 @@ func clusterVerifyCommand() *cli.Command {
 		Usage:     "is a whole move sound: nothing lost, nothing doubled, nothing of another tenant touched",
 		ArgsUsage: "ARCHIVE ORIGIN-OUT DESTINATION-OUT",
 		Description: `etcdshift cluster verify team.archive root.out.db shard-1.out.db
-etcdshift cluster verify team.archive root.out.db shard-1.out.db --origin root.db --destination shard-1.db --cache cache.out.db
+etcdshift cluster verify team.archive root.out.db shard-1.out.db --origin root.db --destination shard-1.db --cache cache.out.db --cache-before cache.db
 etcdshift cluster verify -o json team.archive root.out.db shard-1.out.db | jq -r '.findings[] | .code + " " + .key'`,
 		UsageText: `Judges a move before any shard of it is started. ARCHIVE is what "cluster extract" made, ORIGIN-OUT what "cluster purge" made of
 the shard that it came from, DESTINATION-OUT what "cluster import" made of the shard that it went to.
@@ -26,6 +26,8 @@ Each question has an answer: is a file damaged; is anything of the archive lost,
 anything doubled, which is still on the origin, in a second place, or in a cache as the origin wrote it; was anything touched that
 is none of the logical clusters' own. All other records of the origin are compared with those at the extraction by their digest.
 Of the destination, what was written since the import began is judged; with --destination, the input of the import, all of it.
+Copies in a cache have to be under the destination's name, with nothing else changed in them; those of an APIExport must be there.
+--cache-before, the input of the purge of --cache, tells whether anything else in that cache was touched.
 A purge with --scrub leaves no history of what it took away: whether the archive has the last of that is told by the revision, or
 by --origin.` + moveOrder + `
 
@@ -34,7 +36,9 @@ the codes of findings.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each record that differs"},
 			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that was there before"},
-			&cli.StringSliceFlag{Name: "cache", Usage: "look for stale copies in the cache server's snapshot `FILE`, as it is to be started; may be repeated"},
+			&cli.StringSliceFlag{Name: "cache", Usage: "judge the copies in the cache server's snapshot `FILE`, as it is to be started; may be repeated"},
+			&cli.StringSliceFlag{Name: "cache-before",
+				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the order of --cache"},
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
 			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE`, of any question but damaged (repeatable)"},
@@ -54,6 +58,9 @@ func runClusterVerify(c *cli.Context) error {
 	asJSON, err := wantsJSON(c)
 	if err != nil {
 		return err
+	}
+	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
+		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache", given, of)
 	}
 	ignored, err := ignoredCodes(c)
 	if err != nil {
@@ -101,6 +108,7 @@ func ignoredCodes(c *cli.Context) (codes []logicalcluster.Code, err error) {
 type moveFiles struct {
 	archive, originOut, destinationOut, origin, destination *opened
 	caches                                                  []*opened
+	cachesBefore                                            []*opened // one a cache, nil where it is not given
 }
 
 // openMove opens all files. What is damaged beyond reading is a verdict.
@@ -124,18 +132,31 @@ func openMove(c *cli.Context, args []string) (m *moveFiles, damage *logicalclust
 			return m, damage, err
 		}
 	}
-	for _, path := range c.StringSlice("cache") {
+	for n, path := range c.StringSlice("cache") {
 		if samePath(path, args[1]) || samePath(path, args[2]) {
 			continue // shard and cache of one etcd: it is read
 		}
-		o, err := openWhole(c, path, "encryption-config")
-		if err != nil {
-			damage, err = damagedFile(path, err)
+		if damage, err = m.openCache(c, path, n); err != nil || damage != nil {
 			return m, damage, err
 		}
-		m.caches = append(m.caches, o)
 	}
 	return m, nil, nil
+}
+
+// openCache opens the nth file of --cache, and that of --cache-before that goes with it.
+func (m *moveFiles) openCache(c *cli.Context, path string, n int) (*logicalcluster.Verdict, error) {
+	o, err := openWhole(c, path, "encryption-config")
+	if err != nil {
+		return damagedFile(path, err)
+	}
+	m.caches, m.cachesBefore = append(m.caches, o), append(m.cachesBefore, nil)
+	if all := c.StringSlice("cache-before"); n < len(all) {
+		if o, err = openWhole(c, all[n], "encryption-config"); err != nil {
+			return damagedFile(all[n], err)
+		}
+		m.cachesBefore[len(m.cachesBefore)-1] = o
+	}
+	return nil, nil
 }
 
 // damagedFile makes a verdict of an error that says what is wrong with a file.
@@ -147,7 +168,7 @@ func damagedFile(path string, err error) (*logicalcluster.Verdict, error) {
 }
 
 func (m *moveFiles) all() (all []*opened) {
-	for _, o := range append([]*opened{m.archive, m.originOut, m.destinationOut, m.origin, m.destination}, m.caches...) {
+	for _, o := range slices.Concat([]*opened{m.archive, m.originOut, m.destinationOut, m.origin, m.destination}, m.caches, m.cachesBefore) {
 		if o != nil {
 			all = append(all, o)
 		}
@@ -173,8 +194,11 @@ func (m *moveFiles) judge(c *cli.Context, ignored []logicalcluster.Code) (verdic
 			*to = from.Reader
 		}
 	}
-	for _, o := range m.caches {
-		move.Caches = append(move.Caches, o.Reader)
+	for n, o := range m.caches {
+		move.Caches, move.CachesBefore = append(move.Caches, o.Reader), append(move.CachesBefore, nil)
+		if before := m.cachesBefore[n]; before != nil {
+			move.CachesBefore[n] = before.Reader
+		}
 	}
 	read := func() (err error) {
 		verdict, err = move.Verify(c.Context)

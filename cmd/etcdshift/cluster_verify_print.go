@@ -21,6 +21,7 @@ type moveVerification struct {
 	Origin         *inputInfo  `json:"origin,omitempty"`
 	Destination    *inputInfo  `json:"destination,omitempty"`
 	Caches         []inputInfo `json:"caches"`
+	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"`
 	Sound          bool        `json:"sound"`
 	*logicalcluster.Verdict
 }
@@ -34,6 +35,10 @@ func printMove(c *cli.Context, m *moveFiles, v *logicalcluster.Verdict, asJSON b
 		in, err := o.input(c.Context)
 		if err != nil && !isDamage(err) {
 			return err
+		}
+		if slices.Contains(m.cachesBefore, o) {
+			doc.CachesBefore = append(doc.CachesBefore, in)
+			continue
 		}
 		switch o {
 		case m.archive:

@@ -32,9 +32,10 @@ const (
 
 // The logical clusters of that installation that tests name.
 const (
-	ClaimsProvider = "m487zc6e79lvkeaz" // on root; exports example.dev, with claims, and solo.dev
-	ClaimsConsumer = "4m4iw3esla7safps" // on root; binds example.dev, and has children
-	ClaimsOther    = "1b9eyr53196aq5xf" // on root; binds example.dev
+	ClaimsProvider  = "m487zc6e79lvkeaz" // on root; exports example.dev, with claims, and solo.dev
+	ClaimsConsumer  = "4m4iw3esla7safps" // on root; binds example.dev, and has children
+	ClaimsOther     = "1b9eyr53196aq5xf" // on root; binds example.dev
+	ClaimsProvider1 = "1s485cpq7w4liuqc" // on shard-1; exports one.dev
 )
 
 // The logical clusters of the recorded snapshots.

@@ -26,5 +26,7 @@
 //     revisions; FuzzMove: whatever things are called.
 //   - Spoiled, VerifyEachKey: Move.Verify finds what was lost, doubled or touched, and names it. VerifyImports: it takes nothing that an
 //     import may write for a finding.
+//   - MoveCopies: a copy that goes to another shard's name in a cache is the same but for its key and kcp.io/shard; MoveProvider: a move of
+//     an exporter leaves no APIExport without a copy, and is not sound otherwise. ExportsInCache: no purge deletes the last in silence.
 //   - PutBack: of what a live migration took, what is missing comes back, and what is there stays.
 package logicalcluster

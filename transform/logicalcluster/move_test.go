@@ -18,7 +18,7 @@ import (
 type moveFiles struct {
 	origin, archive, originOut  string
 	destination, destinationOut string
-	caches                      []string
+	caches, cachesBefore        []string
 }
 
 // moveOf moves a logical cluster from one shard to another: extract, purge and import.
@@ -72,6 +72,9 @@ func (m moveFiles) open(t testing.TB, more ...func(*Move)) Move {
 	}
 	for _, path := range m.caches {
 		move.Caches = append(move.Caches, open(path))
+	}
+	for _, path := range m.cachesBefore {
+		move.CachesBefore = append(move.CachesBefore, open(path))
 	}
 	for _, change := range more {
 		change(&move)

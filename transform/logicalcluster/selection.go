@@ -87,6 +87,9 @@ func (s *selection) has(key []byte) bool {
 	return selected
 }
 
+// purged tells whether a key is one that a purge deletes or creates.
+func (s *selection) purged(key []byte) bool { return s.has(key) || s.created[string(key)] }
+
 // split is the live records of a file in two: those that are selected, and the rest.
 type split struct {
 	keys    []string // that are selected, in revision order

@@ -22,10 +22,11 @@ type Move struct {
 	Origin         *inspect.Reader // what purge was given; nil where it is not at hand
 	Destination    *inspect.Reader // what import was given; nil where it is not at hand
 	Caches         []*inspect.Reader
-	Prefixes       []string // of the destination's storage, where its file has several
-	FromShard      string   // the origin's name, where the archive does not say
-	AsShard        string   // the destination's name, where its file does not say
-	Ignore         []Code   // findings that are left out, of those that are Ignorable
+	CachesBefore   []*inspect.Reader // what the purge of each of Caches was given; shorter, or nil, where it is not at hand
+	Prefixes       []string          // of the destination's storage, where its file has several
+	FromShard      string            // the origin's name, where the archive does not say
+	AsShard        string            // the destination's name, where its file does not say
+	Ignore         []Code            // findings that are left out, of those that are Ignorable
 	// Configured: there is an encryption configuration of the destination, and it has to open every value that was moved.
 	Configured bool
 }
@@ -86,7 +87,7 @@ func (v *Verdict) Sound() bool {
 //
 // Memory is that of the records of the archive, without their values, and of the findings.
 func (m Move) Verify(ctx context.Context) (*Verdict, error) {
-	j := &judge{Move: m, verdict: newVerdict(), checked: map[Question]int{}, about: map[about]bool{}}
+	j := &judge{Move: m, verdict: newVerdict(), checked: map[Question]int{}, about: map[about]bool{}, exporters: map[string]bool{}}
 	err := j.judge(ctx)
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
@@ -117,7 +118,9 @@ type judge struct {
 	caches       []*cacheFile
 	// workspaces are those of the logical clusters: see workspacePlace.
 	workspaces map[keys.Key]bool
-	first      int64 // revision of the first record on the destination that was imported
+	first      int64           // revision of the first record on the destination that was imported
+	exporters  map[string]bool // logical clusters that have an APIExport
+	arrived    int64           // copies that a cache in the origin's own file got from the purge
 }
 
 // about is what a finding is about.
@@ -139,12 +142,14 @@ type kept struct {
 type cacheFile struct {
 	path   string
 	caches []*clusters.Cache
+	out    *inspect.Reader
+	before *inspect.Reader // the input of what made it; nil where it is not at hand
 }
 
 func (j *judge) judge(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		j.readArchive, j.judgeFiles, j.readShards, j.judgeDestination, j.judgeDefinitions, j.judgeIdentities, j.judgeServing,
-		j.judgeOwners, j.judgeOrigin, j.judgeDoubled, j.judgeRests,
+		j.judgeOwners, j.judgeOrigin, j.judgeDoubled, j.judgeCopies, j.judgeRests,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -170,8 +175,10 @@ func (j *judge) readShards(ctx context.Context) error {
 		return err
 	}
 	j.from, j.to, j.fromFile, j.toFile = fromShard, toShard, from, to
-	j.caches = []*cacheFile{{pathOf(j.OriginOut), from.Caches}, {pathOf(j.DestinationOut), to.Caches}}
-	for _, r := range j.Caches {
+	j.caches = []*cacheFile{
+		{pathOf(j.OriginOut), from.Caches, j.OriginOut, j.Origin}, {pathOf(j.DestinationOut), to.Caches, j.DestinationOut, j.Destination},
+	}
+	for n, r := range j.Caches {
 		f, err := clusters.Read(ctx, r)
 		if err != nil {
 			return err
@@ -180,7 +187,11 @@ func (j *judge) readShards(ctx context.Context) error {
 			_, err := f.Cache(nil)
 			return fmt.Errorf("%s: %w", pathOf(r), err)
 		}
-		j.caches = append(j.caches, &cacheFile{pathOf(r), f.Caches})
+		with := &cacheFile{path: pathOf(r), caches: f.Caches, out: r}
+		if n < len(j.CachesBefore) {
+			with.before = j.CachesBefore[n]
+		}
+		j.caches = append(j.caches, with)
 	}
 	j.verdict.From = cmp.Or(j.FromShard, j.manifest.Origin.Shard, j.from.Name)
 	j.verdict.To = cmp.Or(j.AsShard, j.to.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
@@ -69,7 +70,7 @@ func (j *judge) judgeFiles(ctx context.Context) error {
 }
 
 func (j *judge) files() (files []*inspect.Reader) {
-	for _, r := range append([]*inspect.Reader{j.OriginOut, j.DestinationOut, j.Origin, j.Destination}, j.Caches...) {
+	for _, r := range slices.Concat([]*inspect.Reader{j.OriginOut, j.DestinationOut, j.Origin, j.Destination}, j.Caches, j.CachesBefore) {
 		if r != nil {
 			files = append(files, r)
 		}

@@ -37,6 +37,8 @@ const (
 	CodeIdentityUnknown   Code = "identity-unknown"
 	CodeStillMigrating    Code = "still-migrating"
 	CodeShardMisnamed     Code = "shard-misnamed"
+	CodeCopyLost          Code = "copy-lost"
+	CodeCopyChanged       Code = "copy-changed"
 
 	CodeSameFile      Code = "same-file"
 	CodeLivesTwice    Code = "lives-twice"
@@ -48,6 +50,7 @@ const (
 	CodeOriginTouched      Code = "origin-touched"
 	CodeOtherOrigin        Code = "other-origin"
 	CodeDestinationTouched Code = "destination-touched"
+	CodeCacheTouched       Code = "cache-touched"
 )
 
 // codes are those of the findings that answer a question.
@@ -58,12 +61,12 @@ func (q Question) codes() []Code {
 	case QuestionLost:
 		return []Code{
 			CodeArchiveOutdated, CodeRecordLost, CodeRecordChanged, CodeLeaseDiffers, CodeInTheClear, CodeDefinitionLost, CodeDefinitionDiffers, CodeStoredVersions,
-			CodeIdentityUnknown, CodeStillMigrating, CodeShardMisnamed,
+			CodeIdentityUnknown, CodeStillMigrating, CodeShardMisnamed, CodeCopyLost, CodeCopyChanged,
 		}
 	case QuestionDoubled:
 		return []Code{CodeSameFile, CodeLivesTwice, CodeStillAtOrigin, CodeElsewhere, CodeStaleCopy}
 	}
-	return []Code{CodeRecordAdded, CodeOriginTouched, CodeOtherOrigin, CodeDestinationTouched}
+	return []Code{CodeRecordAdded, CodeOriginTouched, CodeOtherOrigin, CodeDestinationTouched, CodeCacheTouched}
 }
 
 // Codes are those of all findings, in the order of the questions.

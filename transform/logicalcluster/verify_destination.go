@@ -122,6 +122,8 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 		return nil
 	case ok && rec.Tombstone && place.Shard != "" && a.isStale(place.Shard, place.Cluster):
 		return nil // taken out of a cache in the same file; one that is left there is found as what it is
+	case ok && rec.Live && a.isArrivedCopy(place):
+		return nil // judgeCopies compares it
 	case !ok || storage.Flavour != keys.FlavourKCPShard:
 		place = keys.Key{}
 	case rec.Live && storage.Prefix == a.to.Prefix && !a.isDefinition(rec.Key, place):

@@ -149,6 +149,8 @@ func TestVerifyNames(t *testing.T) {
 	require.Equal(t, []Code{CodeStaleCopy}, codesOf(v))
 	require.Equal(t, third, v.Findings[0].Key)
 	m.caches = []string{edit1(t, purged, put(strings.Replace(third, "shard-9", "shard-1", 1), "x"))}
+	require.Equal(t, []Code{CodeCopyChanged}, codesOf(m.judged(t)), "the destination's, but not what the origin wrote")
+	m.caches = []string{purgeWith(t, kcptest.Recorded(t, kcptest.Cache), PurgeOptions{Name: kcptest.Consumer, FromShard: "root", ToShard: "shard-1"})}
 	requireSound(t, m.judged(t))
 }
 

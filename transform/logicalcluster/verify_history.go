@@ -100,7 +100,7 @@ func (p *trail) judgeHad() (missing int) {
 
 // judgeMissing judges a file without the history of what was moved. The revision tells whether it is of what the archive was made of, or
 // of the input of the purge, which judgeGivenOrigin compares with the archive: a file that is written anew ends one above its input,
-// as does none that was written to.
+// as does none that was written to, and has a revision more for each copy that moved in its own cache.
 func (p *trail) judgeMissing(ctx context.Context, missing int) error {
 	if missing == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (p *trail) judgeMissing(ctx context.Context, missing int) error {
 	}
 	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (cluster purge --scrub)", counted(missing, "record"))
 	switch {
-	case is != was+1:
+	case is != was+1+p.arrived:
 		p.unjudged(QuestionLost, p.OriginOut, nil, fmt.Sprintf(
 			"%s; its revision is %d, so that %s, at %d, is not what was purged last, and nobody can tell whether those were the last", knows, is, of, was))
 	case p.Origin == nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // judgeOrigin finds what of the logical clusters is still alive on the origin, and whether all else is what the archive was made
@@ -22,6 +23,9 @@ func (j *judge) judgeOrigin(ctx context.Context) error {
 		for _, c := range j.caches[0].caches {
 			theirs.add(place{prefix: c.Prefix, shard: j.verdict.From, cluster: name})
 		}
+	}
+	if err := j.addArrived(ctx, theirs); err != nil {
+		return err
 	}
 	left, err := theirs.split(ctx, j.OriginOut)
 	if err != nil {
@@ -42,6 +46,28 @@ func (j *judge) judgeOrigin(ctx context.Context) error {
 		return err
 	}
 	return j.nameCulprits(ctx, theirs)
+}
+
+// addArrived takes the copies that a cache in the origin's own file got from the purge for what they are: no part of the rest.
+func (j *judge) addArrived(ctx context.Context, theirs *selection) error {
+	for _, cache := range j.caches[0].caches {
+		for _, c := range cache.Copies {
+			if !j.moved[c.Cluster] || c.Shard != j.verdict.To {
+				continue
+			}
+			for _, key := range c.Keys {
+				rec, err := j.OriginOut.Snapshot().Get(ctx, []byte(key))
+				if err != nil {
+					return err
+				}
+				if rec != nil && rec.CreateRevision > j.manifest.Origin.Revision {
+					theirs.created[key] = true
+				}
+			}
+		}
+	}
+	j.arrived = int64(len(theirs.created))
+	return nil
 }
 
 // judgeGivenOrigin finds out whether the file that is given for the origin is the one that the archive was made of. It may be packed in
@@ -68,7 +94,7 @@ func (j *judge) judgeGivenOrigin(ctx context.Context, theirs *selection) error {
 func (j *judge) nameCulprits(ctx context.Context, theirs *selection) error {
 	before := len(j.verdict.Findings)
 	if j.Origin != nil {
-		c := comparison{judge: j, code: CodeOriginTouched, in: j.Origin, out: j.OriginOut, skip: theirs.has}
+		c := comparison{judge: j, code: CodeOriginTouched, in: j.Origin, out: j.OriginOut, skip: theirs.purged}
 		if err := c.run(ctx); err != nil {
 			return err
 		}
@@ -78,7 +104,7 @@ func (j *judge) nameCulprits(ctx context.Context, theirs *selection) error {
 		if err != nil {
 			return err
 		}
-		if rec.Revision.Main <= since || len(rec.Key) == 0 || rec.Tombstone && theirs.has(rec.Key) {
+		if rec.Revision.Main <= since || len(rec.Key) == 0 || rec.Tombstone && theirs.has(rec.Key) || theirs.created[string(rec.Key)] {
 			continue
 		}
 		what := "changed"
@@ -129,6 +155,11 @@ func (j *judge) judgeDoubled(context.Context) error {
 func (j *judge) isStale(shard, cluster string) bool {
 	to := j.verdict.To
 	return j.moved[cluster] && (shard == j.verdict.From || to != "" && shard != to && !strings.HasPrefix(cluster, "system:"))
+}
+
+// isArrivedCopy tells whether a key is that of a copy in a cache under the destination's name.
+func (j *judge) isArrivedCopy(place keys.Key) bool {
+	return place.Shard != "" && place.Shard == j.verdict.To && j.moved[place.Cluster]
 }
 
 // judgeCopy judges what a cache has of a moved logical cluster.

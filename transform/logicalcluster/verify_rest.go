@@ -42,7 +42,8 @@ func (j *judge) compareDestination(ctx context.Context) error {
 			return true
 		}
 		at, _, err := layouts.Parse(key)
-		return err == nil && at.Shard != "" && j.isStale(at.Shard, at.Cluster) // to go from the cache of a shard's own etcd is right
+		// To go from the cache of a shard's own etcd is right, and to move there; judgeCopies compares what moved.
+		return err == nil && at.Shard != "" && (j.isStale(at.Shard, at.Cluster) || j.isArrivedCopy(at))
 	}
 	c := comparison{judge: j, code: CodeDestinationTouched, in: j.Destination, out: j.DestinationOut, skip: skip, allowed: j.importChanges}
 	return c.run(ctx)
