@@ -5,10 +5,14 @@ BIN     := bin/etcdshift
 DEMO    := demo
 ROOMS   := cmd snapshot keys encoding conversion inspect archive transform publish internal e2e
 
+# --version tells the commit and its time, where this is a clone that git reads; of a tarball it says (devel). A build of a commit
+# has the same bytes wherever it is made.
+VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
+
 .PHONY: build demo test e2e fuzz bench lint clean
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
+	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
 
 # The main job on a recorded cluster: look at the file, migrate it, verify what came out.
 demo: build

@@ -120,7 +120,8 @@ func prepare(commands []*cli.Command) {
 	}
 }
 
-// version is what the build knows of itself: a tag, a commit, or "(devel)".
+// version is what the build knows of itself: a tag, or the time and id of a commit ("v0.0.0-20261122104526-97e6685fc46b", with "+dirty"
+// where files were changed), or "(devel)". It goes into reports and answers, never into a snapshot or an archive.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version
