@@ -103,13 +103,17 @@ func diff(c *cli.Context, args []string, options compare.Options, format string)
 		if err := mustBeThere(c, args[2:], old, new); err != nil {
 			return err
 		}
-		out, err := newDifferences(c, format, old, new)
+		sides := [2]compare.Side{{Snapshot: old.snapshot, Reader: old.Reader}, {Snapshot: new.snapshot, Reader: new.Reader}}
+		same, err := sameCluster(c, sides[0], sides[1])
+		if err != nil {
+			return err
+		}
+		out, err := newDifferences(c, format, same, old, new)
 		if err != nil {
 			return err
 		}
 		stop()
 		stop = func() {}
-		sides := [2]compare.Side{{Snapshot: old.snapshot, Reader: old.Reader}, {Snapshot: new.snapshot, Reader: new.Reader}}
 		for o, err := range compare.Snapshots(c.Context, sides[0], sides[1], options) {
 			if err != nil {
 				return err
@@ -213,13 +217,13 @@ func (d *differences) tail() diffTail {
 	return t
 }
 
-func newDifferences(c *cli.Context, format string, old, new *opened) (*differences, error) {
+func newDifferences(c *cli.Context, format string, same compare.Same, old, new *opened) (*differences, error) {
 	d := &differences{silent: c.Bool("summary"), all: c.Bool("all")}
 	w := c.App.Writer
 	var show func(*compare.Object) error
 	switch format {
 	case "json":
-		head, err := diffHead(c, old, new)
+		head, err := diffHead(c, same, old, new)
 		if err != nil {
 			return nil, err
 		}
@@ -250,7 +254,8 @@ func newDifferences(c *cli.Context, format string, old, new *opened) (*differenc
 // diffDocument is what diff -o json prints before its objects.
 type diffDocument struct {
 	documentHead
-	NewInput inputInfo `json:"newInput"` // input is OLD
+	NewInput    inputInfo    `json:"newInput"`    // input is OLD
+	SameCluster compare.Same `json:"sameCluster"` // "yes", "no" or "unknown"
 }
 
 // diffTail is what it prints after them.
@@ -275,7 +280,7 @@ func printLeaseLines(w io.Writer, d *differences) error {
 	return nil
 }
 
-func diffHead(c *cli.Context, old, new *opened) (doc diffDocument, err error) {
+func diffHead(c *cli.Context, same compare.Same, old, new *opened) (doc diffDocument, err error) {
 	in, err := old.input(c.Context)
 	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
 		return doc, err
@@ -284,7 +289,7 @@ func diffHead(c *cli.Context, old, new *opened) (doc diffDocument, err error) {
 	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
 		return doc, err
 	}
-	return diffDocument{document("Diff", in), newInput}, nil
+	return diffDocument{document("Diff", in), newInput, same}, nil
 }
 
 // difference is one object that differs, as JSON.

@@ -81,6 +81,7 @@ type historian struct {
 	key   []byte
 	place keys.Key // empty where the key is no object's
 	clock timeline.Clock
+	same  compare.Same // whether the files are of one cluster; "" of one file
 }
 
 func (h *historian) close() {
@@ -105,16 +106,28 @@ func (h *historian) open(paths []string) error {
 	}
 	slices.SortStableFunc(h.files, func(a, b *opened) int { return h.at(a.snapshot) - h.at(b.snapshot) })
 	for i := 1; i < len(h.sides); i++ {
-		a, b := h.sides[i-1].Snapshot, h.sides[i].Snapshot
-		same, err := timeline.SameCluster(ctx, a, b)
+		same, err := sameCluster(h.c, h.sides[i-1], h.sides[i])
 		if err != nil {
 			return err
 		}
-		if !same {
-			warn(h.c, []string{fmt.Sprintf("%s and %s have no record in common; they do not seem to be of one cluster", a.Path(), b.Path())})
+		if h.same == "" || same == compare.No || same == compare.Unknown && h.same == compare.Yes {
+			h.same = same
 		}
 	}
 	return nil
+}
+
+// sameCluster warns where two snapshots are not, or perhaps not, of one cluster.
+func sameCluster(c *cli.Context, a, b compare.Side) (compare.Same, error) {
+	same, why, err := compare.SameCluster(c.Context, a, b)
+	switch paths := a.Snapshot.Path() + " and " + b.Snapshot.Path(); {
+	case why == "":
+	case same == compare.No:
+		warn(c, []string{paths + " are of two clusters: " + why})
+	default:
+		warn(c, []string{"nothing tells whether " + paths + " are of one cluster: " + why})
+	}
+	return same, err
 }
 
 // at is the place of a snapshot in sides.

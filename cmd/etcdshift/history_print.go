@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/etcdshift/etcdshift/inspect/compare"
 	"github.com/etcdshift/etcdshift/inspect/differ"
 	"github.com/etcdshift/etcdshift/inspect/timeline"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -15,11 +16,13 @@ import (
 type historyDocument struct {
 	documentHead
 	Snapshots []keptInput `json:"snapshots"` // by revision
-	Key       string      `json:"key"`
-	Resource  string      `json:"resource,omitempty"`
-	Cluster   string      `json:"cluster,omitempty"`
-	Namespace string      `json:"namespace,omitempty"`
-	Name      string      `json:"name,omitempty"`
+	// SameCluster is "no" where two of the snapshots are of different clusters, "unknown" where that is not sure of two; absent of one.
+	SameCluster compare.Same `json:"sameCluster,omitempty"`
+	Key         string       `json:"key"`
+	Resource    string       `json:"resource,omitempty"`
+	Cluster     string       `json:"cluster,omitempty"`
+	Namespace   string       `json:"namespace,omitempty"`
+	Name        string       `json:"name,omitempty"`
 }
 
 // keptInput is a snapshot and the revisions that it keeps whole.
@@ -76,7 +79,7 @@ func (h *historian) printJSON() (begin func() error, show func(*timeline.Step) e
 	stream := newJSONStream(h.c.App.Writer)
 	count := 0
 	begin = func() error {
-		doc := historyDocument{Key: string(h.key), Cluster: h.place.Cluster, Namespace: h.place.Namespace, Name: h.place.Name}
+		doc := historyDocument{SameCluster: h.same, Key: string(h.key), Cluster: h.place.Cluster, Namespace: h.place.Namespace, Name: h.place.Name}
 		if h.place.Resource.Resource != "" {
 			doc.Resource = h.place.Resource.String()
 		}

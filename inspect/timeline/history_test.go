@@ -93,13 +93,13 @@ func TestConflict(t *testing.T) {
 		sides = append(sides, open(t, path))
 	}
 	require.Equal(t, "3 created v1 [0 1]\n4 updated v2 [0] 1->a conflict\n4 updated v2 [1] a->b conflict", told(t, sides, "k"))
-	same, err := timeline.SameCluster(context.Background(), sides[0].Snapshot, sides[1].Snapshot)
+	same, _, err := compare.SameCluster(context.Background(), sides[0], sides[1])
 	require.NoError(t, err)
-	require.True(t, same)
+	require.Equal(t, compare.Yes, same)
 	other := snapshots(t, "put common 2; put k 1; put z 1")
-	same, err = timeline.SameCluster(context.Background(), sides[0].Snapshot, other[0].Snapshot)
+	same, _, err = compare.SameCluster(context.Background(), sides[0], other[0])
 	require.NoError(t, err)
-	require.False(t, same)
+	require.Equal(t, compare.Unknown, same)
 }
 
 func TestWriters(t *testing.T) {

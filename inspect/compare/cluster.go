@@ -1,0 +1,117 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Same says whether two snapshots are of one cluster.
+type Same string
+
+// The answers of SameCluster.
+const (
+	Yes     Same = "yes"
+	No      Same = "no"
+	Unknown Same = "unknown"
+)
+
+// SameCluster tells whether two snapshots are of one cluster, and why that is not sure. A cluster is named by the uid of its namespace
+// kube-system, a shard of kcp by that of its LogicalCluster system:shard: a restore keeps both, and nobody else makes the same. Without
+// them, snapshots with a live record in common are of one cluster. What etcd calls itself does not tell: a restore makes a new cluster
+// ID, and member IDs are made of addresses, which a cluster that is set up anew has again.
+func SameCluster(ctx context.Context, a, b Side) (same Same, why string, err error) {
+	inA, err := names(ctx, a)
+	if err != nil {
+		return "", "", err
+	}
+	inB, err := names(ctx, b)
+	if err != nil {
+		return "", "", err
+	}
+	same = Unknown
+	for _, n := range inA {
+		for _, other := range inB {
+			switch {
+			case n == other:
+				return Yes, "", nil
+			case n.object == other.object && same == Unknown:
+				same, why = No, fmt.Sprintf("%s has the uid %s in one and %s in the other", n.object, n.uid, other.uid)
+			}
+		}
+	}
+	if same == No {
+		return same, why, nil
+	}
+	shared, empty, err := inCommon(ctx, a, b)
+	switch {
+	case err != nil:
+		return "", "", err
+	case shared:
+		return Yes, "", nil
+	case empty: // it contradicts nothing
+		return Unknown, "", nil
+	}
+	return Unknown, "they have no record in common, and hold nothing that names the cluster", nil
+}
+
+// name is an object whose uid names the cluster.
+type name struct{ object, uid string }
+
+// names are those of the storages of a snapshot.
+func names(ctx context.Context, side Side) (found []name, err error) {
+	layouts, err := side.Reader.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range layouts.Storages() {
+		object, key := "namespace kube-system", keys.Key{Resource: schema.GroupResource{Resource: "namespaces"}, Name: "kube-system"}
+		switch s.Flavour {
+		case keys.FlavourKCPShard:
+			object = "LogicalCluster of system:shard"
+			key = keys.Key{Resource: schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}, Custom: true, Cluster: "system:shard", Name: "cluster"}
+		case keys.FlavourKCPCache, keys.FlavourOpenShift: // hold what other servers tell of
+			continue
+		}
+		e, err := side.Reader.Get(ctx, s.Layout.Format(key))
+		if err != nil {
+			return nil, err
+		}
+		if e == nil || e.Sealed != nil {
+			continue
+		}
+		if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.UID != "" && !slices.Contains(found, name{object, meta.UID}) {
+			found = append(found, name{object, meta.UID})
+		}
+	}
+	return found, nil
+}
+
+// inCommon tells whether the snapshots have a live record in common, and whether one of them has none at all.
+func inCommon(ctx context.Context, a, b Side) (shared, empty bool, err error) {
+	count, err := b.Snapshot.Keys(ctx)
+	if err != nil || count == 0 {
+		return false, true, err
+	}
+	empty = true
+	for rec, err := range a.Snapshot.Live(ctx, nil) {
+		if err != nil {
+			return false, false, err
+		}
+		empty = false
+		other, err := b.Snapshot.Get(ctx, rec.Key)
+		if err != nil {
+			return false, false, err
+		}
+		if other != nil && other.Revision == rec.Revision && bytes.Equal(other.Value, rec.Value) {
+			return true, false, nil
+		}
+	}
+	return false, empty, nil
+}
