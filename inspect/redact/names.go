@@ -17,7 +17,7 @@ var (
 		"authenticationkey", "loggedinkey", "noncekey", "-appkey", "applicationkey", "clientkey", "clientkeydata", "serverkey",
 		"sshkey", "deploykey", "rsakey", "aeskey", "rootkey", "adminkey", "servicekey", "integrationkey", "licensekey", "subscriptionkey",
 		"ingestkey", "writekey", "unsealkey", "recoverykey", "functionkey", "saskey", "symmetrickey", "restuserkey", "keymaterial",
-		"sharedaccesssignature", "erlangcookie", "mnemonic", "seedphrase", "-salt", "-jwt", "-pat", "-bearer", "redisauth", "masterauth",
+		"sharedaccesssignature", "erlangcookie", "mnemonic", "seedphrase", "-salt", "-jwt", "-pat", "-bearer", "redisauth", "rediscliauth", "masterauth",
 	)
 	// harmlessEndings end names that one of the endings above would hide: those of references, of paging and of other things.
 	harmlessEndings = byLastLetter(

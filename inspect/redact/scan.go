@@ -160,7 +160,7 @@ func valueAfter(text string, i int) (v value) {
 	if text[i] == ':' {
 		rest = blockAfter(rest)
 	}
-	if strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, "'") {
+	if rest != "" && strings.IndexByte("\"'`", rest[0]) >= 0 {
 		v = quotedValue(rest)
 	} else {
 		v = bareValue(rest)
@@ -232,8 +232,13 @@ func blockAfter(rest string) string {
 
 // lineOfTwo tells whether a line is the name of a password and the password, as in settings of Redis and Fluentd.
 func lineOfTwo(line string) bool {
-	name, text, has := strings.Cut(strings.TrimSpace(line), " ")
-	if !has || sortOf(name) == plainName || !isLower(name[0]) {
+	line = strings.TrimSpace(line)
+	blank := strings.IndexAny(line, " \t")
+	if blank < 0 {
+		return false
+	}
+	name, text := line[:blank], line[blank:]
+	if sortOf(name) == plainName || !isLower(name[0]) {
 		return false
 	}
 	text = strings.Trim(strings.TrimSpace(text), `"';`)

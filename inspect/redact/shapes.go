@@ -36,7 +36,7 @@ var shapes = []shape{
 	mark(`\$(?:2[abxy]\$[0-9]{2}|apr1|[156y]|argon2[id]{1,2}|scrypt)\$[./A-Za-z0-9$=,]{16,}`, "$"), // crypt(3)
 	mark(`\{(?:S?SHA|S?MD5|CRYPT)\}[A-Za-z0-9+/=]{16,}`, "{", "}"),                                 // RFC 2307
 	mark(`SCRAM-SHA-(?:1|256|512)\$[0-9]+:`, "SCRAM-SHA-"),
-	mark(`\bmachine\s+\S+(?:\s+(?:login|account)\s+\S+)*\s+password\s+\S`, "machine", "password"), // netrc
+	mark(`\b(?:machine\s+\S+|default\s+login\s+\S+)(?:\s+(?:login|account)\s+\S+)*\s+password\s+\S`, "password"), // netrc
 	mark(pgpass, ":5432:"), mark(pgpass, ":5433:"), mark(pgpass, ":6432:"), mark(pgpass, ":*:"),
 	mark(`(?m)^"[^"\n]+" "[^"\n]+"\s*$`, `" "`), // PgBouncer's list of users
 	mark(`(?i)\bpassword\s+'[^'$]`, "'", "assword"), mark(`PASSWORD\s+'[^'$]`, "'", "PASSWORD"), mark(`(?i)identified by\s+'[^'$]`, "'", " BY "),
@@ -130,7 +130,7 @@ func hasPrivateBase64(text string) bool {
 }
 
 // hostPort is what follows the "@" of a data source name without a scheme.
-var hostPort = regexp.MustCompile(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+:[0-9]{2,5}(?:\W|$))`)
+var hostPort = regexp.MustCompile(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
 
 // hasUserInfo tells whether there is a "user:password@" in a text: in a URL, or before a host and port.
 func hasUserInfo(text string) bool {
@@ -147,7 +147,7 @@ func hasUserInfo(text string) bool {
 			info = info[start+1:]
 		}
 		user, password, has := strings.Cut(info, ":")
-		if has && (inURL || user != "" && hostPort.MatchString(after)) && isLiteral(password) && !codeValue.MatchString(password) {
+		if has && (inURL || user != "" && user != "mailto" && hostPort.MatchString(after)) && isLiteral(password) && !codeValue.MatchString(password) {
 			return true
 		}
 		begin += at + 1
