@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -112,7 +113,7 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 			return o, usagef(path, "--age-from is %q; it takes a time such as 2026-11-20T20:50:00Z, or now", from)
 		}
 	}
-	return o, o.readFormat(path, c.String("output"))
+	return o, o.readFormat(c.Context, path, c.String("output"))
 }
 
 // getFormats are what -o takes; those that end in "=" take a template behind it.
@@ -121,7 +122,7 @@ func getFormats() []string {
 		"custom-columns=", "custom-columns-file="}
 }
 
-func (o *getOptions) readFormat(path, output string) (err error) {
+func (o *getOptions) readFormat(ctx context.Context, path, output string) (err error) {
 	name, template, has := strings.Cut(output, "=")
 	if has {
 		name += "="
@@ -134,7 +135,7 @@ func (o *getOptions) readFormat(path, output string) (err error) {
 	}
 	o.format, o.template = strings.TrimSuffix(name, "="), template
 	if kind, isFile := strings.CutSuffix(o.format, "-file"); isFile {
-		text, err := readManifest("--output "+o.format, template)
+		text, err := readManifest(ctx, "--output "+o.format, template)
 		if err != nil {
 			return err
 		}

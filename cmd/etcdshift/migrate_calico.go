@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
 )
@@ -62,7 +62,7 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 	}
 	choices.Prefixes = readPrefixes(c)
 	if c.IsSet("v3-crds") {
-		choices.V3CRDs, err = readManifest("--v3-crds", c.String("v3-crds"))
+		choices.V3CRDs, err = readManifest(c.Context, "--v3-crds", c.String("v3-crds"))
 		choices.V3CRDsPath = c.String("v3-crds")
 	}
 	return choices, err
@@ -72,18 +72,11 @@ func readCalicoChoices(c *cli.Context) (calico.Options, error) {
 const maxManifest = 64 << 20
 
 // readManifest reads the file that a flag names.
-func readManifest(flag, path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+func readManifest(ctx context.Context, flag, path string) ([]byte, error) {
+	data, _, err := input.ReadFile(ctx, path, maxManifest)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", flag, err)
-	case len(data) > maxManifest:
-		return nil, fmt.Errorf("%s: %q is longer than %s", flag, path, size(maxManifest))
 	case len(data) == 0:
 		return nil, fmt.Errorf("%s: %q is empty", flag, path)
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -78,8 +76,8 @@ func readWebhookOptions(c *cli.Context) (o conversion.WebhookOptions, err error)
 		if !c.IsSet(webhookFlag) {
 			return o, usagef(commandPath(c), "--%s takes --%s", flag, webhookFlag)
 		}
-		if *data, err = os.ReadFile(c.String(flag)); err != nil {
-			return o, fmt.Errorf("--%s: %w", flag, err)
+		if *data, err = readManifest(c.Context, "--"+flag, c.String(flag)); err != nil {
+			return o, err
 		}
 	}
 	if c.IsSet("conversion-timeout") && !c.IsSet(webhookFlag) && !c.IsSet(execFlag) {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+
+	"github.com/etcdshift/etcdshift/internal/input"
 )
 
 // maxCalls bounds what the library keeps where KMS plugins are used: a key for every etcd key it has seen, for ten
@@ -31,7 +33,7 @@ type source func() (path string, release func(), err error)
 // name the file and the field, never a key. A KMS plugin that does not answer, or not as a healthy KMS v2 plugin, is an
 // error after ten seconds that names its socket. ctx is for loading only; Close ends what Load has started.
 func Load(ctx context.Context, path string) (*Transformers, error) {
-	text, again, err := read(path)
+	text, again, err := read(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("encryption configuration: %w", err)
 	}
@@ -57,17 +59,17 @@ func (t *Transformers) Close() error {
 	return nil
 }
 
+// maxConfig is how long a configuration may be, in bytes.
+const maxConfig = 4 << 20
+
 // read returns the file's text, and what gives the library, which opens a file by name, the same text again: the path
 // itself, or for what can be read only once (a shell's <(sops -d FILE)) a pipe. Decrypted keys never go to a disk.
-func read(path string) (text []byte, again source, err error) {
-	info, err := os.Stat(path)
+func read(ctx context.Context, path string) (text []byte, again source, err error) {
+	text, regular, err := input.ReadFile(ctx, path, maxConfig)
 	if err != nil {
 		return nil, nil, err
 	}
-	if text, err = os.ReadFile(path); err != nil {
-		return nil, nil, err
-	}
-	if info.Mode().IsRegular() {
+	if regular {
 		return text, func() (string, func(), error) { return path, func() {}, nil }, nil
 	}
 	return text, func() (string, func(), error) { return pipe(text) }, nil

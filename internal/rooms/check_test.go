@@ -21,7 +21,7 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd":                 with("transform/", "transform", "inspect", "archive", "publish", "conversion", "encoding/encryption"),
+		"cmd":                 with("transform/", "transform", "inspect", "archive", "publish", "conversion", "encoding/encryption", "internal/input"),
 		"transform/":          with("transform", "inspect", "archive", "conversion"),
 		"transform":           with("inspect", "publish"),
 		"inspect":             with(),
@@ -31,15 +31,19 @@ func mayImport() map[string][]string {
 		"keys":                {},
 		"encoding/schema":     {"encoding"},
 		"encoding/native":     {"encoding"},
-		"encoding/encryption": {"encoding"},
+		"encoding/encryption": {"encoding", "internal/input"},
 		"encoding":            {},
 		"publish":             {},
+		"internal/input":      {},
 		"internal":            with("transform/", "transform", "inspect", "archive", "publish"),
 	}
 }
 
 // room is the room a package folder belongs to; two transforms are two rooms.
 func room(dir string) string {
+	if _, own := mayImport()[dir]; own {
+		return dir
+	}
 	parts := strings.SplitN(dir, "/", 3)
 	if len(parts) > 1 && (parts[0] == "transform" || parts[0] == "encoding") {
 		return parts[0] + "/" + parts[1]

@@ -1,0 +1,88 @@
+// Package input reads the small files that flags name: manifests, certificates, configurations. A file may be a pipe, such as a
+// shell's <(sops -d FILE).
+package input
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long a named pipe may be without a writer.
+const patience = 10 * time.Second
+
+// ReadFile reads a regular file or a pipe of at most limit bytes. It refuses folders and devices, gives up on a named pipe that
+// nobody opens for writing within ten seconds, and ends with ctx. regular tells whether the file can be read again.
+func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regular bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening does not wait for a writer
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return nil, false, &fs.PathError{Op: "read", Path: path, Err: unix.EISDIR}
+	case mode.Type() == fs.ModeNamedPipe:
+		text, err = readPipe(ctx, f, limit, patience)
+	case mode.IsRegular():
+		text, err = io.ReadAll(io.LimitReader(f, limit+1))
+	default:
+		return nil, false, fmt.Errorf("%s: is neither a regular file nor a pipe", path)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, false, ctx.Err()
+	case err != nil:
+		return nil, false, fmt.Errorf("%s: %w", path, err)
+	case int64(len(text)) > limit:
+		return nil, false, fmt.Errorf("%s: longer than %d bytes", path, limit)
+	}
+	return text, info.Mode().IsRegular(), nil
+}
+
+// readPipe reads a pipe to its end, or one byte more than limit.
+func readPipe(ctx context.Context, pipe *os.File, limit int64, patience time.Duration) ([]byte, error) {
+	begin, err := awaitWriter(ctx, pipe, patience)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Now()) })()
+	rest, err := io.ReadAll(io.LimitReader(pipe, limit+1-int64(len(begin))))
+	return append(begin, rest...), err
+}
+
+// awaitWriter waits until a pipe has a writer or something to read, and returns what it read to find out.
+func awaitWriter(ctx context.Context, pipe *os.File, patience time.Duration) ([]byte, error) {
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(patience); ctx.Err() == nil; {
+		var begin [1]byte
+		events, n, readErr := 0, 0, error(nil)
+		err := raw.Control(func(fd uintptr) {
+			events, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 50)
+			if events == 0 {
+				n, readErr = unix.Read(int(fd), begin[:])
+			}
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case events > 0, n > 0, readErr == unix.EAGAIN: // data or its end; data; a writer without data
+			return begin[:max(n, 0)], nil
+		case time.Now().After(deadline):
+			return nil, fmt.Errorf("nobody has opened this pipe for writing within %s", patience)
+		}
+	}
+	return nil, ctx.Err()
+}
