@@ -41,6 +41,8 @@ func TestFrontProxies(t *testing.T) {
 		"purge of a tree":   purgeSteps(root, PurgeOptions{Name: kcptest.Consumer, WithChildren: true}),
 		"purge of orphans":  purgeSteps(liveShard1, PurgeOptions{Orphans: true}),
 		"purge of copies":   purgeSteps(cache, PurgeOptions{Name: kcptest.Consumer, FromShard: "root"}),
+		"move of copies":    purgeSteps(cache, PurgeOptions{Name: kcptest.Provider, FromShard: "root", ToShard: "shard-1"}),
+		"purge and move":    purgeSteps(kcptest.Single(t), PurgeOptions{Name: kcptest.Provider, ToShard: "shard-1"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stop := slices.IndexFunc(steps, func(s string) bool { return strings.Contains(s, "stop all front-proxies first") })
