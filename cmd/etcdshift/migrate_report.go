@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -40,13 +41,34 @@ func outcome(r *transform.Report) string {
 	case transform.Written:
 		return "written and verified"
 	case transform.Unchanged:
-		return "nothing had to change; the output is a copy of the input"
+		return "nothing had to change; the output " + sameRecords(r)
 	case transform.Planned:
 		return "a dry run; nothing was written"
 	case transform.Refused:
 		return "refused; nothing was written"
 	}
 	return "failed; nothing was written"
+}
+
+// sameRecords says what the output of a run is that changed nothing: a copy, but where the input is no snapshot as etcd saves it.
+func sameRecords(r *transform.Report) string {
+	if r.Output != nil && r.Output.SHA256 == r.Input.SHA256 {
+		return "is a copy of the input"
+	}
+	var why []string
+	for _, odd := range []struct{ code, is string }{
+		{"compressed", "the input is compressed"},
+		{"raw-file", "the input is a raw file"},
+		{"free-list", "the input has a wrong free list"},
+	} {
+		if slices.ContainsFunc(r.Problems, func(p transform.Problem) bool { return p.Code == odd.code }) {
+			why = append(why, odd.is)
+		}
+	}
+	if len(why) == 0 {
+		return "has the same records"
+	}
+	return "has the same records, but is no copy: " + strings.Join(why, ", ")
 }
 
 func printFiles(w io.Writer, r *transform.Report) {
