@@ -56,7 +56,7 @@ func rewriteFlags() []cli.Flag {
 		&cli.StringFlag{Name: "to", Category: category, Usage: "make `VERSION` the storage version first, forward or back; takes --crd, --group or --selector"},
 		&cli.StringSliceFlag{Name: "map", Category: category, Usage: "read objects of a version that is gone as those of one that is there, `GROUP/OLD=NEW`; may be repeated"},
 		&cli.StringFlag{Name: "mode", Category: category, Value: "settled",
-			Usage: "`settled|pure`: write what objects come to rest at, or what the first write that changes nothing leaves, without the defaults of the new version"},
+			Usage: "`settled|pure`: write what updates that change nothing come to, or what one server-side apply of nothing leaves: without defaults that only the storage version has"},
 		&cli.StringFlag{Name: "managed-fields", Category: category, Value: "fix", Usage: "`fix|all|keep`: relabel managedFields on which server-side apply would fail, or all of other versions, or none"},
 		&cli.BoolFlag{Name: "rewrap", Category: category, Usage: "encrypt every value of the snapshot, native ones too, by the provider and key that --encryption-config names first"},
 	}

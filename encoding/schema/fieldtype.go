@@ -64,7 +64,7 @@ func addEmbedded(s *spec.Schema) {
 
 // typedAt is obj as the field manager sees it at this version when the strategy
 // is None; an error where server-side apply would fail on it.
-func (v *Version) typedAt(obj map[string]any) (*typed.TypedValue, error) {
+func (v *Version) typedAt(obj map[string]any, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	fieldType, err := v.fieldType()
 	if err != nil {
 		return nil, err
@@ -72,5 +72,5 @@ func (v *Version) typedAt(obj map[string]any) (*typed.TypedValue, error) {
 	converted := maps.Clone(obj)
 	converted["apiVersion"] = v.GroupVersionKind().GroupVersion().String()
 	delete(converted, "metadata") // fits every version
-	return fieldType.FromUnstructured(converted)
+	return fieldType.FromUnstructured(converted, options...)
 }

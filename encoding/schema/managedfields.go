@@ -13,7 +13,8 @@ import (
 
 // RelabelManagedFields mends metadata.managedFields of obj, as Finish left it,
 // in place, where they make every server-side apply of the object fail
-// (kubernetes#111937), and returns how many entries it changed or dropped. An
+// (kubernetes#111937), and returns how many entries it changed or dropped, and
+// the managers that lose fields by it, which a webhook may have renamed. An
 // entry does so whose apiVersion is none of the CRD's, or, with the strategy
 // None, whose version's schema does not accept the object (a default that only
 // the storage version has is enough).
@@ -39,27 +40,27 @@ import (
 // those that the storage version does not know all fields of, which stay.
 //
 // An obj at another version is ErrNotStorageVersion.
-func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, err error) {
+func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
 	if len(list) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	if obj["apiVersion"] != c.storageAPIVersion() {
-		return 0, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion)
+		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion)
 	}
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	r := relabel{crd: c, storage: storage, obj: obj, all: all, accepted: map[string]bool{}}
 	if err := r.entries(list); err != nil {
-		return 0, fmt.Errorf("CustomResourceDefinition %q: managedFields: %w", c.v1.Name, err)
+		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: managedFields: %w", c.v1.Name, err)
 	}
 	if r.changed > 0 {
 		metadata["managedFields"] = r.out
 	}
-	return r.changed, nil
+	return r.changed, r.lost, nil
 }
 
 // relabel is one object's RelabelManagedFields.
@@ -71,6 +72,7 @@ type relabel struct {
 	accepted map[string]bool // by version name
 	out      []any
 	changed  int
+	lost     []string // managers that own less than before, which the object may still have under another name
 }
 
 func (r *relabel) entries(list []any) error {
@@ -96,6 +98,9 @@ func (r *relabel) entries(list []any) error {
 			continue
 		}
 		r.changed++
+		if mended == nil && r.crd.Webhook() && !fields.Empty() {
+			r.lost = append(r.lost, entryField(entry, "manager"))
+		}
 		if mended != nil {
 			r.out = append(r.out, mended)
 		} else if seed == nil {

@@ -15,14 +15,14 @@ func TestRelabelRecorded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := object(t, string(readFile(t, "cr/"+name+".settled")))
 			entries := strings.Count(text(t, obj), `"fieldsV1":`)
-			changed, err := crd.RelabelManagedFields(obj, false)
+			changed, _, err := crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Equal(t, entries, changed)
 			recorded := string(readFile(t, "cr/"+name+".relabel"))
 			require.Equal(t, strings.ReplaceAll(recorded, `"f:oldOnly":{},`, ""), text(t, obj))
 
 			again := text(t, obj)
-			changed, err = crd.RelabelManagedFields(obj, false)
+			changed, _, err = crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Zero(t, changed)
 			require.Equal(t, again, text(t, obj))
@@ -102,11 +102,11 @@ func TestRelabel(t *testing.T) {
 			if c.after == nil {
 				c.after = c.before
 			}
-			changed, err := c.crd.RelabelManagedFields(obj, false)
+			changed, _, err := c.crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Equal(t, c.changed, changed)
 			require.Equal(t, text(t, thingWith(t, c.after...)), text(t, obj))
-			changed, err = c.crd.RelabelManagedFields(obj, false)
+			changed, _, err = c.crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Zero(t, changed, "nothing more to do")
 		})
@@ -118,14 +118,14 @@ func TestRelabelWithoutWork(t *testing.T) {
 	for _, metadata := range []string{``, `,"metadata":{"name":"x"}`, `,"metadata":{"managedFields":[]}`, `,"metadata":{"managedFields":null}`, `,"metadata":5`} {
 		obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing"`+metadata+`}`)
 		before := text(t, obj)
-		changed, err := crd.RelabelManagedFields(obj, false)
+		changed, _, err := crd.RelabelManagedFields(obj, false)
 		require.NoError(t, err)
 		require.Zero(t, changed)
 		require.Equal(t, before, text(t, obj))
 	}
 	obj := thingWith(t, entry("m", "Apply", "", "example.com/v0", "05", `{}`))
 	obj["apiVersion"] = "example.com/v1"
-	_, err := crd.RelabelManagedFields(obj, false)
+	_, _, err := crd.RelabelManagedFields(obj, false)
 	require.ErrorIs(t, err, ErrNotStorageVersion)
 }
 
@@ -183,10 +183,10 @@ func FuzzRelabel(f *testing.F) {
 					return
 				}
 			}
-			_, err = crd.RelabelManagedFields(obj, false)
+			_, _, err = crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			once := text(t, obj)
-			changed, err := crd.RelabelManagedFields(obj, false)
+			changed, _, err := crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Zero(t, changed)
 			require.Equal(t, once, text(t, obj))
@@ -214,10 +214,10 @@ func TestRelabelAll(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			crd := parseCRD(t, tc.crd)
 			obj := thingWith(t, old, lossy, current)
-			changed, err := crd.RelabelManagedFields(obj, false)
+			changed, _, err := crd.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Zero(t, changed, "they do no harm")
-			changed, err = crd.RelabelManagedFields(obj, true)
+			changed, _, err = crd.RelabelManagedFields(obj, true)
 			require.NoError(t, err)
 			require.Equal(t, tc.changed, changed)
 			require.Equal(t, text(t, thingWith(t, tc.want...)), text(t, obj))

@@ -181,7 +181,7 @@ func (l *lab) requireSameVerdict(t *testing.T, obj map[string]any, broken bool) 
 	require.Equal(t, broken, err != nil, "server: %v", err)
 
 	before := text(t, obj)
-	changed, err := l.crd.RelabelManagedFields(obj, false)
+	changed, _, err := l.crd.RelabelManagedFields(obj, false)
 	require.NoError(t, err)
 	require.Equal(t, broken, changed == 1)
 	if !broken {
@@ -211,11 +211,11 @@ func TestApplyAfterAVersionIsGone(t *testing.T) {
 		if name == "gone" { // it still is one of the CRD's
 			one, err := ParseCRD([]byte(strings.Replace(twoVersions, `"name":"v1"`, `"name":"v0"`, 1)))
 			require.NoError(t, err)
-			changed, err := one.RelabelManagedFields(obj, false)
+			changed, _, err := one.RelabelManagedFields(obj, false)
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 		} else {
-			changed, err := l.crd.RelabelManagedFields(obj, name == "idle") // whose version is taken out later
+			changed, _, err := l.crd.RelabelManagedFields(obj, name == "idle") // whose version is taken out later
 			require.NoError(t, err)
 			require.Equal(t, 1, changed)
 		}
@@ -256,7 +256,7 @@ func TestApplyWithADeadWebhook(t *testing.T) {
 		l.store(obj)
 		_, err := l.apply(name, "other", `{"new":"z"}`)
 		require.Error(t, err)
-		changed, err := l.crd.RelabelManagedFields(obj, false)
+		changed, _, err := l.crd.RelabelManagedFields(obj, false)
 		require.NoError(t, err)
 		require.Equal(t, 1, changed)
 		l.store(obj)

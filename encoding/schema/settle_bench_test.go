@@ -51,7 +51,7 @@ func BenchmarkReencode(b *testing.B) {
 	run("already settled", settled, finish(Settled))
 	run("managed fields", clean, func(obj map[string]any) {
 		finish(Settled)(obj)
-		changed, err := crd.RelabelManagedFields(obj, false)
+		changed, _, err := crd.RelabelManagedFields(obj, false)
 		require.NoError(b, err)
 		require.Equal(b, 1, changed)
 	})

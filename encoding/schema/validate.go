@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -43,29 +44,42 @@ func (v *Version) compileValidators() (validators, error) {
 // A server validates after pruning and defaulting: call Prune and Default
 // first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
-	structural, err := v.structural()
-	if err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
-	}
-	compiled, err := v.validators()
-	if err != nil {
-		return field.ErrorList{field.InternalError(nil, err)}
-	}
-	if errs := v.validateTypeMeta(obj); len(errs) > 0 {
+	structural, compiled, errs := v.compiled(obj)
+	if errs != nil {
 		return errs
 	}
-	errs := validation.ValidateCustomResource(nil, obj, compiled.openAPI)
+	errs = validation.ValidateCustomResource(nil, obj, compiled.openAPI)
 	errs = append(errs, v.validateScale(obj)...)
 	errs = append(errs, objectmeta.Validate(ctx, nil, obj, structural, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, obj)...)
-	if compiled.cel == nil {
+	return compiled.rules(ctx, errs, structural, obj, nil)
+}
+
+// compiled is what obj is validated by; errs where it cannot be.
+func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
+	structural, err := v.structural()
+	if err != nil {
+		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
+	}
+	compiled, err := v.validators()
+	if err != nil {
+		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
+	}
+	return structural, compiled, v.validateTypeMeta(obj)
+}
+
+const rulesSkipped = "some validation rules were not checked"
+
+// rules adds to errs what the CEL rules say, which are not checked where errs
+// make them meaningless; old is nil for a create.
+func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any, options ...cel.Option) field.ErrorList {
+	if c.cel == nil {
 		return errs
 	}
 	if slices.ContainsFunc(errs, blocksRules) {
-		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; "+
-			"correct the existing errors to complete validation"))
+		return append(errs, field.Invalid(nil, nil, rulesSkipped+" because the object was invalid; correct the existing errors to complete validation"))
 	}
-	broken, _ := compiled.cel.Validate(ctx, nil, structural, obj, nil, celconfig.RuntimeCELCostBudget)
+	broken, _ := c.cel.Validate(ctx, nil, structural, obj, old, celconfig.RuntimeCELCostBudget, options...)
 	return append(errs, broken...)
 }
 

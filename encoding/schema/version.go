@@ -9,6 +9,7 @@ import (
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -22,6 +23,8 @@ type Version struct {
 	shape      func() *shape                                // nil where there is no schema
 	validators func() (validators, error)
 	fieldType  func() (*typed.ParseableType, error)
+
+	fieldManager func() (*managedfields.FieldManager, error)
 }
 
 func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *Version {
@@ -34,6 +37,7 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 	})
 	v.validators = sync.OnceValues(v.compileValidators)
 	v.fieldType = sync.OnceValues(v.compileFieldType)
+	v.fieldManager = sync.OnceValues(v.compileFieldManager)
 	return v
 }
 

@@ -38,6 +38,8 @@ const (
 	CodeListLacks        Code = "stored-versions-lack"
 	CodeListExtra        Code = "stored-versions-extra"
 	CodeManagedVersion   Code = "managed-fields-version"
+	CodeUpdateRefused    Code = "update-refused"
+	CodeApplyRefused     Code = "apply-refused"
 	CodeOrphans          Code = "orphans"
 	CodeCRDTerminating   Code = "crd-terminating"
 	CodeConversionGone   Code = "conversion-service-gone"
@@ -123,6 +125,8 @@ func table() []entry {
 		{CodeListLacks, Warning, "storedVersions lacks a version that is there", "use \"etcdshift migrate storage-versions\" before any version is removed"},
 		{CodeListExtra, Info, "storedVersions has a version at which nothing is stored", "use \"etcdshift migrate storage-versions\" to be able to remove the version"},
 		{CodeManagedVersion, Warning, "managedFields name a version that is gone", "use \"etcdshift migrate storage-versions\": every server-side apply of these objects fails"},
+		{CodeUpdateRefused, Warning, "every update of an object is refused", "write the object anew: kubectl delete it, where it has no finalizers, and create it as the schema wants it; or make the schema allow what is there"},
+		{CodeApplyRefused, Warning, "every server-side apply of an object is refused", "correct fields with an update (kubectl replace); for managedFields use \"etcdshift migrate storage-versions\""},
 		{CodeOrphans, Warning, "custom resources have no definition", "install the CustomResourceDefinition again, or delete the keys with etcdctl"},
 		{CodeCRDTerminating, Warning, "a CustomResourceDefinition is being deleted", "see which objects and finalizers hold it; its objects are deleted once it goes on"},
 		{CodeConversionGone, Error, "the Service of a conversion webhook is gone", "install the webhook's Service, or remove spec.conversion where all objects are at the storage version"},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,8 @@ type Options struct {
 	Etcd   string // release of the etcd to restore into, such as "3.5.16"; "" for one that nobody has named
 	Keys   bool   // the reader has an encryption configuration: what it does not open stays closed
 }
+
+func (o Options) ignores(code Code) bool { return slices.Contains(o.Ignore, code) }
 
 // doctor is one run.
 type doctor struct {
@@ -66,7 +69,7 @@ func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Opt
 		}
 	}
 	for _, conclude := range []func(context.Context) error{
-		d.concludeRecords, d.concludeDefinitions, d.concludeConversion, d.concludeOwners, d.concludeAPIServices,
+		d.concludeRecords, d.concludeDefinitions, d.concludeWrites, d.concludeConversion, d.concludeOwners, d.concludeAPIServices,
 		d.concludeNamespaces, // after the APIServices, which may hold them
 		d.concludeWebhooks, d.concludeControlPlane, d.concludeKCP,
 	} {

@@ -37,6 +37,8 @@ func owned1(key, kind, ownerVersion, ownerKind, id string) record {
 // TestFindings: each finding is there where there is reason, about the right key, and not where there is none.
 func TestFindings(t *testing.T) {
 	on := base(t)
+	portCRD := record{"apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", strings.ReplaceAll(crd("", noConversion, `["v1"]`).value, `"storage":true}`, `"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},`+
+		`"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"port":{"type":"integer"}}}}}}}}}}`)}
 	const crds, teamWidgets = "apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "example.com/widgets/team/"
 	node, lease := object("minions/n1", "v1", "Node", ""), func(name, at string) record {
 		return object("leases/kube-node-lease/"+name, "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"`+at+`.000000Z"}`)
@@ -87,6 +89,10 @@ func TestFindings(t *testing.T) {
 		{CodeListLacks, only(widget("old", "v1beta1")), crds, `lacks "v1beta1", at which 1 object is`, only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`))},
 		{CodeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
 		{CodeManagedVersion, only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1alpha1"}]}`)), teamWidgets + "a", "of 1 object of widgets.example.com name example.com/v1alpha1", only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1beta1"}]}`))},
+		{CodeUpdateRefused, only(portCRD, object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)), teamWidgets + "a", "every update is refused for spec.ports[0].name (FieldValueRequired)", only(portCRD, object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"name":"a"}],"size":"wrong"}`))},
+		{CodeUpdateRefused, only(portCRD, object(teamWidgets+"a", "example.com/v1beta1", "Widget", `,"labels":{"a":"not allowed"}}`)), teamWidgets + "a", "metadata.labels", only(portCRD, object(teamWidgets+"a", "example.com/v1beta1", "Widget", `,"labels":{"a":"b"}}`))},
+		{CodeApplyRefused, only(portCRD, object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"size":"hunter2"}`)), teamWidgets + "a", "its fields are not those of the schema: spec.size", only(portCRD, object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"size":1}`))},
+		{CodeApplyRefused, only(portCRD, object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1","operation":"Mend"}]}`)), teamWidgets + "a", "an entry of metadata.managedFields is none that a server reads", only(portCRD, object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v0","operation":"Update","fieldsType":"FieldsV1"}]}`))},
 		{CodeOrphans, only(object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing", "")), "gone.example.com/things/team/a", "1 object of things.gone.example.com", nil},
 		{CodeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"]`, noConversion, `["v1"]`)), crds, "finalizers: customresourcecleanup.apiextensions.k8s.io; 1 object left", nil},
 		{CodeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(record{crds, strings.Replace(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`).value, `{"name":"v1beta1","served":true,"storage":false},`, "", 1)})},

@@ -30,6 +30,9 @@ const (
 	codeListKept        = "stored-versions-kept" // storedVersions could not be trimmed
 	codeDroppedNull     = "dropped-null"
 	codeViolatesSchema  = "violates-schema"
+	codeUpdateRefused   = "update-refused" // a server refuses every update of it
+	codeApplyRefused    = "apply-refused"  // a server refuses every server-side apply of it
+	codeFieldsLost      = "managed-fields-lost"
 	codeOwnerVersion    = "owner-version" // an owner reference names a version that is gone, and none is served
 	codeHelmRelease     = "helm-release"
 	codeMappingUnused   = "mapping-unused"

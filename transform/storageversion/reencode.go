@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -108,22 +109,54 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		}
 	}
 	o.lose(dropped)
-	if !opts.KeepManagedFields {
-		if o.relabelled, err = k.crd.RelabelManagedFields(o.obj, opts.AllManagedFields); err != nil {
-			o.refuse(refuse(codeUndecodable, "%v", err))
-			return
-		}
-	}
-	o.entries = entries(o.obj, k.crd.StorageVersion())
-	if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
+	if err := o.encode(k, opts); err != nil {
 		o.refuse(refuse(codeUndecodable, "%v", err))
 		return
 	}
-	o.changed = !bytes.Equal(o.out, o.value)
-	if o.from != k.crd.StorageVersion() {
+	if o.changed {
 		o.validate(ctx, k)
 	}
 	o.obj, o.value = nil, nil
+}
+
+// encode makes the bytes of an object at the storage version, its managedFields mended.
+func (o *object) encode(k *kind, opts *Options) (err error) {
+	var renamed, emptied []string
+	if !opts.KeepManagedFields {
+		if o.relabelled, renamed, err = k.crd.RelabelManagedFields(o.obj, opts.AllManagedFields); err != nil {
+			return err
+		}
+	}
+	if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
+		return err
+	}
+	o.changed = !bytes.Equal(o.out, o.value)
+	if o.changed && !opts.KeepManagedFields && opts.Mode == schema.Settled {
+		if emptied, err = k.crd.SettleManagedFields(o.obj); err != nil {
+			return err
+		}
+		if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
+			return err
+		}
+	}
+	o.entries = entries(o.obj, k.crd.StorageVersion())
+	if len(renamed) > 0 {
+		o.note(codeFieldsLost, "the webhook may have renamed fields that no longer have an owner: those of "+listManagers(renamed))
+	}
+	if len(emptied) > 0 {
+		o.note(codeFieldsLost, "no server reads its managedFields, and none is left: those of "+listManagers(emptied))
+	}
+	return nil
+}
+
+// listManagers names the managers of managedFields entries, each once.
+func listManagers(managers []string) string {
+	var names []string
+	for _, name := range managers {
+		names = append(names, strconv.Quote(name))
+	}
+	slices.Sort(names)
+	return "manager " + listPaths(slices.Compact(names))
 }
 
 // stored are those of the dropped paths that the value itself has: a default of the version it was stored at, which the storage
@@ -186,20 +219,21 @@ func entries(obj map[string]any, but string) (named []string) {
 	return named
 }
 
-// validate notes what the storage version's schema forbids. Servers validate writes only, so that such an object can be read,
-// and is refused by the next update that touches what is wrong.
+// validate notes what the storage version's schema forbids, and which writes a server refuses for it. Servers validate writes
+// only: such an object can be read.
 func (o *object) validate(ctx context.Context, k *kind) {
 	v, err := k.crd.Version(k.crd.StorageVersion())
-	if err != nil {
+	if err != nil || v.Default(o.obj) != nil { // which Pure leaves to the server
 		return
 	}
-	if errs := v.Validate(ctx, o.obj); len(errs) > 0 {
-		paths := make([]string, 0, len(errs))
-		for _, e := range errs {
-			paths = append(paths, e.Field+" ("+string(e.Type)+")") // the text of e quotes values
-		}
-		slices.Sort(paths)
-		o.note(codeViolatesSchema, clip("the schema of "+k.crd.StorageVersion()+" does not allow "+listPaths(slices.Compact(paths))))
+	if wrong := schema.Fields(v.Validate(ctx, o.obj)); len(wrong) > 0 {
+		o.note(codeViolatesSchema, "the schema of "+k.crd.StorageVersion()+" does not allow "+listPaths(wrong))
+	}
+	if wrong := schema.Fields(v.Refused(ctx, o.obj)); len(wrong) > 0 {
+		o.note(codeUpdateRefused, "an API server refuses every update of it for "+listPaths(wrong))
+	}
+	if err := k.crd.CheckApply(o.obj); err != nil {
+		o.note(codeApplyRefused, "an API server refuses every server-side apply of it: "+err.Error())
 	}
 }
 

@@ -1,0 +1,158 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/common"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// ValidateUpdate reports what a server (1.30 or later) would on an update of
+// old to obj at this version, both pruned and defaulted. What is wrong in old
+// and does not change is passed over where the server can tell that it is the
+// same: see Refused for where it can't.
+func (v *Version) ValidateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+	structural, compiled, errs := v.compiled(obj)
+	if errs != nil {
+		return errs
+	}
+	var same *common.CorrelatedObject
+	if structural != nil {
+		same = common.NewCorrelatedObject(obj, old, &model.Structural{Structural: structural})
+	}
+	errs = validateMeta(obj, old, v.crd.v1.Spec.Scope == "Namespaced")
+	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, compiled.openAPI, validation.WithRatcheting(same))...)
+	errs = append(errs, v.validateScale(obj)...)
+	errs = append(errs, objectmeta.Validate(ctx, nil, obj, structural, false)...)
+	if len(listtype.ValidateListSetsAndMaps(nil, structural, old)) == 0 {
+		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, obj)...)
+	}
+	return compiled.rules(ctx, errs, structural, obj, old, cel.WithRatcheting(same))
+}
+
+// validateMeta is validateCommonFields of the API server's registry, without
+// managedFields, which a server makes anew before.
+func validateMeta(obj, old map[string]any, namespaced bool) field.ErrorList {
+	accessor := func(obj map[string]any) *unstructured.Unstructured {
+		metadata, _ := obj["metadata"].(map[string]any)
+		if metadata = maps.Clone(metadata); metadata == nil {
+			metadata = map[string]any{}
+		}
+		delete(metadata, "managedFields")
+		metadata["resourceVersion"] = "1" // of the store
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
+	}
+	path, is, was := field.NewPath("metadata"), accessor(obj), accessor(old)
+	segment := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
+	errs := metavalidation.ValidateObjectMetaAccessor(is, namespaced, segment, path)
+	return append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(is, was, path)...)
+}
+
+// Refused reports why a server refuses every update of obj at this version,
+// even one that touches nothing but an annotation, and the removal of a
+// finalizer. A server does not pass over what was wrong before in an item of a
+// list of type map whose keys are missing or doubled, in metadata (of embedded
+// resources too), in the fields of the scale subresource, and at the root. An
+// update of the status subresource is only refused for what is wrong in the
+// status.
+func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorList {
+	metadata, _ := obj["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	touched, meta, noted := maps.Clone(obj), maps.Clone(metadata), maps.Clone(annotations)
+	if meta == nil {
+		return nil // no server reads it
+	}
+	if noted == nil {
+		noted = map[string]any{}
+	}
+	noted["etcdshift/any"] = "other" // never written
+	meta["annotations"], touched["metadata"] = noted, meta
+	return v.ValidateUpdate(ctx, touched, obj)
+}
+
+// errUnreadableEntry is why an apply is refused.
+var errUnreadableEntry = errors.New("an entry of metadata.managedFields is none that a server reads")
+
+// CheckApply says why a server refuses every server-side apply of obj, which is
+// at the storage version, for what its fields hold or its managedFields name;
+// nil where it does not. What Refused reports is not part of it. Servers up to
+// 1.36 drop all managedFields of such an object with the next update. No error
+// quotes a value. Of a CRD with a conversion webhook, entries at other versions
+// are not looked at.
+func (c *CRD) CheckApply(obj map[string]any) error {
+	storage, err := c.versionOf(obj)
+	if err != nil {
+		return err
+	}
+	if _, err := storage.typedAt(obj, typed.AllowDuplicates); err != nil {
+		return fmt.Errorf("its fields are not those of the schema: %s", typedPaths(err))
+	}
+	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[string]bool{}}
+	metadata, _ := obj["metadata"].(map[string]any)
+	list, _ := metadata["managedFields"].([]any)
+	for _, element := range list {
+		entry, _ := element.(map[string]any)
+		if _, readable := decodeEntry(entry); !readable || entryField(entry, "apiVersion") == "" {
+			return errUnreadableEntry
+		}
+		if r.breaks(entry) {
+			if _, err := c.versionOf(entry); err != nil {
+				return fmt.Errorf("metadata.managedFields: %w", err)
+			}
+			return fmt.Errorf("metadata.managedFields name %s, whose schema does not allow the object's fields", entryField(entry, "apiVersion"))
+		}
+	}
+	return nil
+}
+
+// Fields lists the fields that errors are about, each with the sort of error,
+// sorted and without a value.
+func Fields(errs field.ErrorList) []string {
+	var fields []string
+	for _, e := range errs {
+		name := e.Field
+		switch {
+		case name == "<nil>" && strings.HasPrefix(e.Detail, rulesSkipped):
+			continue // says nothing of its own
+		case name == "<nil>" || name == "":
+			name = "the object itself"
+		}
+		fields = append(fields, name+" ("+string(e.Type)+")")
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// typedPaths are the fields that a conversion to typed fails on, without keys
+// of list items, which are values.
+func typedPaths(err error) string {
+	var all typed.ValidationErrors
+	if !errors.As(err, &all) {
+		return "unknown"
+	}
+	var paths []string
+	for _, one := range all {
+		if path := listKeys.ReplaceAllString(one.Path, "[]"); path != "" && !slices.Contains(paths, path[1:]) {
+			paths = append(paths, path[1:])
+		}
+	}
+	slices.Sort(paths)
+	return strings.Join(paths, ", ")
+}
+
+var listKeys = regexp.MustCompile(`\[[^\]]*\]`)

@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// concludeWrites reports custom resources that can be read, and not written.
+func (d *doctor) concludeWrites(ctx context.Context) error {
+	return d.ordered(func(at folder, def *definition) error {
+		if !def.readable || d.options.ignores(CodeUpdateRefused) && d.options.ignores(CodeApplyRefused) {
+			return nil
+		}
+		crd, err := schema.ParseCRD(def.entry.Value)
+		if err != nil {
+			return nil // reported by define
+		}
+		storage, err := crd.Version(def.storage)
+		if err != nil {
+			return nil // a server would not serve it
+		}
+		for e, err := range d.reader.Live(ctx, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource)) {
+			if err != nil {
+				return err
+			}
+			d.checkWrites(ctx, crd, storage, e)
+		}
+		return nil
+	})
+}
+
+// checkWrites judges one object as a server reads it. What cannot be read is reported elsewhere.
+func (d *doctor) checkWrites(ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry) {
+	obj, _, err := encoding.DecodeObject(e.Value)
+	if err != nil || e.Sealed != nil || obj["kind"] != crd.GroupKind().Kind {
+		return
+	}
+	if _, err := crd.Settle(obj); err != nil {
+		return
+	}
+	if wrong := schema.Fields(storage.Refused(ctx, obj)); len(wrong) > 0 {
+		d.found.about(CodeUpdateRefused, e.Key, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
+	}
+	if err := crd.CheckApply(obj); err != nil && !errors.Is(err, schema.ErrNoVersion) { // which managed-fields-version is about
+		d.found.about(CodeApplyRefused, e.Key, "every server-side apply is refused: %s", err)
+	}
+}
