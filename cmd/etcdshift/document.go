@@ -114,10 +114,14 @@ func (o *opened) input(ctx context.Context) (inputInfo, error) {
 	return in, err
 }
 
-// lookBelow runs fn, which reads the files. A prefix of --prefix that no key of any of them lies below is an error, beside what fn
+// lookBelow runs fn, which reads the files; an error names them. A prefix of --prefix that no key of any of them lies below is an error, beside what fn
 // printed: it is likely to be misspelt. It explains a type that the files do not have, so it stands for a usage error of fn.
 func lookBelow(c *cli.Context, fn func() error, files ...*opened) error {
-	err := fn()
+	var paths []string
+	for _, o := range files {
+		paths = append(paths, o.snapshot.Path())
+	}
+	err := inFiles(fn(), paths...)
 	var vacant vacancy
 	for _, o := range files {
 		if err := vacant.add(c.Context, o); err != nil {
@@ -128,6 +132,38 @@ func lookBelow(c *cli.Context, fn func() error, files ...*opened) error {
 		err = nil
 	}
 	return errors.Join(err, vacant.err())
+}
+
+// fileError is an error about some files: which of them is not known where there are several.
+type fileError struct {
+	paths []string
+	err   error
+}
+
+func (e *fileError) Error() string { return strings.Join(e.paths, ", ") + ": " + e.err.Error() }
+func (e *fileError) Unwrap() error { return e.err }
+
+// inFiles names the files in each error that names none. One of the command line stays as it is, and so does an interruption.
+func inFiles(err error, paths ...string) error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, one := range several.Unwrap() {
+			all = append(all, inFiles(one, paths...))
+		}
+		return errors.Join(all...)
+	}
+	var of *snapshot.FileError
+	var is *fileError
+	if err == nil || errors.As(err, &of) || errors.As(err, &is) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if f, ok := err.(*failure); ok {
+		if f.status == exitUsage {
+			return err
+		}
+		return &failure{f.status, &fileError{paths, f.err}, f.hint}
+	}
+	return &fileError{paths, err}
 }
 
 // vacancy is the prefixes of --prefix that no key of some files lies below.
@@ -153,7 +189,7 @@ func (v *vacancy) add(ctx context.Context, o *opened) error {
 
 func (v *vacancy) err() (err error) {
 	for _, prefix := range v.prefixes {
-		err = errors.Join(err, fmt.Errorf("%s: %w %q%s", strings.Join(v.paths, ", "), transform.ErrEmptyPrefix, cmp.Or(prefix, "/"), notBelow(prefix, v.others)))
+		err = errors.Join(err, &fileError{v.paths, fmt.Errorf("%w %q%s", transform.ErrEmptyPrefix, cmp.Or(prefix, "/"), notBelow(prefix, v.others))})
 	}
 	return err
 }

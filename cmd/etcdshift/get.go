@@ -200,7 +200,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if err != nil {
 		return err
 	}
-	asked, single, err := readAsked(c, types, words)
+	asked, single, err := readAsked(c, s.snapshot.Path(), types, words)
 	if err != nil {
 		return err
 	}
@@ -234,8 +234,8 @@ type asking struct {
 	names []string
 }
 
-// readAsked takes TYPE [NAME...] or TYPE/NAME... apart. single says that one object is asked for by name.
-func readAsked(c *cli.Context, types *inspect.Types, words []string) (out []asking, single bool, err error) {
+// readAsked takes TYPE [NAME...] or TYPE/NAME... apart; path is that of the file. single says that one object is asked for by name.
+func readAsked(c *cli.Context, path string, types *inspect.Types, words []string) (out []asking, single bool, err error) {
 	slashed := 0
 	for _, w := range words {
 		if strings.Contains(w, "/") {
@@ -248,7 +248,7 @@ func readAsked(c *cli.Context, types *inspect.Types, words []string) (out []aski
 	resolve := func(word string) ([]*inspect.Type, error) {
 		found, err := types.Resolve(word)
 		if err != nil {
-			err = &failure{status: exitUsage, err: err, hint: `"etcdshift status" lists what the snapshot holds`}
+			err = &failure{status: exitUsage, err: &fileError{[]string{path}, err}, hint: `"etcdshift status" lists what the snapshot holds`}
 		}
 		return found, err
 	}

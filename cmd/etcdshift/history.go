@@ -218,11 +218,7 @@ func (h *historian) search(s compare.Side, want asked, found map[string]keys.Key
 
 // notThere says that there is no record of what is asked for.
 func (h *historian) notThere() error {
-	var paths []string
-	for _, f := range h.files {
-		paths = append(paths, f.snapshot.Path())
-	}
-	return &failure{exitFailed, fmt.Errorf("%s: %q is not there%s, nor was it since the last compaction", strings.Join(paths, ", "), h.word, belowNamed(h.c)),
+	return &failure{exitFailed, fmt.Errorf("%q is not there%s, nor was it since the last compaction", h.word, belowNamed(h.c)),
 		`"etcdshift keys" lists what there is`}
 }
 

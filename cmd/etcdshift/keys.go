@@ -96,7 +96,7 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	case err != nil:
 		return err
 	case e == nil:
-		return &failure{exitFailed, fmt.Errorf("%s: there is no key %q%s", o.snapshot.Path(), key, belowNamed(c)), `"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
+		return &failure{exitFailed, fmt.Errorf("there is no key %q%s", key, belowNamed(c)), `"etcdshift keys SNAPSHOT PREFIX" lists those that begin alike`}
 	}
 	value := e.Value
 	switch {

@@ -294,7 +294,7 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		return &failure{exitLeftAlone, fmt.Errorf("%s %s, as --allow says", plural(left, "problem"), are), "each is listed; look at them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
-		return &failure{exitRefused, fmt.Errorf("refused: %s; nothing was written", plural(refusing, "problem")), m.refusedHint(r)}
+		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, fmt.Errorf("refused: %s; nothing was written", plural(refusing, "problem"))}, m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):

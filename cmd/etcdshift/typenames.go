@@ -40,7 +40,9 @@ func resolveBy(c *cli.Context, word string, find finder, readers ...*inspect.Rea
 	}
 	out := asked{name: name}
 	var unknown error
+	var paths []string
 	for _, r := range readers {
+		paths = append(paths, r.Snapshot().Path())
 		types, err := find(r, c.Context)
 		if err != nil {
 			return asked{}, err
@@ -51,7 +53,7 @@ func resolveBy(c *cli.Context, word string, find finder, readers ...*inspect.Rea
 			continue
 		}
 		if err != nil {
-			return asked{}, usagef(commandPath(c), "%w", err)
+			return asked{}, usagef(commandPath(c), "%s: %w", r.Snapshot().Path(), err)
 		}
 		for _, t := range found {
 			if !slices.Contains(out.resources, t.Resource) {
@@ -60,7 +62,7 @@ func resolveBy(c *cli.Context, word string, find finder, readers ...*inspect.Rea
 		}
 	}
 	if out.resources == nil {
-		return asked{}, usagef(commandPath(c), "%w", unknown)
+		return asked{}, usagef(commandPath(c), "%w", &fileError{paths, unknown})
 	}
 	return out, nil
 }
