@@ -33,9 +33,9 @@ func TestFind(t *testing.T) {
 		kcptest.Other:          {shard1, `"11iehthilu5atzgl" does not live on this shard; keys of it that are left here (orphans): 4`},
 		kcptest.Provider:       {purged, `"zgf51depsgjhepex" does not live on this shard, where its Workspace "provider" is`},
 		"root:consumer:child":  {purged, `"root:consumer:child" is the path of "1n7wq48mavio4f0j", which does not live on this shard, where its Workspace "child" is`},
-		"other":                {root, `"other"; there are "11iehthilu5atzgl" (root:other)`},
-		"11iehthi":             {root, `"11iehthi"; there are "11iehthilu5atzgl" (root:other)`},
-		"11iehthilu5atzgl\x1b": {root, `"11iehthilu5atzgl\x1b"; there are "11iehthilu5atzgl" (root:other)`},
+		"other":                {root, `"other"; there is "11iehthilu5atzgl" (root:other)`},
+		"11iehthi":             {root, `"11iehthi"; there is "11iehthilu5atzgl" (root:other)`},
+		"11iehthilu5atzgl\x1b": {root, `"11iehthilu5atzgl\x1b"; there is "11iehthilu5atzgl" (root:other)`},
 		"nothing-like-it":      {root, `"nothing-like-it"`},
 		"":                     {root, `""`},
 	} {
