@@ -9,7 +9,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
-	"sigs.k8s.io/yaml"
 
 	"github.com/etcdshift/etcdshift/inspect/differ"
 )
@@ -112,7 +111,7 @@ func (p *page) value(colour, sign, path string, value any) {
 		p.line(colour, sign+path+text)
 		return
 	}
-	block, err := yaml.Marshal(value)
+	block, err := objectYAML(value)
 	if err != nil {
 		block = []byte(oneLine(value))
 	}

@@ -22,7 +22,6 @@ func nested(levels int) map[string]any {
 func TestDeepObjects(t *testing.T) {
 	for levels, lines := range map[int]bool{3: true, deepest: true, deepest + 1: false, 5000: false} {
 		obj := nested(levels)
-		require.Equal(t, !lines, deeper(obj, deepest), levels)
 		text, err := indentedJSON(obj, "")
 		require.NoError(t, err)
 		require.Equal(t, lines, bytes.Contains(text, []byte("\n")), levels)
@@ -38,6 +37,36 @@ func TestDeepObjects(t *testing.T) {
 			back = nil
 			require.NoError(t, yaml.Unmarshal(text, &back))
 			require.Equal(t, obj, back)
+		}
+	}
+}
+
+// An object that is not deep as such, but has its many lines at the bottom, is printed on one line too.
+func TestWideObjects(t *testing.T) {
+	wide := make([]any, 50_000)
+	for i := range wide {
+		wide[i] = "x"
+	}
+	for levels, lines := range map[int]bool{2: true, 180: false} {
+		obj := map[string]any{"a": wide}
+		for range levels {
+			obj = map[string]any{"a": obj}
+		}
+		line, err := json.Marshal(obj)
+		require.NoError(t, err)
+		for name, print := range map[string]func() ([]byte, error){
+			"JSON":         func() ([]byte, error) { return indentedJSON(obj, "") },
+			"JSON of list": func() ([]byte, error) { return indentedJSON(obj, "        ") },
+			"YAML":         func() ([]byte, error) { return objectYAML(obj) },
+			"document":     func() ([]byte, error) { return indented(obj, "    ") },
+		} {
+			text, err := print()
+			require.NoError(t, err, name)
+			require.Equal(t, lines, bytes.Count(text, []byte("\n")) > 1, name)
+			require.Less(t, len(text), freeBlanks+20*len(line), name)
+			var back map[string]any
+			require.NoError(t, yaml.Unmarshal(text, &back), name)
+			require.Equal(t, obj, back, name)
 		}
 	}
 }

@@ -108,7 +108,7 @@ var (
 		},
 	}
 	yamlForm = form{
-		single: objectYAML,
+		single: func(content map[string]any) ([]byte, error) { return objectYAML(content) },
 		head: func(head any) ([]byte, error) {
 			text, err := yaml.Marshal(head)
 			return indentLines(text, "  ", "  "), err
@@ -128,39 +128,14 @@ var (
 	}
 )
 
-// deepest is how many levels are indented. Of 60 KB nested 10,000 deep indentation would make 400 MB.
-const deepest = 200
-
-// deeper tells whether a value has more levels than that.
-func deeper(value any, levels int) bool {
-	if levels == 0 {
-		return true
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		for _, child := range v {
-			if deeper(child, levels-1) {
-				return true
-			}
-		}
-	case []any:
-		for _, child := range v {
-			if deeper(child, levels-1) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// objectYAML is an object in YAML. Where it is nested too deep to be read it is on one line, and where it has characters that a terminal
+// objectYAML is an object in YAML. Where it is nested too deep to be indented it is on one line, and where it has characters that a terminal
 // obeys it is in JSON, which is YAML and has escapes for them.
-func objectYAML(content map[string]any) ([]byte, error) {
+func objectYAML(content any) ([]byte, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
-	if deeper(content, deepest) {
+	if tooDeep(text, "  ", "  ") {
 		return append(escapeControls(text), '\n'), nil
 	}
 	if !hasControls(text) {
@@ -173,11 +148,7 @@ func objectYAML(content map[string]any) ([]byte, error) {
 }
 
 func indentedJSON(value any, prefix string) ([]byte, error) {
-	indent := "    "
-	if deeper(value, deepest) {
-		prefix, indent = "", ""
-	}
-	text, err := encodeJSON(value, prefix, indent)
+	text, err := encodeJSON(value, prefix, "    ")
 	return bytes.TrimSuffix(text, []byte("\n")), err
 }
 

@@ -75,16 +75,56 @@ func printJSONLine(w io.Writer, v any) error {
 	return err
 }
 
-// encodeJSON is v as every JSON is printed: one line, or indented, with the line's end, and nothing in it that moves a cursor.
+// encodeJSON is v as every JSON is printed: one line, or indented, with the line's end, and nothing in it that moves a cursor. What is
+// nested too deep to be indented is on one line.
 func encodeJSON(v any, prefix, indent string) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	var line, out bytes.Buffer
+	e := json.NewEncoder(&line)
 	e.SetEscapeHTML(false)
-	e.SetIndent(prefix, indent)
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	return escapeControls(b.Bytes()), nil
+	if prefix == "" && indent == "" || tooDeep(line.Bytes(), prefix, indent) {
+		return escapeControls(line.Bytes()), nil
+	}
+	if err := json.Indent(&out, line.Bytes(), prefix, indent); err != nil {
+		return nil, err
+	}
+	return escapeControls(out.Bytes()), nil
+}
+
+// deepest is how many levels are indented, and freeBlanks how many bytes of indentation are nothing to speak of.
+const (
+	deepest    = 200
+	freeBlanks = 1 << 20
+)
+
+// tooDeep tells whether indentation would make JSON more than sixteen times as long, or deeper than anyone reads: 60 KB nested 10,000 deep
+// would become 400 MB.
+func tooDeep(line []byte, prefix, indent string) bool {
+	depth, blanks, inText := 0, 0, false
+	for i := 0; i < len(line); i++ {
+		switch b := line[i]; {
+		case inText && b == '\\':
+			i++
+			continue
+		case b == '"':
+			inText = !inText
+			continue
+		case inText:
+			continue
+		case b == '{', b == '[':
+			depth++
+		case b == '}', b == ']':
+			depth--
+		case b != ',':
+			continue
+		}
+		if blanks += len(prefix) + depth*len(indent); depth >= deepest || blanks > freeBlanks+16*len(line) {
+			return true
+		}
+	}
+	return false
 }
 
 // escapeControls writes those characters of JSON that a terminal obeys and that JSON takes as they are as \u009b: DEL, the control
