@@ -16,6 +16,7 @@ import (
 //
 //	confine modes COMMAND...           file modes bind it, also when it runs as root
 //	confine fsize BYTES COMMAND...     none of its files may grow beyond BYTES
+//	confine memory BYTES COMMAND...    it may not reserve more than BYTES
 //	confine disk DIR BYTES COMMAND...  DIR is an empty file system of BYTES that nobody else sees
 func confineMain() {
 	err := confine(os.Args[1:])
@@ -42,12 +43,16 @@ func confine(args []string) error {
 			}
 		}
 		return become(rest)
-	case "fsize":
+	case "fsize", "memory":
 		n, err := strconv.ParseUint(rest[0], 10, 64)
 		if err != nil {
 			return err
 		}
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+		limit := unix.RLIMIT_FSIZE
+		if how == "memory" {
+			limit = unix.RLIMIT_AS
+		}
+		if err := unix.Setrlimit(limit, &unix.Rlimit{Cur: n, Max: n}); err != nil {
 			return err
 		}
 		return become(rest[1:])

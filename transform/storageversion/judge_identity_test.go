@@ -180,7 +180,9 @@ func (w *world) identical(t *testing.T) {
 	})
 	t.Run("relabelled", func(t *testing.T) {
 		out, r := migrate(t, w.before, storageversion.Options{}, "pruned-field")
-		ours, puts := values(t, out), 0
+		ours, puts, raised := values(t, out), 0, 0
+		pure, _ := migrate(t, w.before, storageversion.Options{Mode: schema.Pure}, "pruned-field")
+		before := values(t, pure)
 		for key, want := range w.settled {
 			require.Equal(t, without(t, want, "managedFields"), without(t, ours[key], "managedFields"), key)
 		}
@@ -188,11 +190,36 @@ func (w *world) identical(t *testing.T) {
 			if _, request, _ := strings.Cut(w.names[key], "-"); !isPure(request) {
 				require.Equal(t, without(t, want, "managedFields", "generation"), without(t, ours[key], "managedFields", "generation"), key)
 				puts++
+				rise := int64(0) // by the defaults that a PUT stores
+				if fields(t, before[key]) != fields(t, ours[key]) {
+					rise = 1
+					raised++
+				}
+				require.Equal(t, generation(t, ours[key])+rise, generation(t, want), key)
 			}
 		}
-		t.Logf("%d objects as after a PUT or a patch, but for generation", puts)
+		require.NotZero(t, raised)
+		t.Logf("%d objects as after a PUT or a patch, of which %d have another generation", puts, raised)
 		w.reported(t, r, out)
 	})
+}
+
+func generation(t *testing.T, value string) int64 {
+	t.Helper()
+	meta, err := encoding.ReadMeta([]byte(value))
+	require.NoError(t, err)
+	return meta.Generation
+}
+
+// fields are those outside metadata.
+func fields(t *testing.T, value string) string {
+	t.Helper()
+	obj, _, err := encoding.DecodeObject([]byte(value))
+	require.NoError(t, err)
+	delete(obj, "metadata")
+	out, err := encoding.EncodeObject(obj, encoding.FormatJSON)
+	require.NoError(t, err)
+	return string(out)
 }
 
 // reported checks the counts, that CRDs change in storedVersions only, and that a second run finds nothing to do.
