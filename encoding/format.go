@@ -41,6 +41,20 @@ func (f Format) String() string {
 // the key, never bytes of the value.
 var ErrEncrypted = errors.New("value is encrypted")
 
+// ErrKMSv1 is beside ErrEncrypted in the error of a value that a KMS v1 plugin encrypted, and in that of an
+// EncryptionConfiguration that names one: nothing here reads such values. KMS v1 is off by default since Kubernetes 1.29.
+var ErrKMSv1 = errors.New("rewrap its values to KMS v2 on a live cluster")
+
+// Encrypted is the error of a value that starts as an API server encrypts values: ErrEncrypted with the provider and the key
+// name, and with ErrKMSv1 where that is why no key opens it.
+func Encrypted(data []byte) error {
+	err := fmt.Errorf("%w by %s", ErrEncrypted, transformerName(data))
+	if parts, _ := EncryptionParts(data); len(parts) > 1 && parts[0] == "kms" && parts[1] == "v1" {
+		err = fmt.Errorf("%w: KMS v1 is not read: %w", err, ErrKMSv1)
+	}
+	return err
+}
+
 // ErrUnknownFormat is returned for a value that is not an API object in any format the called function takes.
 var ErrUnknownFormat = errors.New("unsupported value format")
 
@@ -82,7 +96,7 @@ func trimSpace(data []byte) []byte {
 func unsupported(data []byte, f Format) error {
 	switch {
 	case f == FormatEncrypted:
-		return fmt.Errorf("%w by %s", ErrEncrypted, transformerName(data))
+		return Encrypted(data)
 	case f != FormatUnknown:
 		return fmt.Errorf("%w: %s", ErrUnknownFormat, f)
 	case len(data) == 0:

@@ -50,6 +50,8 @@ func TestEncryptedIsRefusedByName(t *testing.T) {
 		"k8s:enc:aescbc:v1:key1:" + secret:                    "aescbc:v1:key1",
 		"k8s:enc:secretbox:v1:k.2_a:" + secret + ":":          "secretbox:v1:k.2_a",
 		"k8s:enc:kms:v2:my-plugin:" + secret:                  "kms:v2:my-plugin",
+		"k8s:enc:kms:v1:my-plugin:" + secret:                  "kms:v1:my-plugin: KMS v1 is not read: rewrap its values to KMS v2 on a live cluster",
+		"k8s:enc:kms:v1:" + secret:                            "kms:v1: KMS v1 is not read: rewrap its values to KMS v2 on a live cluster",
 		"k8s:enc:aesgcm:v1:" + secret:                         "aesgcm:v1",
 		"k8s:enc:" + secret:                                   "an unnamed provider",
 		"k8s:enc:\x00" + secret + ":v1:k:":                    "an unnamed provider",

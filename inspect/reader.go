@@ -176,7 +176,10 @@ func (r *Reader) Open(ctx context.Context, e *Entry) error {
 	if r.opener == nil {
 		if encrypted {
 			_, err := encoding.Parse(e.Stored)
-			e.Sealed = fmt.Errorf("%w, and no encryption configuration was given", err)
+			e.Sealed = err
+			if !errors.Is(err, encoding.ErrKMSv1) { // which no configuration would open
+				e.Sealed = fmt.Errorf("%w, and no encryption configuration was given", err)
+			}
 		}
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 
 // encryptionFlag is on every command that reads values; what it does says what becomes of them.
 func encryptionFlag(does string) cli.Flag {
-	return &cli.StringFlag{Name: "encryption-config", Usage: does + " the EncryptionConfiguration in `FILE`"}
+	return &cli.StringFlag{Name: "encryption-config", Usage: does + " the EncryptionConfiguration in `FILE` (not KMS v1)"}
 }
 
 // loadEncryption reads the configuration that was named; nil without one.

@@ -113,6 +113,7 @@ func hintFor(err error) string {
 		{clusters.ErrNoCache, "--prefix names a storage prefix that was not found; \"etcdshift status\" tells what a file holds"},
 		{clusters.ErrSeveralShards, "--prefix names the one that is meant"},
 		{clusters.ErrSeveralCaches, "--prefix names the one that is meant"},
+		{encoding.ErrKMSv1, `docs/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all other values`},
 		{encoding.ErrEncrypted, "give the EncryptionConfiguration that the API servers of this cluster ran with, or one that still has its keys"},
 		{snapshot.ErrVerify, "nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it"},
 		{archive.ErrNotArchive, "give a file that \"etcdshift cluster extract\" made"},

@@ -140,7 +140,7 @@ func TestSentinelsHaveHints(t *testing.T) {
 	for _, err := range []error{
 		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
 		snapshot.ErrVerify, transform.ErrOutIsIn, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission,
-		storageversion.ErrNotThere, encoding.ErrEncrypted, unusable{errors.New("x")},
+		storageversion.ErrNotThere, encoding.ErrEncrypted, encoding.ErrKMSv1, unusable{errors.New("x")},
 	} {
 		require.NotEmpty(t, hintFor(fmt.Errorf("wrapped: %w", err)), err)
 	}

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/validation"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/etcdshift/etcdshift/encoding"
 )
 
 // config is what errors and the rules of this package need to know of a configuration: names, no keys.
@@ -167,7 +169,7 @@ func describe(parsed *apiserver.EncryptionConfiguration) (config, error) {
 		for j, p := range rule.Providers {
 			if p.KMS != nil && p.KMS.APIVersion != "v2" {
 				return config{}, fmt.Errorf("resources[%d].providers[%d].kms: provider %q is for KMS %s, and only KMS v2 is supported "+
-					"(apiVersion: v2); without apiVersion it is v1", i, j, p.KMS.Name, p.KMS.APIVersion)
+					"(apiVersion: v2); without apiVersion it is v1: %w", i, j, p.KMS.Name, p.KMS.APIVersion, encoding.ErrKMSv1)
 			}
 			if p.KMS != nil {
 				c.plugins = append(c.plugins, plugin{p.KMS.Name, p.KMS.Endpoint, p.KMS.Timeout.Duration})

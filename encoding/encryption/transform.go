@@ -31,6 +31,9 @@ func (t *Transformers) Open(
 	if !encrypted {
 		return stored, t.Seals(gr), nil
 	}
+	if by.Name == kms && by.Version == "v1" {
+		return nil, false, encoding.Encrypted(stored)
+	}
 	gr = storageResource(gr)
 	tried, why := t.candidates(gr, by, stored)
 	if why != "" {
