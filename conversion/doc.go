@@ -15,7 +15,7 @@
 //   - Who can't be reached, or is silent beyond the timeout, is not asked again: Convert ends with ErrUnusable.
 //   - Input objects are never changed, and results share nothing with them. Numbers are int64 or float64.
 //   - A call ends with its context or its timeout, also where the answer trickles in or has no end; an answer is read up
-//     to 64 MiB and four times the request. Redirects are not followed, so objects go to the named server alone.
+//     to 16 MiB and four times the request. Redirects are not followed, so objects go to the named server alone.
 //   - After Close no goroutine, connection or process of the converter is left. A command is killed with its process
 //     group; only a child that left the group (setsid) outlives it.
 //   - Errors never quote an object. They do quote what the converter itself says (the message of a Failure, a plain-text

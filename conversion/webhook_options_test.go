@@ -66,7 +66,7 @@ func TestEndsInTime(t *testing.T) {
 	}))
 	_, err := s.ask(t, 0, objects(t, 2)...)
 	require.ErrorIs(t, err, ErrUnusable)
-	require.ErrorContains(t, err, "the answer is longer than 6711")
+	require.ErrorContains(t, err, "the answer is longer than 1677")
 }
 
 // Whom the client believes: the CA given and the URL's host, or what the CRD says of its webhook.

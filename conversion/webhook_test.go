@@ -126,6 +126,7 @@ func TestNamesTheObjectAtFault(t *testing.T) {
 		{func(obj m) any { delete(obj, "kind"); return obj }, "response.convertedObjects[0] is not an object with a kind"},
 		{func(m) any { return "a word" }, "response.convertedObjects[0] is not an object with a kind"},
 		{func(m) any { return json.RawMessage("null") }, "response.convertedObjects[0] is not an object with a kind"},
+		{func(obj m) any { obj["spec"] = strings.Repeat("x", 2*freeAnswer); return obj }, "the answer is longer than 1677"},
 	} {
 		s := serve(t, reviewer(func(in reviewIn) m {
 			return good(in, func(obj m) any {

@@ -15,7 +15,7 @@ import (
 )
 
 // freeAnswer is how many bytes an answer may have besides four times its request.
-const freeAnswer = 64 << 20
+const freeAnswer = 16 << 20
 
 // maxSaid bounds what an error quotes of the converter's own words, in bytes.
 const maxSaid = 2 << 10
@@ -165,8 +165,8 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// tooLong is the failure for errTooLong: a converter whose answers have no end is not asked again.
-func tooLong(limit int64) error { return failed(broken, "the answer is longer than %d bytes", limit) }
+// tooLong is the failure for errTooLong. One object may have made the answer long: the others are asked for without it.
+func tooLong(limit int64) error { return failed(garbled, "the answer is longer than %d bytes", limit) }
 
 // printable is s on one line: what a terminal would act on becomes a blank, and the middle goes where it is too long.
 func printable(s string) string {

@@ -97,7 +97,7 @@ func (g *getter) printCustomColumns() error {
 			if !g.options.secrets {
 				cell = redact.Text(cell)
 			}
-			cells[i] = printable(cell)
+			cells[i] = tableCell(cell)
 		}
 		fmt.Fprintln(out, strings.Join(cells, "\t"))
 		if rows++; rows%chunk == 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,4 +70,18 @@ func TestWideObjects(t *testing.T) {
 			require.Equal(t, obj, back, name)
 		}
 	}
+}
+
+// One long cell does not make every row of its table as long.
+func TestLongCells(t *testing.T) {
+	var out bytes.Buffer
+	table := newTable(&out)
+	table.row(strings.Repeat("x", 1<<20), "a")
+	for range 1000 {
+		table.row("short", "b")
+	}
+	require.NoError(t, table.flush())
+	require.Less(t, out.Len(), 1001*(maxCell+20))
+	require.Contains(t, out.String(), "xxx...  a")
+	require.Equal(t, "\"\\x1b\"", tableCell("\x1b"))
 }

@@ -166,7 +166,7 @@ func (t *typeTable) cells(o *gotten) []any {
 func (t *typeTable) checkCells(o *gotten, cells []any) {
 	for i, cell := range cells {
 		if err, failed := cell.(error); failed {
-			cells[i], _ = t.g.bounded(o, "column "+printable(t.shown.Columns[i].Name), "", err)
+			cells[i], _ = t.g.bounded(o, "column "+tableCell(t.shown.Columns[i].Name), "", err)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func (g *getter) printableCell(cell any) any {
 	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
 		text = text[:end] + "..."
 	}
-	return printable(text)
+	return tableCell(text)
 }
 
 // storedCells are those of --stored: apiVersion as stored, revision, bytes as stored, and provider and key.

@@ -62,7 +62,7 @@ func (t table) row(cells ...any) {
 		if i > 0 {
 			fmt.Fprint(t.w, "\t")
 		}
-		fmt.Fprint(t.w, printable(fmt.Sprint(cell)))
+		fmt.Fprint(t.w, tableCell(fmt.Sprint(cell)))
 	}
 	fmt.Fprintln(t.w)
 }
@@ -78,11 +78,22 @@ func printable(s string) string {
 	return s
 }
 
+// maxCell bounds a cell of a table, in bytes: every row is as wide as the longest cell.
+const maxCell = 4096
+
+// tableCell is s as a cell of a table: printable, and cut with "..." at its end where it is longer than anyone reads.
+func tableCell(s string) string {
+	if len(s) > maxCell {
+		s = strings.ToValidUTF8(s[:maxCell], "") + "..."
+	}
+	return printable(s)
+}
+
 // printableColumns are columns with names that a terminal may get: a CustomResourceDefinition has any.
 func printableColumns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinition {
 	out := slices.Clone(columns)
 	for i := range out {
-		out[i].Name = printable(out[i].Name)
+		out[i].Name = tableCell(out[i].Name)
 	}
 	return out
 }

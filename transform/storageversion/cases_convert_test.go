@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/etcdshift/etcdshift/conversion"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -175,6 +176,13 @@ func TestConverterAnswers(t *testing.T) {
 
 	r = run(func(obj map[string]any) error { obj["apiVersion"] = "example.com/v1"; return renames(obj) })
 	r.refusedFor("error conversion-failed "+o.key(), "warning stored-versions-kept "+widgetsKey)
+
+	r = run(func(obj map[string]any) error {
+		obj["grown"] = strings.Repeat("x", schema.MaxGrowth+1000)
+		return renames(obj)
+	})
+	r.refusedFor("error invalid "+o.key(), "warning stored-versions-kept "+widgetsKey)
+	require.Equal(t, "the converter's answer: the object grows too large: by more than 6291456 bytes", r.reason(codeInvalid))
 
 	r = run(func(obj map[string]any) error { obj["metadata"] = "none"; return renames(obj) })
 	require.ErrorIs(t, r.err, transform.ErrRefused)
