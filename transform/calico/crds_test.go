@@ -269,7 +269,7 @@ func TestUnknownKindAlone(t *testing.T) {
 	in.put(stray, []byte("{}"))
 	r := planOn(t, in.write(), New(Options{}), codeUnknownKind)
 	require.NoError(t, r.err)
-	require.Equal(t, []string{"error unknown-kind " + stray}, r.problems())
+	require.Equal(t, []string{"error unknown-kind " + stray, "warning apiservice-left " + aggregated}, r.problems())
 	require.Empty(t, r.changed())
 }
 

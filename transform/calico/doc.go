@@ -10,6 +10,8 @@
 //   - NothingLost: creationTimestamp, finalizers, owner references, deletionTimestamp, status, labels and the whole
 //     spec of a v1 record are in the v3 record, as a client of the aggregated API saw them; what only the record
 //     itself had (finalizers, owner references, a deletion that began) is added to that.
+//   - ChangesDocumented: every field that a v3 record has otherwise than its v1 record is in docs/calico-v3-records.md, or was
+//     reported as pruned-field.
 //   - Valid: every v3 record written is pruned, defaulted and validated against the v3 CRD it belongs to. What does
 //     not validate is not written but reported as `invalid`.
 //   - NothingIsPruned: pruning drops only what the v1 CRD does not know either, and says so. A record that would lose

@@ -350,7 +350,7 @@ func TestOwnerUnreadable(t *testing.T) {
 
 	in := newInput(t).record(owned(ref("v1", "ConfigMap", "owner", namespaceA)))
 	in.put(cm, []byte("k8s\x00\xff"))
-	got := planOn(t, in.write(), New(Options{}))
+	got := planOn(t, in.write(), New(Options{}), codeUndecodable)
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Contains(t, got.reason(t, codeDanglingOwner, owned("").key()), `the garbage collector cannot look for it: owner v1 ConfigMap "owner"`)
 	got.written(t, owned("").v3())
