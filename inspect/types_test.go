@@ -50,7 +50,7 @@ func TestResolve(t *testing.T) {
 	for name, want := range map[string]string{
 		"widgets":                `"widgets": more than one type has that name: widgets.example.com, widgets.other.com`,
 		"gadget.example.org":     `"gadget.example.org": no such type; there is gadgets.example.com`,
-		"widgets.v7.example.com": `"widgets.v7.example.com": no such type; there is widgets.example.com, widgets.other.com`,
+		"widgets.v7.example.com": `"widgets.v7.example.com": no such type; there are widgets.example.com, widgets.other.com`,
 		"psod":                   `"psod": no such type; there is pods`,
 		"quux":                   `"quux": no such type`,
 		"":                       `"": no such type`,
