@@ -101,3 +101,17 @@ func oneOf(t testing.TB, text string, errs []error) {
 	}
 	require.Fail(t, "not found", "%q in %v", text, errs)
 }
+
+// TestHostilePeers: the table is what etcd's own programs make of the files.
+func TestHostilePeers(t *testing.T) {
+	peers := newPeers(t, 2)
+	t.Run("each", func(t *testing.T) {
+		for _, f := range recordedHostile() {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				v := peers.ask(t, gunzip(t, "hostile/"+f.name+".db"))
+				require.Equal(t, f.finds != "", v.dies(), "%+v", v)
+			})
+		}
+	})
+}

@@ -82,6 +82,7 @@ func hostileMetas() []hostile {
 		{"page size huge", metas(func(m *meta) { m.pageSize = 1 << 30 }), ErrDamaged, "page size 1073741824"},
 		{"checksum of the first", func(m *image) { m.b[pageHeaderSize+56] ^= 1 }, ErrDamaged, "meta page 0: file is damaged: meta checksum"},
 		{"checksum of the second", func(m *image) { m.b[4096+pageHeaderSize+56] ^= 1 }, ErrDamaged, "meta page 1: file is damaged: meta checksum"},
+		{"transaction", metas(func(m *meta) { m.txid = 1<<64 - 1 }), ErrDamaged, "transaction 18446744073709551615"},
 		{"version", func(m *image) { m.b[pageHeaderSize+4] = 3 }, ErrNotSnapshot, "meta page 0"},
 	}
 }

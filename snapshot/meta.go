@@ -15,6 +15,9 @@ const (
 	// (etcd server/storage/backend/config_linux.go: NoFreelistSync).
 	noFreelist = ^uint64(0)
 
+	// maxTxid leaves room for transactions: bbolt believes the meta with the higher one.
+	maxTxid = 1<<64 - 1<<32
+
 	// A file has the page size of the machine that made it: 4, 16 or 64 KiB where etcd runs. bbolt itself looks for a second meta
 	// at 1 KiB to 16 MiB (db.go:getPageSizeFromSecondMeta); more than 64 KiB would only let a hostile file claim memory.
 	minPageSize = 1 << 10
@@ -59,6 +62,9 @@ func parseMeta(p []byte) (meta, error) {
 	}
 	if out.highWater < 4 || out.root < 2 || out.root >= out.highWater {
 		return meta{}, fmt.Errorf("%w: root page %d with %d pages", ErrDamaged, out.root, out.highWater)
+	}
+	if out.txid > maxTxid {
+		return meta{}, fmt.Errorf("%w: transaction %d, after which bbolt begins again at 0", ErrDamaged, out.txid)
 	}
 	return out, nil
 }

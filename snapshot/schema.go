@@ -27,8 +27,8 @@ func entryChecks() map[string]entryCheck {
 		leaseBucket: checkLease,
 		"alarm":     func(k, _ []byte) error { return alarmMessage().check(k) },
 		"auth":      checkAuth,
-		"authUsers": func(_, v []byte) error { return userMessage().check(v) },
-		"authRoles": func(_, v []byte) error { return roleMessage().check(v) },
+		"authUsers": func(k, v []byte) error { return checkNamed(userMessage(), k, v) },
+		"authRoles": func(k, v []byte) error { return checkNamed(roleMessage(), k, v) },
 		"members":   checkMember,
 		"members_removed": func(k, _ []byte) error {
 			_, err := memberID(k)
@@ -91,6 +91,17 @@ func checkAuth(k, v []byte) error {
 		return fmt.Errorf("%d bytes are no revision", len(v))
 	case string(k) == "authEnabled" && !bytes.Equal(v, []byte{0}) && !bytes.Equal(v, []byte{1}):
 		return fmt.Errorf("%w: a server takes it for disabled", errOdd)
+	}
+	return nil
+}
+
+// checkNamed checks a user or role.
+func checkNamed(m message, k, v []byte) error {
+	if err := m.check(v); err != nil {
+		return err
+	}
+	if !utf8.Valid(k) {
+		return fmt.Errorf("%w: its name is not UTF-8, and no server can list it", errOdd)
 	}
 	return nil
 }

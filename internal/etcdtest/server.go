@@ -40,11 +40,19 @@ type Server struct {
 // It does not sync to disk: a data directory does not survive a power cut.
 func Start(t testing.TB, dataDir string) *Server {
 	t.Helper()
+	s, err := TryStart(t, dataDir)
+	require.NoError(t, err)
+	return s
+}
+
+// TryStart is Start for a data directory on which etcd may not start; its error holds what etcd logged.
+func TryStart(t testing.TB, dataDir string) (*Server, error) {
+	t.Helper()
 	log := filepath.Join(t.TempDir(), "etcd.log")
 	etcd, err := startRetrying(dataDir, log)
 	if err != nil {
 		lines, _ := os.ReadFile(log)
-		require.NoError(t, err, "etcd log:\n%s", lines)
+		return nil, fmt.Errorf("%w, etcd log:\n%s", err, lines)
 	}
 	s := &Server{URL: etcd.Config().ListenClientUrls[0].String(), etcd: etcd}
 	t.Cleanup(s.Stop)
@@ -53,8 +61,7 @@ func Start(t testing.TB, dataDir string) *Server {
 		DialTimeout:        startTimeout,
 		MaxCallSendMsgSize: maxRequestBytes,
 	})
-	require.NoError(t, err)
-	return s
+	return s, err
 }
 
 // Stop closes the client and the server, whose data directory may then be

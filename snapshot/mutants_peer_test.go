@@ -1,0 +1,295 @@
+package snapshot
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+
+	"github.com/etcdshift/etcdshift/internal/etcdtest"
+)
+
+// peerVerdict is what etcd's own programs make of a file: an empty text is a pass.
+type peerVerdict struct {
+	Check   string // bbolt check
+	Restore string // etcdutl snapshot restore
+	Start   string // a server on what was restored: start, answer, write, compact, start again
+	Served  string // see servedSum
+}
+
+// dies says whether the file cannot be restored and served.
+func (p peerVerdict) dies() bool { return p.Restore != "" || p.Start != "" }
+
+const (
+	peerVariable = "SNAPSHOT_TEST_PEER" // set in a child that answers as peers
+	peerMemory   = 3 << 30              // bytes a child may have
+	peerPatience = 20 * time.Second     // of a child that says nothing; the machine may have other work
+)
+
+// peers are children that judge files, because a bad one can end the process, hang it or fill memory.
+type peers struct{ idle chan *peer }
+
+type peer struct {
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	said chan string // closed when the child has ended
+	log  *strings.Builder
+}
+
+func newPeers(t testing.TB, n int) *peers {
+	p := &peers{idle: make(chan *peer, n)}
+	for range n {
+		p.idle <- nil
+	}
+	t.Cleanup(func() {
+		for range n {
+			if c := <-p.idle; c != nil {
+				_ = c.in.Close()
+				_ = c.cmd.Wait()
+			}
+		}
+	})
+	return p
+}
+
+// ask has a child judge the file at path. One that dies or hangs at a stage has failed it.
+func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
+	t.Helper()
+	c := <-p.idle
+	if c == nil {
+		c = startPeer(t)
+	}
+	_, _ = fmt.Fprintln(c.in, path)
+	for stage := ""; ; {
+		end := ""
+		select {
+		case line, more := <-c.said:
+			switch {
+			case !more:
+				end = "died: " + lastWords(c.log.String())
+			case strings.HasPrefix(line, "{"):
+				require.NoError(t, json.Unmarshal([]byte(line), &v))
+				if v.dies() { // what is left of a server may still harm the next
+					_ = c.cmd.Process.Kill()
+					_ = c.cmd.Wait()
+					c = nil
+				}
+				p.idle <- c
+				return v
+			default:
+				stage, _, _ = strings.Cut(line, " ")
+				if _, text, done := strings.Cut(line, " "); done {
+					require.NoError(t, json.Unmarshal([]byte(text), &v))
+				}
+				continue
+			}
+		case <-time.After(peerPatience):
+			end = "hung"
+		}
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+		if stage == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
+			v.Check = end
+			rest := p.askRest(t, path)
+			v.Restore, v.Start, v.Served = rest.Restore, rest.Start, rest.Served
+			return v
+		}
+		p.idle <- nil
+		v.Served = ""
+		if stage == "restore" {
+			v.Restore = end
+		} else {
+			v.Start = end
+		}
+		return v
+	}
+}
+
+// askRest is ask without bbolt's check.
+func (p *peers) askRest(t testing.TB, path string) peerVerdict {
+	p.idle <- nil
+	return p.ask(t, "-"+path)
+}
+
+// lastWords is what a process that ended said first: Go prints the panic before the stacks.
+func lastWords(log string) string {
+	for line := range strings.Lines(log) {
+		if strings.HasPrefix(line, "panic") || strings.HasPrefix(line, "fatal") || strings.HasPrefix(line, "unexpected fault") {
+			return strings.TrimSpace(line[:min(len(line), 200)])
+		}
+	}
+	return "without a word"
+}
+
+func startPeer(t testing.TB) *peer {
+	t.Helper()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	c := &peer{said: make(chan string), log: &strings.Builder{}}
+	c.cmd = exec.Command(exe, "-test.run", "^TestPeer$", "-test.timeout", "0")
+	c.cmd.Env = append(os.Environ(), peerVariable+"=1")
+	c.cmd.ExtraFiles, c.cmd.Stderr = []*os.File{w}, c.log
+	c.in, err = c.cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.cmd.Start())
+	require.NoError(t, w.Close())
+	go func() {
+		defer close(c.said)
+		defer r.Close()
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			c.said <- lines.Text()
+		}
+	}()
+	return c
+}
+
+// TestPeer is the child: it judges the files that standard input names and says on descriptor 3 which stage begins, what is known by
+// then, and the verdict.
+func TestPeer(t *testing.T) {
+	if os.Getenv(peerVariable) == "" {
+		t.Skip("run by TestMutants")
+	}
+	require.NoError(t, unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: peerMemory, Max: peerMemory}))
+	out := os.NewFile(3, "verdicts")
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		t.Run("file", func(t *testing.T) {
+			var v peerVerdict
+			say := func(stage string) {
+				text, err := json.Marshal(v)
+				require.NoError(t, err)
+				_, err = fmt.Fprintf(out, "%s%s\n", stage, text)
+				require.NoError(t, err)
+			}
+			path, skip := strings.CutPrefix(lines.Text(), "-")
+			if !skip {
+				say("check ")
+				v.Check = caught(func() error { return boltCheck(t, path) })
+			}
+			say("restore ")
+			var dir string
+			v.Restore = caught(func() (err error) {
+				if _, err = etcdtest.TryRestore(t, path, etcdtest.BumpRevision(1000)); err != nil { // the command that we print
+					return err
+				}
+				dir, err = etcdtest.TryRestore(t, path)
+				return err
+			})
+			if v.Restore == "" {
+				say("start ")
+				v.Start = caught(func() (err error) {
+					v.Served, err = serve(t, dir)
+					return err
+				})
+			}
+			say("")
+		})
+	}
+}
+
+// caught is what went wrong with fn, in words.
+func caught(fn func() error) (text string) {
+	defer func() {
+		if r := recover(); r != nil {
+			text = fmt.Sprintf("panic: %v", r)
+		}
+		text = text[:min(len(text), 400)]
+	}()
+	if err := fn(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// boltCheck is "bbolt check" on a copy.
+func boltCheck(t testing.TB, path string) error {
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	copied := filepath.Join(t.TempDir(), "check.db")
+	require.NoError(t, os.WriteFile(copied, b, 0o600))
+	db, err := bbolt.Open(copied, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Minute})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.View(func(tx *bbolt.Tx) (first error) {
+		for err := range tx.Check() {
+			if first == nil {
+				first = err
+			}
+		}
+		return first
+	})
+}
+
+// serve starts a server, reads everything, writes and compacts, looks at what it saved, and starts it again.
+func serve(t testing.TB, dir string) (served string, err error) {
+	server, err := etcdtest.TryStart(t, dir)
+	if err != nil {
+		return "", err
+	}
+	kvs, err := readAllKeys(t, server)
+	if err != nil {
+		return "", err
+	}
+	served = servedSum(kvs)
+	for _, name := range []string{"/mutant", "/mutant", "/mutant2"} {
+		if _, err := server.Client.Put(t.Context(), name, strings.Repeat("x", 5000)); err != nil && !refusedByAlarm(err) {
+			return served, fmt.Errorf("put: %w", err)
+		}
+	}
+	if _, err := server.Client.Delete(t.Context(), "/mutant", clientv3.WithPrefix()); err != nil && !refusedByAlarm(err) {
+		return served, fmt.Errorf("delete: %w", err)
+	}
+	_, err = server.Client.Compact(t.Context(), etcdtest.Revision(t, server), clientv3.WithCompactPhysical())
+	if err != nil && !refusedByAlarm(err) && !strings.Contains(err.Error(), "has been compacted") {
+		return served, fmt.Errorf("compact: %w", err)
+	}
+	if _, err := server.Client.RoleList(t.Context()); err != nil {
+		return served, fmt.Errorf("roles: %w", err)
+	}
+	saved := filepath.Join(t.TempDir(), "saved.db")
+	etcdtest.Save(t, server, saved)
+	if err := boltCheck(t, saved); err != nil {
+		return served, fmt.Errorf("saved again: %w", err)
+	}
+	server.Stop()
+	if server, err = etcdtest.TryStart(t, dir); err != nil {
+		return served, err
+	}
+	defer server.Stop()
+	again, err := readAllKeys(t, server)
+	if err == nil && servedSum(again) != served {
+		err = fmt.Errorf("started again it serves %s", servedSum(again))
+	}
+	return served, err
+}
+
+func refusedByAlarm(err error) bool {
+	return strings.Contains(err.Error(), "database space exceeded") || strings.Contains(err.Error(), "corrupt cluster")
+}
+
+func readAllKeys(t testing.TB, server *etcdtest.Server) (kvs []etcdtest.KV, err error) {
+	r, err := server.Client.Get(t.Context(), "\x00", clientv3.WithFromKey())
+	if err != nil {
+		return nil, fmt.Errorf("get: %w", err)
+	}
+	for _, kv := range r.Kvs {
+		kvs = append(kvs, etcdtest.KV{
+			Key: kv.Key, Value: kv.Value, CreateRevision: kv.CreateRevision, ModRevision: kv.ModRevision, Version: kv.Version, Lease: kv.Lease,
+		})
+	}
+	return kvs, nil
+}
