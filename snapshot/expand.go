@@ -3,6 +3,7 @@ package snapshot
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -46,9 +47,6 @@ func compressionOf(f io.ReaderAt) string {
 	head = head[:n]
 	if len(head) >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte("\x2a\x4d\x18")) {
 		return "zstd" // a skippable frame, with which pzstd begins
-	}
-	if bytes.HasPrefix(head, []byte(emptyZip)) {
-		return "zip"
 	}
 	if what := archive(head); what == "gzip" || what == "zstd" || what == "zip" {
 		return what
@@ -217,7 +215,7 @@ func (p *packed) promising(head []byte) error {
 		}
 	}
 	if errs[0] != nil && errs[1] != nil {
-		return fmt.Errorf("what it expands to: %w", errs[0])
+		return fmt.Errorf("what it expands to: %w", cmp.Or(foreign(head), errs[0]))
 	}
 	return nil
 }

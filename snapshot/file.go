@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -149,7 +148,7 @@ func (s *Snapshot) look() error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
 	case info.Size() == 0:
-		return fmt.Errorf("%w: it is empty", ErrNotSnapshot)
+		return foreign(nil)
 	}
 	return nil
 }
@@ -172,11 +171,11 @@ func (s *Snapshot) mapFile() error {
 
 // geometry makes the checks that cost nothing: the size rules and both metas.
 func (s *Snapshot) geometry() error {
-	if what := archive(s.data); what != "" {
-		return fmt.Errorf("%w: it is compressed (%s); decompress it first", ErrNotSnapshot, what)
-	}
 	metas, errs := findMetas(s.data)
 	if errs[0] != nil && errs[1] != nil {
+		if err := foreign(s.data); err != nil {
+			return err
+		}
 		return fmt.Errorf("meta page 0: %w", errs[0])
 	}
 	s.meta = metas[0]
@@ -202,7 +201,7 @@ func (s *Snapshot) snapshotGeometry(errs [2]error, size, image uint64) error {
 	}
 	for i, err := range errs {
 		if err != nil { // the server writes both afresh, so a snapshot with one bad meta was damaged later
-			return fmt.Errorf("meta page %d: %w", i, err)
+			return fmt.Errorf("%w: meta page %d: %v", ErrDamaged, i, err)
 		}
 	}
 	return nil
@@ -222,16 +221,6 @@ func (s *Snapshot) rawGeometry(errs [2]error, size, image uint64) error {
 		}
 	}
 	return nil
-}
-
-// archive names the container format of compressed or archived input, "" for none.
-func archive(b []byte) string {
-	for magic, name := range map[string]string{"\x1f\x8b": "gzip", "\x28\xb5\x2f\xfd": "zstd", "PK\x03\x04": "zip", "BZh": "bzip2", "\xfd7zXZ\x00": "xz"} {
-		if bytes.HasPrefix(b, []byte(magic)) {
-			return name
-		}
-	}
-	return ""
 }
 
 // Path is the name the file was opened by.

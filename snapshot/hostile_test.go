@@ -83,7 +83,8 @@ func hostileMetas() []hostile {
 		{"checksum of the first", func(m *image) { m.b[pageHeaderSize+56] ^= 1 }, ErrDamaged, "meta page 0: file is damaged: meta checksum"},
 		{"checksum of the second", func(m *image) { m.b[4096+pageHeaderSize+56] ^= 1 }, ErrDamaged, "meta page 1: file is damaged: meta checksum"},
 		{"transaction", metas(func(m *meta) { m.txid = 1<<64 - 1 }), ErrDamaged, "transaction 18446744073709551615"},
-		{"version", func(m *image) { m.b[pageHeaderSize+4] = 3 }, ErrNotSnapshot, "meta page 0"},
+		{"version", func(m *image) { m.b[pageHeaderSize+4] = 3 }, ErrDamaged, "meta page 0"},
+		{"magic", func(m *image) { m.b[4096+pageHeaderSize] ^= 1 }, ErrDamaged, "meta page 1"},
 	}
 }
 

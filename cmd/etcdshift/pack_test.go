@@ -11,11 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// packCmd is "pack gzip|zstd|zip FILE OUT": OUT is FILE compressed, or zeros after its contents where it is "pack bomb FILE OUT".
+// packCmd is "pack gzip|zstd|zip|zip2 FILE OUT": OUT is FILE compressed, beside another file in zip2, or zeros after its contents where it is "pack bomb FILE OUT".
 // That OUT has the same bytes, size, mode and times at the end of the script is checked.
 func packCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
-		ts.Fatalf("usage: pack gzip|zstd|zip|bomb FILE OUT")
+		ts.Fatalf("usage: pack gzip|zstd|zip|zip2|bomb FILE OUT")
 	}
 	content := []byte(ts.ReadFile(args[1]))
 	var out bytes.Buffer
@@ -37,8 +37,12 @@ func packer(ts *testscript.TestScript, format string, out io.Writer) io.WriteClo
 	switch format {
 	case "gzip":
 		return gzip.NewWriter(out)
-	case "zip":
+	case "zip", "zip2":
 		z := zip.NewWriter(out)
+		if format == "zip2" {
+			_, err := z.Create("another")
+			ts.Check(err)
+		}
 		f, err := z.Create("on-demand-server-1-1700000000")
 		ts.Check(err)
 		return struct {

@@ -176,12 +176,12 @@ func openAll(ctx context.Context, r *inspect.Reader, v *verification) (sealed, e
 	return sealed, nil
 }
 
-// isDamage tells what is wrong with a file from what kept it from being read.
+// isDamage tells what is wrong with a snapshot from what kept it from being judged: what is no snapshot at all has no damage.
 func isDamage(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
 	}
-	for _, damage := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot} {
+	for _, damage := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated} {
 		if errors.Is(err, damage) {
 			return true
 		}
