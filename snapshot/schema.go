@@ -100,7 +100,8 @@ func checkNamed(m message, k, v []byte) error {
 	if err := m.check(v); err != nil {
 		return err
 	}
-	if !utf8.Valid(k) {
+	m[1] = wireField{typ: protowire.BytesType, text: true} // the name, once more
+	if !utf8.Valid(k) || m.check(v) != nil {
 		return fmt.Errorf("%w: its name is not UTF-8, and no server can list it", errOdd)
 	}
 	return nil

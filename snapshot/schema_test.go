@@ -87,6 +87,7 @@ func TestEntries(t *testing.T) {
 		{"authRoles", "r", appendBytesField(nil, 2, []byte{0x0a, 0x00}), dies},
 		{"authRoles", "r", []byte{0xff}, dies},
 		{"authRoles", "r\xff", user, bears},
+		{"authRoles", "r", appendBytesField(nil, 1, []byte{0xff}), bears},
 		{"members", "8e9e05c52164694d", []byte(`{"id":1,"peerURLs":["http://a"],"name":"a"}`), reads},
 		{"members", "8e9e05c52164694d", []byte(`{`), bears},
 		{"members", "x", []byte(`{"name":"a"}`), dies},
