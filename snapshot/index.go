@@ -211,6 +211,10 @@ func (x *index) revision() int64 { return max(x.last.Main, x.finished, x.schedul
 // be left for it to be restored and to go on.
 const maxRevision = math.MaxInt64 - 1<<20
 
+// MostBump is the most by which a restore may raise the revision of a store ("etcdutl snapshot restore --bump-revision"): half of what
+// is left. Beyond the last revision the restore ends well, and the server panics.
+func MostBump(revision int64) int64 { return max(0, (maxRevision-revision)/2) }
+
 // room says whether revisions are left.
 func (x *index) room() error {
 	if x.revision() > maxRevision {

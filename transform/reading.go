@@ -52,7 +52,3 @@ func (r *Report) WarnOfFile(s *snapshot.Snapshot) {
 		r.Warn("", "free-list", fmt.Sprintf("%v; an output stores none", err))
 	}
 }
-
-// ShellWord makes one word of s for a POSIX shell, for the commands that a report tells to run next. Names in a snapshot are not to be
-// trusted with a command line.
-func ShellWord(s string) string { return quote(s) }

@@ -92,7 +92,10 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		}
 		return fmt.Errorf("%s: plan: %w", o.In, planErr)
 	}
-	if err := v.settle(r); err != nil {
+	if o.BumpRevision == 0 {
+		o.BumpRevision = DefaultBumpRevision
+	}
+	if err := v.settle(o, r); err != nil {
 		return err
 	}
 	if o.DryRun {
@@ -156,7 +159,7 @@ func fileInfo(ctx context.Context, s *snapshot.Snapshot, f *FileInfo) error {
 }
 
 // settle closes the plan: what becomes of the records, and whether a problem refuses them all.
-func (v *View) settle(r *Report) error {
+func (v *View) settle(o Options, r *Report) error {
 	r.Changes = v.plan.count()
 	if t := v.time; !t.IsZero() {
 		r.Time = t.UTC().Format(time.RFC3339)
@@ -165,6 +168,12 @@ func (v *View) settle(r *Report) error {
 		if st.size > maxRequest {
 			v.Warn(st.key, "large-value", fmt.Sprintf("%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
 		}
+	}
+	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
+	if most := snapshot.MostBump(last); o.BumpRevision > most {
+		r.Refuse("", "bump-too-large", fmt.Sprintf(
+			"the store is at revision %d: a restore that raises it by %d leaves a server too few; --bump-revision %d is the most that fits",
+			r.Input.Revision, o.BumpRevision, most))
 	}
 	if _, refusing := r.Errors(); refusing > 0 {
 		return fmt.Errorf("%w: problems: %d", ErrRefused, refusing)
@@ -186,7 +195,14 @@ func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) err
 		r.Outcome = Unchanged
 	}
 	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
-	r.Restore = restoreCommands(o.Out, members, o.BumpRevision)
+	var left []snapshot.Member
+	r.Restore, left = restoreCommands(o.Out, members, o.BumpRevision)
+	for _, m := range left {
+		if m.Name == "" {
+			continue // it was added and never started: there is nothing to restore
+		}
+		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name %q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
+	}
 	r.Steps = slices.Insert(r.Steps, r.BeforeRestore,
 		fmt.Sprintf("restore every member from this one file: copy it to each and compare its SHA-256 (%s)", res.SHA256),
 		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",

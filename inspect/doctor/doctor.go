@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -121,7 +122,11 @@ func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
 		}
 	}
 	revision, err := d.snapshot.Revision(ctx)
-	d.found.about(CodeBumpRevision, nil, "the store is at revision %d; clients of the cluster may have seen higher ones, and would take what they cached for newer than what a plain restore holds", revision)
+	most := ""
+	if bump := snapshot.MostBump(revision); bump < 1_000_000_000 { // which the remedy names
+		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
+	}
+	d.found.about(CodeBumpRevision, nil, "the store is at revision %d; clients of the cluster may have seen higher ones, and would take what they cached for newer than what a plain restore holds%s", revision, most)
 	return true, err
 }
 

@@ -67,8 +67,8 @@ func setWorkload(ctx context.Context, v *transform.View, c component, setAPIGrou
 		byHand()
 		return nil
 	}
-	v.Report().AddStep("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s/%s)",
-		c, envAPIGroup, apiVersionV3, c.namespace, strings.ToLower(c.kind), c.name)
+	v.Report().AddStep("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
+		c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
 	return v.Put(ctx, c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
 }
 
@@ -133,7 +133,7 @@ func operatorSteps(v *transform.View, found *installation) {
 	if len(found.operators) > 0 {
 		c := found.operators[0]
 		operator = c.String()
-		restart = fmt.Sprintf("kubectl -n %s set env deployment/%s %s=%s", c.namespace, c.name, envAPIGroup, apiVersionV3)
+		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s", transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
 	r := v.Report()
 	r.AddStep("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s", operator, restart, groupV3, groupV1)
