@@ -9,7 +9,7 @@
 //   - What has the name of a secret (names.go) and is a literal (literal.go): a field, an annotation, an entry, an environment
 //     variable, a header, a parameter, a flag of a command. Paths, variables, templates and encrypted values are no literals.
 //   - What has the shape of a secret (shapes.go), whatever it is called: private keys, tokens of well-known services, hashes of
-//     passwords, kubeconfigs, manifests of Secrets, URLs with a password.
+//     passwords, manifests of Secrets, URLs with a password, command lines that give one.
 //   - A text that holds one of these, as a whole (text.go). It is parsed where it is JSON or YAML, also in base64 and in a text in a
 //     text, and judged as an object is; any other text is scanned for "name=value", <name>value and the like (scan.go).
 //

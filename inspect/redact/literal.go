@@ -8,19 +8,19 @@ import (
 
 // plainValues are those of policies: no secret, whatever the field is called.
 var plainValues = []string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "~", "enabled", "disabled", "required",
-	"optional", "always", "never", "auto", "string", "str", "integer", "int", "number", "boolean", "bool", "bytes", "object", "array", "any",
+	"optional", "always", "never", "auto", "string", "str", "text", "integer", "int", "number", "boolean", "bool", "bytes", "object", "array", "any",
 	"basic", "bearer", "jwt", "oidc", "ldap", "rbac", "webhook", "simple", "prompt", "not"}
 
 // referenceBegins begin what says where a secret is, or is one that is encrypted.
-var referenceBegins = []string{"$(", "${", "$__", "{{", "{%", "<redacted", "%(", "%{", "ENC(", "ENC[", "{cipher}", "vault:", "!vault", "ref+",
-	"secretref", "env:", "file:", "op://", "arn:aws:", "@Microsoft.KeyVault", "kv://", "-----BEGIN CERTIFICATE", "-----BEGIN PUBLIC KEY",
+var referenceBegins = []string{"$(", "${", "$__", "{{", "{%", "<redacted", "%(", "%{", "#{", "ENC(", "ENC[", "{cipher}", "vault:", "!vault", "ref+",
+	"secretref", "env:", "file:", "op://", "id=", "arn:aws:", "@Microsoft.KeyVault", "kv://", "-----BEGIN CERTIFICATE", "-----BEGIN PUBLIC KEY",
 	"ssh-rsa ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"}
 
 var (
-	filePath    = regexp.MustCompile(`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|conf))$`)
+	filePath    = regexp.MustCompile(`^(?:[~.]{0,2}(?:/[A-Za-z0-9._-]+){2,}/?|[A-Za-z0-9._/-]+\.(?:key|pem|crt|cer|txt|json|ya?ml|p12|jks|keytab|conf))$`)
 	placeholder = regexp.MustCompile(`^(?:<[^<>]*>|\*+|[xX]{3,}|\.\.\.)$`)
 	webAddress  = regexp.MustCompile(`^[a-z]+://[^@]*$`)
-	number      = regexp.MustCompile(`^[0-9.]{1,9}$`)
+	number      = regexp.MustCompile(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
 	variable    = regexp.MustCompile(`^\$[A-Za-z_][\w.:-]*\W?$`)
 	// references of programs: a call, a field of what programs read their settings from
 	codeValue = regexp.MustCompile(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +

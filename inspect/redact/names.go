@@ -16,10 +16,11 @@ var (
 		"signingkey", "signaturekey", "masterkey", "hmackey", "cryptkey", "cipherkey", "jwtkey", "sessionkey", "cookiekey", "authkey",
 		"authenticationkey", "loggedinkey", "noncekey", "-appkey", "applicationkey", "clientkey", "clientkeydata", "serverkey",
 		"sshkey", "deploykey", "rsakey", "aeskey", "rootkey", "adminkey", "servicekey", "integrationkey", "licensekey", "subscriptionkey",
-		"ingestkey", "writekey", "unsealkey", "recoverykey", "functionkey", "saskey", "symmetrickey", "restuserkey", "keymaterial",
+		"ingestkey", "writekey", "fernetkey", "-seckey", "unsealkey", "recoverykey", "functionkey", "saskey", "symmetrickey", "restuserkey", "keymaterial",
 		"sharedaccesssignature", "erlangcookie", "mnemonic", "seedphrase", "-salt", "-jwt", "-pat", "-bearer", "redisauth", "rediscliauth", "masterauth",
+		"applicationcredentialsecret", "securejson", "keytab", "passwordsha", "passworddoublesha", "communitystring", "vaultsecretid", "snmpcommunity",
 	)
-	// harmlessEndings end names that one of the endings above would hide: those of references, of paging and of other things.
+	// harmlessEndings end names that one of the endings above would hide: those of references, of paging and of other things. The longer ending wins.
 	harmlessEndings = byLastLetter(
 		"existingsecret", "pullsecret", "tlssecret", "sslsecret", "casecret", "certsecret", "certificatesecret", "sourcesecret",
 		"targetsecret", "configsecret", "kubeconfigsecret", "credentialsecret", "credentialssecret", "passwordsecret", "fromsecret",
@@ -58,14 +59,14 @@ func byLastLetter(table ...string) endings {
 	return out
 }
 
-// end tells whether a name, as words makes it, ends in one of them.
-func (e endings) end(dashed string) bool {
+// longest is the length of the longest of them that a name ends in, as words makes it, 0 for none.
+func (e endings) longest(dashed string) (length int) {
 	for _, ending := range e[dashed[len(dashed)-1]] {
-		if endsIn(dashed, ending) {
-			return true
+		if len(ending) > length && endsIn(dashed, ending) {
+			length = len(ending)
 		}
 	}
-	return false
+	return length
 }
 
 // endsIn tells whether the words of a name end in an ending, in which a dash at the beginning is the start of a word.
@@ -126,7 +127,7 @@ const (
 
 // sortOf tells by its name what a value is.
 func sortOf(name string) sort {
-	if !mayName(name) {
+	if !mayName(name) || strings.HasSuffix(name, ")") { // "def login(password):"
 		return plainName
 	}
 	dashed := words(name)
@@ -147,14 +148,18 @@ func sortOf(name string) sort {
 }
 
 func sortOfWords(dashed string) sort {
-	if dashed == "" || harmlessEndings.end(dashed) {
+	if dashed == "" {
 		return plainName
+	}
+	secret := secretEndings.longest(dashed)
+	if secret <= harmlessEndings.longest(dashed) {
+		secret = 0
 	}
 	first, _, _ := strings.Cut(dashed[1:], "-")
 	switch {
 	case slices.Contains(measures, first):
 		return plainName
-	case secretEndings.end(dashed):
+	case secret > 0:
 		if strings.Contains(dashed, "pass") && dashed != "-pass" || strings.HasSuffix(dashed, "pwd") {
 			return secretName
 		}

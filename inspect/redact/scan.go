@@ -2,16 +2,19 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // Pairs of a name and its value that stand apart from each other in text that is neither JSON nor YAML.
-var pairs = []*regexp.Regexp{
-	regexp.MustCompile(`<name>\s*([^<]*?)\s*</name>\s*<value>\s*([^<]*?)\s*</value>`),
-	regexp.MustCompile(`(?:name|key)="([^"]*)"\s+value="([^"]*)"`),
-	regexp.MustCompile(`\bname:[ \t]*["']?([^\s"']+)["']?[ \t]*\n[ \t]*value:[ \t]*["']?([^\s"']+)`),
-	regexp.MustCompile(`"name"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*"([^"]*)"`),
-	regexp.MustCompile(`(?i)define\(\s*['"]([^'"]*)['"]\s*,\s*['"]([^'"]*)['"]`),
+var pairs = []shape{
+	mark(`<name>\s*([^<]*?)\s*</name>\s*<value>\s*([^<]*?)\s*</value>`, "<value>"),
+	mark(`(?:name|key)="([^"]*)"\s+value="([^"]*)"`, "value="),
+	mark(`\bname="([^"]*)"\s*>\s*([^<\s][^<]*)<`, "name="),
+	mark(`\bname:[ \t]*["']?([^\s"']+)["']?[ \t]*\n[ \t]*value:[ \t]*["']?([^\s"']+)`, "value:"),
+	mark(`"name"\s*:\s*"([^"]*)"\s*,\s*"value"\s*:\s*"([^"]*)"`, "value"),
+	mark(`[dD]efine\(\s*['"]([^'"]*)['"]\s*,\s*['"]([^'"]*)['"]`, "efine("),
+	mark(`(?im)^\s*\w*header(?:_up)?(?:\s+(?:add|set))?\s+["']?([\w-]+)["']?\s+["']?([^"'\s;]+)`, "eader"), // nginx, Apache, Caddy, Fluent Bit
 }
 
 // scan tells whether a text that is neither JSON nor YAML gives a secret after its name: "name=value", "name: value", <name>value,
@@ -26,17 +29,18 @@ func scan(text string) bool {
 		}
 	}
 	for line := range strings.Lines(text) {
-		if lineOfTwo(line) || flagInLine(line) {
+		if fields := strings.Fields(line); endsInPair(fields) || holdsFlag(fields) {
 			return true
 		}
 	}
-	if strings.Contains(text, "value") || strings.Contains(text, "efine") || strings.Contains(text, "DEFINE") {
-		for _, pair := range pairs {
-			for _, m := range pair.FindAllStringSubmatch(text, -1) {
-				if sortOf(m[1]).isSecret(m[2]) {
-					return true
-				}
-			}
+	return slices.ContainsFunc(pairs, func(pair shape) bool { return pair.fits(text) && pair.givesSecret(text) })
+}
+
+// givesSecret tells whether a pattern of pairs finds the name of a secret and a secret.
+func (s shape) givesSecret(text string) bool {
+	for _, m := range s.pattern.FindAllStringSubmatch(text, -1) {
+		if sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2]) {
+			return true
 		}
 	}
 	return false
@@ -75,7 +79,7 @@ func assigns(text string, i int, comment bool) bool {
 	switch {
 	case v.text == "" || !s.isSecret(v.text):
 		return false
-	case v.quote == 0 && codeValue.MatchString(v.text), v.quote != '\'' && variable.MatchString(v.text):
+	case v.quote == 0 && (codeValue.MatchString(v.text) || strings.HasPrefix(v.text, name+")")), v.quote != '\'' && variable.MatchString(v.text):
 		return false
 	case comment:
 		return v.alone
@@ -230,41 +234,38 @@ func blockAfter(rest string) string {
 	return rest
 }
 
-// lineOfTwo tells whether a line is the name of a password and the password, as in settings of Redis and Fluentd.
-func lineOfTwo(line string) bool {
-	line = strings.TrimSpace(line)
-	blank := strings.IndexAny(line, " \t")
-	if blank < 0 {
+// endsInPair tells whether a line ends in the name of a secret and the secret, as in settings of Redis, Apache and Fluent Bit.
+// In a longer line, which may be a sentence, the secret has a digit.
+func endsInPair(fields []string) bool {
+	if len(fields) < 2 {
 		return false
 	}
-	name, text := line[:blank], line[blank:]
-	if sortOf(name) == plainName || !isLower(name[0]) {
+	name, text := strings.TrimLeft(fields[len(fields)-2], "$"), strings.Trim(fields[len(fields)-1], `"';`)
+	s := sortOf(name)
+	if s == plainName || strings.ContainsFunc(name, func(r rune) bool { return r > 'z' || !isNameByte(byte(r)) }) {
 		return false
 	}
-	text = strings.Trim(strings.TrimSpace(text), `"';`)
-	explicit := name == "requirepass" || name == "masterauth"
-	return (explicit || sortOf(name) == secretName && !lowWord.MatchString(text)) && !strings.ContainsAny(text, " \t=:|(") &&
-		!strings.HasPrefix(text, "$") && isLiteral(text)
+	compound := strings.Count(words(name), "-") > 1 // of two words or more
+	hasDigit := len(text) >= shortest && strings.ContainsAny(text, "0123456789")
+	switch {
+	case strings.HasPrefix(text, "$"), strings.HasPrefix(text, "="), strings.ContainsAny(strings.TrimRight(text, "="), "=:|(,"):
+		return false
+	case name == "requirepass", name == "masterauth":
+		return s.isSecret(text)
+	case s == secretName && len(fields) == 2 && !lowWord.MatchString(text), hasDigit && (s == secretName || len(fields) == 2):
+		return (compound || isLower(name[0])) && s.isSecret(text)
+	}
+	return hasDigit && compound && s.isSecret(text)
 }
 
-// flagInLine tells whether a flag with a secret is in a line: "--password x".
-func flagInLine(line string) bool {
-	for {
-		_, after, found := strings.Cut(line, "--")
-		if !found {
-			return false
-		}
-		line = after
-		name, text, has := strings.Cut(after[:min(len(after), longestValue)], " ")
-		if has && sortOf(name) != plainName && !strings.ContainsAny(name, "=:\"'") {
-			text = strings.TrimLeft(text, " \"'")
-			end := strings.IndexAny(text, " \t\r\n\"'")
-			if end < 0 {
-				end = len(text)
-			}
-			if text = text[:end]; !strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "$") && sortOf(name).isSecret(text) {
-				return true
-			}
+// holdsFlag tells whether a flag with a secret is in a line: "--password x".
+func holdsFlag(fields []string) bool {
+	for i := 1; i < len(fields); i++ {
+		flag, text := strings.TrimLeft(fields[i-1], "[({`\"'"), strings.Trim(fields[i], `"'`)
+		if strings.HasPrefix(flag, "-") && !strings.ContainsAny(flag, "=:\"'") && !strings.HasPrefix(text, "-") &&
+			!strings.HasPrefix(text, "$") && sortOf(flag).isSecret(text) {
+			return true
 		}
 	}
+	return false
 }

@@ -22,16 +22,21 @@ func mark(pattern string, marks ...string) shape {
 
 // shapes are those of secrets that no table of prefixes finds.
 var shapes = []shape{
-	mark("", "PRIVATE KEY-----"), mark("", "PRIVATE KEY BLOCK-----"), mark("", "PuTTY-User-Key-File-"),
-	mark(`eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`, ".eyJ"), // a JSON web token
-	mark(`(?m)(?:client-key-data|"?kind"?\s*:\s*"?Config"?\s*(?:$|[,}]))`, "clusters", "users"),
+	mark("", "PRIVATE KEY-----"), mark("", "PRIVATE KEY BLOCK-----"), mark("", "PuTTY-User-Key-File-"), mark("", "-----BEGIN OpenVPN Static key"),
+	mark(`eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`, ".eyJ"),                                              // a JSON web token
 	mark(`(?ms)`+kindSecret+`.*`+dataField+`|`+dataField+`.*`+kindSecret, "kind", "Secret", "ata"),                          // a manifest
 	mark(`K1[01][0-9a-f]{16,}::`, "::"),                                                                                     // a server token of k3s and RKE2
 	mark(`A[KS]IA[0-9A-Z]{16}[^0-9A-Za-z/+]{1,4}(?:[a-z]+[^0-9A-Za-z/+]{1,4})?[0-9A-Za-z/+]{40}(?:[^0-9A-Za-z/+]|$)`, "IA"), // of AWS
 	mark(`hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}`, "hooks.slack.com/"),
 	mark(`discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{20,}`, "/api/webhooks/"),
+	mark(`webhook\.office\.com/webhookb2/\S{20,}`, "webhook.office.com/"), mark(`/v3/import/[A-Za-z0-9]{40,}_`, "/v3/import/"), // Teams, Rancher
+	mark(`\bBearer\s+[A-Za-z._~+/-]{0,40}[0-9][A-Za-z0-9._~+/-]{8,}`, "Bearer"),
+	mark(`(?i)\brouting_?key["']?\s*[:=]\s*["']?[0-9A-Z]{32}\b`, "outing"),                                                       // PagerDuty
+	mark(`(?i)certificate-?key["']?[:=\s]+["']?[0-9a-f]{64}\b`, "ertificate"),                                                    // kubeadm
+	mark(`\bencrypt["']?\s*[:=]\s*["'][A-Za-z0-9+/]{22,}==?["']`, "encrypt"),                                                     // Consul, Nomad
+	mark(`\bBQIAAA[A-Za-z0-9+/]{24,}`, "BQIAAA"),                                                                                 // a keytab
 	mark(`[?&]sig=[A-Za-z0-9%/+_-]{16,}`, "sig="), mark(`[?&](?:X-(?:Amz|Goog)-)?Signature=[A-Za-z0-9%/+_-]{16,}`, "Signature="), // a signed URL
-	mark(`\b[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}`, ":AA"),                                              // a bot of Telegram
+	mark(`(?:\b|bot)[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}`, ":AA"),                                      // a bot of Telegram
 	mark(`AQ[A-Za-z0-9+/]{36}==`, "AQ", "=="),                                                      // a keyring of Ceph
 	mark(`\$(?:2[abxy]\$[0-9]{2}|apr1|[156y]|argon2[id]{1,2}|scrypt)\$[./A-Za-z0-9$=,]{16,}`, "$"), // crypt(3)
 	mark(`\{(?:S?SHA|S?MD5|CRYPT)\}[A-Za-z0-9+/=]{16,}`, "{", "}"),                                 // RFC 2307
@@ -40,6 +45,12 @@ var shapes = []shape{
 	mark(pgpass, ":5432:"), mark(pgpass, ":5433:"), mark(pgpass, ":6432:"), mark(pgpass, ":*:"),
 	mark(`(?m)^"[^"\n]+" "[^"\n]+"\s*$`, `" "`), // PgBouncer's list of users
 	mark(`(?i)\bpassword\s+'[^'$]`, "'", "assword"), mark(`PASSWORD\s+'[^'$]`, "'", "PASSWORD"), mark(`(?i)identified by\s+'[^'$]`, "'", " BY "),
+	mark(`\buser_\w+\s*=\s*"[^"$]`, "LoginModule"),                                                                      // users of JAAS
+	mark(`\buser\s+\S+\s+o(?:n|ff)\s+(?:\S*[~+&@*-]\S*\s+)*>[^\s$]`, "user", " >"),                                      // users of Redis
+	mark(`insecure-password\s+[^\s$"]`, "insecure-password"), mark(`\bstats\s+auth\s+[^\s:]+:[^\s$"]`, "stats", "auth"), // HAProxy
+	mark(`\bneighbor\s+\S+\s+password\s+[^\s${"]`, "neighbor", "password"), // FRR
+	mark(`\bpassword\s+"[^"$#{%<\s]+"\s*;`, "password"),                    // BIRD
+	mark(`\becho\s+(?:-\w+\s+)?`+noVariable+`\|\s*(?:sudo\s+)?(?:chpasswd|kinit|.*--password-stdin)`, "echo", "|"),
 	mark(`jdbc:oracle:[a-z]+:[^/\s:@$]+/[^@\s$]+@`, "jdbc:oracle"),
 }
 
@@ -50,6 +61,13 @@ var commands = []shape{
 	mark(`\bredis-cli\s(?:.*\s)?-a\s+["']?[^\s"'$]`, "redis-cli "),
 	mark(mysql, "mysql", "-p"), mark(mysql, "mariadb", "-p"),
 	mark(`\bdocker\s+login\s(?:.*\s)?-p\s+["']?[^\s"'$]`, "docker login "),
+	mark(`\bopenssl\s.*[\s'"]pass:[^\s"'${]`, "openssl", "pass:"),
+	mark(`\bvault\s+(?:operator\s+unseal|unseal|login)\s+["']?[A-Za-z0-9+/=.]{20,}`, "vault "),
+	mark(`\brabbitmqctl\s+(?:add_user|change_password)\s+\S+\s+["']?[^\s"'${]`, "rabbitmqctl "),
+	mark(`\bmc\s+(?:alias\s+set|config\s+host\s+add)\s+\S+\s+\S+\s+\S+\s+["']?[^\s"'${]`, "mc "),
+	mark(`\bldap[a-z]+\s(?:.*\s)?-w\s*["']?[^\s"'$]`, "ldap", "-w"),
+	mark(`\bsqlplus\s+(?:-\S+\s+)*["']?\w+/[^\s/@"'$]+@`, "sqlplus"),
+	mark(`\bhtpasswd\s+(?:-\w*n\w*\s+\S+|-[a-mo-zA-Z]*b[a-mo-zA-Z]*\s+\S+\s+\S+)\s+["']?[^\s"'$>|]`, "htpasswd"),
 	mark(`\bAuthorization["']?[ :]+["']?(?i:basic|bearer)\s+[^\s"'$<{%]`, "Authorization"),
 }
 
@@ -57,7 +75,9 @@ const (
 	kindSecret = `(?:^|[{,])[\s-]*"?kind"?\s*:\s*"?Secret"?\s*(?:$|[,}#])`
 	dataField  = `\b(?:data|stringData)"?\s*:`
 	pgpass     = `(?m)^[^:\s#]*[g-zG-Z.*][^:\s]*:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:\S+$`
-	mysql      = `\b(?:mysql|mariadb)[a-z-]*\s(?:.*\s)?-p["']?[^\s"'$]`
+	mysql      = `\b(?:mysql|mariadb)[a-z-]*\s(?:[^|;&\n]*\s)?-p["']?[^\s"'$]`
+	// noVariable is text of a command line that is printed as it is written
+	noVariable = "[^$|\\n{<`]+"
 )
 
 // base64Begin is "-----BEGIN" in base64.
@@ -132,7 +152,10 @@ func hasPrivateBase64(text string) bool {
 // hostPort is what follows the "@" of a data source name without a scheme.
 var hostPort = regexp.MustCompile(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
 
-// hasUserInfo tells whether there is a "user:password@" in a text: in a URL, or before a host and port.
+// tokenUser is the user of a URL who is a token: of GitHub, of a DSN of Sentry.
+var tokenUser = regexp.MustCompile(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
+
+// hasUserInfo tells whether there is a "user:password@" in a text: in a URL, or before a host and port. In a URL "token@" is one, too.
 func hasUserInfo(text string) bool {
 	begin := 0
 	for {
@@ -148,6 +171,9 @@ func hasUserInfo(text string) bool {
 		}
 		user, password, has := strings.Cut(info, ":")
 		if has && (inURL || user != "" && user != "mailto" && hostPort.MatchString(after)) && isLiteral(password) && !codeValue.MatchString(password) {
+			return true
+		}
+		if inURL && len(info) >= 30 && tokenUser.MatchString(info) {
 			return true
 		}
 		begin += at + 1
