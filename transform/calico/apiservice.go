@@ -61,11 +61,10 @@ func reportAggregatedAPIService(ctx context.Context, v *transform.View, k keys.K
 		return err
 	}
 	obj, _, err := encoding.DecodeObject(entry.Value)
-	if err != nil {
+	if err != nil && entry.Sealed != nil {
 		v.Warn(string(key), codeAPIServiceLeft, "it cannot be read: "+err.Error())
-		return nil
 	}
-	if automanaged(obj) {
+	if err != nil || automanaged(obj) { // what is not encrypted is reported by checkValues
 		return nil
 	}
 	service := objectAt(objectAt(obj, "spec"), "service")

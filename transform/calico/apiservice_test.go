@@ -93,9 +93,9 @@ func TestAPIServiceLeft(t *testing.T) {
 			step:   "after the restore, delete APIService v3.projectcalico.org (kubectl delete apiservice v3.projectcalico.org): kube-apiserver then serves the CRDs of projectcalico.org"},
 		"no CRDs": {value: before[aggregated], change: without,
 			reason: "it sends projectcalico.org/v3 to Service calico-apiserver/calico-api, and the snapshot has no CRD of that group: Calico keeps its data elsewhere"},
-		"unreadable": {value: "{", reason: "cannot be read"},
-		"automatic":  {value: contents(t, recorded(t, "after.db"))[aggregated]},
-		"none":       {},
+		"encrypted": {value: "k8s:enc:secretbox:v1:k:00", reason: "cannot be read"},
+		"automatic": {value: contents(t, recorded(t, "after.db"))[aggregated]},
+		"none":      {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := &input{t: t, from: recorded(t, "after-cleanup.db")}
@@ -121,6 +121,22 @@ func TestAPIServiceLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUndecodableBesideNothing: where nothing is to be migrated, a value that no API server can read still refuses the run, once.
+func TestUndecodableBesideNothing(t *testing.T) {
+	const secret, encrypted = "/registry/secrets/default/cut", "/registry/secrets/default/encrypted"
+	in := &input{t: t, from: recorded(t, "after-cleanup.db")}
+	in.put(secret, []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"cut"`))
+	in.put(encrypted, []byte("k8s:enc:secretbox:v1:k:00"))
+	in.put(aggregated, []byte("{"))
+	in.put(recordsV3+"tiers/default", []byte("{"))
+	r := planOn(t, in.write(), New(Options{SetAPIGroup: true}))
+	require.ErrorIs(t, r.err, transform.ErrRefused)
+	require.ElementsMatch(t, []string{
+		"error undecodable " + aggregated, "error undecodable " + recordsV3 + "tiers/default", "error undecodable " + secret,
+		"warning nothing-to-migrate ",
+	}, r.problems())
 }
 
 func removing(ctx context.Context, v *transform.View) error {

@@ -108,7 +108,10 @@ func (m *run) plan(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	if m.crds.idle() {
-		return m.crds.strange > 0, reportAggregatedAPIService(ctx, m.view, m.keys, m.crds)
+		if err := reportAggregatedAPIService(ctx, m.view, m.keys, m.crds); err != nil {
+			return false, err
+		}
+		return m.crds.strange > 0, m.checkValues(ctx)
 	}
 	if err := preflight(ctx, m.view, m.keys, m.crds); err != nil {
 		return true, err

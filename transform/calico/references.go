@@ -16,6 +16,24 @@ import (
 // remapReferences makes the owner references of all objects but the records just written end at v3 records. v1 records
 // stay as they are: they go, or they are kept for a way back.
 func (m *run) remapReferences(ctx context.Context) error {
+	return m.eachOther(ctx, func(entry *transform.Entry) error {
+		if !m.readable(entry) {
+			return nil
+		}
+		return m.remapObject(ctx, entry)
+	})
+}
+
+// checkValues refuses values that no API server can read. It is for a snapshot without anything to migrate.
+func (m *run) checkValues(ctx context.Context) error {
+	return m.eachOther(ctx, func(entry *transform.Entry) error {
+		m.readable(entry)
+		return nil
+	})
+}
+
+// eachOther calls do for all objects but v1 records and the v3 records just written.
+func (m *run) eachOther(ctx context.Context, do func(*transform.Entry) error) error {
 	v1, v3 := v1Dir(m.keys), v3Dir(m.keys)
 	m.unreadable = unreadable(m.view)
 	for entry, err := range m.view.Live(ctx, []byte(m.keys.Prefix+"/")) {
@@ -26,11 +44,27 @@ func (m *run) remapReferences(ctx context.Context) error {
 		if under(v1) || under(v3) && m.wrote(entry) || slices.ContainsFunc(m.others, under) {
 			continue
 		}
-		if err := m.remapObject(ctx, entry); err != nil {
+		if err := do(entry); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readable refuses a value that no API server can read as what its key says, whatever is in it.
+func (m *run) readable(entry *transform.Entry) bool {
+	key, err := m.keys.Parse(entry.Key)
+	if err != nil || entry.Sealed != nil {
+		return true
+	}
+	bad := inspect.CheckValue(key, entry.Value)
+	if bad == nil || errors.Is(bad, native.ErrUnknownKind) {
+		return true
+	}
+	if !m.unreadable[string(entry.Key)] {
+		m.view.Refuse(string(entry.Key), codeOfValue(bad), bad.Error())
+	}
+	return false
 }
 
 // wrote says whether a v3 record is one this run staged; its references are translated already.
@@ -39,18 +73,12 @@ func (m *run) wrote(entry *transform.Entry) bool {
 	return entry.ModRevision == 0 || o != nil && o.replaced
 }
 
-// remapObject does one object. A value that no API server can read as what its key says is refused, whatever is in it. One that
-// names neither group anywhere holds no reference to a Calico object; one that is encrypted may.
+// remapObject does one object. A value that names neither group anywhere holds no reference to a Calico object; one that is
+// encrypted may.
 func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
 	e := referenceEdit{run: m}
 	if key, err := m.keys.Parse(entry.Key); err == nil {
 		e.namespace = key.Namespace
-		if bad := inspect.CheckValue(key, entry.Value); entry.Sealed == nil && bad != nil && !errors.Is(bad, native.ErrUnknownKind) {
-			if !m.unreadable[string(entry.Key)] {
-				m.view.Refuse(string(entry.Key), codeOfValue(bad), bad.Error())
-			}
-			return nil
-		}
 	}
 	encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
 	if !encrypted && !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
