@@ -10,7 +10,7 @@
 //   - NothingGuessed: what a value would tell and cannot, because it is encrypted or damaged, stays empty and is a problem of the
 //     cluster.
 //   - KeyMismatch: the key alone tells whose a record is. A value that says otherwise is a problem, and changes nothing.
-//   - ReadsNoOtherKind: Read opens no value but those of the few kinds that tell of logical clusters. ReadChecked opens all.
+//   - ReadsNoOtherKind: Read opens no value but those of the few kinds that tell of logical clusters. ReadChecked and Checking open all.
 //   - Determinism: the same file says the same, in the same order.
 //
 // Sources: kcp pkg/reconciler/core/logicalcluster, pkg/reconciler/tenancy/workspace, pkg/reconciler/apis/apibinding and

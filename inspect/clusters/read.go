@@ -25,6 +25,17 @@ func Read(ctx context.Context, r *inspect.Reader) (*File, error) { return read(c
 // hand, or a key that was taken for another, gives away. It decrypts all values.
 func ReadChecked(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, true) }
 
+// Checking is ReadChecked for a caller that reads r by itself: add takes each entry of r.Live, and file is what they hold.
+func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) error, file func() *File, err error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := newPass(ctx, r, layouts, true)
+	p.opened = true
+	return p.add, p.finish, nil
+}
+
 func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
@@ -47,6 +58,7 @@ type pass struct {
 	ctx     context.Context
 	reader  *inspect.Reader
 	check   bool // all values
+	opened  bool // entries come with their values decrypted
 	layouts keys.Layouts
 	file    *File
 	shards  map[string]*shardPass // by prefix, as all three
@@ -149,8 +161,10 @@ func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *P
 	if read == nil && !p.check {
 		return nil, true, nil
 	}
-	if err := p.reader.Open(p.ctx, e); err != nil {
-		return nil, false, err
+	if !p.opened {
+		if err := p.reader.Open(p.ctx, e); err != nil {
+			return nil, false, err
+		}
 	}
 	switch {
 	case e.Sealed != nil && read == nil:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 )
 
@@ -154,6 +155,19 @@ func TestReadsNoOtherKind(t *testing.T) {
 	require.Equal(t, checked, f, "where nothing is wrong, both say the same")
 	_, err = ReadChecked(context.Background(), reader(t, path, opener))
 	require.ErrorContains(t, err, "opened ", "which reads all of them")
+	require.Equal(t, checked, checkedBy(t, reader(t, path, nil)))
+}
+
+// checkedBy is what Checking finds where a caller reads the entries.
+func checkedBy(t *testing.T, r *inspect.Reader) *File {
+	t.Helper()
+	add, file, err := Checking(context.Background(), r)
+	require.NoError(t, err)
+	for e, err := range r.Live(context.Background(), nil) {
+		require.NoError(t, err)
+		require.NoError(t, add(e))
+	}
+	return file()
 }
 
 // TestSealed: records that nobody can open are counted where they had to be, and told of where they tell of logical clusters.
@@ -164,6 +178,7 @@ func TestSealed(t *testing.T) {
 	})
 	c := theShard(t, readFile(t, path)).Cluster(kcptest.Consumer)
 	require.Equal(t, 1, c.Sealed)
+	require.Equal(t, readFile(t, path), checkedBy(t, reader(t, path, nil)))
 	require.Empty(t, c.Problems)
 	f, err := Read(context.Background(), reader(t, path, nil))
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -34,6 +35,8 @@ type doctor struct {
 	leases   map[int64]int64
 	kinds    map[gvr.GroupKind]kind
 	dead     []string // APIServices that nobody answers for
+	addKCP   func(*inspect.Entry) error
+	kcp      func() *clusters.File // what addKCP took; both are nil for a file without kcp
 	index
 }
 
@@ -61,13 +64,8 @@ func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Opt
 	if err := d.prepare(ctx); err != nil {
 		return nil, err
 	}
-	for e, err := range r.Live(ctx, nil) {
-		if err == nil {
-			err = d.checkEntry(e)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := d.read(ctx); err != nil {
+		return nil, err
 	}
 	for _, conclude := range []func(context.Context) error{
 		d.concludeRecords, d.concludeDefinitions, d.concludeWrites, d.concludeConversion, d.concludeOwners, d.concludeAPIServices,
@@ -79,6 +77,22 @@ func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Opt
 		}
 	}
 	return d.found.report(), nil
+}
+
+// read takes each record once.
+func (d *doctor) read(ctx context.Context) error {
+	for e, err := range d.reader.Live(ctx, nil) {
+		if err == nil {
+			err = d.checkEntry(e)
+		}
+		if err == nil && d.addKCP != nil {
+			err = d.addKCP(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare reads what judging a record takes.
@@ -100,7 +114,7 @@ func (d *doctor) prepare(ctx context.Context) (err error) {
 		}
 	}
 	d.index = newIndex()
-	return nil
+	return d.prepareKCP(ctx)
 }
 
 // checkFile judges the file as a whole; whole is false where its records are not to be trusted.

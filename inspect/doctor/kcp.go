@@ -8,17 +8,22 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
+// prepareKCP has the records read for what "cluster list" finds, where the file has shards or caches of kcp.
+func (d *doctor) prepareKCP(ctx context.Context) (err error) {
+	isKCP := func(s keys.Storage) bool { return s.Flavour.KCP() }
+	if slices.ContainsFunc(d.layouts.Storages(), isKCP) {
+		d.addKCP, d.kcp, err = clusters.Checking(ctx, d.reader)
+	}
+	return err
+}
+
 // concludeKCP reports what "cluster list" finds in the shards and caches of kcp in the file. Other files of the installation are not
 // known: what lives there is not told apart from what lives nowhere.
 func (d *doctor) concludeKCP(ctx context.Context) error {
-	isKCP := func(s keys.Storage) bool { return s.Flavour.KCP() }
-	if !slices.ContainsFunc(d.layouts.Storages(), isKCP) {
+	if d.kcp == nil {
 		return nil
 	}
-	file, err := clusters.ReadChecked(ctx, d.reader)
-	if err != nil {
-		return err
-	}
+	file := d.kcp()
 	named := []clusters.Named{{Path: d.snapshot.Path(), File: file}}
 	found := clusters.Survey(named, named)
 	d.judgeShards(file, found)

@@ -8,7 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 )
 
@@ -156,6 +158,30 @@ func TestKCPEncrypted(t *testing.T) {
 		found = append(found, f.Code)
 	}
 	require.Equal(t, []Code{CodeBadMetadata, CodeMixedEncryption, CodeEncryptionKeys}, found)
+}
+
+// counter counts how often each value is opened.
+type counter map[string]int
+
+func (c counter) Open(_ context.Context, _ schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
+	c[string(key)]++
+	return stored, false, nil
+}
+
+// TestKCPReadOnce: the values of a shard are opened once for the records and for the logical clusters.
+func TestKCPReadOnce(t *testing.T) {
+	in, opens := kcptest.Recorded(t, kcptest.Root), counter{}
+	s := opened(t, in)
+	_, err := Examine(context.Background(), s, inspect.NewReader(s, opens), Options{})
+	require.NoError(t, err)
+	checked := 0
+	for key, times := range opens {
+		if strings.HasPrefix(key, "/registry/core/") { // others are read for what they tell, too
+			require.Equal(t, 1, times, key)
+			checked++
+		}
+	}
+	require.Positive(t, checked)
 }
 
 // TestKCPLiveMigration: what a live migration of kcp took from another tenant is found on the shard that it went to.
