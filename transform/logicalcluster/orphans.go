@@ -5,12 +5,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/archive"
+	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -178,12 +182,38 @@ func (p *PutBack) compareLiving(ctx context.Context, r original, here *inspect.E
 	case r.Sealed != nil || here.Sealed != nil:
 		p.view.Refuse(string(here.Key), codeKeyExists,
 			"the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
-	case r.key.Resource == (schema.GroupResource{Resource: "configmaps"}) && r.key.Name == "kube-root-ca.crt":
+	case writtenByKCP(r.key, r.Value, here.Value):
 		p.view.Warn(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
 	default:
 		p.view.Refuse(string(here.Key), codeKeyExists, "the key is there already, with another value")
 	}
 	return nil
+}
+
+// writtenByKCP tells whether two values of a key differ in nothing but the CA of a shard: kcp writes it at each start, into
+// ConfigMaps and into Secrets with the token of a service account.
+func writtenByKCP(key keys.Key, was, is []byte) bool {
+	switch key.Resource {
+	case schema.GroupResource{Resource: "configmaps"}:
+		return key.Name == "kube-root-ca.crt"
+	case schema.GroupResource{Resource: "secrets"}:
+		secret := withoutCA(was)
+		return secret != nil && reflect.DeepEqual(secret, withoutCA(is))
+	}
+	return false
+}
+
+// withoutCA is a Secret with the token of a service account, without ca.crt and what an update of that changes in metadata; nil for
+// any other value.
+func withoutCA(value []byte) map[string]any {
+	secret, err := native.Decode(value)
+	if err != nil || secret["type"] != string(corev1.SecretTypeServiceAccountToken) {
+		return nil
+	}
+	for _, field := range [][]string{{"data", "ca.crt"}, {"metadata", "managedFields"}, {"metadata", "annotations", "kcp.io/cluster"}} {
+		unstructured.RemoveNestedField(secret, field...)
+	}
+	return secret
 }
 
 // judgeNamespaces reports objects that would lie in namespaces that are not there.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
@@ -77,6 +79,50 @@ func TestPutBackKeyExists(t *testing.T) {
 	require.Len(t, came, 2)
 	left, _ := a.report.Errors()
 	require.Equal(t, 1, left)
+}
+
+// TestPutBackTokenSecret: kcp writes the CA of its shard into Secrets with a service account token. One that differs in nothing else
+// stays, with a warning; any other difference is decided by a person.
+func TestPutBackTokenSecret(t *testing.T) {
+	key := "/registry/core/secrets/" + kcptest.Other + "/" + kcptest.Consumer + "/token"
+	secret := func(kind, ca, token string, annotations map[string]string) []byte {
+		raw, err := (&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "token", Namespace: kcptest.Consumer, UID: "0c0ffee0-0000-4000-8000-000000000002", Annotations: annotations,
+				ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kcp of " + ca}}},
+			Type: corev1.SecretType(kind), Data: map[string][]byte{"ca.crt": []byte(ca), "token": []byte(token)},
+		}).Marshal()
+		require.NoError(t, err)
+		return inEnvelope(t, "Secret", raw)
+	}
+	token, ours := string(corev1.SecretTypeServiceAccountToken), map[string]string{"kubernetes.io/service-account.name": "default"}
+	updated := map[string]string{"kubernetes.io/service-account.name": "default", "kcp.io/cluster": kcptest.Other}
+	for name, tc := range map[string]struct {
+		orphan, living []byte
+		level          string
+	}{
+		"another CA":     {secret(token, "shard-1", "a", updated), secret(token, "root", "a", ours), transform.LevelWarning},
+		"another token":  {secret(token, "shard-1", "a", ours), secret(token, "root", "b", ours), transform.LevelError},
+		"another object": {secret(token, "shard-1", "a", ours), secret(token, "root", "a", nil), transform.LevelError},
+		"no token":       {secret("Opaque", "shard-1", "a", ours), secret("Opaque", "root", "a", ours), transform.LevelError},
+		"damaged":        {secret(token, "shard-1", "a", ours), []byte("{"), transform.LevelError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, shard1 := kcptest.LiveMigrated(t)
+			root = kcptest.Edit(t, root, func(client *clientv3.Client) { kcptest.Put(t, client, key, tc.living) })
+			shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) { kcptest.Put(t, client, key, tc.orphan) })
+			a := putBack(t, shard1, root, PutBackOptions{}, transform.Options{Allow: []string{codeKeyExists}}).written()
+			var found []transform.Problem
+			for _, p := range a.report.Problems {
+				if p.Key == key {
+					found = append(found, p)
+				}
+			}
+			require.Len(t, found, 1)
+			require.Equal(t, []string{codeKeyExists, tc.level}, []string{found[0].Code, found[0].Level})
+			require.Equal(t, string(tc.living), a.value(key), "the living one stays")
+			require.NotContains(t, found[0].Reason, "shard-1", "no value is quoted")
+		})
+	}
 }
 
 // TestPutBackNamespaceMissing: an object in a namespace that is gone could not be reached.

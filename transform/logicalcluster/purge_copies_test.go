@@ -273,9 +273,7 @@ func TestMoveCopyValues(t *testing.T) {
 			"a": "root", "kcp.io/shard": shard, "z": "root",
 		}}, Data: map[string]string{"kcp.io/shard": "root"}}).Marshal()
 		require.NoError(t, err)
-		envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, Raw: raw}).Marshal()
-		require.NoError(t, err)
-		return append([]byte("k8s\x00"), envelope...)
+		return inEnvelope(t, "ConfigMap", raw)
 	}
 	bare := []byte(`{ "metadata": {"namespace":"default", "name":"bare", "annotations":{} }, "kcp.io/shard":"root"}`)
 	var lease int64
@@ -297,6 +295,14 @@ func TestMoveCopyValues(t *testing.T) {
 	require.EqualValues(t, 3600, leases[lease])
 	require.Equal(t, bare, found[asOf(dir, "shard-1")+"bare"].Value)
 	require.NotContains(t, found, dir+"bare")
+}
+
+// inEnvelope is an object of the core group as a server stores it.
+func inEnvelope(t testing.TB, kind string, raw []byte) []byte {
+	t.Helper()
+	envelope, err := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}).Marshal()
+	require.NoError(t, err)
+	return append([]byte("k8s\x00"), envelope...)
 }
 
 // TestMoveCopyUnfit: a copy that cannot be read does not move, whatever is allowed, and so nothing does; one that says that another shard
