@@ -83,8 +83,8 @@ func runClusterVerify(c *cli.Context) error {
 			"start none of these shards; docs/logical-clusters.md explains the codes"}
 	case len(verdict.Unjudged) > 0:
 		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", plural(len(verdict.Unjudged), "matter")),
-			"--encryption-config and --archive-encryption-config open what is encrypted at rest, --origin tells what a scrubbed file cannot; " +
-				"-o json lists all that was left open"}
+			"--encryption-config and --archive-encryption-config open what is encrypted at rest, --origin and --cache-before tell what a scrubbed file cannot, " +
+				"--cache whether copies of APIExports are there; -o json lists all that was left open"}
 	case !verdict.Sound():
 		return &failure{status: exitCannotJudge, err: errors.New("not all of the move could be judged")}
 	}

@@ -211,7 +211,7 @@ func TestExtractAsShard(t *testing.T) {
 	require.ErrorIs(t, err, ErrShardUnknown)
 	r, _ := extracted(t, in, ExtractOptions{Name: kcptest.Provider, AsShard: "root"})
 	require.Equal(t, "root", r.Manifest.Origin.Shard)
-	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard SHARD")
+	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
 	gone, _ := purged(t, in, PurgeOptions{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
 	require.Equal(t, *gone.Rest, receipt(r.Manifest.Origin.Rest))
 }
@@ -284,7 +284,7 @@ func TestExtractDryRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, transform.Planned, r.Outcome)
 	require.NoFileExists(t, out)
-	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard SHARD")
+	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
 	spaced, err := Extract(context.Background(), ExtractOptions{Name: kcptest.Consumer, In: in, Out: filepath.Join(t.TempDir(), "an archive"), DryRun: true})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(spaced.Steps, "\n"), "/an archive' DESTINATION")

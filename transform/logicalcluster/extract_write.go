@@ -88,7 +88,12 @@ func (e *extraction) steps() {
 	}
 	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
 	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)
-	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s --to-shard SHARD", name, in, also)
-	r.AddStep("judge the whole before any shard is started: etcdshift cluster verify %s ORIGIN-OUT DESTINATION-OUT", out)
+	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
+	var names []string
+	for _, c := range m.Clusters {
+		names = append(names, c.Name)
+	}
+	stepToMoveCopies(r.Report, names, m.Origin.Shard, "")
+	stepToVerify(r.Report, e.Out, "DESTINATION-OUT", true)
 	stepToStart(r.Report)
 }

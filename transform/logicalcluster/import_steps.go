@@ -30,25 +30,23 @@ func (i *Import) steps(r *transform.Report) {
 
 // stepsOfOrigin says how the other half of a move is done.
 func (i *Import) stepsOfOrigin(r *transform.Report) {
-	m := i.options.Manifest
-	purge, names, each := "etcdshift cluster purge "+word(m.Name)+" ORIGIN ORIGIN-OUT", word(m.Name), ""
+	m, copied := i.options.Manifest, i.names()
+	purge, origin := "etcdshift cluster purge "+word(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
 	if len(m.Clusters) > 1 {
 		purge += " --with-children"
-		names, each = "NAME", ", for each NAME of "+strings.Join(i.names(), ", ")+", each on the output of the one before"
 	}
-	origin, from := "the origin", "SHARD"
 	if m.Origin.Shard != "" {
-		origin, from = fmt.Sprintf("the origin, shard %q", m.Origin.Shard), word(m.Origin.Shard)
+		origin = fmt.Sprintf("the origin, shard %q", m.Origin.Shard)
 	}
-	to := " --to-shard " + word(cmp.Or(i.dest.name, "SHARD"))
 	stepToStop(r, "kcp of both shards", lostWrites+"; restore both: a logical cluster must not live on two")
-	r.AddStep("take it out of %s: %s", origin, purge+to)
-	r.AddStep("give its copies in the cache server to this shard, where that has an etcd of its own: etcdshift cluster purge %s CACHE CACHE-OUT --from-shard %s%s%s",
-		names, from, to, each)
+	r.AddStep("take it out of %s: %s --to-shard %s", origin, purge, word(cmp.Or(i.dest.name, "NEW-SHARD")))
 	if i.cachesHere(m.Origin.Shard) {
-		r.AddStep("the cache in this shard's own file has copies from %s: etcdshift cluster purge %s OUT OUT-2 --from-shard %s%s%s; restore that output then", origin, names, from, to, each)
+		r.AddStep("the cache in this shard's own file has copies from %s: %s; restore that output then", origin, copiesMove(copied, "OUT OUT-2", m.Origin.Shard, i.dest.name))
+		stepToVerify(r, i.options.Archive.Path(), "OUT-2", false)
+		return
 	}
-	r.AddStep("judge the whole move before any shard runs: etcdshift cluster verify %s ORIGIN-OUT OUT", word(i.options.Archive.Path()))
+	stepToMoveCopies(r, copied, m.Origin.Shard, i.dest.name)
+	stepToVerify(r, i.options.Archive.Path(), "OUT", true)
 }
 
 // cachesHere tells whether a cache in the destination's own file has copies of what comes in, as the origin wrote them.

@@ -2,7 +2,6 @@ package logicalcluster
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -220,8 +219,3 @@ func (p *Purge) checkMoved(ctx context.Context, v *transform.View, out *inspect.
 }
 
 func isEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }
-
-// toShardToo is the flag that has another purge give its copies to the same shard.
-func (c *choice) toShardToo() string {
-	return " --to-shard " + word(cmp.Or(c.options.ToShard, "NEW-SHARD"))
-}

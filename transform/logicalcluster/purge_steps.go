@@ -1,10 +1,8 @@
 package logicalcluster
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -106,21 +104,12 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 
 // stepOfNoCache says how the copies move that a cache server of its own has.
 func (c *choice) stepOfNoCache(r *transform.Report) {
-	name, each, shard := "NAME", "", "SHARD"
-	if len(c.targets) == 1 {
-		name = word(c.targets[0].name)
-	} else {
-		var names []string
-		for _, t := range c.targets {
-			names = append(names, t.name)
-		}
-		each = ", for each NAME of " + strings.Join(names, ", ")
-	}
-	if c.shardName != "" {
-		shard = word(c.shardName)
+	var names []string
+	for _, t := range c.targets {
+		names = append(names, t.name)
 	}
 	r.AddStep("no cache is in this file; give its copies in the cache server's own snapshot to the shard that it was imported on; without --to-shard they are deleted: %s",
-		fmt.Sprintf("etcdshift cluster purge %s CACHE OUT --from-shard %s%s%s%s", name, shard, c.toShardToo(), c.scrubToo(), each))
+		copiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
 }
 
 // scrubToo has another purge leave nothing either, where this one does not.

@@ -183,10 +183,10 @@ func TestDeterministic(t *testing.T) {
 func TestSteps(t *testing.T) {
 	r, _ := purged(t, kcptest.Recorded(t, kcptest.Root), PurgeOptions{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	all := strings.Join(r.Steps, "\n")
-	require.Contains(t, all, "etcdshift cluster purge "+kcptest.Consumer+" CACHE OUT --from-shard root --to-shard NEW-SHARD")
+	require.Contains(t, all, "etcdshift cluster purge "+kcptest.Consumer+" CACHE CACHE-OUT --from-shard root --to-shard NEW-SHARD")
 	require.Contains(t, all, `Workspace "consumer" in "root" still leads to "`+kcptest.Consumer+`"`)
 	require.NotEmpty(t, r.Restore)
 
 	r, _ = purged(t, kcptest.Recorded(t, kcptest.Root), PurgeOptions{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
-	require.Contains(t, strings.Join(r.Steps, "\n"), " CACHE OUT --from-shard root --to-shard NEW-SHARD --scrub")
+	require.Contains(t, strings.Join(r.Steps, "\n"), " CACHE CACHE-OUT --scrub --from-shard root --to-shard NEW-SHARD")
 }
