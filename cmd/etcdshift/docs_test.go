@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,4 +147,28 @@ func TestFrontProxyOrder(t *testing.T) {
 		help := named(commands(), []string{"cluster", name}).UsageText
 		require.Regexp(t, `(?s)stop all front-proxies first.*start the\s+front-proxies last`, strings.ToLower(help), name)
 	}
+}
+
+// TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has written, which would fail; and each command
+// of the move is rehearsed.
+func TestGuideWritesOnce(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
+	require.NoError(t, err)
+	_, guide, found := strings.Cut(string(page), "\n## A move from one shard to another")
+	require.True(t, found)
+	written, dry, run := map[string]bool{}, 0, 0
+	for _, line := range strings.Split(guide, "\n") {
+		words := strings.Fields(line)
+		if !strings.HasPrefix(line, "    ") || len(words) < 6 || words[1] != "cluster" || !slices.Contains([]string{"extract", "import", "purge"}, words[2]) {
+			continue
+		}
+		if slices.Contains(words, "--dry-run") {
+			dry++
+			continue
+		}
+		run++
+		require.False(t, written[words[5]], "%s is written twice", words[5])
+		written[words[5]] = true
+	}
+	require.Equal(t, []int{3, 5}, []int{dry, run}, "import and both purges are rehearsed dry; extract is run twice")
 }

@@ -117,7 +117,7 @@ func table() []entry {
 
 		{CodeEncrypted, Error, "a value is encrypted and stays closed", "find the EncryptionConfiguration that has the key; without it the value is lost"},
 		{CodeEncryptionKeys, Info, "values are encrypted at rest", "give the restored API servers an EncryptionConfiguration that has this key, and etcdshift too: it did not look into these values"},
-		{CodeMixedEncryption, Warning, "objects of one resource are encrypted in several ways", "write them anew (kubectl replace), or use \"etcdshift migrate storage-versions --rewrap\""},
+		{CodeMixedEncryption, Warning, "objects of one resource are encrypted in several ways", "write them anew (kubectl replace), or, where no kcp stores them, use \"etcdshift migrate storage-versions --rewrap\""},
 
 		{CodeCRDUnreadable, Error, "a CustomResourceDefinition cannot be read", "restore its value from an older snapshot, or delete it with etcdctl"},
 		{CodeVersionUnlisted, Error, "objects are stored at a version that is gone", "add the version to the CustomResourceDefinition again (not served), then \"etcdshift migrate storage-versions\""},
@@ -157,8 +157,8 @@ func table() []entry {
 		{CodeShardPartial, Info, "a part of a shard of kcp", "nothing; which logical clusters live is not told by it, so that orphans were not judged"},
 		{CodeShardTwice, Warning, "two storages are one shard of kcp", "keep the newer one alone"},
 		{CodeClusterTwice, Error, "a logical cluster lives twice", "find out which one is newer (etcdshift diff), and purge the other before both shards run: etcdshift cluster purge"},
-		{CodeClusterOrphans, Warning, "keys of logical clusters that do not live here", "put back what is missed (etcdshift cluster import --orphans-from), then \"etcdshift cluster purge --orphans\""},
-		{CodeStaleCopies, Warning, "a cache has copies of what lives elsewhere", "see \"etcdshift cluster list\" with all shards and \"etcdshift cluster purge\": other shards go by the copies, RBAC among them"},
+		{CodeClusterOrphans, Warning, "keys of logical clusters that do not live here", "see \"etcdshift cluster list\" with all shards; put back what is missed (etcdshift cluster import --orphans-from), then \"etcdshift cluster purge --orphans\""},
+		{CodeStaleCopies, Warning, "a cache has copies of what lives elsewhere", "see \"etcdshift cluster list\" with all shards and \"etcdshift cluster purge --from-shard --to-shard\": other shards go by the copies, RBAC and APIExports among them"},
 		{CodeClusterMismatch, Warning, "an object says that it is of another logical cluster", "find out who wrote it: kcp goes by the key, and writes kcp.io/cluster anew with the next update"},
 		{CodeClusterTerminating, Warning, "a logical cluster is being deleted", "see which finalizers and content hold it; do not move it"},
 		{CodeClusterMigrating, Warning, "a live migration has a logical cluster", "let it end, or import the logical cluster anew: kcp answers no request for it until then"},

@@ -158,6 +158,7 @@ func TestKCPEncrypted(t *testing.T) {
 		found = append(found, f.Code)
 	}
 	require.Equal(t, []Code{CodeBadMetadata, CodeMixedEncryption, CodeEncryptionKeys}, found)
+	require.Contains(t, report.of(CodeMixedEncryption)[0].Remedy, "where no kcp stores them, use", "migrate storage-versions refuses kcp")
 }
 
 // counter counts how often each value is opened.
