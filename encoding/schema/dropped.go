@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 )
@@ -35,7 +36,7 @@ func (d *dropped) compare(path string, before, after any, s *structuralschema.St
 	case []any:
 		after, _ := after.([]any)
 		for i := range min(len(before), len(after)) {
-			d.compare(path+"["+strconv.Itoa(i)+"]", before[i], after[i], itemSchema(s), inMeta)
+			d.compare(clip(path+"["+strconv.Itoa(i)+"]"), before[i], after[i], itemSchema(s), inMeta)
 		}
 	}
 }
@@ -46,10 +47,7 @@ func (d *dropped) compareMaps(path string, before, after map[string]any, s *stru
 		if ok && !isContainer(value) {
 			continue
 		}
-		child := key
-		if path != "" {
-			child = path + "." + key
-		}
+		child := below(path, key)
 		meta := inMeta || (s != nil && s.XEmbeddedResource && key == "metadata")
 		switch {
 		case ok:
@@ -61,6 +59,24 @@ func (d *dropped) compareMaps(path string, before, after map[string]any, s *stru
 			d.paths = append(d.paths, child)
 		}
 	}
+}
+
+// below is the path of a field.
+func below(path, key string) string {
+	if path == "" {
+		return clip(key)
+	}
+	return clip(path + "." + clip(key))
+}
+
+// clip cuts a path that is longer than anyone reads: a name of a megabyte would be in
+// the path of each field below.
+func clip(path string) string {
+	const most = 512
+	if len(path) <= most {
+		return path
+	}
+	return strings.ToValidUTF8(path[:most-3], "") + "..."
 }
 
 func isContainer(value any) bool {

@@ -41,6 +41,7 @@ func (v *Version) compileValidators() (validators, error) {
 // and maps in lists, and CEL rules (checked, as there, only when no error
 // before makes them meaningless). The rules for metadata itself, such as names
 // and labels, are not part of it; only metadata that cannot be decoded is.
+// An object that would take minutes is one error of type InternalError.
 // A server validates after pruning and defaulting: call Prune and Default
 // first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
@@ -63,6 +64,11 @@ func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, va
 	}
 	compiled, err := v.validators()
 	if err != nil {
+		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
+	}
+	props, _ := v.props() // without an error: the validators have it
+	left := checks(maxChecks)
+	if err := left.spend(obj, props, 0); err != nil {
 		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
 	}
 	return structural, compiled, v.validateTypeMeta(obj)

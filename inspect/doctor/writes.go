@@ -41,10 +41,19 @@ func (d *doctor) checkWrites(ctx context.Context, crd *schema.CRD, storage *sche
 	if err != nil || e.Sealed != nil || obj["kind"] != crd.GroupKind().Kind {
 		return
 	}
-	if _, err := crd.Settle(obj); err != nil {
+	_, err = crd.Settle(obj)
+	if errors.Is(err, schema.ErrTooLarge) {
+		d.found.about(CodeUpdateRefused, e.Key, "its updates cannot be judged: %s", err)
+	}
+	if err != nil {
 		return
 	}
-	if wrong := schema.Fields(storage.Refused(ctx, obj)); len(wrong) > 0 {
+	errs := storage.Refused(ctx, obj)
+	if reason := schema.Unchecked(errs); reason != "" {
+		d.found.about(CodeUpdateRefused, e.Key, "its updates cannot be judged: %s", reason)
+		return
+	}
+	if wrong := schema.Fields(errs); len(wrong) > 0 {
 		d.found.about(CodeUpdateRefused, e.Key, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
 	}
 	if err := crd.CheckApply(obj); err != nil && !errors.Is(err, schema.ErrNoVersion) { // which managed-fields-version is about

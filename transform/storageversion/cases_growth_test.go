@@ -56,4 +56,10 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	require.Equal(t, "defaults of v1: "+schema.ErrTooLarge.Error()+": by more than 6291456 bytes", r.Problems[0].Reason)
 	require.Equal(t, r.in[bad.key()].value, r.out[bad.key()].value)
 	require.Equal(t, good.at("v1").json(t), r.out[good.key()].value)
+
+	// Pure leaves these defaults to the server: the object is written, and it is said that nobody validated it.
+	r = newCluster(t, d).add(bad).migrate(Options{Mode: schema.Pure})
+	require.NoError(t, r.err)
+	require.Equal(t, bad.at("v1").json(t), r.out[bad.key()].value)
+	require.Contains(t, r.reason(codeViolatesSchema), "it was not validated at v1: defaults of v1: the object grows too large")
 }

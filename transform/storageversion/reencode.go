@@ -223,10 +223,19 @@ func entries(obj map[string]any, but string) (named []string) {
 // only: such an object can be read.
 func (o *object) validate(ctx context.Context, k *kind) {
 	v, err := k.crd.Version(k.crd.StorageVersion())
-	if err != nil || v.Default(o.obj) != nil { // which Pure leaves to the server
+	if err != nil {
 		return
 	}
-	if wrong := schema.Fields(v.Validate(ctx, o.obj)); len(wrong) > 0 {
+	if err := v.Default(o.obj); err != nil { // which Pure leaves to the server
+		o.note(codeViolatesSchema, "it was not validated at "+k.crd.StorageVersion()+": "+err.Error())
+		return
+	}
+	errs := v.Validate(ctx, o.obj)
+	if reason := schema.Unchecked(errs); reason != "" {
+		o.note(codeViolatesSchema, "it was not validated at "+k.crd.StorageVersion()+": "+reason)
+		return
+	}
+	if wrong := schema.Fields(errs); len(wrong) > 0 {
 		o.note(codeViolatesSchema, "the schema of "+k.crd.StorageVersion()+" does not allow "+listPaths(wrong))
 	}
 	if wrong := schema.Fields(v.Refused(ctx, o.obj)); len(wrong) > 0 {
