@@ -143,6 +143,15 @@ func TestComponentsOperator(t *testing.T) {
 	}
 }
 
+// TestComponentsNames: a step has a hostile namespace as one word for a shell.
+func TestComponentsNames(t *testing.T) {
+	in := newInput(t)
+	in.daemonSet(daemonSet("$(touch PWN)", "calico-node", podTemplate("calico-node", "calico-node", "docker.io/calico/node:v3.32.0")))
+	r := planOn(t, in.write(), settingComponents(true))
+	require.NoError(t, r.err)
+	require.Contains(t, strings.Join(r.byHand(), "\n"), "(kubectl -n '$(touch PWN)' rollout status daemonset/calico-node)")
+}
+
 // TestComponentsNone: a snapshot without Calico's workloads does not tell where to set the variable.
 func TestComponentsNone(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), settingComponents(true))
