@@ -45,6 +45,14 @@ type peer struct {
 	in   io.WriteCloser
 	said chan string // closed when the child has ended
 	log  *strings.Builder
+	dir  string // for all that it writes; a child that dies leaves data directories behind
+}
+
+// end kills the child.
+func (c *peer) end() {
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+	_ = os.RemoveAll(c.dir)
 }
 
 func newPeers(t testing.TB, n int) *peers {
@@ -55,8 +63,7 @@ func newPeers(t testing.TB, n int) *peers {
 	t.Cleanup(func() {
 		for range n {
 			if c := <-p.idle; c != nil {
-				_ = c.in.Close()
-				_ = c.cmd.Wait()
+				c.end()
 			}
 		}
 	})
@@ -81,8 +88,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 			case strings.HasPrefix(line, "{"):
 				require.NoError(t, json.Unmarshal([]byte(line), &v))
 				if v.dies() { // what is left of a server may still harm the next
-					_ = c.cmd.Process.Kill()
-					_ = c.cmd.Wait()
+					c.end()
 					c = nil
 				}
 				p.idle <- c
@@ -97,8 +103,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 		case <-time.After(peerPatience):
 			end = "hung"
 		}
-		_ = c.cmd.Process.Kill()
-		_ = c.cmd.Wait()
+		c.end()
 		if stage == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
 			v.Check = end
 			rest := p.askRest(t, path)
@@ -138,9 +143,11 @@ func startPeer(t testing.TB) *peer {
 	require.NoError(t, err)
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
-	c := &peer{said: make(chan string), log: &strings.Builder{}}
+	dir, err := os.MkdirTemp("", "peer")
+	require.NoError(t, err)
+	c := &peer{said: make(chan string, 16), log: &strings.Builder{}, dir: dir}
 	c.cmd = exec.Command(exe, "-test.run", "^TestPeer$", "-test.timeout", "0")
-	c.cmd.Env = append(os.Environ(), peerVariable+"=1")
+	c.cmd.Env = append(os.Environ(), peerVariable+"=1", "TMPDIR="+dir)
 	c.cmd.ExtraFiles, c.cmd.Stderr = []*os.File{w}, c.log
 	c.in, err = c.cmd.StdinPipe()
 	require.NoError(t, err)
