@@ -3,12 +3,17 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	metavalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // slowCoerce is unstructuredSchemaCoercer.apply with nothing spared.
@@ -113,6 +118,10 @@ func TestSparedWorkChangesNothing(t *testing.T) {
 		for range 40 {
 			obj := g.object()
 			requireSame(t, crd, obj)
+			if fitsMetadata(obj, false) { // then validateTypeMeta does not decode it
+				_, _, err := objectmeta.GetObjectMeta(obj, false)
+				require.NoError(t, err)
+			}
 			v := crd.versions["v1"]
 			fits++
 			if v.fits(obj) && fitsMetadata(obj, true) {
@@ -291,4 +300,28 @@ func (g generator) metadata() any {
 		}
 	}
 	return out
+}
+
+// TestMetadataOfUpdate: of metadata that an update does not change, a server's rules for updates forbid no more fields than its rules
+// for objects.
+func TestMetadataOfUpdate(t *testing.T) {
+	v := version(t, readCRD(t, "crd.etcd"), "v1alpha1")
+	found := 0
+	for _, part := range []string{
+		`"name":""`, `"name":"a/b"`, `"generateName":"a/b"`, `"namespace":""`, `"namespace":"A B"`, `"uid":""`, `"generation":-1`, `"labels":{"a b":"c"}`,
+		`"labels":{"a":"not allowed"}`, `"annotations":{"a b":"c"}`, `"finalizers":["a b"]`, `"finalizers":["orphan","foregroundDeletion"]`,
+		`"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":""}]`, `"creationTimestamp":"never"`, `"managedFields":[{"operation":"Odd"}]`,
+		`"deletionTimestamp":"2026-01-02T03:04:05Z","finalizers":["a.example/b"]`, `"deletionGracePeriodSeconds":-1`, `"labels":{}`,
+	} {
+		obj := object(t, `{"metadata":{"name":"a","namespace":"ns","uid":"u",`+part+`}}`)
+		is := v.validateMeta(obj)
+		meta := maps.Clone(obj["metadata"].(map[string]any))
+		delete(meta, "managedFields")
+		meta["resourceVersion"] = "1" // of the store
+		same := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
+		all := append(slices.Clone(is), metavalidation.ValidateObjectMetaAccessorUpdate(same, same, field.NewPath("metadata"))...)
+		require.Equal(t, Fields(is), Fields(all), part)
+		found += min(len(is), 1)
+	}
+	require.Greater(t, found, 9)
 }

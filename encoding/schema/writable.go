@@ -22,11 +22,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// ValidateUpdate reports what a server (1.30 or later) would on an update of
-// old to obj at this version, both pruned and defaulted. What is wrong in old
-// and does not change is passed over where the server can tell that it is the
-// same: see Refused for where it can't.
-func (v *Version) ValidateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
+// validateUpdate reports what a server (1.30 or later) would on an update of
+// old to obj at this version, both pruned and defaulted, that changes no
+// metadata but labels and annotations. What is wrong in old and does not change
+// is passed over where the server can tell that it is the same: see Refused for
+// where it can't. A rule that compares with the old value may refuse an obj that
+// Validate finds nothing wrong with.
+func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(obj)
 	if errs != nil {
 		return errs
@@ -35,7 +37,7 @@ func (v *Version) ValidateUpdate(ctx context.Context, obj, old map[string]any) f
 	if structural != nil {
 		same = common.NewCorrelatedObject(obj, old, &model.Structural{Structural: structural})
 	}
-	errs = validateMeta(obj, old, v.crd.v1.Spec.Scope == "Namespaced")
+	errs = v.validateMeta(obj)
 	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, compiled.openAPI, validation.WithRatcheting(same))...)
 	errs = append(errs, v.validateScale(obj)...)
 	errs = append(errs, objectmeta.Validate(ctx, nil, obj, structural, false)...)
@@ -47,20 +49,13 @@ func (v *Version) ValidateUpdate(ctx context.Context, obj, old map[string]any) f
 
 // validateMeta is validateCommonFields of the API server's registry, without
 // managedFields, which a server makes anew before.
-func validateMeta(obj, old map[string]any, namespaced bool) field.ErrorList {
-	accessor := func(obj map[string]any) *unstructured.Unstructured {
-		metadata, _ := obj["metadata"].(map[string]any)
-		if metadata = maps.Clone(metadata); metadata == nil {
-			metadata = map[string]any{}
-		}
-		delete(metadata, "managedFields")
-		metadata["resourceVersion"] = "1" // of the store
-		return &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
-	}
-	path, is, was := field.NewPath("metadata"), accessor(obj), accessor(old)
+func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
+	metadata, _ := obj["metadata"].(map[string]any)
+	metadata = maps.Clone(metadata)
+	delete(metadata, "managedFields")
+	accessor := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
 	segment := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
-	errs := metavalidation.ValidateObjectMetaAccessor(is, namespaced, segment, path)
-	return append(errs, metavalidation.ValidateObjectMetaAccessorUpdate(is, was, path)...)
+	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.v1.Spec.Scope == "Namespaced", segment, field.NewPath("metadata"))
 }
 
 // Refused reports why a server refuses every update of obj at this version,
@@ -82,7 +77,7 @@ func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorLi
 	}
 	noted["etcdshift/any"] = "other" // never written
 	meta["annotations"], touched["metadata"] = noted, meta
-	return v.ValidateUpdate(ctx, touched, obj)
+	return v.validateUpdate(ctx, touched, obj)
 }
 
 // errUnreadableEntry is why an apply is refused.

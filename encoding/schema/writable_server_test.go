@@ -199,6 +199,7 @@ func TestWritableAsAServer(t *testing.T) {
 		"declared":   writableCRD("", declared, ""),
 		"undeclared": writableCRD("", "", `,"subresources":{"status":{},"scale":{"specReplicasPath":".spec.n","statusReplicasPath":".status.replicas"}}`),
 		"ruled":      writableCRD(`"x-kubernetes-validations":[{"rule":"!has(self.spec) || !has(self.spec.n) || self.spec.n > 0"}],`, declared, ""),
+		"compared":   writableCRD(`"x-kubernetes-validations":[{"rule":"!has(self.spec) || !has(self.spec.n) || !has(oldSelf.spec) || !has(oldSelf.spec.n) || self.spec.n > oldSelf.spec.n"}],`, declared, ""),
 		"preserved":  writableCRD(`"x-kubernetes-preserve-unknown-fields":true,`, declared, `,"subresources":{"status":{}}`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -217,6 +218,7 @@ func TestWritableAsAServer(t *testing.T) {
 				l.requireSameWrites(obj, counts)
 			}
 			t.Log(counts)
+			require.Equal(t, name == "compared", counts["valid, and refused"] > 0)
 		})
 	}
 }
@@ -239,7 +241,7 @@ func (l *lab) requireSameWrites(obj map[string]any, counts map[string]int) {
 		mine := changed.DeepCopy().Object
 		v.Prune(mine)
 		v.Default(mine)
-		if errs := v.ValidateUpdate(ctx, mine, read); len(errs) > 0 {
+		if errs := v.validateUpdate(ctx, mine, read); len(errs) > 0 {
 			ours = "invalid"
 		}
 		_, err := l.things().Update(ctx, changed, dry)
@@ -254,6 +256,9 @@ func (l *lab) requireSameWrites(obj map[string]any, counts map[string]int) {
 	assert.Equal(t, server, ours, "annotation of %s", before)
 	refused := v.Refused(ctx, obj)
 	assert.Equal(t, server == "invalid", len(refused) > 0, "annotation of %s: %v", before, refused)
+	if len(refused) > 0 && len(v.Validate(ctx, obj))+len(v.validateMeta(obj)) == 0 {
+		counts["valid, and refused"]++
+	}
 
 	server, ours = update(func(u *unstructured.Unstructured) {
 		if spec, ok := u.Object["spec"].(map[string]any); ok {
