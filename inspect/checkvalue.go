@@ -27,10 +27,15 @@ func CheckValue(key keys.Key, value []byte) error {
 	if v.GVK.Version == "" || v.GVK.Kind == "" {
 		return fmt.Errorf("%s value: %w", v.Format, errKind)
 	}
-	if key.IsCustom() && v.Format != encoding.FormatProtobuf {
-		return nil
+	if err := checkDecoded(key, v); err != nil || v.Format != encoding.FormatProtobuf {
+		return err
 	}
-	if err := checkKind(key, v.GVK); err != nil {
+	return native.Check(v)
+}
+
+// checkDecoded checks a value that native.Decode takes: of protobuf it has decoded every field, of JSON none.
+func checkDecoded(key keys.Key, v encoding.Value) error {
+	if err := checkKind(key, v.GVK); err != nil || key.IsCustom() || v.Format == encoding.FormatProtobuf {
 		return err
 	}
 	return native.Check(v)

@@ -100,7 +100,7 @@ func NewObject(t *Type, place keys.Key, e *Entry) *Object {
 	}
 	if o.Err == nil {
 		v, _ := encoding.Parse(e.Value) // did not fail before
-		o.Err = checkKind(place, v.GVK)
+		o.Err = checkDecoded(place, v)
 	}
 	if o.Err != nil {
 		o.Content = nil

@@ -201,7 +201,7 @@ func (s *Snapshot) snapshotGeometry(errs [2]error, size, image uint64) error {
 	}
 	for i, err := range errs {
 		if err != nil { // the server writes both afresh, so a snapshot with one bad meta was damaged later
-			return fmt.Errorf("%w: meta page %d: %v", ErrDamaged, i, err)
+			return fmt.Errorf("%w: meta page %d: %s", ErrDamaged, i, metaFault(err))
 		}
 	}
 	return nil
@@ -217,7 +217,7 @@ func (s *Snapshot) rawGeometry(errs [2]error, size, image uint64) error {
 	}
 	for i, err := range errs {
 		if err != nil {
-			s.warnings = append(s.warnings, fmt.Sprintf("meta page %d is not valid (%v); the other one is used", i, err))
+			s.warnings = append(s.warnings, fmt.Sprintf("meta page %d is not valid (%s); the other one is used", i, metaFault(err)))
 		}
 	}
 	return nil

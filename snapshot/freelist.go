@@ -8,11 +8,13 @@ import (
 // A free-list page has the ids of free pages, 8 bytes each, behind its header; with 65535 elements the first is how many follow
 // (bbolt internal/common/page.go, FreelistPageCount).
 const (
-	flagFreelist   = 0x10
-	freeIDSize     = 8
-	manyFreeIDs    = 0xffff
-	freeListPrefix = "free list"
+	flagFreelist = 0x10
+	freeIDSize   = 8
+	manyFreeIDs  = 0xffff
 )
+
+// ErrFreeList is wrapped by what is wrong with a stored free list. No record is harmed by it.
+var ErrFreeList = errors.New("free list")
 
 // freeList says what is wrong with the free list of the meta in use. A server believes a stored one: it writes to the pages that the
 // list names, and dies where it cannot read it (bbolt db.go, loadFreelist). bbolt sorts the ids itself. The tree was walked before.
@@ -31,7 +33,7 @@ func (w *walker) freeList() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", freeListPrefix, err)
+		return fmt.Errorf("%w: %w", ErrFreeList, err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 )
 
 // The two meta pages (bbolt internal/common/meta.go): after the page header 64 bytes {magic u32, version u32, page size u32,
@@ -91,6 +92,12 @@ func metaSum(m []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(m[:56])
 	return h.Sum64()
+}
+
+// metaFault is what err of findMetas says, without what a file would be that has no other meta.
+func metaFault(err error) string {
+	_, fault, _ := strings.Cut(err.Error(), ": ")
+	return fault
 }
 
 // findMetas reads both metas of the image. The second lies one page behind the first; when the first is damaged its page

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -68,7 +69,11 @@ func (s *Snapshot) Space() Space {
 // Leases returns the time to live of each lease, in seconds, by its id. After a restore each begins anew.
 func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
 	leases := map[int64]int64{}
-	err := s.guardedEntries(ctx, leaseBucket, func(_, v []byte) error {
+	check := entryChecks()[leaseBucket]
+	err := s.guardedEntries(ctx, leaseBucket, func(k, v []byte) error {
+		if err := check.of(leaseBucket, k, v); err != nil && !errors.Is(err, errOdd) {
+			return err
+		}
 		id, err := varintField(v, fieldLeaseID) // a server does not look at the entry's key
 		if err != nil {
 			return err

@@ -38,6 +38,21 @@ func entryChecks() map[string]entryCheck {
 	}
 }
 
+// of names an entry that etcd does not write: errOdd, or ErrDamaged.
+func (check entryCheck) of(bucket string, k, v []byte) error {
+	if check == nil {
+		return nil
+	}
+	err := check(k, v)
+	if err != nil && !errors.Is(err, errOdd) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("bucket %q: %s: %w", bucket, entryName(k), err)
+	}
+	return err
+}
+
 // checkMeta knows that a restore replaces consistent_index and term, and that a server ignores a confState or storageVersion that it
 // cannot read.
 func checkMeta(k, v []byte) error {

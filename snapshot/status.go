@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 )
 
@@ -57,10 +58,13 @@ type Raised struct {
 const maxAlarms = 2 * maxMembers
 
 // addAlarm reads an entry of the alarm bucket, whose key is all there is (etcdserverpb.AlarmMember).
-func (st *Status) addAlarm(k, _ []byte) error {
+func (st *Status) addAlarm(k, v []byte) error {
 	const memberID, kind = 1, 2
 	if len(st.Alarms) == maxAlarms {
 		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)
+	}
+	if err := entryChecks()["alarm"].of("alarm", k, v); err != nil {
+		return err
 	}
 	id, err := varintField(k, memberID)
 	if err != nil {
@@ -84,6 +88,9 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 		Revision: x.revision(), LastRecord: x.last.Main, CompactRevision: x.finished, ScheduledCompact: x.scheduled,
 		Records: x.records, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
 		LeasedKeys: x.leased, Alarms: []Raised{},
+	}
+	if err := s.FreeList(); err != nil {
+		st.Warnings = append(slices.Clone(st.Warnings), err.Error())
 	}
 	if s.compression != "" {
 		st.Compression, st.ExpandedBytes = s.compression, int64(len(s.data))

@@ -17,7 +17,7 @@ import (
 func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		checks := []func(context.Context, func(error) bool) error{
-			s.verifyFreeList, s.verifyBuckets, s.verifyRecords, s.verifyDigest,
+			s.verifyBuckets, s.verifyRecords, s.verifyDigest, s.verifyFreeList,
 		}
 		stopped := false
 		found := func(err error) bool {
@@ -76,15 +76,11 @@ func (s *Snapshot) checkEntries(ctx context.Context, b *bucket, found func(error
 	check := entryChecks()[b.name]
 	more := true
 	return s.entries(ctx, b.name, func(k, v []byte) error {
-		if check == nil || !more {
+		if !more {
 			return nil
 		}
-		err := check(k, v)
-		if err != nil && !errors.Is(err, errOdd) {
-			err = fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		if err != nil {
-			more = found(fmt.Errorf("bucket %q: %s: %w", b.name, entryName(k), err))
+		if err := check.of(b.name, k, v); err != nil {
+			more = found(err)
 		}
 		return nil
 	})

@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +54,17 @@ func (v *View) anyBelow(ctx context.Context, s keys.Storage) error {
 	if s.Flavour != keys.FlavourUnknown {
 		return nil
 	}
-	for _, err := range v.src.Live(ctx, []byte(s.Prefix+"/")) {
+	layouts, err := v.Layouts(ctx)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w %q", ErrEmptyPrefix, s.Prefix)
+	for rec, err := range v.src.Live(ctx, []byte(s.Prefix+"/")) {
+		if err != nil {
+			return err
+		}
+		if of, found := layouts.Of(rec.Key); found && of.Prefix == s.Prefix { // not below a longer prefix
+			return nil
+		}
+	}
+	return fmt.Errorf("%w %q", ErrEmptyPrefix, cmp.Or(s.Prefix, "/"))
 }

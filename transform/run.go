@@ -172,7 +172,7 @@ func (v *View) settle(o Options, r *Report) error {
 	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
 	if most := snapshot.MostBump(last); o.BumpRevision > most {
 		r.Refuse("", "bump-too-large", fmt.Sprintf(
-			"the store is at revision %d: a restore that raises it by %d leaves a server too few; --bump-revision %d is the most that fits",
+			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; --bump-revision %d is the most that fits",
 			r.Input.Revision, o.BumpRevision, most))
 	}
 	if _, refusing := r.Errors(); refusing > 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -77,7 +78,7 @@ func runClusterList(c *cli.Context) error {
 			err = f.holds(i < len(shards))
 		}
 		if err != nil && !errors.Is(err, snapshot.ErrDigest) {
-			return err
+			return cmp.Or(vacant.err(), err) // nothing lies below a prefix that is misspelt, no shard either
 		}
 		read, wrong = append(read, f), append(wrong, err)
 	}

@@ -317,7 +317,11 @@ func (m migration) refusedHint(r *transform.Report) string {
 	}
 	hint, allow := "", ""
 	for _, code := range sorted(refusing) {
-		if way := m.settles[code]; way != "" {
+		way := m.settles[code]
+		if code == "bump-too-large" {
+			way = "give the --bump-revision that the message names"
+		}
+		if way != "" {
 			hint += code + ": " + way + "; else "
 		}
 	}

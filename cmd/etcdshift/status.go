@@ -50,6 +50,9 @@ func runStatus(c *cli.Context) error {
 		return err
 	}
 	defer o.Close()
+	if err := o.snapshot.FreeList(); err != nil {
+		warn(c, []string{err.Error()})
+	}
 	st := status{documentHead: documentHead{Kind: "Status"}}
 	err = st.read(c, o)
 	beside := errors.Is(err, snapshot.ErrDigest) || errors.Is(err, transform.ErrEmptyPrefix) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrFormat)

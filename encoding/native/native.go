@@ -42,7 +42,7 @@ func Decode(value []byte) (map[string]any, error) {
 	}
 	content, err := toContent(obj)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", v.GVK, err)
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 	}
 	content["apiVersion"], content["kind"] = v.GVK.ToAPIVersionAndKind()
 	return content, nil
@@ -66,24 +66,30 @@ func Check(v encoding.Value) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return fmt.Errorf("%s: %s: %w", v.GVK, wrong.Field, errFieldType)
+		return fmt.Errorf("%s: %s: %w", name(v.GVK), wrong.Field, errFieldType)
 	case err != nil:
-		return fmt.Errorf("%s: %w", v.GVK, errFieldType)
+		return fmt.Errorf("%s: %w", name(v.GVK), errFieldType)
 	}
 	return nil
+}
+
+// name is a kind as users write it: "v1 Secret".
+func name(gvk schema.GroupVersionKind) string {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return apiVersion + " " + kind
 }
 
 func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	obj, err := scheme.Scheme.New(v.GVK)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", v.GVK, ErrUnknownKind)
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
 	}
 	message, ok := obj.(interface{ Unmarshal([]byte) error })
 	if !ok { // registered, but never stored as protobuf
-		return nil, fmt.Errorf("%s: %w", v.GVK, ErrUnknownKind)
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
 	}
 	if err := message.Unmarshal(v.Raw); err != nil {
-		return nil, fmt.Errorf("%s: %w", v.GVK, err)
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
 	}
 	return obj, nil
 }

@@ -96,7 +96,7 @@ func TestUnknownKind(t *testing.T) {
 	data := wrap(t, schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"}, pod)
 	_, err := native.Decode(data)
 	require.ErrorIs(t, err, native.ErrUnknownKind)
-	require.EqualError(t, err, "example.com/v1, Kind=Widget: kind is not known to this build")
+	require.EqualError(t, err, "example.com/v1 Widget: kind is not known to this build")
 	got, err := native.Metadata(data)
 	require.NoError(t, err)
 	text, err := json.Marshal(got)

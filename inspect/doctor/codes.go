@@ -105,7 +105,7 @@ func table() []entry {
 		{CodeForeignKeys, Info, "keys of no API server", "nothing; they were not judged"},
 		{CodeStrayKeys, Warning, "keys among an API server's that are no object's", "find out what wrote them; they were not judged, and an API server may list them or never see them"},
 		{CodeNotJudged, Info, "a layout that is not judged", "nothing; of these keys the records themselves were judged, and logical clusters of kcp"},
-		{CodeUndecodable, Error, "a value is no object", "delete the key or restore the value of an older snapshot; API servers cannot list that kind until then"},
+		{CodeUndecodable, Error, "an API server cannot decode a value", "delete the key or restore the value of an older snapshot; API servers cannot list that kind until then"},
 		{CodeBadMetadata, Warning, "a field of metadata is of the wrong type", "write the object anew: an API server drops the field without a word when it reads a custom resource"},
 		{CodeUnknownKind, Info, "a kind that this build does not know", "nothing; their metadata was judged, their content was not"},
 		{CodeKeyMismatch, Error, "a key is not that of the object in it", "delete the key with etcdctl; the API cannot"},
