@@ -80,11 +80,11 @@ func hostileMetas() []hostile {
 		{"page size odd", metas(func(m *meta) { m.pageSize = 3000 }), ErrDamaged, "page size 3000"},
 		{"page size zero", metas(func(m *meta) { m.pageSize = 0 }), ErrDamaged, "page size 0"},
 		{"page size huge", metas(func(m *meta) { m.pageSize = 1 << 30 }), ErrDamaged, "page size 1073741824"},
-		{"checksum of the first", func(m *image) { m.b[pageHeaderSize+56] ^= 1 }, ErrDamaged, "meta page 0: file is damaged: meta checksum"},
-		{"checksum of the second", func(m *image) { m.b[4096+pageHeaderSize+56] ^= 1 }, ErrDamaged, "meta page 1: file is damaged: meta checksum"},
+		{"checksum of the first", func(m *image) { m.b[pageHeaderSize+56] ^= 1 }, ErrDamaged, "file is damaged: meta page 0: meta checksum"},
+		{"checksum of the second", func(m *image) { m.b[4096+pageHeaderSize+56] ^= 1 }, ErrDamaged, "file is damaged: meta page 1: meta checksum"},
 		{"transaction", metas(func(m *meta) { m.txid = 1<<64 - 1 }), ErrDamaged, "transaction 18446744073709551615"},
-		{"version", func(m *image) { m.b[pageHeaderSize+4] = 3 }, ErrDamaged, "meta page 0"},
-		{"magic", func(m *image) { m.b[4096+pageHeaderSize] ^= 1 }, ErrDamaged, "meta page 1"},
+		{"version", func(m *image) { m.b[pageHeaderSize+4] = 3 }, ErrDamaged, "file is damaged: meta page 0: bbolt format version 3"},
+		{"magic", func(m *image) { m.b[4096+pageHeaderSize] ^= 1 }, ErrDamaged, "file is damaged: meta page 1: no bbolt magic number"},
 	}
 }
 

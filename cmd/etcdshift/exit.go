@@ -96,7 +96,7 @@ func hintFor(err error) string {
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
 		{snapshot.ErrDigest, "the file is not what etcd saved; try another copy of it, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrTruncated, "the file was not written or copied to its end; try another copy, or take a new snapshot"},
-		{snapshot.ErrFreeList, "no record is harmed: each output of \"etcdshift migrate\" is without the list, and restores"},
+		{snapshot.ErrFreeList, "no record is harmed: \"etcdshift migrate\" writes a copy without the list, and that restores"},
 		{snapshot.ErrDamaged, "try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or an etcd member's member/snap/db, or one of them compressed (gzip, zstd, zip)"},
 		{snapshot.ErrExpand, "if you know the file, raise the limit with --max-expand, or expand it yourself and give what comes out"},
