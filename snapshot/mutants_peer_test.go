@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
@@ -170,8 +171,9 @@ func TestPeer(t *testing.T) {
 		t.Skip("run by TestMutants")
 	}
 	require.NoError(t, unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: peerMemory, Max: peerMemory}))
+	wal.SegmentSizeBytes = 1 << 20 // of 64 MiB, which a restore and a server take from the disk at once
 	out := os.NewFile(3, "verdicts")
-	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+	for path := range peerPaths() {
 		t.Run("file", func(t *testing.T) {
 			var v peerVerdict
 			say := func(stage string) {
@@ -180,7 +182,7 @@ func TestPeer(t *testing.T) {
 				_, err = fmt.Fprintf(out, "%s%s\n", stage, text)
 				require.NoError(t, err)
 			}
-			path, skip := strings.CutPrefix(lines.Text(), "-")
+			path, skip := strings.CutPrefix(path, "-")
 			if !skip {
 				say("check ")
 				v.Check = caught(func() error { return boltCheck(t, path) })
@@ -204,6 +206,31 @@ func TestPeer(t *testing.T) {
 			say("")
 		})
 	}
+}
+
+// peerPaths are the lines of standard input. Its end is that of the parent: the child goes too, whatever it hangs in, and leaves nothing.
+func peerPaths() <-chan string {
+	paths := make(chan string)
+	go func() {
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			paths <- lines.Text()
+		}
+		_ = os.RemoveAll(os.TempDir())
+		os.Exit(1)
+	}()
+	return paths
+}
+
+// TestPeerEndsWithParent: a child goes when nothing can be asked of it any more, and takes what it wrote along.
+func TestPeerEndsWithParent(t *testing.T) {
+	c := startPeer(t)
+	require.DirExists(t, c.dir)
+	require.NoError(t, c.in.Close())
+	for range c.said {
+		t.Error("nothing was asked")
+	}
+	_ = c.cmd.Wait()
+	require.NoDirExists(t, c.dir)
 }
 
 // caught is what went wrong with fn, in words.
