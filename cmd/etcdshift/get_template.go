@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 	"text/template"
 	"text/template/parse"
 
@@ -77,7 +78,8 @@ func newGoTemplate(text string) (runTemplate, error) {
 		}
 	}
 	return func(ctx context.Context, out io.Writer, content map[string]any) error {
-		return t.Execute(newLimited(ctx, out, content), content)
+		within := newLimited(ctx, out, content)
+		return t.Funcs(within.functions()).Execute(within, content)
 	}, nil
 }
 
@@ -109,15 +111,15 @@ var errEndless = errors.New("the template does too much")
 
 // limited passes on what a template writes, within bounds.
 type limited struct {
-	ctx           context.Context
-	w             io.Writer
-	writes, bytes int // left
+	ctx                 context.Context
+	w                   io.Writer
+	writes, bytes, made int // left; made by functions, in bytes
 }
 
 // newLimited has room to look at each value many times, and to print all of them eight times.
 func newLimited(ctx context.Context, w io.Writer, content map[string]any) *limited {
 	weight := encoding.Weigh(content)
-	return &limited{ctx: ctx, w: w, writes: 4<<20 + 4*weight, bytes: 16<<20 + 8*weight}
+	return &limited{ctx: ctx, w: w, writes: 4<<20 + 4*weight, bytes: 16<<20 + 8*weight, made: 256<<20 + 8*weight}
 }
 
 func (l *limited) Write(p []byte) (int, error) {
@@ -131,6 +133,37 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, errEndless
 	}
 	return l.w.Write(p)
+}
+
+// functions are the functions of text/template that make a text, within bounds: print $x $x in a loop doubles $x each time.
+func (l *limited) functions() template.FuncMap {
+	bounded := func(call func(...any) string) any {
+		return func(args ...any) (string, error) {
+			if err := l.make(encoding.Weigh(args)); err != nil {
+				return "", err
+			}
+			return call(args...), nil
+		}
+	}
+	return template.FuncMap{
+		"print": bounded(fmt.Sprint), "println": bounded(fmt.Sprintln),
+		"html": bounded(template.HTMLEscaper), "js": bounded(template.JSEscaper), "urlquery": bounded(template.URLQueryEscaper),
+		"printf": func(format string, args ...any) (string, error) {
+			again := max(1, strings.Count(format, "%[")) // %[1]s%[1]s prints an argument twice
+			if err := l.make(len(format) + again*encoding.Weigh(args)); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf(format, args...), nil
+		},
+	}
+}
+
+// make counts n bytes that a function makes.
+func (l *limited) make(n int) error {
+	if l.made -= n; l.made < 0 {
+		return errEndless
+	}
+	return l.ctx.Err()
 }
 
 // exists tells whether index would find a value in a Go template.

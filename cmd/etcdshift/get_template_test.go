@@ -26,6 +26,7 @@ func TestGoTemplates(t *testing.T) {
 		"{{range .items}}{{- .name -}}  {{end}}", "{{/* a comment */}}{{range .items}}{{break}}{{end}}{{range .items}}{{continue}}{{end}}",
 		"{{exists . \"items\" 0 \"name\"}}{{exists . \"items\" 5}}{{exists . \"x\" \"y\"}}{{exists .items 0 \"list\" 2}}{{exists .items -1}}{{exists .kind 0}}{{exists .kind 9}}{{exists .kind 0 0}}",
 		"{{(index .items 0).data | base64decode}}", "{{(index .items 0).name | base64decode}}", "{{index .items 7}}", "{{.kind.x}}", "{{len .items}}",
+		`{{printf "%s %v %[1]s" .kind nil}}{{print 1 2 .none}}{{println .kind}}{{html "<" .kind}}{{js "'\\"}}{{urlquery "a b"}}`, `{{printf 1}}`,
 	} {
 		theirs, err := printers.NewGoTemplatePrinter([]byte(text))
 		require.NoError(t, err, text)
@@ -72,6 +73,11 @@ func TestTemplatesStop(t *testing.T) {
 		err = run(ctx, cancelling{cancel: cancel}, content)
 		require.ErrorIs(t, err, context.Canceled, text)
 		cancel()
+	}
+	for _, call := range []string{`print $x $x`, `println $x $x`, `printf "%s%s" $x $x`, `printf "%[1]s%[1]s" $x`, `js $x`, `html $x $x`, `urlquery $x $x`} {
+		run, err := newTemplate("go-template", `{{$x := "\\"}}{{range 29}}{{$x = `+call+`}}{{end}}{{len $x}}`)
+		require.NoError(t, err)
+		require.ErrorIs(t, run(t.Context(), &bytes.Buffer{}, content), errEndless, call)
 	}
 	run, err := newTemplate("jsonpath", "{..name}{range .items[*]}{..}{range ..}{..}{end}{end}")
 	require.NoError(t, err)
