@@ -85,7 +85,11 @@ func (g *getter) printCustomColumns() error {
 	}
 	out := printers.GetNewTabWriter(g.c.App.Writer)
 	if !g.options.noHeaders {
-		fmt.Fprintln(out, strings.Join(columns.headers, "\t"))
+		var headers []string
+		for _, header := range columns.headers {
+			headers = append(headers, tableCell(header))
+		}
+		fmt.Fprintln(out, strings.Join(headers, "\t"))
 	}
 	rows := 0
 	err = g.each(func(o *gotten, content map[string]any) error {
