@@ -159,7 +159,7 @@ func TestClaimsOfMemory(t *testing.T) {
 			}
 			bounded(t, func() {
 				errs, _ := exercise(t, path)
-				require.Empty(t, errs, "a restore bears it")
+				require.Empty(t, errs, "a restore accepts it")
 				if tt.bucket == "members" {
 					require.Contains(t, mustMembers(t, path), Member{ID: number(0)})
 				}

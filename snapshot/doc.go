@@ -7,7 +7,7 @@
 //     opened through bbolt: reading goes through this package's own bounds checks.
 //   - ReachablePagesSound: only pages that can be reached from the root must be sound, each is used once. Free pages hold
 //     stale bytes and prove nothing.
-//   - Entries: Verify finds each entry of a bucket on which a restore or a start of etcd 3.4 to 3.7 dies; Odd has those that etcd bears.
+//   - Entries: Verify finds each entry of a bucket on which a restore or a start of etcd 3.4 to 3.7 dies; Odd finds odd ones that etcd accepts.
 //   - Mutants: what Verify says of a changed snapshot is what bbolt's check, etcdutl and a real server make of it.
 //   - LatestRecord: the latest record of each key is right with tombstones, re-creations, leases and interrupted
 //     compactions; the current revision is the highest of the last record and both compact revisions.

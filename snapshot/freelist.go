@@ -16,8 +16,8 @@ const (
 // ErrFreeList is wrapped by what is wrong with a stored free list. No record is harmed by it.
 var ErrFreeList = errors.New("free list")
 
-// freeList says what is wrong with the free list of the meta in use. A server believes a stored one: it writes to the pages that the
-// list names, and dies where it cannot read it (bbolt db.go, loadFreelist). bbolt sorts the ids itself. The tree was walked before.
+// freeList checks the free list of the meta in use. A server trusts a stored list: it writes to the pages that the list names,
+// and panics where it cannot read the list (bbolt db.go, loadFreelist). bbolt sorts the ids itself. The tree was walked before.
 //
 // The other meta does not matter: bbolt takes it only when the one in use fails its checksum.
 func (w *walker) freeList() error {
@@ -70,8 +70,8 @@ func (w *walker) claimFree(id uint64) error {
 	return nil
 }
 
-// FreeList says what is wrong with the stored free list (ErrDamaged), nil where etcd stored none or a right one. Write stores none,
-// which heals the file.
+// FreeList is the error of a wrong free list (ErrFreeList and ErrDamaged), nil where etcd stored none or a right one. Write stores
+// none, which heals the file.
 func (s *Snapshot) FreeList() error {
 	if s.freeList == nil || errors.Is(s.freeList, errOdd) {
 		return nil

@@ -17,8 +17,8 @@ type explanation struct {
 	why   string
 }
 
-// bears explains findings of files that a server of 3.7 starts on, by the text of the finding.
-func bears() []explanation {
+// accepts explains findings of files that a server of 3.7 starts on, by the text of the finding.
+func accepts() []explanation {
 	return []explanation{
 		{regexp.MustCompile(`meta page [01]:|bytes follow the image|file is truncated`),
 			"a snapshot has two right metas and ends at their high-water mark; bbolt looks at one, and at no size until it needs a page"},
@@ -54,7 +54,7 @@ func compare(ours verdict, theirs peerVerdict) string {
 	case len(ours.Findings) > 0 && bad:
 		return agreedBad
 	case len(ours.Findings) > 0:
-		return explain(bears(), strings.Join(ours.Findings, "\n"))
+		return explain(accepts(), strings.Join(ours.Findings, "\n"))
 	}
 	return explain(dies(), strings.Join(append(ours.Odd, theirs.Check, theirs.Restore, theirs.Start), "\n"))
 }

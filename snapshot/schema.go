@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errOdd is wrapped by what is said of an entry that etcd does not write and that a restore or a server bears.
-var errOdd = errors.New("odd, but etcd bears it")
+// errOdd marks an entry that etcd never writes, and that a restore and a server accept.
+var errOdd = errors.New("odd, but etcd accepts it")
 
-// An entryCheck says what a server of etcd 3.4 to 3.7 or "etcdutl snapshot restore" makes of an entry of a bucket that it reads when
-// it starts: nil for one that it reads, errOdd for one that it bears, any other error for one on which it dies.
+// An entryCheck checks an entry of a bucket that a server of etcd 3.4 to 3.7, or "etcdutl snapshot restore", decodes when it starts.
+// The error is errOdd for an entry that both accept, and another one for an entry on which one of them panics or exits.
 type entryCheck func(k, v []byte) error
 
 // entryChecks returns the check of each bucket but "key" (etcd server/storage/schema).
@@ -38,7 +38,7 @@ func entryChecks() map[string]entryCheck {
 	}
 }
 
-// of names an entry that etcd does not write: errOdd, or ErrDamaged.
+// of checks an entry and names bucket and key in the error, which wraps errOdd or ErrDamaged.
 func (check entryCheck) of(bucket string, k, v []byte) error {
 	if check == nil {
 		return nil

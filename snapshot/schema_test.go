@@ -45,9 +45,9 @@ func sameMessage(t *testing.T, want protoreflect.MessageDescriptor, got message)
 	}
 }
 
-// TestEntries: what etcd makes of an entry of each bucket: reads it, bears it, or dies.
+// TestEntries: what etcd makes of an entry of each bucket: reads it, accepts it, or dies.
 func TestEntries(t *testing.T) {
-	const reads, bears, dies = "reads", "bears", "dies"
+	const reads, accepts, dies = "reads", "accepts", "dies"
 	user := appendBytesField(nil, 1, []byte("alice"))
 	permission := appendBytesField(appendIntField(nil, 1, 2), 2, []byte("/a"))
 	tests := []struct {
@@ -56,21 +56,21 @@ func TestEntries(t *testing.T) {
 		want        string
 	}{
 		{"meta", "consistent_index", []byte{0, 0, 0, 0, 0, 0, 0, 9}, reads},
-		{"meta", "consistent_index", []byte("x"), bears},
-		{"meta", "term", nil, bears},
+		{"meta", "consistent_index", []byte("x"), accepts},
+		{"meta", "term", nil, accepts},
 		{"meta", "confState", []byte(`{"voters":[1],"auto_leave":false}`), reads},
-		{"meta", "confState", []byte(`{"voters":"x"}`), bears},
+		{"meta", "confState", []byte(`{"voters":"x"}`), accepts},
 		{"meta", "storageVersion", []byte("3.7.0"), reads},
-		{"meta", "storageVersion", []byte("3.8.0"), bears},
-		{"meta", "storageVersion", []byte("x"), bears},
+		{"meta", "storageVersion", []byte("3.8.0"), accepts},
+		{"meta", "storageVersion", []byte("x"), accepts},
 		{"meta", "storageVersion", []byte("3.3.0"), dies},
 		{"meta", "finishedCompactRev", appendRevisionKey(nil, Revision{Main: 7}, false), reads},
 		{"meta", "finishedCompactRev", nil, dies},
 		{"meta", "scheduledCompactRev", []byte("1234567812345678"), dies},
 		{"meta", "anything", []byte("else"), reads},
 		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7, 16, 60}, reads},
-		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 8, 16, 60}, bears},
-		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7}, bears},
+		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 8, 16, 60}, accepts},
+		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{8, 7}, accepts},
 		{"lease", "\x00\x00\x00\x00\x00\x00\x00\x07", []byte{10, 1, 7}, dies},
 		{"alarm", "\x08\x07\x10\x01", nil, reads},
 		{"alarm", "\x08", nil, dies},
@@ -78,7 +78,7 @@ func TestEntries(t *testing.T) {
 		{"auth", "authRevision", []byte{0, 0, 0, 0, 0, 0, 0, 9}, reads},
 		{"auth", "authRevision", []byte{9}, dies},
 		{"auth", "authEnabled", []byte{1}, reads},
-		{"auth", "authEnabled", []byte("true"), bears},
+		{"auth", "authEnabled", []byte("true"), accepts},
 		{"authUsers", "alice", appendBytesField(appendBytesField(user, 3, []byte("root")), 4, []byte{8, 1}), reads},
 		{"authUsers", "alice", appendBytesField(user, 3, []byte{0xff}), dies},
 		{"authUsers", "alice", appendBytesField(user, 4, []byte{8}), dies},
@@ -86,17 +86,17 @@ func TestEntries(t *testing.T) {
 		{"authRoles", "r", appendBytesField(nil, 2, permission), reads},
 		{"authRoles", "r", appendBytesField(nil, 2, []byte{0x0a, 0x00}), dies},
 		{"authRoles", "r", []byte{0xff}, dies},
-		{"authRoles", "r\xff", user, bears},
-		{"authRoles", "r", appendBytesField(nil, 1, []byte{0xff}), bears},
+		{"authRoles", "r\xff", user, accepts},
+		{"authRoles", "r", appendBytesField(nil, 1, []byte{0xff}), accepts},
 		{"members", "8e9e05c52164694d", []byte(`{"id":1,"peerURLs":["http://a"],"name":"a"}`), reads},
-		{"members", "8e9e05c52164694d", []byte(`{`), bears},
+		{"members", "8e9e05c52164694d", []byte(`{`), accepts},
 		{"members", "x", []byte(`{"name":"a"}`), dies},
 		{"members_removed", "8e9e05c52164694d", []byte("removed"), reads},
 		{"members_removed", "", []byte("removed"), dies},
 		{"cluster", "clusterVersion", []byte("3.6.0"), reads},
 		{"cluster", "clusterVersion", []byte("3.6.0-rc.1+x"), reads},
 		{"cluster", "clusterVersion", []byte("3.6.0-rc_1"), dies},
-		{"cluster", "clusterVersion", []byte("3.8.0"), bears},
+		{"cluster", "clusterVersion", []byte("3.8.0"), accepts},
 		{"cluster", "clusterVersion", nil, dies},
 		{"cluster", "downgrade", []byte(`{"target-version":"","enabled":false}`), reads},
 		{"cluster", "downgrade", []byte(`{"target-version":"","enabled":true}`), dies},
@@ -115,7 +115,7 @@ func TestEntries(t *testing.T) {
 		s := open(t, copyOf(t, b))
 		got := reads
 		for range s.Odd(t.Context()) {
-			got = bears
+			got = accepts
 		}
 		for _, err := range findings(t, s) {
 			require.ErrorIs(t, err, ErrDamaged)

@@ -48,8 +48,8 @@ func (s *Snapshot) verifyDigest(ctx context.Context, _ func(error) bool) error {
 	return err
 }
 
-// Odd yields what etcd did not write in an open file and yet a restore and a server bear, which Verify passes over: odd numbers in
-// the meta bucket, odd leases, members that cannot be read, pages that are neither in use nor free. What Verify finds ends it early.
+// Odd yields what etcd never writes, and a restore and a server accept; Verify passes over it: odd numbers in the meta bucket, odd
+// leases, members that cannot be read, pages that are neither in use nor free. What Verify finds ends it early.
 func (s *Snapshot) Odd(ctx context.Context) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		if errors.Is(s.freeList, errOdd) && !yield(s.wrap(s.freeList)) {

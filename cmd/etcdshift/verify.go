@@ -24,7 +24,7 @@ func verifyCommand() *cli.Command {
 etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, each record's numbers against those of the one
-before it, and every lease, alarm, user, role, member and version that etcd decodes when it starts; odd ones that it bears are warnings.
+before it, and every lease, alarm, user, role, member and version that etcd decodes when it starts; odd ones that etcd accepts are warnings.
 "etcdutl snapshot restore" checks no more than the digest. With --encryption-config, also whether its keys open every value
 that is encrypted at rest. Of an archive that "cluster extract" made, also whether it still holds exactly what its manifest says.
 
