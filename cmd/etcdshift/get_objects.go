@@ -219,12 +219,15 @@ func (g *getter) sortValue(path *jsonpath.Path, o *gotten) (any, error) {
 // bounded is what a path found in an object, or a mark where it finds too much, which is said on stderr. An error of the path itself
 // is as if it found nothing; the only error that is returned is the end of the context.
 func (g *getter) bounded(o *gotten, what, found string, err error) (string, error) {
+	if ctxErr := g.c.Context.Err(); ctxErr != nil {
+		return "", ctxErr
+	}
 	if errors.Is(err, jsonpath.ErrTooMuch) {
 		g.unbounded++
 		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", printable(string(o.Key)), what, err)
 		return "<error>", nil
 	}
-	return found, g.c.Context.Err()
+	return found, nil
 }
 
 // compareValues orders numbers as numbers, quantities as quantities and the rest as text; what is missing comes first.

@@ -3,13 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 )
 
@@ -84,4 +87,13 @@ func TestTemplatesStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	require.ErrorIs(t, run(ctx, cancelling{cancel: cancel}, content), context.Canceled)
 	require.NotErrorIs(t, run(t.Context(), &bytes.Buffer{}, content), jsonpath.ErrTooMuch)
+}
+
+// A column that finds too much does not hide the end of the context.
+func TestBoundedStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g := &getter{c: &cli.Context{Context: ctx, App: &cli.App{ErrWriter: io.Discard}}}
+	_, err := g.bounded(&gotten{Object: &inspect.Object{Entry: &inspect.Entry{}}}, "column C", "", jsonpath.ErrTooMuch)
+	require.ErrorIs(t, err, context.Canceled)
 }

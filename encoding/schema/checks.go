@@ -9,7 +9,7 @@ import (
 )
 
 // maxChecks bounds the work of validating one object: one for each value and schema
-// that meet, more for long paths, enumerations and patterns. The library takes some
+// that meet, more for wide objects, long texts, paths, enumerations and patterns. The library takes some
 // microseconds for each, and cannot be interrupted. Large real objects take some
 // hundred thousand.
 const maxChecks = 1 << 21
@@ -26,7 +26,9 @@ func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) er
 		return nil
 	}
 	text, _ := value.(string)
-	if *c -= checks(1 + path/16 + len(s.Enum)/32 + len(s.Pattern)*len(text)/1024); *c < 0 {
+	fields, _ := value.(map[string]any) // each schema looks at each
+	cost := 1 + path/16 + len(s.Enum)/32 + len(fields)/8 + (1+len(s.Pattern))*len(text)/1024
+	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}
 	for _, more := range [][]apiextensions.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
@@ -70,7 +72,8 @@ func Unchecked(errs field.ErrorList) string {
 
 // property is the schema of a property, nil where it has none.
 func property(s *apiextensions.JSONSchemaProps, name string) *apiextensions.JSONSchemaProps {
-	if declared, found := s.Properties[name]; found {
+	if _, found := s.Properties[name]; found {
+		declared := s.Properties[name] // a large copy, only where it is needed
 		return &declared
 	}
 	if s.AdditionalProperties != nil {

@@ -13,6 +13,14 @@ func list(element string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
 }
 
+func fields(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(`"f%d":"x"`, i))
+	}
+	return strings.Join(out, ",")
+}
+
 // Objects and schemas of some 100 KB that would take minutes or gigabytes together are not validated, and it is said.
 func TestChecksAreBounded(t *testing.T) {
 	key := strings.Repeat("k", 200_000)
@@ -26,13 +34,11 @@ func TestChecksAreBounded(t *testing.T) {
 		"schemas in schemas": {`{"l":{"type":"array","items":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"not":` + deep +
 			`}}}`, `"l":[` + list("{}", 100) + `]`},
 		"a long key": {`{"m":{"type":"object","additionalProperties":{"type":"object","additionalProperties":{"type":"integer"}}}}`,
-			`"m":{"` + key + `":{` + func() string {
-				var fields []string
-				for i := range 5000 {
-					fields = append(fields, fmt.Sprintf(`"f%d":"x"`, i))
-				}
-				return strings.Join(fields, ",")
-			}() + `}}`},
+			`"m":{"` + key + `":{` + fields(5000) + `}}`},
+		"a wide object": {`{"o":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"allOf":[` + list(`{"minProperties":0}`, 3_000) + `]}}`,
+			`"o":{` + fields(20_000) + `}`},
+		"a long text": {`{"s":{"type":"string","allOf":[` + list(`{"minLength":0}`, 5_000) + `]}}`,
+			`"s":"` + strings.Repeat("a", 1_000_000) + `"`},
 		"a long pattern": {`{"s":{"type":"string","pattern":"` + strings.Repeat("(a|b)*", 5000) + `$"}}`,
 			`"s":"` + strings.Repeat("a", 200_000) + `c"`},
 	} {
