@@ -34,7 +34,7 @@ func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regul
 	case mode.Type() == fs.ModeNamedPipe:
 		text, err = readPipe(ctx, f, limit, patience)
 	case mode.IsRegular():
-		text, err = io.ReadAll(io.LimitReader(f, limit+1))
+		text, err = readAll(ctx, f, limit+1)
 	default:
 		return nil, false, fmt.Errorf("%s: is neither a regular file nor a pipe", path)
 	}
@@ -55,9 +55,27 @@ func readPipe(ctx context.Context, pipe *os.File, limit int64, patience time.Dur
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Now()) })()
-	rest, err := io.ReadAll(io.LimitReader(pipe, limit+1-int64(len(begin))))
+	rest, err := readAll(ctx, pipe, limit+1-int64(len(begin)))
 	return append(begin, rest...), err
+}
+
+// readAll reads at most limit bytes, and leaves a read that blocks when ctx ends: some files of /proc count as regular and block.
+func readAll(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(from, limit))
+		done <- result{text, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // awaitWriter waits until a pipe has a writer or something to read, and returns what it read to find out.

@@ -2,7 +2,9 @@ package input
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +111,40 @@ func TestInterrupted(t *testing.T) {
 		_, _, err := ReadFile(ctx, path, 10)
 		require.ErrorIs(t, err, context.Canceled)
 	}
+}
+
+// The kernel's log counts as a regular file, and a read waits for the next message.
+func TestInterruptedRegularFile(t *testing.T) {
+	const path = "/proc/kmsg"
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = f.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := ReadFile(ctx, path, 1<<30)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Skip(err) // some containers refuse to read it
+		}
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "the read goes on after its context ended")
+	}
+}
+
+func TestInterruptedRead(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, cancel)
+	_, err := readAll(ctx, r, 10)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestNoWriter(t *testing.T) {
