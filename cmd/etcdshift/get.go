@@ -341,6 +341,9 @@ func (g *getter) verdict() error {
 	if g.unbounded > 0 {
 		errs = append(errs, fmt.Errorf("%s found too much and shown as <error>", plural(g.unbounded, "path")))
 	}
+	if g.leftOut > 0 {
+		errs = append(errs, fmt.Errorf("%s not shown", plural(g.leftOut, "printer column")))
+	}
 	if g.kept > 0 {
 		err := fmt.Errorf("%s not exported: it takes --show-secrets", plural(g.kept, "object"))
 		if errs == nil {

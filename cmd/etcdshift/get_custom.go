@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -43,18 +44,29 @@ func readCustomColumns(spec string) (c customColumns, err error) {
 	return c, nil
 }
 
-// cells are the values that the paths find in an object.
-func (g *getter) customCells(c customColumns, o *gotten, content map[string]any) ([]string, error) {
-	var cells []string
+// customRow is the line of an object: the values that the paths find, with tabs between.
+func (g *getter) customRow(c customColumns, o *gotten, content map[string]any) (string, error) {
+	cells := make([]any, len(c.paths))
 	work := jsonpath.NewWork(g.c.Context, content)
 	for i, path := range c.paths {
 		cell, err := customCell(work, path, content)
-		if cell, err = g.bounded(o, "column "+printable(c.headers[i]), cell, err); err != nil {
-			return nil, err
+		cells[i] = cell
+		if errors.Is(err, jsonpath.ErrTooMuch) {
+			cells[i] = err
 		}
-		cells = append(cells, cell)
 	}
-	return cells, nil
+	if err := g.checkCells(o, cells, func(i int) string { return c.headers[i] }); err != nil {
+		return "", err
+	}
+	var texts []string
+	for _, cell := range cells {
+		text := cell.(string)
+		if !g.options.secrets {
+			text = redact.Text(text)
+		}
+		texts = append(texts, cellOf(text, len(cells)))
+	}
+	return strings.Join(texts, "\t"), nil
 }
 
 func customCell(work *jsonpath.Work, path *jsonpath.Path, content map[string]any) (string, error) {
@@ -87,24 +99,18 @@ func (g *getter) printCustomColumns() error {
 	if !g.options.noHeaders {
 		var headers []string
 		for _, header := range columns.headers {
-			headers = append(headers, tableCell(header))
+			headers = append(headers, cellOf(header, len(columns.headers)))
 		}
 		fmt.Fprintln(out, strings.Join(headers, "\t"))
 	}
-	rows := 0
+	var together chunk
 	err = g.each(func(o *gotten, content map[string]any) error {
-		cells, err := g.customCells(columns, o, content)
+		row, err := g.customRow(columns, o, content)
 		if err != nil {
 			return err
 		}
-		for i, cell := range cells {
-			if !g.options.secrets {
-				cell = redact.Text(cell)
-			}
-			cells[i] = tableCell(cell)
-		}
-		fmt.Fprintln(out, strings.Join(cells, "\t"))
-		if rows++; rows%chunk == 0 {
+		fmt.Fprintln(out, row)
+		if together.full(len(row)) {
 			return out.Flush()
 		}
 		return nil

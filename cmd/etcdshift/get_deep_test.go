@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 )
 
@@ -70,6 +72,27 @@ func TestWideObjects(t *testing.T) {
 			require.Equal(t, obj, back, name)
 		}
 	}
+}
+
+// A table is printed before its rows take much memory, however few they are.
+func TestLongRows(t *testing.T) {
+	var out bytes.Buffer
+	table := &typeTable{
+		columns: []metav1.TableColumnDefinition{{Name: "A"}},
+		printer: printers.NewTablePrinter(printers.PrintOptions{}), out: printers.GetNewTabWriter(&out),
+	}
+	row := []any{strings.Repeat("x", maxRow)}
+	for n := range chunkBytes / maxRow {
+		require.Zero(t, out.Len(), n)
+		require.NoError(t, table.add(row))
+	}
+	require.Greater(t, out.Len(), chunkBytes)
+	require.Empty(t, table.rows)
+	for n := range chunkRows {
+		require.Len(t, table.rows, n)
+		require.NoError(t, table.add([]any{"x"}))
+	}
+	require.Empty(t, table.rows)
 }
 
 // One long cell does not make every row of its table as long.

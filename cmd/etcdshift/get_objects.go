@@ -36,6 +36,7 @@ type getter struct {
 	shown, unread int
 	kept          int // objects that were not exported
 	unbounded     int // paths that found too much in an object
+	leftOut       int // printer columns that tables do not show
 	met           map[[2]string]bool
 }
 

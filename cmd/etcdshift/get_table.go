@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -17,9 +18,25 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
-// chunk is how many rows of a table are laid out together, and kept in memory. kubectl asks a server for 500 at once, but
-// prints them together.
-const chunk = 5000
+// So many rows of a table, or rows of so many bytes, are laid out together and kept in memory.
+// kubectl asks a server for 500 at once, but prints them together.
+const (
+	chunkRows  = 5000
+	chunkBytes = 16 << 20
+)
+
+// chunk counts the rows that are laid out together.
+type chunk struct{ rows, bytes int }
+
+// full counts a row of so many bytes, and tells whether it is the last of its chunk.
+func (c *chunk) full(bytes int) bool {
+	c.rows, c.bytes = c.rows+1, c.bytes+bytes
+	if c.rows < chunkRows && c.bytes < chunkBytes {
+		return false
+	}
+	*c = chunk{}
+	return true
+}
 
 // printTables prints a table for each type.
 func (g *getter) printTables() error {
@@ -41,12 +58,10 @@ func (g *getter) printTables() error {
 					}
 				}
 				t.begun = true
+				g.sayLeftOut(t)
 			}
-			t.rows = append(t.rows, metav1.TableRow{Cells: t.cells(o)})
-			if len(t.rows) == chunk {
-				if err := t.print(); err != nil {
-					return err
-				}
+			if err := t.add(t.cells(o)); err != nil {
+				return err
 			}
 		}
 		if err := t.print(); err != nil {
@@ -54,6 +69,15 @@ func (g *getter) printTables() error {
 		}
 	}
 	return nil
+}
+
+// sayLeftOut says how many columns a table does not show.
+func (g *getter) sayLeftOut(t *typeTable) {
+	if n := t.shown.LeftOut; n > 0 {
+		g.leftOut += n
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
+			printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is of every table
+	}
 }
 
 // kcp tells whether the snapshot is one of kcp's, whose objects lie in logical clusters.
@@ -72,6 +96,7 @@ type typeTable struct {
 	printer printers.ResourcePrinter
 	out     io.Writer
 	rows    []metav1.TableRow
+	chunk   chunk
 	begun   bool
 }
 
@@ -110,12 +135,27 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	return t
 }
 
+// add adds a row, and prints those that have come together where they are enough.
+func (t *typeTable) add(cells []any) error {
+	t.rows = append(t.rows, metav1.TableRow{Cells: cells})
+	bytes := 0
+	for _, cell := range cells {
+		text, _ := cell.(string)
+		bytes += len(text)
+	}
+	if t.chunk.full(bytes) {
+		return t.print()
+	}
+	return nil
+}
+
 // print prints the rows that have come together.
 func (t *typeTable) print() error {
 	if len(t.rows) == 0 {
 		return nil
 	}
 	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
+	clear(t.rows) // or their cells stay in memory
 	t.rows = t.rows[:0]
 	if err != nil {
 		return err
@@ -139,7 +179,8 @@ func (t *typeTable) cells(o *gotten) []any {
 			redact.Object(o.Key, content)
 		}
 		copy(own, t.shown.Row(content, t.g.options.now))
-		t.checkCells(o, own)
+		// the end of the context, its only error, ends the objects too
+		_ = t.g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
 		own[name] = o.Place.Name
 	}
@@ -157,24 +198,39 @@ func (t *typeTable) cells(o *gotten) []any {
 		cells = append(cells, labels.FormatLabels((&unstructured.Unstructured{Object: o.Content}).GetLabels()))
 	}
 	for i := range cells {
-		cells[i] = t.g.printableCell(cells[i])
+		cells[i] = t.g.printableCell(cells[i], len(cells))
 	}
 	return cells
 }
 
-// checkCells marks the cells whose path finds too much.
-func (t *typeTable) checkCells(o *gotten, cells []any) {
+// checkCells marks the cells whose path finds too much, and names the first of them on stderr. Its
+// only error is the end of the context.
+func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) error {
+	var failed []int
 	for i, cell := range cells {
-		if err, failed := cell.(error); failed {
-			cells[i], _ = t.g.bounded(o, "column "+tableCell(t.shown.Columns[i].Name), "", err)
+		if _, is := cell.(error); is {
+			failed = append(failed, i)
 		}
 	}
+	if failed == nil {
+		return g.c.Context.Err()
+	}
+	what := "column " + tableCell(header(failed[0]))
+	if more := len(failed) - 1; more > 0 {
+		g.unbounded += more
+		what += " and " + plural(more, "more column")
+	}
+	mark, err := g.bounded(o, what, "", cells[failed[0]].(error))
+	for _, i := range failed {
+		cells[i] = mark
+	}
+	return err
 }
 
 func (g *getter) hasIdentity(t *typeTable) bool { return slices.Contains(t.lead, "Cluster") }
 
 // printableCell is a cell as a terminal may get it. The first line of a text stands for all, as with kubectl.
-func (g *getter) printableCell(cell any) any {
+func (g *getter) printableCell(cell any, columns int) any {
 	text, isText := cell.(string)
 	if !isText {
 		return cell
@@ -185,7 +241,7 @@ func (g *getter) printableCell(cell any) any {
 	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
 		text = text[:end] + "..."
 	}
-	return tableCell(text)
+	return cellOf(text, columns)
 }
 
 // storedCells are those of --stored: apiVersion as stored, revision, bytes as stored, and provider and key.

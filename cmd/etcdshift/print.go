@@ -78,13 +78,20 @@ func printable(s string) string {
 	return s
 }
 
-// maxCell bounds a cell of a table, in bytes: every row is as wide as the longest cell.
-const maxCell = 4096
+// maxCell bounds a cell of a table, in bytes: every row is as wide as the longest cell. maxRow
+// bounds the cells of a row together.
+const (
+	maxCell = 4096
+	maxRow  = 64 << 10
+)
 
 // tableCell is s as a cell of a table: printable, and cut with "..." at its end where it is longer than anyone reads.
-func tableCell(s string) string {
-	if len(s) > maxCell {
-		s = strings.ToValidUTF8(s[:maxCell], "") + "..."
+func tableCell(s string) string { return cellOf(s, 1) }
+
+// cellOf is s as a cell of a table of so many columns.
+func cellOf(s string, columns int) string {
+	if most := min(maxCell, maxRow/columns); len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return printable(s)
 }
@@ -93,7 +100,7 @@ func tableCell(s string) string {
 func printableColumns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinition {
 	out := slices.Clone(columns)
 	for i := range out {
-		out[i].Name = tableCell(out[i].Name)
+		out[i].Name = cellOf(out[i].Name, len(out))
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 // Table is how objects of one type are shown.
 type Table struct {
 	Columns []metav1.TableColumnDefinition // those of priority 1 and above are for wide tables
+	LeftOut int                            // columns after the first 100 of a CustomResourceDefinition
 	// Row gives the cells of an object in JSON content: strings, numbers, booleans, nil for an empty one, or an error that wraps
 	// jsonpath.ErrTooMuch for one whose path finds too much.
 	Row func(content map[string]any, now time.Time) []any
@@ -23,13 +24,13 @@ type Table struct {
 // For returns the table of a type.
 func For(t *inspect.Type) Table {
 	if b, known := builtins()[t.Name()]; known && t.Builtin {
-		return Table{definitions(b.columns), safely(b.row)}
+		return Table{Columns: definitions(b.columns), Row: safely(b.row)}
 	}
 	if t.CRD != nil {
 		return custom(t.CRD)
 	}
 	if t.Builtin {
-		return Table{definitions("Name|Created At"), safely(func(content map[string]any, _ time.Time) []any {
+		return Table{Columns: definitions("Name|Created At"), Row: safely(func(content map[string]any, _ time.Time) []any {
 			o := unstructured.Unstructured{Object: content}
 			return []any{o.GetName(), created(o.GetCreationTimestamp())}
 		})}
@@ -39,7 +40,7 @@ func For(t *inspect.Type) Table {
 
 // plain is the table of a type of which nothing is known.
 func plain() Table {
-	return Table{definitions("Name|Age"), safely(nameAndAge)}
+	return Table{Columns: definitions("Name|Age"), Row: safely(nameAndAge)}
 }
 
 func nameAndAge(content map[string]any, now time.Time) []any {

@@ -79,8 +79,14 @@ func TestCustomColumns(t *testing.T) {
 	} {
 		require.Equal(t, want, table.Row(parse(t, text), now()), text)
 	}
+	many := `{"name":"S","type":"string","jsonPath":".spec.s"}` + strings.Repeat(`,{"name":"S","type":"string","jsonPath":".spec.s"}`, 4999)
+	table = columns.For(crd(`,"additionalPrinterColumns":[` + many + `]`))
+	require.Len(t, table.Columns, 1+100)
+	require.Equal(t, 4900, table.LeftOut)
+	require.Len(t, table.Row(parse(t, `{metadata: {name: a}}`), now()), 1+100)
 	table = columns.For(crd(""))
 	require.Len(t, table.Columns, 2)
+	require.Zero(t, table.LeftOut)
 	require.Equal(t, []any{"a", "24h"}, table.Row(parse(t, `{metadata: {name: a, creationTimestamp: "2026-11-19T12:00:00Z"}}`), now()))
 }
 

@@ -14,6 +14,10 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 )
 
+// mostCustom is how many columns of a CustomResourceDefinition a table has. Each may hold the
+// whole object.
+const mostCustom = 100
+
 // custom is the table of a CustomResourceDefinition: the columns of the version that discovery prefers, or of the storage
 // version where none is served.
 func custom(crd *schema.CRD) Table {
@@ -30,7 +34,8 @@ func custom(crd *schema.CRD) Table {
 	if len(columns) == 0 {
 		return plain()
 	}
-	t := Table{Columns: definitions("Name")}
+	t := Table{Columns: definitions("Name"), LeftOut: max(0, len(columns)-mostCustom)}
+	columns = columns[:len(columns)-t.LeftOut]
 	var paths []*jsonpath.Path
 	for _, c := range columns {
 		path, _ := jsonpath.Parse(fmt.Sprintf("{%s}", c.JSONPath)) // no server accepts one that does not parse
