@@ -26,8 +26,8 @@ func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) er
 		return nil
 	}
 	text, _ := value.(string)
-	fields, _ := value.(map[string]any) // each schema looks at each
-	cost := 1 + path/16 + len(s.Enum)/32 + len(fields)/8 + (1+len(s.Pattern))*len(text)/1024
+	fields, _ := value.(map[string]any) // each schema looks at each, and on updates at each of its properties again
+	cost := 1 + path/16 + len(s.Enum)/32 + len(fields)/8 + len(fields)*len(s.Properties)/4 + (1+len(s.Pattern))*len(text)/1024
 	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}

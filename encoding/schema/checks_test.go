@@ -37,10 +37,15 @@ func TestChecksAreBounded(t *testing.T) {
 			`"m":{"` + key + `":{` + fields(5000) + `}}`},
 		"a wide object": {`{"o":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"allOf":[` + list(`{"minProperties":0}`, 3_000) + `]}}`,
 			`"o":{` + fields(20_000) + `}`},
+		"many declared fields": {strings.ReplaceAll(`{"o":{"type":"object","properties":{`+fields(4000)+`}}}`, `"x"`, `{"type":"string"}`),
+			`"o":{` + fields(4000) + `}`},
 		"a long text": {`{"s":{"type":"string","allOf":[` + list(`{"minLength":0}`, 5_000) + `]}}`,
 			`"s":"` + strings.Repeat("a", 1_000_000) + `"`},
 		"a long pattern": {`{"s":{"type":"string","pattern":"` + strings.Repeat("(a|b)*", 5000) + `$"}}`,
 			`"s":"` + strings.Repeat("a", 200_000) + `c"`},
+		"a pattern of many groups": {`{"s":{"type":"string","pattern":"` + strings.Repeat("(a|b)*", 6000) + `$"}}`, `"s":"c"`},
+		"patterns that repeat": {`{"l":{"type":"array","items":{"type":"string","anyOf":[{"pattern":"` + strings.Repeat("a{1000}", 500) +
+			`"},{"not":{"pattern":"` + strings.Repeat("b{1000}", 500) + `"}}]}}}`, `"l":["c"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := thing(t, `{"type":"object","properties":`+c.schema+`}`)

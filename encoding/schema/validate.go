@@ -29,6 +29,9 @@ func (v *Version) compileValidators() (validators, error) {
 	if err != nil {
 		return validators{}, err
 	}
+	if err := checkPatterns(props); err != nil {
+		return validators{}, err
+	}
 	openAPI, _, err := validation.NewSchemaValidator(props)
 	if err != nil {
 		return validators{}, err
