@@ -50,7 +50,7 @@ type gotten struct {
 func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
 	return func(yield func(*gotten, error) bool) {
 		for o, err := range g.sorted(ctx, a) {
-			if err != nil {
+			if err := cmp.Or(err, ctx.Err()); err != nil {
 				yield(nil, err)
 				return
 			}
