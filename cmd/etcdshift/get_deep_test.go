@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -107,4 +108,28 @@ func TestLongCells(t *testing.T) {
 	require.Less(t, out.Len(), 1001*(maxCell+20))
 	require.Contains(t, out.String(), "xxx...  a")
 	require.Equal(t, "\"\\x1b\"", tableCell("\x1b"))
+}
+
+// An object of very many small values is printed in JSON where YAML would take gigabytes.
+func TestManyValuesInYAML(t *testing.T) {
+	for count, lines := range map[int]bool{1000: true, 400_000: false} {
+		many := make([]any, count)
+		for i := range many {
+			many[i] = []any{}
+		}
+		obj := map[string]any{"a": many}
+		var text []byte
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		text, err := objectYAML(obj)
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<27))
+		require.Equal(t, lines, bytes.Count(text, []byte("\n")) > 1)
+		if !lines {
+			var back map[string]any
+			require.NoError(t, json.Unmarshal(text, &back))
+			require.Equal(t, obj, back)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -128,14 +129,18 @@ var (
 	}
 )
 
-// objectYAML is an object in YAML. Where it is nested too deep to be indented it is on one line, and where it has characters that a terminal
-// obeys it is in JSON, which is YAML and has escapes for them.
+// maxYAML bounds the objects that the YAML library prints, by encoding.Weigh less their text: it takes up to a hundred times that.
+// Large real objects, CRDs of a megabyte, weigh half of it.
+const maxYAML = 1 << 23
+
+// objectYAML is an object in YAML. Where it is nested too deep to be indented, or has too many values for the YAML library, it is JSON on
+// one line, and where it has characters that a terminal obeys it is in JSON, which is YAML and has escapes for them.
 func objectYAML(content any) ([]byte, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
-	if tooDeep(text, "  ", "  ") {
+	if tooDeep(text, "  ", "  ") || encoding.Weigh(content)-len(text) > maxYAML {
 		return append(escapeControls(text), '\n'), nil
 	}
 	if !hasControls(text) {
