@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 // showSecretsFlag is on every command that prints values.

@@ -8,8 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/etcdshift/etcdshift/inspect/compare"
-	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

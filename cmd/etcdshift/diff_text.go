@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/keys"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
 // customColumns are the headers and paths of -o custom-columns.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/inspect/manifest"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/manifest"
 )
 
 // printExport prints YAML documents that can be applied, types in the order in which things depend on each other. What holds

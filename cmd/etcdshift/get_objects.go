@@ -20,8 +20,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/jsonpath"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
 // getter finds objects and prints them.

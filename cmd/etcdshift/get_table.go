@@ -14,8 +14,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/columns"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/columns"
 )
 
 // So many rows of a table, or rows of so many bytes, are laid out together and kept in memory.

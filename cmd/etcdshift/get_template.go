@@ -13,7 +13,7 @@ import (
 	"text/template/parse"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/inspect/jsonpath"
+	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
 // printTemplate runs a JSONPath or Go template over the object, or the List of all, which is kept in memory.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/jsonpath"
+	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
 // Go templates print what kubectl's printer prints.

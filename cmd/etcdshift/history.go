@@ -9,8 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/compare"
-	"github.com/etcdshift/etcdshift/inspect/timeline"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/timeline"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )

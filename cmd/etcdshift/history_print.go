@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/etcdshift/etcdshift/inspect/compare"
-	"github.com/etcdshift/etcdshift/inspect/differ"
-	"github.com/etcdshift/etcdshift/inspect/timeline"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/timeline"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

@@ -21,7 +21,8 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd":                 with("transform/", "transform", "inspect", "archive", "publish", "conversion", "encoding/encryption", "internal/input"),
+		"cmd": with("transform/", "transform", "inspect", "archive", "publish", "conversion", "encoding/encryption", "internal/input",
+			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/timeline"),
 		"transform/":          with("transform", "inspect", "archive", "conversion"),
 		"transform":           with("inspect", "publish"),
 		"inspect":             with(),
@@ -35,6 +36,12 @@ func mayImport() map[string][]string {
 		"encoding":            {},
 		"publish":             {},
 		"internal/input":      {},
+		"internal/columns":    with("inspect", "internal/jsonpath"),
+		"internal/compare":    with("inspect", "internal/differ"),
+		"internal/differ":     {},
+		"internal/jsonpath":   {"encoding"},
+		"internal/manifest":   with("inspect"),
+		"internal/timeline":   with("inspect", "internal/compare", "internal/differ"),
 		"internal":            with("transform/", "transform", "inspect", "archive", "publish"),
 	}
 }

@@ -7,7 +7,8 @@
 //
 //   - publish is a leaf; snapshot, transform and cmd may import it.
 //   - No transform imports another.
-//   - internal is for tests: only test files import it, and it may import any room but cmd.
+//   - internal holds what ships but is no promise, each package with a line of its own in the table. The rest of it is for tests:
+//     only test files import it, and it may import any room but cmd.
 //   - go.etcd.io/bbolt is imported by snapshot and internal/etcdtest only, in tests too.
 //   - Only cmd prints, logs or exits.
 //   - No function is called init.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 func TestSameCluster(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 func parse(t testing.TB, text string) (v any) {

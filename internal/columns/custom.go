@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
-	"github.com/etcdshift/etcdshift/inspect/jsonpath"
+	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
 // mostCustom is how many columns of a CustomResourceDefinition a table has. Each may hold the

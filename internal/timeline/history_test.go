@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/compare"
-	"github.com/etcdshift/etcdshift/inspect/timeline"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/timeline"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/inspect/compare"
-	"github.com/etcdshift/etcdshift/inspect/timeline"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/timeline"
 )
 
 // TestLaw: whatever a real etcd was asked to do, each step that is told did happen, in order; and between two of them did happen

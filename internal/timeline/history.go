@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/compare"
-	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 // mostMarks is how many times a clock keeps, 16 bytes each. Where there are more, every other one is dropped.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"

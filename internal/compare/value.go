@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/differ"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 // Value is a stored value, read to be compared.

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/manifest"
+	"github.com/etcdshift/etcdshift/internal/manifest"
 )
 
 func parse(t testing.TB, text string) map[string]any {

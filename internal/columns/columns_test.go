@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/columns"
+	"github.com/etcdshift/etcdshift/internal/columns"
 )
 
 func parse(t testing.TB, text string) map[string]any {

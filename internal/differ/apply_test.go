@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
 // apply makes the new value from the old one and what differs; nothing was redacted. The old value is not changed.

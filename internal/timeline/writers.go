@@ -1,7 +1,7 @@
 package timeline
 
 import (
-	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 // Writer is an entry of managedFields that is new at a step, or has another time: who wrote, and when.

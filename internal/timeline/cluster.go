@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/inspect/compare"
+	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 // Sort puts snapshots in the order of their revisions.

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/inspect/differ"
+	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
