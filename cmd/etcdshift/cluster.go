@@ -5,10 +5,15 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // clusterCommand is the group of what is done with kcp's logical clusters. Its examples are the first of each command.
-func clusterCommand(sub ...*cli.Command) *cli.Command {
+func clusterCommand(specs []transform.Spec) *cli.Command {
+	sub := []*cli.Command{clusterListCommand(), clusterExtractCommand()}
+	sub = append(sub, specCommands(specs, transform.GroupCluster)...)
+	sub = append(sub, clusterVerifyCommand())
 	var examples []string
 	for _, c := range sub {
 		c.Action = withShardNames(c.Action)

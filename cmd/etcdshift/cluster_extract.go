@@ -50,9 +50,9 @@ not be, the message says that ARCHIVE is there.`,
 }
 
 func runClusterExtract(c *cli.Context) error {
-	m := migration{codes: logicalcluster.ExtractCodes(), settles: map[string]string{
+	m := migration{transform.Spec{Codes: logicalcluster.ExtractCodes(), Settles: map[string]string{
 		"encrypted": "open them with --encryption-config FILE",
-	}}
+	}}}
 	if _, err := wantsJSON(c); err != nil {
 		return err
 	}

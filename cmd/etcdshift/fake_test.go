@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
-
-	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
@@ -21,11 +18,15 @@ import (
 func fakeMain() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	all := slices.DeleteFunc(commands(), func(c *cli.Command) bool { return c.Name == "migrate" })
-	all = append(all, migrateCommand(calicoCommand(func(o calico.Options) (transform.Transform, error) {
-		return fake{o}, nil
-	})))
-	os.Exit(runCommands(ctx, all, os.Args, os.Stdin, os.Stdout, os.Stderr))
+	spec := calico.Spec
+	spec.New = func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+		t, err := calico.Spec.New(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		return fake{t.(*calico.Migration).Options}, nil
+	}
+	os.Exit(runCommands(ctx, commandsFor([]transform.Spec{spec}), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 type fake struct{ calico.Options }

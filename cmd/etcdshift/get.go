@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -135,7 +136,7 @@ func (o *getOptions) readFormat(ctx context.Context, path, output string) (err e
 	}
 	o.format, o.template = strings.TrimSuffix(name, "="), template
 	if kind, isFile := strings.CutSuffix(o.format, "-file"); isFile {
-		text, err := readManifest(ctx, "--output "+o.format, template)
+		text, err := input.ReadFlag(ctx, "--output "+o.format, template)
 		if err != nil {
 			return err
 		}

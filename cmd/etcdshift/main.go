@@ -19,6 +19,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
 func main() {
@@ -37,6 +39,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // commands are all commands, in the order of the help.
 func commands() []*cli.Command {
+	return commandsFor(append(migrations.All(), purgeSpec(), importSpec()))
+}
+
+func commandsFor(specs []transform.Spec) []*cli.Command {
 	return []*cli.Command{
 		statusCommand(),
 		getCommand(),
@@ -46,8 +52,8 @@ func commands() []*cli.Command {
 		historyCommand(),
 		diffCommand(),
 		verifyCommand(),
-		migrateCommand(calicoCommand(newCalico), storageCommand()),
-		clusterCommand(clusterListCommand(), clusterExtractCommand(), clusterPurgeCommand(), clusterImportCommand(), clusterVerifyCommand()),
+		migrateCommand(specs),
+		clusterCommand(specs),
 		completionCommand(),
 		manCommand(),
 	}

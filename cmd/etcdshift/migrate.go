@@ -20,45 +20,71 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
+// specCommands are the commands of a group's transforms.
+func specCommands(specs []transform.Spec, group string) (commands []*cli.Command) {
+	for _, spec := range specs {
+		if spec.Group == group {
+			commands = append(commands, migration{spec}.command())
+		}
+	}
+	return commands
+}
+
 // migrateCommand is the group of all migrations.
-func migrateCommand(migrations ...*cli.Command) *cli.Command {
+func migrateCommand(specs []transform.Spec) *cli.Command {
+	var examples []string
+	sub := specCommands(specs, transform.GroupMigrate)
+	for _, c := range sub {
+		examples = append(examples, "etcdshift migrate "+c.Name+" before.db after.db")
+	}
 	return &cli.Command{
-		Name:        "migrate",
+		Name:        transform.GroupMigrate,
 		Usage:       "write a changed copy of a snapshot",
-		Description: "etcdshift migrate calico-v3 before.db after.db\netcdshift migrate storage-versions before.db after.db",
-		Subcommands: migrations,
+		Description: strings.Join(examples, "\n"),
+		Subcommands: sub,
 	}
 }
 
-// migration is a command that takes one snapshot to another.
-type migration struct {
-	name, usage, examples, text string
-	usageArgs                   string // what the help shows of the arguments; "" for IN OUT
-	// args names the arguments, the input last but one and the output last; nil for IN OUT.
-	args    func(c *cli.Context) []string
-	flags   []cli.Flag        // of its own
-	codes   []string          // of problems that --allow takes
-	settles map[string]string // of some codes, the flag that settles it
-	// build reads them, and the arguments before the input, and returns the transform they ask for. One that is an io.Closer is
-	// closed in the end.
-	build func(c *cli.Context, args []string) (transform.Transform, error)
-}
+// migration is the command of a transform.
+type migration struct{ transform.Spec }
 
 func (m migration) command() *cli.Command {
 	return &cli.Command{
-		Name:        m.name,
-		Usage:       m.usage,
-		ArgsUsage:   cmp.Or(m.usageArgs, "IN OUT"),
-		Description: m.examples,
-		UsageText: m.text + `
+		Name:        m.Name,
+		Usage:       m.Usage,
+		ArgsUsage:   cmp.Or(m.ArgsText, "IN OUT"),
+		Description: m.Examples,
+		UsageText: m.Text + `
 
 An input is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 written but for records that --allow left alone, 130 interrupted.
 With any but 0 and 4 nothing was written; where only the report could not be, the message says that OUT is there.`,
-		Flags:  slices.Concat(m.flags, migrationFlags()),
+		Flags:  append(specFlags(m.Flags), migrationFlags()...),
 		Action: m.run,
 	}
+}
+
+// specFlags are flags of a transform as flags of the command line.
+func specFlags(flags []transform.Flag) (out []cli.Flag) {
+	for _, f := range flags {
+		var aliases []string
+		if f.Short != "" {
+			aliases = []string{f.Short}
+		}
+		switch value := f.Default.(type) {
+		case bool:
+			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
+		case time.Duration:
+			out = append(out, &cli.DurationFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: value})
+		case []string:
+			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage})
+		case string, nil:
+			text, _ := value.(string)
+			out = append(out, &cli.StringFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: text})
+		}
+	}
+	return out
 }
 
 // migrationFlags are those that every migration has.
@@ -99,7 +125,8 @@ func (m migration) run(c *cli.Context) error {
 	if _, err := wantsJSON(c); err != nil {
 		return err
 	}
-	options, args, err := m.options(c)
+	args := &transform.Args{Values: c, Arguments: c.Args().Slice(), Prefixes: readPrefixes(c)}
+	options, err := m.options(c, args)
 	if err != nil {
 		return err
 	}
@@ -142,34 +169,34 @@ func (m migration) tell(c *cli.Context, file *publish.File, o outcomeOf, err err
 	return errors.Join(err, also)
 }
 
-// options reads what every migration takes. args are the arguments before the input.
-func (m migration) options(c *cli.Context) (o transform.Options, args []string, err error) {
+// options reads what every migration takes, and leaves in args the arguments before the input.
+func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Options, err error) {
 	names := []string{"IN", "OUT"}
-	if m.args != nil {
-		names = m.args(c)
+	if m.Arguments != nil {
+		names = m.Arguments(args)
 	}
 	given, err := fullArguments(c, names)
 	if err != nil {
-		return o, nil, err
+		return o, err
 	}
-	args = given[:len(given)-2]
+	n := len(given) - 2
+	args.Arguments = given[:n]
 	o = transform.Options{
-		Command: commandPath(c), In: given[len(given)-2], Out: given[len(given)-1],
+		Command: commandPath(c), In: given[n], Out: given[n+1], Prefixes: args.Prefixes,
 		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
 	if o.BumpRevision < 1 {
-		return o, nil, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
+		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
 	if err := m.checkAllow(c); err != nil {
-		return o, nil, err
+		return o, err
 	}
-	o.Prefixes = readPrefixes(c)
 	if given := c.String("time"); c.IsSet("time") {
 		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
-			return o, nil, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
+			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
 		}
 	}
-	return o, args, nil
+	return o, nil
 }
 
 // fullArguments is arguments, of which none is empty as a shell variable is that is not set.
@@ -189,19 +216,24 @@ func fullArguments(c *cli.Context, names []string) ([]string, error) {
 // checkAllow refuses codes that are not the command's: one that is spelled wrong would allow nothing, and not say so.
 func (m migration) checkAllow(c *cli.Context) error {
 	for _, code := range c.StringSlice("allow") {
-		if !slices.Contains(m.codes, code) {
-			return usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.codes, ", "))
+		if !slices.Contains(m.Codes, code) {
+			return usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.Codes, ", "))
 		}
 	}
 	return nil
 }
 
 // runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
-func (m migration) runStages(c *cli.Context, o transform.Options, args []string) (*transform.Report, error) {
+func (m migration) runStages(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
 	fail := func(err error) (*transform.Report, error) {
 		r := transform.NewReport(o.Command)
 		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
 		return r, err
+	}
+	var files openFiles
+	defer files.close()
+	args.Open = func(_ context.Context, path, configFlag string) (*transform.File, error) {
+		return files.open(c, path, configFlag)
 	}
 	t, err := m.build(c, args)
 	if err != nil {
@@ -228,6 +260,45 @@ func (m migration) runStages(c *cli.Context, o transform.Options, args []string)
 		end = begin(o.Command + ": " + stage)
 	}
 	return transform.Run(c.Context, o, t)
+}
+
+// build makes the transform.
+func (m migration) build(c *cli.Context, args *transform.Args) (transform.Transform, error) {
+	for _, f := range m.Flags {
+		if f.Choices == nil || c.String(f.Name) == "" {
+			continue
+		}
+		if _, err := oneOf(c, f.Name, f.Choices...); err != nil {
+			return nil, err
+		}
+	}
+	t, err := m.New(c.Context, args)
+	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
+		return nil, usagef(commandPath(c), "%w", err)
+	}
+	return t, err
+}
+
+// openFiles are the files that a transform reads beside its input.
+type openFiles []*opened
+
+func (f *openFiles) open(c *cli.Context, path, configFlag string) (*transform.File, error) {
+	o, err := openWhole(c, path, configFlag)
+	if err != nil {
+		return nil, err
+	}
+	*f = append(*f, o)
+	file := &transform.File{Reader: o.Reader}
+	if o.transformers != nil { // a nil one in an interface would not be nil
+		file.Opener = o.transformers
+	}
+	return file, nil
+}
+
+func (f openFiles) close() {
+	for _, o := range f {
+		_ = o.Close()
+	}
 }
 
 // createReport begins the report's file before any work is done, so that a folder that is missing or may not be written
@@ -317,7 +388,7 @@ func (m migration) refusedHint(r *transform.Report) string {
 	}
 	hint, allow := "", ""
 	for _, code := range sorted(refusing) {
-		way := m.settles[code]
+		way := m.Settles[code]
 		if code == "bump-too-large" {
 			way = "give the --bump-revision that the message names"
 		}
@@ -326,12 +397,12 @@ func (m migration) refusedHint(r *transform.Report) string {
 		}
 	}
 	for _, code := range sorted(all) {
-		if slices.Contains(m.codes, code) {
+		if slices.Contains(m.Codes, code) {
 			allow += " --allow " + code
 		}
 	}
 	hint += "settle them in the cluster and take a new snapshot; docs/problems.md tells how"
-	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(m.codes, code) }) {
+	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(m.Codes, code) }) {
 		return hint // nothing that can be allowed is enough
 	}
 	return hint + ", and what it means to go on with" + allow

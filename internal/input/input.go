@@ -16,6 +16,21 @@ import (
 // patience is how long a named pipe may be without a writer.
 const patience = 10 * time.Second
 
+// maxFlagFile is the most that ReadFlag reads, in bytes. The CRDs of one Calico release are less than 2 MiB.
+const maxFlagFile = 64 << 20
+
+// ReadFlag reads the file that a flag, such as "--v3-crds", names. An empty file is an error.
+func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
+	text, _, err := ReadFile(ctx, path, maxFlagFile)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	case len(text) == 0:
+		return nil, fmt.Errorf("%s: %q is empty", flag, path)
+	}
+	return text, nil
+}
+
 // ReadFile reads a regular file or a pipe of at most limit bytes. It refuses folders and devices, gives up on a named pipe that
 // nobody opens for writing within ten seconds, and ends with ctx. regular tells whether the file can be read again.
 func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regular bool, err error) {

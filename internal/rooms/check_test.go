@@ -21,28 +21,29 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("transform/", "transform", "inspect", "archive", "publish", "conversion", "encoding/encryption", "internal/input",
+		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "archive", "publish", "conversion", "encoding/encryption", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/timeline"),
-		"transform/":          with("transform", "inspect", "archive", "conversion"),
-		"transform":           with("inspect", "publish"),
-		"inspect":             with(),
-		"archive":             {"snapshot", "encoding"},
-		"conversion":          {},
-		"snapshot":            {"publish"},
-		"keys":                {},
-		"encoding/schema":     {"encoding"},
-		"encoding/native":     {"encoding"},
-		"encoding/encryption": {"encoding", "internal/input"},
-		"encoding":            {},
-		"publish":             {},
-		"internal/input":      {},
-		"internal/columns":    with("inspect", "internal/jsonpath"),
-		"internal/compare":    with("inspect", "internal/differ"),
-		"internal/differ":     {},
-		"internal/jsonpath":   {"encoding"},
-		"internal/manifest":   with("inspect"),
-		"internal/timeline":   with("inspect", "internal/compare", "internal/differ"),
-		"internal":            with("transform/", "transform", "inspect", "archive", "publish"),
+		"transform/":           with("transform", "inspect", "archive", "conversion"),
+		"transform":            with("inspect", "publish", "internal/input"),
+		"transform/migrations": {"transform", "transform/"},
+		"inspect":              with(),
+		"archive":              {"snapshot", "encoding"},
+		"conversion":           {},
+		"snapshot":             {"publish"},
+		"keys":                 {},
+		"encoding/schema":      {"encoding"},
+		"encoding/native":      {"encoding"},
+		"encoding/encryption":  {"encoding", "internal/input"},
+		"encoding":             {},
+		"publish":              {},
+		"internal/input":       {},
+		"internal/columns":     with("inspect", "internal/jsonpath"),
+		"internal/compare":     with("inspect", "internal/differ"),
+		"internal/differ":      {},
+		"internal/jsonpath":    {"encoding"},
+		"internal/manifest":    with("inspect"),
+		"internal/timeline":    with("inspect", "internal/compare", "internal/differ"),
+		"internal":             with("transform/", "transform", "inspect", "archive", "publish"),
 	}
 }
 
@@ -60,7 +61,7 @@ func room(dir string) string {
 
 // kind is the room's line in the table.
 func kind(room string) string {
-	if strings.HasPrefix(room, "transform/") {
+	if _, own := mayImport()[room]; !own && strings.HasPrefix(room, "transform/") {
 		return "transform/"
 	}
 	return room

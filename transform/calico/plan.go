@@ -29,34 +29,30 @@ type Options struct {
 }
 
 // Migration is the transform. It may be planned more than once.
-type Migration struct {
-	opts Options
-}
-
-var _ transform.Transform = (*Migration)(nil)
+type Migration struct{ Options }
 
 // New makes a migration; Plan checks the options.
-func New(o Options) *Migration { return &Migration{opts: o} }
+func New(o Options) *Migration { return &Migration{o} }
 
 // Plan stages the whole migration on v, for each storage prefix. Problems are in the view's report; an error is about
 // reading the snapshot or the manifest.
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
-	switch m.opts.Conflicts {
+	switch m.Conflicts {
 	case RefuseConflicts, KeepV3, TakeV1:
 	default:
-		return fmt.Errorf("conflicts %q: must be %s or %s", m.opts.Conflicts, KeepV3, TakeV1)
+		return fmt.Errorf("conflicts %q: must be %s or %s", m.Conflicts, KeepV3, TakeV1)
 	}
 	all, err := v.Prefixes(ctx)
 	if err != nil {
 		return err
 	}
-	prefixes, err := v.KubernetesPrefixes(ctx, m.opts.Prefixes)
+	prefixes, err := v.KubernetesPrefixes(ctx, m.Prefixes)
 	if err != nil {
 		return err
 	}
 	found := false
 	for _, prefix := range prefixes {
-		r := newRun(m.opts, v, keys.Kubernetes{Prefix: prefix})
+		r := newRun(m.Options, v, keys.Kubernetes{Prefix: prefix})
 		r.others = within(prefix, slices.Concat(all, prefixes))
 		any, err := r.plan(ctx)
 		if err != nil {

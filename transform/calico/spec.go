@@ -1,0 +1,44 @@
+package calico
+
+import (
+	"context"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Spec is the command "migrate calico-v3".
+var Spec = transform.Spec{
+	Group: transform.GroupMigrate,
+	Name:  "calico-v3",
+	Usage: "crd.projectcalico.org/v1 -> projectcalico.org/v3",
+	Examples: `etcdshift migrate calico-v3 --dry-run before.db after.db
+etcdshift migrate calico-v3 --report report.json before.db after.db`,
+	Text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
+with the UIDs, times and owners that clients knew.`,
+	Codes: Codes(),
+	Settles: map[string]string{
+		codeConflict:         "choose with --conflicts keep-v3 or --conflicts take-v1",
+		codeCRDMissing:       "add them with --v3-crds FILE",
+		codeEncrypted:        "open them with --encryption-config FILE",
+		codeWouldBePlaintext: "name a provider that encrypts first for that resource in the --encryption-config",
+	},
+	Flags: []transform.Flag{
+		{Name: "uids", Default: "keep", Choices: []string{"keep", "new"},
+			Usage: "`keep|new`: give v3 objects the UIDs that clients saw, or new ones"},
+		{Name: "conflicts", Choices: []string{string(KeepV3), string(TakeV1)},
+			Usage: "`keep-v3|take-v1`: which record wins where both are there and differ (default: refuse)"},
+		{Name: "keep-v1", Default: false, Usage: "leave the v1 records, locked, as the live migration does until its cleanup"},
+		{Name: "set-api-group", Default: true, Usage: "set CALICO_API_GROUP on Calico's components; =false lists it as a step by hand"},
+		{Name: "v3-crds", Usage: "add the v3 CRDs of a release manifest `FILE`"},
+	},
+	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+		crds, err := a.ReadFile(ctx, "v3-crds")
+		if err != nil {
+			return nil, err
+		}
+		return New(Options{
+			Prefixes: a.Prefixes, KeepV1: a.Bool("keep-v1"), Conflicts: Conflicts(a.String("conflicts")), NewUIDs: a.String("uids") == "new",
+			V3CRDs: crds, V3CRDsPath: a.String("v3-crds"), SetAPIGroup: a.Bool("set-api-group"),
+		}), nil
+	},
+}

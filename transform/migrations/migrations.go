@@ -1,0 +1,16 @@
+// Package migrations lists all transforms. Each lives in a folder beside this one, which it must not import.
+package migrations
+
+import (
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/calico"
+	"github.com/etcdshift/etcdshift/transform/storageversion"
+)
+
+// All returns every transform, in the order of the help.
+func All() []transform.Spec {
+	return []transform.Spec{
+		calico.Spec,
+		storageversion.Spec,
+	}
+}

@@ -1,0 +1,99 @@
+package transform
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	inputfile "github.com/etcdshift/etcdshift/internal/input"
+)
+
+// Spec describes a transform as a command: its place, help, flags and problem codes.
+type Spec struct {
+	Group    string // of commands: GroupMigrate or GroupCluster
+	Name     string // of the command
+	Usage    string // one line
+	Examples string // command lines, one a line
+	Text     string // paragraphs of the help
+	ArgsText string // arguments as the help shows them; "" for IN OUT
+
+	// Arguments names the arguments before the input and the output, which are the last two; nil for IN OUT.
+	Arguments func(a *Args) []string
+	Flags     []Flag
+	Codes     []string          // of problems that --allow takes
+	Settles   map[string]string // by code, how to settle such a problem without --allow
+
+	// New makes the transform from the command line. An error of Usagef is one of the command line. A Transform that is an
+	// io.Closer is closed after the run.
+	New func(ctx context.Context, a *Args) (Transform, error)
+}
+
+// Groups of commands.
+const (
+	GroupMigrate = "migrate"
+	GroupCluster = "cluster"
+)
+
+// Flag is an option of a transform's command.
+type Flag struct {
+	Name     string
+	Short    string   // one letter; "" for none
+	Category string   // heading in the help; "" for none
+	Usage    string   // one line; the word in `backquotes` stands for the value
+	Choices  []string // values that the flag takes; nil for any
+	// Default is the value without the flag. Its type is that of the flag: string, bool, time.Duration, or []string for a flag that
+	// may be repeated. nil stands for "".
+	Default any
+}
+
+// Values are the flags of a command line, by name.
+type Values interface {
+	IsSet(flag string) bool
+	String(flag string) string
+	StringSlice(flag string) []string
+	Bool(flag string) bool
+	Duration(flag string) time.Duration
+}
+
+// Args is a command line.
+type Args struct {
+	Values
+	Arguments []string // all of them; for New those before the input
+	Prefixes  []string // of --prefix
+	// Open opens one more snapshot and decrypts it by the EncryptionConfiguration that the flag names. It is closed after the run.
+	Open func(ctx context.Context, path, configFlag string) (*File, error)
+}
+
+// File is a snapshot that a transform reads beside its input.
+type File struct {
+	*inspect.Reader
+	Opener inspect.Opener // nil where there is no EncryptionConfiguration
+}
+
+// Read runs fn, which reads the file, and then waits for the file's digest. Faults of the mapped file are errors.
+func (f *File) Read(ctx context.Context, fn func() error) error {
+	if err := f.Snapshot().Guard(fn); err != nil {
+		return err
+	}
+	_, err := f.Snapshot().Digest(ctx)
+	return err
+}
+
+// ReadFile reads the small file that a flag names; nil without the flag.
+func (a *Args) ReadFile(ctx context.Context, flag string) ([]byte, error) {
+	if !a.IsSet(flag) {
+		return nil, nil
+	}
+	return inputfile.ReadFlag(ctx, "--"+flag, a.String(flag))
+}
+
+// UsageError is a mistake in the command line.
+type UsageError struct{ reason string }
+
+func (e *UsageError) Error() string { return e.reason }
+
+// Usagef returns a UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,114 @@
+package storageversion
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Spec is the command "migrate storage-versions".
+var Spec = transform.Spec{
+	Group: transform.GroupMigrate,
+	Name:  "storage-versions",
+	Usage: "re-encode at the storage version, trim storedVersions",
+	Examples: `etcdshift migrate storage-versions --dry-run before.db after.db
+etcdshift migrate storage-versions --crd widgets.example.com --report report.json before.db after.db
+etcdshift migrate storage-versions --group example.com --to v1beta1 before.db back.db
+etcdshift migrate storage-versions --conversion-exec example.com=./convert before.db after.db`,
+	Text: `Leaves every custom resource at the storage version of its CustomResourceDefinition, byte for byte as a write by an API
+server that changes nothing would, and then makes status.storedVersions tell which versions are really stored. After that an old
+version can be removed from the definition.`,
+	Codes: Codes(),
+	Settles: map[string]string{
+		codeEncrypted:        "open them with --encryption-config FILE",
+		codeConversionFailed: "the converter says why; mend it and run again",
+		codeNeedsWebhook:     "convert them with --conversion-webhook GROUP=URL or --conversion-exec GROUP=COMMAND",
+		codeUnlistedVersion:  "say which version takes its place with --map GROUP/OLD=NEW",
+		codeWouldBePlaintext: "name a provider that encrypts first for that resource in the --encryption-config",
+	},
+	Flags: slices.Concat(choiceFlags, rewriteFlags, converterFlags),
+	New:   newFromArgs,
+}
+
+const (
+	choiceCategory  = "Which CustomResourceDefinitions (default: all)"
+	rewriteCategory = "What becomes of them"
+)
+
+var choiceFlags = []transform.Flag{
+	{Name: "crd", Category: choiceCategory, Default: []string{}, Usage: "the one of this `NAME`, such as widgets.example.com; may be repeated"},
+	{Name: "group", Category: choiceCategory, Default: []string{}, Usage: "those of API group `G`; may be repeated"},
+	{Name: "selector", Short: "l", Category: choiceCategory, Usage: "those whose labels match `SELECTOR`, as kubectl reads it"},
+	{Name: "exclude", Category: choiceCategory, Default: []string{}, Usage: "not the one of this `NAME`; may be repeated"},
+}
+
+var rewriteFlags = []transform.Flag{
+	{Name: "to", Category: rewriteCategory, Usage: "make `VERSION` the storage version first, forward or back; takes --crd, --group or --selector"},
+	{Name: "map", Category: rewriteCategory, Default: []string{},
+		Usage: "read objects of a version that is gone as those of one that is there, `GROUP/OLD=NEW`; may be repeated"},
+	{Name: "mode", Category: rewriteCategory, Default: "settled", Choices: []string{"settled", "pure"},
+		Usage: "`settled|pure`: write what updates that change nothing come to, or what one server-side apply of nothing leaves: " +
+			"without defaults that only the storage version has"},
+	{Name: "managed-fields", Category: rewriteCategory, Default: "fix", Choices: []string{"fix", "all", "keep"},
+		Usage: "`fix|all|keep`: relabel managedFields on which server-side apply would fail, or all of other versions, or none"},
+	{Name: "rewrap", Category: rewriteCategory, Default: false,
+		Usage: "encrypt every value of the snapshot, native ones too, by the provider and key that --encryption-config names first"},
+}
+
+func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+	fields := a.String("managed-fields")
+	o := Options{
+		Prefixes: a.Prefixes, CRDs: a.StringSlice("crd"), Groups: a.StringSlice("group"), Exclude: a.StringSlice("exclude"), To: a.String("to"),
+		KeepManagedFields: fields == "keep", AllManagedFields: fields == "all", Rewrap: a.Bool("rewrap"),
+	}
+	if a.String("mode") == "pure" {
+		o.Mode = schema.Pure
+	}
+	var err error
+	if a.IsSet("selector") {
+		if o.Selector, err = labels.Parse(a.String("selector")); err != nil {
+			return nil, transform.Usagef("--selector is %q: %v", a.String("selector"), err)
+		}
+	}
+	if a.IsSet("to") && !a.IsSet("crd") && !a.IsSet("group") && !a.IsSet("selector") {
+		return nil, transform.Usagef("--to VERSION changes CustomResourceDefinitions; say which with --crd, --group or --selector")
+	}
+	if o.Rewrap && !a.IsSet("encryption-config") {
+		return nil, transform.Usagef("--rewrap takes --encryption-config FILE")
+	}
+	if o.Mappings, err = readMappings(a.StringSlice("map")); err != nil {
+		return nil, err
+	}
+	o.Converters, err = readConverters(ctx, a)
+	m := New(o)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
+}
+
+// mapping is a value of --map.
+var mapping = regexp.MustCompile(`^([a-z0-9.-]+)/([a-z0-9-]+)=([a-z0-9-]+)$`)
+
+func readMappings(words []string) (mappings []Mapping, err error) {
+	for _, word := range words {
+		m := mapping.FindStringSubmatch(word)
+		if m == nil || m[2] == m[3] {
+			return nil, transform.Usagef("--map is %q; it takes GROUP/OLD=NEW, such as example.com/v1alpha1=v1", word)
+		}
+		is := Mapping{Group: m[1], Old: m[2], New: m[3]}
+		for _, other := range mappings { // only one could be followed
+			if other.Group == is.Group && other.Old == is.Old && other.New != is.New {
+				return nil, transform.Usagef("--map takes %s/%s to %s and to %s", is.Group, is.Old, other.New, is.New)
+			}
+		}
+		mappings = append(mappings, is)
+	}
+	return mappings, nil
+}
