@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
 // archiveOf is the manifest of a snapshot that is an archive of logical clusters, nil for any other. An error about an archive wraps

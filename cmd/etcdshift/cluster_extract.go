@@ -8,9 +8,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 )
 
 func clusterExtractCommand() *cli.Command {
@@ -50,7 +50,7 @@ not be, the message says that ARCHIVE is there.`,
 }
 
 func runClusterExtract(c *cli.Context) error {
-	m := migration{transform.Spec{Codes: logicalcluster.ExtractCodes(), Settles: map[string]string{
+	m := migration{transform.Spec{Codes: extract.Codes(), Settles: map[string]string{
 		"encrypted": "open them with --encryption-config FILE",
 	}}}
 	if _, err := wantsJSON(c); err != nil {
@@ -63,7 +63,7 @@ func runClusterExtract(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := logicalcluster.ExtractOptions{
+	o := extract.Options{
 		Name: args[0], In: args[1], Out: args[2], WithChildren: c.Bool("with-children"), AsShard: c.String("as-shard"), DryRun: c.Bool("dry-run"),
 		Allow: c.StringSlice("allow"), Prefixes: readPrefixes(c), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
@@ -74,14 +74,14 @@ func runClusterExtract(c *cli.Context) error {
 	if file != nil {
 		defer file.Discard()
 	}
-	r, err := extract(c, o)
+	r, err := extractArchive(c, o)
 	return m.tell(c, file, outcomeOf{r.Report, r, func(w io.Writer) error { return printExtraction(w, r) }}, err)
 }
 
-// extract runs it and shows on a terminal which stage it is in. The report is never nil.
-func extract(c *cli.Context, o logicalcluster.ExtractOptions) (*logicalcluster.ExtractReport, error) {
-	fail := func(err error) (*logicalcluster.ExtractReport, error) {
-		r := &logicalcluster.ExtractReport{Report: transform.NewReport(commandPath(c))}
+// extractArchive runs it and shows on a terminal which stage it is in. The report is never nil.
+func extractArchive(c *cli.Context, o extract.Options) (*extract.Report, error) {
+	fail := func(err error) (*extract.Report, error) {
+		r := &extract.Report{Report: transform.NewReport(commandPath(c))}
 		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
 		return r, err
 	}
@@ -102,11 +102,11 @@ func extract(c *cli.Context, o logicalcluster.ExtractOptions) (*logicalcluster.E
 		end()
 		end = begin(commandPath(c) + ": " + stage)
 	}
-	return logicalcluster.Extract(c.Context, o)
+	return extract.Run(c.Context, o)
 }
 
 // printExtraction prints for a person: what went in first, what to do next last.
-func printExtraction(w io.Writer, r *logicalcluster.ExtractReport) error {
+func printExtraction(w io.Writer, r *extract.Report) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%s: %s\n", r.Command, outcome(r.Report))
 	if r.Outcome != transform.Failed {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 )
 
 func importSpec() transform.Spec {
@@ -30,7 +30,7 @@ With --orphans-from SHARD1 there is no archive: keys of logical clusters that li
 SHARD1, are put back where SHARD lacks them. What is there already stays.` + moveOrder,
 		ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 		Arguments: importArgs,
-		Codes:     logicalcluster.ImportCodes(),
+		Codes:     carry.Codes(),
 		Settles: map[string]string{
 			"encrypted":          "open them with --archive-encryption-config FILE, the configuration of the origin",
 			"owner-elsewhere":    "leave --fix-owner out, and kcp tells the Workspace when it runs",
@@ -77,7 +77,7 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 		if err != nil {
 			return nil, err
 		}
-		return logicalcluster.NewPutBack(logicalcluster.PutBackOptions{From: f.Snapshot(), Opener: f.Opener, Prefixes: a.Prefixes, Cache: cache}), nil
+		return carry.NewPutBack(carry.PutBackOptions{From: f.Snapshot(), Opener: f.Opener, Prefixes: a.Prefixes, Cache: cache}), nil
 	}
 	f, err := a.Open(ctx, a.Arguments[0], configFlag)
 	if err != nil {
@@ -85,13 +85,13 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 	}
 	var m *archive.Manifest
 	err = f.Read(ctx, func() error {
-		m, err = logicalcluster.CheckArchive(ctx, f.Snapshot())
+		m, err = archive.OpenChecked(ctx, f.Snapshot())
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return logicalcluster.NewImport(logicalcluster.ImportOptions{
+	return carry.NewImport(carry.ImportOptions{
 		Archive: f.Snapshot(), Manifest: m, Opener: f.Opener, AsShard: a.String("as-shard"), FixOwner: a.Bool("fix-owner"),
 		Prefixes: a.Prefixes, Cache: cache,
 	}), nil

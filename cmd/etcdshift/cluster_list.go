@@ -73,7 +73,7 @@ func runClusterList(c *cli.Context) error {
 				continue
 			}
 		}
-		f, err := survey(c, path, &vacant)
+		f, err := surveyFile(c, path, &vacant)
 		if err == nil {
 			err = f.holds(i < len(shards))
 		}
@@ -98,8 +98,8 @@ func once(c *cli.Context, paths []string) error {
 	return nil
 }
 
-// survey reads one file, and adds to vacant. A wrong digest is an error beside what was read all the same.
-func survey(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
+// surveyFile reads one file, and adds to vacant. A wrong digest is an error beside what was read all the same.
+func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
 	defer progress(c)("reading " + path)()
 	o, err := openSnapshot(c, path)
 	if err != nil {

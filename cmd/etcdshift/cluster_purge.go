@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
 func purgeSpec() transform.Spec {
@@ -30,7 +30,7 @@ The deletions are new revisions on top, so that clients that watch see them; wha
 With --scrub the file is written anew without any record of these keys, whatever its revision.` + moveOrder,
 		ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 		Arguments: purgeArgs,
-		Codes:     logicalcluster.PurgeCodes(),
+		Codes:     purge.Codes(),
 		Settles: map[string]string{
 			"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
 			"encrypted":         "--encryption-config FILE opens what tells whose the logical cluster is, and copies that move",
@@ -62,7 +62,7 @@ func purgeArgs(a *transform.Args) []string {
 }
 
 func newPurge(_ context.Context, a *transform.Args) (transform.Transform, error) {
-	o := logicalcluster.PurgeOptions{
+	o := purge.Options{
 		Orphans: a.Bool("orphans"), WithChildren: a.Bool("with-children"), Scrub: a.Bool("scrub"),
 		FromShard: a.String("from-shard"), ToShard: a.String("to-shard"), AsShard: a.String("as-shard"), Prefixes: a.Prefixes,
 	}
@@ -88,5 +88,5 @@ func newPurge(_ context.Context, a *transform.Args) (transform.Transform, error)
 	case o.ToShard != "" && o.Orphans && o.Name == "":
 		return nil, transform.Usagef("--to-shard takes the NAME of the logical cluster that lives there")
 	}
-	return logicalcluster.NewPurge(o), nil
+	return purge.New(o), nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
 func clusterVerifyCommand() *cli.Command {
@@ -91,15 +91,15 @@ func runClusterVerify(c *cli.Context) error {
 	return nil
 }
 
-func ignoredCodes(c *cli.Context) (codes []logicalcluster.Code, err error) {
+func ignoredCodes(c *cli.Context) (codes []verify.Code, err error) {
 	for _, name := range c.StringSlice("ignore") {
-		if !slices.Contains(logicalcluster.Codes(), logicalcluster.Code(name)) {
+		if !slices.Contains(verify.Codes(), verify.Code(name)) {
 			return nil, usagef(commandPath(c), "--ignore is %q, which is no code of docs/logical-clusters.md", name)
 		}
-		if !logicalcluster.Code(name).Ignorable() {
+		if !verify.Code(name).Ignorable() {
 			return nil, usagef(commandPath(c), "--ignore is %q: of damaged files nothing else is judged", name)
 		}
-		codes = append(codes, logicalcluster.Code(name))
+		codes = append(codes, verify.Code(name))
 	}
 	return codes, nil
 }
@@ -112,7 +112,7 @@ type moveFiles struct {
 }
 
 // openMove opens all files. What is damaged beyond reading is a verdict.
-func openMove(c *cli.Context, args []string) (m *moveFiles, damage *logicalcluster.Verdict, err error) {
+func openMove(c *cli.Context, args []string) (m *moveFiles, damage *verify.Verdict, err error) {
 	m = &moveFiles{}
 	for _, f := range []struct {
 		to   **opened
@@ -144,7 +144,7 @@ func openMove(c *cli.Context, args []string) (m *moveFiles, damage *logicalclust
 }
 
 // openCache opens the nth file of --cache, and that of --cache-before that goes with it.
-func (m *moveFiles) openCache(c *cli.Context, path string, n int) (*logicalcluster.Verdict, error) {
+func (m *moveFiles) openCache(c *cli.Context, path string, n int) (*verify.Verdict, error) {
 	o, err := openWhole(c, path, "encryption-config")
 	if err != nil {
 		return damagedFile(path, err)
@@ -160,11 +160,11 @@ func (m *moveFiles) openCache(c *cli.Context, path string, n int) (*logicalclust
 }
 
 // damagedFile makes a verdict of an error that says what is wrong with a file.
-func damagedFile(path string, err error) (*logicalcluster.Verdict, error) {
+func damagedFile(path string, err error) (*verify.Verdict, error) {
 	if !isDamage(err) {
 		return nil, err
 	}
-	return logicalcluster.Damaged(path, err), nil
+	return verify.Damaged(path, err), nil
 }
 
 func (m *moveFiles) all() (all []*opened) {
@@ -182,9 +182,9 @@ func (m *moveFiles) close() {
 	}
 }
 
-func (m *moveFiles) judge(c *cli.Context, ignored []logicalcluster.Code) (verdict *logicalcluster.Verdict, err error) {
+func (m *moveFiles) judge(c *cli.Context, ignored []verify.Code) (verdict *verify.Verdict, err error) {
 	defer progress(c)("judging the move")()
-	move := logicalcluster.Move{
+	move := verify.Move{
 		Archive: m.archive.Reader, OriginOut: m.originOut.Reader, DestinationOut: m.destinationOut.Reader,
 		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Ignore: ignored,
 		Configured: c.IsSet("encryption-config"),

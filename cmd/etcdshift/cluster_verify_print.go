@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
 // moveVerification is what cluster verify -o json prints.
@@ -23,10 +23,10 @@ type moveVerification struct {
 	Caches         []inputInfo `json:"caches"`
 	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"`
 	Sound          bool        `json:"sound"`
-	*logicalcluster.Verdict
+	*verify.Verdict
 }
 
-func printMove(c *cli.Context, m *moveFiles, v *logicalcluster.Verdict, asJSON bool) error {
+func printMove(c *cli.Context, m *moveFiles, v *verify.Verdict, asJSON bool) error {
 	if !asJSON {
 		return printMoveText(c, v)
 	}
@@ -58,7 +58,7 @@ func printMove(c *cli.Context, m *moveFiles, v *logicalcluster.Verdict, asJSON b
 	return printJSON(c.App.Writer, doc)
 }
 
-func printMoveText(c *cli.Context, v *logicalcluster.Verdict) error {
+func printMoveText(c *cli.Context, v *verify.Verdict) error {
 	out := bufio.NewWriter(c.App.Writer)
 	for _, moved := range v.Clusters {
 		fmt.Fprintf(out, "%s %s: %s from %s to %s\n", printable(moved.Name), printable(moved.Path), plural(moved.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
@@ -99,10 +99,10 @@ func printMoveText(c *cli.Context, v *logicalcluster.Verdict) error {
 }
 
 // printMoveFindings prints those of one code together.
-func printMoveFindings(out *bufio.Writer, findings []logicalcluster.MoveFinding) {
+func printMoveFindings(out *bufio.Writer, findings []verify.Finding) {
 	const most = 5
 	for len(findings) > 0 {
-		n := slices.IndexFunc(findings, func(f logicalcluster.MoveFinding) bool { return f.Code != findings[0].Code })
+		n := slices.IndexFunc(findings, func(f verify.Finding) bool { return f.Code != findings[0].Code })
 		if n < 0 {
 			n = len(findings)
 		}

@@ -10,10 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
 func doctorCommand() *cli.Command {
@@ -120,7 +119,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	}
 	defer o.Close()
-	switch _, err := logicalcluster.CheckArchive(c.Context, o.snapshot); {
+	switch _, err := archive.OpenChecked(c.Context, o.snapshot); {
 	case errors.Is(err, archive.ErrNotArchive), isDamage(err): // the report tells
 	case errors.Is(err, archive.ErrDamaged):
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/purge"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
@@ -105,11 +106,11 @@ func hintFor(err error) string {
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
 		{transform.ErrEmptyPrefix, "\"etcdshift status\" lists the storage prefixes that are found in a file; --prefix takes whole ones"},
 		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters that live in a file, and what is left of others"},
-		{logicalcluster.ErrCacheAlone, "--from-shard S purges what a cache has of a logical cluster as shard S wrote it, and with --to-shard T moves it to shard T"},
-		{logicalcluster.ErrNoCacheHere, "give the snapshot of the cache server; of a shard that has its cache in an etcd of its own, no copies are in the file"},
-		{logicalcluster.ErrShardUnknown, "--as-shard S says what this shard is called"},
-		{logicalcluster.ErrSameShard, "--to-shard names the shard that the logical cluster was imported on, not the one that it comes from"},
-		{logicalcluster.ErrSplit, "leave --prefix out, or give the whole prefix that \"etcdshift status\" prints"},
+		{purge.ErrCacheAlone, "--from-shard S purges what a cache has of a logical cluster as shard S wrote it, and with --to-shard T moves it to shard T"},
+		{purge.ErrNoCacheHere, "give the snapshot of the cache server; of a shard that has its cache in an etcd of its own, no copies are in the file"},
+		{survey.ErrShardUnknown, "--as-shard S says what this shard is called"},
+		{purge.ErrSameShard, "--to-shard names the shard that the logical cluster was imported on, not the one that it comes from"},
+		{survey.ErrSplit, "leave --prefix out, or give the whole prefix that \"etcdshift status\" prints"},
 		{clusters.ErrNoShard, "\"etcdshift status\" tells what a file holds; a storage prefix that is not found by itself is named with --prefix"},
 		{clusters.ErrNoCache, "\"etcdshift status\" tells what a file holds; a storage prefix that is not found by itself is named with --prefix"},
 		{clusters.ErrSeveralShards, "--prefix names the one that is meant"},

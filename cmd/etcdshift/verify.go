@@ -8,11 +8,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/etcdshift/etcdshift/archive"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform/logicalcluster"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
 func verifyCommand() *cli.Command {
@@ -55,7 +54,7 @@ func runVerify(c *cli.Context) error {
 		return err
 	}
 	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0], Findings: []string{}}
-	damage, err := verify(c, &v)
+	damage, err := verifyFile(c, &v)
 	if err != nil {
 		return &failure{status: exitCannotJudge, err: err}
 	}
@@ -78,8 +77,8 @@ func runVerify(c *cli.Context) error {
 	return nil
 }
 
-// verify fills in v and returns the first damage it found; an error means that it could not look.
-func verify(c *cli.Context, v *verification) (damage, err error) {
+// verifyFile fills in v and returns the first damage it found; an error means that it could not look.
+func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c)("verifying " + v.Path)()
 	transformers, err := loadEncryption(c)
 	if err != nil {
@@ -142,7 +141,7 @@ func verify(c *cli.Context, v *verification) (damage, err error) {
 
 // verifyArchive checks an archive of logical clusters against its manifest. Of any other file it finds nothing.
 func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (damage, err error) {
-	m, err := logicalcluster.CheckArchive(ctx, s)
+	m, err := archive.OpenChecked(ctx, s)
 	if errors.Is(err, archive.ErrNotArchive) {
 		return nil, nil
 	}

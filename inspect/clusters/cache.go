@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -46,7 +44,7 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 // reads returns what reads the value under key; nil for a value that tells nothing.
 func (c *cachePass) reads(key keys.Key) reading {
 	switch gr := key.Resource; {
-	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}:
+	case key.Custom && gr == ExportType():
 		return readExport(key, &c.cache.Exports)
 	case key.Custom && gr == shards() && key.Cluster == rootCluster:
 		return readShard(key, &c.cache.Registered)

@@ -213,6 +213,11 @@ func (s *Shard) Cluster(name string) *Cluster {
 	return s.Clusters[i]
 }
 
+// Lives tells whether a logical cluster lives on any shard of the file.
+func (f *File) Lives(name string) bool {
+	return slices.ContainsFunc(f.Shards, func(s *Shard) bool { return s.Cluster(name) != nil })
+}
+
 // Children are the logical clusters that live here and whose owner lies in cluster name, by name.
 func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.children[name]) }
 

@@ -189,7 +189,7 @@ func TestPartial(t *testing.T) {
 	require.Empty(t, s.Clusters)
 	require.NotEmpty(t, s.Orphans)
 	whole := edited(t, func(client *clientv3.Client) {
-		kcptest.Put(t, client, kcptest.LogicalClusterKey(systemShard), []byte("no JSON"))
+		kcptest.Put(t, client, kcptest.LogicalClusterKey(SystemShard), []byte("no JSON"))
 	})
 	require.False(t, theShard(t, whole).Partial, "whatever it says")
 }

@@ -12,30 +12,10 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// The logical clusters of kcp itself that tell about others, and the one that the cache server's own definitions are under.
-const (
-	boundCRDs   = "system:bound-crds"
-	systemCRDs  = "system:system-crds"
-	systemShard = "system:shard"
-	rootCluster = "root"
-	cacheServer = "system:cache:server" // for a shard
-)
-
-// logicalCluster is the name of a LogicalCluster, of which each logical cluster has one.
-const logicalCluster = "cluster"
-
-func definitions() schema.GroupResource {
-	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-}
-
-func logicalClusters() schema.GroupResource {
-	return schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
-}
-
 // LogicalClusterKey is the key of the LogicalCluster of name on a shard that stores below prefix: what is there or not tells
 // whether the logical cluster lives there.
 func LogicalClusterKey(prefix, name string) []byte {
-	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: logicalClusters(), Custom: true, Cluster: name, Name: logicalCluster})
+	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType(), Custom: true, Cluster: name, Name: logicalCluster})
 }
 
 // shardPass is what a pass keeps of one shard.
@@ -104,31 +84,27 @@ func (s *shardPass) meet(name string) error {
 func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	builtin := !key.Custom && key.Identity == ""
 	switch gr := key.Resource; {
-	case builtin && gr == definitions() && (c.Name == boundCRDs || c.Name == systemCRDs):
+	case builtin && gr == DefinitionType() && (c.Name == BoundCRDs || c.Name == SystemCRDs):
 		d := &Definition{Key: stored, Name: key.Name, Problem: "it is encrypted and no key opens it"}
 		into := &s.shard.System
-		if c.Name == boundCRDs {
+		if c.Name == BoundCRDs {
 			into = &s.shard.Definitions
 		}
 		*into = append(*into, d)
 		return d.read
-	case key.Custom && gr == logicalClusters() && key.Namespace == "" && key.Name == logicalCluster:
+	case key.Custom && gr == LogicalClusterType() && key.Namespace == "" && key.Name == logicalCluster:
 		return c.read
-	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}:
+	case key.Custom && gr == BindingType():
 		return c.readBinding(key, s.names)
-	case key.Custom && gr == schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}:
+	case key.Custom && gr == ExportType():
 		return readExport(key, &c.Exports)
-	case key.Identity != "" && gr == schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}:
+	case key.Identity != "" && gr == WorkspaceType():
 		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: s.names.of(key.Identity)})
 		return c.Workspaces[len(c.Workspaces)-1].read
 	case key.Identity != "" && gr == shards() && c.Name == rootCluster:
 		return readShard(key, &s.shard.Registered)
 	}
 	return nil
-}
-
-func shards() schema.GroupResource {
-	return schema.GroupResource{Group: "core.kcp.io", Resource: "shards"}
 }
 
 func (s *shardPass) finish() *Shard {
@@ -148,10 +124,10 @@ func (s *shardPass) finish() *Shard {
 		o.Resources = s.tallies[name].resources()
 		out.Orphans = append(out.Orphans, o)
 	}
-	if c := s.lives[systemShard]; c != nil {
+	if c := s.lives[SystemShard]; c != nil {
 		out.Name = c.ShardName
 	}
-	out.Partial = s.tallies[systemShard][resource{logicalClusters(), "", true}] == nil
+	out.Partial = s.tallies[SystemShard][resource{LogicalClusterType(), "", true}] == nil
 	s.workspaces()
 	slices.SortStableFunc(out.Definitions, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(out.System, func(a, b *Definition) int {
@@ -165,10 +141,10 @@ func (s *shardPass) finish() *Shard {
 // workspaces. Which APIExport is the root's own, the binding tells that each shard has of it in system:shard.
 func (s *shardPass) workspaces() {
 	own := ""
-	if c := s.lives[systemShard]; c != nil {
+	if c := s.lives[SystemShard]; c != nil {
 		for _, b := range c.Bindings {
 			for _, bound := range b.Bound {
-				if b.Export.Cluster == rootCluster && bound.Resource.Group == "tenancy.kcp.io" && bound.Resource.Resource == "workspaces" {
+				if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType() {
 					own = bound.Identity
 				}
 			}

@@ -10,17 +10,6 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Annotations that kcp writes (kcp sdk/apis/core, core/v1alpha1, tenancy/v1alpha1, apis/v1alpha2).
-const (
-	annotationShard          = "core.kcp.io/shard"
-	annotationPath           = "kcp.io/path"
-	annotationMigrating      = "internal.kcp.io/migrating"
-	annotationInactive       = "core.kcp.io/inactive"
-	annotationInactiveBefore = "internal.kcp.io/inactive"
-	annotationSchemaCluster  = "apis.kcp.io/schema-cluster"
-	annotationSchemaName     = "apis.kcp.io/schema-name"
-)
-
 // header is what all objects have.
 type header struct {
 	APIVersion string   `json:"apiVersion"`
@@ -67,7 +56,7 @@ func (c *Cluster) read(value []byte) (metadata, error) {
 	if err != nil {
 		return m, err
 	}
-	c.Path, c.ShardName, c.Migrating = m.Annotations[annotationPath], m.Annotations[annotationShard], m.Annotations[annotationMigrating]
+	c.Path, c.ShardName, c.Migrating = m.Annotations[annotationPath], m.Annotations[AnnotationShard], m.Annotations[AnnotationMigrating]
 	c.Inactive = m.Annotations[annotationInactive] == "true" || m.Annotations[annotationInactiveBefore] == "true"
 	c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp, o.Spec.Owner
 	return m, nil
@@ -153,7 +142,7 @@ func (w *Workspace) read(value []byte) (metadata, error) {
 	}
 	m, err := decode(value, "Workspace", &o)
 	if err == nil {
-		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[annotationShard]
+		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[AnnotationShard]
 	}
 	return m, err
 }

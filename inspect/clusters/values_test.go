@@ -59,7 +59,7 @@ func TestStates(t *testing.T) {
 		put(client, kcptest.Other, annotations, annotations+`"core.kcp.io/inactive":"true",`)
 		put(client, kcptest.Child, annotations, annotations+`"internal.kcp.io/inactive":"true",`)
 		put(client, kcptest.Provider, `"generation":1`, `"generation":1,"deletionTimestamp":"2026-11-20T20:00:00Z"`)
-		put(client, systemShard, `"core.kcp.io/shard":"root",`, ``)
+		put(client, SystemShard, `"core.kcp.io/shard":"root",`, ``)
 	}))
 	require.Equal(t, "root:move", s.Cluster(kcptest.Consumer).Migrating)
 	require.True(t, s.Cluster(kcptest.Other).Inactive)
@@ -105,7 +105,7 @@ func TestNothingGuessed(t *testing.T) {
 					kcptest.Put(t, client, key, []byte(strings.Replace(c.value, "KIND", kind, 1)))
 				}
 			}))
-			for cluster, key := range map[string]string{provider(): exportKey, boundCRDs: boundKey, rootCluster: workspace} {
+			for cluster, key := range map[string]string{provider(): exportKey, BoundCRDs: boundKey, rootCluster: workspace} {
 				require.Len(t, s.Cluster(cluster).Problems, 1, cluster)
 				require.Equal(t, key, s.Cluster(cluster).Problems[0].Key)
 				require.Equal(t, c.code, s.Cluster(cluster).Problems[0].Code)

@@ -15,11 +15,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Sources parses the package in the working folder, without its tests.
-func Sources(t testing.TB) []*ast.File {
+// Sources parses the packages in folders, without their tests; none stands for the working folder.
+func Sources(t testing.TB, folders ...string) []*ast.File {
 	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	require.NoError(t, err)
+	if len(folders) == 0 {
+		folders = []string{"."}
+	}
+	var paths []string
+	for _, folder := range folders {
+		found, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		require.NoError(t, err)
+		paths = append(paths, found...)
+	}
 	var files []*ast.File
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -32,14 +39,14 @@ func Sources(t testing.TB) []*ast.File {
 	return files
 }
 
-// Codes are the codes of the package in the working folder, by the names of their constants.
-func Codes(t testing.TB) map[string]string {
+// Codes are the codes of the packages in folders, by the names of their constants.
+func Codes(t testing.TB, folders ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, file := range Sources(t) {
+	for _, file := range Sources(t, folders...) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
-			if !ok || len(spec.Names) != 1 || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "code") {
+			if !ok || len(spec.Names) != 1 || len(spec.Values) != 1 || !strings.HasPrefix(strings.ToLower(spec.Names[0].Name), "code") {
 				return true
 			}
 			if lit, ok := spec.Values[0].(*ast.BasicLit); ok && lit.Kind == token.STRING {
@@ -54,13 +61,13 @@ func Codes(t testing.TB) map[string]string {
 	return out
 }
 
-// Check requires that each code of the package in the working folder has a section that says its level, what it means, what to
+// Check requires that each code of the packages in folders has a section that says its level, what it means, what to
 // do and what --allow does, and that those of allowed are what the page calls an error of the command, such as
 // "migrate calico-v3", and no other. page is the path of docs/problems.md.
-func Check(t testing.TB, page, command string, allowed []string) {
+func Check(t testing.TB, page, command string, allowed []string, folders ...string) {
 	t.Helper()
 	require.True(t, slices.IsSorted(allowed))
-	all, codes := sections(t, page), Codes(t)
+	all, codes := sections(t, page), Codes(t, folders...)
 	for name, code := range codes {
 		section, there := all[code]
 		require.True(t, there, "%s: %s has no section on %q", name, page, code)

@@ -21,13 +21,12 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "archive", "publish", "conversion", "encoding/encryption", "internal/input",
+		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "publish", "conversion", "encoding/encryption", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/timeline"),
-		"transform/":           with("transform", "inspect", "archive", "conversion"),
+		"transform/":           with("transform", "inspect", "conversion"),
 		"transform":            with("inspect", "publish", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
 		"inspect":              with(),
-		"archive":              {"snapshot", "encoding"},
 		"conversion":           {},
 		"snapshot":             {"publish"},
 		"keys":                 {},
@@ -43,7 +42,21 @@ func mayImport() map[string][]string {
 		"internal/jsonpath":    {"encoding"},
 		"internal/manifest":    with("inspect"),
 		"internal/timeline":    with("inspect", "internal/compare", "internal/differ"),
-		"internal":             with("transform/", "transform", "inspect", "archive", "publish"),
+		"internal":             with("transform/", "transform", "inspect", "publish"),
+	}
+}
+
+// mayImportWithin says what the folders of a room may import of one another, where it has such rules.
+func mayImportWithin() map[string][]string {
+	shared := []string{"transform/kcp/survey", "transform/kcp/archive"}
+	return map[string][]string{
+		"transform/kcp":         {},
+		"transform/kcp/archive": {},
+		"transform/kcp/survey":  {"transform/kcp/archive"},
+		"transform/kcp/extract": shared,
+		"transform/kcp/purge":   shared,
+		"transform/kcp/carry":   shared,
+		"transform/kcp/verify":  shared,
 	}
 }
 
@@ -181,6 +194,12 @@ func (s source) checkImport(imported string) string {
 		return ""
 	}
 	to := room(dir)
+	if within, ruled := mayImportWithin()[s.dir]; ruled && from == to {
+		if dir == s.dir || slices.Contains(within, dir) {
+			return ""
+		}
+		return fmt.Sprintf("%s must not import %s", s.dir, dir)
+	}
 	if from == to || slices.Contains(mayImport()[kind(from)], kind(to)) && (kind(from) != "transform/" || kind(to) != "transform/") {
 		return ""
 	}

@@ -6,7 +6,7 @@
 // A room may import those to its right, never one to its left or beside it. Besides:
 //
 //   - publish is a leaf; snapshot, transform and cmd may import it.
-//   - No transform imports another.
+//   - No transform imports another. Of transform/kcp, the programs import survey and archive, and none another.
 //   - internal holds what ships but is no promise, each package with a line of its own in the table. The rest of it is for tests:
 //     only test files import it, and it may import any room but cmd.
 //   - go.etcd.io/bbolt is imported by snapshot and internal/etcdtest only, in tests too.

@@ -18,7 +18,7 @@ func TestRooms(t *testing.T) {
 	broken, seen, err := check(tree)
 	require.NoError(t, err)
 	require.Empty(t, strings.Join(broken, "\n"))
-	for _, name := range []string{"cmd", "transform", "transform/calico", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "conversion", "publish", "internal"} {
+	for _, name := range []string{"cmd", "transform", "transform/calico", "transform/kcp", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "conversion", "publish", "internal"} {
 		require.Positive(t, seen[name], "%s was not looked at", name)
 	}
 }
@@ -70,6 +70,14 @@ func TestCheck(t *testing.T) {
 		{"cmd/etcdshift/a.go", ours("internal/etcdtest"), ":3: cmd must not import internal"},
 		{"internal/etcdtest/a.go", ours("cmd/etcdshift"), ":3: internal must not import cmd"},
 		{"keys/a_test.go", ours("encoding", "internal/etcdtest"), ""},
+
+		// within a room
+		{"transform/kcp/verify/a.go", ours("transform/kcp/survey", "transform/kcp/archive", "transform", "inspect"), ""},
+		{"transform/kcp/survey/a.go", ours("transform/kcp/archive"), ""},
+		{"transform/kcp/archive/a.go", ours("transform/kcp/survey"), ":3: transform/kcp/archive must not import transform/kcp/survey"},
+		{"transform/kcp/verify/a.go", ours("transform/kcp/carry"), ":3: transform/kcp/verify must not import transform/kcp/carry"},
+		{"transform/kcp/a_test.go", ours("transform/kcp/carry"), ""},
+		{"transform/calico/a.go", ours("transform/kcp/survey"), ":3: transform/calico must not import transform/kcp"},
 
 		// folders
 		{"misc/a.go", "package p", `:1: the folder "misc" is in no room: add it to the table`},

@@ -1,0 +1,60 @@
+package clusters
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Logical clusters of kcp itself, which each shard has.
+const (
+	BoundCRDs   = "system:bound-crds"  // the definitions of types that APIBindings bind, named by the UIDs of their schemas
+	SystemCRDs  = "system:system-crds" // kcp's own definitions
+	SystemShard = "system:shard"       // its LogicalCluster has the name of the shard
+)
+
+const (
+	rootCluster    = "root"
+	cacheServer    = "system:cache:server" // for a shard: what the cache server's own definitions are under
+	logicalCluster = "cluster"             // the name of a LogicalCluster, of which each logical cluster has one
+)
+
+// Annotations of LogicalClusters and Workspaces (kcp sdk/apis/core).
+const (
+	AnnotationShard     = "core.kcp.io/shard"         // the name of the shard that the logical cluster lives on
+	AnnotationMigrating = "internal.kcp.io/migrating" // of a LogicalCluster: the live migration that has it
+)
+
+// Annotations that only reading needs (kcp sdk/apis/core, core/v1alpha1, apis/v1alpha2).
+const (
+	annotationPath           = "kcp.io/path"
+	annotationInactive       = "core.kcp.io/inactive"
+	annotationInactiveBefore = "internal.kcp.io/inactive"
+	annotationSchemaCluster  = "apis.kcp.io/schema-cluster"
+	annotationSchemaName     = "apis.kcp.io/schema-name"
+)
+
+// DefinitionType is the type of CustomResourceDefinitions.
+func DefinitionType() schema.GroupResource {
+	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+}
+
+// LogicalClusterType is the type of LogicalClusters.
+func LogicalClusterType() schema.GroupResource {
+	return schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
+}
+
+// WorkspaceType is the type of Workspaces.
+func WorkspaceType() schema.GroupResource {
+	return schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}
+}
+
+// BindingType is the type of APIBindings.
+func BindingType() schema.GroupResource {
+	return schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}
+}
+
+// ExportType is the type of APIExports.
+func ExportType() schema.GroupResource {
+	return schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}
+}
+
+func shards() schema.GroupResource {
+	return schema.GroupResource{Group: "core.kcp.io", Resource: "shards"}
+}

@@ -1,0 +1,190 @@
+package carry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// definitionKey is where the bound definition of an APIResourceSchema lies in the shard.
+func (c *carrier) definitionKey(uid string) []byte {
+	return c.to.Format(keys.Key{Resource: clusters.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid})
+}
+
+// wants are the types that bindings name definitions of, by the UIDs of these.
+type wants map[string][]apischema.GroupResource
+
+// add notes what the bindings of a logical cluster name. No object of a virtual type is stored, and none needs a definition.
+func (w wants) add(c *clusters.Cluster) {
+	for _, b := range c.Bindings {
+		for _, bound := range b.Bound {
+			if !bound.Virtual && bound.UID != "" {
+				w[bound.UID] = append(w[bound.UID], bound.Resource)
+			}
+		}
+	}
+}
+
+// bring stages the bound definitions of the origin that are wanted and that the shard lacks, and adds to the others the versions that
+// objects are stored at, which come in. All logical clusters of a shard go by these definitions: what is not what a binding says it is
+// never comes in.
+func (c *carrier) bring(ctx context.Context, s *survey.Serving, wanted wants) error {
+	theirs := map[string]*clusters.Definition{}
+	for _, d := range c.from.shard.Definitions {
+		theirs[d.Name] = d
+	}
+	for r, err := range c.from.definitions(ctx) {
+		if err != nil {
+			return err
+		}
+		types, wanted := wanted[r.key.Name]
+		if r.key.Cluster != clusters.BoundCRDs || !wanted {
+			continue
+		}
+		if here := s.Bound[r.key.Name]; here != nil {
+			if err := c.merge(ctx, r, here); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.from.reader.Open(ctx, r.Entry); err != nil {
+			return err
+		}
+		if reason := unfit(r, types); reason != "" {
+			s.Unfit[r.key.Name] = reason
+			continue
+		}
+		s.Bound[r.key.Name] = theirs[r.key.Name]
+		if err := c.carry(ctx, r, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unfit says why a record is not the bound definition of types as kcp makes it (kcp
+// pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" where it is.
+func unfit(r original, types []apischema.GroupResource) string {
+	if r.Sealed != nil {
+		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and stays closed: %v", r.Sealed)
+	}
+	crd, err := schema.ParseCRD(r.Value)
+	if err != nil {
+		return "it cannot be read"
+	}
+	_, bound := crd.Object().Annotations[annotationBound]
+	switch {
+	case crd.Object().Name != r.key.Name:
+		return "its name is not that of its key"
+	case !bound:
+		return "it has no annotation " + annotationBound
+	}
+	for _, of := range types {
+		if of != crd.GroupResource() {
+			return fmt.Sprintf("it defines %s", crd.GroupResource())
+		}
+	}
+	return ""
+}
+
+// annotationBound is on every bound definition, and on no other.
+const annotationBound = "apis.kcp.io/bound-crd"
+
+// merge has the definition of the shard list the versions that objects are stored at in the origin. It stays what it is otherwise.
+func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definition) error {
+	key := c.definitionKey(r.key.Name)
+	e, err := c.view.Get(ctx, key)
+	if err == nil {
+		err = c.from.reader.Open(ctx, r.Entry)
+	}
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
+	if e == nil || e.Sealed != nil || r.Sealed != nil {
+		c.view.GoOn(string(key), codeDefinitionDiffers, what+" and that of the origin cannot be compared: one is encrypted and stays closed")
+		return nil
+	}
+	mine, err := schema.ParseCRD(e.Value)
+	if err != nil {
+		c.view.GoOn(string(key), codeDefinitionDiffers, what+" cannot be read")
+		return nil
+	}
+	theirs, err := schema.ParseCRD(r.Value)
+	if err != nil || !reflect.DeepEqual(mine.Object().Spec, theirs.Object().Spec) {
+		c.view.GoOn(string(key), codeDefinitionDiffers, what+" has another spec than that of the origin")
+	}
+	if err != nil {
+		return nil
+	}
+	return c.mergeStored(ctx, key, e.Value, here, theirs.Object().Status.StoredVersions)
+}
+
+// mergeStored adds stored versions behind those that are listed. One that the definition does not have is left out: with it, no
+// server would accept another update of the definition, and records that are stored at it are reported.
+func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clusters.Definition, theirs []string) error {
+	stored := slices.Clone(here.StoredVersions)
+	for _, version := range theirs {
+		switch {
+		case slices.Contains(stored, version):
+		case slices.Contains(here.Versions, version):
+			stored = append(stored, version)
+		default:
+			c.view.Warn(string(key), survey.CodeUnlistedVersion,
+				fmt.Sprintf("storedVersions of the origin has %q, which the definition here does not list: it is left out", version))
+		}
+	}
+	if len(stored) == len(here.StoredVersions) {
+		return nil
+	}
+	merged, err := schema.SetStoredVersions(value, stored)
+	if err != nil {
+		return fmt.Errorf("key %q: %w", key, err)
+	}
+	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
+}
+
+// needDefinitions reports the bound definitions that a logical cluster needs, of those that are wanted, and that are nowhere, or of
+// which nobody can tell what they define.
+func (c *carrier) needDefinitions(s *survey.Serving, cluster *clusters.Cluster, wanted wants) {
+	for _, b := range cluster.Bindings {
+		for _, bound := range b.Bound {
+			if bound.Virtual || wanted[bound.UID] == nil {
+				continue
+			}
+			if here := s.Bound[bound.UID]; here != nil {
+				if here.Problem != "" && c.from.shard.Definition(bound.UID) == nil { // else it was compared
+					c.view.GoOn(here.Key, codeDefinitionDiffers,
+						fmt.Sprintf("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
+				}
+				continue
+			}
+			where := "which is neither here nor in the origin"
+			if reason := s.Unfit[bound.UID]; reason != "" {
+				where = "which is not here, and that of the origin does not come: " + reason
+			}
+			c.view.GoOn(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition,
+				fmt.Sprintf("APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s",
+					b.Name, cluster.Name, bound.Resource, bound.Schema, where))
+		}
+	}
+}
+
+// judgeUnwanted reports definitions of an archive that none of its bindings names: none that etcdshift made has one.
+func (c *carrier) judgeUnwanted(wanted wants) {
+	for _, d := range c.from.shard.Definitions {
+		if wanted[d.Name] == nil {
+			c.view.GoOn(string(c.definitionKey(d.Name)), codeDefinitionDiffers,
+				"no APIBinding of the archive names this definition, and it stays out")
+		}
+	}
+}

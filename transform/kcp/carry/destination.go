@@ -1,0 +1,142 @@
+package carry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// ErrPartial is returned for a file that has records of a shard, and lacks what every shard makes when it starts: an archive, an etcd
+// that servers use for some types alone, or a shard on which kcp has never run.
+var ErrPartial = errors.New("no whole shard of kcp")
+
+// destination is the shard that records come into.
+type destination struct {
+	file   *clusters.File
+	shard  *clusters.Shard
+	name   string            // what it is called; "" where nothing says it
+	caches []*clusters.Cache // of the same file, and of one of its own
+}
+
+func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string, cache *clusters.File) (*destination, error) {
+	file, err := clusters.Read(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	d := &destination{file: file, name: asShard, caches: file.Caches}
+	if d.shard, err = file.Shard(prefixes); err != nil {
+		return nil, err
+	}
+	if err := survey.CheckStorages(file); err != nil {
+		return nil, err
+	}
+	if d.name == "" {
+		d.name = d.shard.Name
+	}
+	if cache != nil {
+		d.caches = append(d.caches[:len(d.caches):len(d.caches)], cache.Caches...)
+	}
+	return d, checkWhole(d.shard)
+}
+
+// checkWhole is ErrPartial for a shard that is not there as a whole: nobody could tell what lives there, or what it serves.
+func checkWhole(s *clusters.Shard) error {
+	lacks := ""
+	switch {
+	case len(s.System) == 0:
+		lacks = "no CustomResourceDefinitions in " + clusters.SystemCRDs
+	case s.Partial:
+		lacks = "no LogicalCluster of " + clusters.SystemShard
+	default:
+		return nil
+	}
+	return fmt.Errorf("%w: below %q there are %s; an archive, an etcd for some types alone, and a shard that kcp never ran on are like that",
+		ErrPartial, s.Prefix, lacks)
+}
+
+// called is the shard's name in a sentence.
+func (d *destination) called() string {
+	if d.name == "" {
+		return "this shard"
+	}
+	return fmt.Sprintf("shard %q", d.name)
+}
+
+// knows tells whether something of the destination's installation vouches for an identity.
+func (d *destination) knows(identity string) bool {
+	for _, s := range d.file.Shards {
+		if s.Knows(identity) {
+			return true
+		}
+	}
+	for _, c := range d.caches {
+		for _, e := range c.Exports {
+			if e.Identity == identity {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// registered is the Shard object of the destination; nil where no file has one.
+func (d *destination) registered() *clusters.RegisteredShard {
+	var all []clusters.RegisteredShard
+	for _, s := range d.file.Shards {
+		all = append(all, s.Registered...)
+	}
+	for _, c := range d.caches {
+		all = append(all, c.Registered...)
+	}
+	for i := range all {
+		if all[i].Name == d.name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// workspaces is the identity by which Workspaces are stored in this installation; "" where nothing says it.
+func (d *destination) workspaces() string {
+	own := d.shard.Cluster(clusters.SystemShard)
+	if own == nil {
+		return ""
+	}
+	for _, b := range own.Bindings {
+		for _, bound := range b.Bound {
+			if bound.Resource == clusters.WorkspaceType() {
+				return bound.Identity
+			}
+		}
+	}
+	return ""
+}
+
+// presence is what a file has of a logical cluster already: a key of it, and what there is; "" for nothing.
+func (d *destination) presence(name string) (key, what string) {
+	for _, s := range d.file.Shards {
+		where := ""
+		if s != d.shard {
+			where = fmt.Sprintf(" below the prefix %q, another storage of the same file,", s.Prefix)
+		}
+		if c := s.Cluster(name); c != nil {
+			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already with %s", name, where, survey.Counted(c.Amount.Keys, "key"))
+		}
+		for _, o := range s.Orphans {
+			if o.Name != name {
+				continue
+			}
+			what = fmt.Sprintf("there are orphans of %q%s with %s", name, where, survey.Counted(o.Amount.Keys, "key"))
+			if where == "" {
+				what += "; purge them first: etcdshift cluster purge --orphans " + transform.ShellWord(name)
+			}
+			return o.Keys[0], what
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,74 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// exposed reports a value that would be stored in the clear, and must not be: it is encrypted in the origin, or the shard encrypts
+// those of its type.
+func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
+	seals, err := c.view.Seals(ctx, to)
+	if err != nil || seals {
+		return false, err
+	}
+	if encoding.Detect(r.Stored) == encoding.FormatEncrypted {
+		c.never(to, survey.CodeWouldBePlaintext,
+			fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
+		return true, nil
+	}
+	if c.closed == nil {
+		if c.closed, err = c.closedTypes(ctx); err != nil {
+			return false, err
+		}
+	}
+	example, closed := c.closed[r.key.Resource]
+	if closed {
+		c.never(to, survey.CodeWouldBePlaintext,
+			fmt.Sprintf("the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear", r.key.Resource, example))
+	}
+	return closed, nil
+}
+
+// closedTypes are the types of which the shard has encrypted values and none that opens: nobody said how its servers write them. Where
+// one opens, the configuration is that of the servers, and if it encrypts no more, they do not either.
+func (c *carrier) closedTypes(ctx context.Context) (map[schema.GroupResource]string, error) {
+	closed, known := map[schema.GroupResource]string{}, map[schema.GroupResource]bool{}
+	for e, err := range c.view.Reader().Unopened(ctx, []byte(c.to.Prefix+"/")) {
+		if err != nil {
+			return nil, err
+		}
+		if encoding.Detect(e.Stored) != encoding.FormatEncrypted {
+			continue
+		}
+		key, err := c.to.Parse(e.Key)
+		if err != nil || known[key.Resource] {
+			continue
+		}
+		if opens, err := c.knows(ctx, e); err != nil {
+			return nil, err
+		} else if opens {
+			known[key.Resource] = true
+			delete(closed, key.Resource)
+		} else if closed[key.Resource] == "" {
+			closed[key.Resource] = string(e.Key)
+		}
+	}
+	return closed, nil
+}
+
+// knows tells whether the configuration of the run encrypts what is stored under a key, or opens this value of it.
+func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
+	seals, err := c.view.Seals(ctx, e.Key)
+	if err != nil || seals {
+		return seals, err
+	}
+	err = c.view.Reader().Open(ctx, e)
+	return err == nil && e.Sealed == nil, err
+}

@@ -1,0 +1,122 @@
+package carry
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// origin is where records come from: an archive, or a shard that has what is another's.
+type origin struct {
+	reader *inspect.Reader
+	layout keys.KCPShard
+	shard  *clusters.Shard
+	leases map[int64]int64 // TTL in seconds, by id
+}
+
+// openOrigin reads what a snapshot holds. prefixes name its storage where there are several, or none gives itself away.
+//
+// read is that of package clusters.
+func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, opener inspect.Opener, prefixes ...string) (*origin, error) {
+	o := &origin{reader: inspect.NewReader(s, opener, prefixes...)}
+	file, err := read(ctx, o.reader)
+	if err == nil {
+		o.shard, err = file.Shard(prefixes)
+	}
+	if err == nil {
+		err = survey.CheckStorages(file)
+	}
+	if err == nil {
+		o.leases, err = s.Leases(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Path(), err)
+	}
+	o.layout = keys.KCPShard{Prefix: o.shard.Prefix}
+	return o, nil
+}
+
+// readFile is clusters.Read or clusters.ReadChecked.
+type readFile func(ctx context.Context, r *inspect.Reader) (*clusters.File, error)
+
+// warnOfOrigin reports what is odd about the file that records come from.
+func warnOfOrigin(v *transform.View, s *snapshot.Snapshot) {
+	odd := transform.NewReport("")
+	odd.WarnOfFile(s)
+	for _, p := range odd.Problems {
+		v.Warn("", p.Code, s.Path()+": "+p.Reason)
+	}
+}
+
+// original is a record of the origin, its key taken apart.
+type original struct {
+	*inspect.Entry
+	key keys.Key
+}
+
+// stored is the record as it is stored, not opened. Its bytes are those of the mapped file.
+func (r original) stored() *inspect.Entry {
+	return &inspect.Entry{Key: r.Key, Stored: r.Stored, Lease: r.Lease}
+}
+
+// ttl is the time to live of a lease, in seconds; 0 for no lease, and for one that the file does not have: no record would ever have
+// expired with it.
+func (o *origin) ttl(id int64) int64 {
+	if id == 0 {
+		return 0
+	}
+	return max(o.leases[id], 0)
+}
+
+// records are those below the origin's prefix whose keys begin with dir, in revision order, not decrypted; keys of no logical
+// cluster are passed over.
+func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, error] {
+	return func(yield func(original, error) bool) {
+		for e, err := range o.reader.Unopened(ctx, dir) {
+			if err != nil {
+				yield(original{}, err)
+				return
+			}
+			key, err := o.layout.Parse(e.Key)
+			if err != nil {
+				continue
+			}
+			if !yield(original{e, key}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// definitions are the CustomResourceDefinitions, in revision order.
+func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
+	return o.records(ctx, o.layout.Dirs(clusters.DefinitionType())[0])
+}
+
+// defineIn notes the definitions that lie in logical clusters themselves.
+func (o *origin) defineIn(ctx context.Context, s *survey.Serving, of func(cluster string) bool) error {
+	for r, err := range o.definitions(ctx) {
+		if err != nil {
+			return err
+		}
+		if !of(r.key.Cluster) {
+			continue
+		}
+		if err := o.reader.Open(ctx, r.Entry); err != nil {
+			return err
+		}
+		if r.Sealed != nil {
+			s.Closed[r.key.Cluster] = true
+			continue
+		}
+		s.Define(r.key, r.Value)
+	}
+	return nil
+}

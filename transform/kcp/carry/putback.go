@@ -1,0 +1,315 @@
+package carry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// PutBackOptions say where a PutBack takes orphans from.
+type PutBackOptions struct {
+	From     *snapshot.Snapshot // the shard that has keys of logical clusters that live on another; stays open while the PutBack is in use
+	Opener   inspect.Opener     // opens what is encrypted in From; nil where there is no configuration
+	Prefixes []string           // of the storages of both shards, where a file has several
+	Cache    *clusters.File     // of the cache server, where that has a file of its own; nil for none
+}
+
+// PutBack brings orphans of one shard, such as a live migration leaves, to the shard where their logical clusters live.
+type PutBack struct {
+	options PutBackOptions
+	*carrier
+	dest    *destination
+	serving *survey.Serving
+	homes   map[string]*clusters.Cluster // that live on the shard and have orphans on the other, by name
+	odd     map[string]string            // what orphans say otherwise than their keys, by key on the other shard
+	forever []string                     // Events that come without a lease, by key
+}
+
+var (
+	_ transform.Transform = (*PutBack)(nil)
+	_ transform.Checker   = (*PutBack)(nil)
+)
+
+// NewPutBack makes a PutBack.
+func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{options: o} }
+
+// Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
+// them. Errors wrap those of package clusters for a file that is no shard, ErrPartial and ErrSplit, or are those of reading the files.
+func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
+	return p.options.From.Guard(func() error { return p.plan(ctx, v) })
+}
+
+func (p *PutBack) plan(ctx context.Context, v *transform.View) error {
+	if err := p.read(ctx, v); err != nil {
+		return err
+	}
+	lost, err := p.lost(ctx)
+	if err != nil {
+		return err
+	}
+	p.judgeIdentities(lost)
+	if err := p.bringFor(ctx, lost); err != nil {
+		return err
+	}
+	for _, r := range lost {
+		if err := p.putBack(ctx, r); err != nil {
+			return err
+		}
+	}
+	reportMisfits(v, p.serving)
+	return p.report(ctx, v.Report())
+}
+
+// putBack stages one orphan.
+func (p *PutBack) putBack(ctx context.Context, r original) error {
+	to := p.to.Format(r.key)
+	if reason := p.odd[string(r.Key)]; reason != "" {
+		p.view.GoOn(string(to), clusters.CodeKeyMismatch, reason)
+	}
+	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
+		p.forever = append(p.forever, string(to))
+	}
+	r.Entry = r.stored() // what it is opened to is not kept
+	if err := p.carry(ctx, r, nil); err != nil {
+		return err
+	}
+	if r.Sealed == nil {
+		p.serving.Judge(r.key, to, r.Value)
+	}
+	return nil
+}
+
+// read finds out what there is on both sides.
+func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
+	o := p.options
+	if p.dest, err = readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache); err != nil {
+		return err
+	}
+	from, err := openOrigin(ctx, o.From, clusters.ReadChecked, o.Opener, o.Prefixes...)
+	if err != nil {
+		return err
+	}
+	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
+		return fmt.Errorf("%s: %w", o.From.Path(), err)
+	}
+	p.carrier = newCarrier(v, from, p.dest.shard.Prefix, "put back from "+o.From.Path())
+	p.serving, p.homes, p.odd = survey.NewServing(p.dest.shard), map[string]*clusters.Cluster{}, map[string]string{}
+	for _, orphan := range from.shard.Orphans {
+		c := p.dest.shard.Cluster(orphan.Name)
+		if c == nil {
+			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s",
+				orphan.Name, survey.Counted(orphan.Amount.Keys, "key"), p.dest.called()))
+			continue
+		}
+		p.judgeHome(c, orphan)
+	}
+	here := &origin{reader: v.Reader(), layout: p.to}
+	if err := here.defineIn(ctx, p.serving, p.hasHome); err != nil {
+		return err
+	}
+	return from.defineIn(ctx, p.serving, p.hasHome)
+}
+
+// judgeHome reports what speaks against a logical cluster to which its orphans are to come.
+func (p *PutBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
+	p.homes[c.Name] = c
+	p.serving.Bind(c)
+	if c.Terminating != "" {
+		p.view.GoOn(p.keyOf(c.Name), survey.CodeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
+	}
+	for _, problem := range c.Problems {
+		if key, err := p.to.Parse([]byte(problem.Key)); err == nil && unread(key, problem) {
+			p.never([]byte(problem.Key), problem.Code, "it tells what the logical cluster needs: "+problem.Reason)
+		}
+	}
+	for _, problem := range orphan.Problems {
+		if problem.Code == clusters.CodeKeyMismatch {
+			p.odd[problem.Key] = problem.Reason
+		}
+	}
+}
+
+func (p *PutBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
+
+// lost are the orphans whose keys the shard lacks. Where it has one, the living one stays.
+func (p *PutBack) lost(ctx context.Context) (lost []original, err error) {
+	for r, err := range p.from.records(ctx, []byte(p.from.layout.Prefix+"/")) {
+		if err != nil {
+			return nil, err
+		}
+		if !p.hasHome(r.key.Cluster) {
+			continue
+		}
+		here, err := p.view.Get(ctx, p.to.Format(r.key))
+		if err != nil {
+			return nil, err
+		}
+		if here == nil {
+			lost = append(lost, r)
+			continue
+		}
+		if err := p.compareLiving(ctx, r, here); err != nil {
+			return nil, err
+		}
+	}
+	return lost, p.judgeNamespaces(ctx, lost)
+}
+
+// compareLiving reports a key that is on both shards with two values.
+func (p *PutBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
+	if err := p.from.reader.Open(ctx, r.Entry); err != nil {
+		return err
+	}
+	same := r.Sealed == nil && here.Sealed == nil && bytes.Equal(r.Value, here.Value)
+	switch {
+	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
+	case r.Sealed != nil || here.Sealed != nil:
+		p.view.Refuse(string(here.Key), codeKeyExists,
+			"the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
+	case writtenByKCP(r.key, r.Value, here.Value):
+		p.view.Warn(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
+	default:
+		p.view.Refuse(string(here.Key), codeKeyExists, "the key is there already, with another value")
+	}
+	return nil
+}
+
+// writtenByKCP tells whether two values of a key differ in nothing but the CA of a shard: kcp writes it at each start, into
+// ConfigMaps and into Secrets with the token of a service account.
+func writtenByKCP(key keys.Key, was, is []byte) bool {
+	switch key.Resource {
+	case schema.GroupResource{Resource: "configmaps"}:
+		return key.Name == "kube-root-ca.crt"
+	case schema.GroupResource{Resource: "secrets"}:
+		secret := withoutCA(was)
+		return secret != nil && reflect.DeepEqual(secret, withoutCA(is))
+	}
+	return false
+}
+
+// withoutCA is a Secret with the token of a service account, without ca.crt and what an update of that changes in metadata; nil for
+// any other value.
+func withoutCA(value []byte) map[string]any {
+	secret, err := native.Decode(value)
+	if err != nil || secret["type"] != string(corev1.SecretTypeServiceAccountToken) {
+		return nil
+	}
+	for _, field := range [][]string{{"data", "ca.crt"}, {"metadata", "managedFields"}, {"metadata", "annotations", "kcp.io/cluster"}} {
+		unstructured.RemoveNestedField(secret, field...)
+	}
+	return secret
+}
+
+// judgeNamespaces reports objects that would lie in namespaces that are not there.
+func (p *PutBack) judgeNamespaces(ctx context.Context, lost []original) error {
+	come := map[string]bool{}
+	for _, r := range lost {
+		come[string(p.to.Format(r.key))] = true
+	}
+	for _, r := range lost {
+		if r.key.Namespace == "" {
+			continue
+		}
+		namespace := p.to.Format(keys.Key{Resource: schema.GroupResource{Resource: "namespaces"}, Cluster: r.key.Cluster, Name: r.key.Namespace})
+		there, err := p.view.Reader().Has(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		if !there && !come[string(namespace)] {
+			p.view.GoOn(string(p.to.Format(r.key)), codeNamespaceMissing, fmt.Sprintf("namespace %q is not in %q", r.key.Namespace, r.key.Cluster))
+		}
+	}
+	return nil
+}
+
+// judgeIdentities reports the identities that nothing of the destination vouches for.
+func (p *PutBack) judgeIdentities(lost []original) {
+	needs := needs{}
+	for _, r := range lost {
+		needs.add(r.key.Identity, r.key.Resource.String())
+	}
+	needs.judge(p.view, p.dest)
+}
+
+// bringFor brings the definitions of what is put back.
+func (p *PutBack) bringFor(ctx context.Context, lost []original) error {
+	wanted := wants{}
+	for _, r := range lost {
+		if uid := p.serving.UID(r.key); uid != "" {
+			wanted[uid] = append(wanted[uid], r.key.Resource)
+		}
+	}
+	if err := p.bring(ctx, p.serving, wanted); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
+		p.needDefinitions(p.serving, p.homes[name], wanted)
+	}
+	return nil
+}
+
+// report says what is put back, and what is left to do.
+func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
+	info, err := transform.InfoOf(ctx, p.options.From)
+	if err != nil {
+		return err
+	}
+	r.Archive = &info
+	warnOfOrigin(p.view, p.options.From)
+	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
+		d := archive.NewDigest()
+		for _, s := range p.staged {
+			if s.cluster == name {
+				d.Add(s.to[len(p.to.Prefix):], s.from.Stored, p.from.ttl(s.from.Lease))
+			}
+		}
+		if sum := d.Sum(); sum.Keys > 0 {
+			r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: name, Path: p.homes[name].Path, Receipt: survey.Receipt(sum)})
+		}
+	}
+	survey.StepToStop(r, "kcp of "+p.dest.called(), survey.LostWrites)
+	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", transform.ShellWord(p.options.From.Path()))
+	survey.StepToStart(r)
+	if n := len(p.forever); n > 0 {
+		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
+			survey.Counted(n, "Event"), listed(p.forever))
+	}
+	return nil
+}
+
+// Check proves that what was put back is what the other shard has, and that all else is as it was. The error wraps
+// snapshot.ErrVerify.
+func (p *PutBack) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	return p.options.From.Guard(func() error { return p.checkReport(ctx, v.Report(), out) })
+}
+
+// listed are the first of many keys, as words of a command line.
+func listed(all []string) string {
+	const most = 20
+	var words []string
+	for _, key := range all[:min(len(all), most)] {
+		words = append(words, transform.ShellWord(key))
+	}
+	out := strings.Join(words, " ")
+	if more := len(all) - most; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}

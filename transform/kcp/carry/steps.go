@@ -1,0 +1,118 @@
+package carry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// steps says what is left to do by hand, before what settleOwners has said.
+func (i *Import) steps(r *transform.Report) {
+	later := r.Steps
+	r.Steps = nil
+	if from := i.options.Manifest.Origin.Shard; from != "" && from == i.dest.name {
+		survey.StepToStop(r, fmt.Sprintf("kcp of shard %q, which is where the archive was made", from), survey.LostWrites)
+	} else {
+		i.stepsOfOrigin(r)
+	}
+	survey.StepToStart(r)
+	for _, step := range later {
+		r.AddStep("%s", step)
+	}
+	if more := i.ownerSteps - mostOwnerSteps; more > 0 {
+		r.AddStep("and the like for the Workspaces of the other logical clusters that came in, %s", survey.Counted(more, "step"))
+	}
+}
+
+// stepsOfOrigin says how the other half of a move is done.
+func (i *Import) stepsOfOrigin(r *transform.Report) {
+	m, copied := i.options.Manifest, i.names()
+	purge, origin := "etcdshift cluster purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
+	if len(m.Clusters) > 1 {
+		purge += " --with-children"
+	}
+	if m.Origin.Shard != "" {
+		origin = fmt.Sprintf("the origin, shard %q", m.Origin.Shard)
+	}
+	survey.StepToStop(r, "kcp of both shards", survey.LostWrites+"; restore both: a logical cluster must not live on two")
+	r.AddStep("take it out of %s: %s --to-shard %s", origin, purge, transform.ShellWord(cmp.Or(i.dest.name, "NEW-SHARD")))
+	if i.cachesHere(m.Origin.Shard) {
+		r.AddStep("the cache in this shard's own file has copies from %s: %s; restore that output then", origin, survey.CopiesMove(copied, "OUT OUT-2", m.Origin.Shard, i.dest.name))
+		survey.StepToVerify(r, i.options.Archive.Path(), "OUT-2", false)
+		return
+	}
+	survey.StepToMoveCopies(r, copied, m.Origin.Shard, i.dest.name)
+	survey.StepToVerify(r, i.options.Archive.Path(), "OUT", true)
+}
+
+// cachesHere tells whether a cache in the destination's own file has copies of what comes in, as the origin wrote them.
+func (i *Import) cachesHere(origin string) bool {
+	names := i.names()
+	for _, cache := range i.dest.file.Caches {
+		for _, c := range cache.Copies {
+			if c.Shard == origin && slices.Contains(names, c.Cluster) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mostOwnerSteps is how many steps about Workspaces are said one by one.
+const mostOwnerSteps = 20
+
+// ownerStep says what is to be done about a Workspace.
+func (i *Import) ownerStep(format string, args ...any) {
+	if i.ownerSteps++; i.ownerSteps <= mostOwnerSteps {
+		i.view.Report().AddStep(format, args...)
+	}
+}
+
+// names are those of the logical clusters that come in.
+func (i *Import) names() (names []string) {
+	for _, c := range i.incoming {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// stepToHeal is for a Workspace that kcp corrects.
+func (i *Import) stepToHeal(c *clusters.Cluster) {
+	i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
+		c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
+}
+
+// stepToAnnotate is for a Workspace that kcp does not correct.
+func (i *Import) stepToAnnotate(c *clusters.Cluster) {
+	name := i.dest.name
+	i.ownerStep("Workspace %q in logical cluster %q, unless it says already that %q lives on %s: %s", c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(),
+		i.kubectl(c, "annotate --overwrite", transform.ShellWord(clusters.AnnotationShard+"="+name)+" "+transform.ShellWord(survey.AnnotationShardHash+"="+survey.ShardHash(name))))
+}
+
+// stepOfRegion is for the label that kcp sets once and never changes.
+func (i *Import) stepOfRegion(c *clusters.Cluster, w *owner) {
+	here, region := i.dest.registered(), "REGION"
+	if here != nil {
+		region = here.Region
+	}
+	if region == "" || w != nil && w.region == region {
+		return
+	}
+	i.ownerStep("kcp never corrects the label region of Workspace %q in %q: %s",
+		c.Owner.Name, c.Owner.Cluster, i.kubectl(c, "label --overwrite", transform.ShellWord("region="+region)))
+}
+
+// kubectl is a command about the Workspace that a logical cluster belongs to.
+func (i *Import) kubectl(c *clusters.Cluster, verb, rest string) string {
+	server := "https://FRONT-PROXY"
+	if here := i.dest.registered(); here != nil && here.ExternalURL != "" {
+		server = strings.TrimSuffix(here.ExternalURL, "/")
+	}
+	return fmt.Sprintf("kubectl --server %s %s workspaces.tenancy.kcp.io %s %s",
+		transform.ShellWord(server+"/clusters/"+c.Owner.Cluster), verb, transform.ShellWord(c.Owner.Name), rest)
+}

@@ -1,0 +1,216 @@
+package extract
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// need is a bound definition that a logical cluster cannot do without.
+type need struct {
+	bound      clusters.Bound
+	binding    string               // key of an APIBinding that binds it
+	definition *clusters.Definition // nil where the shard does not have it
+}
+
+// count makes the manifest: what is needed from what the logical clusters bind, and all sums from one pass over the records.
+func (e *extraction) count(ctx context.Context) error {
+	in := e.report.Input
+	m := &archive.Manifest{
+		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
+		Origin: archive.Origin{
+			Shard:  e.text(e.keyOf(clusters.SystemShard), "the name of the shard", e.shardName),
+			Prefix: e.shard.Prefix, SHA256: in.SHA256, Revision: in.Revision,
+		},
+		Identities: e.identities(),
+	}
+	m.Definitions, m.Missing = e.definitions()
+	for _, name := range slices.Sorted(maps.Keys(e.chosen)) {
+		m.Clusters = append(m.Clusters, e.describe(e.chosen[name]))
+	}
+	tally, rest := archive.NewTally(e.shard.Prefix, e.leases), archive.NewRest()
+	for rec, err := range e.src.Live(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		e.countRecord(rec, tally, rest)
+	}
+	e.judgeOdd()
+	tally.Fill(m)
+	m.Origin.Rest = rest.Sum()
+	e.report.Manifest = m
+	for _, c := range m.Clusters {
+		e.report.Clusters = append(e.report.Clusters, clusterReceipt(c))
+	}
+	return nil
+}
+
+// countRecord counts a record for the archive, for the rest that stays, or for both: what the logical clusters need of others stays
+// where it is.
+func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
+	k, _, err := e.taken.Layouts.Parse(rec.Key)
+	switch n, needed := e.needs[string(rec.Key)]; {
+	case err == nil && e.taken.Places[survey.PlaceOf(k)]:
+		if k.Shard == "" { // else it is a copy in a cache
+			e.countOwn(rec, k, tally)
+		}
+		return
+	case needed:
+		tally.AddDefinition(rec, n.definition.Name)
+	}
+	rest.Add(rec)
+}
+
+// countOwn counts a record of a logical cluster.
+func (e *extraction) countOwn(rec *snapshot.Record, k keys.Key, tally *archive.Tally) {
+	of := archive.ResourceOf(k, rec.Key)
+	if !archive.IsText(of.Dir) {
+		e.report.Refuse(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
+		return
+	}
+	tally.Add(rec, k.Cluster, of)
+}
+
+// takes tells whether the archive has the record of a key.
+func (e *extraction) takes(key []byte) bool {
+	if _, needed := e.needs[string(key)]; needed {
+		return true
+	}
+	p, selected := e.taken.Of(key)
+	return selected && p.Shard == ""
+}
+
+// definitions are those that the logical clusters need, each once, and those of them that the shard does not have.
+func (e *extraction) definitions() (there, missing []archive.Definition) {
+	there, missing, e.needs = []archive.Definition{}, []archive.Definition{}, map[string]need{}
+	needs := e.bound()
+	for _, uid := range slices.Sorted(maps.Keys(needs)) {
+		n := needs[uid]
+		d := archive.Definition{
+			UID: uid, Resource: e.text(n.binding, "a type", n.bound.Resource.String()), Schema: e.text(n.binding, "a schema", n.bound.Schema),
+			StoredVersions: e.texts(n.binding, "a version", n.bound.StorageVersions),
+		}
+		if n.definition == nil {
+			missing = append(missing, d)
+			e.report.Warn("", survey.CodeMissingDefinition, fmt.Sprintf("%s is bound, and this shard has no bound definition %q of it", d.Resource, uid))
+			continue
+		}
+		if e.taken.Has([]byte(n.definition.Key)) {
+			continue // as a record of a logical cluster
+		}
+		if n.definition.Problem != "" {
+			e.report.Warn(n.definition.Key, clusters.CodeUndecodable, "it is taken as it is stored: "+n.definition.Problem)
+		} else {
+			d.StoredVersions = e.texts(n.definition.Key, "a version", n.definition.StoredVersions)
+		}
+		e.needs[n.definition.Key] = n
+		d.Key = strings.TrimPrefix(n.definition.Key, e.shard.Prefix)
+		there = append(there, d)
+	}
+	return there, missing
+}
+
+// bound are the definitions that the logical clusters bind, by UID.
+func (e *extraction) bound() map[string]need {
+	known, needs := map[string]*clusters.Definition{}, map[string]need{}
+	for _, d := range e.shard.Definitions {
+		known[d.Name] = d
+	}
+	for _, name := range e.order {
+		for _, b := range e.chosen[name].Bindings {
+			key := e.bindingKey(name, b.Name)
+			for _, bound := range b.Bound {
+				switch _, twice := needs[bound.UID]; {
+				case twice || bound.Virtual:
+				case !isName(bound.UID):
+					e.leaveOut(key, "the UID of a schema")
+				default:
+					needs[bound.UID] = need{bound, key, known[bound.UID]}
+				}
+			}
+		}
+	}
+	return needs
+}
+
+// identities are those that the logical clusters bind, that their records are stored under, and that they export.
+func (e *extraction) identities() []archive.Identity {
+	g := relied{e, map[string]*archive.Identity{}}
+	for _, name := range e.order {
+		c := e.chosen[name]
+		for _, b := range c.Bindings {
+			key := e.bindingKey(name, b.Name)
+			for _, bound := range b.Bound {
+				i := g.of(key, bound.Identity)
+				i.Resources = append(i.Resources, e.texts(key, "a type", []string{bound.Resource.String()})...)
+				g.exported(key, i, archive.Export{Cluster: b.Export.Cluster, Path: b.Export.Path, Name: b.Export.Name})
+			}
+		}
+		for _, r := range c.Resources {
+			i := g.of(e.keyOf(name), r.Identity)
+			i.Resources = append(i.Resources, r.Resource.String())
+		}
+		for _, x := range c.Exports {
+			key := e.apiKey("apiexports", name, x.Name)
+			i := g.of(key, x.Identity)
+			i.Own = true
+			g.exported(key, i, archive.Export{Cluster: x.Cluster, Path: c.Path, Name: x.Name})
+		}
+	}
+	return g.list()
+}
+
+// relied gathers identities.
+type relied struct {
+	*extraction
+	all map[string]*archive.Identity // by hash
+}
+
+// of is the identity of that hash; one that counts for nothing where it is none.
+func (g relied) of(key, hash string) *archive.Identity {
+	if hash != "" && !archive.IsIdentity(hash) {
+		g.leaveOut(key, "an identity")
+		hash = ""
+	}
+	if hash == "" {
+		return &archive.Identity{}
+	}
+	if g.all[hash] == nil {
+		g.all[hash] = &archive.Identity{Hash: hash, Resources: []string{}, Exports: []archive.Export{}}
+	}
+	return g.all[hash]
+}
+
+// exported notes an APIExport of an identity. Its path counts for less than its name.
+func (g relied) exported(key string, i *archive.Identity, x archive.Export) {
+	if !archive.IsText(x.Cluster) || !archive.IsText(x.Name) {
+		g.leaveOut(key, "an APIExport")
+		return
+	}
+	x.Path = g.text(key, "the path of an APIExport", x.Path)
+	i.Exports = append(i.Exports, x)
+}
+
+func (g relied) list() []archive.Identity {
+	out := []archive.Identity{}
+	for _, hash := range slices.Sorted(maps.Keys(g.all)) {
+		i := *g.all[hash]
+		slices.Sort(i.Resources)
+		i.Resources = slices.Compact(i.Resources)
+		slices.SortFunc(i.Exports, func(a, b archive.Export) int {
+			return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Name, b.Name), strings.Compare(a.Path, b.Path))
+		})
+		i.Exports = slices.Compact(i.Exports)
+		out = append(out, i)
+	}
+	return out
+}

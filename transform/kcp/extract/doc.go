@@ -1,0 +1,2 @@
+// Package extract copies logical clusters of a shard into an archive.
+package extract

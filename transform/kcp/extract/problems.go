@@ -1,0 +1,156 @@
+package extract
+
+import (
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// judge reports what speaks against an archive, and what it will not have.
+func (e *extraction) judge() {
+	e.report.WarnOfFile(e.src)
+	e.judgeNames()
+	e.judgeShardName()
+	for _, name := range e.order {
+		e.judgeCluster(e.chosen[name])
+		e.judgeChildren(e.chosen[name])
+	}
+	e.judgeUnreadable()
+	for _, u := range e.file.Unknown {
+		if s, ok := e.taken.Layouts.Of([]byte(u.Key)); ok && s.Prefix == e.shard.Prefix {
+			e.report.Warn(u.Key, survey.CodeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
+		}
+	}
+}
+
+// judgeShardName reports a name for the shard that is not its own.
+func (e *extraction) judgeShardName() {
+	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
+		e.report.Warn(e.keyOf(clusters.SystemShard), survey.CodeShardName, fmt.Sprintf("this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard))
+	}
+}
+
+// keyOf is the key that a problem of a whole logical cluster is about: its LogicalCluster's.
+func (e *extraction) keyOf(name string) string {
+	return string(clusters.LogicalClusterKey(e.shard.Prefix, name))
+}
+
+func (e *extraction) judgeCluster(c *clusters.Cluster) {
+	goOn := func(key, code, format string, args ...any) {
+		e.report.GoOn(key, code, fmt.Sprintf(format, args...), e.allowed(code))
+	}
+	if c.System {
+		goOn(e.keyOf(c.Name), survey.CodeSystemCluster, "%q is a part of kcp itself", c.Name)
+	}
+	if c.Terminating != "" {
+		goOn(e.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
+	}
+	if c.Migrating != "" {
+		goOn(e.keyOf(c.Name), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
+	}
+	leads := e.leads(c)
+	for _, p := range c.Problems {
+		switch {
+		case p.Code == clusters.CodeKeyMismatch:
+			goOn(p.Key, clusters.CodeKeyMismatch, "%s", p.Reason)
+		case e.tells(p.Key):
+			e.report.Refuse(p.Key, p.Code, "it tells what the logical cluster needs: "+p.Reason)
+		case leads[p.Key] && survey.Unread(p):
+			e.report.Refuse(p.Key, p.Code, "which logical cluster it leads to, and --with-children takes along, cannot be told: "+p.Reason)
+		default:
+			e.report.Warn(p.Key, p.Code, "it is taken as it is stored: "+p.Reason)
+		}
+	}
+	e.judgeOwner(c)
+}
+
+// leads are the keys of the Workspaces of a logical cluster, where the archive is to have what they lead to.
+func (e *extraction) leads(c *clusters.Cluster) map[string]bool {
+	keys := map[string]bool{}
+	if e.WithChildren && len(c.Problems) > 0 {
+		for _, w := range c.Workspaces {
+			keys[w.Key] = true
+		}
+	}
+	return keys
+}
+
+// tells says whether the object under key is one without which nobody knows what an archive has to hold.
+func (e *extraction) tells(key string) bool {
+	k, _, err := e.taken.Layouts.Parse([]byte(key))
+	if err != nil || !k.Custom {
+		return false
+	}
+	return k.Resource == clusters.BindingType() || key == e.keyOf(k.Cluster)
+}
+
+// judgeOwner reports a parent that is not in the file.
+func (e *extraction) judgeOwner(c *clusters.Cluster) {
+	owner := c.Owner
+	switch {
+	case c.System || owner != nil && e.file.Lives(owner.Cluster):
+	case owner == nil:
+		e.report.Warn(e.keyOf(c.Name), survey.CodeOwnerUnseen, fmt.Sprintf("the LogicalCluster of %q does not tell its owner", c.Name))
+	default:
+		e.report.Warn(e.keyOf(c.Name), survey.CodeOwnerUnseen,
+			fmt.Sprintf("Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, c.Name))
+	}
+}
+
+// judgeChildren reports what the Workspaces of a logical cluster lead to and the archive does not take.
+func (e *extraction) judgeChildren(c *clusters.Cluster) {
+	lying := survey.WorkspacesIn(c)
+	for _, child := range e.shard.Children(c.Name) {
+		if e.chosen[child.Name] != nil {
+			continue
+		}
+		reason := survey.StaysWithout(child)
+		if lying[child.Owner.Name] {
+			reason = fmt.Sprintf("%q is not in the archive, and its Workspace %q is", child.Name, child.Owner.Name)
+		}
+		e.report.Warn(e.keyOf(child.Name), survey.CodeChildrenStay, reason+"; --with-children takes it along")
+	}
+	for _, w := range c.Workspaces {
+		child := e.shard.Cluster(w.Cluster)
+		switch {
+		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
+		case child == nil:
+			e.report.Warn(w.Key, survey.CodeChildElsewhere, fmt.Sprintf("%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w)))
+		case survey.Unread(e.problem(child)) && !e.WithChildren:
+			e.report.Warn(e.keyOf(child.Name), survey.CodeChildrenStay,
+				fmt.Sprintf("%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name))
+		case survey.Unread(e.problem(child)):
+			e.report.Refuse(e.keyOf(child.Name), e.problem(child).Code,
+				fmt.Sprintf("it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, e.problem(child).Reason))
+		default:
+			e.report.Warn(w.Key, survey.CodeChildElsewhere,
+				fmt.Sprintf("%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster, w.Name, c.Name))
+		}
+	}
+}
+
+// judgeUnreadable reports the LogicalClusters that do not tell whose children they are, where children are taken along and no Workspace
+// tells it either.
+func (e *extraction) judgeUnreadable() {
+	if !e.WithChildren || survey.Unread(e.problem(e.chosen[e.Name])) { // the latter refuses
+		return
+	}
+	named := map[string]bool{}
+	for _, name := range e.order {
+		for _, w := range e.chosen[name].Workspaces {
+			named[w.Cluster] = true // and reported
+		}
+	}
+	for _, c := range e.shard.Clusters {
+		if p := e.problem(c); survey.Unread(p) && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
+			e.report.Warn(p.Key, p.Code, fmt.Sprintf("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason))
+		}
+	}
+}
+
+// problem is that of a LogicalCluster, the zero one where it has none.
+func (e *extraction) problem(c *clusters.Cluster) clusters.Problem {
+	return survey.ProblemOf(c.Problems, e.keyOf(c.Name))
+}

@@ -1,0 +1,100 @@
+package extract
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"reflect"
+	"strconv"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// write makes the archive. Before it gets its name it was opened as any reader opens it, and what it holds is what was counted.
+func (e *extraction) write(ctx context.Context) error {
+	m := e.report.Manifest
+	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: e.notes}
+	for _, l := range m.Leases {
+		id, err := strconv.ParseInt(l.ID, 16, 64)
+		if err != nil {
+			return err
+		}
+		if l.TTL > 0 {
+			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: l.TTL})
+		}
+	}
+	res, err := snapshot.Build(ctx, e.Out, content, e.receipt)
+	if err != nil {
+		return err
+	}
+	e.report.Outcome = transform.Written
+	e.report.Output = &transform.FileInfo{Path: e.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
+	return nil
+}
+
+// records yields what the archive takes, in revision order.
+func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, error] {
+	return func(yield func(*snapshot.Record, error) bool) {
+		for rec, err := range e.src.Live(ctx, nil) {
+			if err == nil && !e.takes(rec.Key) {
+				continue
+			}
+			if !yield(rec, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// receipt compares the written file with what was to be in it.
+func (e *extraction) receipt(ctx context.Context, out *snapshot.Snapshot) error {
+	e.stage("check")
+	m, err := archive.OpenChecked(ctx, out)
+	if err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(m, e.report.Manifest) {
+		return fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
+	}
+	return nil
+}
+
+func clusterReceipt(c archive.Cluster) transform.ClusterReceipt {
+	return transform.ClusterReceipt{Name: c.Name, Path: c.Path, Receipt: survey.Receipt(c.Sum)}
+}
+
+// steps says how to go on.
+func (e *extraction) steps() {
+	r, m := e.report, e.report.Manifest
+	name, in, out, also := transform.ShellWord(e.Name), transform.ShellWord(e.In), transform.ShellWord(e.Out), ""
+	if len(m.Clusters) > 1 {
+		also = " --with-children"
+	}
+	if e.AsShard != "" {
+		also += " --as-shard " + transform.ShellWord(e.AsShard)
+	}
+	for _, p := range e.Prefixes {
+		also += " --prefix " + transform.ShellWord(p)
+	}
+	r.AddStep("keep the archive as the snapshot is kept: it has the Secrets of the cluster, as they are stored")
+	for _, x := range m.Encryption {
+		r.AddStep("%s encrypted by %s: the API servers of the destination need that key, or the import an --encryption-config",
+			survey.Counted(x.Keys, "value"), x.Name)
+	}
+	if n := len(m.Missing); n > 0 {
+		r.AddStep("%s not there; the destination has to have what is missing", survey.Counted(n, "bound definition"))
+	}
+	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
+	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)
+	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
+	var names []string
+	for _, c := range m.Clusters {
+		names = append(names, c.Name)
+	}
+	survey.StepToMoveCopies(r.Report, names, m.Origin.Shard, "")
+	survey.StepToVerify(r.Report, e.Out, "DESTINATION-OUT", true)
+	survey.StepToStart(r.Report)
+}

@@ -1,0 +1,202 @@
+package purge
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// movedCopy is a record of a cache that another shard gets.
+type movedCopy struct{ from, to string } // keys
+
+// copyKey is the key under which a copy lies once it is of another shard; ok is false for a key that is none of a copy.
+func copyKey(layouts keys.Layouts, key []byte, shard string) (to []byte, at survey.Place, ok bool) {
+	k, layout, err := layouts.Parse(key)
+	if err != nil || k.Shard == "" {
+		return nil, survey.Place{}, false
+	}
+	k.Shard = shard
+	return layout.Format(k), survey.PlaceOf(k), true
+}
+
+// checkToShard is ErrSameShard for copies that would go nowhere.
+func (c *choice) checkToShard() error {
+	if to := c.options.ToShard; to != "" && to == c.shardName {
+		return fmt.Errorf("%w: %q", ErrSameShard, to)
+	}
+	return nil
+}
+
+// movedBefore tells whether the copies of a cache were given to the other shard already. A shard that nothing knows had none: its name
+// is spelled wrong.
+func (c *choice) movedBefore(cache *clusters.Cache) bool {
+	return c.options.ToShard != "" && c.knownShards()[c.shardName] &&
+		slices.ContainsFunc(cache.Copies, func(copied *clusters.Copy) bool {
+			return copied.Shard == c.options.ToShard && copied.Cluster == c.options.Name
+		})
+}
+
+// knownShards are the names of shards that the file has a Shard object or copies of.
+func (c *choice) knownShards() map[string]bool {
+	known := map[string]bool{}
+	register := func(all []clusters.RegisteredShard) {
+		for _, r := range all {
+			known[r.Name] = true
+		}
+	}
+	for _, s := range c.file.Shards {
+		register(s.Registered)
+	}
+	for _, cache := range c.file.Caches {
+		register(cache.Registered)
+		for _, copied := range cache.Copies {
+			known[copied.Shard] = true
+		}
+	}
+	return known
+}
+
+// unknownShard says, behind separator, which shards the file knows where it does not know one of that name; "" where it does. A file
+// without any Shard object or copy tells nothing.
+func (c *choice) unknownShard(separator, name string) string {
+	known := c.knownShards()
+	if name == "" || len(known) == 0 || known[name] {
+		return ""
+	}
+	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, quoted(slices.Sorted(maps.Keys(known))))
+}
+
+// judgeToShard reports a shard that is to get copies and that nothing knows.
+func (c *choice) judgeToShard(v *transform.View) {
+	if reason := c.unknownShard("", c.options.ToShard); reason != "" {
+		v.GoOn("", codeUnknownShard, reason)
+	}
+}
+
+// quoted lists the first of many names in quotes.
+func quoted(names []string) string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = fmt.Sprintf("%q", name)
+	}
+	return survey.FirstOf(out)
+}
+
+// judgeExports reports APIExports of which no copy would be left. A shard that starts while the cache has none of an APIExport takes
+// the labels of its permission claims from the objects of all tenants (kcp permissionclaim_labeler.go).
+func (c *choice) judgeExports(v *transform.View) {
+	if c.options.ToShard != "" {
+		return
+	}
+	for _, t := range c.targets {
+		for _, copied := range t.copies {
+			for _, key := range copied.Keys {
+				k, _, err := c.Layouts.Parse([]byte(key))
+				if err == nil && k.Custom && k.Resource == clusters.ExportType() && !c.copiedElsewhere(copied, key) {
+					v.GoOn(key, codeExportsInCache, fmt.Sprintf("the cache would have no copy of APIExport %q of %q any more: "+
+						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name))
+				}
+			}
+		}
+	}
+}
+
+// copiedElsewhere tells whether the cache has the copy that lies under key from another shard too.
+func (c *choice) copiedElsewhere(copied survey.CacheCopy, key string) bool {
+	return slices.ContainsFunc(c.Copies[copied.Cluster], func(other survey.CacheCopy) bool {
+		if other.Prefix != copied.Prefix || other.Shard == copied.Shard {
+			return false
+		}
+		same, _, ok := copyKey(c.Layouts, []byte(key), other.Shard)
+		return ok && slices.Contains(other.Keys, string(same))
+	})
+}
+
+// moveCopies stages the copies among the records that go for the shard that is to have them.
+func (c *choice) moveCopies(ctx context.Context, v *transform.View, keys []string) error {
+	if c.options.ToShard == "" {
+		return nil
+	}
+	for _, key := range keys {
+		if to, at, ok := copyKey(c.Layouts, []byte(key), c.options.ToShard); ok {
+			if err := c.moveCopy(ctx, v, []byte(key), to, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moveCopy stages one copy as a server would store it: encrypted for its new key, and under its old lease.
+func (c *choice) moveCopy(ctx context.Context, v *transform.View, key, to []byte, at survey.Place) error {
+	e, err := v.Reader().Get(ctx, key)
+	if err != nil || e == nil {
+		return err
+	}
+	if e.Sealed != nil {
+		survey.RefuseAlways(v, string(key), clusters.CodeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Sealed))
+		return nil
+	}
+	value, err := survey.CopyFor(e.Value, c.options.ToShard)
+	if err != nil {
+		survey.RefuseAlways(v, string(key), clusters.CodeUndecodable, fmt.Sprintf("whether it says which shard wrote it cannot be told: %v", err))
+		return nil
+	}
+	if free, err := c.judgeArrival(ctx, v, to, value); err != nil || !free {
+		return err
+	}
+	if reason, err := v.Exposes(ctx, key, to); err != nil || reason != "" {
+		if reason != "" {
+			survey.RefuseAlways(v, string(key), survey.CodeWouldBePlaintext, reason)
+		}
+		return err
+	}
+	c.moved = append(c.moved, movedCopy{string(key), string(to)})
+	c.arrivals[at]++
+	return v.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
+}
+
+// judgeArrival tells whether a copy can be created under its new key, and reports another one that is there: it stays.
+func (c *choice) judgeArrival(ctx context.Context, v *transform.View, to, value []byte) (free bool, err error) {
+	there, err := v.Reader().Get(ctx, to)
+	if err != nil || there == nil {
+		return err == nil, err
+	}
+	if there.Sealed != nil || !bytes.Equal(there.Value, value) {
+		v.GoOn(string(to), codeCopyExists, fmt.Sprintf("shard %q has a copy with another value there", c.options.ToShard))
+	}
+	return false, nil
+}
+
+// checkMoved compares each copy that another shard got with what the input has.
+func (p *Purge) checkMoved(ctx context.Context, v *transform.View, out *inspect.Reader) error {
+	for _, m := range p.chosen.moved {
+		was, err := v.Reader().Get(ctx, []byte(m.from))
+		if err != nil {
+			return err
+		}
+		want, err := survey.CopyFor(was.Value, p.options.ToShard)
+		if err != nil {
+			return err
+		}
+		is, err := out.Get(ctx, []byte(m.to))
+		switch {
+		case err != nil:
+			return err
+		case is == nil || is.Sealed != nil || !bytes.Equal(is.Value, want) || is.Lease != was.Lease:
+			return fmt.Errorf("%w: key %q is not the copy that was under %q", snapshot.ErrVerify, m.to, m.from)
+		case survey.IsEncrypted(was.Stored) && !survey.IsEncrypted(is.Stored):
+			return fmt.Errorf("%w: key %q is in the clear, and was encrypted", snapshot.ErrVerify, m.to)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package purge deletes logical clusters, or orphans of them, from the snapshot of a shard, and their copies from a cache.
+package purge

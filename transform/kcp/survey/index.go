@@ -1,0 +1,97 @@
+package survey
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+)
+
+// Index is what a file says about its logical clusters, by what a purge asks for: it may ask for thousands of them.
+type Index struct {
+	Leading map[string][]Link      // Workspaces, by the logical cluster that they name
+	lying   map[location][]Link    // the same, by where they lie
+	Copies  map[string][]CacheCopy // by the logical cluster, of all caches
+	Caches  map[string]bool        // their prefixes
+}
+
+// Link is a Workspace and where it lies.
+type Link struct {
+	*clusters.Workspace
+	Shard  *clusters.Shard
+	Parent *clusters.Cluster
+}
+
+type location struct{ parent, name string }
+
+// CacheCopy is a copy and the cache that has it.
+type CacheCopy struct {
+	Prefix string // of the cache
+	*clusters.Copy
+}
+
+// Place is where the records of the copy lie.
+func (c CacheCopy) Place() Place { return Place{c.Prefix, c.Shard, c.Cluster} }
+
+// NewIndex makes the Index of a file.
+func NewIndex(f *clusters.File) *Index {
+	x := &Index{Leading: map[string][]Link{}, lying: map[location][]Link{}, Copies: map[string][]CacheCopy{}, Caches: map[string]bool{}}
+	for _, shard := range f.Shards {
+		for _, parent := range shard.Clusters {
+			for i := range parent.Workspaces {
+				w := Link{&parent.Workspaces[i], shard, parent}
+				at := location{parent.Name, w.Name}
+				x.lying[at] = append(x.lying[at], w)
+				if w.Cluster != "" {
+					x.Leading[w.Cluster] = append(x.Leading[w.Cluster], w)
+				}
+			}
+		}
+	}
+	for _, cache := range f.Caches {
+		x.Caches[cache.Prefix] = true
+		for _, copied := range cache.Copies {
+			x.Copies[copied.Cluster] = append(x.Copies[copied.Cluster], CacheCopy{cache.Prefix, copied})
+		}
+	}
+	return x
+}
+
+// WorkspacesAt are those of a name in a logical cluster, one a shard of the file.
+func (x *Index) WorkspacesAt(parent, name string) []Link { return x.lying[location{parent, name}] }
+
+// ProblemOf is what is wrong with the record under a key, the zero Problem for nothing.
+func ProblemOf(problems []clusters.Problem, key string) clusters.Problem {
+	i := slices.IndexFunc(problems, func(p clusters.Problem) bool { return p.Key == key })
+	if i < 0 {
+		return clusters.Problem{}
+	}
+	return problems[i]
+}
+
+// Unread tells whether the problem of a record is that nobody could read it.
+func Unread(p clusters.Problem) bool {
+	return p.Code == clusters.CodeEncrypted || p.Code == clusters.CodeUndecodable
+}
+
+// WorkspacesIn are the names of the Workspaces that lie in a logical cluster.
+func WorkspacesIn(parent *clusters.Cluster) map[string]bool {
+	names := map[string]bool{}
+	for _, w := range parent.Workspaces {
+		names[w.Name] = true
+	}
+	return names
+}
+
+// StaysWithout is about a child whose owner is gone.
+func StaysWithout(child *clusters.Cluster) string {
+	return fmt.Sprintf("%q stays, and says that it belongs to %q in %q, which is not there", child.Name, child.Owner.Name, child.Owner.Cluster)
+}
+
+// Elsewhere says where a logical cluster lives that is not on the shard of its Workspace.
+func Elsewhere(w clusters.Workspace) string {
+	if w.ShardName == "" {
+		return "does not live on this shard"
+	}
+	return fmt.Sprintf("does not live on this shard; the Workspace says that it lives on %q", w.ShardName)
+}

@@ -1,0 +1,155 @@
+package survey
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// storedType is a type of a logical cluster as it is stored: by the identity of an APIExport, or by none.
+type storedType struct {
+	Cluster  string
+	Resource apischema.GroupResource
+	identity string
+}
+
+// Serving tells by which definition kcp reads custom resources on the destination: its own types by those that the shard came with,
+// bound ones by that of the APIResourceSchema's UID, all others by the logical cluster's own (kcp pkg/server/apiextensions.go,
+// which asks in this order).
+type Serving struct {
+	system map[apischema.GroupResource]*clusters.Definition
+	Bound  map[string]*clusters.Definition // by UID: the shard's, and those that are brought
+	own    map[storedType][]string         // versions; without identity
+	uids   map[storedType]string           // of bound types
+	Unfit  map[string]string               // why a definition of the origin was not brought, by UID
+	// closed are the logical clusters that have definitions which no key opens; clusters.SystemCRDs for those of the shard.
+	Closed map[string]bool
+	// misfits are found in the order of the records.
+	Misfits []*Misfit
+	found   map[Misfit]*Misfit
+}
+
+// Misfit is a reason why records of a type cannot be read on the destination.
+type Misfit struct {
+	storedType
+	Code, Version string
+	Key           string // of the first record
+	Records       int
+}
+
+// NewServing makes a Serving of the definitions that a shard has for all its logical clusters.
+func NewServing(shard *clusters.Shard) *Serving {
+	s := &Serving{
+		system: map[apischema.GroupResource]*clusters.Definition{}, Bound: map[string]*clusters.Definition{},
+		own: map[storedType][]string{}, uids: map[storedType]string{}, found: map[Misfit]*Misfit{},
+		Unfit: map[string]string{}, Closed: map[string]bool{},
+	}
+	for _, def := range shard.System {
+		s.system[def.Resource] = def
+		if def.Problem != "" {
+			s.Closed[clusters.SystemCRDs] = true
+		}
+	}
+	for _, def := range shard.Definitions {
+		s.Bound[def.Name] = def
+	}
+	return s
+}
+
+func typeOf(key keys.Key) storedType { return storedType{key.Cluster, key.Resource, key.Identity} }
+
+// UID names the bound definition of a key's type; "" for none.
+func (s *Serving) UID(key keys.Key) string { return s.uids[typeOf(key)] }
+
+// Bind notes what a logical cluster has bound.
+func (s *Serving) Bind(c *clusters.Cluster) {
+	for _, b := range c.Bindings {
+		for _, bound := range b.Bound {
+			s.uids[storedType{c.Name, bound.Resource, bound.Identity}] = bound.UID
+		}
+	}
+}
+
+// Define notes a logical cluster's own definition. One that cannot be read defines nothing.
+func (s *Serving) Define(key keys.Key, value []byte) {
+	crd, err := schema.ParseCRD(value)
+	if err != nil {
+		return
+	}
+	of := storedType{Cluster: key.Cluster, Resource: crd.GroupResource()}
+	for _, v := range crd.Object().Spec.Versions {
+		s.own[of] = append(s.own[of], v.Name)
+	}
+}
+
+// Versions are those that a type is served in, or the code of why it is not. Neither says that nobody knows.
+func (s *Serving) Versions(key keys.Key) (versions []string, code string) {
+	of := typeOf(key)
+	switch def := s.system[key.Resource]; {
+	case key.Identity != "":
+		if def := s.Bound[s.uids[of]]; def != nil {
+			return def.Versions, ""
+		}
+		return nil, "" // bound no more, or its definition is missing, which is reported once
+	case !key.Custom:
+		return nil, ""
+	case def != nil:
+		return def.Versions, ""
+	case s.own[of] != nil:
+		return s.own[of], ""
+	case strings.HasSuffix("."+key.Resource.Group, ".kcp.io"):
+		return nil, CodeUnserved
+	}
+	return nil, CodeMissingDefinition
+}
+
+// Judge looks at a record that comes in under a key; value is decrypted.
+func (s *Serving) Judge(key keys.Key, to, value []byte) {
+	m := Misfit{storedType: typeOf(key)}
+	version, readable := s.read(key, value)
+	if !readable {
+		m.Code = clusters.CodeUndecodable
+		s.note(m, to)
+	}
+	versions, code := s.Versions(key)
+	switch {
+	case code != "":
+		m.Code = code
+		s.note(m, to)
+	case readable && versions != nil && !slices.Contains(versions, version):
+		m.Code, m.Version = CodeUnlistedVersion, version
+		s.note(m, to)
+	}
+}
+
+// read returns the version that an object is stored at. A definition of a logical cluster's own that defines nothing counts as none.
+func (s *Serving) read(key keys.Key, value []byte) (version string, readable bool) {
+	v, _ := encoding.Parse(value)
+	err := inspect.CheckValue(key, value)
+	if err == nil || errors.Is(err, native.ErrUnknownKind) {
+		_, err = encoding.ReadMeta(value)
+	}
+	if err == nil && key.Resource == clusters.DefinitionType() && !key.Custom && key.Identity == "" {
+		_, err = schema.ParseCRD(value)
+	}
+	return v.GVK.Version, err == nil
+}
+
+func (s *Serving) note(m Misfit, to []byte) {
+	if s.found[m] == nil {
+		first := m
+		first.Key = string(to)
+		s.found[m] = &first
+		s.Misfits = append(s.Misfits, &first)
+	}
+	s.found[m].Records++
+}

@@ -1,0 +1,2 @@
+// Package verify judges a whole move of logical clusters by the files that it left.
+package verify
