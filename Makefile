@@ -3,7 +3,7 @@
 GO      ?= go
 BIN     := bin/etcdshift
 DEMO    := demo
-ROOMS   := cmd snapshot keys encoding conversion inspect archive transform publish internal e2e
+ROOMS   := cmd finding snapshot keys encoding conversion inspect archive transform publish internal e2e
 
 # --version tells the commit and its time, where this is a clone that git reads; of a tarball it says (devel). A build of a commit
 # has the same bytes wherever it is made.

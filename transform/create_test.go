@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -155,22 +156,23 @@ func TestChecker(t *testing.T) {
 // TestGoOn: a problem that was allowed and left nothing alone does not count as one that did.
 func TestGoOn(t *testing.T) {
 	f := input(t)
+	odd := &finding.Code{Name: "odd", Level: finding.Error, Allowed: finding.WentOn}
 	plan := planFunc(func(ctx context.Context, v *View) error {
-		if v.GoOn("/b", "odd", "it is odd") {
+		if v.Raise("/b", odd.Because("it is odd")) {
 			return v.Delete(ctx, []byte("/b"), "why")
 		}
 		return nil
 	})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan)
 	require.ErrorIs(t, err, ErrRefused)
-	require.Equal(t, []Problem{{"/b", "odd", LevelError, "it is odd", decisionRefused}}, r.Problems)
+	require.Equal(t, []finding.Finding{{Key: "/b", Code: odd, Level: finding.Error, Reason: "it is odd", Outcome: finding.Refused}}, r.Problems)
 	noOutput(t, f)
 	r, err = Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"odd"}}, plan)
 	require.NoError(t, err)
 	all, refusing := r.Errors()
 	require.Zero(t, all)
 	require.Zero(t, refusing)
-	require.Equal(t, "went on (allowed)", r.Problems[0].Decision)
+	require.Equal(t, finding.WentOn, r.Problems[0].Outcome)
 	require.NotContains(t, live(t, f.out), "/b")
 }
 

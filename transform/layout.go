@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 )
-
-// CodeUnsupportedLayout is for a storage prefix below which a migration does not know its way.
-const CodeUnsupportedLayout = "unsupported-layout"
 
 // ErrNoPrefix is returned where no key shows a storage prefix and none was named.
 var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
@@ -33,9 +31,11 @@ func (v *View) KubernetesPrefixes(ctx context.Context, named []string) ([]string
 		switch {
 		case len(named) > 0 && !slices.Contains(named, s.Prefix):
 		case s.Flavour.KCP():
-			v.Refuse(s.Prefix+"/", CodeUnsupportedLayout, fmt.Sprintf("it is laid out as a %s, where each logical cluster has definitions of its own; this migration is for Kubernetes", s.Flavour))
+			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because("it is laid out as a %s, "+
+				"where each logical cluster has definitions of its own; this migration is for Kubernetes", s.Flavour))
 		case s.Flavour == keys.FlavourOpenShift:
-			v.Warn(s.Prefix+"/", CodeUnsupportedLayout, "OpenShift's own API servers store here; this migration does not look at it")
+			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because(
+				"OpenShift's own API servers store here; this migration does not look at it").Settled(finding.Noted))
 		default:
 			if err := v.anyBelow(ctx, s); err != nil {
 				return nil, err

@@ -3,22 +3,48 @@ package transform
 import (
 	"slices"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
-// Refuse reports an error-level problem of a record. It returns true when the code was allowed: then the record is to be
-// left alone and the run goes on.
-func (v *View) Refuse(key, code, reason string) (allowed bool) {
-	return v.RefuseUnless(key, code, reason, decisionAllowed)
+// Raise reports a finding about the record at key. goOn is false where it refuses the run; a finding that --allow takes goes on
+// as its code says. Several reasons of one code about one record become one problem.
+func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
+	p := v.report.decide(key, f)
+	if p.Level == finding.Error {
+		p.Reason = v.explain(p)
+	}
+	id := problemID{p.Key, p.Code.Name, p.Level, p.Outcome}
+	if at, there := v.problems[id]; there && key != "" {
+		v.merge(&v.report.Problems[at], p)
+	} else {
+		v.problems[id] = len(v.report.Problems)
+		v.report.Problems = append(v.report.Problems, p)
+	}
+	return p.Outcome != finding.Refused
 }
 
-// RefuseUnless is Refuse for a problem that, once allowed, does not leave the record alone: decision says what is done then.
-func (v *View) RefuseUnless(key, code, reason, decision string) (allowed bool) {
-	p := Problem{Key: key, Code: code, Level: LevelError, Reason: v.explain(key, code, reason), Decision: decisionRefused}
-	if v.allow[code] {
-		p.Decision = decision
+// Raise is View.Raise without a view: what is found twice is reported twice.
+func (r *Report) Raise(key string, f *finding.Finding) (goOn bool) {
+	p := r.decide(key, f)
+	r.Problems = append(r.Problems, p)
+	return p.Outcome != finding.Refused
+}
+
+// decide returns f with its key and its outcome, where it has none yet.
+func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
+	p := *f
+	p.Key = key
+	switch {
+	case p.Outcome != "":
+	case p.Level != finding.Error:
+		p.Outcome = finding.Noted
+	case p.Code.Allowed != "" && r.allow[p.Code.Name]:
+		p.Outcome = p.Code.Allowed
+	default:
+		p.Outcome = finding.Refused
 	}
-	v.add(p)
-	return v.allow[code]
+	return p
 }
 
 // noteSealed remembers why a value could not be opened, for who reports that it could not be read.
@@ -28,16 +54,10 @@ func (v *View) noteSealed(e *Entry) {
 	}
 }
 
-// GoOn is Refuse for a problem after which, once it is allowed, everything is done all the same: no record is left alone, and the
-// exit status is not that of one.
-func (v *View) GoOn(key, code, reason string) (allowed bool) {
-	return v.RefuseUnless(key, code, reason, decisionWentOn)
-}
-
 // explain adds to the reason of an encrypted value why no key opens it.
-func (v *View) explain(key, code, reason string) string {
-	sealed := v.sealed[key]
-	if code != CodeEncrypted || sealed == nil || strings.Contains(reason, sealed.Error()) {
+func (v *View) explain(p finding.Finding) string {
+	sealed, reason := v.sealed[p.Key], p.Reason
+	if p.Code.Name != finding.Encrypted.Name || sealed == nil || strings.Contains(reason, sealed.Error()) {
 		return reason
 	}
 	for at := range reason { // where a reason ends as the longer one begins, it is said once
@@ -48,33 +68,12 @@ func (v *View) explain(key, code, reason string) string {
 	return reason + ": " + sealed.Error()
 }
 
-// Resolve reports an error-level problem that an option of the run settled: decision says how. The run is not refused for it.
-func (v *View) Resolve(key, code, reason, decision string) {
-	v.add(Problem{Key: key, Code: code, Level: LevelWarning, Reason: reason, Decision: decision})
-}
-
-// Warn reports a warning.
-func (v *View) Warn(key, code, reason string) {
-	v.Resolve(key, code, reason, decisionNoted)
-}
-
-// add reports p. What is found of one record in several places is one problem with all reasons.
-func (v *View) add(p Problem) {
-	id := problemID{p.Key, p.Code, p.Level, p.Decision}
-	at, there := v.problems[id]
-	if !there || p.Key == "" {
-		v.problems[id] = len(v.report.Problems)
-		v.report.Problems = append(v.report.Problems, p)
-		return
-	}
-	old := &v.report.Problems[at]
-	if sealed := v.sealed[p.Key]; p.Code == CodeEncrypted && sealed != nil && strings.Contains(old.Reason, sealed.Error()) {
+// merge adds the reason of p to that of the problem that is there.
+func (v *View) merge(old *finding.Finding, p finding.Finding) {
+	if sealed := v.sealed[p.Key]; p.Code.Name == finding.Encrypted.Name && sealed != nil && strings.Contains(old.Reason, sealed.Error()) {
 		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, sealed.Error()), ": ") // said already
 	}
-	if p.Reason == "" {
-		return
-	}
-	if slices.Contains(strings.Split(old.Reason, reasonSeparator), p.Reason) || len(old.Reason) > maxReasons {
+	if p.Reason == "" || len(old.Reason) > maxReasons || slices.Contains(strings.Split(old.Reason, reasonSeparator), p.Reason) {
 		return
 	}
 	old.Reason += reasonSeparator + p.Reason
@@ -87,10 +86,42 @@ const (
 )
 
 // problemID is what makes two findings one problem.
-type problemID struct{ key, code, level, decision string }
-
-// Allowed says whether problems of that code are to be left alone.
-func (v *View) Allowed(code string) bool { return v.allow[code] }
+type problemID struct {
+	key, code string
+	level     finding.Level
+	outcome   finding.Outcome
+}
 
 // Report is the report of the run, for what only the transform knows.
 func (v *View) Report() *Report { return v.report }
+
+// What follows serves callers that have no *finding.Code yet.
+
+func coded(code string, level finding.Level, allowed finding.Outcome, reason string) *finding.Finding {
+	return (&finding.Code{Name: code, Level: level, Allowed: allowed}).Because("%s", reason)
+}
+
+// Refuse reports an error that, once allowed, leaves the record alone.
+func (v *View) Refuse(key, code, reason string) (allowed bool) {
+	return v.Raise(key, coded(code, finding.Error, finding.LeftAlone, reason))
+}
+
+// RefuseUnless is Refuse with another outcome once it is allowed.
+func (v *View) RefuseUnless(key, code, reason string, outcome finding.Outcome) (allowed bool) {
+	return v.Raise(key, coded(code, finding.Error, outcome, reason))
+}
+
+// GoOn reports an error that, once allowed, changes nothing.
+func (v *View) GoOn(key, code, reason string) (allowed bool) {
+	return v.Raise(key, coded(code, finding.Error, finding.WentOn, reason))
+}
+
+// Resolve reports a warning with an outcome.
+func (v *View) Resolve(key, code, reason string, outcome finding.Outcome) {
+	v.Raise(key, coded(code, finding.Warning, "", reason).Settled(outcome))
+}
+
+// Warn reports a warning.
+func (v *View) Warn(key, code, reason string) {
+	v.Raise(key, coded(code, finding.Warning, "", reason))
+}

@@ -2,8 +2,8 @@ package transform
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -22,33 +22,33 @@ func InfoOf(ctx context.Context, s *snapshot.Snapshot) (FileInfo, error) {
 
 // Refuse adds an error-level problem that nobody can allow.
 func (r *Report) Refuse(key, code, reason string) {
-	r.Problems = append(r.Problems, Problem{Key: key, Code: code, Level: LevelError, Reason: reason, Decision: decisionRefused})
+	r.Raise(key, coded(code, finding.Error, "", reason))
 }
 
 // GoOn adds an error-level problem after which, where it is allowed, everything is done all the same.
 func (r *Report) GoOn(key, code, reason string, allowed bool) {
-	p := Problem{Key: key, Code: code, Level: LevelError, Reason: reason, Decision: decisionRefused}
+	f := coded(code, finding.Error, "", reason)
 	if allowed {
-		p.Decision = decisionWentOn
+		f.Outcome = finding.WentOn
 	}
-	r.Problems = append(r.Problems, p)
+	r.Raise(key, f)
 }
 
 // Warn adds a warning.
 func (r *Report) Warn(key, code, reason string) {
-	r.Problems = append(r.Problems, Problem{Key: key, Code: code, Level: LevelWarning, Reason: reason, Decision: decisionNoted})
+	r.Raise(key, coded(code, finding.Warning, "", reason))
 }
 
 // WarnOfFile adds what is odd about an input as a file.
 func (r *Report) WarnOfFile(s *snapshot.Snapshot) {
 	for i, w := range s.Warnings() {
-		code := "raw-file"
+		code := CodeRawFile
 		if i == 0 && s.Compression() != "" {
-			code = "compressed"
+			code = CodeCompressed
 		}
-		r.Warn("", code, w)
+		r.Raise("", code.Because("%s", w))
 	}
 	if err := s.FreeList(); err != nil {
-		r.Warn("", "free-list", fmt.Sprintf("%v; an output stores none", err))
+		r.Raise("", CodeFreeList.Because("%v; an output stores none", err))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -28,13 +29,14 @@ func TestCheckPaths(t *testing.T) {
 
 // TestReportOfReading: what was refused counts, what was gone on with leaves nothing alone.
 func TestReportOfReading(t *testing.T) {
-	r := NewReport("x")
-	r.Warn("/a", "w", "why")
-	r.GoOn("/b", "g", "why", true)
+	on := &finding.Code{Name: "on", Level: finding.Error, Allowed: finding.WentOn}
+	r := NewReport("x", "on")
+	r.Raise("/a", general.Because("why"))
+	r.Raise("/b", on.Because("why"))
 	all, refusing := r.Errors()
 	require.Equal(t, []int{0, 0}, []int{all, refusing})
-	r.GoOn("/c", "g", "why", false)
-	r.Refuse("/d", "r", "why")
+	r.Raise("/c", on.Because("why").Settled(finding.Refused))
+	r.Raise("/d", invalid.Because("why"))
 	all, refusing = r.Errors()
 	require.Equal(t, []int{2, 2}, []int{all, refusing})
 	require.Len(t, r.Problems, 4)
@@ -63,7 +65,7 @@ func TestInfoOf(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	r.WarnOfFile(s)
-	require.Equal(t, "raw-file", r.Problems[0].Code)
+	require.Equal(t, CodeRawFile, r.Problems[0].Code)
 }
 
 func TestShellWord(t *testing.T) {

@@ -3,14 +3,8 @@ package transform
 import (
 	"encoding/json"
 	"fmt"
-)
 
-// Level says what a problem does to a run.
-const (
-	// LevelError refuses the run unless the problem's code is allowed.
-	LevelError = "error"
-	// LevelWarning is for a person to read; the exit status does not change.
-	LevelWarning = "warning"
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // Outcome is how a run ended.
@@ -45,11 +39,12 @@ type Report struct {
 	Renamed         []Rename                   `json:"renamed"`
 	UIDs            []UID                      `json:"uids"`
 	References      []Reference                `json:"references"`
-	Problems        []Problem                  `json:"problems"`
+	Problems        []finding.Finding          `json:"problems"`
 	Steps           []string                   `json:"steps"`           // what is left to do by hand, in order
 	BeforeRestore   int                        `json:"-"`               // how many of Steps come before the restore
 	Restore         []string                   `json:"restore"`         // the commands to run next, one a member
 	Saved           map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
+	allow           map[string]bool            // codes
 }
 
 // Tool says which program made a report.
@@ -151,21 +146,17 @@ type Reference struct {
 	To        string `json:"to"`
 }
 
-// Problem is a record that cannot be handled as it is, or a thing a person should know. Codes are stable and documented in
-// docs/problems.md.
-type Problem struct {
-	Key      string `json:"key"`
-	Code     string `json:"code"`
-	Level    string `json:"level"` // LevelError or LevelWarning
-	Reason   string `json:"reason"`
-	Decision string `json:"decision"` // what was done about it
-}
-
-// NewReport returns an empty report of a command; lists are empty, not null, in its JSON.
-func NewReport(command string) *Report {
+// NewReport returns an empty report of a command that goes on although there are problems with the allowed codes. Lists are empty,
+// not null, in its JSON.
+func NewReport(command string, allowed ...string) *Report {
+	allow := map[string]bool{}
+	for _, code := range allowed {
+		allow[code] = true
+	}
 	return &Report{
+		allow:      allow,
 		APIVersion: "etcdshift/v1", Kind: "Report", Command: command,
-		Kinds: []KindCount{}, Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []Problem{}, Steps: []string{}, Restore: []string{},
+		Kinds: []KindCount{}, Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
 	}
 }
 
@@ -192,20 +183,13 @@ func (r *Report) Save(key string, object json.RawMessage) {
 // not allowed.
 func (r *Report) Errors() (all, refusing int) {
 	for _, p := range r.Problems {
-		if p.Level != LevelError || p.Decision == decisionWentOn {
+		if p.Level != finding.Error || p.Outcome == finding.WentOn {
 			continue
 		}
 		all++
-		if p.Decision == decisionRefused {
+		if p.Outcome == finding.Refused {
 			refusing++
 		}
 	}
 	return all, refusing
 }
-
-const (
-	decisionRefused = "refused"
-	decisionAllowed = "left alone (allowed)"
-	decisionNoted   = "noted"
-	decisionWentOn  = "went on (allowed)"
-)

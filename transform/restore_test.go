@@ -101,7 +101,7 @@ func TestBumpFits(t *testing.T) {
 	r, err := run("refused.db", 0)
 	require.ErrorIs(t, err, ErrRefused)
 	refusal := r.Problems[len(r.Problems)-1]
-	require.Equal(t, "bump-too-large", refusal.Code)
+	require.Equal(t, CodeBumpTooLarge, refusal.Code)
 	require.NoFileExists(t, filepath.Join(dir, "refused.db"))
 	_, err = run("never.db", math.MaxInt64)
 	require.ErrorIs(t, err, ErrRefused)

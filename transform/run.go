@@ -56,7 +56,7 @@ const maxRequest = 1_572_864 // bytes
 // Run takes a transform from o.In to o.Out and returns the report, which is never nil: of what was written, of a dry run, of
 // what was refused (ErrRefused), or of how far a failed run came. Whatever the error, o.Out then does not exist.
 func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
-	r := NewReport(o.Command)
+	r := NewReport(o.Command, o.Allow...)
 	r.Input.Path = o.In
 	err := run(ctx, o, t, r)
 	switch {
@@ -109,13 +109,10 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	v := &View{
 		src: src, sealer: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
-		report: r, allow: map[string]bool{}, problems: map[problemID]int{}, sealed: map[string]error{}, time: o.Time,
+		report: r, problems: map[problemID]int{}, sealed: map[string]error{}, time: o.Time,
 		granted: map[snapshot.Lease]int64{},
 	}
 	v.reader = v.readerOf(src, o.Prefixes)
-	for _, code := range o.Allow {
-		v.allow[code] = true
-	}
 	return v
 }
 
@@ -166,12 +163,13 @@ func (v *View) settle(o Options, r *Report) error {
 	}
 	for _, st := range v.plan.order {
 		if st.size > maxRequest {
-			v.Warn(st.key, "large-value", fmt.Sprintf("%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
+			v.Raise(st.key, CodeLargeValue.Because(
+				"%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
 		}
 	}
 	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
 	if most := snapshot.MostBump(last); o.BumpRevision > most {
-		r.Refuse("", "bump-too-large", fmt.Sprintf(
+		r.Raise("", CodeBumpTooLarge.Because(
 			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; --bump-revision %d is the most that fits",
 			r.Input.Revision, o.BumpRevision, most))
 	}

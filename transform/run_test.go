@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -117,6 +118,11 @@ func TestRunWrites(t *testing.T) {
 	}
 }
 
+var (
+	invalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.LeftAlone}
+	general = &finding.Code{Name: "general", Level: finding.Warning}
+)
+
 // TestRunWritesNothing: every end but success leaves the folder of the output as it was.
 func TestRunWritesNothing(t *testing.T) {
 	broken := errors.New("broken")
@@ -130,7 +136,7 @@ func TestRunWritesNothing(t *testing.T) {
 	}{
 		{"dry run", true, change, Planned, nil},
 		{"refused", false, func(ctx context.Context, v *View) error {
-			require.False(t, v.Refuse("/a", "invalid", "it is"))
+			require.False(t, v.Raise("/a", invalid.Because("it is")))
 			return change(ctx, v)
 		}, Refused, ErrRefused},
 		{"failed", false, func(ctx context.Context, v *View) error {
@@ -154,33 +160,33 @@ func TestRunWritesNothing(t *testing.T) {
 func TestRunAllowed(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Allow: []string{"invalid"}}, planFunc(func(ctx context.Context, v *View) error {
-		require.True(t, v.Refuse("/a", "invalid", "it is"))
-		v.Warn("/b", "odd", "it is")
+		require.True(t, v.Raise("/a", invalid.Because("it is")))
+		v.Raise("/b", general.Because("it is"))
 		return v.Delete(ctx, []byte("/b"), "why")
 	}))
 	require.NoError(t, err)
 	all, refusing := r.Errors()
 	require.Equal(t, []int{1, 0}, []int{all, refusing})
-	require.Equal(t, decisionAllowed, r.Problems[0].Decision)
+	require.Equal(t, finding.LeftAlone, r.Problems[0].Outcome)
 }
 
 // TestProblemsOnce: what is found of a record in two places is one problem with both reasons.
 func TestProblemsOnce(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(_ context.Context, v *View) error {
-		v.Refuse("/a", "encrypted", "no key")
-		v.Refuse("/a", "encrypted", "owners cannot be seen")
-		v.Refuse("/a", "encrypted", "no key")
-		v.Refuse("/a", "invalid", "it is")
-		v.Warn("/a", "encrypted", "a warning is another thing")
-		v.Warn("", "general", "one")
-		v.Warn("", "general", "two")
+		v.Raise("/a", finding.Encrypted.Because("no key"))
+		v.Raise("/a", finding.Encrypted.Because("owners cannot be seen"))
+		v.Raise("/a", finding.Encrypted.Because("no key"))
+		v.Raise("/a", invalid.Because("it is"))
+		v.Raise("/a", finding.Encrypted.Because("a warning is another thing").Settled(finding.Noted))
+		v.Raise("", general.Because("one"))
+		v.Raise("", general.Because("two"))
 		return nil
 	}))
 	require.ErrorIs(t, err, ErrRefused)
 	var got []string
 	for _, p := range r.Problems {
-		got = append(got, p.Level+" "+p.Key+" "+p.Code+": "+p.Reason)
+		got = append(got, fmt.Sprintf("%s %s %s: %s", p.Level, p.Key, p.Code.Name, p.Reason))
 	}
 	require.Equal(t, []string{
 		"error /a encrypted: no key; owners cannot be seen", "error /a invalid: it is",

@@ -21,14 +21,6 @@ type Sealer interface {
 	Seals(gr schema.GroupResource) bool
 }
 
-// Problem codes that any migration may report; each is a section of docs/problems.md.
-const (
-	// CodeEncrypted is for a value that no key opens.
-	CodeEncrypted = "encrypted"
-	// CodeWouldBePlaintext is for a value that is encrypted and that the configuration would have written in the clear.
-	CodeWouldBePlaintext = "would-be-plaintext"
-)
-
 // Put stages value, decrypted, for key; it is encrypted as a server would. A lease stays attached as it was. Staging what is
 // stored already stages nothing, and so keeps its ciphertext. why is a reason a person can read. A value that would lose its
 // encryption is reported instead (would-be-plaintext), and left as it is.
@@ -66,7 +58,7 @@ func (v *View) seal(ctx context.Context, from, key []byte, stored *Entry, value 
 			return false, err
 		}
 		if reason != "" {
-			v.Refuse(string(origin), CodeWouldBePlaintext, reason)
+			v.Raise(string(origin), CodeWouldBePlaintext.Because("%s", reason))
 			return false, nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 )
 
@@ -133,7 +134,7 @@ func TestNeverPlaintext(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
-				o := Options{In: f.in, Out: f.out, Encryption: sealer, Allow: []string{CodeWouldBePlaintext}}
+				o := Options{In: f.in, Out: f.out, Encryption: sealer, Allow: []string{CodeWouldBePlaintext.Name}}
 				r, err := Run(context.Background(), o, planFunc(func(ctx context.Context, v *View) error {
 					staged, err := act(ctx, v)
 					require.False(t, staged)
@@ -142,7 +143,7 @@ func TestNeverPlaintext(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, Unchanged, r.Outcome)
 				require.Len(t, r.Problems, 1)
-				require.Equal(t, []string{string(key), CodeWouldBePlaintext, decisionAllowed}, []string{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Decision})
+				require.Equal(t, []any{string(key), CodeWouldBePlaintext, finding.LeftAlone}, []any{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Outcome})
 				require.Contains(t, r.Problems[0].Reason, "would be stored in the clear")
 				o.Allow = nil
 				o.Out = filepath.Join(t.TempDir(), "refused.db")
@@ -242,10 +243,10 @@ func TestSealedSaysWhy(t *testing.T) {
 		for _, err := range v.Live(ctx, []byte(secretsDir)) {
 			require.NoError(t, err)
 		}
-		v.Refuse(secretsDir+"a", CodeEncrypted, "it cannot be read")
+		v.Raise(secretsDir+"a", finding.Encrypted.Because("it cannot be read"))
 		_, err = encoding.Parse(e.Stored)
-		v.Refuse(secretsDir+"b", CodeEncrypted, "it cannot be read: "+err.Error())
-		v.Refuse(secretsDir+"plain", CodeEncrypted, "odd")
+		v.Raise(secretsDir+"b", finding.Encrypted.Because("it cannot be read: %v", err))
+		v.Raise(secretsDir+"plain", finding.Encrypted.Because("odd"))
 		return nil
 	}))
 	require.ErrorIs(t, err, ErrRefused)

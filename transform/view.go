@@ -22,7 +22,6 @@ type View struct {
 	sealer   Sealer // nil where there is no encryption configuration
 	plan     *plan
 	report   *Report
-	allow    map[string]bool
 	problems map[problemID]int // place in the report
 	sealed   map[string]error  // why values of these keys could not be opened
 	time     time.Time

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
 )
@@ -47,10 +48,10 @@ func (f fake) Plan(ctx context.Context, v *transform.View) error {
 			return ctx.Err()
 		}
 	}
-	v.Warn("", "fake", "a warning")
+	v.Raise("", (&finding.Code{Name: "fake", Level: finding.Warning}).Because("a warning"))
 	for _, key := range []string{"a", "b\x1b[2J"} {
 		if f.Conflicts == "" && f.KeepV1 {
-			v.Refuse(key, "conflict", "two of them")
+			v.Raise(key, (&finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.LeftAlone}).Because("two of them"))
 		}
 	}
 	if f.NewUIDs {

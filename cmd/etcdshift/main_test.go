@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
@@ -121,18 +122,18 @@ func TestFinish(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	problem := func(level string) *transform.Report {
+	problem := func(level finding.Level) *transform.Report {
 		r := transform.NewReport("migrate x")
-		r.Problems = append(r.Problems, transform.Problem{Code: "conflict", Level: level})
+		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: "conflict"}, Level: level})
 		return r
 	}
 	require.NoError(t, migration{}.verdict(transform.NewReport("x"), nil))
-	require.NoError(t, migration{}.verdict(problem(transform.LevelWarning), nil))
-	require.Equal(t, exitLeftAlone, statusOf(migration{}.verdict(problem(transform.LevelError), nil)))
-	require.Equal(t, exitRefused, statusOf(migration{}.verdict(problem(transform.LevelError), transform.ErrRefused)))
-	require.Equal(t, exitUsage, statusOf(migration{}.verdict(problem(transform.LevelWarning), transform.ErrOutIsIn)))
-	require.Equal(t, exitFailed, statusOf(migration{}.verdict(problem(transform.LevelError), snapshot.ErrDamaged)))
-	require.ErrorIs(t, migration{}.verdict(problem(transform.LevelWarning), context.Canceled), context.Canceled)
+	require.NoError(t, migration{}.verdict(problem(finding.Warning), nil))
+	require.Equal(t, exitLeftAlone, statusOf(migration{}.verdict(problem(finding.Error), nil)))
+	require.Equal(t, exitRefused, statusOf(migration{}.verdict(problem(finding.Error), transform.ErrRefused)))
+	require.Equal(t, exitUsage, statusOf(migration{}.verdict(problem(finding.Warning), transform.ErrOutIsIn)))
+	require.Equal(t, exitFailed, statusOf(migration{}.verdict(problem(finding.Error), snapshot.ErrDamaged)))
+	require.ErrorIs(t, migration{}.verdict(problem(finding.Warning), context.Canceled), context.Canceled)
 }
 
 // TestSentinelsHaveHints: no error that the libraries promise leaves a person without a next step.
@@ -244,10 +245,10 @@ func TestRefusedHint(t *testing.T) {
 	m := migration{transform.Spec{Codes: []string{"bad", "odd"}, Settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}}
 	r := transform.NewReport("x")
 	for _, p := range [][2]string{{"odd", "went on (allowed)"}, {"bad", "refused"}, {"bad", "refused"}} {
-		r.Problems = append(r.Problems, transform.Problem{Code: p[0], Level: transform.LevelError, Decision: p[1]})
+		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: p[0]}, Level: finding.Error, Outcome: finding.Outcome(p[1])})
 	}
 	require.Equal(t, "bad: make it good; else settle them in the cluster and take a new snapshot; "+
 		"docs/problems.md tells how, and what it means to go on with --allow bad --allow odd", m.refusedHint(r))
-	r.Problems = append(r.Problems, transform.Problem{Code: "stuck", Level: transform.LevelError, Decision: "refused"})
+	r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: "stuck"}, Level: finding.Error, Outcome: finding.Refused})
 	require.Equal(t, "bad: make it good; else stuck: pull; else settle them in the cluster and take a new snapshot; docs/problems.md tells how", m.refusedHint(r))
 }

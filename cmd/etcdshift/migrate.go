@@ -16,6 +16,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/publish"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -354,8 +355,8 @@ func (m migration) verdict(r *transform.Report, err error) error {
 			return nil
 		}
 		are := "left alone"
-		if slices.ContainsFunc(r.Problems, func(p transform.Problem) bool {
-			return p.Level == transform.LevelError && p.Decision != "left alone (allowed)"
+		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool {
+			return p.Level == finding.Error && p.Outcome != finding.LeftAlone
 		}) {
 			are = "passed over" // such as a field that was dropped
 		}
@@ -378,18 +379,18 @@ func (m migration) verdict(r *transform.Report, err error) error {
 func (m migration) refusedHint(r *transform.Report) string {
 	var refusing, all []string
 	for _, p := range r.Problems {
-		if p.Level != transform.LevelError {
+		if p.Level != finding.Error {
 			continue
 		}
-		all = append(all, p.Code)
-		if p.Decision == "refused" {
-			refusing = append(refusing, p.Code)
+		all = append(all, p.Code.Name)
+		if p.Outcome == finding.Refused {
+			refusing = append(refusing, p.Code.Name)
 		}
 	}
 	hint, allow := "", ""
 	for _, code := range sorted(refusing) {
 		way := m.Settles[code]
-		if code == "bump-too-large" {
+		if code == transform.CodeBumpTooLarge.Name {
 			way = "give the --bump-revision that the message names"
 		}
 		if way != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -56,12 +57,15 @@ func sameRecords(r *transform.Report) string {
 		return "is a copy of the input"
 	}
 	var why []string
-	for _, odd := range []struct{ code, is string }{
-		{"compressed", "the input is compressed"},
-		{"raw-file", "the input is a raw file"},
-		{"free-list", "the input has a wrong free list"},
+	for _, odd := range []struct {
+		code *finding.Code
+		is   string
+	}{
+		{transform.CodeCompressed, "the input is compressed"},
+		{transform.CodeRawFile, "the input is a raw file"},
+		{transform.CodeFreeList, "the input has a wrong free list"},
 	} {
-		if slices.ContainsFunc(r.Problems, func(p transform.Problem) bool { return p.Code == odd.code }) {
+		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool { return p.Code == odd.code }) {
 			why = append(why, odd.is)
 		}
 	}
@@ -179,19 +183,19 @@ func printMore(w io.Writer, n int, what string) {
 // printProblems lists them by code, errors first.
 func printProblems(w io.Writer, r *transform.Report) {
 	var order []string
-	groups := map[string][]transform.Problem{}
+	groups := map[string][]finding.Finding{}
 	errors := 0
-	for _, level := range []string{transform.LevelError, transform.LevelWarning} {
+	for _, level := range []finding.Level{finding.Error, finding.Warning} {
 		for _, p := range r.Problems {
 			if p.Level != level {
 				continue
 			}
-			name := level + " " + printable(p.Code)
+			name := fmt.Sprintf("%s %s", level, p.Code.Name)
 			if groups[name] == nil {
 				order = append(order, name)
 			}
 			groups[name] = append(groups[name], p)
-			if level == transform.LevelError {
+			if level == finding.Error {
 				errors++
 			}
 		}
@@ -208,13 +212,13 @@ func printProblems(w io.Writer, r *transform.Report) {
 }
 
 // problemText is what a problem is about, and what was done about it where that is not nothing.
-func problemText(p transform.Problem) string {
+func problemText(p finding.Finding) string {
 	text := printable(p.Reason)
 	if p.Key != "" {
 		text = printable(p.Key) + ": " + text
 	}
-	if p.Decision != "noted" {
-		text += " [" + printable(p.Decision) + "]"
+	if p.Outcome != finding.Noted {
+		text += " [" + printable(string(p.Outcome)) + "]"
 	}
 	return text
 }

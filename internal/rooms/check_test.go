@@ -21,15 +21,16 @@ func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "publish", "conversion", "encoding/encryption", "internal/input",
+		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "publish", "conversion", "encoding/encryption", "finding", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/timeline"),
-		"transform/":           with("transform", "inspect", "conversion"),
-		"transform":            with("inspect", "publish", "internal/input"),
+		"transform/":           with("transform", "inspect", "conversion", "finding"),
+		"transform":            with("inspect", "publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
-		"inspect":              with(),
+		"inspect":              with("finding"),
 		"conversion":           {},
 		"snapshot":             {"publish"},
 		"keys":                 {},
+		"finding":              {},
 		"encoding/schema":      {"encoding"},
 		"encoding/native":      {"encoding"},
 		"encoding/encryption":  {"encoding", "internal/input"},

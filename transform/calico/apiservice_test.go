@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -109,8 +110,8 @@ func TestAPIServiceLeft(t *testing.T) {
 			r := planOn(t, in.write(), New(Options{SetAPIGroup: true}))
 			require.NoError(t, r.err, "%v", r.Problems)
 			require.Equal(t, transform.Unchanged, r.Outcome)
-			require.True(t, r.has(transform.LevelWarning, codeNothingToMigrate, ""))
-			require.Equal(t, tt.reason != "", r.has(transform.LevelWarning, codeAPIServiceLeft, aggregated))
+			require.True(t, r.has(finding.Warning, codeNothingToMigrate, ""))
+			require.Equal(t, tt.reason != "", r.has(finding.Warning, codeAPIServiceLeft, aggregated))
 			if tt.reason != "" {
 				require.Contains(t, r.reason(t, codeAPIServiceLeft, aggregated), tt.reason)
 			}

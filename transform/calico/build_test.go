@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -101,9 +102,9 @@ func at(obj map[string]any, path ...string) any {
 	return v
 }
 
-func (r result) has(level, code, key string) bool {
+func (r result) has(level finding.Level, code, key string) bool {
 	for _, p := range r.Problems {
-		if p.Level == level && p.Code == code && p.Key == key {
+		if p.Level == level && p.Code.Name == code && p.Key == key {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // bareRecords are records with nothing in them but what a server demands, so that all is filled in, and some with fields of old
@@ -111,8 +111,8 @@ func changesOf(t *testing.T, r result) []string {
 }
 
 func (r result) pruned(key, path string) bool {
-	return slices.ContainsFunc(r.Problems, func(p transform.Problem) bool {
-		return p.Key == key && p.Code == codePrunedField && strings.Contains(p.Reason, path)
+	return slices.ContainsFunc(r.Problems, func(p finding.Finding) bool {
+		return p.Key == key && p.Code.Name == codePrunedField && strings.Contains(p.Reason, path)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -58,13 +59,13 @@ func TestConflict(t *testing.T) {
 	require.NoError(t, got.err)
 	require.Equal(t, string(object), got.out[secure])
 	require.NotContains(t, got.out, key, "settled: v1 goes")
-	require.True(t, got.has(transform.LevelWarning, codeConflict, key))
+	require.True(t, got.has(finding.Warning, codeConflict, key))
 	require.Equal(t, transform.KindCount{Kind: "Tier", From: apiVersionV1, To: apiVersionV3, Migrated: 4, Skipped: 1, Conflicts: 1}, got.count("Tier"))
 
 	got = planOn(t, path, New(Options{Conflicts: TakeV1}))
 	taken := got.written(t, secure)
 	require.NotContains(t, got.out, key)
-	require.True(t, got.has(transform.LevelWarning, codeConflict, key))
+	require.True(t, got.has(finding.Warning, codeConflict, key))
 	require.Equal(t, map[string]any{"order": float64(200), "defaultAction": "Pass"}, taken["spec"])
 	require.Equal(t, thereUID, at(taken, "metadata", "uid"), "an update keeps the UID")
 	require.EqualValues(t, 5, at(taken, "metadata", "generation"))
@@ -98,8 +99,8 @@ func TestUnreadableV3Object(t *testing.T) {
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(transform.LevelError, codeEncrypted, secure))
-	require.True(t, got.has(transform.LevelError, codeConflict, recordsV1+"tiers/security"))
+	require.True(t, got.has(finding.Error, codeEncrypted, secure))
+	require.True(t, got.has(finding.Error, codeConflict, recordsV1+"tiers/security"))
 
 	got = planOn(t, path, New(Options{Conflicts: TakeV1}), codeEncrypted, codeConflict)
 	keepsV1(t, got, recordsV1+"tiers/security", 1)
@@ -112,8 +113,8 @@ func TestV3ObjectWithABadNumber(t *testing.T) {
 	in.put(secure, there("Tier", "security", "", `{"order":1e999}`))
 	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), codeUndecodable, codeConflict)
 	keepsV1(t, got, recordsV1+"tiers/security", 1)
-	require.True(t, got.has(transform.LevelError, codeUndecodable, secure))
-	require.True(t, got.has(transform.LevelError, codeConflict, recordsV1+"tiers/security"))
+	require.True(t, got.has(finding.Error, codeUndecodable, secure))
+	require.True(t, got.has(finding.Error, codeConflict, recordsV1+"tiers/security"))
 	require.Equal(t, got.in[secure], got.out[secure])
 }
 
@@ -124,7 +125,7 @@ func TestAfterLiveMigration(t *testing.T) {
 	require.NoError(t, got.err, "%v", got.Problems)
 	var conflicts []string
 	for _, p := range got.Problems {
-		if p.Code == codeConflict {
+		if p.Code.Name == codeConflict {
 			conflicts = append(conflicts, strings.TrimPrefix(p.Key, recordsV1))
 			require.Regexp(t, `differs: spec\.attributes\[\d+\]\.releasedAt`, p.Reason)
 		}

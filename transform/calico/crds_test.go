@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -318,9 +319,9 @@ func TestNothingIsPruned(t *testing.T) {
 	in.edit(crdDir+"stagedkubernetesnetworkpolicies.crd.projectcalico.org", func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
 	got = planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+policy), "its v1 CRD keeps all, junk too, and tells nothing")
-	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+block))
+	require.True(t, got.has(finding.Warning, codePrunedField, recordsV1+policy), "its v1 CRD keeps all, junk too, and tells nothing")
+	require.True(t, got.has(finding.Warning, codePrunedField, recordsV1+block))
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
-	require.True(t, got.has(transform.LevelWarning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")
+	require.True(t, got.has(finding.Warning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")
 	require.NotContains(t, got.written(t, null.v3())["spec"], "allowedEgressDomains", "nothing is lost with a null")
 }

@@ -89,7 +89,7 @@ func TestMigrationRecorded(t *testing.T) {
 	require.NoError(t, r.err)
 	marked := 0
 	for _, p := range r.Problems {
-		if p.Code == codeMigrationLeft {
+		if p.Code.Name == codeMigrationLeft {
 			marked++
 			require.Contains(t, p.Reason, "63 v3 records, this one first")
 			require.Contains(t, p.Reason, "9387484f-78ef-4304-95a0-5349c48164fb")

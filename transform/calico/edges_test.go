@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -82,7 +83,7 @@ func TestEdgeUnknownFieldsAndNulls(t *testing.T) {
 	obj := got.written(t, r.v3())
 	require.Equal(t, map[string]any{"nets": []any{"192.0.2.0/24"}}, obj["spec"])
 	require.NotContains(t, obj, "topLevel")
-	require.True(t, got.has(transform.LevelWarning, codePrunedField, r.key()))
+	require.True(t, got.has(finding.Warning, codePrunedField, r.key()))
 	reason := got.reason(t, codePrunedField, r.key())
 	require.Contains(t, reason, "spec.oldField")
 	require.Contains(t, reason, "topLevel")
@@ -107,7 +108,7 @@ func TestEdgeTerminating(t *testing.T) {
 
 	require.NotContains(t, got.out, loose.v3())
 	require.NotContains(t, got.out, loose.key(), "nothing to keep v1 for: a server would have deleted it")
-	require.True(t, got.has(transform.LevelWarning, codeTerminating, loose.key()))
+	require.True(t, got.has(finding.Warning, codeTerminating, loose.key()))
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
 }
 
@@ -215,7 +216,7 @@ func TestPrefixes(t *testing.T) {
 	got = planOn(t, path, New(Options{Prefixes: []string{"/nowhere"}}))
 	require.NoError(t, got.err)
 	require.Equal(t, transform.Unchanged, got.Outcome)
-	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code)
+	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code.Name)
 }
 
 // TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has its own owners.
@@ -273,8 +274,8 @@ func TestTierMissing(t *testing.T) {
 	require.Equal(t, `its tier, "gone", will not be there`, got.reason(t, codeTierMissing, lost.key()))
 	missing := func() (keys []string) {
 		for _, p := range got.Problems {
-			if p.Code == codeTierMissing {
-				require.Equal(t, transform.LevelWarning, p.Level)
+			if p.Code.Name == codeTierMissing {
+				require.Equal(t, finding.Warning, p.Level)
 				keys = append(keys, p.Key)
 			}
 		}
@@ -309,7 +310,7 @@ func TestTierDeleted(t *testing.T) {
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Equal(t, `its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`, got.reason(t, codeTierMissing, dying.key()))
 	require.Contains(t, got.reason(t, codeTierMissing, v3dying.key()), "is being deleted")
-	require.False(t, got.has(transform.LevelWarning, codeTierMissing, alive.key()), "the v3 object stays")
+	require.False(t, got.has(finding.Warning, codeTierMissing, alive.key()), "the v3 object stays")
 	require.Equal(t, "2026-02-02T00:00:00Z", at(got.written(t, recordsV3+"tiers/dying"), "metadata", "deletionTimestamp"))
 }
 

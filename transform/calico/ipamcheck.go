@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -31,7 +32,7 @@ type ipamCheck struct {
 	affinities []ipamAffinity
 	held       map[holding]addresses
 	unread     ipamUnread
-	warnings   []transform.Problem
+	warnings   []finding.Finding
 }
 
 type ipamBlock struct {
@@ -195,11 +196,11 @@ func (c *ipamCheck) report(ctx context.Context, v *transform.View, k keys.Kubern
 	if c.unread.count > 0 {
 		c.warn(c.unread.first, codeIPAMUnjudged, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
-	slices.SortFunc(c.warnings, func(a, b transform.Problem) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Reason, b.Reason))
+	slices.SortFunc(c.warnings, func(a, b finding.Finding) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
 	})
 	for _, w := range c.warnings {
-		v.Warn(w.Key, w.Code, w.Reason)
+		v.Raise(w.Key, &w)
 	}
 	c.warnings = nil
 	return nil
@@ -288,7 +289,7 @@ func (c *ipamCheck) checkNodes(ctx context.Context, v *transform.View, k keys.Ku
 }
 
 func (c *ipamCheck) warn(key, code, format string, args ...any) {
-	c.warnings = append(c.warnings, transform.Problem{Key: key, Code: code, Reason: fmt.Sprintf(format, args...)})
+	c.warnings = append(c.warnings, finding.Finding{Key: key, Code: &finding.Code{Name: code}, Level: finding.Warning, Reason: fmt.Sprintf(format, args...)})
 }
 
 // canonicalCIDR spells a CIDR in one way; what is none stays as it is.

@@ -58,7 +58,7 @@ func ipamWarnings(c *ipamCheck) []string {
 	c.checkAffinities()
 	out := []string{}
 	for _, w := range c.warnings {
-		out = append(out, w.Key+" "+w.Code)
+		out = append(out, w.Key+" "+w.Code.Name)
 	}
 	slices.Sort(out)
 	return out
@@ -176,7 +176,7 @@ func TestIPAMCheckOneWarningAnObject(t *testing.T) {
 	c.add("IPAMHandle", []byte("h"), handleOf("z", counts))
 	require.Len(t, ipamWarnings(c), 201)
 	last := c.warnings[0]
-	require.Equal(t, codeIPAMBlockMissing, last.Code)
+	require.Equal(t, codeIPAMBlockMissing, last.Code.Name)
 	require.True(t, strings.HasSuffix(last.Reason, "and 197 more"), last.Reason)
 }
 
@@ -237,8 +237,8 @@ func TestIPAMCheckRecorded(t *testing.T) {
 // ipamKeys are the warnings of the cross-check as "code key", in the order they were given.
 func (r result) ipamKeys() (out []string) {
 	for _, p := range r.Problems {
-		if strings.HasPrefix(p.Code, "ipam-") {
-			out = append(out, p.Code+" "+p.Key)
+		if strings.HasPrefix(p.Code.Name, "ipam-") {
+			out = append(out, p.Code.Name+" "+p.Key)
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -38,8 +39,8 @@ func TestOwnerLeftAlone(t *testing.T) {
 	}
 	require.Contains(t, got.reason(t, codeDanglingOwner, policy.key()), `owner GlobalNetworkSet "bad": it is not migrated`)
 	require.Contains(t, got.reason(t, codeDanglingOwner, second.key()), `owner GlobalNetworkPolicy "owned": it is not migrated`)
-	require.True(t, got.has(transform.LevelError, codeDanglingOwner, native))
-	require.False(t, got.has(transform.LevelError, codeDanglingOwner, raw), "its owner, the v1 record, stays")
+	require.True(t, got.has(finding.Error, codeDanglingOwner, native))
+	require.False(t, got.has(finding.Error, codeDanglingOwner, raw), "its owner, the v1 record, stays")
 	require.Equal(t, got.in[native], got.out[native])
 	require.Equal(t, got.in[raw], got.out[raw])
 	require.Equal(t, 2, got.count("GlobalNetworkPolicy").Skipped)
@@ -60,7 +61,7 @@ func TestOwnersNobodyLooksFor(t *testing.T) {
 	got := migrateRecords(t, Options{}, unknown, both, part)
 	got.written(t, unknown.v3())
 	got.written(t, both.v3())
-	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, unknown.key()))
+	require.True(t, got.has(finding.Warning, codeDanglingOwner, unknown.key()))
 	require.Contains(t, got.reason(t, codeDanglingOwner, unknown.key()), "cannot look for it: owner projectcalico.org/v3 Profile")
 	require.Contains(t, got.reason(t, codeDanglingOwner, part.key()), `will drop a reference: owner crd.projectcalico.org/v1 IPAMConfig "gone" (uid `+storedUID+`): no Calico object`)
 	owners := at(got.written(t, part.v3()), "metadata", "ownerReferences").([]any)
@@ -86,8 +87,8 @@ func TestOwnerThatCannotBeRead(t *testing.T) {
 	got := planOn(t, in.write(), New(Options{}), codeBadMetadata, codeBadUID, codeDanglingOwner)
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Contains(t, got.reason(t, codeDanglingOwner, native), "it is not migrated")
-	require.False(t, got.has(transform.LevelWarning, codeDanglingOwner, raw), "the v1 record it names stays")
-	require.True(t, got.has(transform.LevelWarning, codeDanglingOwner, other))
+	require.False(t, got.has(finding.Warning, codeDanglingOwner, raw), "the v1 record it names stays")
+	require.True(t, got.has(finding.Warning, codeDanglingOwner, other))
 	require.Contains(t, got.reason(t, codeBadUID, dead.key()), bad.key()+" has the same")
 	for _, key := range []string{native, raw, other, bad.key(), dead.key()} {
 		require.Equal(t, got.in[key], got.out[key])
@@ -114,7 +115,7 @@ func TestClusterInformationLeftAlone(t *testing.T) {
 	path := in.write()
 	got = planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(transform.LevelError, codeDanglingOwner, native), "%v", got.Problems)
+	require.True(t, got.has(finding.Error, codeDanglingOwner, native), "%v", got.Problems)
 	require.Contains(t, got.reason(t, codeDanglingOwner, owned.key()), `owner ClusterInformation "default": it is not migrated`)
 	got = planOn(t, path, New(Options{}), codeInvalid, codeDanglingOwner)
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -141,7 +142,7 @@ func TestTakenBack(t *testing.T) {
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Equal(t, strings.Replace(string(object), ref(apiVersionV1, "Tier", "security", tierStored), ref(apiVersionV3, "Tier", "security", tierSeen), 1), got.out[tier.v3()],
 		"as it was, and with its own owners where they are now")
-	require.True(t, got.has(transform.LevelError, codeDanglingOwner, tier.key()))
+	require.True(t, got.has(finding.Error, codeDanglingOwner, tier.key()))
 	for _, r := range got.References {
 		require.False(t, r.Key == tier.v3() && r.OwnerName == "bad", "of what was taken back")
 	}
@@ -152,5 +153,5 @@ func TestTakenBack(t *testing.T) {
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.NotContains(t, got.out, tier.v3())
 	require.NotContains(t, got.out, info.v3())
-	require.True(t, got.has(transform.LevelError, codeDanglingOwner, info.key()))
+	require.True(t, got.has(finding.Error, codeDanglingOwner, info.key()))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // mutate changes one place of a decoded object: a field goes, or becomes something that it should not be.
@@ -95,7 +95,7 @@ func nothingSilent(t *testing.T, got result) {
 	named, left := map[string]bool{}, 0
 	for _, p := range got.Problems {
 		named[p.Key] = true
-		if p.Level == transform.LevelError && strings.HasPrefix(p.Key, recordsV1) {
+		if p.Level == finding.Error && strings.HasPrefix(p.Key, recordsV1) {
 			left++
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -193,10 +194,14 @@ func ownerPath(t testing.TB, namespace string, ref encoding.OwnerReference) stri
 
 // TestDanglingOwnersOfRecords: a reference that sat in an annotation was harmless; as a real one, it may cost the object.
 func TestDanglingOwnersOfRecords(t *testing.T) {
-	const fatal, warned, fine = transform.LevelError, transform.LevelWarning, ""
+	const fatal, warned, fine = finding.Error, finding.Warning, ""
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
 	nobody := "77777777-7777-4777-8777-777777777777"
-	tests := []struct{ name, kind, namespace, refs, level, reason string }{
+	tests := []struct {
+		name, kind, namespace, refs string
+		level                       finding.Level
+		reason                      string
+	}{
 		{"a Calico object that is not there", "GlobalNetworkSet", "", ref(apiVersionV1, "Tier", "security", nobody), fatal, "no Calico object has its UID"},
 		{"a namespaced Calico owner of a cluster-scoped object", "GlobalNetworkSet", "", ref(apiVersionV1, "NetworkPolicy", "legacy-np", npStored), fatal,
 			"it is in namespace team-a, but what it owns is cluster-scoped"},
@@ -252,14 +257,14 @@ func TestOwnersOfOthers(t *testing.T) {
 	tests := []struct {
 		name  string
 		refs  []metav1.OwnerReference
-		level string
+		level finding.Level
 		ends  int // references that end at a v3 record
 	}{
-		{"dangling: the garbage collector deletes it", []metav1.OwnerReference{gone}, transform.LevelError, 0},
-		{"of v1 and dangling: nobody looks for it", []metav1.OwnerReference{goneV1}, transform.LevelWarning, 0},
-		{"of a kind that is not stored: nobody looks for it", []metav1.OwnerReference{profile}, transform.LevelWarning, 0},
-		{"one of two", []metav1.OwnerReference{gone, tier}, transform.LevelWarning, 1},
-		{"no UUID", []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "security", UID: "x"}}, transform.LevelError, 0},
+		{"dangling: the garbage collector deletes it", []metav1.OwnerReference{gone}, finding.Error, 0},
+		{"of v1 and dangling: nobody looks for it", []metav1.OwnerReference{goneV1}, finding.Warning, 0},
+		{"of a kind that is not stored: nobody looks for it", []metav1.OwnerReference{profile}, finding.Warning, 0},
+		{"one of two", []metav1.OwnerReference{gone, tier}, finding.Warning, 1},
+		{"no UUID", []metav1.OwnerReference{{APIVersion: apiVersionV3, Kind: "Tier", Name: "security", UID: "x"}}, finding.Error, 0},
 	}
 	in := newInput(t)
 	key := func(i int) string { return fmt.Sprintf("/registry/configmaps/team-a/native%d", i) }
@@ -294,9 +299,9 @@ func TestValuesThatCannotBeSeen(t *testing.T) {
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(transform.LevelError, codeEncrypted, secret))
-	require.True(t, got.has(transform.LevelError, codeUndecodable, broken))
-	require.True(t, got.has(transform.LevelError, codeUndecodable, other))
+	require.True(t, got.has(finding.Error, codeEncrypted, secret))
+	require.True(t, got.has(finding.Error, codeUndecodable, broken))
+	require.True(t, got.has(finding.Error, codeUndecodable, other))
 
 	got = planOn(t, path, New(Options{}), codeEncrypted, codeUndecodable)
 	require.NoError(t, got.err)

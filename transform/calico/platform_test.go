@@ -162,7 +162,7 @@ func contents(t testing.TB, path string) map[string]string {
 func (r result) problems() []string {
 	out := []string{}
 	for _, p := range r.Problems {
-		out = append(out, p.Level+" "+p.Code+" "+p.Key)
+		out = append(out, string(p.Level)+" "+p.Code.Name+" "+p.Key)
 	}
 	return out
 }
@@ -183,7 +183,7 @@ func (r result) reason(t testing.TB, code, key string) string {
 	t.Helper()
 	reasons := []string{}
 	for _, p := range r.Problems {
-		if p.Code == code && p.Key == key {
+		if p.Code.Name == code && p.Key == key {
 			reasons = append(reasons, p.Reason)
 		}
 	}

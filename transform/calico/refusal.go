@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -47,7 +48,7 @@ type note struct {
 // refuseValue reports a value that cannot be read. Several stages look at some values; the first to find one unreadable says
 // so, and it is one problem. It is for the few values that are looked at one by one: it goes through all problems.
 func refuseValue(v *transform.View, key string, err error) {
-	said := slices.ContainsFunc(v.Report().Problems, func(p transform.Problem) bool { return p.Key == key && aboutValue(p) })
+	said := slices.ContainsFunc(v.Report().Problems, func(p finding.Finding) bool { return p.Key == key && aboutValue(p) })
 	if !said {
 		v.Refuse(key, codeOfValue(err), err.Error())
 	}
@@ -61,8 +62,8 @@ func codeOfValue(err error) string {
 	return codeUndecodable
 }
 
-func aboutValue(p transform.Problem) bool {
-	return p.Level == transform.LevelError && (p.Code == codeEncrypted || p.Code == codeUndecodable)
+func aboutValue(p finding.Finding) bool {
+	return p.Level == finding.Error && (p.Code.Name == codeEncrypted || p.Code.Name == codeUndecodable)
 }
 
 // unreadable are the keys whose values were reported as ones that cannot be read.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -80,7 +81,7 @@ func TestNothingSilent(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			key := tt.record.key()
-			require.True(t, refused.has(transform.LevelError, tt.code, key), "%v", refused.Problems)
+			require.True(t, refused.has(finding.Error, tt.code, key), "%v", refused.Problems)
 			require.Contains(t, refused.reason(t, tt.code, key), tt.reason)
 			require.Equal(t, allowed.in[key], allowed.out[key])
 			require.NotContains(t, allowed.out, tt.record.v3())
@@ -98,9 +99,9 @@ func TestAllProblemsAreListed(t *testing.T) {
 		v1{kind: "GlobalNetworkSet", name: "two", inner: "{}", uid: "x"},
 		v1{kind: "GlobalNetworkSet", name: "three", inner: "{}", uid: "22345678-9abc-4def-8123-456789abcdef", spec: `{"nets":5}`})
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(transform.LevelError, codeBadMetadata, recordsV1+"globalnetworksets/one"))
-	require.True(t, got.has(transform.LevelError, codeBadUID, recordsV1+"globalnetworksets/two"))
-	require.True(t, got.has(transform.LevelError, codeInvalid, recordsV1+"globalnetworksets/three"))
+	require.True(t, got.has(finding.Error, codeBadMetadata, recordsV1+"globalnetworksets/one"))
+	require.True(t, got.has(finding.Error, codeBadUID, recordsV1+"globalnetworksets/two"))
+	require.True(t, got.has(finding.Error, codeInvalid, recordsV1+"globalnetworksets/three"))
 	require.Equal(t, 3, got.count("GlobalNetworkSet").Skipped)
 	require.Equal(t, 2, got.count("GlobalNetworkSet").Migrated)
 }
@@ -123,7 +124,7 @@ func TestUnreadableOnce(t *testing.T) {
 			require.ErrorIs(t, got.err, transform.ErrRefused)
 			var found []string
 			for _, p := range got.Problems {
-				if p.Code == code {
+				if p.Code.Name == code {
 					found = append(found, p.Key)
 				}
 			}
@@ -157,7 +158,7 @@ func TestMissingCRDRefusesItsRecords(t *testing.T) {
 	in.del("/registry/apiextensions.k8s.io/customresourcedefinitions/tiers.projectcalico.org")
 	got := planOn(t, in.write(), New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(transform.LevelError, codeCRDMissing, recordsV1+"tiers/security"))
+	require.True(t, got.has(finding.Error, codeCRDMissing, recordsV1+"tiers/security"))
 	require.Equal(t, 5, got.count("Tier").Skipped)
 }
 
@@ -187,6 +188,6 @@ func TestLockedDatastore(t *testing.T) {
 	})
 	got := planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.True(t, got.has(transform.LevelWarning, codeDatastoreLocked, recordsV1+"clusterinformations/default"))
+	require.True(t, got.has(finding.Warning, codeDatastoreLocked, recordsV1+"clusterinformations/default"))
 	require.Contains(t, got.out[recordsV3+"clusterinformations/default"], `"datastoreReady":true`)
 }

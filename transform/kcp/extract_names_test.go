@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -50,11 +51,11 @@ func TestExtractHostileNames(t *testing.T) {
 			require.Equal(t, c.keys, r.Manifest.Clusters[0].Keys)
 			odd := r.Problems[len(r.Problems)-1]
 			for _, p := range r.Problems {
-				if p.Code == codeOddName {
+				if p.Code.Name == codeOddName {
 					odd = p
 				}
 			}
-			require.Equal(t, transform.LevelWarning, odd.Level)
+			require.Equal(t, finding.Warning, odd.Level)
 			require.Equal(t, c.key, odd.Key)
 			require.Contains(t, odd.Reason, c.says)
 			rec, err := openFile(t, out).Get(context.Background(), []byte(c.key))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -134,7 +135,7 @@ func TestExtractUnreadableWorkspace(t *testing.T) {
 			in = shardWith(t, kcptest.LogicalClusterKey(kcptest.Other), spoil)
 			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
 			require.Equal(t, []string{code}, codes(r.Report))
-			require.Equal(t, transform.LevelWarning, r.Problems[0].Level)
+			require.Equal(t, finding.Warning, r.Problems[0].Level)
 			require.Contains(t, r.Problems[0].Reason, `whose child "`+kcptest.Other+`" is cannot be told`)
 			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer})
 			require.NotContains(t, codes(r.Report), code, "no child is taken along")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/keys"
@@ -202,7 +203,7 @@ func TestImportUnreadState(t *testing.T) {
 			bad := reforged(t, from, with(c.key, c.value))
 			found := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: append(carry.Codes(), c.code)}).refused(c.code)
 			require.Len(t, found, 1)
-			require.Equal(t, []string{c.key, transform.LevelError, "refused"}, []string{found[0].Key, found[0].Level, found[0].Decision})
+			require.Equal(t, []any{c.key, finding.Error, finding.Refused}, []any{found[0].Key, found[0].Level, found[0].Outcome})
 		})
 	}
 }
@@ -214,7 +215,7 @@ func TestPutBackUnreadState(t *testing.T) {
 	for _, value := range []string{"{", "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"} {
 		a := putBack(t, shard1, rebuilt(t, root, with(home, value), nil, nil), carry.PutBackOptions{}, transform.Options{Allow: carry.Codes()})
 		require.ErrorIs(t, a.err, transform.ErrRefused)
-		refused := a.report.Problems[slices.IndexFunc(a.report.Problems, func(p transform.Problem) bool { return p.Decision == "refused" })]
+		refused := a.report.Problems[slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Outcome == "refused" })]
 		require.Equal(t, home, refused.Key)
 	}
 }
@@ -240,8 +241,8 @@ func TestImportTellsWhatCannotBeRead(t *testing.T) {
 		bad := reforged(t, from, with(key, value))
 		a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
 		require.Contains(t, codes(a.report), clusters.CodeUndecodable)
-		at := slices.IndexFunc(a.report.Problems, func(p transform.Problem) bool { return p.Code == clusters.CodeUndecodable })
-		require.Equal(t, []string{key, transform.LevelWarning}, []string{a.report.Problems[at].Key, a.report.Problems[at].Level})
+		at := slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Code.Name == clusters.CodeUndecodable })
+		require.Equal(t, []any{key, finding.Warning}, []any{a.report.Problems[at].Key, a.report.Problems[at].Level})
 		require.Contains(t, a.report.Problems[at].Reason, "1 record of")
 		require.Equal(t, value, a.value(key))
 	}
@@ -282,7 +283,7 @@ func TestImportLeavesOutStoredVersion(t *testing.T) {
 	a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Len(t, a.report.Problems, 1)
 	p := a.report.Problems[0]
-	require.Equal(t, []string{widgetsDefinition, codeUnlistedVersion, transform.LevelWarning}, []string{p.Key, p.Code, p.Level})
+	require.Equal(t, []any{widgetsDefinition, codeUnlistedVersion, finding.Warning}, []any{p.Key, p.Code.Name, p.Level})
 	require.Contains(t, p.Reason, `"v0"`)
 	require.Equal(t, transform.Changes{Created: 36}, a.report.Changes)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -282,7 +283,7 @@ func TestImportOddLogicalCluster(t *testing.T) {
 	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Allow: []string{codeKeyMismatch}})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Equal(t, []string{codeKeyMismatch}, codes(a.report))
-	require.Equal(t, transform.LevelWarning, a.report.Problems[0].Level)
+	require.Equal(t, finding.Warning, a.report.Problems[0].Level)
 }
 
 // TestImportSplit: a prefix below the shard's makes another storage of a part of it, in which nobody would look.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/keys"
@@ -64,13 +65,13 @@ func (a arrival) written() arrival {
 }
 
 // refused requires that the run was refused, for this code among others.
-func (a arrival) refused(code string) []transform.Problem {
+func (a arrival) refused(code string) []finding.Finding {
 	a.t.Helper()
 	require.ErrorIs(a.t, a.err, transform.ErrRefused, "%+v", a.report.Problems)
 	_, err := os.Stat(a.out)
 	require.ErrorIs(a.t, err, os.ErrNotExist)
 	require.Contains(a.t, codes(a.report), code)
-	return slices.DeleteFunc(slices.Clone(a.report.Problems), func(p transform.Problem) bool { return p.Code != code })
+	return slices.DeleteFunc(slices.Clone(a.report.Problems), func(p finding.Finding) bool { return p.Code.Name != code })
 }
 
 // arrived is what a real etcd restored from the output has that the input has not; what it has of the input must be the same.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -79,9 +80,9 @@ func TestRefused(t *testing.T) {
 			require.NoFileExists(t, out)
 			refused := 0
 			for _, p := range r.Problems {
-				if p.Decision == "refused" {
+				if p.Outcome == "refused" {
 					refused++
-					require.Equal(t, c.code, p.Code)
+					require.Equal(t, c.code, p.Code.Name)
 					require.Equal(t, c.key, p.Key)
 				}
 			}
@@ -201,8 +202,8 @@ func TestUnreadable(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, transform.ErrRefused)
-				require.True(t, slices.ContainsFunc(r.Problems, func(p transform.Problem) bool {
-					return p.Key == c.at && p.Code == code && p.Decision == "refused"
+				require.True(t, slices.ContainsFunc(r.Problems, func(p finding.Finding) bool {
+					return p.Key == c.at && p.Code.Name == code && p.Outcome == "refused"
 				}), "%+v", r.Problems)
 				r, _ = purged(t, in, c.o, codeOwnerPointsHere, code)
 				left, _ := r.Errors()

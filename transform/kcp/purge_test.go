@@ -69,8 +69,8 @@ func requireGone(t *testing.T, in, out string, gone func(key []byte) bool) int {
 // codes are the codes of a report's problems, each once.
 func codes(r *transform.Report) (found []string) {
 	for _, p := range r.Problems {
-		if !slices.Contains(found, p.Code) {
-			found = append(found, p.Code)
+		if !slices.Contains(found, p.Code.Name) {
+			found = append(found, p.Code.Name)
 		}
 	}
 	slices.Sort(found)

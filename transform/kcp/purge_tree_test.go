@@ -30,7 +30,7 @@ func without(t *testing.T, name string, gone ...string) string {
 func reasons(r *transform.Report, code string) string {
 	var all []string
 	for _, p := range r.Problems {
-		if p.Code == code {
+		if p.Code.Name == code {
 			all = append(all, p.Reason)
 		}
 	}
@@ -169,7 +169,7 @@ func TestShardName(t *testing.T) {
 func TestNoSuchKey(t *testing.T) {
 	r, _, err := tryPurge(t, kcptest.Recorded(t, kcptest.Root), purge.Options{Name: "system:bound-crds"})
 	require.ErrorIs(t, err, transform.ErrRefused)
-	require.Equal(t, codeSystemCluster, r.Problems[0].Code)
+	require.Equal(t, codeSystemCluster, r.Problems[0].Code.Name)
 	require.Empty(t, r.Problems[0].Key)
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -50,7 +51,7 @@ func TestPutBack(t *testing.T) {
 	}
 	require.Len(t, a.report.Problems, 1)
 	p := a.report.Problems[0]
-	require.Equal(t, []string{kcptest.Trapped()[0], codeKeyExists, transform.LevelWarning}, []string{p.Key, p.Code, p.Level})
+	require.Equal(t, []any{kcptest.Trapped()[0], codeKeyExists, finding.Warning}, []any{p.Key, p.Code.Name, p.Level})
 	require.Contains(t, p.Reason, "kcp writes it itself")
 	require.Equal(t, kcptest.Other, a.report.Clusters[0].Name)
 	require.Equal(t, 3, a.report.Clusters[0].Keys)
@@ -99,27 +100,27 @@ func TestPutBackTokenSecret(t *testing.T) {
 	updated := map[string]string{"kubernetes.io/service-account.name": "default", "kcp.io/cluster": kcptest.Other}
 	for name, tc := range map[string]struct {
 		orphan, living []byte
-		level          string
+		level          finding.Level
 	}{
-		"another CA":     {secret(token, "shard-1", "a", updated), secret(token, "root", "a", ours), transform.LevelWarning},
-		"another token":  {secret(token, "shard-1", "a", ours), secret(token, "root", "b", ours), transform.LevelError},
-		"another object": {secret(token, "shard-1", "a", ours), secret(token, "root", "a", nil), transform.LevelError},
-		"no token":       {secret("Opaque", "shard-1", "a", ours), secret("Opaque", "root", "a", ours), transform.LevelError},
-		"damaged":        {secret(token, "shard-1", "a", ours), []byte("{"), transform.LevelError},
+		"another CA":     {secret(token, "shard-1", "a", updated), secret(token, "root", "a", ours), finding.Warning},
+		"another token":  {secret(token, "shard-1", "a", ours), secret(token, "root", "b", ours), finding.Error},
+		"another object": {secret(token, "shard-1", "a", ours), secret(token, "root", "a", nil), finding.Error},
+		"no token":       {secret("Opaque", "shard-1", "a", ours), secret("Opaque", "root", "a", ours), finding.Error},
+		"damaged":        {secret(token, "shard-1", "a", ours), []byte("{"), finding.Error},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, shard1 := kcptest.LiveMigrated(t)
 			root = kcptest.Edit(t, root, func(client *clientv3.Client) { kcptest.Put(t, client, key, tc.living) })
 			shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) { kcptest.Put(t, client, key, tc.orphan) })
 			a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{Allow: []string{codeKeyExists}}).written()
-			var found []transform.Problem
+			var found []finding.Finding
 			for _, p := range a.report.Problems {
 				if p.Key == key {
 					found = append(found, p)
 				}
 			}
 			require.Len(t, found, 1)
-			require.Equal(t, []string{codeKeyExists, tc.level}, []string{found[0].Code, found[0].Level})
+			require.Equal(t, []any{codeKeyExists, tc.level}, []any{found[0].Code.Name, found[0].Level})
 			require.Equal(t, string(tc.living), a.value(key), "the living one stays")
 			require.NotContains(t, found[0].Reason, "shard-1", "no value is quoted")
 		})

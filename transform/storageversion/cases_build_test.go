@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -305,13 +306,13 @@ func (r result) addsUp() {
 		require.NotZero(r.t, k.Migrated+k.Unchanged+k.Skipped, "%+v", k)
 	}
 	for _, p := range r.Problems {
-		require.NotEmpty(r.t, p.Code, "%+v", p)
+		require.NotEmpty(r.t, p.Code.Name, "%+v", p)
 		require.NotEmpty(r.t, p.Reason, "%+v", p)
 		if p.Key != "" && r.in != nil {
 			require.Contains(r.t, r.in, p.Key)
 		}
-		if p.Level == transform.LevelError {
-			require.Contains(r.t, Codes(), p.Code)
+		if p.Level == finding.Error {
+			require.Contains(r.t, Codes(), p.Code.Name)
 		}
 	}
 	require.Zero(r.t, r.Changes.Created+r.Changes.Deleted)
@@ -343,7 +344,7 @@ func (r result) changed() []string {
 func (r result) problems() []string {
 	out := []string{}
 	for _, p := range r.Problems {
-		out = append(out, p.Level+" "+p.Code+" "+p.Key)
+		out = append(out, string(p.Level)+" "+p.Code.Name+" "+p.Key)
 	}
 	slices.Sort(out)
 	return out
@@ -354,7 +355,7 @@ func (r result) reason(code string) string {
 	r.t.Helper()
 	var found []string
 	for _, p := range r.Problems {
-		if p.Code == code {
+		if p.Code.Name == code {
 			found = append(found, p.Reason)
 		}
 	}

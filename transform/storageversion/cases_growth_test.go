@@ -52,7 +52,7 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Len(t, r.Problems, 2)
 	require.Equal(t, bad.key(), r.Problems[0].Key)
-	require.Equal(t, codeInvalid, r.Problems[0].Code)
+	require.Equal(t, codeInvalid, r.Problems[0].Code.Name)
 	require.Equal(t, "defaults of v1: "+schema.ErrTooLarge.Error()+": by more than 6291456 bytes", r.Problems[0].Reason)
 	require.Equal(t, r.in[bad.key()].value, r.out[bad.key()].value)
 	require.Equal(t, good.at("v1").json(t), r.out[good.key()].value)

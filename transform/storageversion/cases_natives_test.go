@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -50,8 +51,8 @@ func TestUndecodableNatives(t *testing.T) {
 			require.ErrorIs(t, r.err, transform.ErrRefused)
 			var reasons []string
 			for _, p := range r.Problems {
-				if p.Key == key && p.Level == transform.LevelError {
-					require.Equal(t, codeUndecodable, p.Code)
+				if p.Key == key && p.Level == finding.Error {
+					require.Equal(t, codeUndecodable, p.Code.Name)
 					reasons = append(reasons, p.Reason)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -66,11 +67,11 @@ func TestSpoiled(t *testing.T) {
 		}
 		named := map[string]bool{}
 		for _, p := range r.Problems {
-			if p.Level == transform.LevelError && strings.HasPrefix(p.Key, widgetsDir) {
+			if p.Level == finding.Error && strings.HasPrefix(p.Key, widgetsDir) {
 				named[p.Key] = true
 			}
 		}
-		if slices.ContainsFunc(r.Problems, func(p transform.Problem) bool { return p.Key == widgetsKey && p.Level == transform.LevelError }) {
+		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool { return p.Key == widgetsKey && p.Level == finding.Error }) {
 			require.NotContains(t, r.changed(), widgetsKey, "seed %d", seed)
 			continue
 		}

@@ -39,7 +39,7 @@ func TestWritesThatServersRefuse(t *testing.T) {
 				require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 				got := map[string]string{}
 				for _, p := range r.Problems {
-					got[p.Code] = p.Reason
+					got[p.Code.Name] = p.Reason
 				}
 				require.Len(t, got, len(c.want), got)
 				for code, reason := range c.want {

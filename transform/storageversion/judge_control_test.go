@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
@@ -71,8 +72,8 @@ func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits 
 	require.ErrorIs(t, err, transform.ErrRefused)
 	unlisted := 0
 	for _, p := range r.Problems {
-		if p.Level == transform.LevelError && p.Code != "pruned-field" {
-			require.Equal(t, "unlisted-version", p.Code)
+		if p.Level == finding.Error && p.Code.Name != "pruned-field" {
+			require.Equal(t, "unlisted-version", p.Code.Name)
 			require.True(t, strings.HasPrefix(p.Key, "/registry/demo.example.com/widgets/"), p.Key)
 			unlisted++
 		}

@@ -46,7 +46,7 @@ func TestJudgeLife(t *testing.T) {
 
 func codes(r *transform.Report) (all []string) {
 	for _, p := range r.Problems {
-		all = append(all, p.Code)
+		all = append(all, p.Code.Name)
 	}
 	return all
 }

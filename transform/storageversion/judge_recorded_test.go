@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
@@ -55,8 +56,8 @@ func TestJudgeRecorded(t *testing.T) {
 		r, err := transform.Run(t.Context(), transform.Options{In: path, Out: filepath.Join(t.TempDir(), "refused.db")}, storageversion.New(storageversion.Options{}))
 		require.ErrorIs(t, err, transform.ErrRefused)
 		for _, p := range r.Problems {
-			if p.Level == transform.LevelError {
-				require.Equal(t, "pruned-field", p.Code)
+			if p.Level == finding.Error {
+				require.Equal(t, "pruned-field", p.Code.Name)
 				want := "spec.oldOnly"
 				if p.Key == widgets.key("raw1") {
 					want = "spec.unknownField"

@@ -51,7 +51,7 @@ func warnOfOrigin(v *transform.View, s *snapshot.Snapshot) {
 	odd := transform.NewReport("")
 	odd.WarnOfFile(s)
 	for _, p := range odd.Problems {
-		v.Warn("", p.Code, s.Path()+": "+p.Reason)
+		v.Raise("", p.Code.Because("%s: %s", s.Path(), p.Reason))
 	}
 }
 

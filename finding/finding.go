@@ -1,0 +1,94 @@
+package finding
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Level grades a finding.
+type Level string
+
+// The levels. An Error refuses a run unless its code is allowed; in a diagnosis it is sure to hurt. A Warning hurts, or may,
+// depending on what the file does not show. An Info is worth knowing.
+const (
+	Error   Level = "error"
+	Warning Level = "warning"
+	Info    Level = "info"
+)
+
+// Levels are all levels, the gravest first.
+func Levels() []Level { return []Level{Error, Warning, Info} }
+
+// Compare orders levels, the gravest first.
+func (l Level) Compare(other Level) int {
+	return slices.Index(Levels(), l) - slices.Index(Levels(), other)
+}
+
+// Outcome is what was done about a finding: one of these, or what an option of the run says.
+type Outcome string
+
+// The outcomes, as reports spell them.
+const (
+	Refused   Outcome = "refused"              // nothing is written
+	LeftAlone Outcome = "left alone (allowed)" // the record stays as it is
+	WentOn    Outcome = "went on (allowed)"    // everything is done all the same
+	Noted     Outcome = "noted"                // it needs no decision
+)
+
+// Code is one sort of finding.
+type Code struct {
+	Name    string  // stable, such as "name-collision"
+	Level   Level   // of its findings, unless one says otherwise
+	Title   string  // in a few words
+	Meaning string  // one to three sentences
+	Remedy  string  // what to do
+	Allow   string  // what --allow does; "" where it does not take the code
+	Allowed Outcome // of a finding that --allow takes; "" where it does not take the code
+}
+
+// MarshalText returns the name.
+func (c *Code) MarshalText() ([]byte, error) { return []byte(c.Name), nil }
+
+// Because returns a finding of the code.
+func (c *Code) Because(format string, args ...any) *Finding {
+	return &Finding{Code: c, Level: c.Level, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Finding is one occurrence of a code. Its JSON is that of problems in the report of a run.
+type Finding struct {
+	Key     string  `json:"key"` // in etcd; "" where it is about the file
+	Code    *Code   `json:"code"`
+	Level   Level   `json:"level"`
+	Reason  string  `json:"reason"`
+	Outcome Outcome `json:"decision"` // "" until it is reported
+}
+
+// Error returns the reason.
+func (f *Finding) Error() string { return f.Reason }
+
+// Settled decides the outcome, whatever --allow says. All outcomes but Refused make the finding a warning.
+func (f *Finding) Settled(how Outcome) *Finding {
+	if f.Outcome = how; how != Refused {
+		f.Level = Warning
+	}
+	return f
+}
+
+// Of returns the finding that err is or wraps, nil where it is none.
+func Of(err error) *Finding {
+	var f *Finding
+	errors.As(err, &f)
+	return f
+}
+
+// Allowable returns the names of the codes that --allow takes, sorted.
+func Allowable(codes []*Code) (names []string) {
+	for _, c := range codes {
+		if c.Allowed != "" {
+			names = append(names, c.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
