@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
@@ -96,12 +97,9 @@ func extractArchive(c *cli.Context, o extract.Options) (*extract.Report, error) 
 	if transformers != nil { // a nil one in an interface would not be nil
 		o.Opener = transformers
 	}
-	begin, end := progress(c), func() {}
-	defer func() { end() }()
-	o.Progress = func(stage string) {
-		end()
-		end = begin(commandPath(c) + ": " + stage)
-	}
+	phases := progress(c)
+	defer phases.End()
+	o.Progress = func(phase string) { phases.Phase(commandPath(c) + ": " + phase) }
 	return extract.Run(c.Context, o)
 }
 
@@ -125,35 +123,35 @@ func printExtraction(w io.Writer, r *extract.Report) error {
 // printManifest prints what an archive holds and what it relies on.
 func printManifest(w io.Writer, m *archive.Manifest) {
 	for _, c := range m.Clusters {
-		fmt.Fprintf(w, "\nlogical cluster %s (%s)\n", printable(c.Name), printable(c.Path))
-		t := newTable(w)
-		t.row("RESOURCE", "KEYS", "BYTES", "SHA256")
+		fmt.Fprintf(w, "\nlogical cluster %s (%s)\n", render.Printable(c.Name), render.Printable(c.Path))
+		t := render.NewTable(w)
+		t.Row("RESOURCE", "KEYS", "BYTES", "SHA256")
 		for _, r := range c.Resources {
 			name := r.Resource
 			if r.Identity != "" {
 				name += " of " + r.Identity[:8]
 			}
-			t.row(name, r.Keys, r.Bytes, r.SHA256)
+			t.Row(name, r.Keys, r.Bytes, r.SHA256)
 		}
-		t.row("all of it", c.Keys, c.Bytes, c.SHA256)
-		t.flush()
+		t.Row("all of it", c.Keys, c.Bytes, c.SHA256)
+		t.Flush()
 	}
 	fmt.Fprintln(w)
-	t := newTable(w)
-	t.row("whole archive", fmt.Sprintf("%s, %d bytes", plural(m.Total.Keys, "key"), m.Total.Bytes), m.Total.SHA256)
-	t.row("rest of the shard", fmt.Sprintf("%s, %d bytes", plural(m.Origin.Rest.Keys, "key"), m.Origin.Rest.Bytes), m.Origin.Rest.SHA256)
-	t.flush()
+	t := render.NewTable(w)
+	t.Row("whole archive", fmt.Sprintf("%s, %d bytes", render.Plural(m.Total.Keys, "key"), m.Total.Bytes), m.Total.SHA256)
+	t.Row("rest of the shard", fmt.Sprintf("%s, %d bytes", render.Plural(m.Origin.Rest.Keys, "key"), m.Origin.Rest.Bytes), m.Origin.Rest.SHA256)
+	t.Flush()
 	printReliance(w, m)
 }
 
 // printReliance prints what has to be where the archive is to go.
 func printReliance(w io.Writer, m *archive.Manifest) {
-	t := newTable(w)
+	t := render.NewTable(w)
 	for _, d := range m.Definitions {
-		t.row("definition", d.Resource, d.UID, "in the archive")
+		t.Row("definition", d.Resource, d.UID, "in the archive")
 	}
 	for _, d := range m.Missing {
-		t.row("definition", d.Resource, d.UID, "missing")
+		t.Row("definition", d.Resource, d.UID, "missing")
 	}
 	for _, i := range m.Identities {
 		what := "relied on"
@@ -165,18 +163,18 @@ func printReliance(w io.Writer, m *archive.Manifest) {
 			if from == "" {
 				from = e.Cluster
 			}
-			t.row("identity", e.Name+" of "+from, i.Hash, what)
+			t.Row("identity", e.Name+" of "+from, i.Hash, what)
 		}
 		if len(i.Exports) == 0 {
-			t.row("identity", "no binding tells whose", i.Hash, what)
+			t.Row("identity", "no binding tells whose", i.Hash, what)
 		}
 	}
 	for _, l := range m.Leases {
-		t.row("lease", fmt.Sprintf("%d s", l.TTL), l.ID, "of "+plural(l.Keys, "key"))
+		t.Row("lease", fmt.Sprintf("%d s", l.TTL), l.ID, "of "+render.Plural(l.Keys, "key"))
 	}
 	for _, e := range m.Encryption {
-		t.row("encrypted by", e.Name, plural(e.Keys, "value"))
+		t.Row("encrypted by", e.Name, render.Plural(e.Keys, "value"))
 	}
 	fmt.Fprintln(w)
-	t.flush()
+	t.Flush()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -100,7 +101,7 @@ func once(c *cli.Context, paths []string) error {
 
 // surveyFile reads one file, and adds to vacant. A wrong digest is an error beside what was read all the same.
 func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
-	defer progress(c)("reading " + path)()
+	defer progress(c).Phase("reading " + path).End()
 	o, err := openSnapshot(c, path)
 	if err != nil {
 		return f, err
@@ -160,7 +161,7 @@ func printClusterList(c *cli.Context, format string, read []surveyed, shards int
 	}
 	found := clusters.Survey(of, with)
 	if format == "json" {
-		return printJSON(c.App.Writer, clusterListOf(read, found))
+		return render.JSON(c.App.Writer, clusterListOf(read, found))
 	}
 	return printSurvey(c.App.Writer, read, found, format == "wide")
 }

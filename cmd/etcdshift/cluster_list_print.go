@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 // printSurvey prints the list for people.
@@ -20,7 +21,7 @@ func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wid
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
 	if n := len(found.Unjudged); n > 0 {
-		fmt.Fprintf(p.out, "\ncopies in the cache of %s are not judged: the shards that they are of were not given\n", plural(n, "logical cluster"))
+		fmt.Fprintf(p.out, "\ncopies in the cache of %s are not judged: the shards that they are of were not given\n", render.Plural(n, "logical cluster"))
 	}
 	p.unknown(read)
 	p.problems(read)
@@ -38,15 +39,15 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	if !first {
 		fmt.Fprintln(p.out)
 	}
-	t := newTable(p.out)
-	t.row(head...)
+	t := render.NewTable(p.out)
+	t.Row(head...)
 	for _, row := range rows {
 		for i, cell := range row[:len(row)-1] {
 			row[i] = shortened(cell)
 		}
-		t.row(row...)
+		t.Row(row...)
 	}
-	_ = t.flush()
+	_ = t.Flush()
 }
 
 // shortened is a cell as far as a column gets wide for it, whatever a hostile value has in it.
@@ -139,16 +140,16 @@ func states(c clusters.Resident) (words []string) {
 // files tells what is out of the ordinary with the files themselves.
 func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	if len(found.Absent) > 0 {
-		fmt.Fprintf(p.out, "\nregistered, and not among the files: shard %s\n", printable(strings.Join(found.Absent, ", ")))
+		fmt.Fprintf(p.out, "\nregistered, and not among the files: shard %s\n", render.Printable(strings.Join(found.Absent, ", ")))
 	}
 	for _, name := range found.Doubled {
-		fmt.Fprintf(p.out, "\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", printable(name))
+		fmt.Fprintf(p.out, "\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", render.Printable(name))
 	}
 	for _, f := range read {
 		for _, s := range f.Shards {
 			if s.Partial {
-				below := printable(s.Prefix + "/")
-				fmt.Fprintf(p.out, "\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", printable(f.Path), below)
+				below := render.Printable(s.Prefix + "/")
+				fmt.Fprintf(p.out, "\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", render.Printable(f.Path), below)
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (p surveyPage) notes(all []clusters.Resident) {
 				fmt.Fprintln(p.out)
 				first = false
 			}
-			fmt.Fprintf(p.out, "%s %s\n", printable(c.Called()), printable(note.Text))
+			fmt.Fprintf(p.out, "%s %s\n", render.Printable(c.Called()), render.Printable(note.Text))
 		}
 	}
 }
@@ -215,8 +216,8 @@ func (p surveyPage) unknown(read []surveyed) {
 	}
 	for _, f := range read {
 		for _, o := range f.Others {
-			below := printable(o.Prefix + "/")
-			fmt.Fprintf(p.out, "\n%s has %s below %s too, which is %s and not kcp\n", printable(f.Path), plural(o.Keys, "key"), below, o.Flavour)
+			below := render.Printable(o.Prefix + "/")
+			fmt.Fprintf(p.out, "\n%s has %s below %s too, which is %s and not kcp\n", render.Printable(f.Path), render.Plural(o.Keys, "key"), below, o.Flavour)
 		}
 	}
 }

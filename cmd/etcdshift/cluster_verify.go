@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
@@ -79,10 +80,10 @@ func runClusterVerify(c *cli.Context) error {
 	case err != nil:
 		return &failure{status: exitCannotJudge, err: err}
 	case len(verdict.Findings) > 0:
-		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", plural(len(verdict.Findings), "finding")),
+		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
 			"start none of these shards; docs/logical-clusters.md explains the codes"}
 	case len(verdict.Unjudged) > 0:
-		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", plural(len(verdict.Unjudged), "matter")),
+		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", render.Plural(len(verdict.Unjudged), "matter")),
 			"--encryption-config and --archive-encryption-config open what is encrypted at rest, --origin and --cache-before tell what a scrubbed file cannot, " +
 				"--cache whether copies of APIExports are there; -o json lists all that was left open"}
 	case !verdict.Sound():
@@ -183,7 +184,7 @@ func (m *moveFiles) close() {
 }
 
 func (m *moveFiles) judge(c *cli.Context, ignored []verify.Code) (verdict *verify.Verdict, err error) {
-	defer progress(c)("judging the move")()
+	defer progress(c).Phase("judging the move").End()
 	move := verify.Move{
 		Archive: m.archive.Reader, OriginOut: m.originOut.Reader, DestinationOut: m.destinationOut.Reader,
 		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Ignore: ignored,

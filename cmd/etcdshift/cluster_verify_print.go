@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
@@ -55,23 +56,23 @@ func printMove(c *cli.Context, m *moveFiles, v *verify.Verdict, asJSON bool) err
 			doc.Caches = append(doc.Caches, in)
 		}
 	}
-	return printJSON(c.App.Writer, doc)
+	return render.JSON(c.App.Writer, doc)
 }
 
 func printMoveText(c *cli.Context, v *verify.Verdict) error {
 	out := bufio.NewWriter(c.App.Writer)
 	for _, moved := range v.Clusters {
-		fmt.Fprintf(out, "%s %s: %s from %s to %s\n", printable(moved.Name), printable(moved.Path), plural(moved.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
+		fmt.Fprintf(out, "%s %s: %s from %s to %s\n", render.Printable(moved.Name), render.Printable(moved.Path), render.Plural(moved.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
 	}
 	if len(v.Clusters) > 0 {
 		fmt.Fprintln(out)
 	}
-	t := newTable(out)
-	t.row("QUESTION", "ANSWER", "CHECKED", "FINDINGS")
+	t := render.NewTable(out)
+	t.Row("QUESTION", "ANSWER", "CHECKED", "FINDINGS")
 	for _, a := range v.Answers {
-		t.row(a.Question, a.Answer, a.Checked, a.Findings)
+		t.Row(a.Question, a.Answer, a.Checked, a.Findings)
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	printMoveFindings(out, v.Findings)
@@ -83,13 +84,13 @@ func printMoveText(c *cli.Context, v *verify.Verdict) error {
 			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", len(v.Unjudged)-i)
 			break
 		}
-		fmt.Fprintf(out, "   %s: %s\n", fileAndKey(u.File, u.Key), printable(u.Reason))
+		fmt.Fprintf(out, "   %s: %s\n", fileAndKey(u.File, u.Key), render.Printable(u.Reason))
 	}
 	for i, note := range v.Notes {
 		if i == 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintln(out, "note:", printable(note))
+		fmt.Fprintln(out, "note:", render.Printable(note))
 	}
 	if v.Sound() {
 		fmt.Fprintln(out, "\nthe move is sound")
@@ -108,7 +109,7 @@ func printMoveFindings(out *bufio.Writer, findings []verify.Finding) {
 		}
 		fmt.Fprintf(out, "\n%s: %s\n", findings[0].Question, findings[0].Code)
 		for _, f := range findings[:min(n, most)] {
-			fmt.Fprintf(out, "   %s: %s\n", fileAndKey(f.File, f.Key), printable(f.Message))
+			fmt.Fprintf(out, "   %s: %s\n", fileAndKey(f.File, f.Key), render.Printable(f.Message))
 		}
 		if n > most {
 			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", n-most)
@@ -120,14 +121,14 @@ func printMoveFindings(out *bufio.Writer, findings []verify.Finding) {
 // fileAndKey names a key in a file; "" for the file itself.
 func fileAndKey(file, key string) string {
 	if key == "" {
-		return printable(file)
+		return render.Printable(file)
 	}
-	return printable(file) + " " + printable(key)
+	return render.Printable(file) + " " + render.Printable(key)
 }
 
 func shardCalled(name string) string {
 	if name == "" {
 		return "a shard that no file names"
 	}
-	return "shard " + printable(name)
+	return "shard " + render.Printable(name)
 }

@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/differ"
-	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 func diffCommand() *cli.Command {
@@ -73,15 +72,15 @@ func runDiff(c *cli.Context) error {
 		return &failure{status: exitCannotJudge, err: err}
 	}
 	if found > 0 {
-		return &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", plural(found, "difference"), args[0], args[1])}
+		return &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
 	}
 	return nil
 }
 
 // diff prints what differs and returns how many objects do.
 func diff(c *cli.Context, args []string, options compare.Options, format string) (found int, err error) {
-	stop := progress(c)("comparing " + args[0] + " with " + args[1])
-	defer func() { stop() }()
+	reading := progress(c).Phase("comparing " + args[0] + " with " + args[1])
+	defer reading.End()
 	old, err := openSnapshot(c, args[0])
 	if err != nil {
 		return 0, err
@@ -112,8 +111,7 @@ func diff(c *cli.Context, args []string, options compare.Options, format string)
 		if err != nil {
 			return err
 		}
-		stop()
-		stop = func() {}
+		reading.End()
 		for o, err := range compare.Snapshots(c.Context, sides[0], sides[1], options) {
 			if err != nil {
 				return err
@@ -219,27 +217,24 @@ func (d *differences) tail() diffTail {
 
 func newDifferences(c *cli.Context, format string, same compare.Same, old, new *opened) (*differences, error) {
 	d := &differences{silent: c.Bool("summary"), all: c.Bool("all")}
-	w := c.App.Writer
 	var show func(*compare.Object) error
-	switch format {
-	case "json":
-		head, err := diffHead(c, same, old, new)
-		if err != nil {
-			return nil, err
-		}
-		s := newJSONStream(w)
-		if err := s.begin(head, "objects"); err != nil {
-			return nil, err
-		}
-		show = func(o *compare.Object) error { return s.element(differenceOf(o)) }
-		d.end = func() error { return s.end(d.tail()) }
-	case "jsonl":
-		show = func(o *compare.Object) error { return printJSONLine(w, differenceOf(o)) }
-		d.end = func() error { return printLeaseLines(w, d) }
-	default:
-		p := newPage(w)
+	if format == "text" {
+		p := diffPage{render.NewPage(c.App.Writer)}
 		show = func(o *compare.Object) error { p.object(o); return nil }
 		d.end = func() error { return d.printEnd(p) }
+	} else {
+		list := render.NewList(c.App.Writer, format)
+		show = func(o *compare.Object) error { return list.Add(differenceOf(o)) }
+		d.end = func() error { return d.endList(list, format) }
+		if format == "json" {
+			head, err := diffHead(c, same, old, new)
+			if err != nil {
+				return nil, err
+			}
+			if err := list.Begin(head, "objects"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	d.add = func(o *compare.Object) error {
 		d.summary.Add(o)
@@ -267,29 +262,25 @@ type diffTail struct {
 	FoldedLeases int `json:"foldedLeases"`
 }
 
-// printLeaseLines prints leases after the objects, one line each.
-func printLeaseLines(w io.Writer, d *differences) error {
-	if d.silent {
-		return nil
-	}
-	for _, l := range d.tail().Leases {
-		if err := printJSONLine(w, l); err != nil {
-			return err
+// endList ends the list of objects; in JSON lines the leases follow.
+func (d *differences) endList(list *render.List, format string) error {
+	if format == "jsonl" && !d.silent {
+		for _, l := range d.tail().Leases {
+			if err := list.Add(l); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return list.End(d.tail())
 }
 
 func diffHead(c *cli.Context, same compare.Same, old, new *opened) (doc diffDocument, err error) {
-	in, err := old.input(c.Context)
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+	head, err := old.document(c.Context, "Diff")
+	if err != nil {
 		return doc, err
 	}
 	newInput, err := new.input(c.Context)
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
-		return doc, err
-	}
-	return diffDocument{document("Diff", in), newInput, same}, nil
+	return diffDocument{head, newInput, same}, err
 }
 
 // difference is one object that differs, as JSON.

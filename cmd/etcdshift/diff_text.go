@@ -4,29 +4,33 @@ import (
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
+// diffPage prints differences for people.
+type diffPage struct{ *render.Page }
+
 // object prints one object that differs.
-func (p *page) object(o *compare.Object) {
+func (p diffPage) object(o *compare.Object) {
 	name := o.Key
 	if o.Place.Resource.Resource != "" {
 		name = placeName(o.Place)
 	}
 	switch o.Op {
 	case compare.Added:
-		p.line(green, "added "+name)
+		p.Line(render.Green, "added "+name)
 	case compare.Removed:
-		p.line(red, "removed "+name)
+		p.Line(render.Red, "removed "+name)
 	default:
-		p.line(bold, string(o.Op)+" "+name)
+		p.Line(render.Bold, string(o.Op)+" "+name)
 	}
 	for _, note := range o.Notes {
-		p.line(cyan, "  ("+note+")")
+		p.Line(render.Cyan, "  ("+note+")")
 	}
-	p.changes("  ", o.Changes)
+	p.Changes("  ", o.Changes)
 	if o.Folded > 0 {
-		p.line(cyan, fmt.Sprintf("  (and %s folded away)", plural(o.Folded, "change")))
+		p.Line(render.Cyan, fmt.Sprintf("  (and %s folded away)", render.Plural(o.Folded, "change")))
 	}
 }
 
@@ -43,19 +47,19 @@ func placeName(k keys.Key) string {
 }
 
 // lease prints one lease that differs.
-func (p *page) lease(l compare.Lease) {
+func (p diffPage) lease(l compare.Lease) {
 	switch l.Op {
 	case compare.Added:
-		p.line(green, fmt.Sprintf("added etcd lease %s (%d s)", l.ID, l.NewTTL))
+		p.Line(render.Green, fmt.Sprintf("added etcd lease %s (%d s)", l.ID, l.NewTTL))
 	case compare.Removed:
-		p.line(red, fmt.Sprintf("removed etcd lease %s (%d s)", l.ID, l.OldTTL))
+		p.Line(render.Red, fmt.Sprintf("removed etcd lease %s (%d s)", l.ID, l.OldTTL))
 	default:
-		p.line(bold, fmt.Sprintf("changed etcd lease %s (%d s, was %d s)", l.ID, l.NewTTL, l.OldTTL))
+		p.Line(render.Bold, fmt.Sprintf("changed etcd lease %s (%d s, was %d s)", l.ID, l.NewTTL, l.OldTTL))
 	}
 }
 
 // printEnd prints the leases that differ, and how many objects of each resource do.
-func (d *differences) printEnd(p *page) error {
+func (d *differences) printEnd(p diffPage) error {
 	tail := d.tail()
 	if !d.silent {
 		for _, l := range tail.Leases {
@@ -66,37 +70,37 @@ func (d *differences) printEnd(p *page) error {
 		return err
 	}
 	if n := len(tail.Leases); n > 0 {
-		fmt.Fprintf(p.w, "%s of etcd granted, gone or changed\n", plural(n, "lease"))
+		fmt.Fprintf(p, "%s of etcd granted, gone or changed\n", render.Plural(n, "lease"))
 	}
-	return p.flush()
+	return p.Flush()
 }
 
-func (d *differences) printSummary(p *page) error {
+func (d *differences) printSummary(p diffPage) error {
 	total := d.summary.Total()
 	switch {
 	case total.Found() > 0:
 		if !d.silent {
-			p.line(plain, "")
+			p.Line(render.Plain, "")
 		}
-		t := newTable(p.w)
-		t.row("RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED")
+		t := render.NewTable(p)
+		t.Row("RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED")
 		for _, c := range d.summary.Rows() {
 			if c.Resource == "" {
 				c.Resource = "(no resource)"
 			}
-			t.row(c.Resource, c.Added, c.Removed, c.Changed, c.Recreated, c.Folded)
+			t.Row(c.Resource, c.Added, c.Removed, c.Changed, c.Recreated, c.Folded)
 		}
-		if err := t.flush(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	case d.found() == 0:
-		fmt.Fprintln(p.w, "no difference")
+		fmt.Fprintln(p, "no difference")
 	}
 	if total.Folded > 0 {
-		fmt.Fprintf(p.w, "%s with nothing but noise; --all shows it\n", plural(total.Folded, "object"))
+		fmt.Fprintf(p, "%s with nothing but noise; --all shows it\n", render.Plural(total.Folded, "object"))
 	}
 	if n := d.tail().FoldedLeases; n > 0 {
-		fmt.Fprintf(p.w, "%s of etcd granted, gone or changed; --all shows them\n", plural(n, "lease"))
+		fmt.Fprintf(p, "%s of etcd granted, gone or changed; --all shows them\n", render.Plural(n, "lease"))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
@@ -76,9 +77,9 @@ func runDoctor(c *cli.Context) error {
 		return &failure{status: exitCannotJudge, err: err}
 	}
 	if report.AtLeast(doctor.Level(level)) {
-		found := plural(report.Count(doctor.Error), "error")
+		found := render.Plural(report.Count(doctor.Error), "error")
 		if level == "warning" {
-			found += ", " + plural(report.Count(doctor.Warning), "warning")
+			found += ", " + render.Plural(report.Count(doctor.Warning), "warning")
 		}
 		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "docs/findings.md explains the codes; --ignore CODE leaves a code out"}
 	}
@@ -110,7 +111,7 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 
 // examine judges the file at path. A file that is damaged has a report too.
 func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *doctor.Report, err error) {
-	defer progress(c)("examining " + path)()
+	defer progress(c).Phase("examining " + path).End()
 	o, err := openSnapshot(c, path)
 	if isDamage(err) {
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
@@ -148,9 +149,9 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 func printDiagnosis(c *cli.Context, format string, in inputInfo, report *doctor.Report) error {
 	switch format {
 	case "json":
-		return printJSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Count(doctor.Error), report.Count(doctor.Warning), report.Count(doctor.Info), report})
+		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Count(doctor.Error), report.Count(doctor.Warning), report.Count(doctor.Info), report})
 	case "sarif":
-		return printJSON(c.App.Writer, toSARIF(in, report))
+		return render.JSON(c.App.Writer, toSARIF(in, report))
 	}
 	out := bufio.NewWriter(c.App.Writer)
 	for findings := report.Findings; len(findings) > 0; {
@@ -161,7 +162,7 @@ func printDiagnosis(c *cli.Context, format string, in inputInfo, report *doctor.
 		printFindings(out, findings[:n], report.Counts[findings[0].Code])
 		findings = findings[n:]
 	}
-	fmt.Fprintf(out, "%s, %s, %s\n", plural(report.Count(doctor.Error), "error"), plural(report.Count(doctor.Warning), "warning"), plural(report.Count(doctor.Info), "info"))
+	fmt.Fprintf(out, "%s, %s, %s\n", render.Plural(report.Count(doctor.Error), "error"), render.Plural(report.Count(doctor.Warning), "warning"), render.Plural(report.Count(doctor.Info), "info"))
 	return out.Flush() // its error is the first of any of the above
 }
 
@@ -172,9 +173,9 @@ func printFindings(out *bufio.Writer, findings []doctor.Finding, all int) {
 	fmt.Fprintf(out, "%s %s: %s\n", first.Level, first.Code, first.Code.Title())
 	for _, f := range findings[:min(len(findings), most)] {
 		if f.Key == "" {
-			fmt.Fprintf(out, "   %s\n", printable(f.Message))
+			fmt.Fprintf(out, "   %s\n", render.Printable(f.Message))
 		} else {
-			fmt.Fprintf(out, "   %s: %s\n", printable(f.Key), printable(f.Message))
+			fmt.Fprintf(out, "   %s: %s\n", render.Printable(f.Key), render.Printable(f.Message))
 		}
 	}
 	if all > most {

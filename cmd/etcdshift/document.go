@@ -17,6 +17,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
+// apiVersion is that of every JSON document printed.
+const apiVersion = "etcdshift/v1"
+
 // documentHead is what every JSON answer of a reading command begins with; embed it first.
 type documentHead struct {
 	APIVersion string    `json:"apiVersion"`
@@ -79,7 +82,7 @@ func openWhole(c *cli.Context, path, flag string) (*opened, error) {
 		transformers.Close()
 		return nil, err
 	}
-	warn(c, s.Warnings())
+	warn(c, s.Warnings()...)
 	var opener inspect.Opener
 	if transformers != nil { // a nil one in an interface would not be nil
 		opener = transformers
@@ -93,8 +96,7 @@ func (o *opened) Close() error {
 	return o.snapshot.Close()
 }
 
-// input waits for the file's digest. A wrong one is an error that wraps snapshot.ErrDigest beside an inputInfo that is whole;
-// with any other error it is not.
+// input waits for the file's digest. A wrong one is no error: the inputInfo says so.
 func (o *opened) input(ctx context.Context) (inputInfo, error) {
 	in := inputInfo{Path: o.snapshot.Path(), Bytes: o.snapshot.Size(), Digest: "none"}
 	var err error
@@ -111,7 +113,13 @@ func (o *opened) input(ctx context.Context) (inputInfo, error) {
 		in.Digest = "ok"
 	}
 	in.SHA256 = hex.EncodeToString(sum.File[:])
-	return in, err
+	return in, nil
+}
+
+// document returns the head of a JSON answer about the file.
+func (o *opened) document(ctx context.Context, kind string) (documentHead, error) {
+	in, err := o.input(ctx)
+	return document(kind, in), err
 }
 
 // lookBelow runs fn, which reads the files; an error names them. A prefix of --prefix that no key of any of them lies below is an error, beside what fn
@@ -209,8 +217,7 @@ func notBelow(prefix string, others []string) string {
 }
 
 // read runs fn, which reads o and prints what it found, and then waits for the digest: who reads a file whose digest is wrong
-// gets what is left of it, but not exit status 0. Faults of the mapped file become errors. A command that prints JSON gets the
-// head's input from o.input before, and goes on where its error wraps snapshot.ErrDigest.
+// gets what is left of it, but not exit status 0. Faults of the mapped file become errors.
 func (o *opened) read(ctx context.Context, fn func() error) error {
 	if err := o.snapshot.Guard(fn); err != nil {
 		return err

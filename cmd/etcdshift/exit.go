@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -72,7 +73,7 @@ func finish(err error, stderr io.Writer) int {
 		hint = hintFor(err)
 	}
 	for line := range strings.Lines(err.Error()) { // several errors of one run are a line each
-		fmt.Fprintln(stderr, "etcdshift:", printable(strings.TrimSuffix(line, "\n")))
+		fmt.Fprintln(stderr, "etcdshift:", render.Printable(strings.TrimSuffix(line, "\n")))
 	}
 	if hint != "" {
 		fmt.Fprintln(stderr, "hint:", hint)

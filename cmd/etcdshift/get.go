@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/input"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -157,34 +156,27 @@ func runGet(c *cli.Context) error {
 	if len(args) < 2 {
 		return usagef(commandPath(c), "takes SNAPSHOT TYPE[/NAME] [NAME...]; got %d: %q", len(args), args)
 	}
-	end := progress(c)("reading " + args[0])
+	reading := progress(c).Phase("reading " + args[0])
 	s, err := openSnapshot(c, args[0])
-	end()
+	reading.End()
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	complete := func() error { return nil }
-	if o.needsHarmless(c.App.Writer) {
-		w := &harmless{w: c.App.Writer}
-		c.App.Writer, complete = w, w.end
+	if o.escapes(c.App.Writer) {
+		w := render.NewEscaper(c.App.Writer)
+		c.App.Writer, complete = w, w.Close
 	}
 	return s.read(c.Context, func() error {
 		return lookBelow(c, func() error { return errors.Join(get(c, s, o, args[1:]), complete()) }, s)
 	})
 }
 
-// needsHarmless tells whether a format prints values as they are, and what they hold must not reach a terminal, now or from a file. Bytes
-// are written as they are but to a terminal.
-func (o *getOptions) needsHarmless(w io.Writer) bool {
-	switch o.format {
-	case "jsonpath", "go-template":
-		return true
-	case "raw":
-		f, isFile := w.(*os.File)
-		return isFile && term.IsTerminal(int(f.Fd()))
-	}
-	return false
+// escapes tells whether a format prints values as they are, which must not reach a terminal, now or from a file. Bytes are written
+// as they are but to a terminal.
+func (o *getOptions) escapes(w io.Writer) bool {
+	return o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(w)
 }
 
 // get finds what is asked for and prints it.
@@ -320,7 +312,7 @@ func (g *getter) misfits() (errs []error) {
 		}
 		if n > 0 {
 			dir := layouts.Dirs(a.kind.Resource)[0]
-			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", plural(n, "key"), dir))
+			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", render.Plural(n, "key"), dir))
 		}
 	}
 	return errs
@@ -337,16 +329,16 @@ func (g *getter) verdict() error {
 		}
 	}
 	if g.unread > 0 {
-		errs = append(errs, fmt.Errorf("%s could not be read", plural(g.unread, "value")))
+		errs = append(errs, fmt.Errorf("%s could not be read", render.Plural(g.unread, "value")))
 	}
 	if g.unbounded > 0 {
-		errs = append(errs, fmt.Errorf("%s found too much and shown as <error>", plural(g.unbounded, "path")))
+		errs = append(errs, fmt.Errorf("%s found too much and shown as <error>", render.Plural(g.unbounded, "path")))
 	}
 	if g.leftOut > 0 {
-		errs = append(errs, fmt.Errorf("%s not shown", plural(g.leftOut, "printer column")))
+		errs = append(errs, fmt.Errorf("%s not shown", render.Plural(g.leftOut, "printer column")))
 	}
 	if g.kept > 0 {
-		err := fmt.Errorf("%s not exported: it takes --show-secrets", plural(g.kept, "object"))
+		err := fmt.Errorf("%s not exported: it takes --show-secrets", render.Plural(g.kept, "object"))
 		if errs == nil {
 			return &failure{status: exitRefused, err: err}
 		}
@@ -377,7 +369,7 @@ func (g *getter) elsewhere() string {
 	}
 	text := fmt.Sprintf(" in namespace %q", g.options.namespace)
 	if others > 0 && !g.options.deleted {
-		text += fmt.Sprintf("; with -A there %s to choose from", are(others, "object"))
+		text += fmt.Sprintf("; with -A there %s to choose from", render.Are(others, "object"))
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/manifest"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 // printExport prints YAML documents that can be applied, types in the order in which things depend on each other. What holds
@@ -32,7 +33,7 @@ func (g *getter) printExport() error {
 		}
 	}
 	if made > 0 && !g.options.quiet {
-		fmt.Fprintf(g.c.App.ErrWriter, "left out, for a controller makes it again: %s; name one to export it\n", plural(made, "object"))
+		fmt.Fprintf(g.c.App.ErrWriter, "left out, for a controller makes it again: %s; name one to export it\n", render.Plural(made, "object"))
 	}
 	return nil
 }
@@ -49,14 +50,14 @@ func (g *getter) export(o *gotten, printed *int) error {
 		g.sayUnread(o, err)
 		return nil
 	}
-	text, err := objectYAML(content)
+	text, err := render.YAML(content)
 	if err != nil {
 		return fmt.Errorf("%s: %w", o.Key, err)
 	}
 	if !g.options.secrets && redact.Object(o.Key, content) {
 		g.shown--
 		g.kept++
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: it holds what is printed only with --show-secrets\n", printable(string(o.Key)))
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: it holds what is printed only with --show-secrets\n", render.Printable(string(o.Key)))
 		return nil
 	}
 	return g.writeExport(text, printed)

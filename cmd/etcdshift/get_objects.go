@@ -22,6 +22,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 // getter finds objects and prints them.
@@ -76,7 +77,7 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 // sayUnread says which value of which file could not be read, and why.
 func (g *getter) sayUnread(o *gotten, err error) {
 	g.unread++
-	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", printable(g.opened.snapshot.Path()), printable(string(o.Key)), printable(err.Error()))
+	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.snapshot.Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
 // selected yields the objects of a type that are in the namespace and have the names, in the order of their keys.
@@ -225,7 +226,7 @@ func (g *getter) bounded(o *gotten, what, found string, err error) (string, erro
 	}
 	if errors.Is(err, jsonpath.ErrTooMuch) {
 		g.unbounded++
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", printable(string(o.Key)), what, err)
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", render.Printable(string(o.Key)), what, err)
 		return "<error>", nil
 	}
 	return found, nil

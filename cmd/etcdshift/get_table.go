@@ -16,27 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/columns"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
-
-// So many rows of a table, or rows of so many bytes, are laid out together and kept in memory.
-// kubectl asks a server for 500 at once, but prints them together.
-const (
-	chunkRows  = 5000
-	chunkBytes = 16 << 20
-)
-
-// chunk counts the rows that are laid out together.
-type chunk struct{ rows, bytes int }
-
-// full counts a row of so many bytes, and tells whether it is the last of its chunk.
-func (c *chunk) full(bytes int) bool {
-	c.rows, c.bytes = c.rows+1, c.bytes+bytes
-	if c.rows < chunkRows && c.bytes < chunkBytes {
-		return false
-	}
-	*c = chunk{}
-	return true
-}
 
 // printTables prints a table for each type.
 func (g *getter) printTables() error {
@@ -51,7 +32,7 @@ func (g *getter) printTables() error {
 			if err != nil {
 				return err
 			}
-			if t.rows == nil && !t.begun {
+			if !t.begun {
 				if tables++; tables > 1 {
 					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
 						return err
@@ -60,11 +41,11 @@ func (g *getter) printTables() error {
 				t.begun = true
 				g.sayLeftOut(t)
 			}
-			if err := t.add(t.cells(o)); err != nil {
+			if err := t.Row(t.cells(o)); err != nil {
 				return err
 			}
 		}
-		if err := t.print(); err != nil {
+		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
@@ -76,7 +57,7 @@ func (g *getter) sayLeftOut(t *typeTable) {
 	if n := t.shown.LeftOut; n > 0 {
 		g.leftOut += n
 		fmt.Fprintf(g.c.App.ErrWriter, "%s: printer columns not shown: %d of %d; -o json shows all fields\n",
-			printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is of every table
+			render.Printable(t.kind.Name()), n, n+len(t.shown.Columns)-1) // Name is of every table
 	}
 }
 
@@ -88,16 +69,12 @@ func (g *getter) kcp() (bool, error) {
 
 // typeTable is the table of one type while it is printed.
 type typeTable struct {
-	g       *getter
-	kind    *inspect.Type
-	shown   columns.Table
-	columns []metav1.TableColumnDefinition
-	lead    []string // the columns before the type's: cluster, namespace
-	printer printers.ResourcePrinter
-	out     io.Writer
-	rows    []metav1.TableRow
-	chunk   chunk
-	begun   bool
+	*render.ObjectTable
+	g     *getter
+	kind  *inspect.Type
+	shown columns.Table
+	lead  []string // the columns before the type's: cluster, namespace
+	begun bool
 }
 
 func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
@@ -108,13 +85,14 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	if kind.Namespaced && g.options.namespace == "" {
 		t.lead = append(t.lead, "Namespace")
 	}
+	var all []metav1.TableColumnDefinition
 	add := func(priority int32, names ...string) {
 		for _, name := range names {
-			t.columns = append(t.columns, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: priority})
+			all = append(all, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: priority})
 		}
 	}
 	add(0, t.lead...)
-	t.columns = append(t.columns, printableColumns(t.shown.Columns)...)
+	all = append(all, render.Columns(t.shown.Columns)...)
 	if kcp {
 		add(1, "Identity")
 	}
@@ -127,40 +105,11 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	if g.options.labelled {
 		add(0, "Labels")
 	}
-	t.printer = printers.NewTablePrinter(printers.PrintOptions{
+	t.ObjectTable = render.NewObjectTable(g.c.App.Writer, all, printers.PrintOptions{
 		NoHeaders: g.options.noHeaders, Wide: g.options.format == "wide", WithKind: len(g.asked) > 1,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
-	t.out = printers.GetNewTabWriter(g.c.App.Writer)
 	return t
-}
-
-// add adds a row, and prints those that have come together where they are enough.
-func (t *typeTable) add(cells []any) error {
-	t.rows = append(t.rows, metav1.TableRow{Cells: cells})
-	bytes := 0
-	for _, cell := range cells {
-		text, _ := cell.(string)
-		bytes += len(text)
-	}
-	if t.chunk.full(bytes) {
-		return t.print()
-	}
-	return nil
-}
-
-// print prints the rows that have come together.
-func (t *typeTable) print() error {
-	if len(t.rows) == 0 {
-		return nil
-	}
-	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
-	clear(t.rows) // or their cells stay in memory
-	t.rows = t.rows[:0]
-	if err != nil {
-		return err
-	}
-	return t.out.(interface{ Flush() error }).Flush()
 }
 
 func (t *typeTable) cells(o *gotten) []any {
@@ -215,10 +164,10 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 	if failed == nil {
 		return g.c.Context.Err()
 	}
-	what := "column " + tableCell(header(failed[0]))
+	what := "column " + render.Cell(header(failed[0]), 1)
 	if more := len(failed) - 1; more > 0 {
 		g.unbounded += more
-		what += " and " + plural(more, "more column")
+		what += " and " + render.Plural(more, "more column")
 	}
 	mark, err := g.bounded(o, what, "", cells[failed[0]].(error))
 	for _, i := range failed {
@@ -241,7 +190,7 @@ func (g *getter) printableCell(cell any, columns int) any {
 	if end := strings.IndexAny(text, "\f\n\r"); end >= 0 {
 		text = text[:end] + "..."
 	}
-	return cellOf(text, columns)
+	return render.Cell(text, columns)
 }
 
 // storedCells are those of --stored: apiVersion as stored, revision, bytes as stored, and provider and key.

@@ -48,8 +48,8 @@ func runHistory(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	stop := progress(c)("reading " + args[0])
-	defer func() { stop() }()
+	reading := progress(c).Phase("reading " + args[0])
+	defer reading.End()
 	h := &historian{c: c, word: args[len(args)-1]}
 	defer h.close()
 	if err := h.open(args[:len(args)-1]); err != nil {
@@ -65,8 +65,7 @@ func runHistory(c *cli.Context) error {
 					return err
 				}
 			}
-			stop()
-			stop = func() {}
+			reading.End()
 			return h.print(format)
 		}, h.files...)
 	})
@@ -123,9 +122,9 @@ func sameCluster(c *cli.Context, a, b compare.Side) (compare.Same, error) {
 	switch paths := a.Snapshot.Path() + " and " + b.Snapshot.Path(); {
 	case why == "":
 	case same == compare.No:
-		warn(c, []string{paths + " are of two clusters: " + why})
+		warn(c, paths+" are of two clusters: "+why)
 	default:
-		warn(c, []string{"nothing tells whether " + paths + " are of one cluster: " + why})
+		warn(c, "nothing tells whether "+paths+" are of one cluster: "+why)
 	}
 	return same, err
 }
@@ -263,12 +262,8 @@ func (h *historian) take(key []byte) error {
 // print tells the history in one of the formats.
 func (h *historian) print(format string) error {
 	begin, show, end := h.printText()
-	switch format {
-	case "json":
-		begin, show, end = h.printJSON()
-	case "jsonl":
-		begin, end = func() error { return nil }, func() error { return nil }
-		show = func(s *timeline.Step) error { return printJSONLine(h.c.App.Writer, h.record(s)) }
+	if format != "text" {
+		begin, show, end = h.printList(format)
 	}
 	if err := begin(); err != nil {
 		return err

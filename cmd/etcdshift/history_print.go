@@ -1,15 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/timeline"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // historyDocument is what history -o json prints before its list; input is the snapshot of the lowest revision.
@@ -75,17 +74,20 @@ type missingRecords struct {
 	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known of them
 }
 
-func (h *historian) printJSON() (begin func() error, show func(*timeline.Step) error, end func() error) {
-	stream := newJSONStream(h.c.App.Writer)
+func (h *historian) printList(format string) (begin func() error, show func(*timeline.Step) error, end func() error) {
+	list := render.NewList(h.c.App.Writer, format)
 	count := 0
 	begin = func() error {
+		if format == "jsonl" {
+			return nil
+		}
 		doc := historyDocument{SameCluster: h.same, Key: string(h.key), Cluster: h.place.Cluster, Namespace: h.place.Namespace, Name: h.place.Name}
 		if h.place.Resource.Resource != "" {
 			doc.Resource = h.place.Resource.String()
 		}
 		for _, f := range h.files {
 			in, err := f.input(h.c.Context)
-			if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+			if err != nil {
 				return err
 			}
 			oldest, _, err := f.snapshot.Kept(h.c.Context)
@@ -95,13 +97,13 @@ func (h *historian) printJSON() (begin func() error, show func(*timeline.Step) e
 			doc.Snapshots = append(doc.Snapshots, keptInput{in, oldest})
 		}
 		doc.documentHead = document("History", doc.Snapshots[0].inputInfo)
-		return stream.begin(doc, "revisions")
+		return list.Begin(doc, "revisions")
 	}
 	show = func(s *timeline.Step) error {
 		count++
-		return stream.element(h.record(s))
+		return list.Add(h.record(s))
 	}
-	return begin, show, func() error { return stream.end(historyTail{count}) }
+	return begin, show, func() error { return list.End(historyTail{count}) }
 }
 
 func (h *historian) record(s *timeline.Step) historyRecord {
@@ -133,27 +135,27 @@ func (h *historian) record(s *timeline.Step) historyRecord {
 }
 
 func (h *historian) printText() (begin func() error, show func(*timeline.Step) error, end func() error) {
-	p := newPage(h.c.App.Writer)
+	p := historyPage{render.NewPage(h.c.App.Writer), h}
 	begin = func() error {
 		if h.place.Resource.Resource != "" {
-			p.line(bold, placeName(h.place))
+			p.Line(render.Bold, placeName(h.place))
 		}
-		p.line(plain, "key "+string(h.key))
+		p.Line(render.Plain, "key "+string(h.key))
 		for _, f := range h.files {
 			oldest, newest, err := f.snapshot.Kept(h.c.Context)
 			if err != nil {
 				return err
 			}
-			p.line(plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.snapshot.Path(), oldest, newest, during(h.clock.At(oldest), h.clock.At(newest))))
+			p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.snapshot.Path(), oldest, newest, during(h.clock.At(oldest), h.clock.At(newest))))
 		}
 		return nil
 	}
 	show = func(s *timeline.Step) error {
-		p.line(plain, "")
-		p.step(h, s)
+		p.Line(render.Plain, "")
+		p.step(s)
 		return nil
 	}
-	return begin, show, p.flush
+	return begin, show, p.Flush
 }
 
 // during says which span of time two revisions enclose.
@@ -164,21 +166,27 @@ func during(oldest, newest timeline.Bracket) string {
 	return fmt.Sprintf(", about %s to %s", oldest.About.Format(time.RFC3339), newest.About.Format(time.RFC3339))
 }
 
+// historyPage prints a history for people.
+type historyPage struct {
+	*render.Page
+	h *historian
+}
+
 // step prints one step of a history.
-func (p *page) step(h *historian, s *timeline.Step) {
+func (p historyPage) step(s *timeline.Step) {
 	if s.Missing != nil {
-		p.line(cyan, "("+missingText(s)+")")
+		p.Line(render.Cyan, "("+missingText(s)+")")
 	}
 	if s.What == timeline.Gone {
-		p.line(red, "gone")
+		p.Line(render.Red, "gone")
 		return
 	}
-	colour, what := bold, string(s.What)
+	colour, what := render.Bold, string(s.What)
 	switch s.What {
 	case timeline.Created, timeline.Recreated:
-		colour = green
+		colour = render.Green
 	case timeline.Deleted:
-		colour = red
+		colour = render.Red
 	case timeline.Oldest:
 		what = "the oldest record kept"
 	}
@@ -186,32 +194,32 @@ func (p *page) step(h *historian, s *timeline.Step) {
 	if s.What != timeline.Deleted {
 		head += fmt.Sprintf(", version %d, %d bytes", s.Version, s.Bytes)
 	}
-	p.line(colour, head)
-	if t := timeText(h.clock.At(s.Revision.Main)); t != "" {
-		p.line(plain, "  "+t)
+	p.Line(colour, head)
+	if t := timeText(p.h.clock.At(s.Revision.Main)); t != "" {
+		p.Line(render.Plain, "  "+t)
 	}
-	if len(h.files) > 1 {
+	if len(p.h.files) > 1 {
 		var paths []string
 		for _, source := range s.Sources {
-			paths = append(paths, h.files[source].snapshot.Path())
+			paths = append(paths, p.h.files[source].snapshot.Path())
 		}
-		p.line(plain, "  in "+strings.Join(paths, ", "))
+		p.Line(render.Plain, "  in "+strings.Join(paths, ", "))
 	}
 	for _, w := range s.Writers {
-		p.line(plain, "  by "+writerText(w))
+		p.Line(render.Plain, "  by "+writerText(w))
 	}
 	if s.Conflict {
-		p.line(red, "  (snapshots disagree about this revision: they are of clusters that went different ways)")
+		p.Line(render.Red, "  (snapshots disagree about this revision: they are of clusters that went different ways)")
 	}
 	if note, _, _ := strings.Cut(s.Value.Note, ";"); note != "" {
-		p.line(cyan, "  ("+note+")")
+		p.Line(render.Cyan, "  ("+note+")")
 	}
-	p.changes("  ", s.Changes)
+	p.Changes("  ", s.Changes)
 	switch {
 	case s.Folded > 0:
-		p.line(cyan, fmt.Sprintf("  (%s folded away; --all shows)", plural(s.Folded, "change")))
+		p.Line(render.Cyan, fmt.Sprintf("  (%s folded away; --all shows)", render.Plural(s.Folded, "change")))
 	case s.What == timeline.Updated && len(s.Changes) == 0:
-		p.line(cyan, "  (written again without a change)")
+		p.Line(render.Cyan, "  (written again without a change)")
 	}
 }
 
@@ -252,7 +260,7 @@ func missingText(s *timeline.Step) string {
 		parts = append(parts, fmt.Sprintf("the creation at revision %d", m.Created))
 	}
 	if m.Updates > 0 {
-		parts = append(parts, plural(int(m.Updates), "update"))
+		parts = append(parts, render.Plural(int(m.Updates), "update"))
 	}
 	where := fmt.Sprintf("before revision %d", m.To)
 	if m.From > 0 {

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 func keysCommand() *cli.Command {
@@ -110,7 +108,7 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 			return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
 		}
 	}
-	if out, ok := c.App.Writer.(*os.File); ok && term.IsTerminal(int(out.Fd())) && !isText(value) {
+	if out, ok := c.App.Writer.(*os.File); ok && term.IsTerminal(int(out.Fd())) && !render.IsText(value) {
 		return &failure{exitFailed, fmt.Errorf("key %q: its value is binary, and stdout a terminal", key), "write it to a file: add > FILE"}
 	}
 	_, err = c.App.Writer.Write(value)
@@ -129,47 +127,30 @@ func belowNamed(c *cli.Context) string {
 	return " below the storage prefix " + strings.Join(names, " or ")
 }
 
-// isText tells whether a terminal may get value as it is.
-func isText(value []byte) bool {
-	for _, r := range string(value) {
-		if !unicode.IsPrint(r) && r != '\n' && r != '\t' {
-			return false
-		}
-	}
-	return utf8.Valid(value)
-}
-
 // printKeys lists keys in one of the formats, each when it is read.
 func printKeys(c *cli.Context, o *opened, prefix []byte, format string) error {
-	ready := progress(c)("reading " + o.snapshot.Path())
+	reading := progress(c).Phase("reading " + o.snapshot.Path())
 	layouts, err := o.Layouts(c.Context)
-	ready()
+	reading.End()
 	if err != nil {
 		return err
 	}
-	out, err := newKeyPrinter(c, o, format, layouts)
+	p, err := newKeyPrinter(c, o, format, layouts)
 	if err != nil {
 		return err
 	}
 	n := 0
 	for s, err := range o.Stored(c.Context, prefix, c.Bool("history")) {
 		if err != nil {
-			return errors.Join(err, out.Flush())
+			return errors.Join(err, p.flush())
 		}
 		n++
-		if err := out.print(s); err != nil {
+		if err := p.add(s); err != nil {
 			return err
 		}
 	}
 	if n == 0 && len(prefix) > 0 {
-		warn(c, []string{fmt.Sprintf("no key begins with %q%s", prefix, belowNamed(c))})
+		warn(c, fmt.Sprintf("no key begins with %q%s", prefix, belowNamed(c)))
 	}
-	return out.end()
-}
-
-// keyPrinter prints what Stored yields.
-type keyPrinter interface {
-	print(*inspect.Stored) error
-	Flush() error // what was printed until now
-	end() error   // Flush, and what stands behind the last
+	return p.end()
 }

@@ -1,114 +1,70 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// newKeyPrinter makes the printer of a format.
+// keyPrinter prints keys one by one. After an error flush prints what was added, else end completes it.
+type keyPrinter struct {
+	add        func(*inspect.Stored) error
+	flush, end func() error
+}
+
 func newKeyPrinter(c *cli.Context, o *opened, format string, layouts keys.Layouts) (keyPrinter, error) {
-	w := bufio.NewWriterSize(c.App.Writer, 1<<16)
 	switch format {
 	case "name":
-		return nameKeys{w}, nil
-	case "jsonl":
-		return jsonKeys{w}, nil
-	case "json":
-		return newKeyList(c, o, layouts)
+		p := render.NewPage(c.App.Writer)
+		add := func(s *inspect.Stored) error {
+			_, err := fmt.Fprintln(p, render.Printable(s.Key))
+			return err
+		}
+		return keyPrinter{add, p.Flush, p.Flush}, nil
+	case "json", "jsonl":
+		return newKeyList(c, o, format, layouts)
 	}
-	return newKeyTable(w, layouts, format == "wide", c.Bool("history")), nil
-}
-
-// nameKeys prints the keys alone.
-type nameKeys struct{ *bufio.Writer }
-
-func (p nameKeys) print(s *inspect.Stored) error {
-	_, err := fmt.Fprintln(p, printable(s.Key))
-	return err
-}
-func (p nameKeys) end() error { return p.Flush() }
-
-// jsonKeys prints one key a line.
-type jsonKeys struct{ *bufio.Writer }
-
-func (p jsonKeys) print(s *inspect.Stored) error { return printJSONLine(p, s) }
-func (p jsonKeys) end() error                    { return p.Flush() }
-
-// keyList prints one document, key by key.
-type keyList struct {
-	stream *jsonStream
-	counts struct {
-		Keys    int `json:"count"`
-		Unknown int `json:"unknown"`
+	columns := keyColumns(layouts, format == "wide", c.Bool("history"))
+	t := render.NewFlow(c.App.Writer, mapped(columns, func(k keyColumn) string { return k.head })...)
+	add := func(s *inspect.Stored) error {
+		return t.Row(mapped(columns, func(k keyColumn) string { return k.cell(s) })...)
 	}
+	return keyPrinter{add, t.Flush, t.Flush}, nil
 }
 
 // newKeyList prints what stands before the first key.
-func newKeyList(c *cli.Context, o *opened, layouts keys.Layouts) (*keyList, error) {
-	in, err := o.input(c.Context)
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
-		return nil, err
-	}
-	p := &keyList{stream: newJSONStream(c.App.Writer)}
-	return p, p.stream.begin(struct {
+func newKeyList(c *cli.Context, o *opened, format string, layouts keys.Layouts) (p keyPrinter, err error) {
+	head := struct {
 		documentHead
 		Flavour  keys.Flavour   `json:"flavour"`
 		Prefixes []keys.Storage `json:"prefixes"`
-	}{document("KeyList", in), layouts.Flavour(), append([]keys.Storage{}, layouts.Storages()...)}, "keys")
-}
-
-func (p *keyList) print(s *inspect.Stored) error {
-	if p.counts.Keys++; s.Unknown != "" {
-		p.counts.Unknown++
+	}{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
+	var tail struct {
+		Keys    int `json:"count"`
+		Unknown int `json:"unknown"`
 	}
-	return p.stream.element(s)
-}
-
-func (p *keyList) Flush() error { return p.stream.w.Flush() }
-func (p *keyList) end() error   { return p.stream.end(p.counts) }
-
-// keyTable prints rows in columns that are as wide as the first rows need, and wider from where a later one needs more.
-type keyTable struct {
-	w       *bufio.Writer
-	columns []keyColumn
-	widths  []int
-	waiting [][]string
-	held    int // bytes that wait
-	sized   bool
+	if head.documentHead, err = o.document(c.Context, "KeyList"); err != nil {
+		return p, err
+	}
+	list := render.NewList(c.App.Writer, format)
+	add := func(s *inspect.Stored) error {
+		if tail.Keys++; s.Unknown != "" {
+			tail.Unknown++
+		}
+		return list.Add(s)
+	}
+	return keyPrinter{add, list.Flush, func() error { return list.End(tail) }}, list.Begin(head, "keys")
 }
 
 // keyColumn is a column of the table.
 type keyColumn struct {
 	head string
 	cell func(*inspect.Stored) string
-}
-
-const (
-	firstRows  = 500     // that the widths are taken from
-	firstBytes = 1 << 20 // of them
-	mostWidth  = 100     // that a column gets, whatever a hostile key has in it
-)
-
-func newKeyTable(w *bufio.Writer, layouts keys.Layouts, wide, history bool) *keyTable {
-	t := &keyTable{w: w, columns: keyColumns(layouts, wide, history)}
-	t.widths = make([]int, len(t.columns))
-	var head []string
-	for _, c := range t.columns {
-		head = append(head, c.head)
-	}
-	t.waiting = [][]string{head}
-	return t
 }
 
 func keyColumns(layouts keys.Layouts, wide, history bool) []keyColumn {
@@ -188,64 +144,3 @@ func encodingOf(s *inspect.Stored) string {
 	}
 	return s.Encryption + " " + s.Encoding
 }
-
-func (t *keyTable) print(s *inspect.Stored) error {
-	row := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		if row[i] = printable(c.cell(s)); row[i] == "" {
-			row[i] = "-"
-		}
-		t.held += len(row[i])
-	}
-	if t.sized {
-		return t.row(row)
-	}
-	if t.waiting = append(t.waiting, row); len(t.waiting) > firstRows || t.held > firstBytes {
-		return t.size()
-	}
-	return nil
-}
-
-// size prints what waited for the widths of all its columns.
-func (t *keyTable) size() error {
-	t.sized = true
-	for _, row := range t.waiting {
-		t.widen(row)
-	}
-	for _, row := range t.waiting {
-		if err := t.row(row); err != nil {
-			return err
-		}
-	}
-	t.waiting = nil
-	return nil
-}
-
-func (t *keyTable) widen(row []string) {
-	for i, cell := range row {
-		t.widths[i] = max(t.widths[i], min(utf8.RuneCountInString(cell), mostWidth))
-	}
-}
-
-func (t *keyTable) row(row []string) error {
-	t.widen(row)
-	for i, cell := range row {
-		if i < len(row)-1 {
-			cell += strings.Repeat(" ", max(0, t.widths[i]-utf8.RuneCountInString(cell))+2)
-		}
-		if _, err := io.WriteString(t.w, cell); err != nil {
-			return err
-		}
-	}
-	return t.w.WriteByte('\n')
-}
-
-// Flush prints what waits.
-func (t *keyTable) Flush() error {
-	if err := t.size(); err != nil {
-		return err
-	}
-	return t.w.Flush()
-}
-
-func (t *keyTable) end() error { return t.Flush() }

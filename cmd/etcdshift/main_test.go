@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
@@ -190,28 +189,6 @@ func fixtureFile(t *testing.T) string {
 	return path
 }
 
-func TestPrintable(t *testing.T) {
-	for in, want := range map[string]string{
-		"/registry/pods/ns/p": "/registry/pods/ns/p",
-		"Rôle":                "Rôle",
-		"":                    "",
-		"a\x1b[2Jb":           `"a\x1b[2Jb"`,
-		"a\nb":                `"a\nb"`,
-		"\xff":                `"\xff"`,
-		"a\u202eb":            `"a\u202eb"`,
-	} {
-		require.Equal(t, want, printable(in))
-	}
-}
-
-func TestSize(t *testing.T) {
-	for in, want := range map[int64]string{
-		0: "0 bytes", 1023: "1023 bytes", 1024: "1024 bytes (1.0 KiB)", 3547168: "3547168 bytes (3.4 MiB)", 5 << 30: "5368709120 bytes (5.0 GiB)",
-	} {
-		require.Equal(t, want, size(in))
-	}
-}
-
 func TestSamePath(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a")
@@ -224,19 +201,6 @@ func TestSamePath(t *testing.T) {
 	require.False(t, samePath("new", "newer"))
 	require.False(t, samePath("a", "new"))
 	require.False(t, samePath("no/new", "no/new"))
-}
-
-// TestShowStage: what is shown while work goes on is gone when it ends, and short work shows nothing.
-func TestShowStage(t *testing.T) {
-	var w bytes.Buffer
-	showStage(&w, "plan", time.Hour)()
-	require.Empty(t, w.String())
-
-	end := showStage(&w, "plan", time.Millisecond)
-	time.Sleep(50 * time.Millisecond)
-	end()
-	require.True(t, strings.HasPrefix(w.String(), "\r\x1b[Kplan: 0s\r\x1b[Kplan: "), w.String())
-	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
 }
 
 // TestRefusedHint: it has what settles the codes that refused, and all codes to allow, those that were among them; unless one

@@ -17,6 +17,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/publish"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -160,7 +161,7 @@ func (m migration) tell(c *cli.Context, file *publish.File, o outcomeOf, err err
 	err = m.verdict(report, err)
 	also := writeReport(file, o.document)
 	if asJSON, _ := wantsJSON(c); asJSON { // it was judged before the run
-		also = errors.Join(also, printJSON(c.App.Writer, o.document))
+		also = errors.Join(also, render.JSON(c.App.Writer, o.document))
 	} else {
 		also = errors.Join(also, o.print(c.App.Writer))
 	}
@@ -254,12 +255,9 @@ func (m migration) runStages(c *cli.Context, o transform.Options, args *transfor
 	if transformers != nil { // a nil one in an interface would not be nil
 		o.Encryption = transformers
 	}
-	begin, end := progress(c), func() {}
-	defer func() { end() }()
-	o.Progress = func(stage string) {
-		end()
-		end = begin(o.Command + ": " + stage)
-	}
+	phases := progress(c)
+	defer phases.End()
+	o.Progress = func(phase string) { phases.Phase(o.Command + ": " + phase) }
 	return transform.Run(c.Context, o, t)
 }
 
@@ -336,7 +334,7 @@ func writeReport(file *publish.File, report any) error {
 	if file == nil {
 		return nil
 	}
-	err := printJSON(file.File(), report)
+	err := render.JSON(file.File(), report)
 	if err == nil {
 		err = file.Publish()
 	}
@@ -363,10 +361,10 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		if r.Outcome == transform.Planned {
 			are = "would be " + are
 		}
-		return &failure{exitLeftAlone, fmt.Errorf("%s %s, as --allow says", plural(left, "problem"), are), "each is listed; look at them before you restore"}
+		return &failure{exitLeftAlone, fmt.Errorf("%s %s, as --allow says", render.Plural(left, "problem"), are), "each is listed; look at them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
-		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, fmt.Errorf("refused: %s; nothing was written", plural(refusing, "problem"))}, m.refusedHint(r)}
+		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))}, m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):

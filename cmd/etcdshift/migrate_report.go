@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -77,10 +78,10 @@ func sameRecords(r *transform.Report) string {
 
 func printFiles(w io.Writer, r *transform.Report) {
 	fmt.Fprintln(w)
-	t := newTable(w)
-	t.row("", "PATH", "REVISION", "KEYS", "BYTES", "SHA256")
+	t := render.NewTable(w)
+	t.Row("", "PATH", "REVISION", "KEYS", "BYTES", "SHA256")
 	file := func(name string, f transform.FileInfo) {
-		t.row(name, f.Path, f.Revision, f.Keys, f.Bytes, f.SHA256)
+		t.Row(name, f.Path, f.Revision, f.Keys, f.Bytes, f.SHA256)
 	}
 	if r.Archive != nil {
 		file("archive", *r.Archive)
@@ -89,25 +90,25 @@ func printFiles(w io.Writer, r *transform.Report) {
 	if r.Output != nil {
 		file("out", *r.Output)
 	}
-	t.flush()
+	t.Flush()
 }
 
 func printKinds(w io.Writer, r *transform.Report) {
 	if len(r.Kinds) == 0 || len(r.CustomResources) > 0 { // what these say has a table of its own
 		return
 	}
-	t, total := newTable(w), transform.KindCount{}
+	t, total := render.NewTable(w), transform.KindCount{}
 	fmt.Fprintln(w)
-	t.row("KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS")
+	t.Row("KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS")
 	for _, k := range r.Kinds {
-		t.row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
+		t.Row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
 		total.Migrated += k.Migrated
 		total.Unchanged += k.Unchanged
 		total.Skipped += k.Skipped
 		total.Conflicts += k.Conflicts
 	}
-	t.row("total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts)
-	t.flush()
+	t.Row("total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts)
+	t.Flush()
 }
 
 // printClusters prints the receipts of logical clusters.
@@ -116,15 +117,15 @@ func printClusters(w io.Writer, r *transform.Report) {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable(w)
-	t.row("LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256")
+	t := render.NewTable(w)
+	t.Row("LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256")
 	for _, c := range r.Clusters[:min(len(r.Clusters), mostListed)] {
-		t.row(c.Name, c.Path, c.Keys, c.Bytes, copiesOf(c), c.SHA256)
+		t.Row(c.Name, c.Path, c.Keys, c.Bytes, copiesOf(c), c.SHA256)
 	}
 	if r.Rest != nil {
-		t.row("all others", "unchanged", r.Rest.Keys, r.Rest.Bytes, "", r.Rest.SHA256)
+		t.Row("all others", "unchanged", r.Rest.Keys, r.Rest.Bytes, "", r.Rest.SHA256)
 	}
-	t.flush()
+	t.Flush()
 	printMore(w, len(r.Clusters), "logical clusters")
 }
 
@@ -152,24 +153,24 @@ func printChanges(w io.Writer, r *transform.Report) {
 				seen++
 			}
 		}
-		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %s\n", seen, plural(len(r.UIDs)-seen, "other"))
+		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %s\n", seen, render.Plural(len(r.UIDs)-seen, "other"))
 	}
 	if len(r.References) > 0 {
 		fmt.Fprintf(w, "owner references: %d rewritten\n", len(r.References))
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Saved)) {
-		fmt.Fprintf(w, "deleted, and kept by --report: %s\n", printable(key))
+		fmt.Fprintf(w, "deleted, and kept by --report: %s\n", render.Printable(key))
 	}
 	if len(r.Renamed) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	t := newTable(w)
-	t.row("RENAMED", "NAMESPACE", "FROM", "TO")
+	t := render.NewTable(w)
+	t.Row("RENAMED", "NAMESPACE", "FROM", "TO")
 	for _, n := range r.Renamed[:min(len(r.Renamed), mostListed)] {
-		t.row(n.Kind, n.Namespace, n.From, n.To)
+		t.Row(n.Kind, n.Namespace, n.From, n.To)
 	}
-	t.flush()
+	t.Flush()
 	printMore(w, len(r.Renamed), "renamed")
 }
 
@@ -201,7 +202,7 @@ func printProblems(w io.Writer, r *transform.Report) {
 		}
 	}
 	if len(order) > 0 {
-		fmt.Fprintf(w, "\nproblems: %s, %s\n", plural(errors, "error"), plural(len(r.Problems)-errors, "warning"))
+		fmt.Fprintf(w, "\nproblems: %s, %s\n", render.Plural(errors, "error"), render.Plural(len(r.Problems)-errors, "warning"))
 	}
 	for _, name := range order {
 		for _, p := range groups[name][:min(len(groups[name]), mostListed)] {
@@ -213,12 +214,12 @@ func printProblems(w io.Writer, r *transform.Report) {
 
 // problemText is what a problem is about, and what was done about it where that is not nothing.
 func problemText(p finding.Finding) string {
-	text := printable(p.Reason)
+	text := render.Printable(p.Reason)
 	if p.Key != "" {
-		text = printable(p.Key) + ": " + text
+		text = render.Printable(p.Key) + ": " + text
 	}
 	if p.Outcome != finding.Noted {
-		text += " [" + printable(string(p.Outcome)) + "]"
+		text += " [" + render.Printable(string(p.Outcome)) + "]"
 	}
 	return text
 }
@@ -231,7 +232,7 @@ func printNext(w io.Writer, r *transform.Report) {
 		printSteps(w, "by hand, before the restore", r.Steps[:before], 1)
 		fmt.Fprint(w, "\nrestore, one command on each member:\n")
 		for _, command := range r.Restore {
-			fmt.Fprintf(w, "   %s\n", printable(command))
+			fmt.Fprintf(w, "   %s\n", render.Printable(command))
 		}
 	}
 	printSteps(w, "by hand", r.Steps[before:], before+1)
@@ -243,16 +244,16 @@ func printSteps(w io.Writer, title string, steps []string, first int) {
 		fmt.Fprintf(w, "\n%s:\n", title)
 	}
 	for i, step := range steps {
-		fmt.Fprintf(w, "%3d. %s\n", first+i, printable(step))
+		fmt.Fprintf(w, "%3d. %s\n", first+i, render.Printable(step))
 	}
 }
 
 // are is a number and what it counts, behind its verb.
 func are(n int, what string) string {
 	if n == 1 {
-		return "is " + plural(n, what)
+		return "is " + render.Plural(n, what)
 	}
-	return "are " + plural(n, what)
+	return "are " + render.Plural(n, what)
 }
 
 // plural is a number and what it counts.

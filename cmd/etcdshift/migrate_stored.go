@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -17,8 +18,8 @@ func printStoredVersions(w io.Writer, r *transform.Report) {
 		return
 	}
 	idle, others, rewritten, unchanged, refused := 0, 0, 0, 0, 0
-	t := newTable(w)
-	t.row("DEFINITION", "FOUND", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", "")
+	t := render.NewTable(w)
+	t.Row("DEFINITION", "FOUND", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", "")
 	for _, c := range r.CustomResources {
 		rewritten += c.Rewritten
 		unchanged += c.Unchanged
@@ -32,18 +33,18 @@ func printStoredVersions(w io.Writer, r *transform.Report) {
 			idle++
 			continue
 		}
-		t.row(c.CRD, found(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, storedVersions(c.StoredVersions), note)
+		t.Row(c.CRD, found(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, storedVersions(c.StoredVersions), note)
 	}
 	fmt.Fprintln(w)
 	if idle+others < len(r.CustomResources) {
-		t.row("total", "", "", rewritten, unchanged, refused, "", "")
-		t.flush()
+		t.Row("total", "", "", rewritten, unchanged, refused, "", "")
+		t.Flush()
 	}
 	if idle > 0 {
-		fmt.Fprintf(w, "%s with nothing to do\n", plural(idle, "definition"))
+		fmt.Fprintf(w, "%s with nothing to do\n", render.Plural(idle, "definition"))
 	}
 	if others > 0 {
-		fmt.Fprintf(w, "%s not chosen\n", plural(others, "definition"))
+		fmt.Fprintf(w, "%s not chosen\n", render.Plural(others, "definition"))
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 func sizesCommand() *cli.Command {
@@ -61,7 +60,7 @@ func runSizes(c *cli.Context) error {
 	if c.Int("top") < 0 {
 		return usagef(commandPath(c), "--top is %d; it takes a number from 0", c.Int("top"))
 	}
-	defer progress(c)("reading " + args[0])()
+	defer progress(c).Phase("reading " + args[0]).End()
 	o, err := openSnapshot(c, args[0])
 	if err != nil {
 		return err
@@ -82,10 +81,10 @@ func measure(c *cli.Context, o *opened, asJSON bool) error {
 		return printSizes(c, sizes)
 	}
 	in, err := o.input(c.Context)
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+	if err != nil {
 		return err
 	}
-	return printJSON(c.App.Writer, sizesDocument{document("Sizes", in), chosenSizes(c, sizes)})
+	return render.JSON(c.App.Writer, sizesDocument{document("Sizes", in), chosenSizes(c, sizes)})
 }
 
 // chosenSizes leaves out what --by does not name.
@@ -122,34 +121,34 @@ func printSizes(c *cli.Context, s *inspect.Sizes) error {
 	}
 	if len(s.Largest) > 0 && !c.IsSet("by") {
 		fmt.Fprintln(out)
-		t := newTable(out)
-		t.row("LARGEST VALUES", "BYTES")
+		t := render.NewTable(out)
+		t.Row("LARGEST VALUES", "BYTES")
 		for _, l := range s.Largest {
-			t.row(l.Key, l.Bytes)
+			t.Row(l.Key, l.Bytes)
 		}
-		t.flush()
+		t.Flush()
 	}
 	return out.Flush()
 }
 
 func printTotals(out io.Writer, s *inspect.Sizes) {
-	t := newTable(out)
+	t := render.NewTable(out)
 	part := func(name string, a inspect.Amount) {
-		t.row(name, size(a.Bytes), share(a.Bytes, s.Image), plural(a.Records, "record"))
+		t.Row(name, render.Size(a.Bytes), share(a.Bytes, s.Image), render.Plural(a.Records, "record"))
 	}
-	t.row("database", size(s.Image))
+	t.Row("database", render.Size(s.Image))
 	part("live values", s.Live)
 	part("superseded", s.Superseded)
 	part("tombstones", s.Tombstones)
-	t.row("free pages", size(s.FreePages), share(s.FreePages, s.Image))
-	t.row("overhead", size(s.Overhead), share(s.Overhead, s.Image), "room in pages, headers, other buckets")
-	t.row("compaction would free", size(s.Savings.Compaction.Bytes), share(s.Savings.Compaction.Bytes, s.Image), plural(s.Savings.Compaction.Records, "record"))
-	t.row("after defragmentation", about(s.Savings.Defragmented))
-	t.row("after both", about(s.Savings.Compacted))
-	t.flush()
+	t.Row("free pages", render.Size(s.FreePages), share(s.FreePages, s.Image))
+	t.Row("overhead", render.Size(s.Overhead), share(s.Overhead, s.Image), "room in pages, headers, other buckets")
+	t.Row("compaction would free", render.Size(s.Savings.Compaction.Bytes), share(s.Savings.Compaction.Bytes, s.Image), render.Plural(s.Savings.Compaction.Records, "record"))
+	t.Row("after defragmentation", about(s.Savings.Defragmented))
+	t.Row("after both", about(s.Savings.Compacted))
+	t.Flush()
 }
 
-func about(bytes int64) string { return "about " + size(bytes) }
+func about(bytes int64) string { return "about " + render.Size(bytes) }
 
 // share is a part of the whole in percent.
 func share(part, whole int64) string {
@@ -161,13 +160,13 @@ func printShares(out io.Writer, heading string, shares []inspect.Share, most int
 	for _, s := range shares {
 		live, history = live+s.Live, history+s.History
 	}
-	t := newTable(out)
+	t := render.NewTable(out)
 	cells := func(name, objects, live, share, history any) {
 		row := []any{name, objects, live, share}
 		if heading == "RESOURCE" || heading == "NAMESPACE" {
 			row = append(row, history)
 		}
-		t.row(row...)
+		t.Row(row...)
 	}
 	cells(heading, "OBJECTS", "LIVE", "OF ALL", "HISTORY")
 	for _, s := range shares[:min(len(shares), most)] {
@@ -177,7 +176,7 @@ func printShares(out io.Writer, heading string, shares []inspect.Share, most int
 		}
 		cells(name, s.Objects, s.Live, share(s.Live, live), s.History)
 	}
-	t.flush()
+	t.Flush()
 	if n := len(shares) - most; n > 0 {
 		fmt.Fprintf(out, "... and %d more; --by %s lists them all\n", n, map[string]string{"RESOURCE": "resource", "NAMESPACE": "namespace", "OWNER": "owner", "FIELD": "field"}[heading])
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -51,7 +52,7 @@ func runStatus(c *cli.Context) error {
 	}
 	defer o.Close()
 	if err := o.snapshot.FreeList(); err != nil {
-		warn(c, []string{err.Error()})
+		warn(c, err.Error())
 	}
 	st := status{documentHead: documentHead{Kind: "Status"}}
 	err = st.read(c, o)
@@ -62,7 +63,7 @@ func runStatus(c *cli.Context) error {
 	// A digest that does not match is an error beside a status that is whole otherwise, and says "wrong" in it; so is a manifest of an
 	// archive that cannot be read, which says nothing in it.
 	if asJSON {
-		return errors.Join(printJSON(c.App.Writer, st), err)
+		return errors.Join(render.JSON(c.App.Writer, st), err)
 	}
 	return errors.Join(printStatus(c.App.Writer, st), err)
 }
@@ -79,14 +80,14 @@ type status struct {
 
 // read fills in st. An error of the digest, or of an archive's manifest, is returned beside a status that is whole.
 func (st *status) read(c *cli.Context, o *opened) error {
-	defer progress(c)("reading " + o.snapshot.Path())()
+	defer progress(c).Phase("reading " + o.snapshot.Path()).End()
 	s, digestErr := o.snapshot.Status(c.Context)
 	if digestErr != nil && !errors.Is(digestErr, snapshot.ErrDigest) {
 		return digestErr
 	}
 	st.Status = s
 	in, err := o.input(c.Context)
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
+	if err != nil {
 		return err
 	}
 	st.documentHead = document("Status", in)
@@ -121,38 +122,38 @@ func printStatus(w io.Writer, st status) error {
 	if st.Archive != nil {
 		kind = archiveText(st.Archive)
 	}
-	t := newTable(w)
-	t.row("file", st.Path)
-	t.row("kind", kind)
-	t.row("size", fileSize(st))
-	t.row("sha256", st.SHA256)
-	t.row("digest", st.Digest)
-	t.row("hash", st.Hash)
-	t.row("hashkv", st.HashKV)
-	t.row("content", st.ContentHash)
+	t := render.NewTable(w)
+	t.Row("file", st.Path)
+	t.Row("kind", kind)
+	t.Row("size", fileSize(st))
+	t.Row("sha256", st.SHA256)
+	t.Row("digest", st.Digest)
+	t.Row("hash", st.Hash)
+	t.Row("hashkv", st.HashKV)
+	t.Row("content", st.ContentHash)
 	if st.Archive == nil { // else no etcd wrote it
-		t.row("etcd", st.EtcdVersion)
+		t.Row("etcd", st.EtcdVersion)
 	}
-	t.row("revision", currentRevision(st))
-	t.row("compacted", compacted(st))
-	t.row("keys", st.Keys)
-	t.row("records", fmt.Sprintf("%d (%s)", st.Records, plural(st.Tombstones, "tombstone")))
-	t.row("pages", fmt.Sprintf("%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages))
-	t.row("leases", fmt.Sprintf("%d, held by %s", st.Leases, plural(st.LeasedKeys, "key")))
-	t.row("auth", auth(st))
+	t.Row("revision", currentRevision(st))
+	t.Row("compacted", compacted(st))
+	t.Row("keys", st.Keys)
+	t.Row("records", fmt.Sprintf("%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone")))
+	t.Row("pages", fmt.Sprintf("%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages))
+	t.Row("leases", fmt.Sprintf("%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key")))
+	t.Row("auth", auth(st))
 	if len(st.Alarms) == 0 {
-		t.row("alarms", "none")
+		t.Row("alarms", "none")
 	}
 	for _, a := range st.Alarms {
-		t.row("alarm", fmt.Sprintf("%s of member %s, which a restore keeps", a.Kind, a.Member))
+		t.Row("alarm", fmt.Sprintf("%s of member %s, which a restore keeps", a.Kind, a.Member))
 	}
 	for _, m := range st.Members {
-		t.row("member", fmt.Sprintf("%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ",")))
+		t.Row("member", fmt.Sprintf("%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ",")))
 	}
 	for _, p := range st.Prefixes {
-		t.row("prefix", fmt.Sprintf("%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour))
+		t.Row("prefix", fmt.Sprintf("%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour))
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
 	return printCatalogue(w, st.Catalogue)
@@ -160,9 +161,9 @@ func printStatus(w io.Writer, st status) error {
 
 func fileSize(st status) string {
 	if st.Compression == "" {
-		return size(st.Bytes)
+		return render.Size(st.Bytes)
 	}
-	return fmt.Sprintf("%s, %s of %s", size(st.Bytes), st.Compression, size(st.ExpandedBytes))
+	return fmt.Sprintf("%s, %s of %s", render.Size(st.Bytes), st.Compression, render.Size(st.ExpandedBytes))
 }
 
 // currentRevision tells a revision that etcdutl gets wrong: it takes that of the last record, which a compaction may have removed.
@@ -181,7 +182,7 @@ func auth(st status) string {
 	if st.AuthUsers+st.AuthRoles == 0 {
 		return state
 	}
-	return fmt.Sprintf("%s (%s, %s)", state, plural(st.AuthUsers, "user"), plural(st.AuthRoles, "role"))
+	return fmt.Sprintf("%s (%s, %s)", state, render.Plural(st.AuthUsers, "user"), render.Plural(st.AuthRoles, "role"))
 }
 
 func compacted(st status) string {

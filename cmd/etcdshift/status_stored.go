@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/render"
 )
 
 // fewKeys is how many keys of one version are printed for a person; -o json has up to inspect.MaxKeys.
@@ -20,13 +21,13 @@ func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
 	hasKeys := slices.ContainsFunc(c.Resources, func(r inspect.Resource) bool {
 		return slices.ContainsFunc(r.Versions, func(v inspect.Version) bool { return len(v.Encrypted) > 0 })
 	})
-	t, rows, empty := newTable(out), 0, 0
+	t, rows, empty := render.NewTable(out), 0, 0
 	row := func(resource, at any, objects any, encrypted, storage, list, note string) {
 		cells := []any{resource, at, objects, encrypted, storage, list, note}
 		if !hasKeys {
 			cells = slices.Delete(cells, 3, 4)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 		rows++
 	}
 	row("RESOURCE", "STORED AT", "OBJECTS", "ENCRYPTED", "STORAGE VERSION", "STORED VERSIONS", "")
@@ -48,13 +49,13 @@ func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
 	}
 	if rows > 1 {
 		fmt.Fprintln(out)
-		t.flush()
+		t.Flush()
 	}
 	if empty > 0 {
-		fmt.Fprintf(out, "%s without objects; -o json has them too\n", plural(empty, "CustomResourceDefinition"))
+		fmt.Fprintf(out, "%s without objects; -o json has them too\n", render.Plural(empty, "CustomResourceDefinition"))
 	}
 	if c.Other > 0 {
-		fmt.Fprintf(out, "%s in no folder of a resource\n", plural(c.Other, "key"))
+		fmt.Fprintf(out, "%s in no folder of a resource\n", render.Plural(c.Other, "key"))
 	}
 	if printStale(out, c) {
 		fmt.Fprintf(out, "\n\"etcdshift migrate storage-versions --dry-run\" tells what it would make of them; docs/storage-versions.md is the guide\n")
@@ -127,7 +128,7 @@ func lists(r inspect.Resource) (lines []string) {
 	}
 	for _, version := range slices.Sorted(maps.Keys(found)) {
 		if !slices.Contains(r.Definition.StoredVersions, version) {
-			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, plural(found[version], "object")))
+			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, render.Plural(found[version], "object")))
 		}
 	}
 	for _, version := range r.Definition.StoredVersions {
@@ -149,16 +150,16 @@ func printStale(w io.Writer, c *inspect.Catalogue) (any bool) {
 			}
 			switch v.Standing {
 			case inspect.Stale:
-				fmt.Fprintf(w, "\n%s %s when %s is removed from %s:\n", plural(v.Objects, "object"), is, printable(v.APIVersion), printable(r.Definition.Name))
+				fmt.Fprintf(w, "\n%s %s when %s is removed from %s:\n", render.Plural(v.Objects, "object"), is, render.Printable(v.APIVersion), render.Printable(r.Definition.Name))
 			case inspect.Unlisted:
 				fmt.Fprintf(w, "\n%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:\n",
-					plural(v.Objects, "object"), have, printable(v.APIVersion), printable(r.Definition.Name))
+					render.Plural(v.Objects, "object"), have, render.Printable(v.APIVersion), render.Printable(r.Definition.Name))
 			default:
 				continue
 			}
 			any = true
 			for _, key := range v.Keys[:min(len(v.Keys), fewKeys)] {
-				fmt.Fprintf(w, "   %s\n", printable(key))
+				fmt.Fprintf(w, "   %s\n", render.Printable(key))
 			}
 			if v.Objects > fewKeys {
 				fmt.Fprintf(w, "   ... and %d more; -o json names up to %d\n", v.Objects-fewKeys, inspect.MaxKeys)
@@ -173,7 +174,7 @@ func printStale(w io.Writer, c *inspect.Catalogue) (any bool) {
 		fmt.Fprintln(w)
 	}
 	for _, line := range lines {
-		fmt.Fprintln(w, printable(line))
+		fmt.Fprintln(w, render.Printable(line))
 	}
 	return any || len(lines) > 0
 }

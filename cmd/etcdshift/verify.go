@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
@@ -59,9 +60,9 @@ func runVerify(c *cli.Context) error {
 		return &failure{status: exitCannotJudge, err: err}
 	}
 	v.Sound = damage == nil
-	warn(c, v.Warnings)
+	warn(c, v.Warnings...)
 	if asJSON {
-		err = printJSON(c.App.Writer, v)
+		err = render.JSON(c.App.Writer, v)
 	} else {
 		err = printVerification(c, v)
 	}
@@ -70,7 +71,7 @@ func runVerify(c *cli.Context) error {
 	}
 	if damage != nil {
 		if errors.Is(damage, encoding.ErrEncrypted) {
-			return &failure{exitFound, fmt.Errorf("%s: %s that no key of the configuration opens", args[0], plural(len(v.Findings), "value")), hintFor(damage)}
+			return &failure{exitFound, fmt.Errorf("%s: %s that no key of the configuration opens", args[0], render.Plural(len(v.Findings), "value")), hintFor(damage)}
 		}
 		return &failure{exitFound, fmt.Errorf("%s is damaged: %d found", args[0], len(v.Findings)), hintFor(damage)}
 	}
@@ -79,7 +80,7 @@ func runVerify(c *cli.Context) error {
 
 // verifyFile fills in v and returns the first damage it found; an error means that it could not look.
 func verifyFile(c *cli.Context, v *verification) (damage, err error) {
-	defer progress(c)("verifying " + v.Path)()
+	defer progress(c).Phase("verifying " + v.Path).End()
 	transformers, err := loadEncryption(c)
 	if err != nil {
 		return nil, err
@@ -192,14 +193,14 @@ func printVerification(c *cli.Context, v verification) error {
 	if v.Sound {
 		text := ""
 		if v.text != "" {
-			text = ": an " + printable(v.text) + ", as it was made"
+			text = ": an " + render.Printable(v.text) + ", as it was made"
 		}
-		_, err := fmt.Fprintf(c.App.Writer, "%s is sound%s\n", printable(v.Path), text)
+		_, err := fmt.Fprintf(c.App.Writer, "%s is sound%s\n", render.Printable(v.Path), text)
 		return err
 	}
 	out := bufio.NewWriter(c.App.Writer)
 	for _, f := range v.Findings[:min(len(v.Findings), mostListed)] {
-		fmt.Fprintln(out, printable(f))
+		fmt.Fprintln(out, render.Printable(f))
 	}
 	if n := len(v.Findings); n > mostListed {
 		fmt.Fprintf(out, "... and %d more; -o json lists them all\n", n-mostListed)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	parser "k8s.io/client-go/util/jsonpath"
 
@@ -22,6 +23,12 @@ func Parse(template string) (*Path, error) {
 		return nil, err
 	}
 	return &Path{parsed.Root.Nodes}, nil
+}
+
+// ParseRelaxed parses a path as kubectl does: with or without braces and the first dot.
+func ParseRelaxed(path string) (*Path, error) {
+	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
+	return Parse("{." + strings.TrimPrefix(path, ".") + "}")
 }
 
 // noValue is what stands in a range for an element that is null, or where there is no element.

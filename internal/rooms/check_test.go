@@ -22,7 +22,7 @@ func mayImport() map[string][]string {
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "publish", "conversion", "encoding/encryption", "finding", "internal/input",
-			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/timeline"),
+			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/render", "internal/timeline"),
 		"transform/":           with("transform", "inspect", "conversion", "finding"),
 		"transform":            with("inspect", "publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
@@ -42,6 +42,7 @@ func mayImport() map[string][]string {
 		"internal/differ":      {},
 		"internal/jsonpath":    {"encoding"},
 		"internal/manifest":    with("inspect"),
+		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/timeline":    with("inspect", "internal/compare", "internal/differ"),
 		"internal":             with("transform/", "transform", "inspect", "publish"),
 	}

@@ -1,4 +1,4 @@
-package main
+package render
 
 import (
 	"bytes"
@@ -26,15 +26,15 @@ func nested(levels int) map[string]any {
 func TestDeepObjects(t *testing.T) {
 	for levels, lines := range map[int]bool{3: true, deepest: true, deepest + 1: false, 5000: false} {
 		obj := nested(levels)
-		text, err := indentedJSON(obj, "")
+		text, err := encode(obj, "", kubectl)
 		require.NoError(t, err)
-		require.Equal(t, lines, bytes.Contains(text, []byte("\n")), levels)
+		require.Equal(t, lines, bytes.Count(text, []byte("\n")) > 1, levels)
 		require.Less(t, len(text), 1<<20)
 		var back map[string]any
 		require.NoError(t, json.Unmarshal(text, &back))
 		require.Equal(t, obj, back)
 
-		text, err = objectYAML(obj)
+		text, err = YAML(obj)
 		require.NoError(t, err)
 		require.Less(t, len(text), 1<<20)
 		if levels <= deepest+1 { // the library that reads YAML has a limit of its own
@@ -59,10 +59,10 @@ func TestWideObjects(t *testing.T) {
 		line, err := json.Marshal(obj)
 		require.NoError(t, err)
 		for name, print := range map[string]func() ([]byte, error){
-			"JSON":         func() ([]byte, error) { return indentedJSON(obj, "") },
-			"JSON of list": func() ([]byte, error) { return indentedJSON(obj, "        ") },
-			"YAML":         func() ([]byte, error) { return objectYAML(obj) },
-			"document":     func() ([]byte, error) { return indented(obj, "    ") },
+			"JSON":         func() ([]byte, error) { return encode(obj, "", kubectl) },
+			"JSON of list": func() ([]byte, error) { return encode(obj, "        ", kubectl) },
+			"YAML":         func() ([]byte, error) { return YAML(obj) },
+			"document":     func() ([]byte, error) { return encode(obj, "    ", "  ") },
 		} {
 			text, err := print()
 			require.NoError(t, err, name)
@@ -78,20 +78,17 @@ func TestWideObjects(t *testing.T) {
 // A table is printed before its rows take much memory, however few they are.
 func TestLongRows(t *testing.T) {
 	var out bytes.Buffer
-	table := &typeTable{
-		columns: []metav1.TableColumnDefinition{{Name: "A"}},
-		printer: printers.NewTablePrinter(printers.PrintOptions{}), out: printers.GetNewTabWriter(&out),
-	}
+	table := NewObjectTable(&out, []metav1.TableColumnDefinition{{Name: "A"}}, printers.PrintOptions{})
 	row := []any{strings.Repeat("x", maxRow)}
 	for n := range chunkBytes / maxRow {
 		require.Zero(t, out.Len(), n)
-		require.NoError(t, table.add(row))
+		require.NoError(t, table.Row(row))
 	}
 	require.Greater(t, out.Len(), chunkBytes)
 	require.Empty(t, table.rows)
 	for n := range chunkRows {
 		require.Len(t, table.rows, n)
-		require.NoError(t, table.add([]any{"x"}))
+		require.NoError(t, table.Row([]any{"x"}))
 	}
 	require.Empty(t, table.rows)
 }
@@ -99,15 +96,15 @@ func TestLongRows(t *testing.T) {
 // One long cell does not make every row of its table as long.
 func TestLongCells(t *testing.T) {
 	var out bytes.Buffer
-	table := newTable(&out)
-	table.row(strings.Repeat("x", 1<<20), "a")
+	table := NewTable(&out)
+	table.Row(strings.Repeat("x", 1<<20), "a")
 	for range 1000 {
-		table.row("short", "b")
+		table.Row("short", "b")
 	}
-	require.NoError(t, table.flush())
+	require.NoError(t, table.Flush())
 	require.Less(t, out.Len(), 1001*(maxCell+20))
 	require.Contains(t, out.String(), "xxx...  a")
-	require.Equal(t, "\"\\x1b\"", tableCell("\x1b"))
+	require.Equal(t, "\"\\x1b\"", Cell("\x1b", 1))
 }
 
 // An object of very many small values is printed in JSON where YAML would take gigabytes.
@@ -121,7 +118,7 @@ func TestManyValuesInYAML(t *testing.T) {
 		var text []byte
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		text, err := objectYAML(obj)
+		text, err := YAML(obj)
 		runtime.ReadMemStats(&after)
 		require.NoError(t, err)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<27))

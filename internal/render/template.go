@@ -1,7 +1,6 @@
-package main
+package render
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -16,43 +15,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
-// printTemplate runs a JSONPath or Go template over the object, or the List of all, which is kept in memory.
-func (g *getter) printTemplate() error {
-	run, err := newTemplate(g.options.format, g.options.template)
-	if err != nil {
-		return usagef(commandPath(g.c), "--output: %w", err)
-	}
-	items := []any{}
-	err = g.each(func(_ *gotten, content map[string]any) error {
-		items = append(items, content)
-		return nil
-	})
-	if err != nil || g.single && len(items) == 0 {
-		return err
-	}
-	content := map[string]any{"apiVersion": "v1", "kind": "List", "items": items, "metadata": map[string]any{"resourceVersion": ""}}
-	if g.single {
-		content = items[0].(map[string]any)
-	}
-	var out bytes.Buffer
-	err = run(g.c.Context, &out, content)
-	if _, writeErr := g.c.App.Writer.Write(out.Bytes()); err == nil {
-		return writeErr
-	}
-	if ctxErr := g.c.Context.Err(); ctxErr != nil {
-		return ctxErr
-	}
-	if errors.Is(err, jsonpath.ErrTooMuch) || errors.Is(err, errEndless) {
-		return fmt.Errorf("--output: %w", err)
-	}
-	return usagef(commandPath(g.c), "--output: %w", err)
-}
+// Template prints what a template makes of content.
+type Template func(ctx context.Context, out io.Writer, content map[string]any) error
 
-// runTemplate prints what a template makes of content.
-type runTemplate func(ctx context.Context, out io.Writer, content map[string]any) error
-
-// newTemplate parses a template, to which a missing field is empty, as to kubectl.
-func newTemplate(format, text string) (runTemplate, error) {
+// NewTemplate parses a template of the format jsonpath or go-template. A missing field is empty, as in kubectl.
+func NewTemplate(format, text string) (Template, error) {
 	if format == "go-template" {
 		return newGoTemplate(text)
 	}
@@ -67,7 +34,7 @@ func newTemplate(format, text string) (runTemplate, error) {
 
 // newGoTemplate parses a Go template with the functions that kubectl has. An empty text goes before all others in each block and
 // loop: the template then writes each time it goes round, and can be stopped there.
-func newGoTemplate(text string) (runTemplate, error) {
+func newGoTemplate(text string) (Template, error) {
 	t, err := template.New("output").Funcs(template.FuncMap{"exists": exists, "base64decode": decodeBase64}).Parse(text)
 	if err != nil {
 		return nil, err
@@ -106,8 +73,8 @@ func writeOften(node parse.Node) {
 	}
 }
 
-// errEndless is the error of a template that goes round too often.
-var errEndless = errors.New("the template does too much")
+// ErrEndless is the error of a template that loops or prints too much.
+var ErrEndless = errors.New("the template does too much")
 
 // limited passes on what a template writes, within bounds.
 type limited struct {
@@ -127,10 +94,10 @@ func (l *limited) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	if l.writes--; l.writes < 0 {
-		return 0, errEndless
+		return 0, ErrEndless
 	}
 	if l.bytes -= len(p); l.bytes < 0 {
-		return 0, errEndless
+		return 0, ErrEndless
 	}
 	return l.w.Write(p)
 }
@@ -161,7 +128,7 @@ func (l *limited) functions() template.FuncMap {
 // make counts n bytes that a function makes.
 func (l *limited) make(n int) error {
 	if l.made -= n; l.made < 0 {
-		return errEndless
+		return ErrEndless
 	}
 	return l.ctx.Err()
 }

@@ -1,18 +1,15 @@
-package main
+package render
 
 import (
 	"bytes"
 	"context"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
@@ -36,7 +33,7 @@ func TestGoTemplates(t *testing.T) {
 		theirs.AllowMissingKeys(true)
 		var want, got bytes.Buffer
 		wantErr := theirs.PrintObj(&unstructured.Unstructured{Object: content}, &want)
-		run, err := newTemplate("go-template", text)
+		run, err := NewTemplate("go-template", text)
 		require.NoError(t, err, text)
 		err = run(t.Context(), &got, content)
 		require.Equal(t, wantErr == nil, err == nil, "%s: %v", text, err)
@@ -68,7 +65,7 @@ func TestTemplatesStop(t *testing.T) {
 	quiet += strings.Repeat("{{end}}", 9)
 	for _, text := range []string{quiet, `{{define "a"}}{{template "a" .}}{{template "a" .}}{{end}}{{template "a" .}}`,
 		`{{range 1000000000}}{{if .}}{{end}}{{end}}`, `{{range $.items}}{{range $.items}}{{range $.items}}{{range $.items}}{{$}}{{end}}{{end}}{{end}}{{end}}`} {
-		run, err := newTemplate("go-template", text)
+		run, err := NewTemplate("go-template", text)
 		require.NoError(t, err)
 		err = run(t.Context(), &bytes.Buffer{}, content)
 		require.Error(t, err, text)
@@ -78,22 +75,13 @@ func TestTemplatesStop(t *testing.T) {
 		cancel()
 	}
 	for _, call := range []string{`print $x $x`, `println $x $x`, `printf "%s%s" $x $x`, `printf "%[1]s%[1]s" $x`, `js $x`, `html $x $x`, `urlquery $x $x`} {
-		run, err := newTemplate("go-template", `{{$x := "\\"}}{{range 29}}{{$x = `+call+`}}{{end}}{{len $x}}`)
+		run, err := NewTemplate("go-template", `{{$x := "\\"}}{{range 29}}{{$x = `+call+`}}{{end}}{{len $x}}`)
 		require.NoError(t, err)
-		require.ErrorIs(t, run(t.Context(), &bytes.Buffer{}, content), errEndless, call)
+		require.ErrorIs(t, run(t.Context(), &bytes.Buffer{}, content), ErrEndless, call)
 	}
-	run, err := newTemplate("jsonpath", "{..name}{range .items[*]}{..}{range ..}{..}{end}{end}")
+	run, err := NewTemplate("jsonpath", "{..name}{range .items[*]}{..}{range ..}{..}{end}{end}")
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	require.ErrorIs(t, run(ctx, cancelling{cancel: cancel}, content), context.Canceled)
 	require.NotErrorIs(t, run(t.Context(), &bytes.Buffer{}, content), jsonpath.ErrTooMuch)
-}
-
-// A column that finds too much does not hide the end of the context.
-func TestBoundedStops(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	g := &getter{c: &cli.Context{Context: ctx, App: &cli.App{ErrWriter: io.Discard}}}
-	_, err := g.bounded(&gotten{Object: &inspect.Object{Entry: &inspect.Entry{}}}, "column C", "", jsonpath.ErrTooMuch)
-	require.ErrorIs(t, err, context.Canceled)
 }

@@ -1,0 +1,120 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// JSON prints v as an indented document.
+func JSON(w io.Writer, v any) error { return write(w)(encode(v, "", "  ")) }
+
+// JSONLine prints v as a document on one line.
+func JSONLine(w io.Writer, v any) error { return write(w)(encode(v, "", "")) }
+
+// Inline returns v as JSON on one line, without a line end.
+func Inline(v any) string {
+	text, err := encode(v, "", "")
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(string(text), "\n")
+}
+
+func write(w io.Writer) func([]byte, error) error {
+	return func(text []byte, err error) error {
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
+	}
+}
+
+// encode returns v as JSON with a line end and with terminal control characters escaped: on one line, or indented where it is not
+// nested too deep for that. Lines after the first begin with prefix.
+func encode(v any, prefix, indent string) ([]byte, error) {
+	var line, out bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	if prefix == "" && indent == "" || tooDeep(line.Bytes(), prefix, indent) {
+		return escapeControls(line.Bytes()), nil
+	}
+	if err := json.Indent(&out, line.Bytes(), prefix, indent); err != nil {
+		return nil, err
+	}
+	return escapeControls(out.Bytes()), nil
+}
+
+const (
+	deepest    = 200     // levels that are indented
+	freeBlanks = 1 << 20 // bytes of indentation that are always allowed
+)
+
+// tooDeep tells whether indentation would make JSON more than sixteen times as long, or is deeper than deepest: 60 KB nested 10,000
+// deep would become 400 MB.
+func tooDeep(line []byte, prefix, indent string) bool {
+	depth, blanks, inText := 0, 0, false
+	for i := 0; i < len(line); i++ {
+		switch b := line[i]; {
+		case inText && b == '\\':
+			i++
+			continue
+		case b == '"':
+			inText = !inText
+			continue
+		case inText:
+			continue
+		case b == '{', b == '[':
+			depth++
+		case b == '}', b == ']':
+			depth--
+		case b != ',':
+			continue
+		}
+		if blanks += len(prefix) + depth*len(indent); depth >= deepest || blanks > freeBlanks+16*len(line) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxYAML bounds the objects that the YAML library prints, by encoding.Weigh less their text: it takes up to a hundred times that.
+// Large real objects, CRDs of a megabyte, weigh half of it.
+const maxYAML = 1 << 23
+
+// YAML returns v in YAML. Where v is nested too deep to be indented, or has too many values for the YAML library, that is JSON on
+// one line; where it has terminal control characters, it is indented JSON, which has escapes for them.
+func YAML(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if tooDeep(text, "  ", "  ") || encoding.Weigh(v)-len(text) > maxYAML {
+		return append(escapeControls(text), '\n'), nil
+	}
+	if !hasControls(text) {
+		if text, err := yaml.JSONToYAML(text); err != nil || !hasControls(text) {
+			return text, err
+		}
+	}
+	return encode(v, "", kubectl)
+}
+
+// kubectl is the indentation of kubectl's JSON.
+const kubectl = "    "
+
+// Object prints one object as kubectl does, in JSON or, where format is "yaml", in YAML.
+func Object(w io.Writer, format string, v any) error {
+	if format == "yaml" {
+		return write(w)(YAML(v))
+	}
+	return write(w)(encode(v, "", kubectl))
+}

@@ -1,0 +1,184 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// IsTerminal tells whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	return isFile && term.IsTerminal(int(f.Fd()))
+}
+
+// Printable returns s as a terminal may get it: quoted where it has characters that are not printable.
+func Printable(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// IsText tells whether a terminal may get value as it is: printable characters, tabs and line ends.
+func IsText(value []byte) bool {
+	return utf8.Valid(value) && !strings.ContainsFunc(string(value), func(r rune) bool {
+		return !unicode.IsPrint(r) && r != '\n' && r != '\t'
+	})
+}
+
+// Escaper writes text with terminal control characters escaped as \x1b and \u009b. Tabs and line ends stay. The text is complete
+// after Close, which leaves the writer below open.
+type Escaper struct {
+	w    io.Writer
+	rest []byte // the first bytes of a character, or a carriage return
+}
+
+// NewEscaper returns an Escaper that writes to w.
+func NewEscaper(w io.Writer) *Escaper { return &Escaper{w: w} }
+
+func (e *Escaper) Write(p []byte) (int, error) {
+	text := append(e.rest, p...)
+	out := make([]byte, 0, len(text))
+	for utf8.FullRune(text) && (text[0] != '\r' || len(text) > 1) {
+		text = text[escapeFirst(&out, text):]
+	}
+	e.rest = append([]byte(nil), text...)
+	if _, err := e.w.Write(out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close writes what is left.
+func (e *Escaper) Close() error {
+	var out []byte
+	for text := e.rest; len(text) > 0; {
+		text = text[escapeFirst(&out, text):]
+	}
+	e.rest = nil
+	_, err := e.w.Write(out)
+	return err
+}
+
+// escapeFirst appends the first character of text to out, escaped where a terminal obeys it, and returns its length.
+func escapeFirst(out *[]byte, text []byte) int {
+	c := text[0]
+	if r, n := controlAt(text); n > 0 && c != 0x7f {
+		*out = fmt.Appendf(*out, `\u%04x`, r)
+		return n
+	}
+	_, n := utf8.DecodeRune(text)
+	lineEnd := c == '\n' || c == '\r' && len(text) > 1 && text[1] == '\n'
+	if c < ' ' && c != '\t' && !lineEnd || c == 0x7f || n == 1 && c >= 0x80 && c < 0xa0 {
+		*out = fmt.Appendf(*out, `\x%02x`, c)
+		return 1
+	}
+	*out = append(*out, text[:n]...)
+	return n
+}
+
+// escapeControls escapes in JSON, as \u009b, the characters that a terminal obeys and JSON allows. They stand in strings only.
+func escapeControls(text []byte) []byte {
+	var out []byte
+	done := 0
+	for i := 0; i < len(text); {
+		r, n := controlAt(text[i:])
+		if n > 0 {
+			out = fmt.Appendf(append(out, text[done:i]...), `\u%04x`, r)
+			done = i + n
+		}
+		i += max(n, 1)
+	}
+	if done == 0 {
+		return text
+	}
+	return append(out, text[done:]...)
+}
+
+// hasControls tells whether escapeControls would change text.
+func hasControls(text []byte) bool {
+	for i := range text {
+		if _, n := controlAt(text[i:]); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// controlAt returns the character at the start of text if it is DEL, a control character of Latin-1, a line separator or one that
+// turns the direction of text, and its length in bytes; else 0. It looks at the first byte alone, where that is enough: documents
+// are long.
+func controlAt(text []byte) (rune, int) {
+	switch {
+	case text[0] == 0x7f:
+		return 0x7f, 1
+	case text[0] != 0xc2 && text[0] != 0xd8 && text[0] != 0xe2:
+		return 0, 0
+	}
+	r, n := utf8.DecodeRune(text)
+	switch {
+	case r >= 0x80 && r <= 0x9f, r >= 0x2028 && r <= 0x202e, r == 0x61c, r == 0x200e, r == 0x200f, r >= 0x2066 && r <= 0x2069:
+		return r, n
+	}
+	return 0, 0
+}
+
+// Progress shows the phase of the work on a terminal, and how long it has taken.
+type Progress struct {
+	w     io.Writer
+	every time.Duration
+	end   func()
+}
+
+// NewProgress returns the Progress of a terminal; on any other writer it shows nothing.
+func NewProgress(w io.Writer) *Progress {
+	if !IsTerminal(w) {
+		w = nil
+	}
+	return &Progress{w: w, every: time.Second}
+}
+
+// Phase ends the phase before and begins one. It returns p.
+func (p *Progress) Phase(name string) *Progress {
+	p.End()
+	if p.w == nil {
+		return p
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	p.end = func() { close(done); <-gone }
+	go func() {
+		defer close(gone)
+		start, shown := time.Now(), false
+		tick := time.NewTicker(p.every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				if shown {
+					fmt.Fprint(p.w, "\r\x1b[K")
+				}
+				return
+			case <-tick.C:
+				shown = true
+				fmt.Fprintf(p.w, "\r\x1b[K%s: %s", Printable(name), time.Since(start).Round(time.Second))
+			}
+		}
+	}()
+	return p
+}
+
+// End ends the phase, if any, and clears its line.
+func (p *Progress) End() {
+	if p.end != nil {
+		p.end()
+		p.end = nil
+	}
+}

@@ -1,0 +1,72 @@
+package render
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEscaper(t *testing.T) {
+	for given, want := range map[string]string{
+		"a\tb\nc": "a\tb\nc", "\x1b[2J": `\x1b[2J`, "\u009b2J": `\u009b2J`, "äé\u00a0Â": "äé\u00a0Â", "\xc2\xc2\u009b": "\xc2\xc2" + `\u009b`, "\r\x7f": `\x0d\x7f`,
+		"a\r\nb": "a\r\nb", "x\u202e\u2066\u200f\u2028": `x\u202e\u2066\u200f\u2028`, "\x9b2J": `\x9b2J`, "שלום": "שלום", "a\r": `a\x0d`,
+	} {
+		var whole, parts bytes.Buffer
+		w, p := NewEscaper(&whole), NewEscaper(&parts)
+		n, err := w.Write([]byte(given))
+		require.NoError(t, err)
+		require.Equal(t, len(given), n)
+		for _, b := range []byte(given) {
+			_, err := p.Write([]byte{b})
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Close())
+		require.NoError(t, p.Close())
+		require.Equal(t, want, whole.String())
+		require.Equal(t, want, parts.String())
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for in, want := range map[string]string{
+		"/registry/pods/ns/p": "/registry/pods/ns/p",
+		"Rôle":                "Rôle",
+		"":                    "",
+		"a\x1b[2Jb":           `"a\x1b[2Jb"`,
+		"a\nb":                `"a\nb"`,
+		"\xff":                `"\xff"`,
+		"a\u202eb":            `"a\u202eb"`,
+	} {
+		require.Equal(t, want, Printable(in))
+	}
+}
+
+func TestSize(t *testing.T) {
+	for in, want := range map[int64]string{
+		0: "0 bytes", 1023: "1023 bytes", 1024: "1024 bytes (1.0 KiB)", 3547168: "3547168 bytes (3.4 MiB)", 5 << 30: "5368709120 bytes (5.0 GiB)",
+	} {
+		require.Equal(t, want, Size(in))
+	}
+}
+
+// TestProgress: what is shown while work goes on is gone when it ends, and short work shows nothing.
+func TestProgress(t *testing.T) {
+	var w bytes.Buffer
+	p := NewProgress(&w)
+	p.Phase("plan").End()
+	require.Nil(t, p.w, "no terminal")
+
+	p = &Progress{w: &w, every: time.Hour}
+	p.Phase("plan").End()
+	require.Empty(t, w.String())
+
+	p.every = time.Millisecond
+	p.Phase("plan")
+	time.Sleep(50 * time.Millisecond)
+	p.End()
+	require.True(t, strings.HasPrefix(w.String(), "\r\x1b[Kplan: 0s\r\x1b[Kplan: "), w.String())
+	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
+}
