@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -231,21 +232,59 @@ func (s *Shard) Definition(uid string) *Definition {
 	return nil
 }
 
-// Knows tells whether an identity is one that something here vouches for: an APIExport, or the status of an APIBinding.
-func (s *Shard) Knows(identity string) bool {
-	for _, c := range s.Clusters {
-		for _, e := range c.Exports {
-			if e.Identity == identity {
-				return true
-			}
-		}
-		for _, b := range c.Bindings {
-			for _, bound := range b.Bound {
-				if bound.Identity == identity {
-					return true
+// Bound are the types that the logical cluster has bound, each with the APIBinding that binds it.
+func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
+	return func(yield func(*Binding, Bound) bool) {
+		for i := range c.Bindings {
+			for _, bound := range c.Bindings[i].Bound {
+				if !yield(&c.Bindings[i], bound) {
+					return
 				}
 			}
 		}
 	}
+}
+
+// Binds tells whether an APIBinding of the logical cluster binds a type of an identity.
+func (c *Cluster) Binds(identity string) bool {
+	for _, bound := range c.Bound() {
+		if bound.Identity == identity {
+			return true
+		}
+	}
 	return false
+}
+
+// Exported tells whether one of the APIExports has an identity.
+func Exported(all []Export, identity string) bool {
+	return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
+}
+
+// Knows tells whether something here vouches for an identity: an APIExport, or the status of an APIBinding.
+func (s *Shard) Knows(identity string) bool {
+	return slices.ContainsFunc(s.Clusters, func(c *Cluster) bool { return Exported(c.Exports, identity) || c.Binds(identity) })
+}
+
+// Copies are the copies in all caches of the file.
+func (f *File) Copies() iter.Seq2[*Cache, *Copy] {
+	return func(yield func(*Cache, *Copy) bool) {
+		for _, cache := range f.Caches {
+			for _, copied := range cache.Copies {
+				if !yield(cache, copied) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Registered are the Shard objects of the file, and the copies of them in its caches.
+func (f *File) Registered() (all []RegisteredShard) {
+	for _, s := range f.Shards {
+		all = append(all, s.Registered...)
+	}
+	for _, c := range f.Caches {
+		all = append(all, c.Registered...)
+	}
+	return all
 }

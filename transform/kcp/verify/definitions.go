@@ -7,159 +7,148 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	crd "github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// judgeDefinitions finds the definitions that the archive's objects need on the destination.
-func (j *judge) judgeDefinitions(ctx context.Context) error {
-	for _, d := range j.manifest.Definitions {
-		j.checked[QuestionLost]++
-		key := []byte(j.to.Prefix + d.Key)
-		now, err := j.DestinationOut.Get(ctx, key)
+// checkDefinitions finds the definitions that the archive's objects need on the destination. first is the revision of the first record
+// that was imported.
+func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
+	in := c.destination.file
+	for _, d := range c.archive.manifest.Definitions {
+		c.checked[QuestionLost]++
+		key := c.to.Prefix + d.Key
+		now, err := c.destination.Get(ctx, []byte(key))
 		if err != nil {
 			return err
 		}
-		is := j.to.Definition(d.UID)
+		is := c.to.Definition(d.UID)
 		switch {
 		case now == nil || is == nil:
-			j.found(CodeDefinitionLost, j.DestinationOut, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
+			c.found(CodeDefinitionLost, in, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
 			continue
 		case now.Sealed != nil:
-			j.unjudged(QuestionLost, j.DestinationOut, key, now.Sealed.Error())
+			c.unjudged(QuestionLost, in, key, now.Sealed)
 			continue
 		case is.Problem != "":
-			j.unjudged(QuestionLost, j.DestinationOut, key, is.Problem)
+			c.unjudged(QuestionLost, in, key, is.Problem)
 			continue
 		}
-		if err := j.judgeDefinition(ctx, d.Key, now); err != nil {
+		if err := c.compareDefinition(ctx, c.archive.records[d.Key], now, first); err != nil {
 			return err
 		}
 		for _, version := range d.StoredVersions { // one that the definition does not have is not merged either
 			if slices.Contains(is.Versions, version) && !slices.Contains(is.StoredVersions, version) {
-				j.found(CodeStoredVersions, j.DestinationOut, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
+				c.found(CodeStoredVersions, in, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
 			}
 		}
 	}
-	for _, d := range j.manifest.Missing {
-		if j.to.Definition(d.UID) == nil {
-			j.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server serves its objects", d.UID, d.Resource)
+	for _, d := range c.archive.manifest.Missing {
+		if c.to.Definition(d.UID) == nil {
+			c.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server serves its objects", d.UID, d.Resource)
 		}
 	}
 	return nil
 }
 
-// judgeDefinition compares a definition with the archive's: one that the import brought is that, to the byte. Of one that was there,
+// compareDefinition compares a definition with the archive's: one that the import brought is that, to the byte. Of one that was there,
 // metadata and conditions are the shard's own, and the spec is to be the same, at whatever version of the API it is stored.
-func (j *judge) judgeDefinition(ctx context.Context, key string, now *inspect.Entry) error {
-	was := j.archived[key].entry
-	if err := j.Archive.Open(ctx, was); err != nil {
+func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect.Entry, first int64) error {
+	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
+	if err != nil || !ok || bytes.Equal(value, now.Value) {
 		return err
 	}
-	if was.Sealed != nil {
-		j.unjudged(QuestionLost, j.Archive, was.Key, was.Sealed.Error())
+	before := c.parse(QuestionLost, c.archive.file, was.Key, value)
+	if before == nil {
 		return nil
 	}
-	if bytes.Equal(was.Value, now.Value) {
+	after := c.parse(QuestionLost, c.destination.file, now.Key, now.Value)
+	if after == nil {
 		return nil
 	}
-	before, err := crd.ParseCRD(was.Value)
-	if err != nil {
-		j.unjudged(QuestionLost, j.Archive, was.Key, err.Error())
-		return nil
-	}
-	after, err := crd.ParseCRD(now.Value)
-	if err != nil {
-		j.unjudged(QuestionLost, j.DestinationOut, now.Key, err.Error())
-		return nil
-	}
+	in, key := c.destination.file, string(now.Key)
 	if !reflect.DeepEqual(before.Object().Spec, after.Object().Spec) {
-		j.found(CodeDefinitionDiffers, j.DestinationOut, now.Key, "its spec is not the one that the origin had")
+		c.found(CodeDefinitionDiffers, in, key, "its spec is not the one that the origin had")
 		return nil
 	}
-	brought, err := j.brought(ctx, now.Key, before.Object().UID == after.Object().UID)
+	brought, err := c.brought(ctx, now, before.Object().UID == after.Object().UID, first)
 	if brought {
-		j.found(CodeDefinitionDiffers, j.DestinationOut, now.Key, "it came with the archive, and is not as it is there")
+		c.found(CodeDefinitionDiffers, in, key, "it came with the archive, and is not as it is there")
 	}
 	return err
 }
 
 // brought tells whether an import wrote a definition that was not there. Without what it was given, it is one that has the very UID of
 // the archive's, was made right before the first record of the logical clusters, and is in its first version.
-func (j *judge) brought(ctx context.Context, key []byte, sameUID bool) (bool, error) {
-	if j.Destination != nil {
-		has, err := j.Destination.Has(ctx, key)
+func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool, first int64) (bool, error) {
+	if c.destination.before != nil {
+		has, err := c.destination.before.Has(ctx, now.Key)
 		return !has, err
 	}
-	rec, err := j.DestinationOut.Snapshot().Get(ctx, key)
-	if err != nil || rec == nil {
+	rec, err := c.destination.Snapshot().Get(ctx, now.Key)
+	if err != nil {
 		return false, err
 	}
-	before := j.first - rec.ModRevision
-	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(j.manifest.Definitions)), nil
+	before := first - rec.ModRevision
+	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(c.archive.manifest.Definitions)), nil
+}
+
+// parse parses a CustomResourceDefinition; nil, and noted as unjudged, where it cannot be read.
+func (c *checker) parse(q Question, in *file, key, value []byte) *schema.CRD {
+	crd, err := schema.ParseCRD(value)
+	if err != nil {
+		c.unjudged(q, in, string(key), err)
+		return nil
+	}
+	return crd
 }
 
 // importedDefinition tells whether a definition that was there is what an import makes of it: the same, with the archive's stored
-// versions behind its own. It is true, too, where nobody can tell, which is noted.
-func (j *judge) importedDefinition(ctx context.Context, was, now *snapshot.Record) (bool, error) {
-	theirs := *j.archived[string(now.Key[len(j.to.Prefix):])].entry
-	if err := j.Archive.Open(ctx, &theirs); err != nil {
-		return false, err
-	}
-	if theirs.Sealed != nil {
-		j.unjudged(QuestionTouched, j.Archive, theirs.Key, theirs.Sealed.Error())
-		return true, nil
-	}
-	before, sealed, err := j.definition(ctx, j.Destination, was)
-	if err != nil || sealed {
+// versions behind its own. It is true, too, where that cannot be told, which is noted.
+func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Record) (bool, error) {
+	of := c.archive.records[string(now.Key[len(c.to.Prefix):])]
+	theirs, ok, err := c.decrypt(ctx, QuestionTouched, c.archive.file, of.Key, of.Stored)
+	if err != nil || !ok {
 		return true, err
 	}
-	after, sealed, err := j.definition(ctx, j.DestinationOut, now)
-	if err != nil || sealed {
+	before, listed, stored, err := c.apart(ctx, c.destination.before, was)
+	if err != nil || before == nil {
 		return true, err
 	}
-	listed, stored := before.versions, before.stored
-	if came, err := crd.ParseCRD(theirs.Value); err == nil {
+	after, _, is, err := c.apart(ctx, c.destination.file, now)
+	if err != nil || after == nil {
+		return true, err
+	}
+	if came, err := schema.ParseCRD(theirs); err == nil {
 		for _, version := range came.Object().Status.StoredVersions {
 			if slices.Contains(listed, version) && !slices.Contains(stored, version) {
 				stored = append(stored[:len(stored):len(stored)], version)
 			}
 		}
 	}
-	return reflect.DeepEqual(before.rest, after.rest) && slices.Equal(stored, after.stored), nil
+	return reflect.DeepEqual(before, after) && slices.Equal(stored, is), nil
 }
 
-// shardsOwn is a CustomResourceDefinition of the destination.
-type shardsOwn struct {
-	rest             map[string]any // all but its stored versions
-	versions, stored []string
-}
-
-// definition reads one. sealed is true, and noted, where nobody can tell.
-func (j *judge) definition(ctx context.Context, r *inspect.Reader, rec *snapshot.Record) (d shardsOwn, sealed bool, err error) {
-	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value}
-	if err := r.Open(ctx, e); err != nil {
-		return d, false, err
+// apart takes a CustomResourceDefinition and its stored versions apart; rest is nil, and noted as unjudged, where it cannot be read.
+func (c *checker) apart(ctx context.Context, in *file, rec *snapshot.Record) (rest map[string]any, versions, stored []string, err error) {
+	value, ok, err := c.decrypt(ctx, QuestionTouched, in, rec.Key, rec.Value)
+	if err != nil || !ok {
+		return nil, nil, nil, err
 	}
-	if e.Sealed != nil {
-		j.unjudged(QuestionTouched, r, rec.Key, e.Sealed.Error())
-		return d, true, nil
+	crd := c.parse(QuestionTouched, in, rec.Key, value)
+	if crd == nil {
+		return nil, nil, nil, nil
 	}
-	parsed, err := crd.ParseCRD(e.Value)
-	if err == nil {
-		d.rest, _, err = encoding.DecodeObject(e.Value)
+	if rest, _, err = encoding.DecodeObject(value); err != nil {
+		c.unjudged(QuestionTouched, in, string(rec.Key), err)
+		return nil, nil, nil, nil
 	}
-	if err != nil {
-		j.unjudged(QuestionTouched, r, rec.Key, err.Error())
-		return d, true, nil
-	}
-	for _, v := range parsed.Object().Spec.Versions {
-		d.versions = append(d.versions, v.Name)
-	}
-	d.stored = parsed.StoredVersions()
-	if status, ok := d.rest["status"].(map[string]any); ok {
+	if status, ok := rest["status"].(map[string]any); ok {
 		delete(status, "storedVersions")
 	}
-	return d, false, nil
+	for _, v := range crd.Object().Spec.Versions {
+		versions = append(versions, v.Name)
+	}
+	return rest, versions, crd.StoredVersions(), nil
 }

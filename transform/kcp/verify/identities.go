@@ -1,0 +1,70 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+)
+
+// checkIdentities finds the identities that the logical clusters rely on and that nothing of the destination vouches for, the arrivals
+// aside.
+func (c *checker) checkIdentities(context.Context) error {
+	needs := map[string]string{} // a type, by identity
+	for _, cluster := range c.archive.shard.Clusters {
+		for _, r := range cluster.Resources {
+			needs[r.Identity] = r.Resource.String()
+		}
+		for _, bound := range cluster.Bound() {
+			if !bound.Virtual {
+				needs[bound.Identity] = bound.Resource.String()
+			}
+		}
+	}
+	if hasUnread(c.archive.shard) { // the manifest knows them, and not which of them have no records
+		for _, id := range c.archive.manifest.Identities {
+			if !id.Own && len(id.Resources) > 0 {
+				needs[id.Hash] = id.Resources[0]
+			}
+		}
+	}
+	delete(needs, "")
+	for _, identity := range slices.Sorted(maps.Keys(needs)) {
+		switch {
+		case c.knows(identity):
+		case hasUnread(c.to):
+			c.unjudged(QuestionLost, c.destination.file, "",
+				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
+		default:
+			c.found(CodeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
+		}
+	}
+	return nil
+}
+
+// hasUnread tells whether a shard has records that tell about its logical clusters and could not be read.
+func hasUnread(s *clusters.Shard) bool {
+	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool {
+		return slices.ContainsFunc(c.Problems, func(p clusters.Problem) bool { return p.Code != clusters.CodeKeyMismatch })
+	})
+}
+
+// knows tells whether something vouches for an identity: a shard in the destination's file, or a cache. A binding of what was moved does
+// not, its APIExport does.
+func (c *checker) knows(identity string) bool {
+	for _, s := range c.destination.Shards {
+		for _, cluster := range s.Clusters {
+			if clusters.Exported(cluster.Exports, identity) || !c.archive.moved[cluster.Name] && cluster.Binds(identity) {
+				return true
+			}
+		}
+	}
+	for _, out := range c.outputs {
+		if slices.ContainsFunc(out.Caches, func(cache *clusters.Cache) bool { return clusters.Exported(cache.Exports, identity) }) {
+			return true
+		}
+	}
+	return false
+}

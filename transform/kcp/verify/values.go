@@ -1,0 +1,175 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
+)
+
+// decrypt is a stored value, decrypted; ok is false, and noted as unjudged, where no key decrypts it. It is not kept: memory would be
+// that of all values.
+func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored []byte) (value []byte, ok bool, err error) {
+	e := &inspect.Entry{Key: key, Stored: stored}
+	if err := in.Open(ctx, e); err != nil {
+		return nil, false, err
+	}
+	if e.Sealed != nil {
+		c.unjudged(q, in, string(key), e.Sealed)
+	}
+	return e.Value, e.Sealed == nil, nil
+}
+
+// compareValue checks the value of a record that the archive has. The same bytes under the same key are the same value, whether a key
+// decrypts it or not; a LogicalCluster is read all the same, as the same may still be wrong.
+func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now *inspect.Entry) error {
+	encrypted, stillEncrypted := survey.IsEncrypted(was.Stored), survey.IsEncrypted(now.Stored)
+	isLogicalCluster := key.Resource == clusters.LogicalClusterType() && key.Custom
+	same := bytes.Equal(was.Stored, now.Stored) && (!encrypted || bytes.Equal(was.Key, now.Key)) && !isLogicalCluster
+	if same && encrypted && !c.configured {
+		return nil
+	}
+	if err := c.destination.Open(ctx, now); err != nil {
+		return err
+	}
+	was.clear = !stillEncrypted && !(c.configured && now.Sealed == nil && !now.Stale)
+	switch {
+	case same && now.Sealed != nil && c.configured:
+		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Sealed)
+		return nil
+	case same:
+		return nil
+	case encrypted && !stillEncrypted:
+		c.found(CodeInTheClear, c.destination.file, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
+		return nil
+	}
+	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
+	switch {
+	case err != nil || !ok:
+		return err
+	case now.Sealed != nil:
+		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Sealed)
+	case isLogicalCluster:
+		c.compareLogicalCluster(value, now)
+	case bytes.Equal(value, now.Value):
+	case c.isWorkspace(key) && c.onlyMoved(value, now.Value): // of a child that came along
+	default:
+		c.found(CodeRecordChanged, c.destination.file, string(now.Key), "its value is not the archive's")
+	}
+	return nil
+}
+
+// compareLogicalCluster checks a LogicalCluster: an import drops the mark of a live migration, and may say where it lives now. All else
+// is as it was, to the byte.
+func (c *checker) compareLogicalCluster(was []byte, now *inspect.Entry) {
+	in, key := c.destination.file, string(now.Key)
+	want, err := survey.DropMigrating(was)
+	meta, metaErr := encoding.ReadMeta(now.Value)
+	if err != nil || metaErr != nil {
+		c.found(CodeRecordChanged, in, key, "its value is not the archive's, and cannot be read")
+		return
+	}
+	says := meta.Annotations[clusters.AnnotationShard]
+	moved, err := survey.MoveLogicalCluster(want, says)
+	switch _, migrating := meta.Annotations[clusters.AnnotationMigrating]; {
+	case migrating:
+		c.found(CodeStillMigrating, in, key, "it has the annotation %s: kcp would answer no request for it", clusters.AnnotationMigrating)
+	case bytes.Equal(now.Value, want):
+	case err != nil || !bytes.Equal(now.Value, moved):
+		c.found(CodeRecordChanged, in, key, "more of it than an import changes is not the archive's")
+	case c.To == "":
+		c.unjudged(QuestionLost, in, key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
+	case says != c.To:
+		c.found(CodeShardMisnamed, in, key, "it says that it lives on %q, and this shard is %q", says, c.To)
+	}
+}
+
+// compareWorkspace checks the Workspace of a logical cluster: an import may have it say where the logical cluster lives now. was is the
+// one before the import, opened.
+func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *snapshot.Record) error {
+	now, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.file, rec.Key, rec.Value)
+	switch {
+	case err != nil || !ok:
+		return err
+	case was.Sealed != nil:
+		c.unjudged(QuestionTouched, c.destination.file, string(rec.Key), was.Sealed)
+	case !c.onlyMoved(was.Value, now):
+		c.found(CodeDestinationTouched, c.destination.file, string(rec.Key),
+			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)
+	}
+	return nil
+}
+
+// onlyMoved tells whether two values of a Workspace differ in nothing but where its logical cluster lives, which is now on the
+// destination, and in the destination's region.
+func (c *checker) onlyMoved(was, now []byte) bool {
+	before, beforeErr := encoding.ReadMeta(was)
+	after, err := encoding.ReadMeta(now)
+	if err != nil || beforeErr != nil {
+		return false
+	}
+	region := after.Labels[survey.LabelRegion]
+	if region != before.Labels[survey.LabelRegion] && !c.isRegion(region) {
+		return false
+	}
+	want, err := survey.MoveWorkspace(was, cmp.Or(c.To, after.Annotations[clusters.AnnotationShard]), region)
+	return err == nil && bytes.Equal(now, want)
+}
+
+// isRegion tells whether the destination is in a region, by its Shard object. Where no file has that, it may be.
+func (c *checker) isRegion(region string) bool {
+	known := false
+	for _, out := range c.outputs {
+		for _, r := range out.Registered() {
+			if r.Name == c.To && r.Region == region {
+				return true
+			}
+			known = known || r.Name == c.To
+		}
+	}
+	if !known {
+		c.note("a Workspace names the region %q now, and no file has the Shard object %q, which tells its region (--cache FILE)", region, c.To)
+	}
+	return !known
+}
+
+// checkOwners notes logical clusters that say already that they live on the destination, while their Workspaces do not: kcp mends a
+// Workspace only together with a LogicalCluster that says otherwise (kcp pkg/reconciler/core/logicalcluster).
+func (c *checker) checkOwners(context.Context) error {
+	for _, moved := range c.archive.manifest.Clusters {
+		is := c.to.Cluster(moved.Name)
+		if is == nil || is.Owner == nil || is.Owner.Resource != clusters.WorkspaceType().Resource || is.ShardName != c.To {
+			continue
+		}
+		const settled = "%q says already that it lives on %q, so that kcp leaves its Workspace %q in %q as it is"
+		switch w := c.workspaceOf(is.Name); {
+		case w == nil:
+			c.note(settled+"; see that it says so too", is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster)
+		case w.ShardName != c.To:
+			c.note(settled+", which says %q: mend it with --fix-owner of cluster import, or by hand",
+				is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster, w.ShardName)
+		}
+	}
+	return nil
+}
+
+// workspaceOf is a Workspace that leads to a logical cluster; nil where neither file has one.
+func (c *checker) workspaceOf(name string) *clusters.Workspace {
+	for _, side := range slices.Concat(c.destination.Shards, c.origin.Shards) {
+		for _, parent := range side.Clusters {
+			for i := range parent.Workspaces {
+				if parent.Workspaces[i].Cluster == name {
+					return &parent.Workspaces[i]
+				}
+			}
+		}
+	}
+	return nil
+}
