@@ -1,137 +1,231 @@
 package snapshot
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 
-// appendTo writes s with the changes and grants of e on top to o and reads that back.
-func (s *Snapshot) appendTo(ctx context.Context, o output, e edit) (WriteResult, error) {
-	a, err := newAppender(ctx, s)
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// append writes src with the changes and grants on top and reads that back.
+func (e *edit) append(ctx context.Context) (res WriteResult, err error) {
+	a := newAppender(e.x, nil)
+	m, err := e.layOut(ctx, a)
 	if err != nil {
-		return WriteResult{}, err
+		return res, err
 	}
-	w := &pageWriter{out: o.file, pageSize: s.meta.pageSize, next: s.meta.highWater}
-	m, err := s.layOut(ctx, w, a, e)
+	d, err := e.copyImage(ctx, m)
 	if err != nil {
-		return WriteResult{}, err
+		return res, err
 	}
-	d, err := s.copyTo(ctx, o.file, m)
+	out, err := e.open(ctx)
 	if err != nil {
-		return WriteResult{}, err
-	}
-	out, err := s.openOutput(ctx, o)
-	if err != nil {
-		return WriteResult{}, err
+		return res, e.blame(ctx, err)
 	}
 	defer func() { _ = out.Close() }()
-	if err := out.guard(func() error { return s.checkOutput(ctx, out, a.n, e) }); err != nil {
-		return WriteResult{}, err
+	if err := out.guard(func() error { return e.compare(ctx, out, a.Appended) }); err != nil {
+		return res, err
 	}
-	return o.approve(ctx, out, d, WriteResult{Revision: a.rev, Keys: a.keys, Appended: a.n})
+	return e.approve(ctx, out, d, a.WriteResult)
 }
 
-// openOutput opens a copy of s.
-func (s *Snapshot) openOutput(ctx context.Context, o output) (*Snapshot, error) {
-	out, err := o.open(ctx)
-	if err != nil {
-		return nil, s.blame(ctx, err)
+// layOut writes the new pages behind the old ones and returns the meta that makes them count.
+// Without any change the meta of a snapshot is nil: its metas stay. A raw file gets new ones all
+// the same, because one of its own is older, or torn; so does one whose metas lead to a wrong free
+// list.
+func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
+	db := e.src.db
+	w := &bolt.Writer{Out: e.file, PageSize: db.PageSize, Next: db.HighWater}
+	var renewed []bolt.Element // of the root bucket
+	key, err := w.Append(ctx, db, e.x.keys, a.records(ctx, e.changes))
+	if a.Appended > 0 {
+		renewed = append(renewed, key)
 	}
-	return out, nil
-}
-
-// layOut writes the new pages behind the old ones and returns the metas that make them count. Without any change the meta of a
-// snapshot is nil: its metas stay. A raw file gets new ones all the same, because one of its own is older, or torn; so does one
-// whose metas lead to a wrong free list.
-func (s *Snapshot) layOut(ctx context.Context, w *pageWriter, a *appender, e edit) (*meta, error) {
-	lb, err := s.appendedLeaves(ctx, w, a, e)
-	if err != nil {
+	if len(e.grants) > 0 && err == nil {
+		var leases bolt.Element
+		leases, err = w.Bucket(e.leases(ctx))
+		renewed = append(renewed, leases)
+	}
+	if err != nil || len(renewed) == 0 && !e.src.raw && db.FreelistErr == nil {
 		return nil, err
 	}
-	if a.n == 0 && len(e.grants) == 0 && !s.raw && s.FreeList() == nil {
-		return nil, nil
-	}
-	var renewed []element // of the root bucket, sorted
-	if a.n > 0 {
-		b := s.bucket("key")
-		root, err := s.newKeyRoot(w, b, lb.leaves)
-		if err != nil {
-			return nil, err
-		}
-		renewed = append(renewed, element{key: []byte(b.name), value: bucketHeader(root, b.sequence)})
-	}
-	if len(e.grants) > 0 {
-		value, err := w.bucket(s.leaseSource(ctx, e.grants))
-		if err != nil {
-			return nil, err
-		}
-		renewed = append(renewed, element{key: []byte(leaseBucket), value: value})
-	}
-	m := s.meta
+	m := db.Meta
 	if len(renewed) > 0 {
-		if m.root, err = s.renewBuckets(w, renewed); err != nil {
+		if m.Root, err = w.Root(db, renewed); err != nil {
 			return nil, err
 		}
 	}
-	m.freelist, m.highWater, m.txid = noFreelist, w.next, m.txid+1
-	return &m, w.flush()
+	m.Freelist, m.HighWater, m.TxID = bolt.NoFreelist, w.Next, m.TxID+1
+	return &m, w.Flush()
 }
 
-// appendedLeaves writes the leaves with the records of the changes. The records of an inline bucket get leaves of their own before
-// them: the root leaf must not grow with what is appended.
-func (s *Snapshot) appendedLeaves(ctx context.Context, w *pageWriter, a *appender, e edit) (*leafBuilder, error) {
-	b := s.bucket("key")
-	lb := &leafBuilder{w: w}
-	for el, err := range a.records(ctx, e.changes) {
-		if err == nil && a.n == 1 && b.root == 0 {
-			err = addInline(lb, b.inline)
+// rewrite writes src without any record of the keys that scrub names, with the changes and grants
+// on top, and reads that back.
+func (e *edit) rewrite(ctx context.Context) (res WriteResult, err error) {
+	var a *appender // of the last pass
+	sources := e.sources(ctx)
+	for i := range sources {
+		if sources[i].Name != "key" {
+			continue
 		}
-		if err == nil {
-			err = lb.add(el)
+		sources[i].Entries = func(yield func(bolt.Element, error) bool) {
+			a = newAppender(e.x, e.scrub)
+			inTurn(a.left(ctx), a.records(ctx, e.changes), a.last)(yield)
+		}
+	}
+	m := e.src.db.Meta
+	m.TxID++
+	out, d, err := e.create(ctx, m, sources)
+	if err != nil {
+		return res, err
+	}
+	defer func() { _ = out.Close() }()
+	return e.approve(ctx, out, d, a.WriteResult)
+}
+
+// sources are the buckets of src, with the grants.
+func (e *edit) sources(ctx context.Context) []bolt.Source {
+	var sources []bolt.Source
+	for i := range e.src.db.Buckets {
+		b := &e.src.db.Buckets[i]
+		sources = append(sources, bolt.Source{
+			Name: b.Name, Sequence: b.Sequence, Entries: e.src.db.Entries(ctx, b), Paged: b.Name == "key",
+		})
+	}
+	if len(e.grants) == 0 {
+		return sources
+	}
+	byName := func(src bolt.Source, name string) int { return strings.Compare(src.Name, name) }
+	at, found := slices.BinarySearchFunc(sources, leaseBucket, byName)
+	if !found {
+		sources = slices.Insert(sources, at, bolt.Source{})
+	}
+	sources[at] = e.leases(ctx)
+	return sources
+}
+
+// leases is the lease bucket of src, which may have none, with the grants.
+func (e *edit) leases(ctx context.Context) bolt.Source {
+	src := bolt.Source{Name: leaseBucket}
+	old := e.src.db.Bucket(leaseBucket)
+	if old != nil {
+		src.Sequence = old.Sequence
+	}
+	src.Entries = merged(e.src.db.Entries(ctx, old), e.grants)
+	return src
+}
+
+// compare proves that out holds the records of src and the changes, the leases of src and the
+// grants, and nothing else. That its old pages are equal to those of src is known from the copy; so
+// a leaf that both trees have in the same place holds the same records, and only new leaves have to
+// be read.
+func (e *edit) compare(ctx context.Context, out *Snapshot, appended int) error {
+	want := e.sources(ctx)
+	if len(out.db.Buckets) != len(want) {
+		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(out.db.Buckets), len(want))
+	}
+	for i, src := range want {
+		b := &out.db.Buckets[i]
+		var err error
+		switch {
+		case src.Name == "key" && appended > 0:
+		case src.Name == leaseBucket && len(e.grants) > 0:
+			err = compareBucket(out.db, b, src)
+		case !reflect.DeepEqual(e.src.db.Bucket(src.Name), b):
+			err = fmt.Errorf("%w: bucket %q is not as it was", ErrVerify, src.Name)
 		}
 		if err != nil {
-			return nil, err
-		}
-	}
-	return lb, lb.flush()
-}
-
-func addInline(lb *leafBuilder, p page) error {
-	for i := range p.count() {
-		flags, k, v := p.leaf(i)
-		if err := lb.add(element{flags: flags, key: k, value: v}); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// newKeyRoot returns the root page of the key bucket with leaves behind what it has.
-func (s *Snapshot) newKeyRoot(w *pageWriter, b *bucket, leaves []element) (uint64, error) {
-	if b.root != 0 {
-		return s.appendTree(w, b.root, leaves)
+	if appended == 0 && len(e.grants) == 0 {
+		return nil
 	}
-	return w.above(leaves)
+	if err := out.checkWays(ctx); err != nil {
+		return e.blame(ctx, err)
+	}
+	if appended == 0 {
+		return nil
+	}
+	return e.compareRecords(ctx, out.db)
 }
 
-// renewBuckets writes the root bucket anew, with the given values in place of the old ones or beside them, and returns its root page.
-func (s *Snapshot) renewBuckets(w *pageWriter, renewed []element) (uint64, error) {
-	root := newLeafBuilder(w)
-	for i, n := 0, 0; i < len(s.buckets) || n < len(renewed); {
-		var name string
-		var value []byte
+// compareRecords compares the key buckets: the old leaves first, then the records of the new ones
+// with what the changes store.
+func (e *edit) compareRecords(ctx context.Context, db *bolt.DB) error {
+	old, now := e.x.keys, db.Bucket("key")
+	kept := 0 // leaves among the old pages
+	for kept < len(now.Leaves) && now.Leaves[kept] < e.src.db.HighWater {
+		kept++
+	}
+	want := newAppender(e.x, nil).records(ctx, e.changes)
+	if old.Root == 0 { // its records were given leaves
+		want = inTurn(e.src.db.Entries(ctx, old), want)
+	} else {
+		leaves := old.Leaves
+		last := leaves[len(leaves)-1]
+		if p, err := e.src.db.Page(last); err == nil && p.Count() == 0 {
+			leaves = leaves[:len(leaves)-1] // an empty one, that of an empty bucket, is dropped
+		}
+		if !slices.Equal(leaves, now.Leaves[:kept]) {
+			return fmt.Errorf("%w: the old leaves are not where they were", ErrVerify)
+		}
+	}
+	return compareEntries(&bolt.Cursor{DB: db, Bucket: now, Leaf: kept}, want)
+}
+
+// blame says whether what is wrong with the output is as old as src, whose name the error then has.
+func (e *edit) blame(ctx context.Context, err error) error {
+	if old := e.src.checkWays(ctx); old != nil {
+		return e.src.wrap(old)
+	}
+	return fmt.Errorf("%w: %w", ErrVerify, err)
+}
+
+// checkWays checks the way to each bucket, to each record and to each lease.
+func (s *Snapshot) checkWays(ctx context.Context) error {
+	err := s.db.CheckBranches(ctx, s.db.Root)
+	for _, name := range []string{"key", leaseBucket} {
+		if b := s.db.Bucket(name); b != nil && err == nil {
+			err = s.db.CheckBranches(ctx, b.Root)
+		}
+	}
+	return err
+}
+
+// compareBucket compares bucket b with src.
+func compareBucket(db *bolt.DB, b *bolt.Bucket, src bolt.Source) error {
+	if b.Name != src.Name || b.Sequence != src.Sequence {
+		return fmt.Errorf("%w: bucket %q is not what was to be written", ErrVerify, src.Name)
+	}
+	return compareEntries(&bolt.Cursor{DB: db, Bucket: b}, src.Entries)
+}
+
+// compareEntries compares the entries behind c with want.
+func compareEntries(c *bolt.Cursor, want entries) error {
+	n, name := 0, c.Bucket.Name
+	for want, err := range want {
+		if err != nil {
+			return err
+		}
+		got, err := c.Next()
 		switch {
-		case n == len(renewed) || (i < len(s.buckets) && s.buckets[i].name < string(renewed[n].key)):
-			b := &s.buckets[i]
-			name, value = b.name, append(bucketHeader(b.root, b.sequence), b.inline...)
-			i++
-		default:
-			name, value = string(renewed[n].key), renewed[n].value
-			if i < len(s.buckets) && s.buckets[i].name == name {
-				i++
-			}
-			n++
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrVerify, err)
+		case got == nil:
+			return fmt.Errorf("%w: bucket %q: only %d of the entries are there", ErrVerify, name, n)
+		case got.Flags != want.Flags || !bytes.Equal(got.Key, want.Key) || !bytes.Equal(got.Value, want.Value):
+			return fmt.Errorf("%w: bucket %q: entry %d is not what was to be written", ErrVerify, name, n)
 		}
-		if err := root.addBucket(name, value); err != nil {
-			return 0, err
-		}
+		n++
 	}
-	return root.root()
+	if got, err := c.Next(); err != nil || got != nil {
+		return fmt.Errorf("%w: bucket %q: there are more than the %d entries that were to be written (%v)",
+			ErrVerify, name, n, err)
+	}
+	return nil
 }

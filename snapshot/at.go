@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sort"
 )
 
-// Kept returns the revisions at which the file still holds the whole store, both included: those that a server started on it would
-// answer for. A compaction that was only scheduled counts, because a server ends it before it answers.
+// Kept returns the revisions at which the file still holds the whole store, both included: those
+// that a server started on it would answer for. A compaction that was only scheduled counts,
+// because a server ends it before it answers.
 func (s *Snapshot) Kept(ctx context.Context) (oldest, newest int64, err error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -17,9 +17,6 @@ func (s *Snapshot) Kept(ctx context.Context) (oldest, newest int64, err error) {
 	}
 	return x.oldest(), x.revision(), nil
 }
-
-// oldest is the compact revision as a server would start with; an empty store is at revision 1.
-func (x *index) oldest() int64 { return max(x.finished, x.scheduled, 1) }
 
 // kept is ErrCompacted or ErrFuture for a revision that a server would refuse.
 func (x *index) kept(rev int64) error {
@@ -32,20 +29,18 @@ func (x *index) kept(rev int64) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: %d was asked for, the file keeps %d to %d", is, rev, x.oldest(), x.revision())
+	return x.wrap(fmt.Errorf("%w: %d was asked for, the file keeps %d to %d",
+		is, rev, x.oldest(), x.revision()))
 }
 
-// LiveAt is Live as it was at revision rev: for each key its latest record at or below rev, unless that is a tombstone. The error
-// wraps ErrCompacted or ErrFuture for a revision that the file does not keep; see Kept.
+// LiveAt is Live as it was at revision rev: for each key its latest record at or below rev, unless
+// that is a tombstone. The error wraps ErrCompacted or ErrFuture for a revision that the file does
+// not keep; see Kept.
 //
 // Only keys with a record between the compaction and rev are kept in memory, 16 bytes each.
 func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		x, err := s.index(ctx)
-		if err == nil {
-			err = s.wrap(x.kept(rev))
-		}
-		if err != nil {
+	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {
+		if err := x.kept(rev); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -53,103 +48,93 @@ func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Se
 			s.Live(ctx, prefix)(yield)
 			return
 		}
-		p, err := s.newPast(ctx, x, prefix, rev)
+		p, err := newPast(ctx, x, prefix, rev)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		before := func(ordinal uint32) bool { return ordinal < p.end && p.may[x.of[ordinal]] }
-		s.scan(ctx, x, before, func(ordinal uint32, r *Record, err error) bool {
+		want := func(ordinal uint32) bool { return p.within(0, ordinal) }
+		for rec, err := range x.scan(ctx, want) {
 			live := false
 			if err == nil {
-				live, err = s.holds(p, x, ordinal, r)
+				live, err = p.holds(rec)
 			}
 			if err != nil {
 				yield(nil, err)
-				return false
+				return
 			}
-			return !live || yield(r, nil)
-		})
-	}
+			if live && !yield(rec.Record, nil) {
+				return
+			}
+		}
+	})
 }
 
-// past is the store at an earlier revision. A finished compaction leaves one record of each key, so which records have been
-// superseded by then is known from those above it alone.
+// past is the store at an earlier revision. A finished compaction leaves one record of each key, so
+// which records have been superseded by then is known from those above it alone.
 type past struct {
+	*index
 	prefix []byte
-	may    []bool // by folder
+	may    func(ordinal uint32) bool
 	first  uint32 // ordinal of the first record that may supersede another
 	end    uint32 // ordinal behind the last record of the revision
 	latest table  // of the keys with a record in [first, end)
 	other  Record // used again for each comparison
 }
 
-func (s *Snapshot) newPast(ctx context.Context, x *index, prefix []byte, rev int64) (*past, error) {
-	p := &past{prefix: prefix, may: x.under(prefix), latest: newTable()}
-	var err error
+func newPast(ctx context.Context, x *index, prefix []byte, rev int64) (p *past, err error) {
+	p = &past{index: x, prefix: prefix, may: x.under(prefix), latest: newTable(x.log)}
 	if !x.repeats {
-		p.first, err = s.behind(x, x.finished)
+		p.first, err = x.after(x.finished)
 	}
 	if err == nil {
-		p.end, err = s.behind(x, rev)
+		p.end, err = x.after(rev)
 	}
 	if err != nil {
 		return nil, err
 	}
-	inside := func(ordinal uint32) bool { return ordinal >= p.first && ordinal < p.end && p.may[x.of[ordinal]] }
-	s.scan(ctx, x, inside, func(ordinal uint32, r *Record, scanErr error) bool {
-		if err = scanErr; err == nil && p.names(r) {
-			err = s.guard(func() error {
-				_, _, err := s.replace(&p.latest, x, s.bucket("key"), r.Key, ordinal, &p.other)
+	want := func(ordinal uint32) bool { return p.within(p.first, ordinal) }
+	for rec, err := range x.scan(ctx, want) {
+		if err == nil && p.names(rec) {
+			err = x.read(func() error {
+				_, _, err := p.latest.replace(rec.Key, rec.ordinal, &p.other)
 				return err
 			})
-			err = s.wrap(err)
 		}
-		return err == nil
-	})
-	return p, err
+		if err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
 }
 
-// names says whether the record is one of those asked for, which that of no key never is.
-func (p *past) names(r *Record) bool { return len(r.Key) > 0 && bytes.HasPrefix(r.Key, p.prefix) }
+// within reports whether a record from first on may be one of those asked for.
+func (p *past) within(first, ordinal uint32) bool {
+	return ordinal >= first && ordinal < p.end && p.may(ordinal)
+}
 
-// holds says whether the record with the given ordinal, which is below p.end, is the live one of its key.
-func (s *Snapshot) holds(p *past, x *index, ordinal uint32, r *Record) (bool, error) {
-	if r.Tombstone || !p.names(r) {
+// names reports whether the record is one of those asked for; that of no key never is.
+func (p *past) names(rec numbered) bool {
+	return len(rec.Key) > 0 && bytes.HasPrefix(rec.Key, p.prefix)
+}
+
+// holds reports whether rec, which lies below p.end, is the live record of its key.
+func (p *past) holds(rec numbered) (bool, error) {
+	if rec.Tombstone || !p.names(rec) {
 		return false, nil
 	}
-	if x.isLive(ordinal) {
+	if p.isLive(rec.ordinal) {
 		return true, nil
 	}
-	at, found := uint32(0), false
-	err := s.guard(func() (err error) {
-		at, found, err = s.find(&p.latest, x, s.bucket("key"), r.Key, &p.other)
-		return err
-	})
-	return !found || at == ordinal, s.wrap(err)
-}
-
-// behind is the ordinal of the first record above main revision rev.
-func (s *Snapshot) behind(x *index, rev int64) (uint32, error) {
-	var rec Record
-	var at int
-	err := s.guard(func() (err error) {
-		at = sort.Search(int(x.total), func(i int) bool {
-			if e := s.at(x, s.bucket("key"), uint32(i), &rec); e != nil && err == nil {
-				err = e
-			}
-			return rec.Revision.Main > rev
-		})
-		return err
-	})
-	return uint32(at), s.wrap(err)
+	at, found, err := p.latest.find(rec.Key, &p.other)
+	return !found || at == rec.ordinal, err
 }
 
 // GetAt is Get as it was at revision rev. Errors are those of LiveAt.
 func (s *Snapshot) GetAt(ctx context.Context, key []byte, rev int64) (*Record, error) {
 	x, err := s.index(ctx)
 	if err == nil {
-		err = s.wrap(x.kept(rev))
+		err = x.kept(rev)
 	}
 	if err != nil {
 		return nil, err

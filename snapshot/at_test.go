@@ -110,9 +110,9 @@ func TestLiveAtMemory(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a 2\nput /b 3\nput /c 4\nput /a 5\ncompact 4\nput /d 6\nput /a 7")))
 	x, err := s.index(context.Background())
 	require.NoError(t, err)
-	p, err := s.newPast(context.Background(), x, nil, 6)
+	p, err := newPast(context.Background(), x, nil, 6)
 	require.NoError(t, err)
-	require.Equal(t, 2, p.latest.keys, "/a and /d")
+	require.Equal(t, 2, p.latest.used, "/a and /d")
 }
 
 // TestPastEnds: a caller that has enough, or gave up, ends the scan.

@@ -10,36 +10,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // crafted is a snapshot of pages laid out by hand: fn returns the root of the key bucket.
-func crafted(t testing.TB, fn func(w *pageWriter) uint64) []byte {
+func crafted(t testing.TB, fn func(w *bolt.Writer) uint64) []byte {
 	t.Helper()
 	out := &growing{}
-	w := &pageWriter{out: out, pageSize: 4096, next: 2}
+	w := &bolt.Writer{Out: out, PageSize: 4096, Next: 2}
 	header := le.AppendUint64(nil, fn(w))
-	inline := make([]byte, pageHeaderSize)
-	put16(inline[8:], flagLeaf)
-	root, err := w.emit(flagLeaf, []element{
-		{flags: bucketLeafFlag, key: []byte("key"), value: le.AppendUint64(header, 0)},
-		{flags: bucketLeafFlag, key: []byte("meta"), value: append(make([]byte, bucketHeaderSize), inline...)},
+	inline := make([]byte, bolt.HeaderSize)
+	put16(inline[8:], bolt.FlagLeaf)
+	root, err := w.Page(bolt.FlagLeaf, []bolt.Element{
+		{Flags: bolt.FlagBucket, Key: []byte("key"), Value: le.AppendUint64(header, 0)},
+		{Flags: bolt.FlagBucket, Key: []byte("meta"), Value: append(make([]byte, bolt.BucketHeaderSize), inline...)},
 	})
 	require.NoError(t, err)
-	require.NoError(t, w.flush())
-	m := meta{pageSize: 4096, root: root, freelist: noFreelist, highWater: w.next, txid: 7}
-	m.over(out.b[:8192], 0)
+	require.NoError(t, w.Flush())
+	m := bolt.Meta{PageSize: 4096, Root: root, Freelist: bolt.NoFreelist, HighWater: w.Next, TxID: 7}
+	copy(out.b, m.Pages())
 	return seal(out.b)
 }
 
-func emit(t testing.TB, w *pageWriter, kind uint16, elems []element) uint64 {
+func emit(t testing.TB, w *bolt.Writer, kind uint16, elems []bolt.Element) uint64 {
 	t.Helper()
-	id, err := w.emit(kind, elems)
+	id, err := w.Page(kind, elems)
 	require.NoError(t, err)
 	return id
 }
 
-func encoded(rec Record) element {
-	return element{key: appendRevisionKey(nil, rec.Revision, rec.Tombstone), value: rec.appendKeyValue(nil)}
+func encoded(rec Record) bolt.Element {
+	return bolt.Element{Key: appendRevisionKey(nil, rec.Revision, rec.Tombstone), Value: rec.appendKeyValue(nil)}
 }
 
 // swift fails the test when fn takes more than a generous time: each case below would take minutes or for ever if work grew with
@@ -53,13 +55,13 @@ func swift(t testing.TB, fn func()) {
 
 // TestClaimsOfOverflow: thousands of pages each claim the rest of the file as overflow.
 func TestClaimsOfOverflow(t *testing.T) {
-	b := crafted(t, func(w *pageWriter) uint64 {
-		var kids []element
+	b := crafted(t, func(w *bolt.Writer) uint64 {
+		var kids []bolt.Element
 		for i := range 30_000 {
 			el := encoded(created(int64(i+2), "/k", "v"))
-			kids = append(kids, element{key: el.key, child: emit(t, w, flagLeaf, []element{el})})
+			kids = append(kids, bolt.Element{Key: el.Key, Child: emit(t, w, bolt.FlagLeaf, []bolt.Element{el})})
 		}
-		return emit(t, w, flagBranch, kids)
+		return emit(t, w, bolt.FlagBranch, kids)
 	})
 	image := unsealed(b)
 	for id := 2; id < 30_002; id++ {
@@ -72,13 +74,13 @@ func TestClaimsOfOverflow(t *testing.T) {
 // TestManyVersionsInOnePage: a page of 60,000 records of one key.
 func TestManyVersionsInOnePage(t *testing.T) {
 	const n = 60_000
-	path := copyOf(t, crafted(t, func(w *pageWriter) uint64 {
-		var elems []element
+	path := copyOf(t, crafted(t, func(w *bolt.Writer) uint64 {
+		var elems []bolt.Element
 		for i := range n {
 			rec := Record{Revision: Revision{Main: int64(i + 2)}, Key: []byte("/k"), CreateRevision: 2, ModRevision: int64(i + 2), Version: int64(i + 1)}
 			elems = append(elems, encoded(rec))
 		}
-		return emit(t, w, flagLeaf, elems)
+		return emit(t, w, bolt.FlagLeaf, elems)
 	}))
 	swift(t, func() {
 		s := open(t, path)
@@ -93,11 +95,11 @@ func TestManyVersionsInOnePage(t *testing.T) {
 
 // TestDeepChain: branches with one child each, deeper than any tree that bbolt writes.
 func TestDeepChain(t *testing.T) {
-	path := copyOf(t, crafted(t, func(w *pageWriter) uint64 {
+	path := copyOf(t, crafted(t, func(w *bolt.Writer) uint64 {
 		el := encoded(created(2, "/k", "v"))
-		id := emit(t, w, flagLeaf, []element{el})
+		id := emit(t, w, bolt.FlagLeaf, []bolt.Element{el})
 		for range 2000 {
-			id = emit(t, w, flagBranch, []element{{key: el.key, child: id}})
+			id = emit(t, w, bolt.FlagBranch, []bolt.Element{{Key: el.Key, Child: id}})
 		}
 		return id
 	}))
@@ -106,18 +108,18 @@ func TestDeepChain(t *testing.T) {
 
 // TestSharedValue: 60,000 records whose values are all the same 16 MiB would be a terabyte to read.
 func TestSharedValue(t *testing.T) {
-	b := crafted(t, func(w *pageWriter) uint64 {
-		elems := make([]element, 60_000)
+	b := crafted(t, func(w *bolt.Writer) uint64 {
+		elems := make([]bolt.Element, 60_000)
 		for i := range elems {
-			elems[i] = element{key: appendRevisionKey(nil, Revision{Main: int64(i + 2)}, false)}
+			elems[i] = bolt.Element{Key: appendRevisionKey(nil, Revision{Main: int64(i + 2)}, false)}
 		}
-		elems[len(elems)-1].value = make([]byte, 16<<20)
-		return emit(t, w, flagLeaf, elems)
+		elems[len(elems)-1].Value = make([]byte, 16<<20)
+		return emit(t, w, bolt.FlagLeaf, elems)
 	})
-	p := page(b[2*4096:])
-	at := func(i int) int { return pageHeaderSize + i*elementSize }
-	value := at(p.count()-1) + int(le.Uint32(p[at(p.count()-1)+4:])) + revisionKeySize
-	for i := range p.count() - 1 {
+	p := bolt.Page(b[2*4096:])
+	at := func(i int) int { return bolt.HeaderSize + i*bolt.ElementSize }
+	value := at(p.Count()-1) + int(le.Uint32(p[at(p.Count()-1)+4:])) + revisionKeySize
+	for i := range p.Count() - 1 {
 		put32(p[at(i)+4:], uint32(value-revisionKeySize-at(i)))
 		put32(p[at(i)+12:], 16<<20)
 	}

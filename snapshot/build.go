@@ -5,84 +5,78 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/publish"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // Content is what Build writes.
 type Content struct {
-	// Records in ascending order of Revision, one a key, none of them a deletion. It is ranged over twice and must yield the same
-	// both times.
+	// Records in ascending order of Revision, one a key, none of them a deletion. It is ranged over
+	// twice and must yield the same both times.
 	Records iter.Seq2[*Record, error]
 	Leases  []Lease
-	// Revision is the current revision of the store, not below that of any record. The file is compacted at it: what it
-	// holds is all there is to know, and a server answers for no revision before.
+	// Revision is the current revision of the store, not below that of any record. The file is
+	// compacted at it: what it holds is all there is to know, and a server answers for no revision
+	// before.
 	Revision int64
-	// Notes are what the file says of itself, by name. They lie in a bucket of their own, which etcd ignores; see Snapshot.Note.
+	// Notes are kept by name in a bucket of their own, which etcd ignores; see [Snapshot.Note].
 	Notes map[string][]byte
 }
 
 const (
 	builtPageSize = 4096 // bytes
 
-	metaBucket = "meta"
+	noteBucket = "etcdshift"
+	// A note is read into memory as a whole, so that a hostile file must not have a longer one. In
+	// bytes.
+	maxNoteName = 1 << 10
+	maxNote     = 64 << 20
 )
 
-// etcdBuckets returns those that a server has (etcd server/storage/schema/bucket.go), in order.
-func etcdBuckets() []string {
-	return []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", leaseBucket, "members", "members_removed", metaBucket}
-}
-
-// Build makes a snapshot at path that never was a server's: "etcdutl snapshot restore" takes it, and a server started on that serves
-// the records with all their numbers. It has pages of 4096 bytes, and the same content gives the same bytes. The file appears under
-// its name when it was read back, found right and synced, and when check, which may be nil, has seen it and found nothing; on any
+// Build makes a snapshot at path that never was a server's: "etcdutl snapshot restore" takes it,
+// and a server started on that serves the records with all their numbers. It has pages of 4096
+// bytes, and the same content gives the same bytes. The file appears under its name after it was
+// read back, found right and synced, and after check, which may be nil, has found nothing; on any
 // error nothing is left. path must not exist (fs.ErrExist).
 //
-// Build reads the bytes of records: where they are those of another Snapshot, call it within that one's Guard.
-func Build(ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error) (WriteResult, error) {
-	f, err := publish.Create(path)
-	if err != nil {
-		return WriteResult{}, err
-	}
-	defer func() { _ = f.Discard() }()
-	o := output{f.File(), path, check}
-	res, err := c.writeTo(ctx, o)
-	if err != nil {
-		return WriteResult{}, o.wrap(err)
-	}
-	if err := f.Publish(); err != nil {
-		return WriteResult{}, err
-	}
-	return res, nil
+// Build reads the bytes of records: if they are those of another Snapshot, call it within its
+// Guard.
+func Build(
+	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
+) (WriteResult, error) {
+	return publishAt(path, check, func(o output) (WriteResult, error) {
+		res, err := c.writeTo(ctx, o)
+		return res, o.wrap(err)
+	})
 }
 
-func (c Content) writeTo(ctx context.Context, o output) (WriteResult, error) {
+func (c Content) writeTo(ctx context.Context, o output) (res WriteResult, err error) {
 	if c.Revision < 1 || c.Revision > maxRevision {
-		return WriteResult{}, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
+		return res, fmt.Errorf("revision %d is none that a store can be at", c.Revision)
 	}
-	n := 0
-	sources, err := c.sources(ctx, &n)
+	sources, err := c.sources(ctx)
 	if err != nil {
-		return WriteResult{}, err
+		return res, err
 	}
-	out, d, err := writeNew(ctx, o, meta{pageSize: builtPageSize, txid: 1}, sources)
+	out, d, err := o.create(ctx, bolt.Meta{PageSize: builtPageSize, TxID: 1}, sources)
 	if err != nil {
-		return WriteResult{}, err
+		return res, err
 	}
 	defer func() { _ = out.Close() }()
 	x, err := out.index(ctx)
 	if err != nil {
-		return WriteResult{}, err
+		return res, err
 	}
 	if x.repeats {
-		return WriteResult{}, errors.New("there are two records of one key")
+		return res, errors.New("there are two records of one key")
 	}
-	return o.approve(ctx, out, d, WriteResult{Revision: c.Revision, Keys: n, Appended: n})
+	return o.approve(ctx, out, d, WriteResult{Revision: c.Revision, Keys: x.alive, Appended: x.alive})
 }
 
-// sources are the buckets of the file; n is how many records there are once they have been yielded.
-func (c Content) sources(ctx context.Context, n *int) ([]bucketSource, error) {
+// sources are the buckets of the file.
+func (c Content) sources(ctx context.Context) ([]bolt.Source, error) {
 	grants, err := grantEntries(c.Leases)
 	if err != nil {
 		return nil, err
@@ -92,47 +86,35 @@ func (c Content) sources(ctx context.Context, n *int) ([]bucketSource, error) {
 		return nil, err
 	}
 	compacted := appendRevisionKey(nil, Revision{Main: c.Revision}, false)
-	entries := map[string]iter.Seq2[element, error]{
-		"key":       c.entries(ctx, n),
-		leaseBucket: those(grants...),
-		metaBucket: those(element{key: []byte("finishedCompactRev"), value: compacted},
-			element{key: []byte("scheduledCompactRev"), value: compacted}),
-		noteBucket: those(notes...),
+	contents := map[string]entries{
+		"key":       c.entries(ctx),
+		leaseBucket: bolt.Seq(grants...),
+		metaBucket: bolt.Seq(bolt.Element{Key: []byte(finishedCompact), Value: compacted},
+			bolt.Element{Key: []byte(scheduledCompact), Value: compacted}),
+		noteBucket: bolt.Seq(notes...),
 	}
 	names := etcdBuckets()
 	if len(notes) > 0 {
 		names = append(names, noteBucket)
 		slices.Sort(names)
 	}
-	sources := make([]bucketSource, len(names))
+	sources := make([]bolt.Source, len(names))
 	for i, name := range names {
-		seq := entries[name]
-		if seq == nil {
-			seq = those()
+		sources[i] = bolt.Source{Name: name, Entries: contents[name], Paged: name == "key"}
+		if sources[i].Entries == nil {
+			sources[i].Entries = bolt.Seq()
 		}
-		sources[i] = bucketSource{name: name, entries: func() iter.Seq2[element, error] { return seq }}
 	}
 	return sources, nil
 }
 
-func those(elems ...element) iter.Seq2[element, error] {
-	return func(yield func(element, error) bool) {
-		for _, el := range elems {
-			if !yield(el, nil) {
-				return
-			}
-		}
-	}
-}
-
-// entries yields the encoded records, whose numbers must be those that a server could have stored, and counts them.
-func (c Content) entries(ctx context.Context, n *int) iter.Seq2[element, error] {
-	return func(yield func(element, error) bool) {
-		*n = 0
+// entries yields the encoded records, whose numbers must be those that a server could have stored.
+func (c Content) entries(ctx context.Context) entries {
+	return func(yield func(bolt.Element, error) bool) {
 		if c.Records == nil {
 			return
 		}
-		var key, value []byte
+		var enc encoder
 		var last Revision
 		for rec, err := range c.Records {
 			if err == nil {
@@ -142,14 +124,11 @@ func (c Content) entries(ctx context.Context, n *int) iter.Seq2[element, error] 
 				err = c.accepts(rec, last)
 			}
 			if err != nil {
-				yield(element{}, err)
+				yield(bolt.Element{}, err)
 				return
 			}
-			*n++
 			last = rec.Revision
-			key = appendRevisionKey(key[:0], rec.Revision, false)
-			value = rec.appendKeyValue(value[:0])
-			if !yield(element{key: key, value: value}, nil) {
+			if !yield(enc.element(rec), nil) {
 				return
 			}
 		}
@@ -169,10 +148,29 @@ func (c Content) accepts(rec *Record, last Revision) error {
 	case rec.Revision.Main > c.Revision:
 		err = fmt.Errorf("the store is at %d", c.Revision)
 	default:
-		err = soundAfter(nil, rec)
+		err = rec.follows(nil)
 	}
 	if err != nil {
 		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
 	}
 	return nil
+}
+
+// notes returns the entries of the notes' bucket.
+func (c Content) notes() (notes []bolt.Element, err error) {
+	for _, name := range slices.Sorted(maps.Keys(c.Notes)) {
+		note := c.Notes[name]
+		switch {
+		case len(name) == 0 || len(name) > maxNoteName:
+			err = fmt.Errorf("note %q: a name has 1 to %d bytes", clip([]byte(name)), maxNoteName)
+		case len(note) > maxNote:
+			err = fmt.Errorf("note %q: it has %d bytes, a note has at most %d",
+				clip([]byte(name)), len(note), maxNote)
+		}
+		if err != nil {
+			return nil, err
+		}
+		notes = append(notes, bolt.Element{Key: []byte(name), Value: note})
+	}
+	return notes, nil
 }

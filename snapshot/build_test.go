@@ -136,6 +136,6 @@ func (m model) apply(changes ...Change) model {
 // keptBelow fails the test unless out has the pages of in from the third to in's high-water mark, byte for byte.
 func keptBelow(t testing.TB, in, out *Snapshot) {
 	t.Helper()
-	from := 2 * in.meta.pageSize
-	require.True(t, bytes.Equal(in.image[from:], out.image[from:len(in.image)]), "an old page is not what it was")
+	from := 2 * in.db.PageSize
+	require.True(t, bytes.Equal(in.db.Image[from:], out.db.Image[from:len(in.db.Image)]), "an old page is not what it was")
 }

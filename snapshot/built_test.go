@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 func build(t testing.TB, c Content) (string, WriteResult) {
@@ -62,7 +63,7 @@ func TestBuilt(t *testing.T) {
 	path, res := build(t, part(t, s, "/stay/"))
 	require.Equal(t, WriteResult{Revision: revision(t, s), Keys: 5, Bytes: res.Bytes, SHA256: res.SHA256, Appended: 5}, res)
 	out := open(t, path)
-	require.Equal(t, builtPageSize, out.meta.pageSize)
+	require.Equal(t, builtPageSize, out.db.PageSize)
 	oldest, newest, err := out.Kept(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, []int64{revision(t, s), revision(t, s)}, []int64{oldest, newest})
@@ -112,7 +113,7 @@ func TestBuiltSizes(t *testing.T) {
 			path, res := build(t, c)
 			require.Equal(t, len(records), res.Keys)
 			require.Equal(t, status(t, path).Keys, res.Keys)
-			require.Nil(t, open(t, path).bucket(noteBucket))
+			require.Nil(t, open(t, path).db.Bucket(noteBucket))
 			note, err := open(t, path).Note(context.Background(), "note")
 			require.NoError(t, err)
 			require.Nil(t, note)
@@ -168,8 +169,8 @@ func TestBuiltRefusals(t *testing.T) {
 		"create_revision":      {Content{Revision: 9, Records: these(edited(func(r *Record) { r.CreateRevision = 8 }))}, nil, "create_revision 8"},
 		"version":              {Content{Revision: 9, Records: these(edited(func(r *Record) { r.Version = 0 }))}, nil, "version 0"},
 		"a key twice":          {Content{Revision: 9, Records: these(a, later)}, nil, "two records of one key"},
-		"a lease twice":        {Content{Revision: 9, Leases: []Lease{{5, 60}, {6, 60}, {5, 60}}}, ErrConflict, "lease 5 is granted twice"},
-		"lease 0":              {Content{Revision: 9, Leases: []Lease{{0, 60}}}, ErrConflict, "is not positive"},
+		"a lease twice":        {Content{Revision: 9, Leases: []Lease{{5, 60}, {6, 60}, {5, 60}}}, errConflict, "lease 5 is granted twice"},
+		"lease 0":              {Content{Revision: 9, Leases: []Lease{{0, 60}}}, errConflict, "is not positive"},
 		"a lease of no time":   {Content{Revision: 9, Leases: []Lease{{5, 0}}}, nil, "a time to live of 0 seconds"},
 		"a note without name":  {Content{Revision: 9, Notes: map[string][]byte{"": nil}}, nil, `note ""`},
 		"a note's long name":   {Content{Revision: 9, Notes: map[string][]byte{strings.Repeat("n", maxNoteName+1): nil}}, nil, "a name has 1 to"},
@@ -199,9 +200,9 @@ func TestBuiltPages(t *testing.T) {
 	for n := range int64(60) {
 		path, _ := build(t, Content{Revision: 5, Leases: leases})
 		out := open(t, path)
-		require.Equal(t, pageHeaderSize+len(leases)*(elementSize+12) > builtPageSize/4, out.bucket(leaseBucket).root != 0, "%d leases", n)
-		require.NotZero(t, out.bucket("key").root)
-		require.Equal(t, uint64(1), out.meta.txid)
+		require.Equal(t, bolt.HeaderSize+len(leases)*(bolt.ElementSize+12) > builtPageSize/4, out.db.Bucket(leaseBucket).Root != 0, "%d leases", n)
+		require.NotZero(t, out.db.Bucket("key").Root)
+		require.Equal(t, uint64(1), out.db.TxID)
 		leases = append(leases, Lease{n + 1, 60})
 	}
 }
@@ -213,7 +214,7 @@ func TestTransaction(t *testing.T) {
 		"append": {}, "grant": {Leases: []Lease{{1, 60}}}, "scrub": {Scrub: without("/registry/")},
 	} {
 		path, _ := writeWith(t, s, cfg, put("/new", "x"))
-		require.Equal(t, s.meta.txid+1, open(t, path).meta.txid, name)
+		require.Equal(t, s.db.TxID+1, open(t, path).db.TxID, name)
 	}
 }
 

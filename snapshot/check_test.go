@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // TestVerifiedBeforePublished tampers with what was written, before it is checked, as a bug or a bad disk would.
@@ -20,8 +22,8 @@ func TestVerifiedBeforePublished(t *testing.T) {
 	require.NoError(t, err)
 	good := open(t, whole)
 	fresh := func() *image {
-		key := good.bucket("key")
-		return &image{append([]byte(nil), good.image...), good.meta, key.root, key.leaves}
+		key := good.db.Bucket("key")
+		return &image{append([]byte(nil), good.db.Image...), good.db.Meta, key.Root, key.Leaves}
 	}
 	last := func(m *image) uint64 { return m.leaves[len(m.leaves)-1] }
 	tests := []struct {
@@ -40,16 +42,16 @@ func TestVerifiedBeforePublished(t *testing.T) {
 			put64(m.element(m.branch, 4)[8:], m.leaves[3])
 		}, "does not lead to"},
 		{"a lost old leaf", func(m *image) {
-			n := page(m.page(m.branch)).count()
+			n := bolt.Page(m.page(m.branch)).Count()
 			for i := 3; i < n-1; i++ { // offsets are relative to the element
 				copy(m.element(m.branch, i)[:16], m.element(m.branch, i+1)[:16])
-				put32(m.element(m.branch, i), le.Uint32(m.element(m.branch, i))+elementSize)
+				put32(m.element(m.branch, i), le.Uint32(m.element(m.branch, i))+bolt.ElementSize)
 			}
 			put16(m.page(m.branch)[10:], uint16(n-1))
 		}, "the old leaves are not where they were"},
 		{"another bucket", func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta" is not as it was`},
-		{"a bucket's name", func(m *image) { m.key(m.meta.root, m.bucket("alarm"))[0] = 'A' }, "is not as it was"},
-		{"a bucket fewer", func(m *image) { put16(m.page(m.meta.root)[10:], uint16(page(m.page(m.meta.root)).count()-1)) }, "buckets, want"},
+		{"a bucket's name", func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' }, "is not as it was"},
+		{"a bucket fewer", func(m *image) { put16(m.page(m.meta.Root)[10:], uint16(bolt.Page(m.page(m.meta.Root)).Count()-1)) }, "buckets, want"},
 		{"branch keys", func(m *image) { m.branchKey(len(m.leaves) - 1)[7]-- }, "does not lead to"},
 		{"metas", func(m *image) { m.b[20] ^= 1 }, "meta page 0"},
 		{"length", func(m *image) { m.b = m.b[:len(m.b)-32] }, "its size is not that of a snapshot"},
@@ -67,18 +69,21 @@ func TestVerifiedBeforePublished(t *testing.T) {
 	}
 }
 
-// checkBytes is checkOutput for a file with these bytes.
+// checkBytes compares a file with these bytes with the records of s and the changes of e.
 func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) error {
 	t.Helper()
 	f, err := os.Open(copyOf(t, b))
 	require.NoError(t, err)
 	defer f.Close()
-	out, err := s.openOutput(context.Background(), output{file: f, path: "out.db"})
+	e.src, e.output = s, output{file: f, path: "out.db"}
+	e.x, err = s.index(context.Background())
+	require.NoError(t, err)
+	out, err := e.open(context.Background())
 	if err != nil {
-		return err
+		return e.blame(context.Background(), err)
 	}
 	defer out.Close()
-	return s.checkOutput(context.Background(), out, appended, e)
+	return e.compare(context.Background(), out, appended)
 }
 
 // TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and inline.
@@ -93,21 +98,21 @@ func TestVerifiedGrants(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: grants}))
 		for _, el := range grants {
-			for _, part := range [][]byte{el.key, el.value} {
+			for _, part := range [][]byte{el.Key, el.Value} {
 				c := append([]byte(nil), unsealed(b)...)
-				at := bytes.LastIndex(c, append(el.key, el.value...))
+				at := bytes.LastIndex(c, append(el.Key, el.Value...))
 				require.Positive(t, at)
-				c[at+bytes.Index(append(el.key, el.value...), part)+len(part)-1] ^= 1
+				c[at+bytes.Index(append(el.Key, el.Value...), part)+len(part)-1] ^= 1
 				require.ErrorIs(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
 			}
 		}
 		if n > 0 { // a way that leads astray
 			c := append([]byte(nil), unsealed(b)...)
-			k, _ := page(c[open(t, path).bucket(leaseBucket).root*4096:]).branch(1)
+			k, _ := bolt.Page(c[open(t, path).db.Bucket(leaseBucket).Root*4096:]).Branch(1)
 			k[7]++
 			require.ErrorContains(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), "does not lead to")
 		}
-		for _, other := range [][]element{grants[:1], append(grants[:2:2], grants[1])} {
+		for _, other := range [][]bolt.Element{grants[:1], append(grants[:2:2], grants[1])} {
 			require.ErrorIs(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: other}), ErrVerify)
 		}
 	}
@@ -116,49 +121,46 @@ func TestVerifiedGrants(t *testing.T) {
 // TestVerifiedNew tampers with a file of new pages, as a bug or a bad disk would: with what it holds, and with what it must not hold.
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
-	var sources []bucketSource
-	for i := range s.buckets {
-		b := &s.buckets[i]
-		sources = append(sources, bucketSource{name: b.name, sequence: b.sequence, entries: func() iter.Seq2[element, error] {
-			return s.elements(context.Background(), b)
-		}})
-	}
+	sources := (&edit{src: s}).sources(context.Background())
 	f, err := os.Create(filepath.Join(t.TempDir(), "new.db"))
 	require.NoError(t, err)
 	defer f.Close()
-	m := s.meta
-	out, _, err := writeNew(context.Background(), output{file: f, path: "new.db"}, m, sources)
+	m := s.db.Meta
+	out, _, err := output{file: f, path: "new.db"}.create(context.Background(), m, sources)
 	require.NoError(t, err)
 	defer out.Close()
-	key := out.bucket("key")
-	last := key.leaves[len(key.leaves)-1]
+	key := out.db.Bucket("key")
+	last := key.Leaves[len(key.Leaves)-1]
 	for name, tt := range map[string]struct {
 		tamper func(m *image)
 		text   string
 	}{
-		"a value":              {func(m *image) { v := m.value(m.leaves[2], 0); v[len(v)-1] ^= 1 }, `bucket "key": entry`},
-		"a revision":           {func(m *image) { m.key(last, page(m.page(last)).count()-1)[7]++ }, "entry 2999 is not what"},
-		"a record fewer":       {func(m *image) { put16(m.page(last)[10:], le.Uint16(m.page(last)[10:])-1) }, "only 2999 of the entries"},
-		"another bucket":       {func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta": entry`},
-		"a sequence":           {func(m *image) { m.value(m.meta.root, m.bucket("lease"))[8]++ }, `bucket "lease" is not what`},
-		"a bucket's name":      {func(m *image) { m.key(m.meta.root, m.bucket("alarm"))[0] = 'A' }, "is not what was to be written"},
-		"a bucket fewer":       {func(m *image) { put16(m.page(m.meta.root)[10:], le.Uint16(m.page(m.meta.root)[10:])-1) }, "buckets, want"},
-		"a free page":          {func(m *image) { m.b = append(m.b, make([]byte, 4096)...); m.remeta(func(n *meta) { n.highWater++ }) }, "1 pages are not in use"},
-		"behind a record":      {func(m *image) { p := m.page(last); p[(page(p).overflow()+1)*4096-1] = 1 }, "holds more than its elements"},
+		"a value":         {func(m *image) { v := m.value(m.leaves[2], 0); v[len(v)-1] ^= 1 }, `bucket "key": entry`},
+		"a revision":      {func(m *image) { m.key(last, bolt.Page(m.page(last)).Count()-1)[7]++ }, "entry 2999 is not what"},
+		"a record fewer":  {func(m *image) { put16(m.page(last)[10:], le.Uint16(m.page(last)[10:])-1) }, "only 2999 of the entries"},
+		"another bucket":  {func(m *image) { m.inMeta("term")[7]++ }, `bucket "meta": entry`},
+		"a sequence":      {func(m *image) { m.value(m.meta.Root, m.bucket("lease"))[8]++ }, `bucket "lease" is not what`},
+		"a bucket's name": {func(m *image) { m.key(m.meta.Root, m.bucket("alarm"))[0] = 'A' }, "is not what was to be written"},
+		"a bucket fewer":  {func(m *image) { put16(m.page(m.meta.Root)[10:], le.Uint16(m.page(m.meta.Root)[10:])-1) }, "buckets, want"},
+		"a free page": {func(m *image) {
+			m.b = append(m.b, make([]byte, 4096)...)
+			m.remeta(func(n *bolt.Meta) { n.HighWater++ })
+		}, "1 pages are not in use"},
+		"behind a record":      {func(m *image) { p := m.page(last); p[(bolt.Page(p).Overflow()+1)*4096-1] = 1 }, "holds more than its elements"},
 		"behind a branch":      {func(m *image) { m.page(m.branch)[4095] = 1 }, "holds more than its elements"},
-		"behind the buckets":   {func(m *image) { m.page(m.meta.root)[4095] = 1 }, "holds more than its elements"},
+		"behind the buckets":   {func(m *image) { m.page(m.meta.Root)[4095] = 1 }, "holds more than its elements"},
 		"behind a meta":        {func(m *image) { m.b[4095] = 1 }, "the meta pages hold more"},
 		"behind the other one": {func(m *image) { m.b[8191] = 1 }, "the meta pages hold more"},
 		"between two buckets":  {func(m *image) { m.gap() }, "holds more than its elements"},
 		"in an inline bucket": {func(m *image) {
-			e := m.element(m.meta.root, page(m.page(m.meta.root)).count()-1)
+			e := m.element(m.meta.Root, bolt.Page(m.page(m.meta.Root)).Count()-1)
 			put32(e[12:], le.Uint32(e[12:])+8)
-			m.value(m.meta.root, page(m.page(m.meta.root)).count()-1)[le.Uint32(e[12:])-1] = 1
+			m.value(m.meta.Root, bolt.Page(m.page(m.meta.Root)).Count()-1)[le.Uint32(e[12:])-1] = 1
 		}, "inline bucket"},
 		"a way": {func(m *image) { m.branchKey(1)[7]-- }, "does not lead to"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &image{append([]byte(nil), out.image...), out.meta, key.root, key.leaves}
+			m := &image{append([]byte(nil), out.db.Image...), out.db.Meta, key.Root, key.Leaves}
 			tt.tamper(m)
 			tampered, err := Open(context.Background(), copyOf(t, seal(m.b)), Config{})
 			require.NoError(t, err)
@@ -172,13 +174,13 @@ func TestVerifiedNew(t *testing.T) {
 
 // gap moves the last bucket of the root leaf away from the one before it and leaves a byte between them.
 func (m *image) gap() {
-	p := m.page(m.meta.root)
-	n := page(p).count() - 1
-	start, size := page(p).extent(n)
+	p := m.page(m.meta.Root)
+	n := bolt.Page(p).Count() - 1
+	start, size := bolt.Page(p).Extent(n)
 	copy(p[start+8:], append([]byte(nil), p[start:start+size]...))
 	clear(p[start : start+8])
 	p[start] = 1
-	e := m.element(m.meta.root, n)
+	e := m.element(m.meta.Root, n)
 	put32(e[4:], le.Uint32(e[4:])+8)
 }
 
@@ -189,34 +191,6 @@ func TestEmptyStore(t *testing.T) {
 	path, res := write(t, s, seq(put("/a", "x")))
 	require.Equal(t, int64(2), res.Revision)
 	require.Equal(t, entriesOf(t, open(t, copyOf(t, built(t, "put /a x")))), entriesOf(t, open(t, path)))
-}
-
-// TestBranchPages: no branch page gets a single child but the only one, and none is larger than a page.
-func TestBranchPages(t *testing.T) {
-	key := appendRevisionKey(nil, Revision{Main: 9}, false)
-	for n := 1; n <= 600; n++ {
-		out := &growing{}
-		w := &pageWriter{out: out, pageSize: 4096}
-		kids := make([]element, n)
-		for i := range kids {
-			kids[i] = element{key: key, child: uint64(i)}
-		}
-		pages, err := w.branches(kids)
-		require.NoError(t, err)
-		require.NoError(t, w.flush())
-		require.Len(t, out.b, 4096*len(pages))
-		next := uint64(0)
-		for _, el := range pages {
-			p := page(out.b[el.child*4096:])[:4096]
-			require.True(t, n == 1 || p.count() > 1, "%d children", n)
-			for i := range p.count() {
-				_, child := p.branch(i)
-				require.Equal(t, next, child)
-				next++
-			}
-		}
-		require.Equal(t, uint64(n), next)
-	}
 }
 
 // TestPublishedName: what Write says of its output is true.
@@ -238,7 +212,7 @@ func TestDamageIsNotPassedOn(t *testing.T) {
 	for name, edit := range map[string]func(m *image){
 		"a record's numbers": func(m *image) { m.value(m.leaves[3], 2)[15]++ },
 		"an entry of another bucket": func(m *image) {
-			put32(page(m.value(m.meta.root, m.bucket("meta"))[bucketHeaderSize:])[pageHeaderSize:], bucketLeafFlag)
+			put32(bolt.Page(m.value(m.meta.Root, m.bucket("meta"))[bolt.BucketHeaderSize:])[bolt.HeaderSize:], bolt.FlagBucket)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

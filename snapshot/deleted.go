@@ -12,25 +12,22 @@ import (
 type Deletion struct {
 	Key      []byte
 	Revision Revision // of the tombstone
-	Last     *Record  // the last Put before it; nil where a compaction has removed that
+	Last     *Record  // the last Put before it; nil if a compaction has removed that
 }
 
-// Deleted yields each key that begins with prefix and whose latest record is a tombstone that the file still holds, in the order in
-// which they were deleted. A compaction removes tombstones with what they deleted, but for one at the very revision of the
-// compaction, so the window is that of Kept, in Kubernetes some minutes. Memory is a few bytes a deletion.
+// Deleted yields each key that begins with prefix and whose latest record is a tombstone that the
+// file still holds, in the order in which they were deleted. A compaction removes tombstones with
+// what they deleted, but for one at the very revision of the compaction, so the window is that of
+// Kept, in Kubernetes some minutes. Memory is a few bytes a deletion.
 func (s *Snapshot) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
-	return func(yield func(*Deletion, error) bool) {
-		x, err := s.index(ctx)
-		var last map[uint32]uint32
-		if err == nil {
-			last, err = s.deletions(ctx, x, prefix)
-		}
+	return indexed(ctx, s, func(x *index, yield func(*Deletion, error) bool) {
+		last, err := x.deletions(ctx, prefix)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		for _, ordinal := range slices.Sorted(maps.Keys(last)) {
-			d, err := s.deletion(x, ordinal, last[ordinal])
+			d, err := x.deletion(ordinal, last[ordinal])
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -42,49 +39,51 @@ func (s *Snapshot) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deleti
 				return
 			}
 		}
-	}
+	})
 }
 
-// deletions returns the ordinals of the tombstones that are the latest record of their key, each with that of the last Put before it
-// or, where there is none, with its own. Only records that were superseded are read.
-func (s *Snapshot) deletions(ctx context.Context, x *index, prefix []byte) (last map[uint32]uint32, err error) {
-	last = map[uint32]uint32{}
+// deletions returns the ordinals of the tombstones that are the latest record of their key, each
+// with that of the last Put before it or, if there is none, with its own. Only records that were
+// superseded are read.
+func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32, error) {
+	last := map[uint32]uint32{}
 	may := x.under(prefix)
 	var latest Record
-	dead := func(ordinal uint32) bool { return !x.isLive(ordinal) && may[x.of[ordinal]] }
-	s.scan(ctx, x, dead, func(ordinal uint32, r *Record, scanErr error) bool {
-		if err = scanErr; err != nil || len(r.Key) == 0 || !bytes.HasPrefix(r.Key, prefix) {
-			return err == nil
+	dead := func(ordinal uint32) bool { return !x.isLive(ordinal) && may(ordinal) }
+	for rec, err := range x.scan(ctx, dead) {
+		if err != nil {
+			return nil, err
 		}
-		var at uint32
-		err = s.wrap(s.guard(func() (err error) {
-			at, _, err = s.find(&x.table, x, s.bucket("key"), r.Key, &latest)
-			return err
-		}))
-		if err != nil || !latest.Tombstone {
-			return err == nil
+		if len(rec.Key) == 0 || !bytes.HasPrefix(rec.Key, prefix) {
+			continue
 		}
-		if _, known := last[at]; !known || !r.Tombstone {
-			last[at] = ordinal
+		at, _, err := x.find(rec.Key, &latest)
+		if err != nil {
+			return nil, err
 		}
-		return true
-	})
-	return last, err
+		if !latest.Tombstone {
+			continue
+		}
+		if _, known := last[at]; !known || !rec.Tombstone {
+			last[at] = rec.ordinal
+		}
+	}
+	return last, nil
 }
 
 // deletion decodes the tombstone with the given ordinal and the Put before it.
-func (s *Snapshot) deletion(x *index, tombstone, last uint32) (*Deletion, error) {
+func (x *index) deletion(tombstone, last uint32) (*Deletion, error) {
 	d := &Deletion{}
 	var rec, put Record
-	err := s.guard(func() error {
-		if err := s.at(x, s.bucket("key"), tombstone, &rec); err != nil {
+	err := x.read(func() error {
+		if err := x.at(tombstone, &rec); err != nil {
 			return err
 		}
-		return s.at(x, s.bucket("key"), last, &put)
+		return x.at(last, &put)
 	})
 	d.Key, d.Revision = rec.Key, rec.Revision
 	if !put.Tombstone {
 		d.Last = &put
 	}
-	return d, s.wrap(err)
+	return d, err
 }

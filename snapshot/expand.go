@@ -10,95 +10,90 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/etcdshift/etcdshift/publish"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// DefaultMaxExpand is how many bytes a compressed file may expand to where Config does not say: twice the largest quota that
-// etcd's documentation advises (8 GiB).
+// DefaultMaxExpand is how many bytes a compressed file may expand to unless Config says otherwise:
+// twice the largest quota that etcd's documentation advises (8 GiB).
 const DefaultMaxExpand = 16 << 30
 
 const (
-	// A snapshot of Kubernetes shrinks to a tenth or so. A file that expands more than this many times over is one made to fill
-	// a disk; freeExpand leaves room for a database file that is empty but for the space it has set aside.
+	// A snapshot of Kubernetes shrinks to a tenth or so. A file that expands more than this many
+	// times over is one made to fill a disk; freeExpand leaves room for a database file that is
+	// empty but for the space it has set aside.
 	maxExpandRatio = 200
 	freeExpand     = 64 << 20 // bytes
 
-	// zstdWindow is the most memory that a zstd stream may ask for, in bytes: as much as the zstd tool gives it unasked.
+	// zstdWindow is the most memory that a zstd stream may ask for, in bytes: as much as the zstd
+	// tool gives it unasked.
 	zstdWindow = 128 << 20
-	// zipDirectory bounds what is read to find the one file of an archive, in bytes: a directory may list millions.
+	// zipDirectory bounds what is read to find the one file of an archive, in bytes: a directory
+	// may list millions.
 	zipDirectory = 1 << 20
 
 	// emptyZip is the record that ends a zip archive, with which one of no files begins.
 	emptyZip = "PK\x05\x06"
-
-	expandBlock = 1 << 20 // bytes
 )
-
-// Compression is how the file given was compressed, by the name of its format: "gzip", "zstd" or "zip"; empty for one that was not.
-func (s *Snapshot) Compression() string { return s.compression }
 
 // compressionOf recognises by its content a file that Open expands.
 func compressionOf(f io.ReaderAt) string {
 	head := make([]byte, 6)
-	n, _ := f.ReadAt(head, 0) // what cannot be read is told by whoever reads it next
+	n, _ := f.ReadAt(head, 0) // whoever reads next meets the error
 	head = head[:n]
 	if len(head) >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte("\x2a\x4d\x18")) {
 		return "zstd" // a skippable frame, with which pzstd begins
 	}
-	if what := archive(head); what == "gzip" || what == "zstd" || what == "zip" {
+	switch what := archive(head); what {
+	case "gzip", "zstd", "zip":
 		return what
 	}
 	return ""
 }
 
-// expand makes s.file a scratch file with what the given file was compressed from. No name that the file holds is used.
-func (s *Snapshot) expand(ctx context.Context, cfg Config) error {
-	dir := cfg.ScratchDir
-	if dir == "" {
-		dir = os.TempDir()
-	}
-	scratch, err := publish.Scratch(dir)
+// expand makes in.file a scratch file with what the given file was compressed from, and returns its
+// size. No name that the file holds is used.
+func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
+	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrScratch, err)
+		return 0, fmt.Errorf("%w: %w", ErrScratch, err)
 	}
-	s.file = scratch
-	in := &packed{ctx: ctx, file: s.given, size: s.info.Size(), limit: cfg.MaxExpand}
-	if in.limit <= 0 {
-		in.limit = DefaultMaxExpand
+	in.file = scratch
+	p := &packed{ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(), limit: cfg.MaxExpand}
+	if p.limit <= 0 {
+		p.limit = DefaultMaxExpand
 	}
-	n, err := in.expand(s.compression, scratch)
-	if err != nil {
-		return err
+	if size, err = p.expand(scratch); err != nil {
+		return 0, err
 	}
-	s.warnings = append(s.warnings, fmt.Sprintf("compressed with %s: expanded to %d bytes in a temporary file", s.compression, n))
-	return nil
+	in.warn("compressed with %s: expanded to %d bytes in a temporary file", in.compression, size)
+	return size, nil
 }
 
 // packed reads a compressed file and keeps count.
 type packed struct {
-	ctx   context.Context
-	file  io.ReaderAt
-	size  int64 // bytes, of the file
-	limit int64 // bytes that it may expand to
+	ctx    context.Context
+	format string
+	file   io.ReaderAt
+	size   int64 // bytes, of the file
+	limit  int64 // bytes that it may expand to
 
 	read     int64 // bytes, so far
 	mostRead int64 // an error beyond; 0 for none
-	err      error // what reading failed with, which decoders may hide
+	err      error // the error of a read, which decoders may hide
 }
 
-func (p *packed) ReadAt(b []byte, at int64) (int, error) {
-	if err := p.ctx.Err(); err != nil {
-		p.err = err
-		return 0, err
+func (p *packed) ReadAt(b []byte, at int64) (n int, err error) {
+	if err = p.ctx.Err(); err == nil && p.mostRead > 0 && p.read > p.mostRead {
+		err = fmt.Errorf("%w: its zip directory is too long for one file", ErrNotSnapshot)
 	}
-	if p.mostRead > 0 && p.read > p.mostRead {
-		p.err = fmt.Errorf("%w: its zip directory is too long for one file", ErrNotSnapshot)
-		return 0, p.err
+	if err == nil {
+		n, err = p.file.ReadAt(b, at)
 	}
-	n, err := p.file.ReadAt(b, at)
 	p.read += int64(n)
 	if err != nil && err != io.EOF {
 		p.err = err
@@ -107,46 +102,52 @@ func (p *packed) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // expand writes what the file was compressed from to out and returns its size in bytes.
-func (p *packed) expand(format string, out io.Writer) (n int64, err error) {
-	r, err := p.open(format)
+func (p *packed) expand(out io.Writer) (n int64, err error) {
+	r, err := p.open()
 	if err != nil {
-		return 0, p.explain(format, err)
+		return 0, p.explain(err)
 	}
 	defer func() { _ = r.Close() }()
-	block := make([]byte, expandBlock)
-	for err == nil {
-		var got int
-		if got, err = fill(r, block); err != nil && err != io.EOF {
-			return n, p.explain(format, err)
-		}
-		if gone := p.ctx.Err(); gone != nil { // much may come out of what was read already
-			return n, gone
+	block := make([]byte, copyBlock)
+	for done := false; !done; {
+		got, err := fill(r, block)
+		if done = err == io.EOF; err != nil && !done {
+			return n, p.explain(err)
 		}
 		n += int64(got)
-		if tooMuch := p.bounded(n); tooMuch != nil {
-			return n, tooMuch
+		switch head := block[:got]; {
+		case p.ctx.Err() != nil: // much may come out of what was read already
+			err = p.ctx.Err()
+		case n > p.limit:
+			err = fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
+		case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
+			err = fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does",
+				ErrExpand, p.read, maxExpandRatio)
+		case n == int64(got):
+			err = p.promising(head)
+		default:
+			err = nil
 		}
-		if n == int64(got) {
-			if wrong := p.promising(block[:got]); wrong != nil {
-				return n, wrong
-			}
+		if err != nil {
+			return n, err
 		}
-		if _, full := out.Write(block[:got]); full != nil {
-			return n, fmt.Errorf("%w: %w", ErrScratch, full)
+		if _, err := out.Write(block[:got]); err != nil {
+			return n, fmt.Errorf("%w: %w", ErrScratch, err)
 		}
 	}
 	return n, nil
 }
 
 // open makes the reader of what the file was compressed from.
-func (p *packed) open(format string) (io.ReadCloser, error) {
+func (p *packed) open() (io.ReadCloser, error) {
 	whole := io.NewSectionReader(p, 0, p.size)
-	switch format {
+	switch p.format {
 	case "gzip":
 		return gzip.NewReader(whole)
 	case "zstd":
-		// One goroutine, the caller's: packed counts without a lock.
-		z, err := zstd.NewReader(whole, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		z, err := zstd.NewReader(whole,
+			zstd.WithDecoderConcurrency(1), // the caller's goroutine: packed counts without a lock
+			zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return nil, err
 		}
@@ -166,52 +167,36 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 		return nil, err
 	}
 	p.mostRead = 0
-	var only *zip.File
-	files := 0
-	for _, f := range z.File {
-		if !f.Mode().IsDir() {
-			only, files = f, files+1
-		}
+	files := slices.DeleteFunc(z.File, func(f *zip.File) bool { return f.Mode().IsDir() })
+	if len(files) != 1 {
+		return nil, fmt.Errorf("%w: a zip archive of %d files, want exactly one", ErrNotSnapshot, len(files))
 	}
-	switch {
-	case files != 1:
-		return nil, fmt.Errorf("%w: a zip archive of %d files, want exactly one", ErrNotSnapshot, files)
+	switch only := files[0]; {
 	case !only.Mode().IsRegular():
 		return nil, fmt.Errorf("%w: a zip archive of something that is not a regular file", ErrNotSnapshot)
 	case only.Flags&1 != 0:
 		return nil, fmt.Errorf("%w: an encrypted zip archive; decrypt it first", ErrNotSnapshot)
 	case only.Method != zip.Store && only.Method != zip.Deflate:
-		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first", ErrNotSnapshot, only.Method)
+		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first",
+			ErrNotSnapshot, only.Method)
 	case only.UncompressedSize64 > uint64(p.limit):
-		return nil, p.tooLarge(only.UncompressedSize64)
+		return nil, fmt.Errorf("%w: it says that it expands to %d bytes, the limit is %d",
+			ErrExpand, only.UncompressedSize64, p.limit)
 	}
-	return only.Open()
+	return files[0].Open()
 }
 
-// bounded is ErrExpand where n bytes are more than the file may expand to.
-func (p *packed) bounded(n int64) error {
-	switch {
-	case n > p.limit:
-		return fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
-	case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
-		return fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does", ErrExpand, p.read, maxExpandRatio)
-	}
-	return nil
-}
-
-func (p *packed) tooLarge(claimed uint64) error {
-	return fmt.Errorf("%w: it says that it expands to %d bytes, the limit is %d", ErrExpand, claimed, p.limit)
-}
-
-// promising judges the first block, so that what is no snapshot, or one too large, ends here and not with the disk.
+// promising checks the first block, so that what is no snapshot, or one too large, ends here and
+// not with the disk.
 func (p *packed) promising(head []byte) error {
 	if what := archive(head); what != "" {
 		return fmt.Errorf("%w: it is compressed twice (%s within)", ErrNotSnapshot, what)
 	}
-	metas, errs := findMetas(head)
-	for i, err := range errs {
-		if err == nil && metas[i].highWater > uint64(p.limit)/uint64(metas[i].pageSize) {
-			return fmt.Errorf("%w: it says that it expands to %d pages of %d bytes, the limit is %d bytes", ErrExpand, metas[i].highWater, metas[i].pageSize, p.limit)
+	metas, errs := bolt.Metas(head)
+	for i, m := range metas {
+		if errs[i] == nil && m.HighWater > uint64(p.limit)/uint64(m.PageSize) {
+			return fmt.Errorf("%w: it says that it expands to %d pages of %d bytes, the limit is %d bytes",
+				ErrExpand, m.HighWater, m.PageSize, p.limit)
 		}
 	}
 	if errs[0] != nil && errs[1] != nil {
@@ -221,18 +206,19 @@ func (p *packed) promising(head []byte) error {
 }
 
 // explain tells a file that cannot be read, one that is cut short and one that is damaged apart.
-func (p *packed) explain(format string, err error) error {
+func (p *packed) explain(err error) error {
 	switch {
 	case p.err != nil:
 		return p.err
 	case errors.Is(err, ErrNotSnapshot), errors.Is(err, ErrExpand), errors.Is(err, ErrTruncated):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: its %s stream has no end", ErrTruncated, format)
+		return fmt.Errorf("%w: its %s stream has no end", ErrTruncated, p.format)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("%w: it needs a zstd window of more than %d bytes; expand it first with \"zstd -d --long=31\"", ErrExpand, zstdWindow)
+		return fmt.Errorf("%w: it needs a zstd window of more than %d bytes; expand it first with \"zstd -d --long=31\"",
+			ErrExpand, zstdWindow)
 	}
-	return fmt.Errorf("%w: %s: %w", ErrDamaged, format, err)
+	return fmt.Errorf("%w: %s: %w", ErrDamaged, p.format, err)
 }
 
 // fill reads into b until it is full or nothing more comes.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // expanding opens a compressed file that no test may change.
@@ -218,9 +219,9 @@ func TestBomb(t *testing.T) {
 	}
 	claims := bytes.Clone(b) // a database that says it is large
 	for _, at := range []int{0, 4096} {
-		m := claims[at+pageHeaderSize:]
+		m := claims[at+bolt.HeaderSize:]
 		put64(m[40:], 1<<40)
-		put64(m[56:], metaSum(m))
+		put64(m[56:], bolt.MetaSum(m))
 	}
 	_, err := expanding(t, gzipped(t, claims), Config{})
 	require.ErrorIs(t, err, ErrExpand)
@@ -256,13 +257,15 @@ func TestExpandCancelled(t *testing.T) {
 		_, err := Open(ctx, copyOf(t, b), Config{ScratchDir: t.TempDir()})
 		require.ErrorIs(t, err, context.Canceled)
 		p := &packed{ctx: ctx, file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}
-		_, err = p.expand(compressionOf(p.file), io.Discard)
+		p.format = compressionOf(p.file)
+		_, err = p.expand(io.Discard)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Zero(t, p.read)
 	}
 	ctx, cancel = context.WithCancel(context.Background())
 	b := zeros(t, "zstd", 50<<20)
-	n, err := (&packed{ctx: ctx, file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}).expand("zstd", writerFunc(cancel))
+	p := &packed{ctx: ctx, format: "zstd", file: bytes.NewReader(b), size: int64(len(b)), limit: 1 << 30}
+	n, err := p.expand(writerFunc(cancel))
 	require.ErrorIs(t, err, context.Canceled, "while it is written")
 	require.Less(t, n, int64(4<<20))
 }

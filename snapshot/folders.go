@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// folders sorts keys by how they begin, so that a scan of a prefix need not look at the others: two bytes a record for what
-// would else be a pass over the whole file. A key's folder is what it has up to its third slash, which for most stores is a
-// kind of thing; a store with other keys, or with more folders than can be counted, is only scanned as slowly as without.
+// folders sorts keys by how they begin, so that a scan of a prefix skips all others at two bytes a
+// record. The folder of a key is its beginning up to the third slash, in most stores a kind of
+// thing. A store with other keys, or with too many folders to count, is scanned as a whole.
 type folders struct {
 	ids   map[string]uint16
 	names []string // by id; 0 is for keys without a folder
@@ -18,9 +18,9 @@ type folders struct {
 // maxFolderSize is how long a folder's name may be, in bytes.
 const maxFolderSize = 256
 
-func newFolders() *folders { return &folders{ids: map[string]uint16{}, names: []string{""}} }
+func newFolders() folders { return folders{ids: map[string]uint16{}, names: []string{""}} }
 
-// folderName is the beginning of key up to and with its third slash; empty where there is none near.
+// folderName is the beginning of key up to and with its third slash; empty if there is none near.
 func folderName(key []byte) []byte {
 	at := 0
 	for range 3 {
@@ -45,12 +45,12 @@ func (f *folders) put(ordinal uint32, key []byte) {
 	f.of[ordinal] = id
 }
 
-// under says of each folder whether it may hold keys that begin with prefix.
-func (f *folders) under(prefix []byte) []bool {
+// under reports for each ordinal whether its key may begin with prefix.
+func (f *folders) under(prefix []byte) func(ordinal uint32) bool {
 	p := string(prefix)
 	may := make([]bool, len(f.names))
 	for id, name := range f.names {
 		may[id] = id == 0 || strings.HasPrefix(name, p) || strings.HasPrefix(p, name)
 	}
-	return may
+	return func(ordinal uint32) bool { return may[f.of[ordinal]] }
 }

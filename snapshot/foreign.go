@@ -18,8 +18,9 @@ type format struct {
 func packedFormats() []format {
 	return []format{
 		{0, "\x1f\x8b", "gzip"}, {0, "\x28\xb5\x2f\xfd", "zstd"}, {0, "PK\x03\x04", "zip"}, {0, emptyZip, "zip"},
-		{0, "BZh", "bzip2"}, {0, "\xfd7zXZ\x00", "xz"}, {0, "7z\xbc\xaf\x27\x1c", "7z"}, {0, "Rar!\x1a\x07", "rar"},
-		{0, "\x04\x22\x4d\x18", "lz4"}, {0, "\x1f\x9d", "compress"}, {0, "LZIP", "lzip"},
+		{0, "BZh", "bzip2"}, {0, "\xfd7zXZ\x00", "xz"}, {0, "7z\xbc\xaf\x27\x1c", "7z"},
+		{0, "Rar!\x1a\x07", "rar"}, {0, "\x04\x22\x4d\x18", "lz4"}, {0, "\x1f\x9d", "compress"},
+		{0, "LZIP", "lzip"},
 	}
 }
 
@@ -37,7 +38,8 @@ func foreignFormats() []format {
 		{0, "version https://git-lfs", "a Git LFS pointer; fetch the file itself with \"git lfs pull\""},
 		{0, "<?xml", "an XML document, such as the error of an object store"},
 		{0, "<!DOCTYPE", "an HTML page"}, {0, "<html", "an HTML page"},
-		{0, "apiVersion:", "text (YAML)"}, {0, "---", "text (YAML)"}, {0, "{", "text (JSON)"}, {0, "[", "text (JSON)"},
+		{0, "apiVersion:", "text (YAML)"}, {0, "---", "text (YAML)"},
+		{0, "{", "text (JSON)"}, {0, "[", "text (JSON)"},
 	}
 }
 
@@ -53,7 +55,7 @@ func formatOf(b []byte, formats []format) string {
 // archive names the container format of compressed or archived input, "" for none.
 func archive(b []byte) string { return formatOf(b, packedFormats()) }
 
-// foreign says what a file without a meta is (ErrNotSnapshot), nil where that is not known.
+// foreign names the format of a file without a meta (ErrNotSnapshot), nil if it is not known.
 func foreign(b []byte) error {
 	head := b[:min(len(b), 512)]
 	what := formatOf(head, foreignFormats())
@@ -73,11 +75,12 @@ func foreign(b []byte) error {
 	return fmt.Errorf("%w: it is %s", ErrNotSnapshot, what)
 }
 
-// isText says whether head, which may end within a character, is UTF-8 that a person can read.
+// isText reports whether head, which may end within a character, is UTF-8 that a person can read.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, n := utf8.DecodeRune(head)
-		if r == utf8.RuneError && (n != 1 || utf8.FullRune(head)) || !unicode.IsPrint(r) && !unicode.IsSpace(r) && r != utf8.RuneError {
+		cut := r == utf8.RuneError && n == 1 && !utf8.FullRune(head)
+		if !cut && (r == utf8.RuneError || !unicode.IsPrint(r) && !unicode.IsSpace(r)) {
 			return false
 		}
 		head = head[n:]

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // FuzzOpen mutates small snapshots. Metas are given a right checksum again, so that more than they are reached; digests are
@@ -30,9 +32,9 @@ func FuzzOpen(f *testing.F) {
 			t.Skip()
 		}
 		b = append([]byte(nil), b...)
-		for at := 0; at+pageHeaderSize+metaSize <= len(b) && at <= maxPageSize; at += minPageSize {
-			if m := b[at+pageHeaderSize:]; le.Uint32(m) == metaMagic {
-				put64(m[56:], metaSum(m))
+		for at := 0; at+bolt.HeaderSize+bolt.MetaSize <= len(b) && at <= bolt.MaxPageSize; at += bolt.MinPageSize {
+			if m := b[at+bolt.HeaderSize:]; le.Uint32(m) == bolt.MetaMagic {
+				put64(m[56:], bolt.MetaSum(m))
 			}
 		}
 		file, err := os.CreateTemp(dir, "in")

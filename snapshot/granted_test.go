@@ -66,7 +66,7 @@ func withLeases(n int) func(tx *bbolt.Tx) error {
 		for i := range n {
 			el, err := Lease{int64(i+1) * 10, 3600}.entry()
 			if err == nil {
-				err = tx.Bucket([]byte(leaseBucket)).Put(el.key, el.value)
+				err = tx.Bucket([]byte(leaseBucket)).Put(el.Key, el.Value)
 			}
 			if err != nil {
 				return err
@@ -140,7 +140,7 @@ func TestGrantedConflicts(t *testing.T) {
 		for _, scrub := range []func([]byte) bool{nil, without("/registry/")} {
 			path := filepath.Join(t.TempDir(), "out.db")
 			_, err := Write(context.Background(), path, s, seq(put("/new", "x")), WriteConfig{Leases: leases, Scrub: scrub})
-			require.ErrorIs(t, err, ErrConflict)
+			require.ErrorIs(t, err, errConflict)
 			require.ErrorContains(t, err, text)
 			require.ErrorContains(t, err, path)
 			nothingIn(t, filepath.Dir(path))

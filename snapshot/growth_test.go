@@ -35,7 +35,7 @@ func TestGenerations(t *testing.T) {
 		require.Equal(t, want, modelOf(t, out), "generation %d", g)
 		require.Equal(t, len(want), res.Keys)
 		keptBelow(t, s, out)
-		require.Equal(t, s.meta.txid+1, out.meta.txid)
+		require.Equal(t, s.db.TxID+1, out.db.TxID)
 	}
 	require.Empty(t, findings(t, open(t, path)))
 	sound(t, path)

@@ -236,7 +236,7 @@ func TestConflicts(t *testing.T) {
 		"put twice new": {put("/b", "y"), put("/b", "z")},
 	}
 	for name, changes := range tests {
-		t.Run(name, func(t *testing.T) { fails(t, s, seq(changes...), ErrConflict) })
+		t.Run(name, func(t *testing.T) { fails(t, s, seq(changes...), errConflict) })
 	}
 	fails(t, s, seq(put("", "x")), nil)
 	path, res := write(t, s, seq(del("/gone"), del("/never")))

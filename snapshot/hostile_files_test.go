@@ -59,7 +59,7 @@ func TestHostileFiles(t *testing.T) {
 			s := open(t, path)
 			oneOf(t, f.finds, findings(t, s))
 			var odd []error
-			for err := range s.Odd(t.Context()) {
+			for err := range Odd(t.Context(), s) {
 				odd = append(odd, err)
 			}
 			if f.odd != "" {

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // image is a snapshot to be damaged: 3000 keys below one branch page, the other buckets inline in the root leaf.
 type image struct {
 	b      []byte
-	meta   meta
+	meta   bolt.Meta
 	branch uint64   // root of the key bucket
 	leaves []uint64 // of the key bucket
 }
@@ -19,27 +21,29 @@ type image struct {
 // intact returns a function that returns a fresh copy to damage.
 func intact(t testing.TB) func() *image {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
-	b := append([]byte(nil), s.image...)
+	b := append([]byte(nil), s.db.Image...)
 	return func() *image {
-		return &image{append([]byte(nil), b...), s.meta, s.bucket("key").root, s.bucket("key").leaves}
+		return &image{append([]byte(nil), b...), s.db.Meta, s.db.Bucket("key").Root, s.db.Bucket("key").Leaves}
 	}
 }
 
 func (m *image) page(id uint64) []byte { return m.b[id*4096:] }
 
 // element is the 16 bytes of element i of page id.
-func (m *image) element(id uint64, i int) []byte { return m.page(id)[pageHeaderSize+i*elementSize:] }
+func (m *image) element(id uint64, i int) []byte {
+	return m.page(id)[bolt.HeaderSize+i*bolt.ElementSize:]
+}
 
 // key is the key of element i of leaf id.
-func (m *image) key(id uint64, i int) []byte { _, k, _ := page(m.page(id)).leaf(i); return k }
+func (m *image) key(id uint64, i int) []byte { _, k, _ := bolt.Page(m.page(id)).Leaf(i); return k }
 
 // value is the value of element i of leaf id.
-func (m *image) value(id uint64, i int) []byte { _, _, v := page(m.page(id)).leaf(i); return v }
+func (m *image) value(id uint64, i int) []byte { _, _, v := bolt.Page(m.page(id)).Leaf(i); return v }
 
 // bucket is the number of the named bucket in the root leaf.
 func (m *image) bucket(name string) int {
-	for i := range page(m.page(m.meta.root)).count() {
-		if string(m.key(m.meta.root, i)) == name {
+	for i := range bolt.Page(m.page(m.meta.Root)).Count() {
+		if string(m.key(m.meta.Root, i)) == name {
 			return i
 		}
 	}
@@ -47,17 +51,20 @@ func (m *image) bucket(name string) int {
 }
 
 // remeta writes both metas anew, checksums and all.
-func (m *image) remeta(edit func(*meta)) {
+func (m *image) remeta(edit func(*bolt.Meta)) {
 	c := m.meta
 	edit(&c)
-	c.put(m.b[:4096], 0)
-	c.txid--
-	c.put(m.b[4096:8192], 1)
+	c.Put(m.b[:4096], 0)
+	c.TxID--
+	c.Put(m.b[4096:8192], 1)
 }
 
-func put16(b []byte, v uint16) { binary.LittleEndian.PutUint16(b, v) }
-func put32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
-func put64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+// le is the byte order of a database file.
+var le = binary.LittleEndian
+
+func put16(b []byte, v uint16) { le.PutUint16(b, v) }
+func put32(b []byte, v uint32) { le.PutUint32(b, v) }
+func put64(b []byte, v uint64) { le.PutUint64(b, v) }
 
 type hostile struct {
 	name string
@@ -67,24 +74,24 @@ type hostile struct {
 }
 
 func hostileMetas() []hostile {
-	metas := func(edit func(*meta)) func(*image) { return func(m *image) { m.remeta(edit) } }
+	metas := func(edit func(*bolt.Meta)) func(*image) { return func(m *image) { m.remeta(edit) } }
 	return []hostile{
-		{"high-water mark huge", metas(func(m *meta) { m.highWater = 1 << 60 }), ErrTruncated, "metadata says 1152921504606846976 pages"},
-		{"high-water mark overflows", metas(func(m *meta) { m.highWater = 1<<52 + 1 }), ErrTruncated, "metadata says"},
+		{"high-water mark huge", metas(func(m *bolt.Meta) { m.HighWater = 1 << 60 }), ErrTruncated, "metadata says 1152921504606846976 pages"},
+		{"high-water mark overflows", metas(func(m *bolt.Meta) { m.HighWater = 1<<52 + 1 }), ErrTruncated, "metadata says"},
 		{"high-water mark small", func(m *image) { m.b = append(m.b, make([]byte, 4096)...) }, ErrDamaged, "4128 bytes follow the image"},
-		{"high-water mark zero", metas(func(m *meta) { m.highWater = 0 }), ErrDamaged, "root page"},
-		{"root outside", metas(func(m *meta) { m.root = m.highWater }), ErrDamaged, "root page"},
-		{"root is a meta", metas(func(m *meta) { m.root = 1 }), ErrDamaged, "root page"},
-		{"root is a leaf of records", func(m *image) { m.remeta(func(n *meta) { n.root = m.leaves[3] }) }, ErrDamaged, "is not a bucket"},
-		{"root is a branch of records", func(m *image) { m.remeta(func(n *meta) { n.root = m.branch }) }, ErrDamaged, "is not a bucket"},
-		{"page size odd", metas(func(m *meta) { m.pageSize = 3000 }), ErrDamaged, "page size 3000"},
-		{"page size zero", metas(func(m *meta) { m.pageSize = 0 }), ErrDamaged, "page size 0"},
-		{"page size huge", metas(func(m *meta) { m.pageSize = 1 << 30 }), ErrDamaged, "page size 1073741824"},
-		{"checksum of the first", func(m *image) { m.b[pageHeaderSize+56] ^= 1 }, ErrDamaged, "file is damaged: meta page 0: meta checksum"},
-		{"checksum of the second", func(m *image) { m.b[4096+pageHeaderSize+56] ^= 1 }, ErrDamaged, "file is damaged: meta page 1: meta checksum"},
-		{"transaction", metas(func(m *meta) { m.txid = 1<<64 - 1 }), ErrDamaged, "transaction 18446744073709551615"},
-		{"version", func(m *image) { m.b[pageHeaderSize+4] = 3 }, ErrDamaged, "file is damaged: meta page 0: bbolt format version 3"},
-		{"magic", func(m *image) { m.b[4096+pageHeaderSize] ^= 1 }, ErrDamaged, "file is damaged: meta page 1: no bbolt magic number"},
+		{"high-water mark zero", metas(func(m *bolt.Meta) { m.HighWater = 0 }), ErrDamaged, "root page"},
+		{"root outside", metas(func(m *bolt.Meta) { m.Root = m.HighWater }), ErrDamaged, "root page"},
+		{"root is a meta", metas(func(m *bolt.Meta) { m.Root = 1 }), ErrDamaged, "root page"},
+		{"root is a leaf of records", func(m *image) { m.remeta(func(n *bolt.Meta) { n.Root = m.leaves[3] }) }, ErrDamaged, "is not a bucket"},
+		{"root is a branch of records", func(m *image) { m.remeta(func(n *bolt.Meta) { n.Root = m.branch }) }, ErrDamaged, "is not a bucket"},
+		{"page size odd", metas(func(m *bolt.Meta) { m.PageSize = 3000 }), ErrDamaged, "page size 3000"},
+		{"page size zero", metas(func(m *bolt.Meta) { m.PageSize = 0 }), ErrDamaged, "page size 0"},
+		{"page size huge", metas(func(m *bolt.Meta) { m.PageSize = 1 << 30 }), ErrDamaged, "page size 1073741824"},
+		{"checksum of the first", func(m *image) { m.b[bolt.HeaderSize+56] ^= 1 }, ErrDamaged, "file is damaged: meta page 0: meta checksum"},
+		{"checksum of the second", func(m *image) { m.b[4096+bolt.HeaderSize+56] ^= 1 }, ErrDamaged, "file is damaged: meta page 1: meta checksum"},
+		{"transaction", metas(func(m *bolt.Meta) { m.TxID = 1<<64 - 1 }), ErrDamaged, "transaction 18446744073709551615"},
+		{"version", func(m *image) { m.b[bolt.HeaderSize+4] = 3 }, ErrDamaged, "file is damaged: meta page 0: bbolt format version 3"},
+		{"magic", func(m *image) { m.b[4096+bolt.HeaderSize] ^= 1 }, ErrDamaged, "file is damaged: meta page 1: no bbolt magic number"},
 	}
 }
 
@@ -109,15 +116,15 @@ func hostilePages() []hostile {
 		{"elements share bytes", func(m *image) {
 			for i := range 20 {
 				e := m.element(m.leaves[3], i)
-				put32(e[4:], 2000-uint32(i)*elementSize)
+				put32(e[4:], 2000-uint32(i)*bolt.ElementSize)
 				put32(e[12:], 1000)
 			}
 		}, ErrDamaged, "shares bytes"},
 		{"child is itself", func(m *image) { put64(m.element(m.branch, 1)[8:], m.branch) }, ErrDamaged, "is used twice"},
-		{"child is the root", func(m *image) { put64(m.element(m.branch, 1)[8:], m.meta.root) }, ErrDamaged, "is used twice"},
+		{"child is the root", func(m *image) { put64(m.element(m.branch, 1)[8:], m.meta.Root) }, ErrDamaged, "is used twice"},
 		{"child is a sibling", func(m *image) { put64(m.element(m.branch, 1)[8:], m.leaves[0]) }, ErrDamaged, "is used twice"},
 		{"child is a meta", func(m *image) { put64(m.element(m.branch, 1)[8:], 1) }, ErrDamaged, "page 1 lies outside"},
-		{"child outside", func(m *image) { put64(m.element(m.branch, 1)[8:], m.meta.highWater) }, ErrDamaged, "lies outside"},
+		{"child outside", func(m *image) { put64(m.element(m.branch, 1)[8:], m.meta.HighWater) }, ErrDamaged, "lies outside"},
 		{"child far outside", func(m *image) { put64(m.element(m.branch, 1)[8:], 1<<63) }, ErrDamaged, "lies outside"},
 		{"branch without elements", func(m *image) { put16(m.page(m.branch)[10:], 0) }, ErrDamaged, "branch without elements"},
 		{"branch keys descend", func(m *image) { m.branchKey(1)[7] = 0xff }, ErrDamaged, "does not sort after"},
@@ -127,7 +134,7 @@ func hostilePages() []hostile {
 	}
 }
 
-func (m *image) branchKey(i int) []byte { k, _ := page(m.page(m.branch)).branch(i); return k }
+func (m *image) branchKey(i int) []byte { k, _ := bolt.Page(m.page(m.branch)).Branch(i); return k }
 
 func hostileRecords() []hostile {
 	return []hostile{
@@ -156,28 +163,28 @@ func hostileRecords() []hostile {
 
 func hostileBuckets() []hostile {
 	return []hostile{
-		{"not a bucket", func(m *image) { put32(m.element(m.meta.root, 0), 0) }, ErrDamaged, `"alarm" is not a bucket`},
-		{"short header", func(m *image) { put32(m.element(m.meta.root, 0)[12:], 8) }, ErrDamaged, "has a header of 8 bytes"},
-		{"inline page cut", func(m *image) { put32(m.element(m.meta.root, 0)[12:], 20) }, ErrDamaged, "page of 4 bytes has no header"},
-		{"inline page with 65535 elements", func(m *image) { put16(m.value(m.meta.root, 0)[bucketHeaderSize+10:], 65535) }, ErrDamaged, "inline bucket"},
+		{"not a bucket", func(m *image) { put32(m.element(m.meta.Root, 0), 0) }, ErrDamaged, `"alarm" is not a bucket`},
+		{"short header", func(m *image) { put32(m.element(m.meta.Root, 0)[12:], 8) }, ErrDamaged, "has a header of 8 bytes"},
+		{"inline page cut", func(m *image) { put32(m.element(m.meta.Root, 0)[12:], 20) }, ErrDamaged, "page of 4 bytes has no header"},
+		{"inline page with 65535 elements", func(m *image) { put16(m.value(m.meta.Root, 0)[bolt.BucketHeaderSize+10:], 65535) }, ErrDamaged, "inline bucket"},
 		{"inline page is a branch", func(m *image) {
-			v := m.value(m.meta.root, m.bucket("meta"))
-			put16(v[bucketHeaderSize+8:], 1)
+			v := m.value(m.meta.Root, m.bucket("meta"))
+			put16(v[bolt.BucketHeaderSize+8:], 1)
 		}, ErrDamaged, `inline bucket "meta"`},
-		{"bucket outside", func(m *image) { put64(m.value(m.meta.root, 0), 1<<40) }, ErrDamaged, `bucket "alarm": file is damaged: page 1099511627776 lies outside`},
-		{"two buckets with one tree", func(m *image) { put64(m.value(m.meta.root, 0), m.branch) }, ErrDamaged, "is used twice"},
-		{"no key bucket", func(m *image) { copy(m.key(m.meta.root, m.bucket("key")), "kex") }, ErrNotSnapshot, "without etcd's key bucket"},
-		{"no meta bucket", func(m *image) { copy(m.key(m.meta.root, m.bucket("meta")), "mete") }, ErrDamaged, "no meta bucket"},
-		{"buckets unsorted", func(m *image) { copy(m.key(m.meta.root, 0), "zlarm") }, ErrDamaged, "does not sort after"},
+		{"bucket outside", func(m *image) { put64(m.value(m.meta.Root, 0), 1<<40) }, ErrDamaged, `bucket "alarm": file is damaged: page 1099511627776 lies outside`},
+		{"two buckets with one tree", func(m *image) { put64(m.value(m.meta.Root, 0), m.branch) }, ErrDamaged, "is used twice"},
+		{"no key bucket", func(m *image) { copy(m.key(m.meta.Root, m.bucket("key")), "kex") }, ErrNotSnapshot, "without etcd's key bucket"},
+		{"no meta bucket", func(m *image) { copy(m.key(m.meta.Root, m.bucket("meta")), "mete") }, ErrDamaged, "no meta bucket"},
+		{"buckets unsorted", func(m *image) { copy(m.key(m.meta.Root, 0), "zlarm") }, ErrDamaged, "does not sort after"},
 		{"negative compact revision", func(m *image) { m.inMeta("finishedCompactRev")[0] = 0xff }, ErrDamaged, "finishedCompactRev is not a revision"},
 	}
 }
 
 // inMeta is the value of a key of the meta bucket.
 func (m *image) inMeta(key string) []byte {
-	p := page(m.value(m.meta.root, m.bucket("meta"))[bucketHeaderSize:])
-	for i := range p.count() {
-		if _, k, v := p.leaf(i); string(k) == key {
+	p := bolt.Page(m.value(m.meta.Root, m.bucket("meta"))[bolt.BucketHeaderSize:])
+	for i := range p.Count() {
+		if _, k, v := p.Leaf(i); string(k) == key {
 			return v
 		}
 	}
@@ -217,7 +224,7 @@ func TestFreePagesProveNothing(t *testing.T) {
 	s := open(t, copyOf(t, seal(m.b)))
 	used := reachable(t, s)
 	free := 0
-	for id := uint64(2); id < m.meta.highWater; id++ {
+	for id := uint64(2); id < m.meta.HighWater; id++ {
 		if !used[id] {
 			free++
 			copy(m.page(id)[:4096], strings.Repeat("\xff", 4096))
@@ -235,24 +242,24 @@ func reachable(t testing.TB, s *Snapshot) map[uint64]bool {
 	used := map[uint64]bool{0: true, 1: true}
 	var visit func(id uint64)
 	visit = func(id uint64) {
-		p, err := s.page(id)
+		p, err := s.db.Page(id)
 		require.NoError(t, err)
-		for i := range p.overflow() + 1 {
+		for i := range p.Overflow() + 1 {
 			used[id+uint64(i)] = true
 		}
-		for i := range p.count() {
-			if p.isBranch() {
-				_, child := p.branch(i)
+		for i := range p.Count() {
+			if p.IsBranch() {
+				_, child := p.Branch(i)
 				visit(child)
 			}
 		}
 	}
-	visit(s.meta.root)
-	for i := range s.buckets {
-		if s.buckets[i].root != 0 {
-			visit(s.buckets[i].root)
+	visit(s.db.Root)
+	for i := range s.db.Buckets {
+		if s.db.Buckets[i].Root != 0 {
+			visit(s.db.Buckets[i].Root)
 		}
 	}
-	require.Equal(t, s.meta.highWater-uint64(len(used)), s.meta.highWater-2-s.reachable)
+	require.Equal(t, s.db.HighWater-uint64(len(used)), s.db.Free)
 	return used
 }

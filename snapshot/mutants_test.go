@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // mutantsVariable says how many mutants TestMutants makes; "make mutants" sets it.
@@ -96,7 +97,7 @@ func splicePage(r *rand.Rand, image []byte) {
 // editHeader changes a field of a page's header or of one of its elements.
 func editHeader(r *rand.Rand, image []byte) {
 	id := 2 + r.IntN(len(image)/4096-2)
-	p := page(image[id*4096:])
+	p := bolt.Page(image[id*4096:])
 	odd := []uint64{0, 1, 2, uint64(r.IntN(12)), uint64(id), 0xffff, 1 << 31, 1<<63 - 1}[r.IntN(8)]
 	switch r.IntN(6) {
 	case 0:
@@ -104,11 +105,11 @@ func editHeader(r *rand.Rand, image []byte) {
 	case 1:
 		put16(p[8:], []uint16{0, 1, 2, 4, 0x10, 3}[r.IntN(6)])
 	case 2:
-		put16(p[10:], uint16(p.count()+r.IntN(5)-2))
+		put16(p[10:], uint16(p.Count()+r.IntN(5)-2))
 	case 3:
 		put32(p[12:], uint32(odd))
 	default:
-		at := pageHeaderSize + r.IntN(max(1, min(p.count(), 200)))*elementSize + r.IntN(4)*4
+		at := bolt.HeaderSize + r.IntN(max(1, min(p.Count(), 200)))*bolt.ElementSize + r.IntN(4)*4
 		if r.IntN(2) == 0 {
 			odd = uint64(le.Uint32(p[at:])) + uint64(r.IntN(9)) - 4
 		}
@@ -121,25 +122,25 @@ func editMeta(r *rand.Rand, image []byte) {
 	which, field := r.IntN(3), r.IntN(6)
 	odd := []uint64{0, 1, 2, 3, uint64(r.IntN(len(image) / 4096)), 1 << 40, ^uint64(0)}[r.IntN(7)]
 	for i := range 2 {
-		m, err := parseMeta(image[i*4096:])
+		m, err := bolt.ParseMeta(image[i*4096:])
 		if err != nil || which == 1-i {
 			continue
 		}
 		switch field {
 		case 0:
-			m.root = odd
+			m.Root = odd
 		case 1:
-			m.highWater += odd%5 - 2
+			m.HighWater += odd%5 - 2
 		case 2:
-			m.txid = odd
+			m.TxID = odd
 		case 3:
-			m.freelist = odd
+			m.Freelist = odd
 		case 4:
-			m.sequence = odd
+			m.Sequence = odd
 		case 5:
-			m.pageSize = 4096 << r.IntN(3)
+			m.PageSize = 4096 << r.IntN(3)
 		}
-		m.put(image[i*4096:(i+1)*4096], uint64(i))
+		m.Put(image[i*4096:(i+1)*4096], uint64(i))
 	}
 }
 
@@ -148,26 +149,26 @@ func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 	m := mustMeta(image)
 	used := reachable(t, open(t, copyOf(t, seal(bytes.Clone(image)))))
 	var free []uint64
-	for id := range m.highWater {
+	for id := range m.HighWater {
 		if !used[id] {
 			free = append(free, id)
 		}
 	}
 	if len(free) == 0 {
-		free = []uint64{uint64(r.IntN(int(m.highWater)))}
+		free = []uint64{uint64(r.IntN(int(m.HighWater)))}
 	}
-	m.freelist = free[0]
-	p := image[m.freelist*4096 : (m.freelist+1)*4096]
+	m.Freelist = free[0]
+	p := image[m.Freelist*4096 : (m.Freelist+1)*4096]
 	clear(p)
-	put64(p, m.freelist)
-	put16(p[8:], flagFreelist)
+	put64(p, m.Freelist)
+	put16(p[8:], bolt.FlagFreelist)
 	ids := slices.Clone(free[1:])
 	switch r.IntN(8) {
 	case 0: // right
 	case 1:
-		ids = append(ids, uint64(r.IntN(int(m.highWater))))
+		ids = append(ids, uint64(r.IntN(int(m.HighWater))))
 	case 2:
-		ids = append(ids, m.highWater+uint64(r.IntN(9)))
+		ids = append(ids, m.HighWater+uint64(r.IntN(9)))
 	case 3:
 		r.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	case 4:
@@ -178,13 +179,13 @@ func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 		put16(p[8:], uint16(1<<r.IntN(8)))
 	case 7:
 		put32(p[12:], uint32(r.IntN(3)))
-		put64(p, uint64(r.IntN(int(m.highWater))))
+		put64(p, uint64(r.IntN(int(m.HighWater))))
 	}
 	put16(p[10:], uint16(len(ids)))
 	for i, id := range ids {
-		put64(p[pageHeaderSize+8*i:], id)
+		put64(p[bolt.HeaderSize+8*i:], id)
 	}
-	m.over(image[:2*4096], 0)
+	copy(image, m.Pages())
 	return image
 }
 
@@ -193,9 +194,14 @@ func changeRecord(t testing.TB, r *rand.Rand, image []byte) []byte {
 	return unsealed(rebuilt(t, seal(image), 4096, func(tx *bbolt.Tx) error { return changeOne(r, tx.Bucket([]byte("key"))) }))
 }
 
+// smallBuckets are the buckets of a server but that of the records.
+func smallBuckets() []string {
+	return slices.DeleteFunc(etcdBuckets(), func(name string) bool { return name == "key" })
+}
+
 // changeEntry changes one entry of another bucket, or adds one.
 func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
-	names := slices.Sorted(maps.Keys(entryChecks()))
+	names := smallBuckets()
 	return unsealed(rebuilt(t, seal(image), 4096, func(tx *bbolt.Tx) error {
 		name := names[r.IntN(len(names))]
 		b := tx.Bucket([]byte(name))
@@ -289,7 +295,7 @@ func judgeMutant(t testing.TB, path string) (v verdict) {
 	for _, err := range findings(t, s) {
 		v.Findings = append(v.Findings, err.Error())
 	}
-	for err := range s.Odd(t.Context()) {
+	for err := range Odd(t.Context(), s) {
 		v.Odd = append(v.Odd, err.Error())
 	}
 	if len(v.Findings) == 0 {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // noted is a snapshot with a bucket for notes that edit was given.
@@ -30,7 +32,7 @@ func TestHostileNotes(t *testing.T) {
 	large := func(b *bbolt.Bucket) error { return b.Put([]byte("n"), []byte(strings.Repeat("x", 9000))) }
 	whole := noted(t, large)
 	s := open(t, copyOf(t, whole))
-	leaf := s.bucket(noteBucket).leaves[0] * 4096
+	leaf := s.db.Bucket(noteBucket).Leaves[0] * 4096
 	damaged := func(edit func(p []byte)) []byte {
 		b := append([]byte(nil), unsealed(whole)...)
 		edit(b[leaf:])
@@ -50,11 +52,11 @@ func TestHostileNotes(t *testing.T) {
 			return errors.Join(err, b.Put([]byte("n"), nil))
 		}), "holds a bucket of its own"},
 		"page of another":  {damaged(func(p []byte) { put64(p, 3) }), "calls itself page 3"},
-		"key of 4 GiB":     {damaged(func(p []byte) { put32(p[pageHeaderSize+8:], 1<<32-1) }), "ends beyond the page"},
+		"key of 4 GiB":     {damaged(func(p []byte) { put32(p[bolt.HeaderSize+8:], 1<<32-1) }), "ends beyond the page"},
 		"65535 notes":      {damaged(func(p []byte) { put16(p[10:], 65535) }), "65535 elements do not fit"},
-		"a branch":         {damaged(func(p []byte) { put16(p[8:], flagBranch) }), "page"},
+		"a branch":         {damaged(func(p []byte) { put16(p[8:], bolt.FlagBranch) }), "page"},
 		"pages behind it":  {damaged(func(p []byte) { put32(p[12:], 1<<31) }), "overflow pages"},
-		"notes that share": {damaged(func(p []byte) { put16(p[10:], 2); copy(p[pageHeaderSize+16:], p[pageHeaderSize:pageHeaderSize+16]) }), "element"},
+		"notes that share": {damaged(func(p []byte) { put16(p[10:], 2); copy(p[bolt.HeaderSize+16:], p[bolt.HeaderSize:bolt.HeaderSize+16]) }), "element"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := copyOf(t, tt.b)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // rawOf is the database file of a store that went through a few transactions and more, so that its two metas differ, grown as a
@@ -45,17 +47,17 @@ func TestRawDatabaseFile(t *testing.T) {
 
 func testRaw(t *testing.T, raw []byte) {
 	older := 0
-	first, err := parseMeta(raw)
+	first, err := bolt.ParseMeta(raw)
 	require.NoError(t, err)
-	second, err := parseMeta(raw[4096:])
+	second, err := bolt.ParseMeta(raw[4096:])
 	require.NoError(t, err)
-	require.NotEqual(t, first.root, second.root)
-	if second.txid < first.txid {
+	require.NotEqual(t, first.Root, second.Root)
+	if second.TxID < first.TxID {
 		older = 4096
 	}
 	torn := func(at int) []byte {
 		b := append([]byte(nil), raw...)
-		b[at+pageHeaderSize+20] ^= 1
+		b[at+bolt.HeaderSize+20] ^= 1
 		return b
 	}
 	tests := []struct {
@@ -104,7 +106,7 @@ func TestStoredFreeList(t *testing.T) {
 	require.NoError(t, db.Close())
 	untouched(t, path)
 	s := open(t, path)
-	require.NotEqual(t, uint64(noFreelist), s.meta.freelist)
+	require.NotEqual(t, uint64(bolt.NoFreelist), s.db.Freelist)
 	same, _ := write(t, s, seq())
 	sound(t, same)
 	require.Empty(t, findings(t, open(t, same)))
@@ -115,9 +117,9 @@ func TestStoredFreeList(t *testing.T) {
 func TestMetasOfDifferentPageSizes(t *testing.T) {
 	b := unsealed(fixture(t))
 	m := mustMeta(b)
-	m.pageSize, m.highWater, m.root, m.txid = 1024, m.highWater*4, m.root*4, m.txid+9
-	m.put(b[4096:8192], 1)
-	binary.LittleEndian.PutUint64(b[m.root*1024:], m.root)
+	m.PageSize, m.HighWater, m.Root, m.TxID = 1024, m.HighWater*4, m.Root*4, m.TxID+9
+	m.Put(b[4096:8192], 1)
+	binary.LittleEndian.PutUint64(b[m.Root*1024:], m.Root)
 	_, err := Open(context.Background(), copyOf(t, seal(b)), Config{})
 	require.ErrorIs(t, err, ErrDamaged)
 	require.ErrorContains(t, err, "meta page 1")

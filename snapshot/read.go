@@ -6,142 +6,115 @@ import (
 	"iter"
 )
 
-// Live yields the latest record of each key that begins with prefix and is not deleted, in revision order (not in key
-// order): the order in which the file holds them, so that the whole is one pass. An error ends the sequence. Records are
-// valid until Close; the Record itself is used again for the next one.
-func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
+// indexed yields what fn yields, which is given the index of s.
+func indexed[T any](
+	ctx context.Context, s *Snapshot, fn func(x *index, yield func(T, error) bool),
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		x, err := s.index(ctx)
 		if err != nil {
-			yield(nil, err)
+			var none T
+			yield(none, err)
 			return
 		}
+		fn(x, yield)
+	}
+}
+
+// Live yields the latest record of each key that begins with prefix and is not deleted, in revision
+// order (not in key order): the order in which the file holds them, so that the whole is one pass.
+// An error ends the sequence. Records are valid until Close; the Record itself is used again for
+// the next one.
+func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
+	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {
 		may := x.under(prefix)
-		want := func(ordinal uint32) bool { return x.isLive(ordinal) && may[x.of[ordinal]] }
-		s.scan(ctx, x, want, func(_ uint32, r *Record, err error) bool {
-			if err == nil && !bytes.HasPrefix(r.Key, prefix) {
-				return true
+		want := func(ordinal uint32) bool { return x.isLive(ordinal) && may(ordinal) }
+		for rec, err := range x.scan(ctx, want) {
+			if err == nil && !bytes.HasPrefix(rec.Key, prefix) {
+				continue
 			}
-			return yield(r, err)
-		})
-	}
-}
-
-// History yields every record of one key that the file still holds, oldest first, tombstones included. What a compaction
-// removed is gone. Errors and validity are those of Live.
-func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
-	return s.matching(ctx, key, func(r *Record) bool { return bytes.Equal(r.Key, key) })
-}
-
-// Records yields every record of the file in revision order, superseded ones, tombstones and the empty-key records of
-// --bump-revision included. Errors and validity are those of Live.
-func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
-	return s.matching(ctx, nil, func(*Record) bool { return true })
-}
-
-// matching yields the records that want names, all of which have keys that begin with prefix.
-func (s *Snapshot) matching(ctx context.Context, prefix []byte, want func(*Record) bool) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		x, err := s.index(ctx) // checks each record and their order
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		may := x.under(prefix)
-		s.scan(ctx, x, func(ordinal uint32) bool { return may[x.of[ordinal]] }, func(_ uint32, r *Record, err error) bool {
-			if err == nil && !want(r) {
-				return true
+			if !yield(rec.Record, err) {
+				return
 			}
-			return yield(r, err)
-		})
-	}
-}
-
-// wanted says by its ordinal whether a record is to be decoded, visit takes it, or an error, which ends the scan.
-type (
-	wanted func(ordinal uint32) bool
-	visit  func(ordinal uint32, r *Record, err error) bool
-)
-
-// scan decodes the records that are wanted in revision order until yield returns false. Leaves without any are not touched.
-func (s *Snapshot) scan(ctx context.Context, x *index, want wanted, yield visit) {
-	b := s.bucket("key")
-	rec := new(Record)
-	for leaf := range b.leafCount() {
-		if leaf%256 == 0 && ctx.Err() != nil {
-			yield(0, nil, ctx.Err())
-			return
 		}
-		first, end := x.start[leaf], x.end(leaf)
-		for first < end && !want(first) {
-			first++
-		}
-		if first < end && !s.scanLeaf(b, x, leaf, first, rec, want, yield) {
-			return
-		}
-	}
-}
-
-// scanLeaf is scan for one leaf, from the record with ordinal first on, which is wanted.
-func (s *Snapshot) scanLeaf(b *bucket, x *index, leaf int, first uint32, rec *Record, want wanted, yield visit) bool {
-	p, err := s.guardedLeaf(b, leaf)
-	if err != nil {
-		yield(0, nil, s.wrap(err))
-		return false
-	}
-	for i := first; i < x.end(leaf); i++ {
-		if i != first && !want(i) {
-			continue
-		}
-		err := s.guard(func() error {
-			j := int(i - x.start[leaf])
-			if j >= p.count() {
-				return ErrChanged
-			}
-			_, k, v := p.leaf(j)
-			return parseRecord(k, v, rec)
-		})
-		if err != nil {
-			yield(i, nil, s.wrap(s.leafError(b, leaf, err)))
-			return false
-		}
-		if !yield(i, rec, nil) {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *Snapshot) guardedLeaf(b *bucket, i int) (p page, err error) {
-	err = s.guard(func() error {
-		p, err = s.leafPage(b, i)
-		return err
 	})
-	return p, err
 }
 
-// Get returns the latest record of key, nil when there is none or it is deleted.
+// History yields every record of one key that the file still holds, oldest first, tombstones
+// included. What a compaction removed is gone. Errors and validity are those of Live.
+func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
+	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {
+		for rec, err := range x.scan(ctx, x.under(key)) {
+			if err == nil && !bytes.Equal(rec.Key, key) {
+				continue
+			}
+			if !yield(rec.Record, err) {
+				return
+			}
+		}
+	})
+}
+
+// Records yields every record of the file in revision order, superseded ones, tombstones and the
+// empty-key records of --bump-revision included. Errors and validity are those of Live.
+func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		for rec, err := range s.Scan(ctx) {
+			if !yield(rec.Record, err) {
+				return
+			}
+		}
+	}
+}
+
+// Scanned is a record, and whether it is the live value of its key.
+type Scanned struct {
+	*Record
+	Live   bool
+	Stored int // bytes of the entry in the key bucket: revision key and KeyValue
+}
+
+// Scan yields what Records yields, and says of each whether it is the latest of its key and no
+// deletion. Errors and validity are those of Live.
+func (s *Snapshot) Scan(ctx context.Context) iter.Seq2[Scanned, error] {
+	return indexed(ctx, s, func(x *index, yield func(Scanned, error) bool) {
+		for rec, err := range x.scan(ctx, func(uint32) bool { return true }) {
+			scanned := Scanned{Record: rec.Record}
+			if err == nil {
+				scanned.Live, scanned.Stored = x.isLive(rec.ordinal), rec.size()
+			}
+			if !yield(scanned, err) {
+				return
+			}
+		}
+	})
+}
+
+// Get returns the latest record of key, nil if there is none or it is deleted.
 func (s *Snapshot) Get(ctx context.Context, key []byte) (*Record, error) {
-	rec, _, err := s.latest(ctx, key)
-	if err != nil || rec == nil || rec.Tombstone {
+	x, err := s.index(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec := new(Record)
+	_, found, err := x.find(key, rec)
+	if err != nil || !found || rec.Tombstone {
 		return nil, err
 	}
 	return rec, nil
 }
 
-// latest is Get with tombstones, and with the ordinal of the record.
-func (s *Snapshot) latest(ctx context.Context, key []byte) (rec *Record, ordinal uint32, err error) {
+// Revision is the current revision of the store: what a server started on the file would answer.
+func (s *Snapshot) Revision(ctx context.Context) (int64, error) {
+	_, newest, err := s.Kept(ctx)
+	return newest, err
+}
+
+// Keys is the number of live keys.
+func (s *Snapshot) Keys(ctx context.Context) (int, error) {
 	x, err := s.index(ctx)
 	if err != nil {
-		return nil, 0, err
+		return 0, err
 	}
-	err = s.guard(func() error {
-		var r Record
-		at, found, err := s.find(&x.table, x, s.bucket("key"), key, &r)
-		if found {
-			rec, ordinal = &r, at
-		}
-		return err
-	})
-	return rec, ordinal, s.wrap(err)
+	return x.alive, nil
 }

@@ -1,47 +1,43 @@
 package snapshot
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 const (
-	// revisionKeySize is main i64, '_', sub i64, all big-endian (etcd server/storage/mvcc/revision.go); a deletion has one
-	// byte more, the mark.
+	// revisionKeySize is main i64, '_', sub i64, all big-endian (etcd
+	// server/storage/mvcc/revision.go); a deletion has one byte more, the mark.
 	revisionKeySize = 17
 	tombstoneMark   = 't'
 )
 
-// Revision is the place of a record in etcd's history: Main counts transactions, Sub the operations within one.
+// Revision is the place of a record in etcd's history: Main counts transactions, Sub the operations
+// within one.
 type Revision struct{ Main, Sub int64 }
 
 // Compare orders revisions as etcd commits them.
 func (r Revision) Compare(o Revision) int {
-	switch {
-	case r.Main != o.Main:
-		if r.Main < o.Main {
-			return -1
-		}
-		return 1
-	case r.Sub < o.Sub:
-		return -1
-	case r.Sub > o.Sub:
-		return 1
+	if r.Main != o.Main {
+		return cmp.Compare(r.Main, o.Main)
 	}
-	return 0
+	return cmp.Compare(r.Sub, o.Sub)
 }
 
 func (r Revision) String() string { return fmt.Sprintf("%d.%d", r.Main, r.Sub) }
 
-// Record is one entry of etcd's key bucket: what a Put stored, or a tombstone. Key and Value alias the mapped file: they are
-// valid until Close and must not be written to.
+// Record is an entry of etcd's key bucket: what a Put stored, or a tombstone. Key and Value alias
+// the mapped file: they are valid until Close and must not be written to.
 type Record struct {
 	Revision       Revision
 	Tombstone      bool   // a deletion: Key only, everything below is zero
-	Key            []byte // empty for the record that "etcdutl snapshot restore --bump-revision" leaves behind
+	Key            []byte // empty for the record that "etcdutl snapshot restore --bump-revision" leaves
 	Value          []byte
 	CreateRevision int64 // main revision of the Put that began this life of the key
 	ModRevision    int64 // main revision of this Put; Kubernetes shows it as resourceVersion
@@ -89,8 +85,8 @@ const (
 	fieldLease
 )
 
-// parseRecord decodes an entry of the key bucket into rec, by hand: a generic protobuf decoder costs ten times as much and
-// copies the value. Unknown fields are passed over, as protobuf asks.
+// parseRecord decodes an entry of the key bucket into rec, by hand: a generic protobuf decoder
+// costs ten times as much and copies the value. Unknown fields are passed over, as protobuf asks.
 func parseRecord(k, v []byte, rec *Record) error {
 	*rec = Record{}
 	var err error
@@ -111,7 +107,7 @@ func parseRecord(k, v []byte, rec *Record) error {
 	return nil
 }
 
-// field takes one field from the front of v and returns its length, negative when it is malformed.
+// field takes one field from the front of v and returns its length, negative if it is malformed.
 func (r *Record) field(num protowire.Number, typ protowire.Type, v []byte) int {
 	switch {
 	case typ == protowire.BytesType && (num == fieldKey || num == fieldValue):
@@ -141,12 +137,13 @@ func (r *Record) field(num protowire.Number, typ protowire.Type, v []byte) int {
 		return n
 	}
 	if num <= fieldLease {
-		return -1 // of another type: etcd 3.4 to 3.6 die of it, 3.7 passes over what the record says
+		return -1 // of another type: etcd 3.4 to 3.6 die of it, 3.7 passes over it
 	}
 	return protowire.ConsumeFieldValue(num, typ, v)
 }
 
-// appendKeyValue encodes the record as etcd does: fields in order, zero ones left out; a tombstone has its key only.
+// appendKeyValue encodes the record as etcd does: fields in order, zero ones left out; a tombstone
+// has its key only.
 func (r *Record) appendKeyValue(b []byte) []byte {
 	b = appendBytesField(b, fieldKey, r.Key)
 	if r.Tombstone {
@@ -157,6 +154,35 @@ func (r *Record) appendKeyValue(b []byte) []byte {
 	b = appendIntField(b, fieldVersion, r.Version)
 	b = appendBytesField(b, fieldValue, r.Value)
 	return appendIntField(b, fieldLease, r.Lease)
+}
+
+// encoder encodes records, each over the one before.
+type encoder struct{ key, value []byte }
+
+// element is the entry of the key bucket for r, valid until the next one.
+func (e *encoder) element(r *Record) bolt.Element {
+	e.key = appendRevisionKey(e.key[:0], r.Revision, r.Tombstone)
+	e.value = r.appendKeyValue(e.value[:0])
+	return bolt.Element{Key: e.key, Value: e.value}
+}
+
+// size is the bytes of the record's revision key and KeyValue as etcd writes them.
+func (r *Record) size() int {
+	n := revisionKeySize
+	if r.Tombstone {
+		n++
+	}
+	for _, b := range [][]byte{r.Key, r.Value} {
+		if len(b) > 0 {
+			n += protowire.SizeTag(fieldKey) + protowire.SizeBytes(len(b))
+		}
+	}
+	for _, v := range []int64{r.CreateRevision, r.ModRevision, r.Version, r.Lease} {
+		if v != 0 {
+			n += protowire.SizeTag(fieldKey) + protowire.SizeVarint(uint64(v))
+		}
+	}
+	return n
 }
 
 func appendBytesField(b []byte, num protowire.Number, v []byte) []byte {
@@ -172,3 +198,63 @@ func appendIntField(b []byte, num protowire.Number, v int64) []byte {
 	}
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
 }
+
+// varintField is the last field of that number in a message, 0 if there is none.
+func varintField(msg []byte, want protowire.Number) (value uint64, err error) {
+	for len(msg) > 0 {
+		num, typ, n := protowire.ConsumeField(msg)
+		if n < 0 {
+			return 0, fmt.Errorf("%w: malformed message", ErrDamaged)
+		}
+		if num == want && typ == protowire.VarintType {
+			_, _, tag := protowire.ConsumeTag(msg)
+			value, _ = protowire.ConsumeVarint(msg[tag:])
+		}
+		msg = msg[n:]
+	}
+	return value, nil
+}
+
+// checkRecord checks the numbers of rec against the record before it of the same key, nil if a
+// compaction has removed that one or there never was one. A server serves wrong numbers as they
+// are, and optimistic locking breaks.
+func checkRecord(before, rec *Record) error {
+	if err := rec.follows(before); err != nil {
+		return fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)
+	}
+	return nil
+}
+
+// follows is checkRecord without the name of the record.
+func (r *Record) follows(before *Record) error {
+	if len(r.Key) == 0 {
+		return fmt.Errorf("it holds more than the record without a key that --bump-revision leaves, which is empty")
+	}
+	if r.Tombstone {
+		if r.CreateRevision != 0 || r.ModRevision != 0 || r.Version != 0 || r.Lease != 0 || len(r.Value) != 0 {
+			return fmt.Errorf("a tombstone holds more than its key")
+		}
+		return nil // one of a key without a record is harmless: compaction may have removed that
+	}
+	if r.ModRevision != r.Revision.Main {
+		return fmt.Errorf("mod_revision is %d", r.ModRevision)
+	}
+	create, version := r.Revision.Main, int64(1)
+	switch {
+	case before == nil: // a server takes the numbers as they are and counts on from there
+		if r.CreateRevision <= 0 || r.CreateRevision > r.ModRevision || r.Version < 1 {
+			return fmt.Errorf("create_revision %d and version %d do not agree", r.CreateRevision, r.Version)
+		}
+		return nil
+	case !before.Tombstone:
+		create, version = before.CreateRevision, before.Version+1
+	}
+	if r.CreateRevision != create || r.Version != version {
+		return fmt.Errorf("create_revision %d and version %d, want %d and %d",
+			r.CreateRevision, r.Version, create, version)
+	}
+	return nil
+}
+
+// clip is the beginning of a key, for a message: the key may be longer than anybody would read.
+func clip(key []byte) []byte { return key[:min(len(key), 300)] }

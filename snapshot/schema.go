@@ -13,51 +13,69 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// errOdd marks an entry that etcd never writes, and that a restore and a server accept.
-var errOdd = errors.New("odd, but etcd accepts it")
+const (
+	leaseBucket = "lease"
+	metaBucket  = "meta"
 
-// An entryCheck checks an entry of a bucket that a server of etcd 3.4 to 3.7, or "etcdutl snapshot restore", decodes when it starts.
-// The error is errOdd for an entry that both accept, and another one for an entry on which one of them panics or exits.
-type entryCheck func(k, v []byte) error
+	// Revision keys in the meta bucket.
+	finishedCompact  = "finishedCompactRev"
+	scheduledCompact = "scheduledCompactRev"
 
-// entryChecks returns the check of each bucket but "key" (etcd server/storage/schema).
-func entryChecks() map[string]entryCheck {
-	return map[string]entryCheck{
-		metaBucket:  checkMeta,
-		leaseBucket: checkLease,
-		"alarm":     func(k, _ []byte) error { return alarmMessage().check(k) },
-		"auth":      checkAuth,
-		"authUsers": func(k, v []byte) error { return checkNamed(userMessage(), k, v) },
-		"authRoles": func(k, v []byte) error { return checkNamed(roleMessage(), k, v) },
-		"members":   checkMember,
-		"members_removed": func(k, _ []byte) error {
-			_, err := memberID(k)
-			return err
-		},
-		"cluster": checkCluster,
-	}
+	// maxLeaseTTL is the most that a server grants, in seconds (etcd server/lease/lessor.go,
+	// MaxLeaseTTL).
+	maxLeaseTTL = 9_000_000_000
+
+	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). Its third,
+	// RemainingTTL, is left out by a grant.
+	fieldLeaseID  = 1
+	fieldLeaseTTL = 2
+)
+
+// etcdBuckets returns the buckets of a server (etcd server/storage/schema/bucket.go), in order.
+func etcdBuckets() []string {
+	return []string{"alarm", "auth", "authRoles", "authUsers", "cluster", "key", leaseBucket, "members",
+		"members_removed", metaBucket}
 }
 
-// of checks an entry and names bucket and key in the error, which wraps errOdd or ErrDamaged.
-func (check entryCheck) of(bucket string, k, v []byte) error {
-	if check == nil {
+// checkEntry checks an entry of a bucket but "key" that a server of etcd 3.4 to 3.7, or "etcdutl
+// snapshot restore", decodes when it starts (etcd server/storage/schema). The error names bucket
+// and key. It wraps errOdd for an entry that both accept, and ErrDamaged for one on which one of
+// them panics or exits.
+func checkEntry(bucket string, k, v []byte) (err error) {
+	switch bucket {
+	case metaBucket:
+		err = checkMeta(k, v)
+	case leaseBucket:
+		err = checkLease(k, v)
+	case "alarm":
+		err = alarmMessage().check(k)
+	case "auth":
+		err = checkAuth(k, v)
+	case "authUsers":
+		err = checkNamed(userMessage(), k, v)
+	case "authRoles":
+		err = checkNamed(roleMessage(), k, v)
+	case "members":
+		err = checkMember(k, v)
+	case "members_removed":
+		err = checkMemberID(k)
+	case "cluster":
+		err = checkCluster(k, v)
+	}
+	if err == nil {
 		return nil
 	}
-	err := check(k, v)
-	if err != nil && !errors.Is(err, errOdd) {
+	if !errors.Is(err, errOdd) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if err != nil {
-		err = fmt.Errorf("bucket %q: %s: %w", bucket, entryName(k), err)
-	}
-	return err
+	return fmt.Errorf("bucket %q: %s: %w", bucket, entryName(k), err)
 }
 
-// checkMeta knows that a restore replaces consistent_index and term, and that a server ignores a confState or storageVersion that it
-// cannot read.
+// checkMeta knows that a restore replaces consistent_index and term, and that a server ignores a
+// confState or storageVersion that it cannot read.
 func checkMeta(k, v []byte) error {
 	switch string(k) {
-	case "finishedCompactRev", "scheduledCompactRev":
+	case finishedCompact, scheduledCompact:
 		if _, _, err := parseRevisionKey(v); err != nil {
 			return errors.New("it is not a revision")
 		}
@@ -77,7 +95,7 @@ func checkMeta(k, v []byte) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errOdd, err)
-		case got.before(etcdVersionNumber{3, 5}):
+		case got.before(release{3, 5}):
 			return fmt.Errorf("no etcd %s stores one, and none migrates from it", clip(v))
 		}
 		return got.known()
@@ -124,7 +142,7 @@ func checkNamed(m message, k, v []byte) error {
 
 // checkMember knows that a restore takes all members out, for which it needs their ids.
 func checkMember(k, v []byte) error {
-	if _, err := memberID(k); err != nil {
+	if err := checkMemberID(k); err != nil {
 		return err
 	}
 	if _, readable := parseMember(k, v); !readable {
@@ -133,13 +151,12 @@ func checkMember(k, v []byte) error {
 	return nil
 }
 
-// memberID parses an id as etcd does (client/pkg/types/id.go).
-func memberID(k []byte) (uint64, error) {
-	id, err := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64)
-	if err != nil {
-		return 0, errors.New("it is not a member's id in hexadecimal")
+// checkMemberID parses an id as etcd does (client/pkg/types/id.go).
+func checkMemberID(k []byte) error {
+	if _, err := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64); err != nil {
+		return errors.New("it is not a member's id in hexadecimal")
 	}
-	return id, nil
+	return nil
 }
 
 func checkCluster(k, v []byte) error {
@@ -165,41 +182,42 @@ func checkCluster(k, v []byte) error {
 	return nil
 }
 
-// etcdVersionNumber is a release of etcd, patch level left out.
-type etcdVersionNumber struct{ major, minor int64 }
+// release is a release of etcd, patch level left out.
+type release struct{ major, minor int64 }
 
-func (v etcdVersionNumber) before(o etcdVersionNumber) bool {
+func (v release) before(o release) bool {
 	return v.major < o.major || v.major == o.major && v.minor < o.minor
 }
 
 // known is errOdd for a release later than those whose schema this package knows.
-func (v etcdVersionNumber) known() error {
-	if (etcdVersionNumber{3, 7}).before(v) {
+func (v release) known() error {
+	if (release{3, 7}).before(v) {
 		return fmt.Errorf("%w of that release: etcd 3.7 and older do not start on it", errOdd)
 	}
 	return nil
 }
 
-// parseVersion parses MAJOR.MINOR.PATCH[-PRERELEASE][+METADATA] as etcd does (github.com/coreos/go-semver).
-func parseVersion(b []byte) (v etcdVersionNumber, err error) {
+// parseVersion parses MAJOR.MINOR.PATCH[-PRERELEASE][+METADATA] as etcd does
+// (github.com/coreos/go-semver).
+func parseVersion(b []byte) (v release, err error) {
 	const identifier = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-."
 	rest, metadata, _ := strings.Cut(string(b), "+")
 	rest, preRelease, _ := strings.Cut(rest, "-")
 	parts := strings.SplitN(rest, ".", 3)
-	if len(parts) != 3 || strings.Trim(preRelease+metadata, identifier) != "" {
-		return v, fmt.Errorf("%q is no version", clip(b))
-	}
+	wrong := len(parts) != 3 || strings.Trim(preRelease+metadata, identifier) != ""
 	var numbers [3]int64
 	for i, part := range parts {
-		if numbers[i], err = strconv.ParseInt(part, 10, 64); err != nil {
-			return v, fmt.Errorf("%q is no version", clip(b))
-		}
+		numbers[i], err = strconv.ParseInt(part, 10, 64)
+		wrong = wrong || err != nil
 	}
-	return etcdVersionNumber{numbers[0], numbers[1]}, nil
+	if wrong {
+		return v, fmt.Errorf("%q is no version", clip(b))
+	}
+	return release{numbers[0], numbers[1]}, nil
 }
 
-// message is the fields of a protobuf message. A field of another wire type is an error: the decoder of etcd 3.7 passes over it, those
-// of 3.4 to 3.6 die of it.
+// message is the fields of a protobuf message. A field of another wire type is an error: the
+// decoder of etcd 3.7 passes over it, those of 3.4 to 3.6 die of it.
 type message map[protowire.Number]wireField
 
 type wireField struct {
@@ -208,23 +226,26 @@ type wireField struct {
 	fields message // of a message within
 }
 
-// The messages that a server decodes when it starts; a test compares them with etcd's own definitions.
+// The messages that a server decodes when it starts; a test compares them with etcd's own
+// definitions.
 func leaseMessage() message { return message{1: varint(), 2: varint(), 3: varint()} } // leasepb.Lease
 func alarmMessage() message { return message{1: varint(), 2: varint()} }              // etcdserverpb.AlarmMember
 
 func userMessage() message { // authpb.User
-	return message{1: raw(), 2: raw(), 3: {typ: protowire.BytesType, text: true}, 4: {typ: protowire.BytesType, fields: message{1: varint()}}}
+	options := message{1: varint()}
+	return message{1: raw(), 2: raw(), 3: {typ: protowire.BytesType, text: true}, 4: within(options)}
 }
 
 func roleMessage() message { // authpb.Role
-	permission := message{1: varint(), 2: raw(), 3: raw()}
-	return message{1: raw(), 2: {typ: protowire.BytesType, fields: permission}}
+	return message{1: raw(), 2: within(message{1: varint(), 2: raw(), 3: raw()})}
 }
 
-func varint() wireField { return wireField{typ: protowire.VarintType} }
-func raw() wireField    { return wireField{typ: protowire.BytesType} }
+func varint() wireField          { return wireField{typ: protowire.VarintType} }
+func raw() wireField             { return wireField{typ: protowire.BytesType} }
+func within(m message) wireField { return wireField{typ: protowire.BytesType, fields: m} }
 
-// check says why msg is not a message of that kind. Fields that the message does not have are passed over, as protobuf asks.
+// check says why msg is not a message of that kind. Fields that the message does not have are
+// passed over, as protobuf asks.
 func (m message) check(msg []byte) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)
@@ -255,7 +276,7 @@ func (m message) check(msg []byte) error {
 	return nil
 }
 
-// entryName is a key of a bucket for a message: as it is where it is text, else in hexadecimal.
+// entryName is a key of a bucket for a message: as it is if it is text, else in hexadecimal.
 func entryName(k []byte) string {
 	if utf8.Valid(k) && !bytes.ContainsFunc(k, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return fmt.Sprintf("key %q", clip(k))

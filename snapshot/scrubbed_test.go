@@ -97,13 +97,13 @@ func sameBuckets(t testing.TB, s, out *Snapshot, leases bool) {
 	t.Helper()
 	content := func(s *Snapshot) map[string][]entry {
 		all := map[string][]entry{}
-		for _, b := range s.buckets {
-			if b.name == "key" || (leases && b.name == leaseBucket) {
+		for _, b := range s.db.Buckets {
+			if b.Name == "key" || (leases && b.Name == leaseBucket) {
 				continue
 			}
-			all[b.name] = []entry{{value: fmt.Sprint(b.sequence)}}
-			require.NoError(t, s.entries(context.Background(), b.name, func(k, v []byte) error {
-				all[b.name] = append(all[b.name], entry{string(k), string(v)})
+			all[b.Name] = []entry{{value: fmt.Sprint(b.Sequence)}}
+			require.NoError(t, s.entries(context.Background(), b.Name, func(k, v []byte) error {
+				all[b.Name] = append(all[b.Name], entry{string(k), string(v)})
 				return nil
 			}))
 		}
@@ -155,10 +155,10 @@ func TestScrubbedChanges(t *testing.T) {
 		require.ErrorIs(t, err, want)
 		nothingIn(t, filepath.Dir(path))
 	}
-	refuse(ErrConflict, Change{Key: []byte("/a/1"), Value: []byte("z"), Prior: 2})
-	refuse(ErrConflict, put("/a/new", "z"))
-	refuse(ErrConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 3})
-	refuse(ErrConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 2}, Change{Key: []byte("/a/1"), Delete: true, Prior: 2})
+	refuse(errConflict, Change{Key: []byte("/a/1"), Value: []byte("z"), Prior: 2})
+	refuse(errConflict, put("/a/new", "z"))
+	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 3})
+	refuse(errConflict, Change{Key: []byte("/a/1"), Delete: true, Prior: 2}, Change{Key: []byte("/a/1"), Delete: true, Prior: 2})
 	path, res := scrub(t, s, WriteConfig{Scrub: without("/a/")}, del("/a/1"), del("/a/2"), del("/a/none"), put("/c", "new"))
 	require.Equal(t, WriteResult{Revision: 7, Keys: 2, Bytes: res.Bytes, SHA256: res.SHA256, Appended: 1, Scrubbed: 3}, res)
 	rec, err := open(t, path).Get(context.Background(), []byte("/c"))

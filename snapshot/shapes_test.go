@@ -1,8 +1,6 @@
 package snapshot
 
 import (
-	"context"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // shape is a snapshot with something odd about its pages, and what is to be true of it.
@@ -24,34 +24,34 @@ type shape struct {
 func shapes() []shape {
 	return []shape{
 		{"empty store", func(t testing.TB) []byte { return built(t, "") }, func(t testing.TB, s *Snapshot) {
-			require.Zero(t, s.bucket("key").inline.records())
-			require.Zero(t, s.bucket("key").root)
+			require.Zero(t, s.db.Bucket("key").Inline.Count())
+			require.Zero(t, s.db.Bucket("key").Root)
 		}, true},
 		{"one inline key", func(t testing.TB) []byte { return built(t, "put /a one") }, func(t testing.TB, s *Snapshot) {
-			require.Zero(t, s.bucket("key").root)
-			require.Equal(t, 1, s.bucket("key").inline.records())
+			require.Zero(t, s.db.Bucket("key").Root)
+			require.Equal(t, 1, s.db.Bucket("key").Inline.Count())
 		}, true},
 		{"recorded", func(t testing.TB) []byte { return fixture(t) }, func(t testing.TB, s *Snapshot) {}, true},
 		{"16 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 16<<10, nil) }, pagesOf(16 << 10), true},
 		{"64 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 64<<10, nil) }, pagesOf(64 << 10), true},
 		{"1 KiB pages", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 1<<10, nil) }, pagesOf(1 << 10), false},
 		{"deep key bucket", deepKeys, func(t testing.TB, s *Snapshot) {
-			require.GreaterOrEqual(t, levels(t, s, s.bucket("key").root), 3)
+			require.GreaterOrEqual(t, levels(t, s, s.db.Bucket("key").Root), 3)
 		}, true},
 		{"deep root bucket", deepRoot, func(t testing.TB, s *Snapshot) {
-			require.GreaterOrEqual(t, levels(t, s, s.meta.root), 3)
+			require.GreaterOrEqual(t, levels(t, s, s.db.Root), 3)
 		}, true},
 		{"root bucket with overflow pages", overflowRoot, func(t testing.TB, s *Snapshot) {
-			p, err := s.page(s.meta.root)
+			p, err := s.db.Page(s.db.Root)
 			require.NoError(t, err)
-			require.True(t, p.isLeaf())
-			require.NotZero(t, p.overflow())
+			require.True(t, p.IsLeaf())
+			require.NotZero(t, p.Overflow())
 		}, true},
 		{"users and roles", func(t testing.TB) []byte { return rebuilt(t, fixture(t), 4096, manyUsers) }, func(t testing.TB, s *Snapshot) {
-			require.Greater(t, len(s.bucket("authUsers").leaves), 100)
+			require.Greater(t, len(s.db.Bucket("authUsers").Leaves), 100)
 		}, false},
 		{"key bucket with an empty root leaf", emptyKeys, func(t testing.TB, s *Snapshot) {
-			require.NotZero(t, s.bucket("key").root)
+			require.NotZero(t, s.db.Bucket("key").Root)
 			require.Empty(t, modelOf(t, s))
 		}, true},
 		{"huge value, long key, tombstones", huge, func(t testing.TB, s *Snapshot) {
@@ -61,7 +61,7 @@ func shapes() []shape {
 }
 
 func pagesOf(size int) func(testing.TB, *Snapshot) {
-	return func(t testing.TB, s *Snapshot) { require.Equal(t, size, s.meta.pageSize) }
+	return func(t testing.TB, s *Snapshot) { require.Equal(t, size, s.db.PageSize) }
 }
 
 // putRecord stores a record under its revision in a transaction of the server's own database library.
@@ -113,21 +113,18 @@ func deepRoot(t testing.TB) []byte {
 // TestPlaceInRoot writes with the key bucket at every place in its leaf of the root bucket, first and last among them.
 func TestPlaceInRoot(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
-	root, err := s.page(s.meta.root)
+	root, err := s.db.Page(s.db.Root)
 	require.NoError(t, err)
-	elems := make([]element, root.count())
-	for i := range elems {
-		elems[i].flags, elems[i].key, elems[i].value = root.leaf(i)
-	}
+	elems := root.Elements()
 	for i := 1; i < len(elems); i++ {
-		out := &growing{b: append([]byte(nil), s.image...)}
-		w := &pageWriter{out: out, pageSize: s.meta.pageSize, next: s.meta.highWater}
-		left, right := emit(t, w, flagLeaf, elems[:i]), emit(t, w, flagLeaf, elems[i:])
-		m := s.meta
-		m.root = emit(t, w, flagBranch, []element{{key: elems[0].key, child: left}, {key: elems[i].key, child: right}})
-		m.highWater = w.next
-		require.NoError(t, w.flush())
-		m.over(out.b[:2*m.pageSize], 0)
+		out := &growing{b: append([]byte(nil), s.db.Image...)}
+		w := &bolt.Writer{Out: out, PageSize: s.db.PageSize, Next: s.db.HighWater}
+		left, right := emit(t, w, bolt.FlagLeaf, elems[:i]), emit(t, w, bolt.FlagLeaf, elems[i:])
+		m := s.db.Meta
+		m.Root = emit(t, w, bolt.FlagBranch, []bolt.Element{{Key: elems[0].Key, Child: left}, {Key: elems[i].Key, Child: right}})
+		m.HighWater = w.Next
+		require.NoError(t, w.Flush())
+		copy(out.b, m.Pages())
 		writeOn(t, open(t, copyOf(t, seal(out.b))), false)
 	}
 }
@@ -136,10 +133,10 @@ func TestPlaceInRoot(t *testing.T) {
 func TestWayToBucket(t *testing.T) {
 	b := deepRoot(t)
 	s := open(t, copyOf(t, b))
-	spine, err := s.rightSpine(s.meta.root)
+	spine, err := s.db.Spine(s.db.Root)
 	require.NoError(t, err)
-	m := &image{b: append([]byte(nil), s.image...)}
-	k, _ := page(m.page(spine[1].id())).branch(1)
+	m := &image{b: append([]byte(nil), s.db.Image...)}
+	k, _ := bolt.Page(m.page(spine[1].ID())).Branch(1)
 	k[len(k)-1]++
 	refused(t, copyOf(t, seal(m.b)), ErrDamaged, "does not lead to")
 	require.Len(t, findings(t, open(t, copyOf(t, seal(m.b)))), 1)
@@ -156,35 +153,31 @@ func overflowRoot(t testing.TB) []byte {
 		return nil
 	})
 	s := open(t, copyOf(t, b))
-	var elems []element
-	w := newWalker(s)
-	leaves, err := w.tree(context.Background(), s.meta.root)
+	var elems []bolt.Element
+	root, err := s.db.Page(s.db.Root)
 	require.NoError(t, err)
-	for _, id := range leaves {
-		p, err := s.page(id)
+	for _, branch := range root.Elements() {
+		leaf, err := s.db.Page(branch.Child)
 		require.NoError(t, err)
-		for i := range p.count() {
-			flags, k, v := p.leaf(i)
-			elems = append(elems, element{flags: flags, key: k, value: v})
-		}
+		elems = append(elems, leaf.Elements()...)
 	}
-	return withPage(s, s.meta.highWater, flagLeaf, elems, func(m *meta, id uint64) { m.root = id })
+	return withPage(s.db, s.db.HighWater, bolt.FlagLeaf, elems, func(m *bolt.Meta, id uint64) { m.Root = id })
 }
 
 // withPage is the snapshot with one page more, at id, and metas that edit was given.
-func withPage(s *Snapshot, id uint64, kind uint16, elems []element, edit func(m *meta, id uint64)) []byte {
-	out := &growing{b: append([]byte(nil), s.image...)}
-	w := &pageWriter{out: out, pageSize: s.meta.pageSize, next: id}
-	if _, err := w.emit(kind, elems); err != nil {
+func withPage(db *bolt.DB, id uint64, kind uint16, elems []bolt.Element, edit func(m *bolt.Meta, id uint64)) []byte {
+	out := &growing{b: append([]byte(nil), db.Image...)}
+	w := &bolt.Writer{Out: out, PageSize: db.PageSize, Next: id}
+	if _, err := w.Page(kind, elems); err != nil {
 		panic(err)
 	}
-	if err := w.flush(); err != nil {
+	if err := w.Flush(); err != nil {
 		panic(err)
 	}
-	m := s.meta
-	m.highWater = max(m.highWater, w.next)
+	m := db.Meta
+	m.HighWater = max(m.HighWater, w.Next)
 	edit(&m, id)
-	m.over(out.b[:2*m.pageSize], 0)
+	copy(out.b, m.Pages())
 	return seal(out.b)
 }
 
@@ -220,23 +213,20 @@ func emptyKeys(t testing.TB) []byte {
 		return nil
 	})
 	s := open(t, copyOf(t, b))
-	var elems []element
-	p, err := s.page(s.meta.root)
+	p, err := s.db.Page(s.db.Root)
 	require.NoError(t, err)
-	for i := range p.count() {
-		flags, k, v := p.leaf(i)
-		if string(k) == "key" {
-			v = binary.LittleEndian.AppendUint64(nil, s.meta.highWater+1)
-			v = append(v, make([]byte, 8)...)
+	elems := p.Elements()
+	for i := range elems {
+		if string(elems[i].Key) == "key" {
+			elems[i].Value = append(le.AppendUint64(nil, s.db.HighWater+1), make([]byte, 8)...)
 		}
-		elems = append(elems, element{flags: flags, key: k, value: v})
 	}
-	b = withPage(s, s.meta.highWater, flagLeaf, elems, func(m *meta, id uint64) { m.root = id })
-	return withPage(&Snapshot{image: unsealed(b), meta: mustMeta(b)}, s.meta.highWater+1, flagLeaf, nil, func(*meta, uint64) {})
+	b = withPage(s.db, s.db.HighWater, bolt.FlagLeaf, elems, func(m *bolt.Meta, id uint64) { m.Root = id })
+	return withPage(&bolt.DB{Image: unsealed(b), Meta: mustMeta(b)}, s.db.HighWater+1, bolt.FlagLeaf, nil, func(*bolt.Meta, uint64) {})
 }
 
-func mustMeta(b []byte) meta {
-	m, err := parseMeta(b)
+func mustMeta(b []byte) bolt.Meta {
+	m, err := bolt.ParseMeta(b)
 	if err != nil {
 		panic(err)
 	}
@@ -254,7 +244,7 @@ func huge(t testing.TB) []byte {
 // levels counts the pages from page id down to a leaf.
 func levels(t testing.TB, s *Snapshot, id uint64) int {
 	t.Helper()
-	spine, err := s.rightSpine(id)
+	spine, err := s.db.Spine(id)
 	require.NoError(t, err)
 	return len(spine)
 }

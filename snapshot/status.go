@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -17,18 +18,18 @@ type Status struct {
 	PageSize  int      `json:"pageSize"`  // bytes
 	Pages     uint64   `json:"pages"`     // of the image
 	FreePages uint64   `json:"freePages"` // pages that nothing points to; they may hold old values
-	SHA256    string   `json:"sha256"`    // of the whole file, as sha256sum prints it; empty when skipped
+	SHA256    string   `json:"sha256"`    // of the file, as sha256sum prints it; empty when skipped
 	Digest    string   `json:"digest"`    // "ok", "none" (raw) or "skipped"
 	Hash      string   `json:"hash"`      // as "etcdutl snapshot status" prints it: eight hex digits
 	Warnings  []string `json:"warnings,omitempty"`
 
-	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd" or "zip", where the file given is compressed
-	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // what that expands to
+	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd" or "zip"
+	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // what a compressed file expands to
 
 	Revision         int64 `json:"revision"`         // current revision, as a server would start with
-	LastRecord       int64 `json:"lastRecord"`       // what "etcdutl snapshot status" prints as the revision, which may be less
+	LastRecord       int64 `json:"lastRecord"`       // revision as "etcdutl snapshot status" has it, which may be less
 	CompactRevision  int64 `json:"compactRevision"`  // finished, 0 for none
-	ScheduledCompact int64 `json:"scheduledCompact"` // scheduled, 0 for none; higher than CompactRevision when one was interrupted
+	ScheduledCompact int64 `json:"scheduledCompact"` // 0 for none; above CompactRevision if one was interrupted
 	Records          int   `json:"records"`          // in the key bucket, tombstones included
 	Tombstones       int   `json:"tombstones"`
 	EmptyRecords     int   `json:"emptyRecords"` // left by --bump-revision
@@ -40,7 +41,7 @@ type Status struct {
 	ConsistentIndex uint64   `json:"consistentIndex"`
 	Term            uint64   `json:"term"`
 	Leases          int      `json:"leases"`
-	LeasedKeys      int      `json:"leasedKeys"` // live keys that hold a lease; after a restore each lease begins anew
+	LeasedKeys      int      `json:"leasedKeys"` // live keys with a lease, which a restore begins anew
 	Alarms          []Raised `json:"alarms"`     // a restore keeps them
 	AuthEnabled     bool     `json:"authEnabled"`
 	AuthUsers       int      `json:"authUsers"`
@@ -48,45 +49,51 @@ type Status struct {
 	Members         []Member `json:"members,omitempty"`
 }
 
-// Raised is an alarm of a member. While the file's cluster has one of kind NOSPACE it takes no writes.
+// Member is an etcd member as the members bucket holds it. A restore replaces them all. One that
+// cannot be read has its id alone; one that was added and never started has its id and URLs.
+type Member struct {
+	ID       string   `json:"id"` // lower-case hex
+	Name     string   `json:"name"`
+	PeerURLs []string `json:"peerURLs"`
+}
+
+// Alarm is a kind of alarm that a member has raised, as etcd names it.
+type Alarm string
+
+// The alarms that etcd knows (etcd api/etcdserverpb/rpc.proto, AlarmType).
+const (
+	AlarmNoSpace Alarm = "NOSPACE"
+	AlarmCorrupt Alarm = "CORRUPT"
+)
+
+// Raised is an alarm of a member. While a cluster has one of kind NOSPACE it takes no writes.
 type Raised struct {
 	Kind   Alarm  `json:"kind"`
 	Member string `json:"member"` // id, lower-case hex
 }
 
-// maxAlarms bounds what a hostile file has read into memory; there are two kinds a member.
-const maxAlarms = 2 * maxMembers
+// Bounds of what a hostile file has read into memory. A cluster has a handful of members with a few
+// URLs and two kinds of alarm each.
+const (
+	maxMembers    = 1 << 8
+	maxMemberSize = 16 << 10 // bytes of JSON
+	maxAlarms     = 2 * maxMembers
+	maxVersion    = 64 // bytes
+)
 
-// addAlarm reads an entry of the alarm bucket, whose key is all there is (etcdserverpb.AlarmMember).
-func (st *Status) addAlarm(k, v []byte) error {
-	const memberID, kind = 1, 2
-	if len(st.Alarms) == maxAlarms {
-		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)
-	}
-	if err := entryChecks()["alarm"].of("alarm", k, v); err != nil {
-		return err
-	}
-	id, err := varintField(k, memberID)
-	if err != nil {
-		return err
-	}
-	n, err := varintField(k, kind)
-	st.Alarms = append(st.Alarms, Raised{alarmOf(n), strconv.FormatUint(id, 16)})
-	return err
-}
-
-// Status reads everything but the values and waits for the digest. An error of the digest is returned beside a Status that
-// is otherwise whole.
+// Status reads everything but the values and waits for the digest. An error of the digest is
+// returned beside a Status that is otherwise whole.
 func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	x, err := s.index(ctx)
 	if err != nil {
 		return Status{}, err
 	}
 	st := Status{
-		Path: s.path, Bytes: s.Size(), Raw: s.raw, PageSize: s.meta.pageSize, Pages: s.meta.highWater,
-		FreePages: s.meta.highWater - 2 - s.reachable, Warnings: s.warnings,
-		Revision: x.revision(), LastRecord: x.last.Main, CompactRevision: x.finished, ScheduledCompact: x.scheduled,
-		Records: x.records, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
+		Path: s.path, Bytes: s.Size(), Raw: s.raw, Warnings: s.warnings,
+		PageSize: s.db.PageSize, Pages: s.db.HighWater, FreePages: s.db.Free,
+		Revision: x.revision(), LastRecord: x.last.Main,
+		CompactRevision: x.finished, ScheduledCompact: x.scheduled,
+		Records: int(x.total) - x.empty, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
 		LeasedKeys: x.leased, Alarms: []Raised{},
 	}
 	if err := s.FreeList(); err != nil {
@@ -95,21 +102,9 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	if s.compression != "" {
 		st.Compression, st.ExpandedBytes = s.compression, int64(len(s.data))
 	}
-	err = s.guard(func() error {
-		if err := s.readBuckets(ctx, &st); err != nil {
-			return err
-		}
-		sum, err := s.contentHash(ctx)
-		st.Hash = fmt.Sprintf("%08x", sum)
-		return err
-	})
-	if err != nil {
-		return Status{}, s.wrap(err)
+	if err := s.read(func() error { return st.read(ctx, s) }); err != nil {
+		return Status{}, err
 	}
-	return st, s.addDigest(ctx, &st)
-}
-
-func (s *Snapshot) addDigest(ctx context.Context, st *Status) error {
 	d, err := s.Digest(ctx)
 	if d != (Digest{}) {
 		st.SHA256 = fmt.Sprintf("%x", d.File)
@@ -124,103 +119,112 @@ func (s *Snapshot) addDigest(ctx context.Context, st *Status) error {
 	default:
 		st.Digest = "none"
 	}
-	return err
+	return st, err
 }
 
-// Revision is the current revision of the store: what a server started on the file would answer.
-func (s *Snapshot) Revision(ctx context.Context) (int64, error) {
-	x, err := s.index(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return x.revision(), nil
-}
-
-// Keys is the number of live keys.
-func (s *Snapshot) Keys(ctx context.Context) (int, error) {
-	x, err := s.index(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return x.alive, nil
-}
-
-func (s *Snapshot) readBuckets(ctx context.Context, st *Status) error {
-	count := func(n *int) func(k, v []byte) error {
-		return func(_, _ []byte) error { *n++; return nil }
-	}
-	readers := []struct {
-		bucket string
-		fn     func(k, v []byte) error
-	}{
-		{"meta", func(k, v []byte) error {
-			switch {
-			case string(k) == "consistent_index" && len(v) == 8:
-				st.ConsistentIndex = binary.BigEndian.Uint64(v)
-			case string(k) == "term" && len(v) == 8:
-				st.Term = binary.BigEndian.Uint64(v)
-			case string(k) == "storageVersion":
-				st.StorageVersion = versionText(v)
-			}
-			return nil
-		}},
-		{"cluster", func(k, v []byte) error {
-			if string(k) == "clusterVersion" {
-				st.ClusterVersion = versionText(v)
-			}
-			return nil
-		}},
-		{"lease", count(&st.Leases)},
-		{"alarm", st.addAlarm},
-		{"authUsers", count(&st.AuthUsers)},
-		{"authRoles", count(&st.AuthRoles)},
-		{"auth", func(k, v []byte) error {
-			if string(k) == "authEnabled" {
-				st.AuthEnabled = len(v) == 1 && v[0] == 1
-			}
-			return nil
-		}},
-	}
-	for _, r := range readers {
-		if err := s.entries(ctx, r.bucket, r.fn); err != nil {
-			return err
-		}
-	}
-	st.EtcdVersion = etcdVersion(*st)
-	var err error
-	st.Members, err = s.readMembers(ctx)
-	return err
-}
-
-// versionText copies a version out of the mapping. One has a few digits; what is longer is none.
-func versionText(v []byte) string { return string(v[:min(len(v), 64)]) }
-
-// etcdVersion is what the schema of the file tells (etcd server/storage/schema/schema.go): storageVersion is written since
-// 3.6, the raft term since 3.5.
-func etcdVersion(st Status) string {
-	switch {
-	case st.StorageVersion != "":
-		return st.StorageVersion
-	case st.Term != 0:
-		return "3.5"
-	}
-	return "3.4 or older"
-}
-
-// contentHash is the hash of "etcdutl snapshot status": CRC-32C over the name and then the keys and values of each bucket. It
-// depends on the content alone, not on pages.
-func (s *Snapshot) contentHash(ctx context.Context) (uint32, error) {
-	table := crc32.MakeTable(crc32.Castagnoli)
+// read reads all buckets, for the hash of "etcdutl snapshot status": CRC-32C over the name and then
+// the keys and values of each. It depends on the content alone, not on pages.
+func (st *Status) read(ctx context.Context, s *Snapshot) error {
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	var sum uint32
-	for i := range s.buckets {
-		sum = crc32.Update(sum, table, []byte(s.buckets[i].name))
-		err := s.entries(ctx, s.buckets[i].name, func(k, v []byte) error {
-			sum = crc32.Update(crc32.Update(sum, table, k), table, v)
-			return nil
-		})
-		if err != nil {
-			return 0, err
+	for i := range s.db.Buckets {
+		b := &s.db.Buckets[i]
+		sum = crc32.Update(sum, castagnoli, []byte(b.Name))
+		for el, err := range s.db.Entries(ctx, b) {
+			if err == nil && b.Name != "key" {
+				err = st.add(b.Name, el.Key, el.Value)
+			}
+			if err != nil {
+				return err
+			}
+			sum = crc32.Update(crc32.Update(sum, castagnoli, el.Key), castagnoli, el.Value)
 		}
 	}
-	return sum, nil
+	st.Hash = fmt.Sprintf("%08x", sum)
+	switch { // etcd server/storage/schema/schema.go
+	case st.StorageVersion != "": // since 3.6
+		st.EtcdVersion = st.StorageVersion
+	case st.Term != 0: // since 3.5
+		st.EtcdVersion = "3.5"
+	default:
+		st.EtcdVersion = "3.4 or older"
+	}
+	return nil
+}
+
+// add adds an entry of any bucket but "key".
+func (st *Status) add(bucket string, k, v []byte) (err error) {
+	version := func() string { return string(v[:min(len(v), maxVersion)]) }
+	switch bucket {
+	case metaBucket:
+		switch {
+		case string(k) == "consistent_index" && len(v) == 8:
+			st.ConsistentIndex = binary.BigEndian.Uint64(v)
+		case string(k) == "term" && len(v) == 8:
+			st.Term = binary.BigEndian.Uint64(v)
+		case string(k) == "storageVersion":
+			st.StorageVersion = version()
+		}
+	case "cluster":
+		if string(k) == "clusterVersion" {
+			st.ClusterVersion = version()
+		}
+	case leaseBucket:
+		st.Leases++
+	case "alarm":
+		err = st.addAlarm(k, v)
+	case "authUsers":
+		st.AuthUsers++
+	case "authRoles":
+		st.AuthRoles++
+	case "auth":
+		if string(k) == "authEnabled" {
+			st.AuthEnabled = len(v) == 1 && v[0] == 1
+		}
+	case "members":
+		if len(st.Members) == maxMembers {
+			return fmt.Errorf("%w: bucket \"members\": more than %d members", ErrDamaged, maxMembers)
+		}
+		m, _ := parseMember(k, v)
+		st.Members = append(st.Members, m)
+	}
+	return err
+}
+
+// addAlarm adds an entry of the alarm bucket, whose key is all there is (etcdserverpb.AlarmMember).
+func (st *Status) addAlarm(k, v []byte) error {
+	const memberID, kind = 1, 2
+	if len(st.Alarms) == maxAlarms {
+		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)
+	}
+	if err := checkEntry("alarm", k, v); err != nil {
+		return err
+	}
+	id, err := varintField(k, memberID)
+	if err != nil {
+		return err
+	}
+	n, err := varintField(k, kind)
+	name := Alarm(fmt.Sprint(n))
+	switch n {
+	case 1:
+		name = AlarmNoSpace
+	case 2:
+		name = AlarmCorrupt
+	}
+	st.Alarms = append(st.Alarms, Raised{name, strconv.FormatUint(id, 16)})
+	return err
+}
+
+func parseMember(k, v []byte) (m Member, readable bool) {
+	m.ID = string(clip(k))
+	var stored struct {
+		Name     string   `json:"name"`
+		PeerURLs []string `json:"peerURLs"`
+	}
+	if len(v) > maxMemberSize || json.Unmarshal(v, &stored) != nil {
+		return m, false
+	}
+	m.Name, m.PeerURLs = stored.Name, stored.PeerURLs
+	return m, true
 }

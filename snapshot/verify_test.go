@@ -55,7 +55,7 @@ func TestSoundAfter(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := soundAfter(tt.before, tt.rec)
+			err := checkRecord(tt.before, tt.rec)
 			if tt.want == "" {
 				require.NoError(t, err)
 				return

@@ -8,86 +8,106 @@ import (
 	"os"
 
 	"github.com/etcdshift/etcdshift/publish"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // WriteConfig is what Write does beside appending changes. Its zero value adds nothing.
 type WriteConfig struct {
-	// Leases are granted beside those that the file has, as a server would store them. An id that is not positive, is there
-	// already or is granted twice is ErrConflict.
+	// Leases are granted beside those that the file has, as a server would store them. An id that
+	// is not positive, is there already or is granted twice is an error.
 	Leases []Lease
-	// Scrub, where it is set, makes the output a file of new pages alone, without any record of a key that it names, of whatever
-	// revision, superseded ones and deletions too. All other records and all other buckets are what they were, and the changes
-	// are appended; one of a key that is scrubbed must be a deletion, and leaves no record. So that the revision never goes back
-	// the file ends with one record without key and value at the next revision, as "etcdutl snapshot restore --bump-revision"
-	// leaves one. Scrub must say the same of a key each time.
+	// Scrub, if it is set, makes the output a file of new pages alone, without any record of a key
+	// that it names, of whatever revision, superseded ones and deletions too. All other records and
+	// all other buckets are what they were, and the changes are appended; one of a key that is
+	// scrubbed must be a deletion, and leaves no record. So that the revision never goes back the
+	// file ends with one record without key and value at the next revision, as "etcdutl snapshot
+	// restore --bump-revision" leaves one. Scrub must say the same of a key each time.
 	Scrub func(key []byte) bool
-	// Check, where it is set, is called with the output, read back and compared, before that gets its name. With an error of it
-	// nothing is left.
+	// Check, if it is set, is called with the output, read back and compared, before that gets its
+	// name. If it returns an error nothing is left.
 	Check func(ctx context.Context, out *Snapshot) error
 }
 
-// Write makes a new snapshot at path: the records of src with changes on top, each at a revision of its own, exactly as if a
-// server had been given them one after the other. Old pages are copied byte for byte; new leaves and a new right edge of the
-// tree follow them. The file appears under its name when it was read back, found right and synced, and when the digest of
-// src was found right; on any error nothing is left. path must not exist (fs.ErrExist). An src with anything that Verify would
-// find is refused (ErrDamaged).
+// Write makes a new snapshot at path: the records of src with changes on top, each at a revision of
+// its own, exactly as if a server had been given them one after the other. Old pages are copied
+// byte for byte; new leaves and a new right edge of the tree follow them. The file appears under
+// its name after it was read back, found right and synced, and after the digest of src was found
+// right; on any error nothing is left. path must not exist (fs.ErrExist). An src with anything that
+// [Verify] would find is refused ([ErrDamaged]).
 //
-// changes is ranged over twice and must yield the same both times. Without changes, leases and scrubbing the output is src byte
-// for byte, or, for a raw database file, its image with both metas of the newest transaction, and a digest. A wrong free list is
-// not refused: the output stores none. Memory is bounded but for a few bytes a change.
-func Write(ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig) (WriteResult, error) {
+// changes is ranged over twice and must yield the same both times. Without changes, leases and
+// scrubbing the output is src byte for byte, or, for a raw database file, its image with both metas
+// of the newest transaction, and a digest. A wrong free list is not refused: the output stores
+// none. Memory is bounded but for a few bytes a change.
+func Write(
+	ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
+) (WriteResult, error) {
+	return publishAt(path, cfg.Check, func(o output) (res WriteResult, err error) {
+		err = src.Guard(func() error {
+			res, err = writeTo(ctx, o, src, changes, cfg)
+			return err
+		})
+		if err == nil {
+			_, err = src.Digest(ctx)
+		}
+		if now := src.unchanged(); now != nil && !errors.Is(err, ErrChanged) {
+			if err != nil { // what else went wrong came of that
+				now = fmt.Errorf("%w: %v", now, err)
+			}
+			err = src.wrap(now)
+		}
+		return res, err
+	})
+}
+
+// publishAt gives the file that write writes its name.
+func publishAt(
+	path string, check func(context.Context, *Snapshot) error, write func(o output) (WriteResult, error),
+) (WriteResult, error) {
 	f, err := publish.Create(path)
 	if err != nil {
 		return WriteResult{}, err
 	}
 	defer func() { _ = f.Discard() }()
-	var res WriteResult
-	err = src.Guard(func() error {
-		res, err = writeTo(ctx, output{f.File(), path, cfg.Check}, src, changes, cfg)
-		return err
-	})
+	res, err := write(output{f.File(), path, check})
 	if err == nil {
-		_, err = src.Digest(ctx)
-	}
-	if now := src.unchanged(); now != nil && !errors.Is(err, ErrChanged) {
-		if err != nil { // what else went wrong came of that
-			now = fmt.Errorf("%w: %v", now, err)
-		}
-		err = src.wrap(now)
+		err = f.Publish()
 	}
 	if err != nil {
-		return WriteResult{}, err
-	}
-	if err := f.Publish(); err != nil {
 		return WriteResult{}, err
 	}
 	return res, nil
 }
 
-// edit is what is written on top of a snapshot.
-type edit struct {
-	changes iter.Seq2[Change, error]
-	grants  []element // entries of the lease bucket, sorted
-	scrub   func(key []byte) bool
-}
-
-func writeTo(ctx context.Context, o output, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig) (res WriteResult, err error) {
-	if err := src.sound(ctx); err != nil {
-		return WriteResult{}, err
+func writeTo(
+	ctx context.Context, o output, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
+) (res WriteResult, err error) {
+	if err := src.Sound(ctx); err != nil {
+		return res, err
 	}
-	e := edit{changes: changes, scrub: cfg.Scrub}
+	e := &edit{output: o, src: src, changes: changes, scrub: cfg.Scrub}
+	if e.x, err = src.index(ctx); err != nil {
+		return res, err
+	}
 	if e.grants, err = grantEntries(cfg.Leases); err != nil {
-		return WriteResult{}, o.wrap(err)
+		return res, o.wrap(err)
 	}
 	if e.scrub != nil {
-		res, err = src.scrubTo(ctx, o, e)
+		res, err = e.rewrite(ctx)
 	} else {
-		res, err = src.appendTo(ctx, o, e)
+		res, err = e.append(ctx)
 	}
-	if err != nil {
-		return WriteResult{}, o.wrap(err)
-	}
-	return res, nil
+	return res, o.wrap(err)
+}
+
+// edit is an output that is src with changes.
+type edit struct {
+	output
+	src     *Snapshot
+	x       *index // of src
+	changes iter.Seq2[Change, error]
+	grants  []bolt.Element // entries of the lease bucket, sorted
+	scrub   func(key []byte) bool
 }
 
 // output is a file under construction, which may have another name than path, or none.
@@ -98,33 +118,32 @@ type output struct {
 }
 
 // wrap names the output once.
-func (o output) wrap(err error) error { return fmt.Errorf("write %s: %w", o.path, reason(err)) }
+func (o output) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("write %s: %w", o.path, reason(err))
+}
 
 // open opens the written file as any other.
 func (o output) open(ctx context.Context) (*Snapshot, error) {
-	out, err := openFile(ctx, o.file, o.path, Config{SkipDigest: true})
-	if err != nil {
-		return nil, err
+	out, err := openFile(ctx, input{path: o.path, given: o.file}, Config{SkipDigest: true})
+	if err == nil && out.raw {
+		err = errors.Join(errors.New("its size is not that of a snapshot"), out.Close())
 	}
-	if out.raw {
-		_ = out.Close()
-		return nil, errors.New("its size is not that of a snapshot")
-	}
-	return out, nil
+	return out, err
 }
 
 // approve has the caller's check look at the written file, whose digest is d, and completes res.
 func (o output) approve(ctx context.Context, out *Snapshot, d Digest, res WriteResult) (WriteResult, error) {
 	info, err := o.file.Stat()
 	if err != nil {
-		return WriteResult{}, err
+		return res, err
 	}
 	out.info, out.digest = info, knownDigest(d)
 	if o.check != nil {
-		if err := out.guard(func() error { return o.check(ctx, out) }); err != nil {
-			return WriteResult{}, err
-		}
+		err = out.guard(func() error { return o.check(ctx, out) })
 	}
 	res.Bytes, res.SHA256 = info.Size(), fmt.Sprintf("%x", d.File)
-	return res, nil
+	return res, err
 }

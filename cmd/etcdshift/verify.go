@@ -105,7 +105,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 		}
 		v.Findings = append(v.Findings, found.Error())
 	}
-	for odd := range s.Odd(c.Context) {
+	for odd := range snapshot.Odd(c.Context, s) {
 		if len(v.Warnings) == mostListed {
 			v.Warnings = append(v.Warnings, "... and more")
 			break

@@ -1,0 +1,72 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// entries calls fn with every entry of the named bucket; a missing bucket has none.
+func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []byte) error) error {
+	return s.read(func() error {
+		for el, err := range s.db.Entries(ctx, s.db.Bucket(bucket)) {
+			if err == nil {
+				err = fn(el.Key, el.Value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Leases returns the time to live of each lease, in seconds, by its id. After a restore each begins
+// anew.
+func (s *Snapshot) Leases(ctx context.Context) (map[int64]int64, error) {
+	leases := map[int64]int64{}
+	err := s.entries(ctx, leaseBucket, func(k, v []byte) error {
+		if err := checkEntry(leaseBucket, k, v); err != nil && !errors.Is(err, errOdd) {
+			return err
+		}
+		id, err := varintField(v, fieldLeaseID) // a server does not look at the entry's key
+		if err != nil {
+			return err
+		}
+		seconds, err := varintField(v, fieldLeaseTTL)
+		leases[int64(id)] = int64(seconds)
+		return err
+	})
+	return leases, err
+}
+
+// Alarms returns the alarms that the file holds, one an entry. A restore keeps them.
+func (s *Snapshot) Alarms(ctx context.Context) ([]Raised, error) {
+	var st Status
+	err := s.entries(ctx, "alarm", st.addAlarm)
+	return st.Alarms, err
+}
+
+// Members returns the members the file knows, by id. etcd 3.4 keeps them elsewhere and a file of it
+// may have none.
+func (s *Snapshot) Members(ctx context.Context) ([]Member, error) {
+	var st Status
+	err := s.entries(ctx, "members", func(k, v []byte) error { return st.add("members", k, v) })
+	return st.Members, err
+}
+
+// Note returns the note of that name, nil if the file has none. Only files made by [Build] have
+// notes, and those that are restored from one or written on top of one.
+func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err error) {
+	err = s.entries(ctx, noteBucket, func(k, v []byte) error {
+		if string(k) != name {
+			return nil
+		}
+		if len(v) > maxNote {
+			return fmt.Errorf("%w: note %q has %d bytes", ErrDamaged, name, len(v))
+		}
+		note = append([]byte{}, v...)
+		return nil
+	})
+	return note, err
+}

@@ -1,0 +1,151 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// input is an open file, mapped into memory.
+type input struct {
+	path        string
+	given       *os.File    // at path
+	owned       bool        // given does not belong to the caller
+	info        fs.FileInfo // of given
+	compression string      // of given, "" for none
+	file        *os.File    // given itself, or a scratch file with what it was compressed from
+	data        []byte      // the whole of file, mapped read-only
+	warnings    []string
+}
+
+func (in *input) warn(format string, args ...any) {
+	in.warnings = append(in.warnings, fmt.Sprintf(format, args...))
+}
+
+// load maps the file, expanded if it is compressed.
+func (in *input) load(ctx context.Context, cfg Config) (err error) {
+	if in.info, err = in.given.Stat(); err != nil {
+		return err
+	}
+	switch {
+	case in.info.IsDir():
+		return fmt.Errorf("%w: it is a directory", ErrNotSnapshot)
+	case !in.info.Mode().IsRegular():
+		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
+	case in.info.Size() == 0:
+		return foreign(nil)
+	}
+	size := in.info.Size()
+	if in.compression = compressionOf(in.given); in.compression != "" {
+		if size, err = in.expand(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	if size != int64(int(size)) {
+		return fmt.Errorf("%d bytes cannot be mapped on this machine", size)
+	}
+	in.data, err = unix.Mmap(int(in.file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	return nil
+}
+
+// close unmaps the file and closes the expanded copy, if there is one, which is gone then.
+func (in *input) close() (err error) {
+	if in.data != nil {
+		err = unix.Munmap(in.data)
+		in.data = nil
+	}
+	if in.file != in.given {
+		err = errors.Join(err, in.file.Close())
+	}
+	if in.owned {
+		err = errors.Join(err, in.given.Close())
+	}
+	return err
+}
+
+// unchanged is ErrChanged if the file is no longer the one that was opened.
+func (in *input) unchanged() error {
+	if in.info == nil {
+		return nil // it never was looked at
+	}
+	now, err := in.given.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Size() != in.info.Size() || !now.ModTime().Equal(in.info.ModTime()) {
+		return ErrChanged
+	}
+	return nil
+}
+
+// wrap names the file in front of an error that does not name it yet. If the file is no longer the
+// one that was opened the error is ErrChanged: what else was found is not true of either.
+func (in *input) wrap(err error) error {
+	if _, named := err.(*FileError); named || err == nil || cancelled(err) {
+		return err
+	}
+	if !errors.Is(err, ErrChanged) && errors.Is(in.unchanged(), ErrChanged) {
+		err = fmt.Errorf("%w: %v", ErrChanged, err)
+	}
+	return &FileError{in.path, err}
+}
+
+// read runs fn under guard and names the file in its error.
+func (in *input) read(fn func() error) error { return in.wrap(in.guard(fn)) }
+
+// addressFault is the panic of the runtime if SetPanicOnFault is on and a mapped page cannot be
+// read.
+type addressFault interface {
+	error
+	Addr() uintptr
+}
+
+// guard runs fn with faults of the mapping turned into errors. Checks make every access lie inside
+// the mapping. What is left is a file cut short or written to by someone else after it was opened,
+// so that what was checked is no longer what is read, or a disk that cannot read a sector. Any
+// other panic goes on. It covers the calling goroutine alone.
+func (in *input) guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case addressFault:
+			first := reflect.ValueOf(in.data).Pointer()
+			if r.Addr() < first || r.Addr()-first >= uintptr(len(in.data)) {
+				panic(r) // another file's: a caller of ours may guard that
+			}
+			err = fmt.Errorf("%w: a page of it can no longer be read", ErrChanged)
+		case runtime.Error:
+			if !errors.Is(in.unchanged(), ErrChanged) {
+				panic(r)
+			}
+			err = ErrChanged
+		default:
+			panic(r)
+		}
+	}()
+	return fn()
+}
+
+// Guard runs fn, which reads the bytes of records, with faults of the mapped file turned into
+// errors that name the file and wrap ErrChanged. It covers the calling goroutine alone.
+func (s *Snapshot) Guard(fn func() error) (err error) {
+	fault := s.read(func() error {
+		err = fn()
+		return nil
+	})
+	if fault != nil {
+		return fault
+	}
+	return err
+}

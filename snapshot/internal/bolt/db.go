@@ -1,0 +1,219 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+)
+
+// DB is the image of a database. Open has checked the pages above the leaves; a leaf is checked
+// when it is read.
+type DB struct {
+	Meta
+	Image   []byte   // HighWater pages
+	Buckets []Bucket // those of the root bucket, sorted by name
+
+	Free        uint64 // pages that neither the metas nor the root lead to
+	Lost        uint64 // those of them that a stored free list lacks
+	FreelistErr error  // reason why the stored free list is wrong
+}
+
+// Bucket is a bucket of the root bucket.
+type Bucket struct {
+	Name     string
+	Root     uint64   // page of its tree; 0 for an inline bucket
+	Sequence uint64   // a counter that etcd does not use
+	Inline   Page     // its only leaf, if it is inline
+	Leaves   []uint64 // pages in key order, if it is not
+}
+
+// Buckets are kept in memory by name. etcd has ten (server/storage/schema/bucket.go). The bounds
+// keep a hostile file from filling memory with others.
+const (
+	maxBuckets    = 1 << 14
+	maxBucketName = 1 << 10 // bytes
+)
+
+// Open finds the buckets of an image and checks every page that the root leads to above the leaves.
+func Open(ctx context.Context, image []byte, m Meta) (*DB, error) {
+	db := &DB{Meta: m, Image: image}
+	w := walk{db: db, used: make([]uint64, (m.HighWater+63)/64)}
+	_ = w.claim(0, 2) // the metas
+	leaves, err := w.tree(ctx, m.Root, 0, nil)
+	if err != nil {
+		return nil, fmt.Errorf("root bucket: %w", err)
+	}
+	for _, id := range leaves {
+		p, err := db.Page(id)
+		if err != nil {
+			return nil, fmt.Errorf("root bucket: %w", err)
+		}
+		for i, el := range p.Elements() {
+			b, err := parseBucket(el)
+			if err != nil {
+				return nil, fmt.Errorf("page %d: element %d: %w", id, i, err)
+			}
+			if err := w.add(ctx, b); err != nil {
+				return nil, err
+			}
+		}
+	}
+	db.Free = m.HighWater - w.pages
+	if m.Freelist != NoFreelist {
+		db.FreelistErr = w.freelist(m.Freelist)
+		db.Lost = m.HighWater - w.pages
+	}
+	return db, nil
+}
+
+// parseBucket decodes an element of the root bucket.
+func parseBucket(el Element) (Bucket, error) {
+	b := Bucket{}
+	switch key, value := el.Key, el.Value; {
+	case len(key) > maxBucketName:
+		return b, fmt.Errorf("%w: a bucket's name has %d bytes", ErrDamaged, len(key))
+	case el.Flags&FlagBucket == 0:
+		return b, fmt.Errorf("%w: %q is not a bucket", ErrDamaged, key)
+	case len(value) < BucketHeaderSize:
+		return b, fmt.Errorf("%w: bucket %q has a header of %d bytes", ErrDamaged, key, len(value))
+	}
+	b.Name, b.Root, b.Sequence = string(el.Key), le.Uint64(el.Value), le.Uint64(el.Value[8:])
+	if b.Root != 0 {
+		return b, nil
+	}
+	b.Inline = Page(el.Value[BucketHeaderSize:])
+	if err := b.Inline.Check(); err != nil {
+		return b, fmt.Errorf("%w: inline bucket %q: %w", ErrDamaged, b.Name, err)
+	}
+	if !b.Inline.IsLeaf() {
+		return b, fmt.Errorf("%w: inline bucket %q is not a leaf", ErrDamaged, b.Name)
+	}
+	return b, nil
+}
+
+// Bucket returns the bucket of that name, nil if there is none.
+func (db *DB) Bucket(name string) *Bucket {
+	for i := range db.Buckets {
+		if db.Buckets[i].Name == name {
+			return &db.Buckets[i]
+		}
+	}
+	return nil
+}
+
+// Page returns page id with its overflow pages, checked.
+func (db *DB) Page(id uint64) (Page, error) {
+	p, err := db.Extent(id)
+	if err == nil {
+		if err = p.Check(); err != nil {
+			err = fmt.Errorf("%w: page %d: %w", ErrDamaged, id, err)
+		}
+	}
+	return p, err
+}
+
+// Extent returns page id with its overflow pages. Its number and its end are checked, not its
+// elements.
+func (db *DB) Extent(id uint64) (Page, error) {
+	if id < 2 || id >= db.HighWater {
+		return nil, db.outside(id)
+	}
+	ps := uint64(db.PageSize)
+	p := Page(db.Image[id*ps:])
+	if p.ID() != id {
+		return nil, fmt.Errorf("%w: page %d calls itself page %d", ErrDamaged, id, p.ID())
+	}
+	n := uint64(p.Overflow()) + 1
+	if n > db.HighWater-id {
+		return nil, fmt.Errorf("%w: page %d: %d overflow pages end beyond the file", ErrDamaged, id, n-1)
+	}
+	return p[: n*ps : n*ps], nil
+}
+
+func (db *DB) outside(id uint64) error {
+	return fmt.Errorf("%w: page %d lies outside the %d pages of the file", ErrDamaged, id, db.HighWater)
+}
+
+// LeafCount is the number of leaves of b.
+func (b *Bucket) LeafCount() int {
+	if b.Root == 0 {
+		return 1
+	}
+	return len(b.Leaves)
+}
+
+// Leaf returns leaf i of b, checked.
+func (db *DB) Leaf(b *Bucket, i int) (Page, error) {
+	if b.Root == 0 {
+		return b.Inline, nil
+	}
+	return db.Page(b.Leaves[i])
+}
+
+// Cursor reads the entries of a bucket from the first one of Leaf on. It is pulled: iter.Pull would
+// read the image on a goroutine of its own, where no caller can catch the fault of a mapped file.
+type Cursor struct {
+	DB     *DB
+	Bucket *Bucket
+	Leaf   int
+
+	page Page // nil before the first entry of Leaf
+	next int
+	el   Element
+}
+
+// Next returns the next entry, nil behind the last one. It is valid until the next call.
+func (c *Cursor) Next() (*Element, error) {
+	for ; c.Leaf < c.Bucket.LeafCount(); c.Leaf++ {
+		if c.page == nil {
+			p, err := c.DB.Leaf(c.Bucket, c.Leaf)
+			if err != nil {
+				return nil, err
+			}
+			c.page, c.next = p, 0
+		}
+		if c.next < c.page.Count() {
+			c.el.Flags, c.el.Key, c.el.Value = c.page.Leaf(c.next)
+			c.next++
+			return &c.el, nil
+		}
+		c.page = nil
+	}
+	return nil, nil
+}
+
+// Entries yields the entries of b in key order. A nil bucket has none.
+func (db *DB) Entries(ctx context.Context, b *Bucket) iter.Seq2[Element, error] {
+	return func(yield func(Element, error) bool) {
+		if b == nil {
+			return
+		}
+		var before []byte
+		c := Cursor{DB: db, Bucket: b}
+		for n := 0; ; n++ {
+			el, err := c.Next()
+			switch {
+			case err != nil:
+				err = fmt.Errorf("bucket %q: %w", b.Name, err)
+			case el == nil:
+				return
+			case el.Flags&FlagBucket != 0:
+				err = fmt.Errorf("%w: bucket %q holds a bucket of its own", ErrDamaged, b.Name)
+			case n > 0 && bytes.Compare(before, el.Key) >= 0:
+				err = fmt.Errorf("%w: bucket %q: entry %d of leaf %d does not sort after the one before it",
+					ErrDamaged, b.Name, c.next-1, c.Leaf)
+			case c.next == 1: // a leaf begins
+				err = ctx.Err()
+			}
+			if err != nil {
+				yield(Element{}, err)
+				return
+			}
+			before = el.Key
+			if !yield(*el, nil) {
+				return
+			}
+		}
+	}
+}

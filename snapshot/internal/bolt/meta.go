@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+)
+
+// Errors that those of this package wrap.
+var (
+	ErrNotBolt   = errors.New("not an etcd snapshot")
+	ErrTruncated = errors.New("file is truncated")
+	ErrDamaged   = errors.New("file is damaged")
+)
+
+const (
+	// MetaMagic is the magic number of a meta.
+	MetaMagic = 0xED0CDAED
+	// MetaSize is the size of a meta without its page header, in bytes.
+	MetaSize = 64
+	// NoFreelist is the Freelist of a file without a stored free list, which is how etcd opens
+	// bbolt (etcd server/storage/backend/config_linux.go: NoFreelistSync).
+	NoFreelist = ^uint64(0)
+
+	// A file has the page size of the machine that made it: 4, 16 or 64 KiB where etcd runs. bbolt
+	// itself looks for a second meta at 1 KiB to 16 MiB (db.go: getPageSizeFromSecondMeta). More
+	// than 64 KiB would only let a hostile file claim memory.
+	MinPageSize = 1 << 10
+	MaxPageSize = 64 << 10
+
+	metaVersion = 2
+	// maxTxID leaves room for transactions: bbolt believes the meta with the higher one.
+	maxTxID = 1<<64 - 1<<32
+)
+
+// Meta is a meta page.
+type Meta struct {
+	PageSize  int    // bytes
+	Root      uint64 // page
+	Sequence  uint64
+	Freelist  uint64 // page, or NoFreelist
+	HighWater uint64 // pages of the image
+	TxID      uint64
+}
+
+// Bytes is the size of the image.
+func (m Meta) Bytes() int64 { return int64(m.HighWater) * int64(m.PageSize) }
+
+// ParseMeta decodes the meta page that b begins with.
+func ParseMeta(b []byte) (Meta, error) {
+	if len(b) < HeaderSize+MetaSize {
+		return Meta{}, fmt.Errorf("%w: %d bytes are too few for a meta page", ErrTruncated, len(b))
+	}
+	b = b[HeaderSize:]
+	m := Meta{
+		PageSize: int(le.Uint32(b[8:])), Root: le.Uint64(b[16:]), Sequence: le.Uint64(b[24:]),
+		Freelist: le.Uint64(b[32:]), HighWater: le.Uint64(b[40:]), TxID: le.Uint64(b[48:]),
+	}
+	var err error
+	switch magic, version := le.Uint32(b), le.Uint32(b[4:]); {
+	case magic == 0xEDDA0CED:
+		err = fmt.Errorf("%w: written by a big-endian machine, which no other can open", ErrNotBolt)
+	case magic != MetaMagic:
+		err = fmt.Errorf("%w: no bbolt magic number", ErrNotBolt)
+	case version != metaVersion:
+		err = fmt.Errorf("%w: bbolt format version %d, want %d", ErrNotBolt, version, metaVersion)
+	case MetaSum(b) != le.Uint64(b[56:]):
+		err = fmt.Errorf("%w: meta checksum is wrong", ErrDamaged)
+	case m.PageSize < MinPageSize || m.PageSize > MaxPageSize || m.PageSize&(m.PageSize-1) != 0:
+		err = fmt.Errorf("%w: page size %d", ErrDamaged, m.PageSize)
+	case m.HighWater < 4 || m.Root < 2 || m.Root >= m.HighWater:
+		err = fmt.Errorf("%w: root page %d with %d pages", ErrDamaged, m.Root, m.HighWater)
+	case m.TxID > maxTxID:
+		err = fmt.Errorf("%w: transaction %d, after which bbolt begins again at 0", ErrDamaged, m.TxID)
+	default:
+		return m, nil
+	}
+	return Meta{}, err
+}
+
+// MetaSum is the checksum of a meta without its page header.
+func MetaSum(b []byte) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write(b[:56])
+	return h.Sum64()
+}
+
+// Metas reads both metas of a file. The second lies one page behind the first. If the first is
+// damaged its page size is unknown and every size is tried, as bbolt does.
+func Metas(b []byte) (metas [2]Meta, errs [2]error) {
+	metas[0], errs[0] = ParseMeta(b)
+	if errs[0] == nil {
+		ps := metas[0].PageSize
+		if len(b) < 2*ps {
+			errs[1] = fmt.Errorf("%w: no room for the second meta page", ErrTruncated)
+			return metas, errs
+		}
+		metas[1], errs[1] = ParseMeta(b[ps:])
+		if got := metas[1].PageSize; errs[1] == nil && got != ps {
+			errs[1] = fmt.Errorf("%w: page size %d, the first meta has %d", ErrDamaged, got, ps)
+		}
+		return metas, errs
+	}
+	errs[1] = errs[0]
+	for ps := MinPageSize; ps <= MaxPageSize && ps+HeaderSize+MetaSize <= len(b); ps <<= 1 {
+		if m, err := ParseMeta(b[ps:]); err == nil && m.PageSize == ps {
+			metas[1], errs[1] = m, nil
+			break
+		}
+	}
+	return metas, errs
+}
+
+// Put writes m as meta page id, 0 or 1, over the page p.
+func (m Meta) Put(p []byte, id uint64) {
+	clear(p)
+	le.PutUint64(p, id)
+	le.PutUint16(p[8:], FlagMeta)
+	b := p[HeaderSize:]
+	le.PutUint32(b, MetaMagic)
+	le.PutUint32(b[4:], metaVersion)
+	le.PutUint32(b[8:], uint32(m.PageSize))
+	le.PutUint64(b[16:], m.Root)
+	le.PutUint64(b[24:], m.Sequence)
+	le.PutUint64(b[32:], m.Freelist)
+	le.PutUint64(b[40:], m.HighWater)
+	le.PutUint64(b[48:], m.TxID)
+	le.PutUint64(b[56:], MetaSum(b))
+}
+
+// Pages is both meta pages: m, and m with the transaction before, as bbolt's own copy has them
+// (tx.go, WriteTo).
+func (m Meta) Pages() []byte {
+	b := make([]byte, 2*m.PageSize)
+	m.Put(b[:m.PageSize], 0)
+	m.TxID--
+	m.Put(b[m.PageSize:], 1)
+	return b
+}

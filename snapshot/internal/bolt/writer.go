@@ -1,0 +1,266 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"slices"
+)
+
+// Writer lays out new pages and writes each to its final place. Old pages stay as they are.
+type Writer struct {
+	Out      io.WriterAt
+	PageSize int    // bytes
+	Next     uint64 // number of the next page
+
+	buf []byte // pages not yet written; they end before page Next
+}
+
+// flushSize is how many bytes of pages are gathered before a write.
+const flushSize = 1 << 20
+
+// Page appends a page and returns its number.
+func (w *Writer) Page(flags uint16, elems []Element) (uint64, error) {
+	size := HeaderSize
+	for i := range elems {
+		size += ElementSize + len(elems[i].Key) + len(elems[i].Value)
+	}
+	n := (size + w.PageSize - 1) / w.PageSize
+	if len(elems) > math.MaxUint16 || uint64(n) > math.MaxUint32 {
+		return 0, fmt.Errorf("a page of %d elements and %d bytes cannot be written", len(elems), size)
+	}
+	if len(w.buf) > 0 && len(w.buf)+n*w.PageSize > flushSize {
+		if err := w.Flush(); err != nil {
+			return 0, err
+		}
+	}
+	at := len(w.buf)
+	w.buf = append(w.buf, make([]byte, n*w.PageSize)...)
+	fill(w.buf[at:], w.Next, flags, n, elems)
+	id := w.Next
+	w.Next += uint64(n)
+	return id, nil
+}
+
+// fill writes header, elements, keys and values over the zeroed p.
+func fill(p []byte, id uint64, flags uint16, pages int, elems []Element) {
+	le.PutUint64(p, id)
+	le.PutUint16(p[8:], flags)
+	le.PutUint16(p[10:], uint16(len(elems)))
+	le.PutUint32(p[12:], uint32(pages-1))
+	data := HeaderSize + len(elems)*ElementSize
+	for i, el := range elems {
+		at := HeaderSize + i*ElementSize
+		e := p[at:]
+		if flags == FlagLeaf {
+			le.PutUint32(e, el.Flags)
+			le.PutUint32(e[4:], uint32(data-at))
+			le.PutUint32(e[8:], uint32(len(el.Key)))
+			le.PutUint32(e[12:], uint32(len(el.Value)))
+		} else {
+			le.PutUint32(e, uint32(data-at))
+			le.PutUint32(e[4:], uint32(len(el.Key)))
+			le.PutUint64(e[8:], el.Child)
+		}
+		data += copy(p[data:], el.Key)
+		data += copy(p[data:], el.Value)
+	}
+}
+
+// Flush writes the gathered pages.
+func (w *Writer) Flush() error {
+	first := int64(w.Next)*int64(w.PageSize) - int64(len(w.buf))
+	_, err := w.Out.WriteAt(w.buf, first)
+	w.buf = w.buf[:0]
+	return err
+}
+
+// Source is a bucket to be written. Entries yields its elements in key order.
+type Source struct {
+	Name     string
+	Sequence uint64
+	Entries  iter.Seq2[Element, error]
+	Paged    bool // never inline: a file has four pages at least
+}
+
+// inlineShare is the part of a page that an inline bucket takes at most (bucket.go,
+// maxInlineBucketSize).
+const inlineShare = 4
+
+// Bucket writes the pages of src and returns the element of the root bucket for it.
+func (w *Writer) Bucket(src Source) (Element, error) {
+	l := leaves{w: w, size: HeaderSize}
+	if err := l.addAll(src.Entries); err != nil {
+		return Element{}, err
+	}
+	b := Bucket{Name: src.Name, Sequence: src.Sequence}
+	if len(l.done) == 0 && l.size <= w.PageSize/inlineShare && !src.Paged {
+		b.Inline = make(Page, l.size)
+		fill(b.Inline, 0, FlagLeaf, 1, l.cur)
+		return b.element(), nil
+	}
+	var err error
+	b.Root, err = l.tree()
+	return b.element(), err
+}
+
+// element is the element of the root bucket for b.
+func (b *Bucket) element() Element {
+	value := le.AppendUint64(le.AppendUint64(nil, b.Root), b.Sequence)
+	return Element{Flags: FlagBucket, Key: []byte(b.Name), Value: append(value, b.Inline...)}
+}
+
+// Root writes the root bucket: that of db with the given buckets in place of those with their
+// names, or beside them. It returns its page.
+func (w *Writer) Root(db *DB, renewed []Element) (uint64, error) {
+	var buckets []Element
+	for i := range db.Buckets {
+		buckets = append(buckets, db.Buckets[i].element())
+	}
+	for _, el := range renewed {
+		at, found := slices.BinarySearchFunc(buckets, el, func(a, b Element) int {
+			return bytes.Compare(a.Key, b.Key)
+		})
+		if found {
+			buckets[at] = el
+		} else {
+			buckets = slices.Insert(buckets, at, el)
+		}
+	}
+	l := leaves{w: w}
+	if err := l.addAll(Seq(buckets...)); err != nil {
+		return 0, err
+	}
+	return l.tree()
+}
+
+// Create writes a database of new pages alone: the buckets of sources, which are sorted by name,
+// with page size, sequence and transaction of m. It returns the meta of the file.
+func Create(out io.WriterAt, m Meta, sources []Source) (Meta, error) {
+	w := &Writer{Out: out, PageSize: m.PageSize, Next: 2}
+	buckets := make([]Element, len(sources))
+	var err error
+	for i, src := range sources {
+		if buckets[i], err = w.Bucket(src); err != nil {
+			return Meta{}, err
+		}
+	}
+	if m.Root, err = w.Root(&DB{}, buckets); err != nil {
+		return Meta{}, err
+	}
+	m.Freelist, m.HighWater = NoFreelist, w.Next
+	if err := w.Flush(); err != nil {
+		return Meta{}, err
+	}
+	_, err = out.WriteAt(m.Pages(), 0)
+	return m, err
+}
+
+// Append writes entries, which sort after all of b, to leaves of their own and returns the element
+// of the root bucket for b. Only the branches on the right edge of its tree are written anew: the
+// pages that they replace become free, and a server finds them when it rebuilds its free list. The
+// entries of an inline bucket are written before: the root leaf must not grow with them. Of no
+// entries, the element has no value.
+func (w *Writer) Append(ctx context.Context, db *DB, b *Bucket, entries iter.Seq2[Element, error]) (Element, error) {
+	l := leaves{w: w}
+	for el, err := range entries {
+		if err == nil && len(l.cur) == 0 && b.Root == 0 {
+			err = l.addAll(db.Entries(ctx, b))
+		}
+		if err == nil {
+			err = l.add(el)
+		}
+		if err != nil {
+			return Element{}, err
+		}
+	}
+	if len(l.cur) == 0 {
+		return Element{}, nil
+	}
+	if err := l.flush(); err != nil {
+		return Element{}, err
+	}
+	kids, err := w.edge(db, b, l.done)
+	if err != nil {
+		return Element{}, err
+	}
+	after := Bucket{Name: b.Name, Sequence: b.Sequence}
+	after.Root, err = w.above(kids)
+	return after.element(), err
+}
+
+// edge puts kids behind the tree of b and returns the pages that take the place of its root.
+func (w *Writer) edge(db *DB, b *Bucket, kids []Element) ([]Element, error) {
+	if b.Root == 0 {
+		return kids, nil
+	}
+	spine, err := db.Spine(b.Root)
+	if err != nil {
+		return nil, err
+	}
+	last := spine[len(spine)-1]
+	if last.Count() > 0 { // the root leaf of an empty bucket has nothing to keep
+		_, first, _ := last.Leaf(0)
+		kids = append([]Element{{Key: first, Child: last.ID()}}, kids...)
+	}
+	for _, p := range slices.Backward(spine[:len(spine)-1]) {
+		elems := p.Elements()
+		kids[0].Key = elems[len(elems)-1].Key // which the branch has for it
+		if kids, err = w.branches(append(elems[:len(elems)-1], kids...)); err != nil {
+			return nil, err
+		}
+	}
+	return kids, nil
+}
+
+// Spine returns the pages on the right edge of a tree, from its root down to the last leaf.
+func (db *DB) Spine(root uint64) (spine []Page, err error) {
+	for id := root; ; {
+		p, err := db.Page(id)
+		if err != nil {
+			return nil, err
+		}
+		spine = append(spine, p)
+		if p.IsLeaf() {
+			return spine, nil
+		}
+		_, id = p.Branch(p.Count() - 1)
+	}
+}
+
+// above writes the branches above kids, of which there is at least one, and returns the topmost
+// page.
+func (w *Writer) above(kids []Element) (uint64, error) {
+	var err error
+	for len(kids) > 1 {
+		if kids, err = w.branches(kids); err != nil {
+			return 0, err
+		}
+	}
+	return kids[0].Child, nil
+}
+
+// branches packs children into branches, at least two a page, and returns those.
+func (w *Writer) branches(kids []Element) ([]Element, error) {
+	var out []Element
+	for len(kids) > 0 {
+		n, size := 0, HeaderSize
+		for n < len(kids) && n < math.MaxUint16 && (n < 2 || size+ElementSize+len(kids[n].Key) <= w.PageSize) {
+			size += ElementSize + len(kids[n].Key)
+			n++
+		}
+		if len(kids)-n == 1 && n > 2 {
+			n-- // leave no branch with a single child
+		}
+		id, err := w.Page(FlagBranch, kids[:n])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Element{Key: kids[0].Key, Child: id})
+		kids = kids[n:]
+	}
+	return out, nil
+}

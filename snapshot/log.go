@@ -1,0 +1,218 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"sort"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// log is the key bucket as a list of records in revision order. The number of a record in it is its
+// ordinal.
+type log struct {
+	*input
+	db    *bolt.DB
+	keys  *bolt.Bucket
+	start []uint32 // ordinal of the first record of each leaf
+	total uint32   // records
+}
+
+// at decodes the record with the given ordinal. Its page was checked when it was indexed; to check
+// it again for each of its records would take time that grows with their square.
+func (l *log) at(ordinal uint32, rec *Record) error {
+	leaf, elem := l.place(ordinal)
+	p := l.keys.Inline
+	if l.keys.Root != 0 {
+		var err error
+		if p, err = l.db.Extent(l.keys.Leaves[leaf]); err != nil {
+			return err
+		}
+	}
+	_, k, v := p.Leaf(elem)
+	return parseRecord(k, v, rec)
+}
+
+// place is where a record lies: in the last leaf that does not begin after it.
+func (l *log) place(ordinal uint32) (leaf, elem int) {
+	leaf = sort.Search(len(l.start), func(i int) bool { return l.start[i] > ordinal }) - 1
+	return leaf, int(ordinal - l.start[leaf])
+}
+
+// end is the ordinal behind the last record of a leaf.
+func (l *log) end(leaf int) uint32 {
+	if leaf+1 < len(l.start) {
+		return l.start[leaf+1]
+	}
+	return l.total
+}
+
+// after is the ordinal of the first record above main revision rev.
+func (l *log) after(rev int64) (ordinal uint32, err error) {
+	var rec Record
+	err = l.read(func() (err error) {
+		ordinal = uint32(sort.Search(int(l.total), func(i int) bool {
+			if err == nil {
+				err = l.at(uint32(i), &rec)
+			}
+			return rec.Revision.Main > rev
+		}))
+		return err
+	})
+	return ordinal, err
+}
+
+// numbered is a record with its ordinal.
+type numbered struct {
+	*Record
+	ordinal uint32
+}
+
+// scan yields the records that want names in revision order; the Record is used again for the next
+// one. Leaves without any are not read.
+func (l *log) scan(ctx context.Context, want func(ordinal uint32) bool) iter.Seq2[numbered, error] {
+	return func(yield func(numbered, error) bool) {
+		rec := new(Record)
+		var p bolt.Page
+		for leaf := range l.keys.LeafCount() {
+			if leaf%256 == 0 && ctx.Err() != nil {
+				yield(numbered{}, ctx.Err())
+				return
+			}
+			p = nil
+			for i := l.start[leaf]; i < l.end(leaf); i++ {
+				if !want(i) {
+					continue
+				}
+				if err := l.decode(leaf, int(i-l.start[leaf]), &p, rec); err != nil {
+					yield(numbered{}, l.wrap(err))
+					return
+				}
+				if !yield(numbered{rec, i}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// decode decodes an element of a leaf, whose page is read with the first one.
+func (l *log) decode(leaf, elem int, p *bolt.Page, rec *Record) error {
+	return l.guard(func() (err error) {
+		if *p == nil {
+			if *p, err = l.db.Leaf(l.keys, leaf); err != nil {
+				return err
+			}
+		}
+		if elem >= p.Count() {
+			err = ErrChanged
+		} else {
+			_, k, v := p.Leaf(elem)
+			err = parseRecord(k, v, rec)
+		}
+		return l.inLeaf(leaf, err)
+	})
+}
+
+// inLeaf says where in the file a record with an error lies.
+func (l *log) inLeaf(leaf int, err error) error {
+	if err == nil {
+		return nil
+	}
+	if l.keys.Root == 0 {
+		return fmt.Errorf("bucket %q: %w", l.keys.Name, err)
+	}
+	return fmt.Errorf("bucket %q: page %d: %w", l.keys.Name, l.keys.Leaves[leaf], err)
+}
+
+// table knows the ordinal of the record of each key, in 8 bytes a key. Equal hashes are told apart
+// by the stored keys.
+type table struct {
+	*log
+	seed  maphash.Seed // fresh a process: nobody can write a file whose keys collide
+	slots []slot       // open addressing, a power of two
+	used  int          // slots
+}
+
+// slot is the record of one key.
+type slot struct {
+	hash uint32 // of the key
+	at   uint32 // the record's ordinal, plus one; 0 for a free slot
+}
+
+func newTable(l *log) table {
+	return table{log: l, seed: maphash.MakeSeed(), slots: make([]slot, 1<<10)}
+}
+
+func (t *table) hash(key []byte) uint32 { return uint32(maphash.Bytes(t.seed, key)) }
+
+// find returns the ordinal of key's record, and that record in rec.
+func (t *table) find(key []byte, rec *Record) (ordinal uint32, found bool, err error) {
+	err = t.read(func() error {
+		sl, err := t.slot(t.hash(key), key, rec)
+		if err == nil && sl.at != 0 {
+			ordinal, found = sl.at-1, true
+		}
+		return err
+	})
+	return ordinal, found, err
+}
+
+// replace makes the record with the given ordinal that of key. It returns the ordinal of the one
+// that was, and that record in before.
+func (t *table) replace(key []byte, ordinal uint32, before *Record) (old uint32, found bool, err error) {
+	if t.used >= len(t.slots)/4*3 {
+		t.grow()
+	}
+	h := t.hash(key)
+	sl, err := t.slot(h, key, before)
+	if err != nil {
+		return 0, false, err
+	}
+	if found = sl.at != 0; found {
+		old = sl.at - 1
+	} else {
+		t.used++
+	}
+	*sl = slot{hash: h, at: ordinal + 1}
+	return old, found, nil
+}
+
+// slot returns the slot of key with its record in rec, or the free slot where it belongs.
+func (t *table) slot(h uint32, key []byte, rec *Record) (*slot, error) {
+	mask := uint32(len(t.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		sl := &t.slots[i]
+		if sl.at == 0 {
+			return sl, nil
+		}
+		if sl.hash != h {
+			continue
+		}
+		if err := t.at(sl.at-1, rec); err != nil {
+			return nil, err
+		}
+		if bytes.Equal(rec.Key, key) {
+			return sl, nil
+		}
+	}
+}
+
+func (t *table) grow() {
+	old := t.slots
+	t.slots = make([]slot, 2*len(old))
+	mask := uint32(len(t.slots) - 1)
+	for _, sl := range old {
+		if sl.at == 0 {
+			continue
+		}
+		i := sl.hash & mask
+		for t.slots[i].at != 0 {
+			i = (i + 1) & mask
+		}
+		t.slots[i] = sl
+	}
+}
