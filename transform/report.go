@@ -19,32 +19,42 @@ const (
 	Failed    Outcome = "failed"
 )
 
-// Report is what a run found, planned and did. Other programs rely on its JSON fields; it holds no Secret values.
+// Report is what a run found, planned and did. Other programs rely on its JSON, in which the fields of all parts stand side by
+// side; it holds no Secret values.
 type Report struct {
-	APIVersion      string                     `json:"apiVersion"` // "etcdshift/v1"
-	Kind            string                     `json:"kind"`       // "Report"
-	Command         string                     `json:"command"`
-	Tool            *Tool                      `json:"tool,omitempty"` // set by who runs the migration
-	Outcome         Outcome                    `json:"outcome"`
-	Error           string                     `json:"error,omitempty"`
-	Time            string                     `json:"time,omitempty"` // RFC 3339, given to new objects
-	Input           FileInfo                   `json:"input"`
-	Output          *FileInfo                  `json:"output,omitempty"`
-	Kinds           []KindCount                `json:"kinds"`
-	CustomResources []CustomResource           `json:"customResources,omitempty"` // of migrate storage-versions: one a CustomResourceDefinition
-	Archive         *FileInfo                  `json:"archive,omitempty"`         // of cluster import: where the records come from
-	Clusters        []ClusterReceipt           `json:"clusters,omitempty"`        // of cluster purge and import: what went out or came in
-	Rest            *Receipt                   `json:"rest,omitempty"`            // of the same: all other live records, equal in input and output
-	Changes         Changes                    `json:"changes"`
-	Renamed         []Rename                   `json:"renamed"`
-	UIDs            []UID                      `json:"uids"`
-	References      []Reference                `json:"references"`
-	Problems        []finding.Finding          `json:"problems"`
-	Steps           []string                   `json:"steps"`           // what is left to do by hand, in order
-	BeforeRestore   int                        `json:"-"`               // how many of Steps come before the restore
-	Restore         []string                   `json:"restore"`         // the commands to run next, one a member
-	Saved           map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
-	allow           map[string]bool            // codes
+	Head
+	Sections []Section // of one transform only
+	Body
+	Appendix      Section         // nil for none
+	BeforeRestore int             // how many of Steps come before the restore
+	allow         map[string]bool // codes
+}
+
+// Head says what ran, how it ended, and on which files.
+type Head struct {
+	APIVersion string      `json:"apiVersion"` // "etcdshift/v1"
+	Kind       string      `json:"kind"`       // "Report"
+	Command    string      `json:"command"`
+	Tool       *Tool       `json:"tool,omitempty"` // set by who runs the migration
+	Outcome    Outcome     `json:"outcome"`
+	Error      string      `json:"error,omitempty"`
+	Time       string      `json:"time,omitempty"` // RFC 3339, given to new objects
+	Input      FileInfo    `json:"input"`
+	Output     *FileInfo   `json:"output,omitempty"`
+	Kinds      []KindCount `json:"kinds"`
+	Archive    *FileInfo   `json:"archive,omitempty"` // of cluster import: where the records come from
+}
+
+// Body says what became of records.
+type Body struct {
+	Changes    Changes                    `json:"changes"`
+	Renamed    []Rename                   `json:"renamed"`
+	UIDs       []UID                      `json:"uids"`
+	References []Reference                `json:"references"`
+	Problems   []finding.Finding          `json:"problems"`
+	Steps      []string                   `json:"steps"`           // what is left to do by hand, in order
+	Restore    []string                   `json:"restore"`         // the commands to run next, one a member
+	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
 }
 
 // Tool says which program made a report.
@@ -71,45 +81,6 @@ type KindCount struct {
 	Unchanged int    `json:"unchanged"` // already there in the new form
 	Skipped   int    `json:"skipped"`   // left alone, each with a problem
 	Conflicts int    `json:"conflicts"`
-}
-
-// CustomResource is what became of the objects of one CustomResourceDefinition.
-type CustomResource struct {
-	Prefix         string         `json:"prefix"` // of the storage that it lies in, "/registry"
-	CRD            string         `json:"crd"`    // PLURAL.GROUP
-	Chosen         bool           `json:"chosen"` // false: the options left it out
-	StorageVersion string         `json:"storageVersion"`
-	Found          map[string]int `json:"found"` // objects by the version they were stored at, "" where nobody can tell
-	Rewritten      int            `json:"rewritten"`
-	Unchanged      int            `json:"unchanged"`
-	Refused        int            `json:"refused"`       // left as they are, each with a problem
-	ManagedFields  int            `json:"managedFields"` // objects with managedFields entries that were relabelled
-	StoredVersions StoredVersions `json:"storedVersions"`
-}
-
-// StoredVersions is status.storedVersions of a CustomResourceDefinition.
-type StoredVersions struct {
-	Before []string `json:"before"`
-	After  []string `json:"after"`
-	Kept   string   `json:"kept,omitempty"` // why After holds more than the storage version
-}
-
-// ClusterReceipt is what became of a logical cluster of kcp: the records that went out of the input, or came into the output.
-type ClusterReceipt struct {
-	Name    string `json:"name"`
-	Path    string `json:"path"`
-	Receipt        // of its records
-	Copies  int    `json:"copies"` // records of it in a cache of the same file
-	// CopiesMoved of those records were given to the shard ToShard, under keys of its own.
-	CopiesMoved int    `json:"copiesMoved,omitempty"`
-	ToShard     string `json:"toShard,omitempty"`
-}
-
-// Receipt counts records and has their digest, as docs/archive.md says it is computed.
-type Receipt struct {
-	Keys   int    `json:"keys"`
-	Bytes  int64  `json:"bytes"` // of keys and values as they are stored
-	SHA256 string `json:"sha256"`
 }
 
 // Changes counts records by what becomes of them.
@@ -154,9 +125,11 @@ func NewReport(command string, allowed ...string) *Report {
 		allow[code] = true
 	}
 	return &Report{
-		allow:      allow,
-		APIVersion: "etcdshift/v1", Kind: "Report", Command: command,
-		Kinds: []KindCount{}, Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
+		allow: allow,
+		Head:  Head{APIVersion: "etcdshift/v1", Kind: "Report", Command: command, Kinds: []KindCount{}},
+		Body: Body{
+			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
+		},
 	}
 }
 

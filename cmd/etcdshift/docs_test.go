@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
 // TestDocumentedCommands: every command line in the documentation is one that the program takes: its name and its flags.
@@ -71,7 +72,7 @@ func TestDocumentedConverter(t *testing.T) {
 
 // TestDocumentedFields: the pages name every field of every document that -o json prints.
 func TestDocumentedFields(t *testing.T) {
-	documented(t, "report.md", 80, transform.Report{}, snapshot.Status{}, inspect.Catalogue{}, verification{})
+	documented(t, "report.md", 80, transform.Report{}, storageversion.Definitions{}, snapshot.Status{}, inspect.Catalogue{}, verification{})
 	documented(t, "logical-clusters.md", 60, clusterList{})
 	documented(t, "archive.md", 40, archive.Manifest{})
 }

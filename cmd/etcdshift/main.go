@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // commands are all commands, in the order of the help.
 func commands() []*cli.Command {
-	return commandsFor(append(migrations.All(), purgeSpec(), importSpec()))
+	return commandsFor(migrations.All())
 }
 
 func commandsFor(specs []transform.Spec) []*cli.Command {

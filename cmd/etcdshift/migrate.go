@@ -51,12 +51,16 @@ func migrateCommand(specs []transform.Spec) *cli.Command {
 type migration struct{ transform.Spec }
 
 func (m migration) command() *cli.Command {
+	text := m.Text
+	if m.Group == transform.GroupCluster {
+		text += moveOrder
+	}
 	return &cli.Command{
 		Name:        m.Name,
 		Usage:       m.Usage,
 		ArgsUsage:   cmp.Or(m.ArgsText, "IN OUT"),
 		Description: m.Examples,
-		UsageText: m.Text + `
+		UsageText: text + `
 
 An input is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
 

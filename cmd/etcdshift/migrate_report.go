@@ -23,11 +23,16 @@ func printReport(w io.Writer, r *transform.Report) error {
 	planned := r.Outcome != transform.Failed && r.Outcome != transform.Refused
 	if r.Outcome != transform.Failed { // else none of it is known for sure
 		printFiles(out, r)
-		printKinds(out, r)
-		printStoredVersions(out, r)
+		if len(r.Sections) == 0 { // else a section says more
+			printTable(out, kindsTable(r))
+		}
+		for _, s := range r.Sections {
+			for _, t := range s.Tables(r.Outcome) {
+				printTable(out, t)
+			}
+		}
 	}
 	if planned { // else it is a plan that nobody will carry out
-		printClusters(out, r)
 		printChanges(out, r)
 	}
 	printProblems(out, r)
@@ -93,51 +98,47 @@ func printFiles(w io.Writer, r *transform.Report) {
 	t.Flush()
 }
 
-func printKinds(w io.Writer, r *transform.Report) {
-	if len(r.Kinds) == 0 || len(r.CustomResources) > 0 { // what these say has a table of its own
-		return
-	}
-	t, total := render.NewTable(w), transform.KindCount{}
-	fmt.Fprintln(w)
-	t.Row("KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS")
+func kindsTable(r *transform.Report) transform.Table {
+	t, total := transform.Table{}, transform.KindCount{}
+	t.Header = []any{"KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS"}
 	for _, k := range r.Kinds {
-		t.Row(k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts)
+		t.Rows = append(t.Rows, []any{k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts})
 		total.Migrated += k.Migrated
 		total.Unchanged += k.Unchanged
 		total.Skipped += k.Skipped
 		total.Conflicts += k.Conflicts
 	}
-	t.Row("total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts)
-	t.Flush()
+	t.Totals = [][]any{{"total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts}}
+	return t
 }
 
-// printClusters prints the receipts of logical clusters.
-func printClusters(w io.Writer, r *transform.Report) {
-	if len(r.Clusters) == 0 {
+// printTable prints a table that has rows or notes.
+func printTable(w io.Writer, table transform.Table) {
+	if len(table.Rows)+len(table.Notes) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	t := render.NewTable(w)
-	t.Row("LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256")
-	for _, c := range r.Clusters[:min(len(r.Clusters), mostListed)] {
-		t.Row(c.Name, c.Path, c.Keys, c.Bytes, copiesOf(c), c.SHA256)
+	if table.Title != "" {
+		fmt.Fprintln(w, render.Printable(table.Title))
 	}
-	if r.Rest != nil {
-		t.Row("all others", "unchanged", r.Rest.Keys, r.Rest.Bytes, "", r.Rest.SHA256)
+	rows := table.Rows
+	if table.Of != "" {
+		rows = rows[:min(len(rows), mostListed)]
+	}
+	t := render.NewTable(w)
+	if len(rows) > 0 && table.Header != nil {
+		t.Row(table.Header...)
+	}
+	for _, row := range append(slices.Clip(rows), table.Totals...) {
+		t.Row(row...)
 	}
 	t.Flush()
-	printMore(w, len(r.Clusters), "logical clusters")
-}
-
-// copiesOf counts copies in a cache, and says which shard got them.
-func copiesOf(c transform.ClusterReceipt) string {
-	switch c.CopiesMoved {
-	case 0:
-		return fmt.Sprint(c.Copies)
-	case c.Copies:
-		return fmt.Sprintf("%d to %s", c.Copies, c.ToShard)
+	if table.Of != "" {
+		printMore(w, len(table.Rows), table.Of)
 	}
-	return fmt.Sprintf("%d, %d to %s", c.Copies, c.CopiesMoved, c.ToShard)
+	for _, note := range table.Notes {
+		fmt.Fprintln(w, render.Printable(note))
+	}
 }
 
 func printChanges(w io.Writer, r *transform.Report) {
@@ -161,17 +162,11 @@ func printChanges(w io.Writer, r *transform.Report) {
 	for _, key := range slices.Sorted(maps.Keys(r.Saved)) {
 		fmt.Fprintf(w, "deleted, and kept by --report: %s\n", render.Printable(key))
 	}
-	if len(r.Renamed) == 0 {
-		return
+	renamed := transform.Table{Header: []any{"RENAMED", "NAMESPACE", "FROM", "TO"}, Of: "renamed"}
+	for _, n := range r.Renamed {
+		renamed.Rows = append(renamed.Rows, []any{n.Kind, n.Namespace, n.From, n.To})
 	}
-	fmt.Fprintln(w)
-	t := render.NewTable(w)
-	t.Row("RENAMED", "NAMESPACE", "FROM", "TO")
-	for _, n := range r.Renamed[:min(len(r.Renamed), mostListed)] {
-		t.Row(n.Kind, n.Namespace, n.From, n.To)
-	}
-	t.Flush()
-	printMore(w, len(r.Renamed), "renamed")
+	printTable(w, renamed)
 }
 
 // printMore says how many of n entries were not printed.

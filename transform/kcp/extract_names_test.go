@@ -72,7 +72,7 @@ func TestExtractHostileNames(t *testing.T) {
 	})
 	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
 	require.Equal(t, 36, r.Manifest.Clusters[0].Keys, "none of them is a key of a shard")
-	require.Contains(t, codes(r.Report), codeUnknownKey)
+	require.Contains(t, codes(reportOf(r.Report)), codeUnknownKey)
 }
 
 // TestExtractUnlistable: what a manifest lists has to have a name; a dry run says so too.
@@ -89,7 +89,7 @@ func TestExtractUnlistable(t *testing.T) {
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NotErrorIs(t, err, archive.ErrDamaged)
 			require.NoFileExists(t, out)
-			require.Contains(t, codes(r.Report), codeOddName)
+			require.Contains(t, codes(reportOf(r.Report)), codeOddName)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestExtractOtherShardName(t *testing.T) {
 	in := kcptest.Single(t)
 	for as, warned := range map[string]bool{"rot": true, "root": false, "": false} {
 		r, _ := extracted(t, in, extract.Options{Name: kcptest.Provider, AsShard: as})
-		require.Equal(t, warned, len(codes(r.Report)) > 0 && codes(r.Report)[0] == codeShardName, codes(r.Report))
+		require.Equal(t, warned, len(codes(reportOf(r.Report))) > 0 && codes(reportOf(r.Report))[0] == codeShardName, codes(reportOf(r.Report)))
 		if warned {
 			require.Equal(t, "rot", r.Manifest.Origin.Shard)
 			require.Equal(t, kcptest.LogicalClusterKey("system:shard"), r.Problems[0].Key)

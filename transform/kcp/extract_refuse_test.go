@@ -53,7 +53,7 @@ func TestExtractRefuses(t *testing.T) {
 			require.Equal(t, transform.Refused, r.Outcome)
 			require.Nil(t, r.Manifest)
 			require.NoFileExists(t, out)
-			require.Contains(t, codes(r.Report), code)
+			require.Contains(t, codes(reportOf(r.Report)), code)
 			planned, steps := r.Clusters, r.Steps
 
 			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer, Allow: []string{code}})
@@ -71,7 +71,7 @@ func TestExtractSystem(t *testing.T) {
 	for _, name := range []string{"root", "system:bound-crds", "system:shard"} {
 		r, _, err := tryExtract(t, in, extract.Options{Name: name})
 		require.ErrorIs(t, err, transform.ErrRefused)
-		require.Contains(t, codes(r.Report), codeSystemCluster)
+		require.Contains(t, codes(reportOf(r.Report)), codeSystemCluster)
 		r, out := extracted(t, in, extract.Options{Name: name, Allow: []string{codeSystemCluster}})
 		requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == name || needed(r.Manifest, key) })
 	}
@@ -93,7 +93,7 @@ func TestExtractUnreadable(t *testing.T) {
 		for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted: sealedValue, clusters.CodeUndecodable: garbled} {
 			r, _, err := tryExtract(t, shardWith(t, key, spoil), extract.Options{Name: kcptest.Consumer, Allow: extract.Codes()})
 			require.ErrorIs(t, err, transform.ErrRefused)
-			require.Contains(t, codes(r.Report), code)
+			require.Contains(t, codes(reportOf(r.Report)), code)
 		}
 	}
 	secret := "/registry/core/configmaps/" + kcptest.Consumer + "/default/kube-root-ca.crt"
@@ -104,7 +104,7 @@ func TestExtractUnreadable(t *testing.T) {
 	require.Equal(t, sealedValue(nil), rec.Value)
 
 	r, _ = extracted(t, shardWith(t, secret, garbled), extract.Options{Name: kcptest.Consumer})
-	require.Contains(t, codes(r.Report), clusters.CodeUndecodable)
+	require.Contains(t, codes(reportOf(r.Report)), clusters.CodeUndecodable)
 }
 
 // TestExtractUnreadableChild: whose child one is that cannot be read, nobody knows.
@@ -112,7 +112,7 @@ func TestExtractUnreadableChild(t *testing.T) {
 	in := shardWith(t, kcptest.LogicalClusterKey(kcptest.Child), sealedValue)
 	r, _, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
 	require.ErrorIs(t, err, transform.ErrRefused)
-	require.Equal(t, []string{clusters.CodeEncrypted}, codes(r.Report))
+	require.Equal(t, []string{clusters.CodeEncrypted}, codes(reportOf(r.Report)))
 	extracted(t, in, extract.Options{Name: kcptest.Consumer})
 }
 
@@ -127,18 +127,18 @@ func TestExtractUnreadableWorkspace(t *testing.T) {
 			r, out, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true, Allow: extract.Codes()})
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NoFileExists(t, out)
-			require.Equal(t, []string{code}, codes(r.Report))
+			require.Equal(t, []string{code}, codes(reportOf(r.Report)))
 			require.Equal(t, workspace, r.Problems[0].Key)
 			require.Contains(t, r.Problems[0].Reason, "which logical cluster it leads to")
 			extracted(t, in, extract.Options{Name: kcptest.Consumer})
 
 			in = shardWith(t, kcptest.LogicalClusterKey(kcptest.Other), spoil)
 			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
-			require.Equal(t, []string{code}, codes(r.Report))
+			require.Equal(t, []string{code}, codes(reportOf(r.Report)))
 			require.Equal(t, finding.Warning, r.Problems[0].Level)
 			require.Contains(t, r.Problems[0].Reason, `whose child "`+kcptest.Other+`" is cannot be told`)
 			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer})
-			require.NotContains(t, codes(r.Report), code, "no child is taken along")
+			require.NotContains(t, codes(reportOf(r.Report)), code, "no child is taken along")
 		})
 	}
 }
@@ -151,7 +151,7 @@ func TestExtractMissingDefinition(t *testing.T) {
 		kcptest.Delete(t, client, "/registry"+gone.Key)
 	})
 	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
-	require.Contains(t, codes(r.Report), codeMissingDefinition)
+	require.Contains(t, codes(reportOf(r.Report)), codeMissingDefinition)
 	require.Len(t, r.Manifest.Missing, 1)
 	require.Equal(t, gone.UID, r.Manifest.Missing[0].UID)
 	require.Equal(t, gone.Resource, r.Manifest.Missing[0].Resource)
@@ -166,14 +166,14 @@ func TestExtractUnknownKey(t *testing.T) {
 		kcptest.Put(t, client, malformed, []byte("x"))
 	})
 	r, _ := extracted(t, in, extract.Options{Name: kcptest.Other})
-	require.Equal(t, []string{codeUnknownKey}, codes(r.Report))
+	require.Equal(t, []string{codeUnknownKey}, codes(reportOf(r.Report)))
 	require.Equal(t, malformed, r.Problems[0].Key)
 }
 
 // TestExtractOwnerUnseen: the parent of a logical cluster on another shard is not in the file.
 func TestExtractOwnerUnseen(t *testing.T) {
 	r, _ := extracted(t, kcptest.Recorded(t, kcptest.Shard1), extract.Options{Name: kcptest.Consumer1})
-	require.Equal(t, []string{codeOwnerUnseen}, codes(r.Report))
+	require.Equal(t, []string{codeOwnerUnseen}, codes(reportOf(r.Report)))
 }
 
 func TestExtractNoCluster(t *testing.T) {

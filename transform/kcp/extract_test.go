@@ -84,7 +84,7 @@ func TestExtractExactly(t *testing.T) {
 	require.Equal(t, m.Total.Keys, r.Output.Keys)
 	require.Equal(t, m.Total.Keys, 36+len(m.Definitions))
 	require.Equal(t, r.Input.Revision, r.Output.Revision)
-	require.Equal(t, []string{codeChildrenStay}, codes(r.Report))
+	require.Equal(t, []string{codeChildrenStay}, codes(reportOf(r.Report)))
 
 	kvs := requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || needed(m, key) })
 	for _, trapped := range kcptest.Trapped() {
@@ -169,7 +169,7 @@ func TestExtractGrandchildren(t *testing.T) {
 	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
 	require.Len(t, r.Manifest.Clusters, 3)
 	require.NotNil(t, r.Manifest.Cluster(grand))
-	require.Equal(t, []string{codeChildElsewhere}, codes(r.Report))
+	require.Equal(t, []string{codeChildElsewhere}, codes(reportOf(r.Report)))
 	require.Len(t, r.Problems, 2)
 	require.Contains(t, r.Problems[0].Reason+r.Problems[1].Reason, `"4elsewhere000000", behind Workspace "elsewhere"`)
 	require.Contains(t, r.Problems[0].Reason+r.Problems[1].Reason, `"11iehthilu5atzgl" lives here, but says that it does not belong`)
@@ -200,7 +200,7 @@ func TestExtractOfSeveralStorages(t *testing.T) {
 
 	purgedReport, purgedOut := purged(t, in, purge.Options{Name: kcptest.Provider}, codeOwnerPointsHere, codeExportsInCache)
 	require.Positive(t, purgedReport.Clusters[0].Copies)
-	require.Equal(t, *purgedReport.Rest, survey.Receipt(r.Manifest.Origin.Rest))
+	require.Equal(t, *purgedReport.Rest, r.Manifest.Origin.Rest)
 	require.Equal(t, purgedReport.Clusters[0].SHA256, r.Manifest.Clusters[0].SHA256)
 	require.NotEmpty(t, purgedOut)
 }
@@ -216,7 +216,7 @@ func TestExtractAsShard(t *testing.T) {
 	require.Equal(t, "root", r.Manifest.Origin.Shard)
 	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
 	gone, _ := purged(t, in, purge.Options{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
-	require.Equal(t, *gone.Rest, survey.Receipt(r.Manifest.Origin.Rest))
+	require.Equal(t, *gone.Rest, r.Manifest.Origin.Rest)
 }
 
 // TestExtractOfTwoShards: which of two shards in one etcd is meant has to be said.

@@ -14,6 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // impostor is an import that has its proof look at other files than what was written.
@@ -32,7 +33,7 @@ func (i *impostor) Check(ctx context.Context, v *transform.View, out *inspect.Re
 			require.ErrorIs(t, i.Import.Check(ctx, v, inspect.NewReader(s, nil)), snapshot.ErrVerify)
 		})
 	}
-	require.Nil(i.t, v.Report().Rest, "what was not proved is not told")
+	require.Nil(i.t, transform.SectionOf[survey.Receipts](v.Report()).Rest, "what was not proved is not told")
 	return i.Import.Check(ctx, v, out)
 }
 
@@ -70,7 +71,7 @@ func TestImportProof(t *testing.T) {
 	run.In, run.Out = shard, filepath.Join(t.TempDir(), "out.db")
 	r, err := transform.Run(ctx, run, &impostor{carry.NewImport(o), t, files})
 	require.NoError(t, err)
-	require.NotNil(t, r.Rest)
+	require.NotNil(t, reportOf(r).Rest)
 }
 
 // shorter gives the record under a key a lease with another TTL.

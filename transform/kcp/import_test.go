@@ -35,7 +35,7 @@ type arrival struct {
 	t      testing.TB
 	in     string
 	out    string
-	report *transform.Report
+	report *report
 	err    error
 }
 
@@ -52,7 +52,8 @@ func importInto(t testing.TB, from, shard string, o carry.ImportOptions, run tra
 	o.Prefixes = run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
 	run.Command, run.In, run.Out = "cluster import", a.in, a.out
-	a.report, a.err = transform.Run(ctx, run, carry.NewImport(o))
+	r, err := transform.Run(ctx, run, carry.NewImport(o))
+	a.report, a.err = reportOf(r), err
 	return a
 }
 

@@ -238,7 +238,7 @@ func TestScrubPastOrphans(t *testing.T) {
 }
 
 // purgeUnchanged is a purge that has nothing to do.
-func purgeUnchanged(t *testing.T, in string, o purge.Options) (*transform.Report, string) {
+func purgeUnchanged(t *testing.T, in string, o purge.Options) (*report, string) {
 	t.Helper()
 	r, out, err := tryPurge(t, in, o)
 	require.NoError(t, err)

@@ -16,18 +16,29 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
+// report is a report and its receipts.
+type report struct {
+	*transform.Report
+	*survey.Receipts
+}
+
+func reportOf(r *transform.Report) *report {
+	return &report{r, transform.SectionOf[survey.Receipts](r)}
+}
+
 // tryPurge purges with codes allowed and returns the report and the output's path.
-func tryPurge(t *testing.T, in string, o purge.Options, allow ...string) (*transform.Report, string, error) {
+func tryPurge(t *testing.T, in string, o purge.Options, allow ...string) (*report, string, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.db")
 	r, err := transform.Run(context.Background(), transform.Options{Command: "cluster purge", In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, purge.New(o))
-	return r, out, err
+	return reportOf(r), out, err
 }
 
 // purged is tryPurge that must succeed.
-func purged(t *testing.T, in string, o purge.Options, allow ...string) (*transform.Report, string) {
+func purged(t *testing.T, in string, o purge.Options, allow ...string) (*report, string) {
 	t.Helper()
 	r, out, err := tryPurge(t, in, o, allow...)
 	require.NoError(t, err, "%+v", r.Problems)
@@ -67,7 +78,7 @@ func requireGone(t *testing.T, in, out string, gone func(key []byte) bool) int {
 }
 
 // codes are the codes of a report's problems, each once.
-func codes(r *transform.Report) (found []string) {
+func codes(r *report) (found []string) {
 	for _, p := range r.Problems {
 		if !slices.Contains(found, p.Code.Name) {
 			found = append(found, p.Code.Name)

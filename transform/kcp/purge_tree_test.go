@@ -27,7 +27,7 @@ func without(t *testing.T, name string, gone ...string) string {
 }
 
 // reasons are those of the problems of a code.
-func reasons(r *transform.Report, code string) string {
+func reasons(r *report, code string) string {
 	var all []string
 	for _, p := range r.Problems {
 		if p.Code.Name == code {
@@ -68,7 +68,7 @@ func TestChildWithoutWorkspace(t *testing.T) {
 	r, _ = purged(t, without(t, kcptest.Root, lost), purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Equal(t, says, reasons(r, codeChildrenStay))
 	taken, _ := extracted(t, without(t, kcptest.Root, lost), extract.Options{Name: kcptest.Consumer})
-	require.Equal(t, says+"; --with-children takes it along", reasons(taken.Report, codeChildrenStay))
+	require.Equal(t, says+"; --with-children takes it along", reasons(reportOf(taken.Report), codeChildrenStay))
 }
 
 // TestNoHome: where nothing tells what lives, or that any tenant's logical cluster does, all are not taken for orphans.
@@ -134,15 +134,15 @@ func TestChildElsewhere(t *testing.T) {
 		require.Equal(t, []string{codeChildElsewhere, codeOwnerPointsHere}, codes(r))
 		require.Contains(t, reasons(r, codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
 		taken, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: children})
-		require.Equal(t, []string{codeChildElsewhere}, codes(taken.Report))
-		require.Contains(t, reasons(taken.Report, codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
+		require.Equal(t, []string{codeChildElsewhere}, codes(reportOf(taken.Report)))
+		require.Contains(t, reasons(reportOf(taken.Report), codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
 	}
 
 	in = edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Child), `"cluster":"`+kcptest.Consumer+`"`, `"cluster":"root"`)
 	r, _ := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Contains(t, reasons(r, codeChildElsewhere), "says that it does not belong to Workspace")
 	taken, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
-	require.Contains(t, reasons(taken.Report, codeChildElsewhere), "says that it does not belong to Workspace")
+	require.Contains(t, reasons(reportOf(taken.Report), codeChildElsewhere), "says that it does not belong to Workspace")
 }
 
 // TestExportsBound: who binds what goes is named, but for those that go too.

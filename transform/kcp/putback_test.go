@@ -29,7 +29,8 @@ func putBack(t testing.TB, from, shard string, o carry.PutBackOptions, run trans
 	o.From, o.Prefixes = file, run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
 	run.Command, run.In, run.Out = "cluster import", a.in, a.out
-	a.report, a.err = transform.Run(context.Background(), run, carry.NewPutBack(o))
+	r, err := transform.Run(context.Background(), run, carry.NewPutBack(o))
+	a.report, a.err = reportOf(r), err
 	return a
 }
 

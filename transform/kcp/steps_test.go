@@ -20,7 +20,7 @@ func TestFrontProxies(t *testing.T) {
 	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer})
 	_, back := purgedRoot(t)
 	_, tree := extracted(t, root, extract.Options{Name: kcptest.Consumer, WithChildren: true})
-	inOrder := func(r *transform.Report) []string {
+	inOrder := func(r *report) []string {
 		require.Contains(t, r.Steps[0], "stop all front-proxies first")
 		require.Contains(t, r.Steps[r.BeforeRestore], "restore every member")
 		return r.Steps

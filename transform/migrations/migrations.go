@@ -4,6 +4,8 @@ package migrations
 import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
+	"github.com/etcdshift/etcdshift/transform/kcp/carry"
+	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
@@ -12,5 +14,7 @@ func All() []transform.Spec {
 	return []transform.Spec{
 		calico.Spec,
 		storageversion.Spec,
+		purge.Spec,
+		carry.Spec,
 	}
 }

@@ -248,6 +248,7 @@ type stored struct {
 // result is what a run came to.
 type result struct {
 	*transform.Report
+	*Definitions
 	t       testing.TB
 	path    string // of the output
 	err     error
@@ -264,7 +265,7 @@ func migrateContext(ctx context.Context, t testing.TB, files transform.Options, 
 	t.Helper()
 	files.Out = filepath.Join(t.TempDir(), "output.db")
 	report, err := transform.Run(ctx, files, New(o))
-	r := result{Report: report, t: t, path: files.Out, err: err, in: contents(t, files.In)}
+	r := result{Report: report, Definitions: transform.SectionOf[Definitions](report), t: t, path: files.Out, err: err, in: contents(t, files.In)}
 	if err == nil && !files.DryRun {
 		r.out = contents(t, files.Out)
 	} else {
@@ -364,9 +365,9 @@ func (r result) reason(code string) string {
 }
 
 // resources is what the report says of a CustomResourceDefinition.
-func (r result) resources(crd string) transform.CustomResource {
+func (r result) resources(crd string) CustomResource {
 	r.t.Helper()
-	at := slices.IndexFunc(r.CustomResources, func(c transform.CustomResource) bool { return c.CRD == crd })
+	at := slices.IndexFunc(r.CustomResources, func(c CustomResource) bool { return c.CRD == crd })
 	require.GreaterOrEqual(r.t, at, 0, "%v", r.CustomResources)
 	return r.CustomResources[at]
 }

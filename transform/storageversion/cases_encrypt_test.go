@@ -154,7 +154,7 @@ func TestEncryptedDefinition(t *testing.T) {
 
 	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{codeWouldBePlaintext}}, Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
-	require.Equal(t, transform.StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
+	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
 	// with another storage version asked for, its objects must not move on without it
 	fresh := resource{version: "v1", name: "b"}

@@ -22,9 +22,9 @@ func TestNothingToDo(t *testing.T) {
 	require.Equal(t, r.Input.SHA256, r.Output.SHA256)
 	require.Empty(t, r.changed())
 	require.Empty(t, r.Problems)
-	require.Equal(t, transform.CustomResource{
+	require.Equal(t, CustomResource{
 		Prefix: "/registry", CRD: widgetsCRD, Chosen: true, StorageVersion: "v1", Found: map[string]int{"v1": 2}, Unchanged: 2,
-		StoredVersions: transform.StoredVersions{Before: []string{"v1"}, After: []string{"v1"}},
+		StoredVersions: StoredVersions{Before: []string{"v1"}, After: []string{"v1"}},
 	}, r.resources(widgetsCRD))
 }
 
@@ -101,7 +101,7 @@ func TestListKept(t *testing.T) {
 	require.Equal(t, []string{widgetsKey, widgetsDir + "ns/a"}, r.changed())
 	require.Equal(t, []string{"v1", "v1old"}, r.storedVersions(widgetsKey))
 	require.Equal(t, "storedVersions is not trimmed: objects are still stored at v1old", r.reason(codeListKept))
-	require.Equal(t, transform.StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1", "v1old"}, Kept: "objects are still stored at v1old"},
+	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1", "v1old"}, Kept: "objects are still stored at v1old"},
 		r.resources(widgetsCRD).StoredVersions)
 
 	again := migrate(t, transform.Options{In: r.path, Allow: []string{codeUnlistedVersion}}, Options{})

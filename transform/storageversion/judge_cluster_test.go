@@ -257,13 +257,13 @@ func values(t *testing.T, path string) map[string]string {
 }
 
 // resource finds what the report says of a CRD.
-func resource(t *testing.T, r *transform.Report, name string) transform.CustomResource {
+func resource(t *testing.T, r *transform.Report, name string) storageversion.CustomResource {
 	t.Helper()
-	for _, k := range r.CustomResources {
+	for _, k := range transform.SectionOf[storageversion.Definitions](r).CustomResources {
 		if k.CRD == name {
 			return k
 		}
 	}
 	require.Fail(t, "not in the report", name)
-	return transform.CustomResource{}
+	return storageversion.CustomResource{}
 }

@@ -84,7 +84,7 @@ func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits 
 
 	out, r := migrate(t, broken, storageversion.Options{Mappings: []storageversion.Mapping{{Group: group, Old: oldName, New: newName}}}, "pruned-field")
 	for s, before := range map[*shape][]string{widgets: {newName}, rigs: {"v9"}, twins: {}, hermits: {newName}} {
-		require.Equal(t, transform.StoredVersions{Before: before, After: []string{newName}}, resource(t, r, s.crdName()).StoredVersions, s.plural)
+		require.Equal(t, storageversion.StoredVersions{Before: before, After: []string{newName}}, resource(t, r, s.crdName()).StoredVersions, s.plural)
 	}
 	c := restore(t, out)
 	defer c.close()

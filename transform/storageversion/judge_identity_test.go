@@ -237,7 +237,7 @@ func (w *world) reported(t *testing.T, r *transform.Report, out string) {
 		n := objects[s.crdName()]
 		require.Equal(t, map[string]int{oldName: n}, k.Found)
 		require.Equal(t, []int{n, 0, 0}, []int{k.Rewritten, k.Unchanged, k.Refused})
-		require.Equal(t, transform.StoredVersions{Before: []string{oldName, newName}, After: []string{newName}}, k.StoredVersions)
+		require.Equal(t, storageversion.StoredVersions{Before: []string{oldName, newName}, After: []string{newName}}, k.StoredVersions)
 		require.Equal(t, strings.Replace(before[crdDir+s.crdName()], `"storedVersions":["v1alpha1","v1beta1"]`, `"storedVersions":["v1beta1"]`, 1), after[crdDir+s.crdName()])
 	}
 	twice, again := migrate(t, out, storageversion.Options{})

@@ -230,7 +230,7 @@ func (l *life) back(t *testing.T) {
 	k := resource(t, r, l.machine.crdName())
 	require.Equal(t, oldName, k.StorageVersion)
 	require.Equal(t, map[string]int{newName: 5}, k.Found)
-	require.Equal(t, transform.StoredVersions{Before: []string{newName}, After: []string{oldName}}, k.StoredVersions)
+	require.Equal(t, storageversion.StoredVersions{Before: []string{newName}, After: []string{oldName}}, k.StoredVersions)
 	l.cluster = restore(t, out)
 	crd := l.crd(t, l.machine.crdName())
 	require.Equal(t, int64(3), crd.Generation, "created, given a version, flipped back")

@@ -40,11 +40,14 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
+	section := &Definitions{}
+	v.Report().Sections = append(v.Report().Sections, section)
 	chosen, used := 0, map[Mapping]bool{}
 	for _, r := range runs {
 		if err := r.plan(ctx); err != nil {
 			return err
 		}
+		r.summarize(section)
 		chosen += len(r.chosen())
 		maps.Copy(used, r.used)
 	}
@@ -110,11 +113,7 @@ func (r *run) plan(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.sweep(ctx); err != nil {
-		return err
-	}
-	r.summary()
-	return nil
+	return r.sweep(ctx)
 }
 
 // migrateKind stages the objects of one kind, and then its CustomResourceDefinition.

@@ -34,6 +34,8 @@ type carrier struct {
 	why    string
 	held   bool // nothing is staged any more: it would come over what is there
 	staged []carried
+	// receipts are a section of the report.
+	receipts *survey.Receipts
 	// changed are records that the shard has and that became others, with what they become.
 	changed map[string][]byte
 	// closed are the types of which the shard has encrypted values that nothing here opens, with a key of each; nil until asked for.
@@ -41,7 +43,9 @@ type carrier struct {
 }
 
 func newCarrier(v *transform.View, from *origin, prefix, why string) *carrier {
-	return &carrier{view: v, from: from, to: keys.KCPShard{Prefix: prefix}, why: why, changed: map[string][]byte{}}
+	c := &carrier{view: v, from: from, to: keys.KCPShard{Prefix: prefix}, why: why, receipts: &survey.Receipts{}, changed: map[string][]byte{}}
+	v.Report().Sections = append(v.Report().Sections, c.receipts)
+	return c
 }
 
 // carry stages one record under its key in the shard, which has none there. The stored bytes stay where the API servers of the shard

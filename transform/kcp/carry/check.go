@@ -7,34 +7,33 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// checkReport is check, and puts its receipts into the report, which says already what each logical cluster was to get.
-func (c *carrier) checkReport(ctx context.Context, r *transform.Report, out *inspect.Reader) error {
-	receipts, rest, err := c.check(ctx, out)
+// checkReport is check, and puts its sums into the report, which says already what each logical cluster was to get.
+func (c *carrier) checkReport(ctx context.Context, out *inspect.Reader) error {
+	sums, rest, err := c.check(ctx, out)
 	if err != nil {
 		return err
 	}
-	r.Rest = &rest
-	for n := range r.Clusters {
-		got := receipts[r.Clusters[n].Name]
-		if want := r.Clusters[n].Keys; got.Keys != want {
-			return fmt.Errorf("%w: %d records of %q came in, and not %d", snapshot.ErrVerify, got.Keys, r.Clusters[n].Name, want)
+	c.receipts.Rest = &rest
+	for n := range c.receipts.Clusters {
+		r := &c.receipts.Clusters[n]
+		got := sums[r.Name]
+		if got.Keys != r.Keys {
+			return fmt.Errorf("%w: %d records of %q came in, and not %d", snapshot.ErrVerify, got.Keys, r.Name, r.Keys)
 		}
-		r.Clusters[n].Receipt = got
+		r.Sum = got
 	}
 	return nil
 }
 
 // check proves that the output has every record that was staged, with the value and the time to live that it had in the origin, and
-// every other live record as the input has it. Errors wrap snapshot.ErrVerify. receipts are those of what came in, by logical
+// every other live record as the input has it. Errors wrap snapshot.ErrVerify. sums are those of what came in, by logical
 // cluster, as it lies in the output.
-func (c *carrier) check(ctx context.Context, out *inspect.Reader) (receipts map[string]transform.Receipt, rest transform.Receipt, err error) {
+func (c *carrier) check(ctx context.Context, out *inspect.Reader) (sums map[string]archive.Sum, rest archive.Sum, err error) {
 	err = out.Snapshot().Guard(func() error {
-		if receipts, err = c.checkStaged(ctx, out); err != nil {
+		if sums, err = c.checkStaged(ctx, out); err != nil {
 			return err
 		}
 		if err = c.checkChanged(ctx, out); err != nil {
@@ -46,11 +45,11 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) (receipts map[
 		rest, err = c.checkRest(ctx, out)
 		return err
 	})
-	return receipts, rest, err
+	return sums, rest, err
 }
 
 // checkStaged opens each record again on both sides.
-func (c *carrier) checkStaged(ctx context.Context, out *inspect.Reader) (map[string]transform.Receipt, error) {
+func (c *carrier) checkStaged(ctx context.Context, out *inspect.Reader) (map[string]archive.Sum, error) {
 	leases, err := out.Snapshot().Leases(ctx)
 	if err != nil {
 		return nil, err
@@ -77,11 +76,11 @@ func (c *carrier) checkStaged(ctx context.Context, out *inspect.Reader) (map[str
 		}
 		d.Add(s.to[len(c.to.Prefix):], got.Stored, leases[got.Lease])
 	}
-	receipts := map[string]transform.Receipt{}
+	sums := map[string]archive.Sum{}
 	for name, d := range digests {
-		receipts[name] = survey.Receipt(d.Sum())
+		sums[name] = d.Sum()
 	}
-	return receipts, nil
+	return sums, nil
 }
 
 // compare compares a record of the output with that of the origin, both decrypted where they can be.
@@ -147,14 +146,14 @@ func (c *carrier) checkGrants(ctx context.Context, out *inspect.Reader) error {
 }
 
 // checkRest compares all other live records, to the last detail, and counts.
-func (c *carrier) checkRest(ctx context.Context, out *inspect.Reader) (transform.Receipt, error) {
+func (c *carrier) checkRest(ctx context.Context, out *inspect.Reader) (archive.Sum, error) {
 	mine := make(map[string]bool, len(c.staged)+len(c.changed))
 	for key := range c.changed {
 		mine[key] = true
 	}
 	before, was, err := restOf(ctx, c.view.Reader().Snapshot(), mine)
 	if err != nil {
-		return transform.Receipt{}, err
+		return archive.Sum{}, err
 	}
 	for _, s := range c.staged {
 		mine[string(s.to)] = true
@@ -162,14 +161,14 @@ func (c *carrier) checkRest(ctx context.Context, out *inspect.Reader) (transform
 	after, is, err := restOf(ctx, out.Snapshot(), mine)
 	switch {
 	case err != nil:
-		return transform.Receipt{}, err
+		return archive.Sum{}, err
 	case before != after:
-		return transform.Receipt{}, fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+		return archive.Sum{}, fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
 			snapshot.ErrVerify, after.Keys, after.SHA256, before.Keys, before.SHA256)
 	case is != was+len(c.staged):
-		return transform.Receipt{}, fmt.Errorf("%w: %d live keys, and not %d and %d more", snapshot.ErrVerify, is, was, len(c.staged))
+		return archive.Sum{}, fmt.Errorf("%w: %d live keys, and not %d and %d more", snapshot.ErrVerify, is, was, len(c.staged))
 	}
-	return survey.Receipt(before), nil
+	return before, nil
 }
 
 // restOf identifies the live records of a file but some, and counts all. The record that a raised revision leaves behind is of no

@@ -213,7 +213,7 @@ func (i *Import) carryAll(ctx context.Context) error {
 
 // Check proves that what came in is what the archive has, and that all else is as it was. The error wraps snapshot.ErrVerify.
 func (i *Import) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	return i.options.Archive.Guard(func() error { return i.checkReport(ctx, v.Report(), out) })
+	return i.options.Archive.Guard(func() error { return i.checkReport(ctx, out) })
 }
 
 // report says what comes in, and what is left to do.
@@ -225,7 +225,7 @@ func (i *Import) report(ctx context.Context, r *transform.Report) error {
 	r.Archive = &info
 	warnOfOrigin(i.view, i.options.Archive)
 	for _, m := range i.options.Manifest.Clusters {
-		r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: m.Name, Path: m.Path, Receipt: survey.Receipt(m.Sum)})
+		i.receipts.Clusters = append(i.receipts.Clusters, survey.Receipt{Name: m.Name, Path: m.Path, Sum: m.Sum})
 	}
 	i.steps(r)
 	return nil

@@ -281,7 +281,7 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 			}
 		}
 		if sum := d.Sum(); sum.Keys > 0 {
-			r.Clusters = append(r.Clusters, transform.ClusterReceipt{Name: name, Path: p.homes[name].Path, Receipt: survey.Receipt(sum)})
+			p.receipts.Clusters = append(p.receipts.Clusters, survey.Receipt{Name: name, Path: p.homes[name].Path, Sum: sum})
 		}
 	}
 	survey.StepToStop(r, "kcp of "+p.dest.called(), survey.LostWrites)
@@ -297,7 +297,7 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 // Check proves that what was put back is what the other shard has, and that all else is as it was. The error wraps
 // snapshot.ErrVerify.
 func (p *PutBack) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	return p.options.From.Guard(func() error { return p.checkReport(ctx, v.Report(), out) })
+	return p.options.From.Guard(func() error { return p.checkReport(ctx, out) })
 }
 
 // listed are the first of many keys, as words of a command line.

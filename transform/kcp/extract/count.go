@@ -49,7 +49,7 @@ func (e *extraction) count(ctx context.Context) error {
 	m.Origin.Rest = rest.Sum()
 	e.report.Manifest = m
 	for _, c := range m.Clusters {
-		e.report.Clusters = append(e.report.Clusters, clusterReceipt(c))
+		e.report.Clusters = append(e.report.Clusters, survey.Receipt{Name: c.Name, Path: c.Path, Sum: c.Sum})
 	}
 	return nil
 }

@@ -34,8 +34,20 @@ type Options struct {
 // ExtractReport is what Extract found and did. Output is the archive.
 type Report struct {
 	*transform.Report
-	Manifest *archive.Manifest `json:"manifest,omitempty"` // of the archive, also of one that a dry run did not write
+	survey.Receipts
+	Manifest *archive.Manifest // of the archive, also of one that a dry run did not write
 }
+
+// The sections of the report. The command prints them, from the manifest.
+type (
+	receipts survey.Receipts
+	appendix struct {
+		Manifest *archive.Manifest `json:"manifest,omitempty"`
+	}
+)
+
+func (receipts) Tables(transform.Outcome) []transform.Table { return nil }
+func (appendix) Tables(transform.Outcome) []transform.Table { return nil }
 
 // Extract writes an archive of one logical cluster, and of its children where that is asked for. Values are those of the shard, byte
 // for byte, encrypted or not. The report is never nil; whatever the error, Out then does not exist. Errors are
@@ -52,6 +64,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	case err != nil:
 		r.Outcome, r.Error, r.Output, r.Manifest = transform.Failed, err.Error(), nil, nil
 	}
+	r.Sections, r.Appendix = []transform.Section{receipts(r.Receipts)}, appendix{r.Manifest}
 	return r, err
 }
 

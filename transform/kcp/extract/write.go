@@ -62,10 +62,6 @@ func (e *extraction) receipt(ctx context.Context, out *snapshot.Snapshot) error 
 	return nil
 }
 
-func clusterReceipt(c archive.Cluster) transform.ClusterReceipt {
-	return transform.ClusterReceipt{Name: c.Name, Path: c.Path, Receipt: survey.Receipt(c.Sum)}
-}
-
 // steps says how to go on.
 func (e *extraction) steps() {
 	r, m := e.report, e.report.Manifest

@@ -35,8 +35,7 @@ func (p *Purge) check(ctx context.Context, v *transform.View, out *inspect.Reade
 	if is != was {
 		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s", snapshot.ErrVerify, is.Keys, is.SHA256, was.Keys, was.SHA256)
 	}
-	rest := survey.Receipt(was)
-	v.Report().Rest = &rest
+	p.receipts.Rest = &was
 	if err := p.checkMoved(ctx, v, out); err != nil {
 		return err
 	}

@@ -41,9 +41,10 @@ var (
 // Purge deletes logical clusters, or orphans of them, and deletes what a cache in the same file has of them, or gives it to another
 // shard.
 type Purge struct {
-	options Options
-	chosen  *choice // by Plan
-	before  *survey.Split
+	options  Options
+	chosen   *choice // by Plan
+	before   *survey.Split
+	receipts survey.Receipts // a section of the report
 }
 
 var (
@@ -95,23 +96,24 @@ func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 		v.Scrub(p.chosen.Has)
 	}
 	for _, t := range p.chosen.targets {
-		v.Report().Clusters = append(v.Report().Clusters, p.chosen.receipt(t, p.before))
+		p.receipts.Clusters = append(p.receipts.Clusters, p.chosen.receipt(t, p.before))
 	}
+	v.Report().Sections = append(v.Report().Sections, &p.receipts)
 	p.steps(v.Report())
 	return nil
 }
 
 // receipt is what goes of one logical cluster.
-func (c *choice) receipt(t *target, s *survey.Split) transform.ClusterReceipt {
-	r := transform.ClusterReceipt{Name: t.name}
+func (c *choice) receipt(t *target, s *survey.Split) survey.Receipt {
+	r := survey.Receipt{Name: t.name}
 	if t.living != nil {
 		r.Path = t.living.Path
 	}
 	if c.shard != nil {
-		r.Receipt = s.Receipt(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
+		r.Sum = s.Sum(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
 	}
 	for _, copied := range t.copies {
-		r.Copies += s.Receipt(copied.Place()).Keys
+		r.Copies += s.Sum(copied.Place()).Keys
 		r.CopiesMoved += c.arrivals[survey.Place{Prefix: copied.Prefix, Shard: c.options.ToShard, Cluster: copied.Cluster}]
 	}
 	if r.CopiesMoved > 0 {

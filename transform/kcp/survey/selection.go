@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
@@ -136,18 +135,12 @@ func (s *Selection) count(out *Split, rec *snapshot.Record, leases map[int64]int
 	out.Keys = append(out.Keys, string(rec.Key))
 }
 
-// Receipt is that of the records in one place.
-func (s *Split) Receipt(p Place) transform.Receipt {
-	d := s.digests[p]
-	if d == nil {
-		return transform.Receipt{}
+// Sum is that of the records in one place.
+func (s *Split) Sum(p Place) archive.Sum {
+	if d := s.digests[p]; d != nil {
+		return d.Sum()
 	}
-	return Receipt(d.Sum())
-}
-
-// Receipt is a sum as a report has it.
-func Receipt(s archive.Sum) transform.Receipt {
-	return transform.Receipt{Keys: s.Keys, Bytes: s.Bytes, SHA256: s.SHA256}
+	return archive.Sum{}
 }
 
 // ErrShardUnknown is returned for a file that has a cache with records of the logical cluster, and does not tell which of them are

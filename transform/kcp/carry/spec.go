@@ -1,4 +1,4 @@
-package main
+package carry
 
 import (
 	"context"
@@ -7,18 +7,17 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
-	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 )
 
-func importSpec() transform.Spec {
-	return transform.Spec{
-		Group: transform.GroupCluster,
-		Name:  "import",
-		Usage: "write a snapshot with the logical clusters of an archive, or with orphans back where they belong",
-		Examples: `etcdshift cluster import consumer.archive shard-1.db shard-1-after.db
+// Spec is the command "cluster import".
+var Spec = transform.Spec{
+	Group: transform.GroupCluster,
+	Name:  "import",
+	Usage: "write a snapshot with the logical clusters of an archive, or with orphans back where they belong",
+	Examples: `etcdshift cluster import consumer.archive shard-1.db shard-1-after.db
 etcdshift cluster import --fix-owner --cache cache.db consumer.archive root.db root-after.db
 etcdshift cluster import --orphans-from shard-1.db root.db root-after.db`,
-		Text: `Brings every record of an archive that "cluster extract" made into a shard's snapshot: under the storage prefix of the shard, byte for
+	Text: `Brings every record of an archive that "cluster extract" made into a shard's snapshot: under the storage prefix of the shard, byte for
 byte, with leases of the same time to live, each at a revision of its own on top. Values that are encrypted at rest are opened, and
 encrypted as the shard's API servers would. Definitions of bound types that the shard lacks are brought along. Of a LogicalCluster
 the mark of a live migration is dropped.
@@ -27,26 +26,25 @@ LogicalCluster and Workspace go on naming the old shard: the kcp of the new one 
 changed at once, and the label region, which kcp never corrects; that takes the file that has the Workspace.
 
 With --orphans-from SHARD1 there is no archive: keys of logical clusters that live on SHARD, and that a live migration left on
-SHARD1, are put back where SHARD lacks them. What is there already stays.` + moveOrder,
-		ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
-		Arguments: importArgs,
-		Codes:     carry.Codes(),
-		Settles: map[string]string{
-			"encrypted":          "open them with --archive-encryption-config FILE, the configuration of the origin",
-			"owner-elsewhere":    "leave --fix-owner out, and kcp tells the Workspace when it runs",
-			"unknown-identity":   "where a cache server knows it, give its snapshot with --cache FILE",
-			"would-be-plaintext": "give --encryption-config FILE, the configuration of the shard that they go to",
-		},
-		Flags: []transform.Flag{
-			{Name: "orphans-from", Usage: "put back the orphans that lie in the snapshot `SHARD1` and whose logical clusters live on SHARD"},
-			{Name: "fix-owner", Default: false, Usage: "have LogicalCluster and Workspace name the new shard at once, and its region"},
-			{Name: "as-shard", Usage: "take `S` for the name of the new shard (default: what it calls itself)"},
-			{Name: "cache", Usage: "take identities and regions from the cache server's snapshot `FILE` too"},
-			{Name: "archive-encryption-config",
-				Usage: "open values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` (default: --encryption-config)"},
-		},
-		New: newImport,
-	}
+SHARD1, are put back where SHARD lacks them. What is there already stays.`,
+	ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
+	Arguments: importArgs,
+	Codes:     Codes(),
+	Settles: map[string]string{
+		"encrypted":          "open them with --archive-encryption-config FILE, the configuration of the origin",
+		"owner-elsewhere":    "leave --fix-owner out, and kcp tells the Workspace when it runs",
+		"unknown-identity":   "where a cache server knows it, give its snapshot with --cache FILE",
+		"would-be-plaintext": "give --encryption-config FILE, the configuration of the shard that they go to",
+	},
+	Flags: []transform.Flag{
+		{Name: "orphans-from", Usage: "put back the orphans that lie in the snapshot `SHARD1` and whose logical clusters live on SHARD"},
+		{Name: "fix-owner", Default: false, Usage: "have LogicalCluster and Workspace name the new shard at once, and its region"},
+		{Name: "as-shard", Usage: "take `S` for the name of the new shard (default: what it calls itself)"},
+		{Name: "cache", Usage: "take identities and regions from the cache server's snapshot `FILE` too"},
+		{Name: "archive-encryption-config",
+			Usage: "open values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` (default: --encryption-config)"},
+	},
+	New: newImport,
 }
 
 // importArgs are the arguments of the form of the command that the flags select.
@@ -59,10 +57,12 @@ func importArgs(a *transform.Args) []string {
 
 func newImport(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	orphans := a.IsSet("orphans-from")
-	for flag, given := range map[string]bool{"fix-owner": a.Bool("fix-owner"), "as-shard": a.String("as-shard") != ""} {
-		if orphans && given {
-			return nil, transform.Usagef("--%s is for an archive; with --orphans-from no logical cluster moves", flag)
-		}
+	const noMove = " is for an archive; with --orphans-from no logical cluster moves"
+	switch {
+	case orphans && a.Bool("fix-owner"):
+		return nil, transform.Usagef("--fix-owner" + noMove)
+	case orphans && a.IsSet("as-shard"):
+		return nil, transform.Usagef("--as-shard" + noMove)
 	}
 	cache, err := readCache(ctx, a)
 	if err != nil {
@@ -77,7 +77,7 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 		if err != nil {
 			return nil, err
 		}
-		return carry.NewPutBack(carry.PutBackOptions{From: f.Snapshot(), Opener: f.Opener, Prefixes: a.Prefixes, Cache: cache}), nil
+		return NewPutBack(PutBackOptions{From: f.Snapshot(), Opener: f.Opener, Prefixes: a.Prefixes, Cache: cache}), nil
 	}
 	f, err := a.Open(ctx, a.Arguments[0], configFlag)
 	if err != nil {
@@ -91,7 +91,7 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 	if err != nil {
 		return nil, err
 	}
-	return carry.NewImport(carry.ImportOptions{
+	return NewImport(ImportOptions{
 		Archive: f.Snapshot(), Manifest: m, Opener: f.Opener, AsShard: a.String("as-shard"), FixOwner: a.Bool("fix-owner"),
 		Prefixes: a.Prefixes, Cache: cache,
 	}), nil

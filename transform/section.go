@@ -1,0 +1,59 @@
+package transform
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// Section is a part of a report that belongs to one transform. In JSON it is an object, whose fields become fields of the report.
+// Printed for a person, it takes the place of the table of kinds.
+type Section interface {
+	// Tables returns the section as it is printed for a person; none where it says nothing after such an outcome.
+	Tables(Outcome) []Table
+}
+
+// Table is printed for a person. Cells are printed by fmt.Sprint.
+type Table struct {
+	Title  string // line above; "" for none
+	Header []any  // nil for none
+	Rows   [][]any
+	Of     string   // plural of what a row shows: only the first rows of many are printed; "" where all are
+	Totals [][]any  // rows below, which are always printed
+	Notes  []string // lines below
+}
+
+// SectionOf returns the section of a type, an empty one where the report has none.
+func SectionOf[S any](r *Report) *S {
+	for _, s := range append(slices.Clone(r.Sections), r.Appendix) {
+		if section, ok := any(s).(*S); ok {
+			return section
+		}
+	}
+	return new(S)
+}
+
+// MarshalJSON returns one object with the fields of all parts.
+func (r *Report) MarshalJSON() ([]byte, error) {
+	parts := []any{r.Head}
+	for _, s := range r.Sections {
+		parts = append(parts, s)
+	}
+	parts = append(parts, r.Body)
+	if r.Appendix != nil {
+		parts = append(parts, r.Appendix)
+	}
+	var fields [][]byte
+	for _, part := range parts {
+		var object bytes.Buffer
+		e := json.NewEncoder(&object)
+		e.SetEscapeHTML(false) // the caller's encoder decides
+		if err := e.Encode(part); err != nil {
+			return nil, err
+		}
+		if inner := bytes.TrimSpace(object.Bytes()); len(inner) > len("{}") {
+			fields = append(fields, inner[1:len(inner)-1])
+		}
+	}
+	return slices.Concat([]byte("{"), bytes.Join(fields, []byte(",")), []byte("}")), nil
+}
