@@ -145,7 +145,7 @@ func (e *edit) compare(ctx context.Context, out *Snapshot, appended int) error {
 	if appended == 0 && len(e.grants) == 0 {
 		return nil
 	}
-	if err := out.checkWays(ctx); err != nil {
+	if err := checkWays(ctx, out.db); err != nil {
 		return e.blame(ctx, err)
 	}
 	if appended == 0 {
@@ -180,18 +180,18 @@ func (e *edit) compareRecords(ctx context.Context, db *bolt.DB) error {
 
 // blame says whether what is wrong with the output is as old as src, whose name the error then has.
 func (e *edit) blame(ctx context.Context, err error) error {
-	if old := e.src.checkWays(ctx); old != nil {
+	if old := checkWays(ctx, e.src.db); old != nil {
 		return e.src.wrap(old)
 	}
 	return fmt.Errorf("%w: %w", ErrVerify, err)
 }
 
 // checkWays checks the way to each bucket, to each record and to each lease.
-func (s *Snapshot) checkWays(ctx context.Context) error {
-	err := s.db.CheckBranches(ctx, s.db.Root)
+func checkWays(ctx context.Context, db *bolt.DB) error {
+	err := db.CheckBranches(ctx, db.Root)
 	for _, name := range []string{"key", leaseBucket} {
-		if b := s.db.Bucket(name); b != nil && err == nil {
-			err = s.db.CheckBranches(ctx, b.Root)
+		if b := db.Bucket(name); b != nil && err == nil {
+			err = db.CheckBranches(ctx, b.Root)
 		}
 	}
 	return err

@@ -165,7 +165,7 @@ func TestVerifiedNew(t *testing.T) {
 			tampered, err := Open(context.Background(), copyOf(t, seal(m.b)), Config{})
 			require.NoError(t, err)
 			defer tampered.Close()
-			err = tampered.checkNew(context.Background(), sources)
+			err = checkNew(context.Background(), tampered, sources)
 			require.ErrorIs(t, err, ErrVerify)
 			require.ErrorContains(t, err, tt.text)
 		})

@@ -46,7 +46,7 @@ func (o output) prove(ctx context.Context, out *Snapshot, sources []bolt.Source)
 	h := sha256.New()
 	hashed := make(chan error, 1)
 	go func() { hashed <- hashRange(ctx, h, o.file, 0, out.db.Bytes()) }()
-	if err := out.guard(func() error { return out.checkNew(ctx, sources) }); err != nil {
+	if err := out.guard(func() error { return checkNew(ctx, out, sources) }); err != nil {
 		cancel()
 		<-hashed
 		return d, err
@@ -59,7 +59,7 @@ func (o output) prove(ctx context.Context, out *Snapshot, sources []bolt.Source)
 
 // checkNew proves that s, a file of new pages alone, holds what sources yield and not one byte
 // else, and that it is sound.
-func (s *Snapshot) checkNew(ctx context.Context, sources []bolt.Source) error {
+func checkNew(ctx context.Context, s *Snapshot, sources []bolt.Source) error {
 	if len(s.db.Buckets) != len(sources) {
 		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(s.db.Buckets), len(sources))
 	}

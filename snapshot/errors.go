@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 
@@ -58,9 +57,4 @@ func reason(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-// cancelled reports whether err is that of a context, which says nothing about a file.
-func cancelled(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

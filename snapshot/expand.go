@@ -35,9 +35,6 @@ const (
 	// zipDirectory bounds what is read to find the one file of an archive, in bytes: a directory
 	// may list millions.
 	zipDirectory = 1 << 20
-
-	// emptyZip is the record that ends a zip archive, with which one of no files begins.
-	emptyZip = "PK\x05\x06"
 )
 
 // compressionOf recognises by its content a file that Open expands.

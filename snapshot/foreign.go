@@ -17,7 +17,8 @@ type format struct {
 // packedFormats are those of a file that may hold a snapshot.
 func packedFormats() []format {
 	return []format{
-		{0, "\x1f\x8b", "gzip"}, {0, "\x28\xb5\x2f\xfd", "zstd"}, {0, "PK\x03\x04", "zip"}, {0, emptyZip, "zip"},
+		{0, "\x1f\x8b", "gzip"}, {0, "\x28\xb5\x2f\xfd", "zstd"}, {0, "PK\x03\x04", "zip"},
+		{0, "PK\x05\x06", "zip"}, // of no files
 		{0, "BZh", "bzip2"}, {0, "\xfd7zXZ\x00", "xz"}, {0, "7z\xbc\xaf\x27\x1c", "7z"},
 		{0, "Rar!\x1a\x07", "rar"}, {0, "\x04\x22\x4d\x18", "lz4"}, {0, "\x1f\x9d", "compress"},
 		{0, "LZIP", "lzip"},

@@ -91,7 +91,8 @@ func (in *input) unchanged() error {
 // wrap names the file in front of an error that does not name it yet. If the file is no longer the
 // one that was opened the error is ErrChanged: what else was found is not true of either.
 func (in *input) wrap(err error) error {
-	if _, named := err.(*FileError); named || err == nil || cancelled(err) {
+	if _, named := err.(*FileError); named || err == nil ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if !errors.Is(err, ErrChanged) && errors.Is(in.unchanged(), ErrChanged) {
