@@ -45,8 +45,8 @@ func forged(t *testing.T, key string, of archive.Resource, cluster string, defin
 	return s
 }
 
-// TestCheckArchive: a manifest cannot pass a record off as another's, or as something else, however well its sums add up.
-func TestCheckArchive(t *testing.T) {
+// TestOpenChecked: a manifest cannot pass a record off as another's, or as something else, however well its sums add up.
+func TestOpenChecked(t *testing.T) {
 	ctx, mine, other, id := context.Background(), kcptest.Consumer, kcptest.Other, kcptest.ExampleDev
 	configmaps := archive.Resource{Resource: "configmaps", Dir: "/core/configmaps/" + mine + "/"}
 	widgets := archive.Resource{Resource: "widgets.example.dev", Identity: id, Dir: "/example.dev/widgets/" + id + "/" + mine + "/"}

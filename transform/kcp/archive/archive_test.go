@@ -186,7 +186,7 @@ func TestManifestChanged(t *testing.T) {
 // TestCheckHistory: a file that has lived on is no archive any more.
 func TestCheckHistory(t *testing.T) {
 	c := newChecker(&sample().manifest, nil)
-	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3}, Key: []byte("/registry/x"), Tombstone: true}})
+	err := c.add(snapshot.Scanned{Record: &snapshot.Record{Revision: snapshot.Revision{Main: 3}, Key: []byte("/registry/x"), Tombstone: true}}, false)
 	require.ErrorIs(t, err, ErrDamaged)
 }
 

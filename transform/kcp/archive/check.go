@@ -3,14 +3,31 @@ package archive
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
+
+// OpenChecked opens an archive and checks all of it: that it is as it was made (Check), and that its manifest says of each record what
+// the key says, which proves whose it is. Errors are those of Open and Check; the manifest is nil where it could not be read.
+func OpenChecked(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
+	m, err := Open(ctx, s)
+	if err == nil {
+		err = check(ctx, s, m, true)
+	}
+	return m, err
+}
 
 // Check recomputes every count and every digest of a manifest from the records of its file. The error wraps ErrDamaged and names the
 // first thing that differs, the smallest of those that do, or is that of reading the file; the file's own digest is not waited
 // for (snapshot.Snapshot.Digest).
 func Check(ctx context.Context, s *snapshot.Snapshot, m *Manifest) error {
+	return check(ctx, s, m, false)
+}
+
+func check(ctx context.Context, s *snapshot.Snapshot, m *Manifest, byKeys bool) error {
 	leases, err := s.Leases(ctx)
 	if err != nil {
 		return err
@@ -20,37 +37,49 @@ func Check(ctx context.Context, s *snapshot.Snapshot, m *Manifest) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Guard(func() error { return c.add(rec) }); err != nil {
+		err = s.Guard(func() error { return c.add(rec, byKeys) })
+		if err != nil {
 			return fmt.Errorf("%s: %w", s.Path(), err)
 		}
 	}
-	if err := c.judge(len(leases)); err != nil {
+	revision, err := s.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.compare(len(leases))
+	if err == nil && revision != m.Origin.Revision {
+		err = fmt.Errorf("%w: it is at revision %d, the manifest says %d", ErrDamaged, revision, m.Origin.Revision)
+	}
+	if err == nil {
+		err = c.mismatch
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", s.Path(), err)
 	}
-	revision, err := s.Revision(ctx)
-	if err == nil && revision != m.Origin.Revision {
-		err = fmt.Errorf("%s: %w: it is at revision %d, the manifest says %d", s.Path(), ErrDamaged, revision, m.Origin.Revision)
-	}
-	return err
+	return nil
 }
 
 // checker counts records by where the manifest says that they belong.
 type checker struct {
 	m           *Manifest
 	tally       *Tally
-	dirs        map[string]int // of resources: the cluster's place in the manifest
-	resources   map[string]Resource
+	folders     map[string]folder
 	definitions map[string]string // UIDs by key
+	mismatch    error             // of the first record whose key says otherwise than the manifest
+}
+
+// folder is one resource of one logical cluster.
+type folder struct {
+	cluster  string
+	resource Resource // without its Sum
 }
 
 func newChecker(m *Manifest, leases map[int64]int64) *checker {
-	c := &checker{
-		m: m, tally: NewTally(m.Origin.Prefix, leases),
-		dirs: map[string]int{}, resources: map[string]Resource{}, definitions: map[string]string{},
-	}
-	for i := range m.Clusters {
-		for _, r := range m.Clusters[i].Resources {
-			c.dirs[r.Dir], c.resources[r.Dir] = i, r
+	c := &checker{m: m, tally: NewTally(m.Origin.Prefix, leases), folders: map[string]folder{}, definitions: map[string]string{}}
+	for _, of := range m.Clusters {
+		for _, r := range of.Resources {
+			r.Sum = Sum{}
+			c.folders[r.Dir] = folder{of.Name, r}
 		}
 	}
 	for _, d := range m.Definitions {
@@ -59,7 +88,7 @@ func newChecker(m *Manifest, leases map[int64]int64) *checker {
 	return c
 }
 
-func (c *checker) add(rec snapshot.Scanned) error {
+func (c *checker) add(rec snapshot.Scanned, byKeys bool) error {
 	if !rec.Live {
 		return fmt.Errorf("%w: revision %s is no live record, and an archive holds no others", ErrDamaged, rec.Revision)
 	}
@@ -68,32 +97,69 @@ func (c *checker) add(rec snapshot.Scanned) error {
 		return fmt.Errorf("%w: key %.200q is not below %q", ErrDamaged, rec.Key, prefix)
 	}
 	key := rec.Key[len(prefix):]
-	if uid, ok := c.definitions[string(key)]; ok {
+	uid, isDefinition := c.definitions[string(key)]
+	in, ok := c.folderOf(key)
+	switch {
+	case isDefinition:
 		c.tally.AddDefinition(rec.Record, uid)
-		return nil
+	case ok:
+		c.tally.Add(rec.Record, in.cluster, in.resource)
+	default:
+		return fmt.Errorf("%w: key %.200q belongs to nothing that the manifest lists", ErrDamaged, rec.Key)
 	}
-	for end := len(key) - 1; end > 0; end-- { // the longest folder counts, and a name follows it
+	if byKeys && c.mismatch == nil {
+		c.mismatch = c.checkKey(rec.Key, in, uid, isDefinition)
+	}
+	return nil
+}
+
+// folderOf is the longest folder that a key lies in.
+func (c *checker) folderOf(key []byte) (folder, bool) {
+	for end := len(key) - 1; end > 0; end-- { // a name follows it
 		if key[end-1] != '/' {
 			continue
 		}
-		if r, ok := c.resources[string(key[:end])]; ok {
-			c.tally.Add(rec.Record, c.m.Clusters[c.dirs[r.Dir]].Name, r)
-			return nil
+		if in, ok := c.folders[string(key[:end])]; ok {
+			return in, true
 		}
 	}
-	return fmt.Errorf("%w: key %.200q belongs to nothing that the manifest lists", ErrDamaged, rec.Key)
+	return folder{}, false
 }
 
-// judge compares what was counted with what the manifest says, from the small to the whole, so that the first difference says most.
-func (c *checker) judge(leases int) error {
-	got := &Manifest{Clusters: make([]Cluster, len(c.m.Clusters)), Definitions: make([]Definition, len(c.m.Definitions))}
-	for i := range c.m.Clusters {
-		got.Clusters[i].Name = c.m.Clusters[i].Name
+// checkKey compares what the manifest says of a record with its key.
+func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool) error {
+	k, err := keys.KCPShard{Prefix: c.m.Origin.Prefix}.Parse(key)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: clusters.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid}):
+		return fmt.Errorf("%w: key %.200q is not that of bound definition %q", ErrDamaged, key, uid)
+	case !isDefinition && in != (folder{k.Cluster, ResourceOf(k, key)}):
+		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise", ErrDamaged, key, k.Resource, k.Cluster)
 	}
-	copy(got.Definitions, c.m.Definitions)
+	return nil
+}
+
+// ResourceOf is what a record is of, but for its sum. Behind the folder stand namespace and name.
+func ResourceOf(k keys.Key, key []byte) Resource {
+	tail := k.Name
+	if k.Namespace != "" {
+		tail = k.Namespace + "/" + k.Name
+	}
+	return Resource{
+		Resource: k.Resource.String(), Identity: k.Identity, Custom: k.Custom, Dir: string(key[len(k.Prefix) : len(key)-len(tail)]),
+	}
+}
+
+// compare compares what was counted with what the manifest says, from the small to the whole, so that the first difference says most.
+func (c *checker) compare(leases int) error {
+	got := &Manifest{Definitions: slices.Clone(c.m.Definitions)}
+	for _, of := range c.m.Clusters {
+		got.Clusters = append(got.Clusters, Cluster{Name: of.Name})
+	}
 	c.tally.Fill(got)
-	for i := range got.Clusters {
-		if err := differentCluster(&c.m.Clusters[i], &got.Clusters[i]); err != nil {
+	for i, of := range got.Clusters {
+		if err := differentCluster(&c.m.Clusters[i], &of); err != nil {
 			return err
 		}
 	}

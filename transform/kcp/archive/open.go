@@ -19,6 +19,8 @@ var (
 	// ErrDamaged is returned for an archive that is not as it was made: its records are not those of its manifest, or that is not
 	// one that etcdshift writes.
 	ErrDamaged = errors.New("archive is damaged")
+	// ErrIsArchive is returned for a file that is to be changed, and is an archive: what that says of itself would not be true any more.
+	ErrIsArchive = errors.New("the file is an archive of a logical cluster, and not the snapshot of a shard")
 	// ErrUnfit is returned for a manifest that is to be written and that Open would not take.
 	ErrUnfit = errors.New("no archive can say so")
 )
@@ -67,6 +69,18 @@ func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	return m, nil
 }
 
+// Refuse returns ErrIsArchive for an archive, sound or not.
+func Refuse(ctx context.Context, s *snapshot.Snapshot) error {
+	_, err := Open(ctx, s)
+	switch {
+	case errors.Is(err, ErrNotArchive):
+		return nil
+	case err == nil, errors.Is(err, ErrFormat), errors.Is(err, ErrDamaged):
+		return ErrIsArchive
+	}
+	return err
+}
+
 // text is how m is written: there is one way, to the byte.
 func (m *Manifest) text() ([]byte, error) { return json.MarshalIndent(m, "", "  ") }
 
@@ -79,7 +93,7 @@ func parse(text []byte) (*Manifest, error) {
 	return m, err
 }
 
-// read takes the text of a manifest apart. What says of itself that it is another format is judged by nothing else. All other text
+// read parses a manifest. What says of itself that it is another format is judged by nothing else. All other text
 // than the one that Notes makes is refused: where a field stands twice, or is spelled otherwise, readers differ on what it says.
 func read(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
@@ -100,15 +114,12 @@ func read(text []byte) (*Manifest, error) {
 	if err := json.Unmarshal(text, m); err != nil {
 		return nil, fmt.Errorf("manifest: %s", jsonReason(err))
 	}
-	if err := m.validate(); err != nil {
-		return nil, fmt.Errorf("manifest: %w", err)
+	err := m.validate()
+	if again, _ := m.text(); err == nil && !bytes.Equal(again, text) {
+		err = errors.New("it is not written as one is: a field of it stands there twice, is unknown, or is spelled otherwise")
 	}
-	again, err := m.text()
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
-	}
-	if !bytes.Equal(again, text) {
-		return nil, errors.New("manifest: it is not written as one is: a field of it stands there twice, is unknown, or is spelled otherwise")
 	}
 	return m, nil
 }

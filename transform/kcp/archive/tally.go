@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -28,7 +29,7 @@ type Tally struct {
 // counted is one resource of one logical cluster.
 type counted struct {
 	cluster  string
-	resource Resource // without its Sum
+	resource Resource
 	digest   *Digest
 }
 
@@ -44,7 +45,6 @@ func NewTally(prefix string, leases map[int64]int64) *Tally {
 func (t *Tally) Add(rec *snapshot.Record, cluster string, of Resource) {
 	c := t.resources[of.Dir]
 	if c == nil {
-		of.Sum = Sum{}
 		c = &counted{cluster, of, NewDigest()}
 		t.resources[of.Dir] = c
 	}
@@ -88,27 +88,14 @@ func (t *Tally) Fill(m *Manifest) {
 	for i := range m.Definitions {
 		m.Definitions[i].SHA256 = t.definitions[m.Definitions[i].UID]
 	}
-	resources := t.byCluster()
-	for i := range m.Clusters {
-		c := &m.Clusters[i]
-		c.Resources, c.Sum = resources[c.Name], NewDigest().Sum()
-		if c.Resources == nil {
-			c.Resources = []Resource{}
-		}
-		if d := t.clusters[c.Name]; d != nil {
-			c.Sum = d.Sum()
-		}
-	}
-}
-
-// byCluster are the resources of each logical cluster.
-func (t *Tally) byCluster() map[string][]Resource {
-	out := map[string][]Resource{}
+	resources := map[string][]Resource{} // by cluster
 	for _, dir := range slices.Sorted(maps.Keys(t.resources)) {
 		c := t.resources[dir]
-		r := c.resource
-		r.Sum = c.digest.Sum()
-		out[c.cluster] = append(out[c.cluster], r)
+		c.resource.Sum = c.digest.Sum()
+		resources[c.cluster] = append(resources[c.cluster], c.resource)
 	}
-	return out
+	for i := range m.Clusters {
+		c := &m.Clusters[i]
+		c.Resources, c.Sum = append([]Resource{}, resources[c.Name]...), cmp.Or(t.clusters[c.Name], NewDigest()).Sum()
+	}
 }

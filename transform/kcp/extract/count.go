@@ -177,7 +177,7 @@ type relied struct {
 
 // of is the identity of that hash; one that counts for nothing where it is none.
 func (g relied) of(key, hash string) *archive.Identity {
-	if hash != "" && !archive.IsIdentity(hash) {
+	if hash != "" && !archive.IsHash(hash) {
 		g.leaveOut(key, "an identity")
 		hash = ""
 	}
