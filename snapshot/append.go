@@ -33,10 +33,8 @@ func (e *edit) append(ctx context.Context) (res WriteResult, err error) {
 	return e.approve(ctx, out, d, a.WriteResult)
 }
 
-// layOut writes the new pages behind the old ones and returns the meta that makes them count.
-// Without any change the meta of a snapshot is nil: its metas stay. A raw file gets new ones all
-// the same, because one of its own is older, or torn; so does one whose metas lead to a wrong free
-// list.
+// layOut writes the new pages and returns their meta: nil without any change, unless src is raw,
+// and one of its metas older or torn, or has a wrong free list.
 func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 	db := e.src.db
 	w := &bolt.Writer{Out: e.file, PageSize: db.PageSize, Next: db.HighWater}
@@ -119,10 +117,9 @@ func (e *edit) leases(ctx context.Context) bolt.Source {
 	return src
 }
 
-// compare proves that out holds the records of src and the changes, the leases of src and the
-// grants, and nothing else. That its old pages are equal to those of src is known from the copy; so
-// a leaf that both trees have in the same place holds the same records, and only new leaves have to
-// be read.
+// compare proves that out holds the records of src, the changes and the grants, and nothing else.
+// The copy has compared the old pages; a leaf that both trees have in the same place is not read
+// again.
 func (e *edit) compare(ctx context.Context, out *Snapshot, appended int) error {
 	want := e.sources(ctx)
 	if len(out.db.Buckets) != len(want) {

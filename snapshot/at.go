@@ -34,9 +34,7 @@ func (x *index) kept(rev int64) error {
 }
 
 // LiveAt is Live as it was at revision rev: for each key its latest record at or below rev, unless
-// that is a tombstone. The error wraps ErrCompacted or ErrFuture for a revision that the file does
-// not keep; see Kept.
-//
+// that is a tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept.
 // Only keys with a record between the compaction and rev are kept in memory, 16 bytes each.
 func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {

@@ -16,8 +16,8 @@ const (
 )
 
 // copyImage copies the image of src, with the metas of m if there is one, reads every block back
-// and compares it with what was to be there, then hashes what was read back and the new pages
-// behind it, and appends that digest. The copy and the hash run at the same time.
+// and compares it. It appends the digest of that and of the new pages behind, hashed beside the
+// copy.
 func (e *edit) copyImage(ctx context.Context, m *bolt.Meta) (d Digest, err error) {
 	h := sha256.New()
 	free, full := make(chan []byte, copyRing), make(chan []byte, copyRing)

@@ -51,9 +51,8 @@ func (p *digestPass) stop() {
 	<-p.done
 }
 
-// sum reads the file once with plain reads: that is the longest part of any run, it warms the page
-// cache for the mapped reads, and read errors of the disk come back as errors there instead of
-// faults here.
+// sum reads the file once with plain reads. That warms the page cache for the mapped reads, and
+// read errors of the disk come back as errors instead of faults.
 func (s *Snapshot) sum(ctx context.Context) (d Digest, err error) {
 	h := sha256.New()
 	image, size := s.db.Bytes(), int64(len(s.data))

@@ -23,9 +23,8 @@ import (
 const DefaultMaxExpand = 16 << 30
 
 const (
-	// A snapshot of Kubernetes shrinks to a tenth or so. A file that expands more than this many
-	// times over is one made to fill a disk; freeExpand leaves room for a database file that is
-	// empty but for the space it has set aside.
+	// A snapshot of Kubernetes shrinks to a tenth or so; more is a file made to fill a disk.
+	// freeExpand leaves room for a database file with much space set aside.
 	maxExpandRatio = 200
 	freeExpand     = 64 << 20 // bytes
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// folders sorts keys by how they begin, so that a scan of a prefix skips all others at two bytes a
-// record. The folder of a key is its beginning up to the third slash, in most stores a kind of
-// thing. A store with other keys, or with too many folders to count, is scanned as a whole.
+// folders sorts keys by their beginning up to the third slash, so that a scan of a prefix skips all
+// others at two bytes a record. Keys without one, or beyond what can be counted, are always
+// scanned.
 type folders struct {
 	ids   map[string]uint16
 	names []string // by id; 0 is for keys without a folder

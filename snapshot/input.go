@@ -111,10 +111,9 @@ type addressFault interface {
 	Addr() uintptr
 }
 
-// guard runs fn with faults of the mapping turned into errors. Checks make every access lie inside
-// the mapping. What is left is a file cut short or written to by someone else after it was opened,
-// so that what was checked is no longer what is read, or a disk that cannot read a sector. Any
-// other panic goes on. It covers the calling goroutine alone.
+// guard runs fn with faults of the mapping turned into errors: the file was cut short or written to
+// after it was checked, or the disk cannot read a sector. Any other panic goes on. It covers the
+// calling goroutine alone.
 func (in *input) guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

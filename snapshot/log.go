@@ -21,8 +21,8 @@ type log struct {
 	total uint32   // records
 }
 
-// at decodes the record with the given ordinal. Its page was checked when it was indexed; to check
-// it again for each of its records would take time that grows with their square.
+// at decodes the record with the given ordinal. Its page was checked when it was indexed; checking
+// it for each record would take time that grows with their square.
 func (l *log) at(ordinal uint32, rec *Record) error {
 	leaf, elem := l.place(ordinal)
 	p := l.keys.Inline

@@ -28,8 +28,7 @@ type Bucket struct {
 	Leaves   []uint64 // pages in key order, if it is not
 }
 
-// Buckets are kept in memory by name. etcd has ten (server/storage/schema/bucket.go). The bounds
-// keep a hostile file from filling memory with others.
+// Bounds of buckets kept in memory. etcd has ten (server/storage/schema/bucket.go).
 const (
 	maxBuckets    = 1 << 14
 	maxBucketName = 1 << 10 // bytes

@@ -15,9 +15,8 @@ type leaves struct {
 }
 
 // leafSize is how large a leaf gets, in bytes; one page if pages are larger. One record of 2 KB a 4
-// KiB page would waste half of it. A leaf of several pages, which bbolt itself makes for records
-// that do not fit one, wastes half a record in eight. No leaf of that size holds as many records as
-// a page can count, 65535: one is 35 bytes at least.
+// KiB page would waste half of it. No leaf of that size holds 65535 records: one is 35 bytes at
+// least.
 const leafSize = 32 << 10
 
 // Seq yields elems.

@@ -22,9 +22,8 @@ const (
 	// bbolt (etcd server/storage/backend/config_linux.go: NoFreelistSync).
 	NoFreelist = ^uint64(0)
 
-	// A file has the page size of the machine that made it: 4, 16 or 64 KiB where etcd runs. bbolt
-	// itself looks for a second meta at 1 KiB to 16 MiB (db.go: getPageSizeFromSecondMeta). More
-	// than 64 KiB would only let a hostile file claim memory.
+	// A file has the page size of the machine that made it: 4, 16 or 64 KiB where etcd runs. More
+	// would only let a hostile file claim memory.
 	MinPageSize = 1 << 10
 	MaxPageSize = 64 << 10
 

@@ -83,9 +83,8 @@ func (p Page) Extent(i int) (start, size uint64) {
 }
 
 // Check checks that p is a leaf or a branch, that all elements lie within it and share no bytes,
-// and that those of a branch ascend. It reads the table of elements and the keys of branches, so
-// its cost is bounded by the size of the page. As elements share nothing, so is the cost of reading
-// all.
+// and that those of a branch ascend. Its cost, and that of reading all elements, is bounded by
+// len(p).
 func (p Page) Check() error {
 	if len(p) < HeaderSize {
 		return fmt.Errorf("page of %d bytes has no header", len(p))

@@ -80,10 +80,9 @@ func (w *walk) add(ctx context.Context, b Bucket) (err error) {
 // elements the first is how many follow (FreelistPageCount).
 const manyFree = 0xffff
 
-// freelist claims the free-list page id and each page that it names, after the trees were walked. A
-// server trusts a stored list: it writes to the pages that the list names, and panics if it cannot
-// read the list (db.go, loadFreelist). bbolt sorts the numbers itself. The other meta does not
-// matter: bbolt takes it only if the one in use fails its checksum.
+// freelist claims the free-list page id and each page that it names, after the trees. A server
+// trusts a stored list: it writes to those pages, and panics if it cannot read the list (db.go,
+// loadFreelist).
 func (w *walk) freelist(id uint64) error {
 	p, err := w.db.Extent(id)
 	if err != nil {

@@ -159,11 +159,9 @@ func Create(out io.WriterAt, m Meta, sources []Source) (Meta, error) {
 	return m, err
 }
 
-// Append writes entries, which sort after all of b, to leaves of their own and returns the element
-// of the root bucket for b. Only the branches on the right edge of its tree are written anew: the
-// pages that they replace become free, and a server finds them when it rebuilds its free list. The
-// entries of an inline bucket are written before: the root leaf must not grow with them. Of no
-// entries, the element has no value.
+// Append writes entries, which sort after all of b, to leaves of their own, and the right edge of
+// its tree anew. It returns the element of the root bucket for b, without a value if there are no
+// entries. Replaced pages become free. The entries of an inline bucket are written before.
 func (w *Writer) Append(ctx context.Context, db *DB, b *Bucket, entries iter.Seq2[Element, error]) (Element, error) {
 	l := leaves{w: w}
 	for el, err := range entries {
