@@ -124,6 +124,10 @@ func otherLease(id int64, n int) int64 {
 // staged by Delete as ever, and leaves no record.
 func (v *View) Scrub(drop func(key []byte) bool) { v.scrub = drop }
 
+// Build has the output be a new file with the content alone, instead of the input with changes. It cannot be restored as the input can:
+// the report has no commands for that. Records may be those of the input.
+func (v *View) Build(content snapshot.Content) { v.built = &content }
+
 // Checker is a Transform that looks at what was written.
 type Checker interface {
 	// Check reads the output, which was found to hold the input and what was staged, before it gets its name; with an error it

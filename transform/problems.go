@@ -125,3 +125,18 @@ func (v *View) Resolve(key, code, reason string, outcome finding.Outcome) {
 func (v *View) Warn(key, code, reason string) {
 	v.Raise(key, coded(code, finding.Warning, "", reason))
 }
+
+// Refuse adds an error-level problem that nobody can allow.
+func (r *Report) Refuse(key, code, reason string) {
+	r.Raise(key, coded(code, finding.Error, "", reason))
+}
+
+// GoOn adds an error-level problem after which, where it is allowed, everything is done all the same.
+func (r *Report) GoOn(key, code, reason string) {
+	r.Raise(key, coded(code, finding.Error, finding.WentOn, reason))
+}
+
+// Warn adds a warning.
+func (r *Report) Warn(key, code, reason string) {
+	r.Raise(key, coded(code, finding.Warning, "", reason))
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/publish"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -61,9 +62,9 @@ func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
 	err := run(ctx, o, t, r)
 	switch {
 	case errors.Is(err, ErrRefused):
-		r.Outcome = Refused
+		r.Outcome, r.Appendix = Refused, nil
 	case err != nil:
-		r.Outcome, r.Error, r.Output = Failed, err.Error(), nil
+		r.Outcome, r.Error, r.Output, r.Appendix = Failed, err.Error(), nil, nil
 	}
 	return r, err
 }
@@ -80,17 +81,19 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	defer func() { _ = src.Close() }()
 	v := newView(src, o, r)
 	defer func() { _ = v.plan.close() }()
-	r.WarnOfFile(src)
+	for _, odd := range OddFile(src) {
+		r.Raise("", odd)
+	}
 	o.stage("plan")
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
-	if err := fileInfo(ctx, src, &r.Input); err != nil { // a wrong digest explains whatever else was found
+	if r.Input, err = InfoOf(ctx, src); err != nil { // a wrong digest explains whatever else was found
 		return err
 	}
+	if about := (*snapshot.FileError)(nil); errors.As(planErr, &about) {
+		return planErr // it names the file, which may be another
+	}
 	if planErr != nil {
-		if about := (*snapshot.FileError)(nil); errors.As(planErr, &about) {
-			return fmt.Errorf("plan: %w", planErr) // it names the file, which may be another
-		}
-		return fmt.Errorf("%s: plan: %w", o.In, planErr)
+		return fmt.Errorf("%s: %w", o.In, planErr)
 	}
 	if o.BumpRevision == 0 {
 		o.BumpRevision = DefaultBumpRevision
@@ -142,17 +145,34 @@ func checkPaths(in, out string) error {
 	return &fs.PathError{Op: "create", Path: out, Err: fs.ErrExist}
 }
 
-func fileInfo(ctx context.Context, s *snapshot.Snapshot, f *FileInfo) error {
+// InfoOf identifies a snapshot. It waits for its digest; a wrong one is an error.
+func InfoOf(ctx context.Context, s *snapshot.Snapshot) (FileInfo, error) {
+	f := FileInfo{Path: s.Path()}
 	d, err := s.Digest(ctx)
 	if err != nil {
-		return err
+		return f, err
 	}
 	f.SHA256, f.Bytes = fmt.Sprintf("%x", d.File), s.Size()
 	if f.Revision, err = s.Revision(ctx); err != nil {
-		return err
+		return f, err
 	}
 	f.Keys, err = s.Keys(ctx)
-	return err
+	return f, err
+}
+
+// OddFile returns warnings about a snapshot as a file.
+func OddFile(s *snapshot.Snapshot) (warnings []*finding.Finding) {
+	for i, w := range s.Warnings() {
+		code := CodeRawFile
+		if i == 0 && s.Compression() != "" {
+			code = CodeCompressed
+		}
+		warnings = append(warnings, code.Because("%s", w))
+	}
+	if err := s.FreeList(); err != nil {
+		warnings = append(warnings, CodeFreeList.Because("%v; an output stores none", err))
+	}
+	return warnings
 }
 
 // settle closes the plan: what becomes of the records, and whether a problem refuses them all.
@@ -167,11 +187,8 @@ func (v *View) settle(o Options, r *Report) error {
 				"%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
 		}
 	}
-	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
-	if most := snapshot.MostBump(last); o.BumpRevision > most {
-		r.Raise("", CodeBumpTooLarge.Because(
-			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; --bump-revision %d is the most that fits",
-			r.Input.Revision, o.BumpRevision, most))
+	if v.built == nil {
+		v.checkBump(o, r)
 	}
 	if _, refusing := r.Errors(); refusing > 0 {
 		return fmt.Errorf("%w: problems: %d", ErrRefused, refusing)
@@ -179,12 +196,40 @@ func (v *View) settle(o Options, r *Report) error {
 	return nil
 }
 
+// checkBump refuses a bump after which the restored store would be left too few revisions.
+func (v *View) checkBump(o Options, r *Report) {
+	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
+	if most := snapshot.MostBump(last); o.BumpRevision > most {
+		r.Raise("", CodeBumpTooLarge.Because(
+			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; --bump-revision %d is the most that fits",
+			r.Input.Revision, o.BumpRevision, most))
+	}
+}
+
+// write makes the output: a new file, or a changed copy of the input.
 func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) error {
+	check := v.checker(o, t)
+	if v.built == nil {
+		return v.writeChanges(ctx, o, r, check)
+	}
+	return v.src.Guard(func() error {
+		res, err := snapshot.Build(ctx, o.Out, *v.built, check)
+		if err != nil {
+			return err
+		}
+		r.Outcome = Written
+		r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
+		return nil
+	})
+}
+
+// writeChanges writes the input with the staged changes, and says how to restore it.
+func (v *View) writeChanges(ctx context.Context, o Options, r *Report, check func(context.Context, *snapshot.Snapshot) error) error {
 	members, err := v.src.Members(ctx)
 	if err != nil {
 		return err
 	}
-	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: v.checker(o, t)})
+	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: check})
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type Spec struct {
 	Examples string // command lines, one a line
 	Text     string // paragraphs of the help
 	ArgsText string // arguments as the help shows them; "" for IN OUT
+	Builds   bool   // a new file, instead of a changed copy of the input
 
 	// Arguments names the arguments before the input and the output, which are the last two; nil for IN OUT.
 	Arguments func(a *Args) []string
@@ -60,6 +61,7 @@ type Values interface {
 type Args struct {
 	Values
 	Arguments []string // all of them; for New those before the input
+	In, Out   string
 	Prefixes  []string // of --prefix
 	// Open opens one more snapshot and decrypts it by the EncryptionConfiguration that the flag names. It is closed after the run.
 	Open func(ctx context.Context, path, configFlag string) (*File, error)

@@ -30,6 +30,7 @@ type View struct {
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
 	scrub   func(key []byte) bool    // nil where nothing is
+	built   *snapshot.Content        // nil for the input with changes
 }
 
 // Live yields the latest value of each key that begins with prefix: first those of the file in revision order, with staged

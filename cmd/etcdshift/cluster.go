@@ -11,8 +11,7 @@ import (
 
 // clusterCommand is the group of what is done with kcp's logical clusters. Its examples are the first of each command.
 func clusterCommand(specs []transform.Spec) *cli.Command {
-	sub := []*cli.Command{clusterListCommand(), clusterExtractCommand()}
-	sub = append(sub, specCommands(specs, transform.GroupCluster)...)
+	sub := append([]*cli.Command{clusterListCommand()}, specCommands(specs, transform.GroupCluster)...)
 	sub = append(sub, clusterVerifyCommand())
 	var examples []string
 	for _, c := range sub {

@@ -51,23 +51,29 @@ func migrateCommand(specs []transform.Spec) *cli.Command {
 type migration struct{ transform.Spec }
 
 func (m migration) command() *cli.Command {
-	text := m.Text
+	text, arguments := m.Text, cmp.Or(m.ArgsText, "IN OUT")
 	if m.Group == transform.GroupCluster {
 		text += moveOrder
 	}
+	leaves, written := " 4 written but for records that --allow left alone,", "0 and 4"
+	if m.Builds {
+		leaves, written = "", "0"
+	}
+	out := arguments[strings.LastIndex(arguments, " ")+1:]
+	text += fmt.Sprintf(`
+
+An input is never changed and %s must not exist; it gets its name when it was verified and is on disk.
+
+Exit status: 0 done, 1 failed, 2 usage, 3 refused,%s 130 interrupted.
+With any but %s nothing was written; where only the report could not be, the message says that %s is there.`, out, leaves, written, out)
 	return &cli.Command{
 		Name:        m.Name,
 		Usage:       m.Usage,
-		ArgsUsage:   cmp.Or(m.ArgsText, "IN OUT"),
+		ArgsUsage:   arguments,
 		Description: m.Examples,
-		UsageText: text + `
-
-An input is never changed and OUT must not exist; it gets its name when it was verified and is on disk.
-
-Exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 written but for records that --allow left alone, 130 interrupted.
-With any but 0 and 4 nothing was written; where only the report could not be, the message says that OUT is there.`,
-		Flags:  append(specFlags(m.Flags), migrationFlags()...),
-		Action: m.run,
+		UsageText:   text,
+		Flags:       append(specFlags(m.Flags), migrationFlags(m.Builds)...),
+		Action:      m.run,
 	}
 }
 
@@ -93,17 +99,24 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 	return out
 }
 
-// migrationFlags are those that every migration has.
-func migrationFlags() []cli.Flag {
-	return []cli.Flag{
+// migrationFlags are those that every transform has, but for one that builds a new file, which has no objects of its own and is not
+// restored.
+func migrationFlags(builds bool) []cli.Flag {
+	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`; docs/problems.md says what becomes of them; may be repeated"},
-		&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
-		&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
-			Usage: "print restore commands that raise the revision by `N`"},
-		workPrefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"), maxExpandFlag(), outputFlag(), quietFlag(),
 	}
+	if !builds {
+		flags = append(flags,
+			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
+			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
+				Usage: "print restore commands that raise the revision by `N`"},
+			workPrefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"))
+	} else {
+		flags = append(flags, workPrefixFlag(), encryptionFlag("open values that are encrypted at rest by"))
+	}
+	return append(flags, maxExpandFlag(), outputFlag(), quietFlag())
 }
 
 // prefixFlag is --prefix of commands that read: they see these prefixes and no other.
@@ -147,27 +160,19 @@ func (m migration) run(c *cli.Context) error {
 	if err != nil && statusOf(err) == exitUsage {
 		return err
 	}
-	return m.tell(c, file, outcomeOf{report, report, func(w io.Writer) error { return printReport(w, report) }}, err)
-}
-
-// outcomeOf is what there is to tell about a run.
-type outcomeOf struct {
-	*transform.Report
-	document any // the report, or what has it embedded
-	print    func(w io.Writer) error
+	return m.tell(c, file, report, err)
 }
 
 // tell writes the report to its file, where there is one, prints it, and returns the error that carries the run's exit status; err is
 // that of the run.
-func (m migration) tell(c *cli.Context, file *publish.File, o outcomeOf, err error) error {
-	report := o.Report
+func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Report, err error) error {
 	report.Tool = &transform.Tool{Name: tool().Name, Version: tool().Version}
 	err = m.verdict(report, err)
-	also := writeReport(file, o.document)
+	also := writeReport(file, report)
 	if asJSON, _ := wantsJSON(c); asJSON { // it was judged before the run
-		also = errors.Join(also, render.JSON(c.App.Writer, o.document))
+		also = errors.Join(also, render.JSON(c.App.Writer, report))
 	} else {
-		also = errors.Join(also, o.print(c.App.Writer))
+		also = errors.Join(also, printReport(c.App.Writer, report))
 	}
 	if also != nil && report.Output != nil {
 		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome), "the output is there, verified and whole; what failed is to tell about it"}
@@ -186,12 +191,12 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 		return o, err
 	}
 	n := len(given) - 2
-	args.Arguments = given[:n]
+	args.Arguments, args.In, args.Out = given[:n], given[n], given[n+1]
 	o = transform.Options{
-		Command: commandPath(c), In: given[n], Out: given[n+1], Prefixes: args.Prefixes,
+		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,
 		DryRun: c.Bool("dry-run"), Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
-	if o.BumpRevision < 1 {
+	if !m.Builds && o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
 	if err := m.checkAllow(c); err != nil {

@@ -26,13 +26,11 @@ func printReport(w io.Writer, r *transform.Report) error {
 		if len(r.Sections) == 0 { // else a section says more
 			printTable(out, kindsTable(r))
 		}
-		for _, s := range r.Sections {
-			for _, t := range s.Tables(r.Outcome) {
-				printTable(out, t)
-			}
+		for _, s := range append(slices.Clip(r.Sections), r.Appendix) {
+			printSection(out, s, r.Outcome)
 		}
 	}
-	if planned { // else it is a plan that nobody will carry out
+	if planned && r.Appendix == nil { // else it is a plan that nobody will carry out, or a new file
 		printChanges(out, r)
 	}
 	printProblems(out, r)
@@ -110,6 +108,15 @@ func kindsTable(r *transform.Report) transform.Table {
 	}
 	t.Totals = [][]any{{"total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts}}
 	return t
+}
+
+func printSection(w io.Writer, s transform.Section, outcome transform.Outcome) {
+	if s == nil {
+		return
+	}
+	for _, t := range s.Tables(outcome) {
+		printTable(w, t)
+	}
 }
 
 // printTable prints a table that has rows or notes.

@@ -16,7 +16,6 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 )
 
 // BenchmarkShard is each job on a shard of 2,000 logical clusters, in bytes of its file, beside one copy of that file with its SHA-256.
@@ -24,7 +23,7 @@ import (
 func BenchmarkShard(b *testing.B) {
 	const name = "bench00000000777"
 	shard, small := kcptest.Many(b, 2000), kcptest.Recorded(b, kcptest.Shard1)
-	archived := extractOf(b, shard, extract.Options{Name: name})
+	archived := extractOf(b, shard, extraction{Name: name})
 	purged := purgeOf(b, name, shard)
 	imported := importInto(b, archived, small, carry.ImportOptions{}, transform.Options{}).written().out
 	out := func() string { return filepath.Join(b.TempDir(), "out.db") }
@@ -34,7 +33,7 @@ func BenchmarkShard(b *testing.B) {
 	}{
 		{"copy", func(b *testing.B) { copyHashed(b, shard, out()) }},
 		{"list", func(b *testing.B) { list(b, shard) }},
-		{"extract", func(b *testing.B) { extractOf(b, shard, extract.Options{Name: name}) }},
+		{"extract", func(b *testing.B) { extractOf(b, shard, extraction{Name: name}) }},
 		{"purge", func(b *testing.B) { purgeOf(b, name, shard) }},
 		{"import", func(b *testing.B) {
 			importInto(b, archived, purged, carry.ImportOptions{}, transform.Options{}).written()

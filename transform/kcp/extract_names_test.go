@@ -44,9 +44,9 @@ func TestExtractHostileNames(t *testing.T) {
 		"a type":        {bind(`{"group":"\u001b","resource":"r","schema":{"UID":"u"},"storageVersions":["\u001b"]}`), binding, "a type, a version", 37},
 	} {
 		t.Run(name, func(t *testing.T) {
-			planned, _, err := tryExtract(t, c.in, extract.Options{Name: kcptest.Consumer, DryRun: true})
+			planned, _, err := tryExtract(t, c.in, extraction{Name: kcptest.Consumer, DryRun: true})
 			require.NoError(t, err)
-			r, out := extracted(t, c.in, extract.Options{Name: kcptest.Consumer})
+			r, out := extracted(t, c.in, extraction{Name: kcptest.Consumer})
 			require.Equal(t, r.Manifest, planned.Manifest)
 			require.Equal(t, c.keys, r.Manifest.Clusters[0].Keys)
 			odd := r.Problems[len(r.Problems)-1]
@@ -70,9 +70,9 @@ func TestExtractHostileNames(t *testing.T) {
 			kcptest.Put(t, client, "/registry/"+group+"/things/customresources/"+kcptest.Consumer+"/a", []byte(`{"metadata":{"name":"a"}}`))
 		}
 	})
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
 	require.Equal(t, 36, r.Manifest.Clusters[0].Keys, "none of them is a key of a shard")
-	require.Contains(t, codes(reportOf(r.Report)), codeUnknownKey)
+	require.Contains(t, codes(r.report), codeUnknownKey)
 }
 
 // TestExtractUnlistable: what a manifest lists has to have a name; a dry run says so too.
@@ -83,13 +83,13 @@ func TestExtractUnlistable(t *testing.T) {
 		kcptest.Put(t, client, "/registry/example.dev/"+long+"/customresources/"+kcptest.Other+"/a", []byte(`{"metadata":{"name":"a"}}`))
 	})
 	for _, dry := range []bool{true, false} {
-		for _, o := range []extract.Options{{Name: kcptest.Consumer, WithChildren: true, DryRun: dry}, {Name: kcptest.Other, DryRun: dry}} {
+		for _, o := range []extraction{{Name: kcptest.Consumer, WithChildren: true, DryRun: dry}, {Name: kcptest.Other, DryRun: dry}} {
 			o.Allow = extract.Codes()
 			r, out, err := tryExtract(t, in, o)
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NotErrorIs(t, err, archive.ErrDamaged)
 			require.NoFileExists(t, out)
-			require.Contains(t, codes(reportOf(r.Report)), codeOddName)
+			require.Contains(t, codes(r.report), codeOddName)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestExtractUnlistable(t *testing.T) {
 // TestExtractSplit: a prefix below the shard's makes another storage of a part of it.
 func TestExtractSplit(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	_, out, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry", "/registry/core"}})
+	_, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry", "/registry/core"}})
 	require.ErrorIs(t, err, survey.ErrSplit)
 	require.ErrorContains(t, err, `"/registry/core" is below "/registry"`)
 	require.NoFileExists(t, out)
@@ -107,8 +107,8 @@ func TestExtractSplit(t *testing.T) {
 func TestExtractOtherShardName(t *testing.T) {
 	in := kcptest.Single(t)
 	for as, warned := range map[string]bool{"rot": true, "root": false, "": false} {
-		r, _ := extracted(t, in, extract.Options{Name: kcptest.Provider, AsShard: as})
-		require.Equal(t, warned, len(codes(reportOf(r.Report))) > 0 && codes(reportOf(r.Report))[0] == codeShardName, codes(reportOf(r.Report)))
+		r, _ := extracted(t, in, extraction{Name: kcptest.Provider, AsShard: as})
+		require.Equal(t, warned, len(codes(r.report)) > 0 && codes(r.report)[0] == codeShardName, codes(r.report))
 		if warned {
 			require.Equal(t, "rot", r.Manifest.Origin.Shard)
 			require.Equal(t, kcptest.LogicalClusterKey("system:shard"), r.Problems[0].Key)

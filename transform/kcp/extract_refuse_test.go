@@ -48,15 +48,15 @@ func TestExtractRefuses(t *testing.T) {
 		codeKeyMismatch: shardWith(t, lc, swapped(`"kcp.io/cluster":"`+kcptest.Consumer, `"kcp.io/cluster":"`+kcptest.Other)),
 	} {
 		t.Run(code, func(t *testing.T) {
-			r, out, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer})
+			r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer})
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.Equal(t, transform.Refused, r.Outcome)
 			require.Nil(t, r.Manifest)
 			require.NoFileExists(t, out)
-			require.Contains(t, codes(reportOf(r.Report)), code)
+			require.Contains(t, codes(r.report), code)
 			planned, steps := r.Clusters, r.Steps
 
-			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer, Allow: []string{code}})
+			r, _ = extracted(t, in, extraction{Name: kcptest.Consumer, Allow: []string{code}})
 			require.Equal(t, 36, r.Manifest.Clusters[0].Keys)
 			require.Equal(t, r.Clusters, planned, "a refusal tells what would have been taken")
 			require.Len(t, steps, len(r.Steps))
@@ -69,10 +69,10 @@ func TestExtractRefuses(t *testing.T) {
 func TestExtractSystem(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	for _, name := range []string{"root", "system:bound-crds", "system:shard"} {
-		r, _, err := tryExtract(t, in, extract.Options{Name: name})
+		r, _, err := tryExtract(t, in, extraction{Name: name})
 		require.ErrorIs(t, err, transform.ErrRefused)
-		require.Contains(t, codes(reportOf(r.Report)), codeSystemCluster)
-		r, out := extracted(t, in, extract.Options{Name: name, Allow: []string{codeSystemCluster}})
+		require.Contains(t, codes(r.report), codeSystemCluster)
+		r, out := extracted(t, in, extraction{Name: name, Allow: []string{codeSystemCluster}})
 		requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == name || needed(r.Manifest, key) })
 	}
 }
@@ -91,29 +91,29 @@ func TestExtractUnreadable(t *testing.T) {
 	garbled := func([]byte) []byte { return []byte("{") }
 	for _, key := range []string{kcptest.LogicalClusterKey(kcptest.Consumer), binding} {
 		for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted: sealedValue, clusters.CodeUndecodable: garbled} {
-			r, _, err := tryExtract(t, shardWith(t, key, spoil), extract.Options{Name: kcptest.Consumer, Allow: extract.Codes()})
+			r, _, err := tryExtract(t, shardWith(t, key, spoil), extraction{Name: kcptest.Consumer, Allow: extract.Codes()})
 			require.ErrorIs(t, err, transform.ErrRefused)
-			require.Contains(t, codes(reportOf(r.Report)), code)
+			require.Contains(t, codes(r.report), code)
 		}
 	}
 	secret := "/registry/core/configmaps/" + kcptest.Consumer + "/default/kube-root-ca.crt"
-	r, out := extracted(t, shardWith(t, secret, sealedValue), extract.Options{Name: kcptest.Consumer})
+	r, out := extracted(t, shardWith(t, secret, sealedValue), extraction{Name: kcptest.Consumer})
 	require.Equal(t, []archive.Encryption{{Name: "aescbc:v1:key1", Keys: 1}}, r.Manifest.Encryption)
 	rec, err := openFile(t, out).Get(context.Background(), []byte(secret))
 	require.NoError(t, err)
 	require.Equal(t, sealedValue(nil), rec.Value)
 
-	r, _ = extracted(t, shardWith(t, secret, garbled), extract.Options{Name: kcptest.Consumer})
-	require.Contains(t, codes(reportOf(r.Report)), clusters.CodeUndecodable)
+	r, _ = extracted(t, shardWith(t, secret, garbled), extraction{Name: kcptest.Consumer})
+	require.Contains(t, codes(r.report), clusters.CodeUndecodable)
 }
 
 // TestExtractUnreadableChild: whose child one is that cannot be read, nobody knows.
 func TestExtractUnreadableChild(t *testing.T) {
 	in := shardWith(t, kcptest.LogicalClusterKey(kcptest.Child), sealedValue)
-	r, _, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	r, _, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
 	require.ErrorIs(t, err, transform.ErrRefused)
-	require.Equal(t, []string{clusters.CodeEncrypted}, codes(reportOf(r.Report)))
-	extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	require.Equal(t, []string{clusters.CodeEncrypted}, codes(r.report))
+	extracted(t, in, extraction{Name: kcptest.Consumer})
 }
 
 // TestExtractUnreadableWorkspace: which child a Workspace leads to that cannot be read, nobody knows; nor whose children those are
@@ -124,34 +124,34 @@ func TestExtractUnreadableWorkspace(t *testing.T) {
 	for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted: sealedValue, clusters.CodeUndecodable: garbled} {
 		t.Run(code, func(t *testing.T) {
 			in := shardWith(t, workspace, spoil)
-			r, out, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true, Allow: extract.Codes()})
+			r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true, Allow: extract.Codes()})
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NoFileExists(t, out)
-			require.Equal(t, []string{code}, codes(reportOf(r.Report)))
+			require.Equal(t, []string{code}, codes(r.report))
 			require.Equal(t, workspace, r.Problems[0].Key)
 			require.Contains(t, r.Problems[0].Reason, "which logical cluster it leads to")
-			extracted(t, in, extract.Options{Name: kcptest.Consumer})
+			extracted(t, in, extraction{Name: kcptest.Consumer})
 
 			in = shardWith(t, kcptest.LogicalClusterKey(kcptest.Other), spoil)
-			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
-			require.Equal(t, []string{code}, codes(reportOf(r.Report)))
+			r, _ = extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
+			require.Equal(t, []string{code}, codes(r.report))
 			require.Equal(t, finding.Warning, r.Problems[0].Level)
 			require.Contains(t, r.Problems[0].Reason, `whose child "`+kcptest.Other+`" is cannot be told`)
-			r, _ = extracted(t, in, extract.Options{Name: kcptest.Consumer})
-			require.NotContains(t, codes(reportOf(r.Report)), code, "no child is taken along")
+			r, _ = extracted(t, in, extraction{Name: kcptest.Consumer})
+			require.NotContains(t, codes(r.report), code, "no child is taken along")
 		})
 	}
 }
 
 // TestExtractMissingDefinition: it is told, and listed.
 func TestExtractMissingDefinition(t *testing.T) {
-	whole, _ := extracted(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	whole, _ := extracted(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	gone := whole.Manifest.Definitions[0]
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, "/registry"+gone.Key)
 	})
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
-	require.Contains(t, codes(reportOf(r.Report)), codeMissingDefinition)
+	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
+	require.Contains(t, codes(r.report), codeMissingDefinition)
 	require.Len(t, r.Manifest.Missing, 1)
 	require.Equal(t, gone.UID, r.Manifest.Missing[0].UID)
 	require.Equal(t, gone.Resource, r.Manifest.Missing[0].Resource)
@@ -165,15 +165,15 @@ func TestExtractUnknownKey(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, malformed, []byte("x"))
 	})
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Other})
-	require.Equal(t, []string{codeUnknownKey}, codes(reportOf(r.Report)))
+	r, _ := extracted(t, in, extraction{Name: kcptest.Other})
+	require.Equal(t, []string{codeUnknownKey}, codes(r.report))
 	require.Equal(t, malformed, r.Problems[0].Key)
 }
 
 // TestExtractOwnerUnseen: the parent of a logical cluster on another shard is not in the file.
 func TestExtractOwnerUnseen(t *testing.T) {
-	r, _ := extracted(t, kcptest.Recorded(t, kcptest.Shard1), extract.Options{Name: kcptest.Consumer1})
-	require.Equal(t, []string{codeOwnerUnseen}, codes(reportOf(r.Report)))
+	r, _ := extracted(t, kcptest.Recorded(t, kcptest.Shard1), extraction{Name: kcptest.Consumer1})
+	require.Equal(t, []string{codeOwnerUnseen}, codes(r.report))
 }
 
 func TestExtractNoCluster(t *testing.T) {
@@ -185,16 +185,16 @@ func TestExtractNoCluster(t *testing.T) {
 		kcptest.Consumer[:10]:   kcptest.Consumer,
 		"2y3qvnqz5ga11oc4/evil": "no such logical cluster",
 	} {
-		r, _, err := tryExtract(t, in, extract.Options{Name: name})
+		r, _, err := tryExtract(t, in, extraction{Name: name})
 		require.ErrorIs(t, err, clusters.ErrNoCluster)
 		require.ErrorContains(t, err, says)
 		require.Equal(t, transform.Failed, r.Outcome)
 		require.NotEmpty(t, r.Input.SHA256)
 	}
-	_, archived := extracted(t, in, extract.Options{Name: kcptest.Consumer})
-	_, _, err := tryExtract(t, archived, extract.Options{Name: kcptest.Consumer})
+	_, archived := extracted(t, in, extraction{Name: kcptest.Consumer})
+	_, _, err := tryExtract(t, archived, extraction{Name: kcptest.Consumer})
 	require.ErrorIs(t, err, archive.ErrIsArchive)
-	_, _, err = tryExtract(t, kcptest.Recorded(t, kcptest.Cache), extract.Options{Name: kcptest.Consumer})
+	_, _, err = tryExtract(t, kcptest.Recorded(t, kcptest.Cache), extraction{Name: kcptest.Consumer})
 	require.ErrorIs(t, err, clusters.ErrNoShard)
 }
 
@@ -202,16 +202,16 @@ func TestExtractNoCluster(t *testing.T) {
 func TestExtractOutput(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	ctx := context.Background()
-	_, err := extract.Run(ctx, extract.Options{Name: kcptest.Consumer, In: in, Out: in})
+	_, err := runExtract(ctx, extraction{Name: kcptest.Consumer, In: in, Out: in})
 	require.ErrorIs(t, err, transform.ErrOutIsIn)
 	folder := t.TempDir()
 	taken := filepath.Join(folder, "taken")
 	require.NoError(t, os.WriteFile(taken, []byte("mine"), 0o600))
-	_, err = extract.Run(ctx, extract.Options{Name: kcptest.Consumer, In: in, Out: taken})
+	_, err = runExtract(ctx, extraction{Name: kcptest.Consumer, In: in, Out: taken})
 	require.ErrorIs(t, err, os.ErrExist)
 
 	interrupted, cancel := context.WithCancel(ctx)
-	_, err = extract.Run(interrupted, extract.Options{Name: kcptest.Consumer, In: in, Out: filepath.Join(folder, "out"), Progress: func(stage string) {
+	_, err = runExtract(interrupted, extraction{Name: kcptest.Consumer, In: in, Out: filepath.Join(folder, "out"), Progress: func(stage string) {
 		if stage == "write" {
 			cancel()
 		}
@@ -223,7 +223,7 @@ func TestExtractOutput(t *testing.T) {
 	image[len(image)/2] ^= 1
 	damaged := filepath.Join(folder, "damaged")
 	require.NoError(t, os.WriteFile(damaged, image, 0o600))
-	_, err = extract.Run(ctx, extract.Options{Name: kcptest.Consumer, In: damaged, Out: filepath.Join(folder, "out")})
+	_, err = runExtract(ctx, extraction{Name: kcptest.Consumer, In: damaged, Out: filepath.Join(folder, "out")})
 	require.True(t, errors.Is(err, snapshot.ErrDigest) || errors.Is(err, snapshot.ErrDamaged), err)
 
 	left, err := os.ReadDir(folder)

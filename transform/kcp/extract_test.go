@@ -24,16 +24,39 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
+// extraction is a run of Extract.
+type extraction struct {
+	Name, In, Out, AsShard string
+	WithChildren, DryRun   bool
+	Prefixes, Allow        []string
+	Opener                 transform.Sealer
+	Progress               func(stage string)
+}
+
+// extractReport is its report.
+type extractReport struct {
+	*report
+	Manifest *archive.Manifest
+}
+
+func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
+	r, err := transform.Run(ctx, transform.Options{
+		Command: "cluster extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Opener, Progress: e.Progress,
+	}, extract.New(extract.Options{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes}))
+	taken := (*survey.Receipts)(transform.SectionOf[extract.Clusters](r))
+	return &extractReport{&report{r, taken}, transform.SectionOf[extract.Manifest](r).Manifest}, err
+}
+
 // tryExtract runs Extract into a new file.
-func tryExtract(t testing.TB, in string, o extract.Options) (*extract.Report, string, error) {
+func tryExtract(t testing.TB, in string, o extraction) (*extractReport, string, error) {
 	t.Helper()
 	o.In, o.Out = in, filepath.Join(t.TempDir(), "archive.db")
-	r, err := extract.Run(context.Background(), o)
+	r, err := runExtract(context.Background(), o)
 	return r, o.Out, err
 }
 
 // extracted is tryExtract that must succeed.
-func extracted(t testing.TB, in string, o extract.Options) (*extract.Report, string) {
+func extracted(t testing.TB, in string, o extraction) (*extractReport, string) {
 	t.Helper()
 	r, out, err := tryExtract(t, in, o)
 	require.NoError(t, err, "%+v", r.Problems)
@@ -70,7 +93,7 @@ func needed(m *archive.Manifest, key []byte) bool {
 // TestExtractExactly: the 36 keys of consumer and the definitions that it binds, and nothing of the namespace that is named like it.
 func TestExtractExactly(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
 	m := r.Manifest
 	require.Len(t, m.Clusters, 1)
 	c := m.Clusters[0]
@@ -84,7 +107,7 @@ func TestExtractExactly(t *testing.T) {
 	require.Equal(t, m.Total.Keys, r.Output.Keys)
 	require.Equal(t, m.Total.Keys, 36+len(m.Definitions))
 	require.Equal(t, r.Input.Revision, r.Output.Revision)
-	require.Equal(t, []string{codeChildrenStay}, codes(reportOf(r.Report)))
+	require.Equal(t, []string{codeChildrenStay}, codes(r.report))
 
 	kvs := requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || needed(m, key) })
 	for _, trapped := range kcptest.Trapped() {
@@ -119,7 +142,7 @@ func TestExtractIdentities(t *testing.T) {
 		}
 		return nil
 	}
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
 	bound := identity(r.Manifest, kcptest.ExampleDev)
 	require.NotNil(t, bound)
 	require.False(t, bound.Own)
@@ -127,7 +150,7 @@ func TestExtractIdentities(t *testing.T) {
 	require.Equal(t, []archive.Export{{Cluster: kcptest.Provider, Path: "root:provider", Name: "example.dev"}}, bound.Exports)
 	require.NotNil(t, identity(r.Manifest, kcptest.Tenancy))
 
-	r, _ = extracted(t, in, extract.Options{Name: kcptest.Provider})
+	r, _ = extracted(t, in, extraction{Name: kcptest.Provider})
 	exported := identity(r.Manifest, kcptest.ExampleDev)
 	require.NotNil(t, exported)
 	require.True(t, exported.Own)
@@ -136,7 +159,7 @@ func TestExtractIdentities(t *testing.T) {
 
 func TestExtractChildren(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	r, out := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
 	require.Len(t, r.Manifest.Clusters, 2)
 	require.Equal(t, kcptest.Child, r.Manifest.Clusters[0].Name)
 	require.Equal(t, kcptest.Consumer, r.Manifest.Name)
@@ -166,10 +189,10 @@ func TestExtractGrandchildren(t *testing.T) {
 		lc = bytes.ReplaceAll(lc, []byte(`"cluster":"`+kcptest.Consumer), []byte(`"cluster":"`+kcptest.Child))
 		kcptest.Put(t, client, kcptest.LogicalClusterKey(grand), bytes.ReplaceAll(lc, []byte(`"name":"child"`), []byte(`"name":"grand"`)))
 	})
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
 	require.Len(t, r.Manifest.Clusters, 3)
 	require.NotNil(t, r.Manifest.Cluster(grand))
-	require.Equal(t, []string{codeChildElsewhere}, codes(reportOf(r.Report)))
+	require.Equal(t, []string{codeChildElsewhere}, codes(r.report))
 	require.Len(t, r.Problems, 2)
 	require.Contains(t, r.Problems[0].Reason+r.Problems[1].Reason, `"4elsewhere000000", behind Workspace "elsewhere"`)
 	require.Contains(t, r.Problems[0].Reason+r.Problems[1].Reason, `"11iehthilu5atzgl" lives here, but says that it does not belong`)
@@ -186,7 +209,7 @@ func TestExtractNamePrefix(t *testing.T) {
 		}
 	})
 	for name, n := range map[string]int{kcptest.Consumer: 36, longer: 2, shorter: 2} {
-		r, out := extracted(t, in, extract.Options{Name: name})
+		r, out := extracted(t, in, extraction{Name: name})
 		require.Equal(t, n, r.Manifest.Clusters[0].Keys)
 		requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == name || needed(r.Manifest, key) })
 	}
@@ -195,7 +218,7 @@ func TestExtractNamePrefix(t *testing.T) {
 // TestExtractOfSeveralStorages: a cache of the same file is no part of the archive, nor of what the origin keeps once it is purged.
 func TestExtractOfSeveralStorages(t *testing.T) {
 	in := kcptest.Single(t)
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Provider})
+	r, out := extracted(t, in, extraction{Name: kcptest.Provider})
 	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Provider || needed(r.Manifest, key) })
 
 	purgedReport, purgedOut := purged(t, in, purge.Options{Name: kcptest.Provider}, codeOwnerPointsHere, codeExportsInCache)
@@ -210,9 +233,9 @@ func TestExtractAsShard(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard"))
 	})
-	_, _, err := tryExtract(t, in, extract.Options{Name: kcptest.Provider})
+	_, _, err := tryExtract(t, in, extraction{Name: kcptest.Provider})
 	require.ErrorIs(t, err, survey.ErrShardUnknown)
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Provider, AsShard: "root"})
+	r, _ := extracted(t, in, extraction{Name: kcptest.Provider, AsShard: "root"})
 	require.Equal(t, "root", r.Manifest.Origin.Shard)
 	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
 	gone, _ := purged(t, in, purge.Options{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
@@ -229,14 +252,14 @@ func TestExtractOfTwoShards(t *testing.T) {
 			}
 		}
 	})
-	_, _, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer})
+	_, _, err := tryExtract(t, in, extraction{Name: kcptest.Consumer})
 	require.ErrorIs(t, err, clusters.ErrSeveralShards)
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})
+	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})
 	require.Equal(t, 36, r.Manifest.Clusters[0].Keys)
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Consumer1, Prefixes: []string{"/shard/shard-1"}})
+	r, out := extracted(t, in, extraction{Name: kcptest.Consumer1, Prefixes: []string{"/shard/shard-1"}})
 	require.Equal(t, "/shard/shard-1", r.Manifest.Origin.Prefix)
 	require.Equal(t, "shard-1", r.Manifest.Origin.Shard)
-	whole, _ := extracted(t, kcptest.Recorded(t, kcptest.Shard1), extract.Options{Name: kcptest.Consumer1})
+	whole, _ := extracted(t, kcptest.Recorded(t, kcptest.Shard1), extraction{Name: kcptest.Consumer1})
 	require.Equal(t, whole.Manifest.Clusters[0].Resources[0].SHA256, r.Manifest.Clusters[0].Resources[0].SHA256, "no prefix, no revision is in a digest")
 	require.NoError(t, archive.Check(context.Background(), openFile(t, out), r.Manifest))
 }
@@ -248,7 +271,7 @@ func TestExtractTwice(t *testing.T) {
 	require.NoError(t, err)
 	var first []byte
 	for range 3 {
-		_, out := extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+		_, out := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
 		text, err := os.ReadFile(out)
 		require.NoError(t, err)
 		if first == nil {
@@ -267,7 +290,7 @@ func TestExtractTwice(t *testing.T) {
 // TestExtractLeases: an Event keeps its lease and that its TTL; a lease that the file does not have any more is told.
 func TestExtractLeases(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
 	s := openFile(t, in)
 	granted, err := s.Leases(context.Background())
 	require.NoError(t, err)
@@ -283,15 +306,15 @@ func TestExtractLeases(t *testing.T) {
 // TestExtractDryRun: everything but the file.
 func TestExtractDryRun(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out, err := tryExtract(t, in, extract.Options{Name: kcptest.Consumer, DryRun: true})
+	r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, DryRun: true})
 	require.NoError(t, err)
 	require.Equal(t, transform.Planned, r.Outcome)
 	require.NoFileExists(t, out)
 	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Consumer+" "+in+" ORIGIN-OUT --to-shard NEW-SHARD")
-	spaced, err := extract.Run(context.Background(), extract.Options{Name: kcptest.Consumer, In: in, Out: filepath.Join(t.TempDir(), "an archive"), DryRun: true})
+	spaced, err := runExtract(context.Background(), extraction{Name: kcptest.Consumer, In: in, Out: filepath.Join(t.TempDir(), "an archive"), DryRun: true})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(spaced.Steps, "\n"), "/an archive' DESTINATION")
-	written, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	written, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
 	require.Equal(t, written.Manifest, r.Manifest)
 	require.Equal(t, written.Clusters, r.Clusters)
 }
@@ -303,7 +326,7 @@ func TestExtractLostLease(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "without-leases.db")
 	_, err := snapshot.Build(ctx, in, snapshot.Content{Records: src.Live(ctx, nil), Revision: 796}, nil)
 	require.NoError(t, err)
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
 	require.Equal(t, []archive.Lease{{ID: "6bb5a1fa600bfdc9", TTL: 0, Keys: 1}}, r.Manifest.Leases)
 	kept, err := openFile(t, out).Leases(ctx)
 	require.NoError(t, err)
@@ -327,7 +350,7 @@ func TestExtractOfHistory(t *testing.T) {
 		kcptest.Put(t, client, settings+"2", bytes.ReplaceAll(old, []byte("settings"), []byte("settingX")))
 		kcptest.Delete(t, client, settings+"2")
 	})
-	r, out := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
 	require.Equal(t, 35, r.Manifest.Clusters[0].Keys)
 	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer || needed(r.Manifest, key) })
 	text, err := os.ReadFile(out)

@@ -19,7 +19,6 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 )
 
 // cipher loads a configuration that has providers for secrets, such as "aescbc=a" with a key named and made of that letter.
@@ -56,7 +55,7 @@ func sealedArchive(t testing.TB, by *encryption.Transformers) (from, plain strin
 		require.NoError(t, err)
 		kcptest.Put(t, client, secretOfConsumer, sealed)
 	})
-	return extractOf(t, root, extract.Options{Name: kcptest.Consumer}), plain
+	return extractOf(t, root, extraction{Name: kcptest.Consumer}), plain
 }
 
 // requireSealed requires that the output has the Secret under a key, encrypted so that its servers read it and would not write it
@@ -221,7 +220,7 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, all.Close()) })
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { sealAll(t, client, all) })
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Opener: all})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Opener: all})
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
 		sealAll(t, client, all)
 		kcptest.Delete(t, client, widgetsDefinition)

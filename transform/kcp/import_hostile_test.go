@@ -20,7 +20,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 )
 
 // rebuilt is a file with the live records of another as change leaves them, with other leases where relet says so, and the notes that
@@ -267,7 +266,7 @@ func TestImportClosedDefinitions(t *testing.T) {
 // TestImportDefinitionUnread: where the archive has none, the one of the shard that nobody can read is told.
 func TestImportDefinitionUnread(t *testing.T) {
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "{"), nil, nil)
 	found := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
 	require.Len(t, found, 1)

@@ -58,7 +58,7 @@ func hasStep(steps []string, words ...string) bool {
 func purgedRoot(t testing.TB) (from, shard string) {
 	t.Helper()
 	root := kcptest.Recorded(t, kcptest.Root)
-	from = extractOf(t, root, extract.Options{Name: kcptest.Consumer})
+	from = extractOf(t, root, extraction{Name: kcptest.Consumer})
 	shard = kcptest.Edit(t, root, func(client *clientv3.Client) {
 		r, err := client.Get(context.Background(), "/registry/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ func purgedRoot(t testing.TB) (from, shard string) {
 
 // TestImportLeavesOwner: without --fix-owner nothing is changed, since kcp mends what names another shard; and a person is told what to look at.
 func TestImportLeavesOwner(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{Cache: recordedCache(t)}, transform.Options{}).written()
 	require.Contains(t, a.value(kcptest.LogicalClusterKey(kcptest.Consumer)), `"core.kcp.io/shard":"root"`)
 	require.Empty(t, a.report.Problems)
@@ -138,7 +138,7 @@ func TestFixOwner(t *testing.T) {
 // TestFixOwnerOfChild: a parent that comes along has the Workspace of the child in the archive.
 func TestFixOwnerOfChild(t *testing.T) {
 	root := kcptest.Recorded(t, kcptest.Root)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, WithChildren: true})
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { // a shard that is the root of all, too
 		value := arrival{t: t, out: root}.value(kcptest.WorkspaceKey("consumer"))
 		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), []byte(value))
@@ -204,7 +204,7 @@ func TestRegionUnlabelled(t *testing.T) {
 
 // TestFixOwnerUnnamed: what is not known cannot be written.
 func TestFixOwnerUnnamed(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	shard := withTexts(t, kcptest.Recorded(t, kcptest.Shard1), kcptest.LogicalClusterKey("system:shard"), `"core.kcp.io/shard":"shard-1"`, `"x":"shard-1"`)
 	a := importInto(t, from, shard, carry.ImportOptions{FixOwner: true}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrNoName)
@@ -213,7 +213,7 @@ func TestFixOwnerUnnamed(t *testing.T) {
 // TestImportDropsMigrating: a logical cluster that a live migration had is served again.
 func TestImportDropsMigrating(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"internal.tenancy.kcp.io/type"`, `"internal.kcp.io/migrating":"root:m","internal.tenancy.kcp.io/type"`)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	recorded := arrival{t: t, out: kcptest.Recorded(t, kcptest.Root)}
 	key := kcptest.LogicalClusterKey(kcptest.Consumer)
@@ -226,7 +226,7 @@ func TestImportDropsMigrating(t *testing.T) {
 
 // TestImportManyOwners: what is the same for hundreds of Workspaces is not said hundreds of times.
 func TestImportManyOwners(t *testing.T) {
-	from := extractOf(t, kcptest.Many(t, 30), extract.Options{Name: "root", WithChildren: true, Allow: extract.Codes()})
+	from := extractOf(t, kcptest.Many(t, 30), extraction{Name: "root", WithChildren: true, Allow: extract.Codes()})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: carry.Codes()}).written()
 	require.Len(t, a.report.Clusters, 35)
 	require.Less(t, len(a.report.Steps), 30)

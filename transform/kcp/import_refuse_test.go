@@ -28,7 +28,7 @@ const boundDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/syste
 // consumerArchive is the archive of the recorded consumer.
 func consumerArchive(t testing.TB) string {
 	t.Helper()
-	return extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	return extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 }
 
 // TestImportClusterExists: nothing may lie in the way, an orphan neither, and nothing allows it.
@@ -88,7 +88,7 @@ func TestImportMergesStoredVersions(t *testing.T) {
 	versions := []string{`"versions":[{"name":"v1","served":true,"storage":true}]`, `"versions":[{"name":"v1","served":true,"storage":true},{"name":"v1alpha1","served":true,"storage":false}]`}
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), widgetsDefinition, versions[0], versions[1], `"storedVersions":["v1"]`, `"storedVersions":["v1alpha1","v1"]`)
 	shard := withTexts(t, kcptest.Recorded(t, kcptest.Shard1), widgetsDefinition, versions[0], versions[1])
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	require.Equal(t, transform.Changes{Created: 36, Updated: 1}, a.report.Changes)
@@ -119,7 +119,7 @@ func TestImportDefinitionDiffers(t *testing.T) {
 func TestImportMissingDefinition(t *testing.T) {
 	drop := func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) }
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), drop)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems, "the shard has it")
 
@@ -136,7 +136,7 @@ func TestImportMissingOwnDefinition(t *testing.T) {
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/globes.crd.example.org")
 	})
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Allow: []string{codeMissingDefinition}})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeMissingDefinition}})
 	found := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeMissingDefinition)
 	require.Equal(t, "/registry/crd.example.org/globes/customresources/"+kcptest.Consumer+"/world", found[0].Key)
 }
@@ -153,7 +153,7 @@ func TestImportUnknownIdentity(t *testing.T) {
 	importInto(t, from, shard, carry.ImportOptions{Cache: recordedCache(t)}, transform.Options{}).written()
 	importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnknownIdentity}}).written()
 
-	provider := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Provider})
+	provider := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Provider})
 	a := importInto(t, provider, shard, carry.ImportOptions{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	importInto(t, from, a.out, carry.ImportOptions{}, transform.Options{}).written()
@@ -173,7 +173,7 @@ func TestImportUnlistedVersion(t *testing.T) {
 			kcptest.LogicalClusterKey(kcptest.Consumer), "v1alpha1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from := extractOf(t, c.root, extract.Options{Name: kcptest.Consumer})
+			from := extractOf(t, c.root, extraction{Name: kcptest.Consumer})
 			found := importInto(t, from, c.shard, carry.ImportOptions{}, transform.Options{}).refused(codeUnlistedVersion)
 			require.Len(t, found, 1)
 			require.Equal(t, c.key, found[0].Key)
@@ -199,7 +199,7 @@ func TestImportUnserved(t *testing.T) {
 // TestImportTerminating: what is being deleted would go on being deleted.
 func TestImportTerminating(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"finalizers"`, `"deletionTimestamp":"2026-11-20T20:00:00Z","finalizers"`)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Allow: []string{codeTerminating}})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeTerminating}})
 	found := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeTerminating)
 	require.Contains(t, found[0].Reason, "2026-11-20T20:00:00Z")
 	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeTerminating}}).written()
@@ -207,7 +207,7 @@ func TestImportTerminating(t *testing.T) {
 
 // TestImportSystemCluster: the logical cluster root is not to live on another shard.
 func TestImportSystemCluster(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: "root", Allow: []string{codeSystemCluster}})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: "root", Allow: []string{codeSystemCluster}})
 	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeSystemCluster)
 	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeSystemCluster}}).written()
 }
@@ -238,7 +238,7 @@ func TestImportNoShard(t *testing.T) {
 func TestImportUndecodable(t *testing.T) {
 	key := "/registry/crd.example.org/gizmos/customresources/" + kcptest.Consumer + "/default/g1"
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Put(t, client, key, []byte("{")) })
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Allow: extract.Codes()})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: extract.Codes()})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Equal(t, []string{clusters.CodeUndecodable}, codes(a.report))
 	require.Equal(t, key, a.report.Problems[0].Key)
@@ -280,7 +280,7 @@ func TestImportNoLogicalCluster(t *testing.T) {
 // TestImportOddLogicalCluster: what an archive has of an object that says something else than its key is told.
 func TestImportOddLogicalCluster(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"kcp.io/cluster":"`+kcptest.Consumer, `"kcp.io/cluster":"`+kcptest.Other)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer, Allow: []string{codeKeyMismatch}})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeKeyMismatch}})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Equal(t, []string{codeKeyMismatch}, codes(a.report))
 	require.Equal(t, finding.Warning, a.report.Problems[0].Level)

@@ -18,14 +18,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 )
 
 // extractOf is the path of an archive of a logical cluster.
-func extractOf(t testing.TB, shard string, o extract.Options) string {
+func extractOf(t testing.TB, shard string, o extraction) string {
 	t.Helper()
 	o.In, o.Out = shard, filepath.Join(t.TempDir(), o.Name+".archive.db")
-	r, err := extract.Run(context.Background(), o)
+	r, err := runExtract(context.Background(), o)
 	require.NoError(t, err, "%+v", r.Problems)
 	return o.Out
 }
@@ -127,7 +126,7 @@ func ofCluster(kvs []etcdtest.KV, cluster string) (found []etcdtest.KV) {
 // a revision of its own, as created; the definitions are there already, and all else stays.
 func TestImport(t *testing.T) {
 	root := kcptest.Recorded(t, kcptest.Root)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	require.Equal(t, transform.Changes{Created: 36}, a.report.Changes)
@@ -162,7 +161,7 @@ func TestImport(t *testing.T) {
 
 // TestImportReceipt: the receipt is the archive's, and the rest is all that the input has.
 func TestImportReceipt(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
 	require.Len(t, a.report.Clusters, 1)
 	c := a.report.Clusters[0]
@@ -171,7 +170,7 @@ func TestImportReceipt(t *testing.T) {
 	require.Equal(t, from, a.report.Archive.Path)
 	require.Len(t, a.report.Archive.SHA256, 64)
 
-	back := extractOf(t, a.out, extract.Options{Name: kcptest.Consumer})
+	back := extractOf(t, a.out, extraction{Name: kcptest.Consumer})
 	file, err := snapshot.Open(context.Background(), back, snapshot.Config{})
 	require.NoError(t, err)
 	defer file.Close()
@@ -182,7 +181,7 @@ func TestImportReceipt(t *testing.T) {
 
 // TestImportDeterministic: twice the same, to the byte.
 func TestImportDeterministic(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer, WithChildren: true})
 	shard := kcptest.Recorded(t, kcptest.Shard1)
 	one := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
 	two := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
@@ -195,7 +194,7 @@ func TestImportDeterministic(t *testing.T) {
 
 // TestImportDryRun plans the same and writes nothing.
 func TestImportDryRun(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{DryRun: true})
 	require.NoError(t, a.err)
 	require.Equal(t, transform.Planned, a.report.Outcome)
@@ -207,7 +206,7 @@ func TestImportDryRun(t *testing.T) {
 
 // TestImportPrefix: on a shard that stores below another prefix, the keys are below that.
 func TestImportPrefix(t *testing.T) {
-	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one"), carry.ImportOptions{}, transform.Options{}).written()
 	came, _ := a.arrived()
 	require.Len(t, came, 36)

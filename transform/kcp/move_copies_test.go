@@ -13,7 +13,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
@@ -153,7 +152,7 @@ func TestMoveProviderScrubbed(t *testing.T) {
 // TestMoveProviderOfOneEtcd: where the origin's etcd holds the cache, one purge does both, and is judged with its input and without.
 func TestMoveProviderOfOneEtcd(t *testing.T) {
 	root := claimsInOne(t)
-	m := moveFiles{origin: root, destination: kcptest.Recorded(t, kcptest.ClaimsShard1), archive: extractOf(t, root, extract.Options{Name: kcptest.ClaimsProvider})}
+	m := moveFiles{origin: root, destination: kcptest.Recorded(t, kcptest.ClaimsShard1), archive: extractOf(t, root, extraction{Name: kcptest.ClaimsProvider})}
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 	for _, scrub := range []bool{false, true} {
 		m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard-1", Scrub: scrub}, codeOwnerPointsHere)
@@ -179,7 +178,7 @@ func TestMoveProviderOfOneEtcd(t *testing.T) {
 // TestMoveProviderToTheCache: where the destination's etcd holds the cache, its copies move in the output of the import.
 func TestMoveProviderToTheCache(t *testing.T) {
 	from, to := kcptest.Recorded(t, kcptest.ClaimsShard1), claimsInOne(t)
-	archived := extractOf(t, from, extract.Options{Name: kcptest.ClaimsProvider1})
+	archived := extractOf(t, from, extraction{Name: kcptest.ClaimsProvider1})
 	m := moveFiles{archive: archived, origin: from, originOut: purgeOf(t, kcptest.ClaimsProvider1, from), destination: to}
 	came := importInto(t, archived, to, carry.ImportOptions{}, transform.Options{}).written()
 	require.True(t, hasStep(came.report.Steps, "--from-shard shard-1 --to-shard root; restore that output then"), "%q", came.report.Steps)

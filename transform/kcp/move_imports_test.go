@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
@@ -20,7 +19,7 @@ func TestVerifyImports(t *testing.T) {
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
 	for name, c := range map[string]struct {
 		origin, destination string
-		extract             extract.Options
+		extract             extraction
 		options             carry.ImportOptions
 		allow               []string
 		notes               string // in one of the notes
@@ -29,9 +28,9 @@ func TestVerifyImports(t *testing.T) {
 		"definitions brought":         {origin: root, destination: edit1(t, shard1, drop(widgetsDefinition))},
 		"stored versions merged":      {origin: root, destination: edit1(t, shard1, swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":["v0"]`))},
 		"below another prefix":        {origin: root, destination: below(t, shard1, "/shard/one")},
-		"out of a live migration":     {origin: migrating(t, root), destination: shard1, extract: extract.Options{Allow: []string{codeMigrating}}, allow: []string{codeMigrating}},
+		"out of a live migration":     {origin: migrating(t, root), destination: shard1, extract: extraction{Allow: []string{codeMigrating}}, allow: []string{codeMigrating}},
 		"named, owner elsewhere":      {origin: root, destination: shard1, options: carry.ImportOptions{AsShard: "shard-1"}},
-		"owner fixed, with its child": {origin: root, destination: alsoRoot(t, root, shard1), extract: extract.Options{WithChildren: true}, options: carry.ImportOptions{FixOwner: true}},
+		"owner fixed, with its child": {origin: root, destination: alsoRoot(t, root, shard1), extract: extraction{WithChildren: true}, options: carry.ImportOptions{FixOwner: true}},
 		"said to live there before": {
 			origin: edit1(t, root, swap(kcptest.LogicalClusterKey(kcptest.Consumer), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)), destination: shard1,
 			notes: `which says "root": mend it with --fix-owner`,

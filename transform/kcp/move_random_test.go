@@ -18,7 +18,6 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
@@ -52,7 +51,7 @@ func FuzzMove(f *testing.F) {
 // moveRandom moves whatever it is that is moved, and has the move judged; its custom resources have neither definitions nor exports.
 func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	t.Helper()
-	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extract.Options{Name: name})}
+	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
 	m.originOut = purgeOf(t, name, origin)
 	a := importInto(t, m.archive, destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition, codeUnknownIdentity}})
 	require.NoError(t, a.err, "%+v", a.report.Problems)

@@ -13,7 +13,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
@@ -28,7 +27,7 @@ type moveFiles struct {
 // moveOf moves a logical cluster from one shard to another: extract, purge and import.
 func moveOf(t testing.TB, name, origin, destination string) moveFiles {
 	t.Helper()
-	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extract.Options{Name: name})}
+	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
 	m.originOut = purgeOf(t, name, origin)
 	m.destinationOut = importInto(t, m.archive, destination, carry.ImportOptions{}, transform.Options{}).written().out
 	return m

@@ -12,7 +12,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
@@ -67,7 +66,7 @@ func TestChildWithoutWorkspace(t *testing.T) {
 	const says = `"` + kcptest.Child + `" stays, and says that it belongs to "child" in "` + kcptest.Consumer + `", which is not there`
 	r, _ = purged(t, without(t, kcptest.Root, lost), purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Equal(t, says, reasons(r, codeChildrenStay))
-	taken, _ := extracted(t, without(t, kcptest.Root, lost), extract.Options{Name: kcptest.Consumer})
+	taken, _ := extracted(t, without(t, kcptest.Root, lost), extraction{Name: kcptest.Consumer})
 	require.Equal(t, says+"; --with-children takes it along", reasons(reportOf(taken.Report), codeChildrenStay))
 }
 
@@ -133,7 +132,7 @@ func TestChildElsewhere(t *testing.T) {
 		r, _ := purged(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: children}, codeOwnerPointsHere)
 		require.Equal(t, []string{codeChildElsewhere, codeOwnerPointsHere}, codes(r))
 		require.Contains(t, reasons(r, codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
-		taken, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer, WithChildren: children})
+		taken, _ := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: children})
 		require.Equal(t, []string{codeChildElsewhere}, codes(reportOf(taken.Report)))
 		require.Contains(t, reasons(reportOf(taken.Report), codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
 	}
@@ -141,7 +140,7 @@ func TestChildElsewhere(t *testing.T) {
 	in = edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Child), `"cluster":"`+kcptest.Consumer+`"`, `"cluster":"root"`)
 	r, _ := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Contains(t, reasons(r, codeChildElsewhere), "says that it does not belong to Workspace")
-	taken, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	taken, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
 	require.Contains(t, reasons(reportOf(taken.Report), codeChildElsewhere), "says that it does not belong to Workspace")
 }
 

@@ -10,16 +10,15 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
 // TestFrontProxies: every list of steps stops the front-proxies before anything else, and starts them after all files are made.
 func TestFrontProxies(t *testing.T) {
 	root, shard1, cache := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1), kcptest.Recorded(t, kcptest.Cache)
-	from := extractOf(t, root, extract.Options{Name: kcptest.Consumer})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
 	_, back := purgedRoot(t)
-	_, tree := extracted(t, root, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	_, tree := extracted(t, root, extraction{Name: kcptest.Consumer, WithChildren: true})
 	inOrder := func(r *report) []string {
 		require.Contains(t, r.Steps[0], "stop all front-proxies first")
 		require.Contains(t, r.Steps[r.BeforeRestore], "restore every member")
@@ -69,6 +68,6 @@ func TestFrontProxies(t *testing.T) {
 
 func extractSteps(t *testing.T, in string) []string {
 	t.Helper()
-	r, _ := extracted(t, in, extract.Options{Name: kcptest.Consumer})
+	r, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
 	return r.Steps
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
@@ -18,7 +17,7 @@ import (
 // out of that file, as the step of the import says, and sound then.
 func TestVerifyCacheOfTheDestination(t *testing.T) {
 	from, to := kcptest.Recorded(t, kcptest.Shard1), kcptest.Single(t)
-	archived := extractOf(t, from, extract.Options{Name: kcptest.Consumer1})
+	archived := extractOf(t, from, extraction{Name: kcptest.Consumer1})
 	came := importInto(t, archived, to, carry.ImportOptions{}, transform.Options{}).written()
 	require.Contains(t, strings.Join(came.report.Steps, "\n"), "the cache in this shard's own file has copies")
 	m := moveFiles{archive: archived, origin: from, originOut: purgeOf(t, kcptest.Consumer1, from), destination: to, destinationOut: came.out}

@@ -18,7 +18,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
@@ -74,7 +73,7 @@ func arriveIn(t *testing.T, m moveFiles, destination string) string {
 // TestVerifyStillMigrating: the mark of a live migration is found where the LogicalCluster is the archive's, to the byte.
 func TestVerifyStillMigrating(t *testing.T) {
 	m := moveFiles{origin: migrating(t, kcptest.Recorded(t, kcptest.Root)), destination: kcptest.Recorded(t, kcptest.Shard1)}
-	m.archive = extractOf(t, m.origin, extract.Options{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
+	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
 	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer}, codeMigrating, codeOwnerPointsHere)
 	m.destinationOut = arriveIn(t, m, m.destination)
 	require.Equal(t, []verify.Code{verify.CodeStillMigrating}, codesOf(m.judged(t)))
@@ -175,7 +174,7 @@ func withShard(t *testing.T, path, other, prefix string) string {
 // and Workspaces of another one count.
 func TestVerifySeveralShards(t *testing.T) {
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
-	m := moveFiles{origin: root, destination: shard1, archive: extractOf(t, root, extract.Options{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
+	m := moveFiles{origin: root, destination: shard1, archive: extractOf(t, root, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
 	there := func(m *verify.Move) { m.Prefixes = []string{"/registry"} }
 
 	m.destination = withShard(t, purgeOf(t, kcptest.Consumer1, shard1), m.originOut, "/shard/root")
@@ -186,7 +185,7 @@ func TestVerifySeveralShards(t *testing.T) {
 	requireSound(t, without.judged(t, there))
 
 	both := withShard(t, root, root, "/shard/two")
-	m = moveFiles{origin: both, destination: shard1, archive: extractOf(t, both, extract.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})}
+	m = moveFiles{origin: both, destination: shard1, archive: extractOf(t, both, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})}
 	m.originOut = purgeWith(t, both, purge.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
 	m.destinationOut = importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written().out
 	v := m.judged(t)
@@ -274,7 +273,7 @@ func TestVerifyUnserved(t *testing.T) {
 	}
 	require.NotEmpty(t, widget)
 	m := moveFiles{origin: edit1(t, root, swap(widget, `"apiVersion":"example.dev/v1"`, `"apiVersion":"example.dev/v9"`)), destination: kcptest.Recorded(t, kcptest.Shard1)}
-	m.archive, m.originOut = extractOf(t, m.origin, extract.Options{Name: kcptest.Consumer}), purgeOf(t, kcptest.Consumer, m.origin)
+	m.archive, m.originOut = extractOf(t, m.origin, extraction{Name: kcptest.Consumer}), purgeOf(t, kcptest.Consumer, m.origin)
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnlistedVersion}}).out
 	v := m.judged(t)
 	requireSound(t, v)

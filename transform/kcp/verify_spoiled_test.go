@@ -15,7 +15,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
@@ -171,7 +170,7 @@ func spoiledArrivals() []spoiled {
 		{name: "stale copy", spoil: func(t *testing.T, m *moveFiles) { m.caches = []string{kcptest.Recorded(t, kcptest.Cache)} }, codes: []verify.Code{verify.CodeStaleCopy}},
 		{name: "stale copy in the origin's file", spoil: func(t *testing.T, m *moveFiles) {
 			m.origin = kcptest.Single(t)
-			m.archive = extractOf(t, m.origin, extract.Options{Name: kcptest.Consumer})
+			m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer})
 			m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 			copied := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/root/" + kcptest.Consumer + "/workspace-admin"
 			m.originOut = kcptest.Edit(t, purgeOf(t, kcptest.Consumer, m.origin), func(client *clientv3.Client) { put(copied, "x")(t, client) })
@@ -213,7 +212,7 @@ func spoiledRest() []spoiled {
 		{name: "another's changed before the import", spoil: anew(flip(another)), codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
 		{name: "another's added before the import", spoil: anew(put(another+"2", "x")), codes: []verify.Code{verify.CodeDestinationTouched}, key: another + "2"},
 		{name: "archive of another origin", spoil: func(t *testing.T, m *moveFiles) {
-			m.archive = extractOf(t, kcptest.Edit(t, m.origin, func(client *clientv3.Client) { flip(trap)(t, client) }), extract.Options{Name: kcptest.Consumer})
+			m.archive = extractOf(t, kcptest.Edit(t, m.origin, func(client *clientv3.Client) { flip(trap)(t, client) }), extraction{Name: kcptest.Consumer})
 		}, codes: []verify.Code{verify.CodeOtherOrigin}},
 		{name: "archive of an origin that went on", spoil: func(t *testing.T, m *moveFiles) {
 			later := kcptest.Edit(t, m.origin, func(client *clientv3.Client) { flip(trap)(t, client) })

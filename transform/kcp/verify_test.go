@@ -14,7 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
-	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
@@ -100,7 +99,7 @@ func TestVerifyOutdated(t *testing.T) {
 	})
 	t.Run("another state of that revision", func(t *testing.T) {
 		m := sound
-		m.archive = extractOf(t, edit1(t, m.origin, flip(itsSettings)), extract.Options{Name: kcptest.Consumer})
+		m.archive = extractOf(t, edit1(t, m.origin, flip(itsSettings)), extraction{Name: kcptest.Consumer})
 		m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 		m.originOut = purgeOf(t, kcptest.Consumer, edit1(t, m.origin, swap(itsSettings, "a", "a")))
 		m.origin = ""
@@ -140,7 +139,7 @@ func TestVerifySingle(t *testing.T) {
 // TestVerifyChildren: an archive of several logical clusters is judged as a whole.
 func TestVerifyChildren(t *testing.T) {
 	m := moveFiles{origin: kcptest.Recorded(t, kcptest.Root), destination: kcptest.Recorded(t, kcptest.Shard1)}
-	m.archive = extractOf(t, m.origin, extract.Options{Name: kcptest.Consumer, WithChildren: true})
+	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, WithChildren: true})
 	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 	v := m.judged(t)
@@ -153,7 +152,7 @@ func TestVerifyChildren(t *testing.T) {
 // TestVerifyFixedOwner: what --fix-owner writes is the import's; anything else in a Workspace is not.
 func TestVerifyFixedOwner(t *testing.T) {
 	first := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
-	m := moveFiles{origin: first.originOut, destination: first.destinationOut, archive: extractOf(t, first.originOut, extract.Options{Name: kcptest.Child})}
+	m := moveFiles{origin: first.originOut, destination: first.destinationOut, archive: extractOf(t, first.originOut, extraction{Name: kcptest.Child})}
 	m.originOut = purgeOf(t, kcptest.Child, m.origin)
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{FixOwner: true}, transform.Options{}).written().out
 	requireSound(t, m.judged(t))
@@ -181,7 +180,7 @@ func TestVerifyElsewhere(t *testing.T) {
 			}
 		}
 	})
-	m := moveFiles{origin: root, destination: both, archive: extractOf(t, root, extract.Options{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
+	m := moveFiles{origin: root, destination: both, archive: extractOf(t, root, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
 	single := importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written()
 	came, _ := single.arrived()
 	m.destinationOut = kcptest.Edit(t, both, func(client *clientv3.Client) { putAll(t, client, came) })
@@ -231,7 +230,7 @@ func TestVerifyInTheClear(t *testing.T) {
 	sealed := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, secret, []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef"))
 	})
-	m := moveFiles{origin: sealed, destination: kcptest.Recorded(t, kcptest.Shard1), archive: extractOf(t, sealed, extract.Options{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, sealed)}
+	m := moveFiles{origin: sealed, destination: kcptest.Recorded(t, kcptest.Shard1), archive: extractOf(t, sealed, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, sealed)}
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeEncrypted}}).out
 	requireSound(t, m.judged(t))
 	on(destinationOut, put(secret, "in the clear"))(t, &m)

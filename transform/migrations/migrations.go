@@ -5,6 +5,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
+	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
@@ -14,6 +15,7 @@ func All() []transform.Spec {
 	return []transform.Spec{
 		calico.Spec,
 		storageversion.Spec,
+		extract.Spec,
 		purge.Spec,
 		carry.Spec,
 	}

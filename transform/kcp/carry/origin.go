@@ -48,10 +48,9 @@ type readFile func(ctx context.Context, r *inspect.Reader) (*clusters.File, erro
 
 // warnOfOrigin reports what is odd about the file that records come from.
 func warnOfOrigin(v *transform.View, s *snapshot.Snapshot) {
-	odd := transform.NewReport("")
-	odd.WarnOfFile(s)
-	for _, p := range odd.Problems {
-		v.Raise("", p.Code.Because("%s: %s", s.Path(), p.Reason))
+	for _, odd := range transform.OddFile(s) {
+		odd.Reason = s.Path() + ": " + odd.Reason
+		v.Raise("", odd)
 	}
 }
 

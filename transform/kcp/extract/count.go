@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -23,13 +24,12 @@ type need struct {
 }
 
 // count makes the manifest: what is needed from what the logical clusters bind, and all sums from one pass over the records.
-func (e *extraction) count(ctx context.Context) error {
-	in := e.report.Input
+func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*archive.Manifest, error) {
 	m := &archive.Manifest{
 		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
 		Origin: archive.Origin{
 			Shard:  e.text(e.keyOf(clusters.SystemShard), "the name of the shard", e.shardName),
-			Prefix: e.shard.Prefix, SHA256: in.SHA256, Revision: in.Revision,
+			Prefix: e.shard.Prefix, SHA256: origin.SHA256, Revision: origin.Revision,
 		},
 		Identities: e.identities(),
 	}
@@ -40,18 +40,14 @@ func (e *extraction) count(ctx context.Context) error {
 	tally, rest := archive.NewTally(e.shard.Prefix, e.leases), archive.NewRest()
 	for rec, err := range e.src.Live(ctx, nil) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		e.countRecord(rec, tally, rest)
 	}
 	e.judgeOdd()
 	tally.Fill(m)
 	m.Origin.Rest = rest.Sum()
-	e.report.Manifest = m
-	for _, c := range m.Clusters {
-		e.report.Clusters = append(e.report.Clusters, survey.Receipt{Name: c.Name, Path: c.Path, Sum: c.Sum})
-	}
-	return nil
+	return m, nil
 }
 
 // countRecord counts a record for the archive, for the rest that stays, or for both: what the logical clusters need of others stays

@@ -9,7 +9,6 @@ import (
 
 // judge reports what speaks against an archive, and what it will not have.
 func (e *extraction) judge() {
-	e.report.WarnOfFile(e.src)
 	e.judgeNames()
 	e.judgeShardName()
 	for _, name := range e.order {
@@ -39,7 +38,7 @@ func (e *extraction) keyOf(name string) string {
 
 func (e *extraction) judgeCluster(c *clusters.Cluster) {
 	goOn := func(key, code, format string, args ...any) {
-		e.report.GoOn(key, code, fmt.Sprintf(format, args...), e.allowed(code))
+		e.report.GoOn(key, code, fmt.Sprintf(format, args...))
 	}
 	if c.System {
 		goOn(e.keyOf(c.Name), survey.CodeSystemCluster, "%q is a part of kcp itself", c.Name)

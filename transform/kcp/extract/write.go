@@ -2,9 +2,7 @@ package extract
 
 import (
 	"context"
-	"fmt"
 	"iter"
-	"reflect"
 	"strconv"
 
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -13,10 +11,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// write makes the archive. Before it gets its name it was opened as any reader opens it, and what it holds is what was counted.
-func (e *extraction) write(ctx context.Context) error {
-	m := e.report.Manifest
-	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: e.notes}
+// build has the archive written.
+func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
+	notes, err := m.Notes()
+	if err != nil {
+		return err
+	}
+	content := snapshot.Content{Records: e.records(ctx), Revision: m.Origin.Revision, Notes: notes}
 	for _, l := range m.Leases {
 		id, err := strconv.ParseInt(l.ID, 16, 64)
 		if err != nil {
@@ -26,12 +27,7 @@ func (e *extraction) write(ctx context.Context) error {
 			content.Leases = append(content.Leases, snapshot.Lease{ID: id, TTL: l.TTL})
 		}
 	}
-	res, err := snapshot.Build(ctx, e.Out, content, e.receipt)
-	if err != nil {
-		return err
-	}
-	e.report.Outcome = transform.Written
-	e.report.Output = &transform.FileInfo{Path: e.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
+	e.view.Build(content)
 	return nil
 }
 
@@ -49,23 +45,10 @@ func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, er
 	}
 }
 
-// receipt compares the written file with what was to be in it.
-func (e *extraction) receipt(ctx context.Context, out *snapshot.Snapshot) error {
-	e.stage("check")
-	m, err := archive.OpenChecked(ctx, out)
-	if err != nil {
-		return err
-	}
-	if !reflect.DeepEqual(m, e.report.Manifest) {
-		return fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
-	}
-	return nil
-}
-
 // steps says how to go on.
-func (e *extraction) steps() {
-	r, m := e.report, e.report.Manifest
-	name, in, out, also := transform.ShellWord(e.Name), transform.ShellWord(e.In), transform.ShellWord(e.Out), ""
+func (e *extraction) steps(m *archive.Manifest) {
+	r, also := e.report, ""
+	name, in, out := transform.ShellWord(e.Name), transform.ShellWord(r.Input.Path), transform.ShellWord(e.Archive)
 	if len(m.Clusters) > 1 {
 		also = " --with-children"
 	}
@@ -90,7 +73,7 @@ func (e *extraction) steps() {
 	for _, c := range m.Clusters {
 		names = append(names, c.Name)
 	}
-	survey.StepToMoveCopies(r.Report, names, m.Origin.Shard, "")
-	survey.StepToVerify(r.Report, e.Out, "DESTINATION-OUT", true)
-	survey.StepToStart(r.Report)
+	survey.StepToMoveCopies(r, names, m.Origin.Shard, "")
+	survey.StepToVerify(r, e.Archive, "DESTINATION-OUT", true)
+	survey.StepToStart(r)
 }

@@ -1,0 +1,42 @@
+package extract
+
+import (
+	"context"
+
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Spec is the command "cluster extract".
+var Spec = transform.Spec{
+	Group: transform.GroupCluster,
+	Name:  "extract",
+	Usage: "write one logical cluster into an archive",
+	Examples: `etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive
+etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive --with-children
+etcdshift status consumer.archive && etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
+	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as the
+shard has them, byte for byte, encrypted or not. With it go the bound definitions that its APIBindings name. A manifest says what
+the archive holds and relies on, with digests that docs/archive.md explains.
+
+NAME is the name that etcdshift cluster list prints, not a path.
+
+The archive is an etcd snapshot: status, get, keys, sizes, verify and the other commands that read one read it too. It is not meant
+to be restored as a shard: it has nothing but the logical cluster. cluster import takes it in; the shard stays as it is until
+cluster purge takes it out there.`,
+	ArgsText:  "NAME SHARD ARCHIVE",
+	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
+	Builds:    true,
+	Codes:     Codes(),
+	Settles:   map[string]string{clusters.CodeEncrypted: "open them with --encryption-config FILE"},
+	Flags: []transform.Flag{
+		{Name: "with-children", Default: false,
+			Usage: "extract all logical clusters too that live on this shard and belong to a Workspace in one that is extracted"},
+		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
+	},
+	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
+		return New(Options{
+			Name: a.Arguments[0], Archive: a.Out, AsShard: a.String("as-shard"), WithChildren: a.Bool("with-children"), Prefixes: a.Prefixes,
+		}), nil
+	},
+}
