@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,22 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
-
-	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/kcp/archive"
-	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
 // TestDocumentedCommands: every command line in the documentation is one that the program takes: its name and its flags.
 func TestDocumentedCommands(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
-	require.NoError(t, err)
 	line := regexp.MustCompile("etcdshift ((?:[a-z][a-z0-9-]* )*)([^`#;|&\n]*)")
 	flag := regexp.MustCompile(`(?:^| )--?([a-z][a-z0-9-]*)`)
 	known := 0
-	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
+	for _, page := range documentation(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, m := range line.FindAllStringSubmatch(string(text), -1) {
@@ -70,50 +61,34 @@ func TestDocumentedConverter(t *testing.T) {
 	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
 }
 
-// TestDocumentedFields: the pages name every field of every document that -o json prints.
-func TestDocumentedFields(t *testing.T) {
-	documented(t, "report.md", 80, transform.Report{}, storageversion.Definitions{}, snapshot.Status{}, inspect.Catalogue{}, verification{})
-	documented(t, "logical-clusters.md", 60, clusterList{})
-	documented(t, "archive.md", 40, archive.Manifest{})
-}
-
-// documented requires a page to name each field of documents, which are at least so many.
-func documented(t *testing.T, page string, least int, documents ...any) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+// TestSearchTexts: the error messages that users search for stand in the README, and each in the help of the command that it names.
+func TestSearchTexts(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)
-	words := map[string]bool{}
-	for _, quoted := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(text), -1) {
-		for _, word := range regexp.MustCompile(`[A-Za-z0-9]+`).FindAllString(quoted, -1) {
-			words[word] = true
-		}
+	for text, command := range map[string]string{
+		"must appear in spec.versions":                        "migrate storage-versions",
+		"request to convert CR from an invalid group/version": "migrate storage-versions",
+		"failed calling webhook":                              "doctor",
+		"mvcc: database space exceeded":                       "sizes",
+	} {
+		require.Contains(t, string(readme), text+"`")
+		help := strings.Join(strings.Fields(named(commands(), strings.Fields(command)).UsageText), " ")
+		require.Contains(t, help, text, command)
 	}
-	n := 0
-	var check func(reflect.Type)
-	check = func(is reflect.Type) {
-		switch is.Kind() {
-		case reflect.Pointer, reflect.Slice, reflect.Map:
-			check(is.Elem())
-		case reflect.Struct:
-			for _, f := range reflect.VisibleFields(is) {
-				if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
-					n++
-					require.True(t, words[name], "%s: %s.%s: %s", page, is, f.Name, name)
-				}
-				check(f.Type)
-			}
-		}
-	}
-	for _, document := range documents {
-		check(reflect.TypeOf(document))
-	}
-	require.Greater(t, n, least)
 }
 
-// sectionOf is the text below a heading of the third level.
+// documentation are the pages for users.
+func documentation(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	require.NoError(t, err)
+	return append(pages, filepath.Join("..", "..", "README.md"))
+}
+
+// sectionOf is the text below a heading of the second level.
 func sectionOf(t *testing.T, page, title string) string {
 	t.Helper()
-	_, rest, found := strings.Cut(page, "\n### "+title+"\n")
+	_, rest, found := strings.Cut(page, "\n## "+title+"\n")
 	require.True(t, found, title)
 	text, _, _ := strings.Cut(rest, "\n#")
 	return text
@@ -121,7 +96,7 @@ func sectionOf(t *testing.T, page, title string) string {
 
 // TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard starts.
 func TestWrittenByKCP(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
 	require.NoError(t, err)
 	check := sectionOf(t, string(guide), "8. What to check")
 	for _, what := range []string{"`kube-root-ca.crt`", "`ca.crt` of Secrets of type `kubernetes.io/service-account-token`", "half an hour"} {
@@ -136,7 +111,7 @@ func TestWrittenByKCP(t *testing.T) {
 
 // TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the front-proxies first and start them last.
 func TestFrontProxyOrder(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
 	require.NoError(t, err)
 	section := func(title string) string { return sectionOf(t, string(guide), title) }
 	stop, start := section("1. Stop"), section("7. Start")
@@ -153,9 +128,9 @@ func TestFrontProxyOrder(t *testing.T) {
 // TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has written, which would fail; and each command
 // of the move is rehearsed.
 func TestGuideWritesOnce(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "logical-clusters.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
 	require.NoError(t, err)
-	_, guide, found := strings.Cut(string(page), "\n## A move from one shard to another")
+	_, guide, found := strings.Cut(string(page), "\n## Days before")
 	require.True(t, found)
 	written, dry, run := map[string]bool{}, 0, 0
 	for _, line := range strings.Split(guide, "\n") {

@@ -25,10 +25,10 @@ func doctorCommand() *cli.Command {
 etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
 		UsageText: `Judges the file, every record, and what the objects in it say of each other: values that do not decode, versions that are
-gone, owners that are gone, webhooks and APIServices that will stand in the way. Each finding has a level, a stable code that
-docs/findings.md explains, the key it is about, and what to do. Of a shard of kcp it reports what "cluster list" finds in this one
-file. What the file does not show is not guessed. Of an archive that "cluster extract" made, what is about a restore is left out:
-it is not meant to be restored.
+gone, owners that are gone, webhooks ("failed calling webhook") and APIServices that will stand in the way. Each finding has a
+level, a stable code that docs/findings.md explains, the key it is about, and what to do. Of a shard of kcp it reports what
+"cluster list" finds in this one file. What the file does not show is not guessed. Of an archive that "cluster extract" made, what
+is about a restore is left out: it is not meant to be restored.
 
 Exit status: 0 nothing of the level of --fail-on or worse, 1 something, 2 usage, 5 could not judge, 130 interrupted.`,
 		Flags: []cli.Flag{

@@ -24,8 +24,8 @@ etcdshift sizes --top 50 -o json before.db`,
 values by resource, namespace, kind of the owner, and field. LIVE and HISTORY are the bytes of records, with
 keys. Each list has the most LIVE bytes first, then the most HISTORY, then the names in order.
 
-What a compaction and a defragmentation would save is an estimate, good to about 2%. A file of "etcdctl snapshot save" is as large
-as the database that it was saved of, free pages and all, and so is a member that is restored from it.
+For "mvcc: database space exceeded" it estimates, within about 2%, what a compaction and a defragmentation would save. A snapshot is
+as large as the database it was saved from, free pages included, and so is a member that is restored from it.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
 		Flags: []cli.Flag{

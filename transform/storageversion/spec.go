@@ -23,7 +23,8 @@ etcdshift migrate storage-versions --group example.com --to v1beta1 before.db ba
 etcdshift migrate storage-versions --conversion-exec example.com=./convert before.db after.db`,
 	Text: `Leaves every custom resource at the storage version of its CustomResourceDefinition, byte for byte as a write by an API
 server that changes nothing would, and then makes status.storedVersions tell which versions are really stored. After that an old
-version can be removed from the definition.`,
+version can be removed from the definition. It repairs what fails with "must appear in spec.versions", "request to convert CR from an
+invalid group/version" (--map) and "conversion webhook for ... failed".`,
 	Codes: Codes(),
 	Settles: map[string]string{
 		codeEncrypted:        "open them with --encryption-config FILE",

@@ -1,5 +1,5 @@
 // Package archive is the file that carries logical clusters of kcp from one shard to another: an etcd snapshot that holds
-// their records, and nothing else, with a manifest of what it holds. docs/archive.md specifies it for other programs.
+// their records, and nothing else, with a manifest of what it holds. docs/formats.md specifies it for other programs.
 //
 // Invariants, each with a test of the same name:
 //

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumented: docs/archive.md has the format's name, its notes and the test vector.
+// TestDocumented: docs/formats.md has the format's name, its notes and the test vector.
 func TestDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "archive.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "formats.md"))
 	require.NoError(t, err)
 	for _, name := range []string{APIVersion, Kind, noteManifest, noteDigest} {
 		require.Contains(t, string(page), "`"+name+"`")
