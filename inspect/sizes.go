@@ -24,10 +24,11 @@ type Sizes struct {
 
 	Savings Savings `json:"savings"`
 
-	Resources  []Share   `json:"resources"`  // each list by live bytes, the largest first, then history, then name
-	Namespaces []Share   `json:"namespaces"` // "" for what is in none
-	Owners     []Share   `json:"owners"`     // by kind of the controller, or else the first owner; "" for objects without
-	Fields     []Share   `json:"fields"`
+	// Each list is by live bytes, the largest first, then history, then name.
+	Resources  []Share   `json:"resources"`  // null where --by names another list
+	Namespaces []Share   `json:"namespaces"` // null where --by names another list; "" for what is in none
+	Owners     []Share   `json:"owners"`     // null where --by names another list; kinds of the controller, else of the first owner
+	Fields     []Share   `json:"fields"`     // null where --by names another list
 	Largest    []Largest `json:"largest"` // the largest first, then by key
 }
 

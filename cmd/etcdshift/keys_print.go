@@ -37,17 +37,23 @@ func newKeyPrinter(c *cli.Context, o *opened, format string, layouts keys.Layout
 	return keyPrinter{add, t.Flush, t.Flush}, nil
 }
 
+// keyListHead is what keys -o json prints before the keys.
+type keyListHead struct {
+	documentHead
+	Flavour  keys.Flavour   `json:"flavour"` // of the file as a whole
+	Prefixes []keys.Storage `json:"prefixes"`
+}
+
+// keyListTail is what it prints after them.
+type keyListTail struct {
+	Keys    int `json:"count"`
+	Unknown int `json:"unknown"` // keys in no layout
+}
+
 // newKeyList prints what stands before the first key.
 func newKeyList(c *cli.Context, o *opened, format string, layouts keys.Layouts) (p keyPrinter, err error) {
-	head := struct {
-		documentHead
-		Flavour  keys.Flavour   `json:"flavour"`
-		Prefixes []keys.Storage `json:"prefixes"`
-	}{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
-	var tail struct {
-		Keys    int `json:"count"`
-		Unknown int `json:"unknown"`
-	}
+	head := keyListHead{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
+	var tail keyListTail
 	if head.documentHead, err = o.document(c.Context, "KeyList"); err != nil {
 		return p, err
 	}

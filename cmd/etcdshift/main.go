@@ -23,13 +23,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
-func main() {
+func main() { os.Exit(mainOn(os.Stdout)) }
+
+// mainOn is main, with another standard output in tests.
+func mainOn(stdout io.Writer) int {
 	// Libraries log to stderr, those of Kubernetes by klog; what they say is in our errors.
 	klog.SetLogger(klog.Logger{})
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
-	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+	return run(ctx, os.Args, os.Stdin, stdout, os.Stderr)
 }
 
 // run is the whole program: args[0] is its name, the result its exit status.

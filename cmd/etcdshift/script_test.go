@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"etcdshift":      main,
+		"etcdshift":      documentedMain,
 		"etcdshift-fake": fakeMain,
 		"confine":        confineMain,
 		"convert":        convertMain,
@@ -41,6 +41,10 @@ func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("SCHEMAS", schemaFolder())
+			return nil
+		},
 		Condition: func(name string) (bool, error) {
 			if name != "disk" {
 				return false, fmt.Errorf("no condition %q", name)
