@@ -17,7 +17,7 @@ etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive --with-child
 etcdshift status consumer.archive && etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
 	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as the
 shard has them, byte for byte, encrypted or not. With it go the bound definitions that its APIBindings name. A manifest says what
-the archive holds and relies on, with digests that docs/archive.md explains.
+the archive holds and relies on, with digests that docs/formats.md explains.
 
 NAME is the name that etcdshift cluster list prints, not a path.
 
