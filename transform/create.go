@@ -24,16 +24,11 @@ func (v *View) Create(ctx context.Context, key, value []byte, lease int64, why s
 	if len(value) == 0 {
 		return fmt.Errorf("stage %q: the value must not be empty", key)
 	}
-	if v.sealer != nil {
-		gr, err := v.reader.Resource(ctx, key)
-		if err != nil {
-			return err
-		}
-		if value, err = v.sealer.Seal(ctx, gr, key, value); err != nil {
-			return fmt.Errorf("encrypt %q: %w", key, err)
-		}
+	stored, err := v.encrypt(ctx, key, value)
+	if err != nil {
+		return err
 	}
-	return v.CreateStored(ctx, key, value, lease, why)
+	return v.CreateStored(ctx, key, stored, lease, why)
 }
 
 // CreateStored is Create of the very bytes that are stored: what a server wrote under the same key, encrypted or not.

@@ -62,16 +62,30 @@ func (v *View) seal(ctx context.Context, from, key []byte, stored *Entry, value 
 			return false, nil
 		}
 	}
-	if v.sealer != nil {
-		gr, err := v.reader.Resource(ctx, key)
-		if err != nil {
-			return false, err
-		}
-		if value, err = v.sealer.Seal(ctx, gr, key, value); err != nil {
-			return false, fmt.Errorf("encrypt %q: %w", key, err)
-		}
+	value, err := v.encrypt(ctx, key, value)
+	if err != nil {
+		return false, err
 	}
-	return true, v.plan.put(newStaged(key, stored, why), value)
+	st := &staged{key: string(key), why: why}
+	if stored != nil {
+		st.prior, st.lease = stored.ModRevision, stored.Lease
+	}
+	return true, v.plan.put(st, value)
+}
+
+// encrypt returns value as a server would store it under key.
+func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
+	if v.sealer == nil {
+		return value, nil
+	}
+	gr, err := v.reader.Resource(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if value, err = v.sealer.Seal(ctx, gr, key, value); err != nil {
+		return nil, fmt.Errorf("encrypt %q: %w", key, err)
+	}
+	return value, nil
 }
 
 // Exposes says why what is encrypted at from must not be written to key: it would be in the clear there. The reason is empty
@@ -114,13 +128,4 @@ func (v *View) Delete(ctx context.Context, key []byte, why string) error {
 	}
 	st := &staged{key: string(key), delete: true, why: why, prior: rec.ModRevision, lease: rec.Lease}
 	return v.plan.put(st, nil)
-}
-
-// newStaged is the staged write of key over what is stored there, nil for nothing.
-func newStaged(key []byte, stored *Entry, why string) *staged {
-	st := &staged{key: string(key), why: why}
-	if stored != nil {
-		st.prior, st.lease = stored.ModRevision, stored.Lease
-	}
-	return st
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -119,8 +120,9 @@ func (v *View) Time(ctx context.Context) (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
-		if t := creationTime(e.Value); t.After(v.time) {
-			v.time = t
+		// a value that is no object has no time
+		if m, err := encoding.ReadMeta(e.Value); err == nil && m.CreationTimestamp.After(v.time) {
+			v.time = m.CreationTimestamp
 		}
 	}
 	return v.time, nil
