@@ -147,13 +147,12 @@ func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", byte
 
 // isRedacted tells what redacted returned, and what stands for a value that is no text.
 func isRedacted(text string) bool {
-	rest, begins := strings.CutPrefix(text, "<redacted")
-	if rest, begins = strings.CutSuffix(rest, ">"); !begins || rest == "" {
-		return begins && text == "<redacted>"
+	if text == "<redacted>" {
+		return true
 	}
-	n, counted := strings.CutPrefix(rest, " ")
-	n, counted2 := strings.CutSuffix(n, " bytes")
-	return counted && counted2 && n != "" && strings.Trim(n, "0123456789") == ""
+	n, begins := strings.CutPrefix(text, "<redacted ")
+	n, ends := strings.CutSuffix(n, " bytes>")
+	return begins && ends && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
 // empty redacts every value of the map in a field, and the field itself where it is none.
