@@ -29,7 +29,7 @@ type Sizes struct {
 	Namespaces []Share   `json:"namespaces"` // null where --by names another list; "" for what is in none
 	Owners     []Share   `json:"owners"`     // null where --by names another list; kinds of the controller, else of the first owner
 	Fields     []Share   `json:"fields"`     // null where --by names another list
-	Largest    []Largest `json:"largest"` // the largest first, then by key
+	Largest    []Largest `json:"largest"`    // the largest first, then by key
 }
 
 // Amount is some records.
