@@ -35,14 +35,14 @@ type Head struct {
 	APIVersion string      `json:"apiVersion"` // "etcdshift/v1"
 	Kind       string      `json:"kind"`       // "Report"
 	Command    string      `json:"command"`
-	Tool       *Tool       `json:"tool,omitempty"` // set by who runs the migration
-	Outcome    Outcome     `json:"outcome"`
-	Error      string      `json:"error,omitempty"`
-	Time       string      `json:"time,omitempty"` // RFC 3339, given to new objects
+	Tool       *Tool       `json:"tool,omitempty"`  // set by who runs the migration
+	Outcome    Outcome     `json:"outcome"`         // unchanged: OUT is a copy of the input; planned: a dry run; refused, failed: nothing was written
+	Error      string      `json:"error,omitempty"` // why a run failed
+	Time       string      `json:"time,omitempty"`  // RFC 3339, given to new objects
 	Input      FileInfo    `json:"input"`
-	Output     *FileInfo   `json:"output,omitempty"`
+	Output     *FileInfo   `json:"output,omitempty"` // missing where nothing was written
 	Kinds      []KindCount `json:"kinds"`
-	Archive    *FileInfo   `json:"archive,omitempty"` // of cluster import: where the records come from
+	Archive    *FileInfo   `json:"archive,omitempty"` // of cluster import: the archive, or the shard of --orphans-from
 }
 
 // Body says what became of records.
@@ -60,7 +60,7 @@ type Body struct {
 // Tool says which program made a report.
 type Tool struct {
 	Name    string `json:"name"`
-	Version string `json:"version"`
+	Version string `json:"version"` // a release, or the time and id of the commit it was built of; (devel) where nothing tells
 }
 
 // FileInfo identifies a snapshot file.
@@ -77,7 +77,7 @@ type KindCount struct {
 	Kind      string `json:"kind"`
 	From      string `json:"from"` // group/version
 	To        string `json:"to"`
-	Migrated  int    `json:"migrated"`
+	Migrated  int    `json:"migrated"`  // records
 	Unchanged int    `json:"unchanged"` // already there in the new form
 	Skipped   int    `json:"skipped"`   // left alone, each with a problem
 	Conflicts int    `json:"conflicts"`

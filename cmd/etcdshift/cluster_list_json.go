@@ -13,18 +13,18 @@ type clusterList struct {
 	Kind       string         `json:"kind"`
 	Tool       toolInfo       `json:"tool"`
 	Inputs     []listInput    `json:"inputs"`
-	Flavour    keys.Flavour   `json:"flavour"`
+	Flavour    keys.Flavour   `json:"flavour"` // of all files
 	Prefixes   []keys.Storage `json:"prefixes"`
-	Clusters   []listCluster  `json:"clusters"`
-	Orphans    []listOrphan   `json:"orphans"`
-	Absent     []string       `json:"absentShards"`  // that are registered and were not given
-	Doubled    []string       `json:"doubledShards"` // that several files say they are
-	Stale      []listCopy     `json:"stale"`
-	Unjudged   []listCopy     `json:"unjudged"`
-	Unknown    []string       `json:"unknown"` // keys
+	Clusters   []listCluster  `json:"clusters"`      // by name, then in the order of the files
+	Orphans    []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
+	Absent     []string       `json:"absentShards"`  // shards that are registered and whose files were not given
+	Doubled    []string       `json:"doubledShards"` // shards that several files say they are
+	Stale      []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
+	Unjudged   []listCopy     `json:"unjudged"`      // copies of logical clusters whose shards are not among the files
+	Unknown    []string       `json:"unknown"`       // keys of no logical cluster, of all files
 	Reasons    []listUnknown  `json:"unknownReasons"`
-	Others     []listOther    `json:"others"`
-	Problems   []listProblem  `json:"problems"`
+	Others     []listOther    `json:"others"`   // storages in the files that are not those of kcp
+	Problems   []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
 }
 
 // listInput is one of the files.
@@ -50,28 +50,28 @@ type listCluster struct {
 	SaidShard   string            `json:"saidShard"` // where it believes to live
 	UID         string            `json:"uid"`
 	Phase       string            `json:"phase"`
-	Keys        int               `json:"keys"`
-	Bytes       int64             `json:"bytes"`
-	Owner       *clusters.Owner   `json:"owner"`
-	System      bool              `json:"system"`
-	Inactive    bool              `json:"inactive"`
+	Keys        int               `json:"keys"`        // live records
+	Bytes       int64             `json:"bytes"`       // of whole keys and stored values
+	Owner       *clusters.Owner   `json:"owner"`       // the Workspace it belongs to; null where there is none
+	System      bool              `json:"system"`      // a part of kcp that each shard has
+	Inactive    bool              `json:"inactive"`    // fenced off (core.kcp.io/inactive)
 	Migrating   string            `json:"migrating"`   // by which migration
 	Terminating string            `json:"terminating"` // since when
 	OwnerGone   bool              `json:"ownerGone"`   // its owner should be in the files, and is not
 	Elsewhere   []listPlace       `json:"elsewhere"`   // where it lives too
 	Children    []listChild       `json:"children"`
-	Identities  []listIdentity    `json:"identities"`
-	Definitions []listDefinition  `json:"definitions"`
-	Exports     []clusters.Export `json:"exports"` // that lie in it
+	Identities  []listIdentity    `json:"identities"`  // of APIExports that it binds or has keys under
+	Definitions []listDefinition  `json:"definitions"` // in system:bound-crds that its APIBindings need
+	Exports     []clusters.Export `json:"exports"`     // that lie in it
 	Resources   []listResource    `json:"resources"`
-	Sealed      int               `json:"sealed"`
+	Sealed      int               `json:"sealed"` // encrypted records that were not decrypted
 }
 
 type listChild struct {
 	Name      string   `json:"name"`
-	Workspace string   `json:"workspace"`
+	Workspace string   `json:"workspace"` // "" where the child alone names its owner
 	Path      string   `json:"path"`
-	LivesOn   []string `json:"livesOn"`
+	LivesOn   []string `json:"livesOn"`   // shards of these files
 	SaidShard string   `json:"saidShard"` // by its Workspace
 	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
 	Stuck     bool     `json:"stuck"`     // nor does kcp correct the Workspace
@@ -81,28 +81,28 @@ type listIdentity struct {
 	Hash      string       `json:"hash"`
 	Resources []string     `json:"resources"`
 	Exports   []listExport `json:"exports"`
-	Bound     bool         `json:"bound"`
-	Known     bool         `json:"known"`
+	Bound     bool         `json:"bound"` // by one of its APIBindings
+	Known     bool         `json:"known"` // to some APIExport or APIBinding of these files
 }
 
 type listExport struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	Found   bool   `json:"found"`
+	Found   bool   `json:"found"` // the APIExport itself is in these files
 }
 
 type listDefinition struct {
 	UID      string `json:"uid"`
 	Resource string `json:"resource"`
 	Schema   string `json:"schema"`
-	Virtual  bool   `json:"virtual"`
-	Present  bool   `json:"present"`
+	Virtual  bool   `json:"virtual"` // a virtual workspace serves it: nothing of it is stored on a shard
+	Present  bool   `json:"present"` // in system:bound-crds
 }
 
 type listResource struct {
 	Resource string `json:"resource"`
 	Identity string `json:"identity,omitempty"`
-	Custom   bool   `json:"custom,omitempty"`
+	Custom   bool   `json:"custom,omitempty"` // of a CustomResourceDefinition of its own or of kcp
 	Keys     int    `json:"keys"`
 	Bytes    int64  `json:"bytes"`
 }
@@ -110,10 +110,10 @@ type listResource struct {
 type listOrphan struct {
 	Name string `json:"name"`
 	listPlace
-	LivesOn   []string       `json:"livesOn"`
-	SaidShard string         `json:"saidShard"`
+	LivesOn   []string       `json:"livesOn"`   // shards of these files
+	SaidShard string         `json:"saidShard"` // by its Workspace
 	Bytes     int64          `json:"bytes"`
-	Sealed    int            `json:"sealed"`
+	Sealed    int            `json:"sealed"` // encrypted records that were not decrypted
 	Resources []listResource `json:"resources"`
 	Keys      []string       `json:"keys"`
 }
@@ -122,11 +122,11 @@ type listOrphan struct {
 type listCopy struct {
 	Cluster   string         `json:"cluster"`
 	Shard     string         `json:"shard"` // that it was copied from
-	File      string         `json:"file"`
+	File      string         `json:"file"`  // of the cache
 	Prefix    string         `json:"prefix"`
-	LivesOn   []string       `json:"livesOn"`
+	LivesOn   []string       `json:"livesOn"` // shards of these files
 	Bytes     int64          `json:"bytes"`
-	Sealed    int            `json:"sealed"`
+	Sealed    int            `json:"sealed"` // encrypted records that were not decrypted
 	Resources []listResource `json:"resources"`
 	Keys      []string       `json:"keys"`
 }

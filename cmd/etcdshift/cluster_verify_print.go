@@ -16,14 +16,14 @@ type moveVerification struct {
 	APIVersion     string      `json:"apiVersion"`
 	Kind           string      `json:"kind"`
 	Tool           toolInfo    `json:"tool"`
-	Archive        inputInfo   `json:"archive"`
+	Archive        inputInfo   `json:"archive"` // empty but for the path where the file could not be opened; so are the others
 	OriginOut      inputInfo   `json:"originOut"`
 	DestinationOut inputInfo   `json:"destinationOut"`
-	Origin         *inputInfo  `json:"origin,omitempty"`
-	Destination    *inputInfo  `json:"destination,omitempty"`
+	Origin         *inputInfo  `json:"origin,omitempty"`      // the input of extract and purge, where it was given
+	Destination    *inputInfo  `json:"destination,omitempty"` // the input of import, where it was given
 	Caches         []inputInfo `json:"caches"`
-	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"`
-	Sound          bool        `json:"sound"`
+	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
+	Sound          bool        `json:"sound"`                  // everything was checked and nothing found: every answer is "no"
 	*verify.Verdict
 }
 

@@ -30,9 +30,9 @@ type documentHead struct {
 
 // inputInfo says which file an answer is about.
 type inputInfo struct {
-	Path     string `json:"path"`
-	SHA256   string `json:"sha256"` // of the whole file, as sha256sum prints it
-	Bytes    int64  `json:"bytes"`
+	Path     string `json:"path"`     // as it was given
+	SHA256   string `json:"sha256"`   // of the whole file, as sha256sum prints it
+	Bytes    int64  `json:"bytes"`    // of the file as it was given
 	Revision int64  `json:"revision"` // the current one, as a server would start with
 	Digest   string `json:"digest"`   // "ok", "none" (a raw database file carries none) or "wrong"
 }
@@ -40,7 +40,7 @@ type inputInfo struct {
 // toolInfo says which program answered.
 type toolInfo struct {
 	Name    string `json:"name"`
-	Version string `json:"version"`
+	Version string `json:"version"` // a release, or the time and id of the commit it was built of; (devel) where nothing tells
 }
 
 func document(kind string, in inputInfo) documentHead {

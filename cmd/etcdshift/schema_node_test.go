@@ -137,7 +137,7 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 			panic(is.String() + "." + f.Name + " has no name in JSON")
 		default:
 			of := schemaOf(f.Type, sources)
-			of.Description = sources.comment(is, f)
+			of.Description = strings.Trim(sources.comment(is, f)+"; "+sources.values(f.Type), "; ")
 			optional := options == "omitempty"
 			if nullable := f.Type.Kind() == reflect.Pointer && !optional; nullable || strings.Contains(of.Description, "null where") {
 				of.Null = true
@@ -276,6 +276,25 @@ func (s *sources) declared(of reflect.Type, fn func(*ast.CommentGroup, *ast.Type
 
 // constants are the values that the package of a type of texts declares of it.
 func (s *sources) constants(of reflect.Type) (values []string) {
+	s.eachConstant(of, func(value, _ string) { values = append(values, value) })
+	return values
+}
+
+// values explains the constants of a type, "" where they have no comments.
+func (s *sources) values(of reflect.Type) string {
+	var all []string
+	s.eachConstant(of, func(value, comment string) {
+		if comment != "" {
+			all = append(all, value+": "+comment)
+		}
+	})
+	return strings.Join(all, "; ")
+}
+
+func (s *sources) eachConstant(of reflect.Type, fn func(value, comment string)) {
+	if of.Kind() != reflect.String || of.Name() == "string" {
+		return
+	}
 	for _, file := range s.files(of.PkgPath()) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
@@ -284,15 +303,14 @@ func (s *sources) constants(of reflect.Type) (values []string) {
 			}
 			name, ok := spec.Type.(*ast.Ident)
 			literal, isLiteral := spec.Values[0].(*ast.BasicLit)
-			if ok && isLiteral && name.Name == of.Name() && of.Name() != "string" {
+			if ok && isLiteral && name.Name == of.Name() {
 				value, err := strconv.Unquote(literal.Value)
 				if err != nil {
 					panic(err)
 				}
-				values = append(values, value)
+				fn(value, strings.Join(strings.Fields(spec.Comment.Text()), " "))
 			}
 			return true
 		})
 	}
-	return values
 }
