@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Level grades a finding.
@@ -39,7 +40,8 @@ const (
 // Code is one sort of finding.
 type Code struct {
 	Name    string  // stable, such as "name-collision"
-	Level   Level   // of its findings, unless one says otherwise
+	Level   Level   // the gravest of its findings
+	Warns   string  // when a finding of an Error is a warning: "where ..."; "" where none is
 	Title   string  // in a few words
 	Meaning string  // one to three sentences
 	Remedy  string  // what to do
@@ -50,9 +52,16 @@ type Code struct {
 // MarshalText returns the name.
 func (c *Code) MarshalText() ([]byte, error) { return []byte(c.Name), nil }
 
+// maxReason is how many bytes of a reason are kept: it may quote a long value.
+const maxReason = 4000
+
 // Because returns a finding of the code.
 func (c *Code) Because(format string, args ...any) *Finding {
-	return &Finding{Code: c, Level: c.Level, Reason: fmt.Sprintf(format, args...)}
+	reason := fmt.Sprintf(format, args...)
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "..."
+	}
+	return &Finding{Code: c, Level: c.Level, Reason: reason}
 }
 
 // Finding is one occurrence of a code. Its JSON is that of problems in the report of a run.
@@ -91,4 +100,13 @@ func Allowable(codes []*Code) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// List joins words, not more of them than a person reads.
+func List(words []string) string {
+	const most = 20
+	if len(words) <= most {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }

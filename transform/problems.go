@@ -1,9 +1,11 @@
 package transform
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 )
 
@@ -46,6 +48,17 @@ func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
 	}
 	return p
 }
+
+// CodeOf is the code of an error about a value as a whole.
+func CodeOf(err error) *finding.Code {
+	if errors.Is(err, encoding.ErrEncrypted) {
+		return finding.Encrypted
+	}
+	return finding.Undecodable
+}
+
+// Unreadable is the finding of a value that cannot be read.
+func Unreadable(err error) *finding.Finding { return CodeOf(err).Because("%v", err) }
 
 // noteSealed remembers why a value could not be opened, for who reports that it could not be read.
 func (v *View) noteSealed(e *Entry) {
@@ -139,4 +152,12 @@ func (r *Report) GoOn(key, code, reason string) {
 // Warn adds a warning.
 func (r *Report) Warn(key, code, reason string) {
 	r.Raise(key, coded(code, finding.Warning, "", reason))
+}
+
+// CodesNamed are codes that are only names yet.
+func CodesNamed(names []string) (codes []*finding.Code) {
+	for _, name := range names {
+		codes = append(codes, &finding.Code{Name: name, Allowed: finding.WentOn})
+	}
+	return codes
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	inputfile "github.com/etcdshift/etcdshift/internal/input"
 )
@@ -22,7 +23,7 @@ type Spec struct {
 	// Arguments names the arguments before the input and the output, which are the last two; nil for IN OUT.
 	Arguments func(a *Args) []string
 	Flags     []Flag
-	Codes     []string          // of problems that --allow takes
+	Codes     []*finding.Code   // of problems that it reports
 	Settles   map[string]string // by code, how to settle such a problem without --allow
 
 	// New makes the transform from the command line. An error of Usagef is one of the command line. A Transform that is an

@@ -226,9 +226,10 @@ func fullArguments(c *cli.Context, names []string) ([]string, error) {
 
 // checkAllow refuses codes that are not the command's: one that is spelled wrong would allow nothing, and not say so.
 func (m migration) checkAllow(c *cli.Context) error {
+	allowable := finding.Allowable(m.Codes)
 	for _, code := range c.StringSlice("allow") {
-		if !slices.Contains(m.Codes, code) {
-			return usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(m.Codes, ", "))
+		if !slices.Contains(allowable, code) {
+			return usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(allowable, ", "))
 		}
 	}
 	return nil
@@ -394,6 +395,7 @@ func (m migration) refusedHint(r *transform.Report) string {
 			refusing = append(refusing, p.Code.Name)
 		}
 	}
+	allowable := finding.Allowable(m.Codes)
 	hint, allow := "", ""
 	for _, code := range sorted(refusing) {
 		way := m.Settles[code]
@@ -405,12 +407,12 @@ func (m migration) refusedHint(r *transform.Report) string {
 		}
 	}
 	for _, code := range sorted(all) {
-		if slices.Contains(m.Codes, code) {
+		if slices.Contains(allowable, code) {
 			allow += " --allow " + code
 		}
 	}
 	hint += "settle them in the cluster and take a new snapshot; docs/problems.md tells how"
-	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(m.Codes, code) }) {
+	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
 		return hint // nothing that can be allowed is enough
 	}
 	return hint + ", and what it means to go on with" + allow

@@ -2,7 +2,6 @@ package calico
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,7 +45,7 @@ func checkAdmission(ctx context.Context, v *transform.View, k keys.Kubernetes) e
 		}
 		if why := notThere(entry); why != "" {
 			missing = true
-			v.Warn(string(key), codeAdmissionMissing, fmt.Sprintf("%s: without it %s", why, object.without))
+			v.Raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
 		}
 	}
 	if missing {

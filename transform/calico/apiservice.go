@@ -62,7 +62,7 @@ func reportAggregatedAPIService(ctx context.Context, v *transform.View, k keys.K
 	}
 	obj, _, err := encoding.DecodeObject(entry.Value)
 	if err != nil && entry.Sealed != nil {
-		v.Warn(string(key), codeAPIServiceLeft, "it cannot be read: "+err.Error())
+		v.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
 	if err != nil || automanaged(obj) { // what is not encrypted is reported by checkValues
 		return nil
@@ -70,10 +70,10 @@ func reportAggregatedAPIService(ctx context.Context, v *transform.View, k keys.K
 	service := objectAt(objectAt(obj, "spec"), "service")
 	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"), text(service, "name"))
 	if len(set.versions) == 0 {
-		v.Warn(string(key), codeAPIServiceLeft, sends+", and the snapshot has no CRD of that group: Calico keeps its data elsewhere")
+		v.Raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
 		return nil
 	}
-	v.Warn(string(key), codeAPIServiceLeft, sends+" instead of the CRDs of that group")
+	v.Raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
 	found, err := findInstallation(ctx, v, k)
 	if err != nil {
 		return err

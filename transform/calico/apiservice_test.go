@@ -66,7 +66,7 @@ func TestAPIServiceCBOR(t *testing.T) {
 }
 
 func TestAPIServiceUnreadable(t *testing.T) {
-	for value, code := range map[string]string{"{": codeUndecodable, "k8s:enc:secretbox:v1:k:00": codeEncrypted} {
+	for value, code := range map[string]string{"{": finding.Undecodable.Name, "k8s:enc:secretbox:v1:k:00": finding.Encrypted.Name} {
 		in := newInput(t)
 		in.put(aggregated, []byte(value))
 		r := planOn(t, in.write(), planFunc(dropAPIService))
@@ -110,10 +110,10 @@ func TestAPIServiceLeft(t *testing.T) {
 			r := planOn(t, in.write(), New(Options{SetAPIGroup: true}))
 			require.NoError(t, r.err, "%v", r.Problems)
 			require.Equal(t, transform.Unchanged, r.Outcome)
-			require.True(t, r.has(finding.Warning, codeNothingToMigrate, ""))
-			require.Equal(t, tt.reason != "", r.has(finding.Warning, codeAPIServiceLeft, aggregated))
+			require.True(t, r.has(finding.Warning, codeNothingToMigrate.Name, ""))
+			require.Equal(t, tt.reason != "", r.has(finding.Warning, codeAPIServiceLeft.Name, aggregated))
 			if tt.reason != "" {
-				require.Contains(t, r.reason(t, codeAPIServiceLeft, aggregated), tt.reason)
+				require.Contains(t, r.reason(t, codeAPIServiceLeft.Name, aggregated), tt.reason)
 			}
 			if tt.step == "" {
 				require.Empty(t, r.byHand())

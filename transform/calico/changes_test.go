@@ -112,7 +112,7 @@ func changesOf(t *testing.T, r result) []string {
 
 func (r result) pruned(key, path string) bool {
 	return slices.ContainsFunc(r.Problems, func(p finding.Finding) bool {
-		return p.Key == key && p.Code.Name == codePrunedField && strings.Contains(p.Reason, path)
+		return p.Key == key && p.Code.Name == codePrunedField.Name && strings.Contains(p.Reason, path)
 	})
 }
 

@@ -43,7 +43,7 @@ func (m *run) warnLocked(ctx context.Context) error {
 		return err
 	}
 	if spec, err := specOf(obj); err == nil && spec["datastoreReady"] != true {
-		m.view.Warn(string(key), codeDatastoreLocked, "the v1 datastore was not ready when the snapshot was taken; the v3 one will be")
+		m.view.Raise(string(key), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
 	}
 	return nil
 }

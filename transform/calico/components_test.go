@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -182,7 +183,7 @@ func TestComponentsUnreadable(t *testing.T) {
 	require.ErrorIs(t, r.err, transform.ErrRefused)
 	require.Equal(t, []string{"error encrypted " + ds, "error encrypted " + cm}, r.problems())
 
-	r = planOn(t, path, settingComponents(true), codeEncrypted)
+	r = planOn(t, path, settingComponents(true), finding.Encrypted.Name)
 	require.NoError(t, r.err)
 	require.Empty(t, r.changed())
 	require.Contains(t, r.byHand()[0], "initContainer of DaemonSet kube-system/calico-node")

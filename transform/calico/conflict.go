@@ -2,7 +2,6 @@ package calico
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // Conflicts is what to do where another v3 object has the name that a v1 record gets.
@@ -24,25 +25,22 @@ const (
 	TakeV1          Conflicts = "take-v1" // the v3 object becomes what the v1 record is; its UID stays
 )
 
-// maxPaths is how many differing paths a report names.
-const maxPaths = 8
-
 // meet handles a v1 record whose v3 name is taken: obj is what it would become. Equal specs are left as they are; the live
 // controller does the same, but says nothing about what differs besides.
 func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, obj map[string]any) error {
 	there, format, err := encoding.DecodeObject(id.there.value)
 	if err != nil && !id.there.unreadable {
 		id.there.unreadable = true
-		m.view.Refuse(string(id.v3key), codeOfValue(err), err.Error())
+		m.view.Raise(string(id.v3key), transform.Unreadable(err))
 	}
 	if id.there.unreadable {
-		m.leave(id, codeConflict, "the v3 object of its name cannot be read, and so not compared")
+		m.leave(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
 		return nil
 	}
 	comparable := runtime.DeepCopyJSON(there)
 	if err := normalize(m.kinds[id.kind], version, comparable); err != nil {
-		m.view.Refuse(string(id.v3key), codeInvalid, err.Error())
-		m.leave(id, codeConflict, "the v3 object of its name cannot be compared")
+		m.view.Raise(string(id.v3key), codeInvalid.Because("%v", err))
+		m.leave(id, codeConflict.Because("the v3 object of its name cannot be compared"))
 		return nil
 	}
 	paths := specDifferences(m.kinds[id.kind], obj, comparable)
@@ -52,20 +50,20 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 		return nil
 	}
 	id.conflict = true
-	reason := "a v3 object of its name is there and differs: " + listPaths(paths)
+	reason := "a v3 object of its name is there and differs: " + finding.List(paths)
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
-		m.view.Resolve(string(id.key), codeConflict, reason, "the v3 object stays (--conflicts keep-v3)")
+		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Settled("the v3 object stays (--conflicts keep-v3)"))
 		return nil
 	case TakeV1:
 		id.fate = replaced
 		id.there.replaced = true
 		m.feedIPAM(id, obj)
-		m.view.Resolve(string(id.key), codeConflict, reason, "the v1 record takes its place (--conflicts take-v1)")
+		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Settled("the v1 record takes its place (--conflicts take-v1)"))
 		return m.put(ctx, id, succeed(obj, there), format)
 	default:
-		m.leave(id, codeConflict, reason)
+		m.leave(id, codeConflict.Because("%s", reason))
 		m.view.Report().AddStep("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, or correct single records by hand", KeepV3, TakeV1)
 		return nil
 	}
@@ -119,7 +117,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 	ours, _ := metaOf(obj) // made from an ObjectMeta
 	theirs, err := metaOf(there)
 	if err != nil {
-		m.view.Warn(string(id.there.key), codeMetadataDiffers, "metadata: "+err.Error())
+		m.view.Raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
 		return
 	}
 	var differ []string
@@ -137,8 +135,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 	note("deletionTimestamp", ours.DeletionTimestamp.Equal(theirs.DeletionTimestamp))
 	note("status", sameValue(obj["status"], there["status"]))
 	if len(differ) > 0 {
-		m.view.Warn(string(id.there.key), codeMetadataDiffers,
-			fmt.Sprintf("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
+		m.view.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
 	}
 }
 
@@ -165,11 +162,4 @@ func withoutMarks(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(name, _ string) bool { return strings.HasPrefix(name, "migration.projectcalico.org/") })
 	return out
-}
-
-func listPaths(paths []string) string {
-	if len(paths) > maxPaths {
-		paths = append(slices.Clone(paths[:maxPaths]), fmt.Sprintf("%d more", len(paths)-maxPaths))
-	}
-	return strings.Join(paths, ", ")
 }

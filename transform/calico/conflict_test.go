@@ -29,7 +29,7 @@ func TestEqualV3ObjectStays(t *testing.T) {
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Equal(t, string(object), got.out[secure])
 	require.Equal(t, transform.KindCount{Kind: "Tier", From: apiVersionV1, To: apiVersionV3, Migrated: 4, Unchanged: 1}, got.count("Tier"))
-	require.Contains(t, got.reason(t, codeMetadataDiffers, secure), "its spec is that of "+recordsV1+"tiers/security, but not its uid, creationTimestamp, labels, annotations, status: it stays as it is")
+	require.Contains(t, got.reason(t, codeMetadataDiffers.Name, secure), "its spec is that of "+recordsV1+"tiers/security, but not its uid, creationTimestamp, labels, annotations, status: it stays as it is")
 
 	// Who was owned by the v1 tier is owned by the v3 object now.
 	policy := got.written(t, recordsV3+"globalnetworkpolicies/security.block-bad")
@@ -47,10 +47,10 @@ func TestConflict(t *testing.T) {
 
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Equal(t, reason, got.reason(t, codeConflict, key))
+	require.Equal(t, reason, got.reason(t, codeConflict.Name, key))
 	require.Equal(t, 1, got.count("Tier").Conflicts)
 
-	got = planOn(t, path, New(Options{}), codeConflict)
+	got = planOn(t, path, New(Options{}), codeConflict.Name)
 	keepsV1(t, got, key, 1)
 	require.Equal(t, string(object), got.out[secure])
 	require.Contains(t, strings.Join(got.Steps, "\n"), "migrate the input again with --conflicts keep-v3 or --conflicts take-v1")
@@ -59,13 +59,13 @@ func TestConflict(t *testing.T) {
 	require.NoError(t, got.err)
 	require.Equal(t, string(object), got.out[secure])
 	require.NotContains(t, got.out, key, "settled: v1 goes")
-	require.True(t, got.has(finding.Warning, codeConflict, key))
+	require.True(t, got.has(finding.Warning, codeConflict.Name, key))
 	require.Equal(t, transform.KindCount{Kind: "Tier", From: apiVersionV1, To: apiVersionV3, Migrated: 4, Skipped: 1, Conflicts: 1}, got.count("Tier"))
 
 	got = planOn(t, path, New(Options{Conflicts: TakeV1}))
 	taken := got.written(t, secure)
 	require.NotContains(t, got.out, key)
-	require.True(t, got.has(finding.Warning, codeConflict, key))
+	require.True(t, got.has(finding.Warning, codeConflict.Name, key))
 	require.Equal(t, map[string]any{"order": float64(200), "defaultAction": "Pass"}, taken["spec"])
 	require.Equal(t, thereUID, at(taken, "metadata", "uid"), "an update keeps the UID")
 	require.EqualValues(t, 5, at(taken, "metadata", "generation"))
@@ -86,8 +86,8 @@ func TestMetadataOfWhatIsThere(t *testing.T) {
 	object := strings.Replace(string(there("IPPool", "pool", "", `{"cidr":"10.99.0.0/16","natOutgoing":true}`)), `}}`+"\n", `},"status":{"conditions":[]}}`+"\n", 1)
 	in.put(pool.v3(), []byte(object))
 	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}))
-	require.Contains(t, got.reason(t, codeMetadataDiffers, set.v3()), "not its uid, creationTimestamp, finalizers, deletionTimestamp: it stays")
-	require.Contains(t, got.reason(t, codeMetadataDiffers, owned.v3()), "not its uid, creationTimestamp, ownerReferences: it stays")
+	require.Contains(t, got.reason(t, codeMetadataDiffers.Name, set.v3()), "not its uid, creationTimestamp, finalizers, deletionTimestamp: it stays")
+	require.Contains(t, got.reason(t, codeMetadataDiffers.Name, owned.v3()), "not its uid, creationTimestamp, ownerReferences: it stays")
 	taken := got.written(t, pool.v3())
 	require.NotContains(t, taken["spec"], "natOutgoing")
 	require.NotNil(t, taken["status"])
@@ -99,10 +99,10 @@ func TestUnreadableV3Object(t *testing.T) {
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(finding.Error, codeEncrypted, secure))
-	require.True(t, got.has(finding.Error, codeConflict, recordsV1+"tiers/security"))
+	require.True(t, got.has(finding.Error, finding.Encrypted.Name, secure))
+	require.True(t, got.has(finding.Error, codeConflict.Name, recordsV1+"tiers/security"))
 
-	got = planOn(t, path, New(Options{Conflicts: TakeV1}), codeEncrypted, codeConflict)
+	got = planOn(t, path, New(Options{Conflicts: TakeV1}), finding.Encrypted.Name, codeConflict.Name)
 	keepsV1(t, got, recordsV1+"tiers/security", 1)
 	require.Equal(t, got.in[secure], got.out[secure])
 }
@@ -111,21 +111,21 @@ func TestUnreadableV3Object(t *testing.T) {
 func TestV3ObjectWithABadNumber(t *testing.T) {
 	in := newInput(t)
 	in.put(secure, there("Tier", "security", "", `{"order":1e999}`))
-	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), codeUndecodable, codeConflict)
+	got := planOn(t, in.write(), New(Options{Conflicts: TakeV1}), finding.Undecodable.Name, codeConflict.Name)
 	keepsV1(t, got, recordsV1+"tiers/security", 1)
-	require.True(t, got.has(finding.Error, codeUndecodable, secure))
-	require.True(t, got.has(finding.Error, codeConflict, recordsV1+"tiers/security"))
+	require.True(t, got.has(finding.Error, finding.Undecodable.Name, secure))
+	require.True(t, got.has(finding.Error, codeConflict.Name, recordsV1+"tiers/security"))
 	require.Equal(t, got.in[secure], got.out[secure])
 }
 
 // TestAfterLiveMigration: the live controller's own result is equal to ours, but for the blocks of which it lost releasedAt.
 func TestAfterLiveMigration(t *testing.T) {
 	path := recorded(t, "after.db")
-	got := planOn(t, path, New(Options{Conflicts: KeepV3, KeepV1: true}), codeHalfDoneMigration)
+	got := planOn(t, path, New(Options{Conflicts: KeepV3, KeepV1: true}), codeHalfDoneMigration.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
 	var conflicts []string
 	for _, p := range got.Problems {
-		if p.Code.Name == codeConflict {
+		if p.Code.Name == codeConflict.Name {
 			conflicts = append(conflicts, strings.TrimPrefix(p.Key, recordsV1))
 			require.Regexp(t, `differs: spec\.attributes\[\d+\]\.releasedAt`, p.Reason)
 		}
@@ -140,7 +140,7 @@ func TestAfterLiveMigration(t *testing.T) {
 	require.Equal(t, uidOfJSON(t, got.out[secure]), at(raw, "metadata", "ownerReferences").([]any)[0].(map[string]any)["uid"],
 		"the reference the live controller left dangling")
 
-	got = planOn(t, path, New(Options{Conflicts: TakeV1}), codeHalfDoneMigration)
+	got = planOn(t, path, New(Options{Conflicts: TakeV1}), codeHalfDoneMigration.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Contains(t, got.out[recordsV3+"ipamblocks/192-168-174-128-26"], "releasedAt")
 	require.Contains(t, got.out["/registry/configmaps/team-a/owned-by-gnp"], uidOfJSON(t, got.out[recordsV3+"globalnetworkpolicies/allow-dns"]),
@@ -159,7 +159,7 @@ func TestLockedV3ClusterInformation(t *testing.T) {
 	const key = recordsV3 + "clusterinformations/default"
 	in := newInput(t)
 	in.put(key, there("ClusterInformation", "default", "", `{"calicoVersion":"v3.32.0","clusterGUID":"94fbc50fe48f4b559921cd52323724a1","clusterType":"k8s,bgp,kdd,kdd","datastoreReady":false}`))
-	got := planOn(t, in.write(), New(Options{}), codeHalfDoneMigration)
+	got := planOn(t, in.write(), New(Options{}), codeHalfDoneMigration.Name)
 	obj := got.written(t, key)
 	require.Equal(t, true, at(obj, "spec", "datastoreReady"))
 	require.EqualValues(t, 5, at(obj, "metadata", "generation"))
@@ -178,7 +178,7 @@ func TestConflictingClusterInformation(t *testing.T) {
 		allow   []string
 		version string
 	}{
-		"left alone": {Options{}, []string{codeConflict}, "v3.33.0"},
+		"left alone": {Options{}, []string{codeConflict.Name}, "v3.33.0"},
 		"v3 stays":   {Options{Conflicts: KeepV3}, nil, "v3.33.0"},
 		"v1 taken":   {Options{Conflicts: TakeV1}, nil, "v3.32.0"},
 	} {
@@ -193,6 +193,6 @@ func TestConflictingClusterInformation(t *testing.T) {
 	}
 
 	in.put(old, []byte("k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx"))
-	got := planOn(t, in.write(), New(Options{}), codeEncrypted)
+	got := planOn(t, in.write(), New(Options{}), finding.Encrypted.Name)
 	require.Contains(t, got.out[key], `"datastoreReady":true`, "also where the v1 record cannot be read")
 }

@@ -21,7 +21,7 @@ func (r *record) convert(name, uid string, owners []translation) (map[string]any
 	setOwners(&seen, owners)
 	meta, err := metadataObject(seen)
 	if err != nil {
-		return nil, seen, refuse(codeBadMetadata, "%v", err)
+		return nil, seen, codeBadMetadata.Because("%v", err)
 	}
 	if err := convertSpec(r.kind, meta, r.spec); err != nil {
 		return nil, seen, err
@@ -58,7 +58,7 @@ func convertSpec(k kind, meta, spec map[string]any) error {
 func fit(ctx context.Context, k kind, v *schema.Version, obj map[string]any, meta metav1.ObjectMeta) ([]string, error) {
 	dropped := v.Prune(obj)
 	if err := v.Default(obj); err != nil {
-		return dropped, refuse(codeInvalid, "%v", err)
+		return dropped, codeInvalid.Because("%v", err)
 	}
 	errs := validation.ValidateObjectMeta(&meta, k.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, v.Validate(ctx, obj)...)
@@ -66,7 +66,7 @@ func fit(ctx context.Context, k kind, v *schema.Version, obj map[string]any, met
 		return nil, err
 	}
 	if len(errs) > 0 {
-		return dropped, refuse(codeInvalid, "%s", fieldErrors(errs))
+		return dropped, codeInvalid.Because("%s", fieldErrors(errs))
 	}
 	return dropped, nil
 }

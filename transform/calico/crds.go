@@ -121,7 +121,7 @@ func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped
 	case entry == nil && s.idle():
 		return nil
 	case entry == nil && shipped == nil:
-		v.Refuse(string(key), codeCRDMissing, "the CRD of "+kd.Kind+" is neither in the snapshot nor in a manifest of v3 CRDs")
+		v.Raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
 		return nil
 	case entry == nil:
 		if s.use(v, key, shipped, kd) {
@@ -146,7 +146,7 @@ func (s *crdSet) use(v *transform.View, key []byte, crd *schema.CRD, kd kind) bo
 		defects = append(defects, err.Error())
 	}
 	if len(defects) > 0 {
-		allowed := v.Refuse(string(key), codeCRDUnfit, strings.Join(defects, "; "))
+		allowed := v.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
 		if fatal || err != nil || !allowed {
 			return false
 		}
@@ -235,7 +235,7 @@ func (s *crdSet) loadV1(ctx context.Context, v *transform.View) error {
 		}
 		key, err := s.layout.Parse(entry.Key)
 		if err != nil {
-			v.Warn(string(entry.Key), codeUnknownKey, err.Error())
+			v.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
 		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
@@ -267,7 +267,7 @@ func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) error {
 			reason = s.noTwin(key.Resource.Resource, entry.Value)
 		}
 		s.strange++
-		v.Refuse(string(entry.Key), codeUnknownKind, reason)
+		v.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
 	}
 	return nil
 }

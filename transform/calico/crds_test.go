@@ -88,9 +88,9 @@ func TestLoadCRDsUnfit(t *testing.T) {
 			r := planOn(t, path, loading(nil, func(s *crdSet) { require.Nil(t, s.v3(tc.plural)) }))
 			require.ErrorIs(t, r.err, transform.ErrRefused)
 			require.Equal(t, []string{"error crd-unfit " + key}, r.problems())
-			require.Contains(t, r.reason(t, codeCRDUnfit, key), tc.reason)
+			require.Contains(t, r.reason(t, codeCRDUnfit.Name, key), tc.reason)
 
-			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.v3(tc.plural) != nil) }), codeCRDUnfit)
+			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.v3(tc.plural) != nil) }), codeCRDUnfit.Name)
 			require.NoError(t, r.err)
 		})
 	}
@@ -247,11 +247,11 @@ func TestUnknownKind(t *testing.T) {
 	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Contains(t, s.v1Kinds(), "globalalerts") }))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
 	require.Equal(t, []string{"error unknown-kind " + alert, "error unknown-kind " + stray, "error unknown-kind " + odd}, r.problems())
-	require.Equal(t, "GlobalAlert has no kind in projectcalico.org/v3", r.reason(t, codeUnknownKind, alert))
-	require.Contains(t, r.reason(t, codeUnknownKind, stray), "nor a CRD")
-	require.Contains(t, r.reason(t, codeUnknownKind, odd), "not the key of an object")
+	require.Equal(t, "GlobalAlert has no kind in projectcalico.org/v3", r.reason(t, codeUnknownKind.Name, alert))
+	require.Contains(t, r.reason(t, codeUnknownKind.Name, stray), "nor a CRD")
+	require.Contains(t, r.reason(t, codeUnknownKind.Name, odd), "not the key of an object")
 
-	r = planOn(t, path, New(Options{}), codeUnknownKind)
+	r = planOn(t, path, New(Options{}), codeUnknownKind.Name)
 	keepsV1(t, r, alert, 3)
 	for _, key := range []string{stray, odd, crdDir + "globalalerts.crd.projectcalico.org"} {
 		require.Equal(t, r.in[key], r.out[key])
@@ -268,7 +268,7 @@ func TestUnknownKindAlone(t *testing.T) {
 	}
 	stray := recordsV1 + "globalfelixconfigs/loglevel"
 	in.put(stray, []byte("{}"))
-	r := planOn(t, in.write(), New(Options{}), codeUnknownKind)
+	r := planOn(t, in.write(), New(Options{}), codeUnknownKind.Name)
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"error unknown-kind " + stray, "warning apiservice-left " + aggregated}, r.problems())
 	require.Empty(t, r.changed())
@@ -299,11 +299,11 @@ func TestNothingIsPruned(t *testing.T) {
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+block), "the v3 CRD of IPAMBlock does not know spec.attributes[1].releasedAt, which would be lost")
-	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+status), "does not know status,")
-	require.Contains(t, got.reason(t, codeCRDUnfit, recordsV1+policy), "does not know spec.policyTypes,", "which the record lacks")
+	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+block), "the v3 CRD of IPAMBlock does not know spec.attributes[1].releasedAt, which would be lost")
+	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+status), "does not know status,")
+	require.Contains(t, got.reason(t, codeCRDUnfit.Name, recordsV1+policy), "does not know spec.policyTypes,", "which the record lacks")
 
-	got = planOn(t, path, New(Options{}), codeCRDUnfit)
+	got = planOn(t, path, New(Options{}), codeCRDUnfit.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
 	for _, name := range []string{block, status, policy} {
 		require.Equal(t, got.in[recordsV1+name], got.out[recordsV1+name])
@@ -319,9 +319,9 @@ func TestNothingIsPruned(t *testing.T) {
 	in.edit(crdDir+"stagedkubernetesnetworkpolicies.crd.projectcalico.org", func(obj map[string]any) { set(obj, "spec.preserveUnknownFields", true) })
 	got = planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.True(t, got.has(finding.Warning, codePrunedField, recordsV1+policy), "its v1 CRD keeps all, junk too, and tells nothing")
-	require.True(t, got.has(finding.Warning, codePrunedField, recordsV1+block))
+	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+policy), "its v1 CRD keeps all, junk too, and tells nothing")
+	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+block))
 	require.NotContains(t, got.out[recordsV3+block], "releasedAt")
-	require.True(t, got.has(finding.Warning, codePrunedField, recordsV1+status), "without its v1 CRD nobody can tell")
+	require.True(t, got.has(finding.Warning, codePrunedField.Name, recordsV1+status), "without its v1 CRD nobody can tell")
 	require.NotContains(t, got.written(t, null.v3())["spec"], "allowedEgressDomains", "nothing is lost with a null")
 }

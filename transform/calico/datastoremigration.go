@@ -73,14 +73,14 @@ func readMigration(value []byte) (m migration, err error) {
 func (m migration) judge(v *transform.View, key string) {
 	switch {
 	case m.name != migrationName:
-		v.Warn(key, codeMigrationLeft, "Calico acts on a DatastoreMigration named "+migrationName+" only; this one does nothing")
+		v.Raise(key, codeMigrationLeft.Because("Calico acts on a DatastoreMigration named %s only; this one does nothing", migrationName))
 	case m.phase == "Complete":
-		v.Warn(key, codeMigrationLeft, m.complete())
+		v.Raise(key, codeMigrationLeft.Because("%s", m.complete()))
 		v.Report().AddStep("delete the finished DatastoreMigration %s when all is well: while v1 CRDs are there, its deletion removes them and their records", m.name)
 	case m.underWay():
-		v.Refuse(key, codeHalfDoneMigration, m.halfDone())
+		v.Raise(key, codeHalfDoneMigration.Because("%s", m.halfDone()))
 	default:
-		v.Warn(key, codeMigrationLeft, fmt.Sprintf("a DatastoreMigration in phase %q has not begun; it would when Calico starts", m.phase))
+		v.Raise(key, codeMigrationLeft.Because("a DatastoreMigration in phase %q has not begun; it would when Calico starts", m.phase))
 		v.Report().AddStep("after the restore, delete DatastoreMigration %s before kube-controllers starts: its work is done", m.name)
 	}
 }
@@ -141,7 +141,7 @@ func checkMarks(ctx context.Context, v *transform.View, k keys.Kubernetes, known
 		}
 	}
 	if marked > 0 {
-		v.Warn(first, codeMigrationLeft, fmt.Sprintf("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
+		v.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
 	return nil
 }

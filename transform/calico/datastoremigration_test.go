@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -48,9 +49,9 @@ func TestMigrationPhases(t *testing.T) {
 			in := newInput(t)
 			in.put(migrationKey, migrationObject(t, "v1-to-v3", tc.status))
 			r := planOn(t, in.write(), planFunc(preflighting))
-			code := codeMigrationLeft
+			code := codeMigrationLeft.Name
 			if tc.error {
-				code = codeHalfDoneMigration
+				code = codeHalfDoneMigration.Name
 				require.ErrorIs(t, r.err, transform.ErrRefused)
 			} else {
 				require.NoError(t, r.err)
@@ -70,9 +71,9 @@ func TestMigrationBeingAborted(t *testing.T) {
 	broken := "/registry/migration.projectcalico.org/datastoremigrations/broken"
 	in.put(broken, []byte("{"))
 	r := planOn(t, in.write(), planFunc(preflighting))
-	require.Contains(t, r.reason(t, codeHalfDoneMigration, migrationKey), "being aborted: let it end")
-	require.Contains(t, r.reason(t, codeMigrationLeft, other), "this one does nothing")
-	require.NotEmpty(t, r.reason(t, codeUndecodable, broken))
+	require.Contains(t, r.reason(t, codeHalfDoneMigration.Name, migrationKey), "being aborted: let it end")
+	require.Contains(t, r.reason(t, codeMigrationLeft.Name, other), "this one does nothing")
+	require.NotEmpty(t, r.reason(t, finding.Undecodable.Name, broken))
 }
 
 // TestMigrationRecorded: the live controller's own result, v1 records still there, is no half-done migration.
@@ -89,7 +90,7 @@ func TestMigrationRecorded(t *testing.T) {
 	require.NoError(t, r.err)
 	marked := 0
 	for _, p := range r.Problems {
-		if p.Code.Name == codeMigrationLeft {
+		if p.Code.Name == codeMigrationLeft.Name {
 			marked++
 			require.Contains(t, p.Reason, "63 v3 records, this one first")
 			require.Contains(t, p.Reason, "9387484f-78ef-4304-95a0-5349c48164fb")

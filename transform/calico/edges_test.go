@@ -34,13 +34,13 @@ func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 	loses := v1{kind: "GlobalNetworkPolicy", name: "default.dup", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"dup"}`, spec: `{"tier":"default","order":2}`}
 	got := migrateRecords(t, Options{}, stays, loses)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeNameCollision, loses.key()), `its v3 name is "dup", and so is that of `+stays.key()+", which has another spec")
+	require.Contains(t, got.reason(t, codeNameCollision.Name, loses.key()), `its v3 name is "dup", and so is that of `+stays.key()+", which has another spec")
 
 	const native = "/registry/configmaps/team-a/native"
 	in := newInput(t).record(stays).record(loses)
 	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: apiVersionV3, Kind: "GlobalNetworkPolicy", Name: "dup", UID: types.UID(loses.uid)}}}})
-	got = planOn(t, in.write(), New(Options{}), codeNameCollision)
+	got = planOn(t, in.write(), New(Options{}), codeNameCollision.Name)
 	obj := got.written(t, stays.v3())
 	require.EqualValues(t, 1, at(obj, "spec", "order"), "the record stored under the v3 name is the one that counts")
 	require.Equal(t, clientUID, at(obj, "metadata", "uid"))
@@ -51,7 +51,7 @@ func TestEdgeTwoRecordsWithOneName(t *testing.T) {
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
 
 	loses.spec = `{"order":1,"types":["Ingress"]}`
-	require.Contains(t, migrateRecords(t, Options{}, stays, loses).reason(t, codeNameCollision, loses.key()), "which has the same spec", "tier and types go without saying")
+	require.Contains(t, migrateRecords(t, Options{}, stays, loses).reason(t, codeNameCollision.Name, loses.key()), "which has the same spec", "tier and types go without saying")
 }
 
 // Live: wedges while it copies, retried for ever, locked.
@@ -59,7 +59,7 @@ func TestEdgeStoredObjectAgainstTheRules(t *testing.T) {
 	r := v1{kind: "IPPool", name: "bad-pool", inner: "{}", spec: `{"cidr":"10.99.0.5/16","ipipMode":"Always","vxlanMode":"Always"}`}
 	got := migrateRecords(t, Options{}, r)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeInvalid, r.key()), "ipipMode and vxlanMode cannot both be enabled")
+	require.Contains(t, got.reason(t, codeInvalid.Name, r.key()), "ipipMode and vxlanMode cannot both be enabled")
 }
 
 // A reason quotes what is wrong, and not all of it.
@@ -69,7 +69,7 @@ func TestEdgeLongValue(t *testing.T) {
 	deleted := v1{kind: "BlockAffinity", name: "long", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}", spec: `{"deleted":"` + long + `"}`}
 	got := migrateRecords(t, Options{}, r, deleted)
 	for _, key := range []string{r.key(), deleted.key()} {
-		reason := got.reason(t, codeInvalid, key)
+		reason := got.reason(t, codeInvalid.Name, key)
 		require.Less(t, len(reason), 5000)
 		require.True(t, utf8.ValidString(reason))
 		require.Contains(t, reason, "...")
@@ -83,8 +83,8 @@ func TestEdgeUnknownFieldsAndNulls(t *testing.T) {
 	obj := got.written(t, r.v3())
 	require.Equal(t, map[string]any{"nets": []any{"192.0.2.0/24"}}, obj["spec"])
 	require.NotContains(t, obj, "topLevel")
-	require.True(t, got.has(finding.Warning, codePrunedField, r.key()))
-	reason := got.reason(t, codePrunedField, r.key())
+	require.True(t, got.has(finding.Warning, codePrunedField.Name, r.key()))
+	reason := got.reason(t, codePrunedField.Name, r.key())
 	require.Contains(t, reason, "spec.oldField")
 	require.Contains(t, reason, "topLevel")
 }
@@ -104,11 +104,11 @@ func TestEdgeTerminating(t *testing.T) {
 	const native = "/registry/configmaps/team-a/native"
 	in.native(native, "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "native", Namespace: "team-a", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: apiVersionV1, Kind: "GlobalNetworkPolicy", Name: "loose", UID: types.UID(loose.uid)}}}})
-	require.Contains(t, planOn(t, in.write(), New(Options{})).reason(t, codeDanglingOwner, native), "it is being deleted")
+	require.Contains(t, planOn(t, in.write(), New(Options{})).reason(t, codeDanglingOwner.Name, native), "it is being deleted")
 
 	require.NotContains(t, got.out, loose.v3())
 	require.NotContains(t, got.out, loose.key(), "nothing to keep v1 for: a server would have deleted it")
-	require.True(t, got.has(finding.Warning, codeTerminating, loose.key()))
+	require.True(t, got.has(finding.Warning, codeTerminating.Name, loose.key()))
 	require.Equal(t, 1, got.count("GlobalNetworkPolicy").Skipped)
 }
 
@@ -216,7 +216,7 @@ func TestPrefixes(t *testing.T) {
 	got = planOn(t, path, New(Options{Prefixes: []string{"/nowhere"}}))
 	require.NoError(t, got.err)
 	require.Equal(t, transform.Unchanged, got.Outcome)
-	require.Equal(t, codeNothingToMigrate, got.Problems[0].Code.Name)
+	require.Equal(t, codeNothingToMigrate.Name, got.Problems[0].Code.Name)
 }
 
 // TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has its own owners.
@@ -253,12 +253,12 @@ func TestAdmission(t *testing.T) {
 	require.Equal(t, []any{"Egress"}, at(obj, "spec", "types"), "what the v3 CRD prunes is no reason not to set it")
 	require.Equal(t, "default", at(obj, "spec", "tier"))
 	require.Equal(t, map[string]any{tierLabel: "default"}, at(obj, "metadata", "labels"))
-	require.Contains(t, got.reason(t, codePrunedField, r.key()), "spec.policyTypes")
+	require.Contains(t, got.reason(t, codePrunedField.Name, r.key()), "spec.policyTypes")
 
 	r.spec = `{"tier":7}`
 	got = migrateRecords(t, Options{}, r)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeInvalid, r.key()), "spec.tier")
+	require.Contains(t, got.reason(t, codeInvalid.Name, r.key()), "spec.tier")
 }
 
 // TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers make themselves.
@@ -271,10 +271,10 @@ func TestTierMissing(t *testing.T) {
 	in.del(recordsV1 + "tiers/kube-baseline")
 	got := planOn(t, in.write(), New(Options{}))
 	got.written(t, lost.v3())
-	require.Equal(t, `its tier, "gone", will not be there`, got.reason(t, codeTierMissing, lost.key()))
+	require.Equal(t, `its tier, "gone", will not be there`, got.reason(t, codeTierMissing.Name, lost.key()))
 	missing := func() (keys []string) {
 		for _, p := range got.Problems {
-			if p.Code.Name == codeTierMissing {
+			if p.Code.Name == codeTierMissing.Name {
 				require.Equal(t, finding.Warning, p.Level)
 				keys = append(keys, p.Key)
 			}
@@ -284,7 +284,7 @@ func TestTierMissing(t *testing.T) {
 	require.Equal(t, []string{lost.key()}, missing())
 
 	in.edit(recordsV1+"tiers/security", func(obj map[string]any) { set(obj, "spec.order", "high") })
-	got = planOn(t, in.write(), New(Options{}), codeInvalid, codeDanglingOwner)
+	got = planOn(t, in.write(), New(Options{}), codeInvalid.Name, codeDanglingOwner.Name)
 	require.NoError(t, got.err)
 	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is left alone")
 }
@@ -308,9 +308,9 @@ func TestTierDeleted(t *testing.T) {
 	in.put(recordsV3+"tiers/v3-dying", there("Tier", "v3-dying", held, `{"order":7,"defaultAction":"Deny"}`))
 	got := planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Equal(t, `its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`, got.reason(t, codeTierMissing, dying.key()))
-	require.Contains(t, got.reason(t, codeTierMissing, v3dying.key()), "is being deleted")
-	require.False(t, got.has(finding.Warning, codeTierMissing, alive.key()), "the v3 object stays")
+	require.Equal(t, `its tier, "dying", is being deleted: it takes no policy any more, and goes with its last finalizer`, got.reason(t, codeTierMissing.Name, dying.key()))
+	require.Contains(t, got.reason(t, codeTierMissing.Name, v3dying.key()), "is being deleted")
+	require.False(t, got.has(finding.Warning, codeTierMissing.Name, alive.key()), "the v3 object stays")
 	require.Equal(t, "2026-02-02T00:00:00Z", at(got.written(t, recordsV3+"tiers/dying"), "metadata", "deletionTimestamp"))
 }
 

@@ -103,7 +103,7 @@ func newTable() *table {
 // add takes a v1 record in. It fails where another has the same UID: then nobody could tell whose a reference is.
 func (t *table) add(id *identity) error {
 	if other := t.byStored[id.uid]; other != nil {
-		return refuse(codeBadUID, "metadata.uid: %s has the same", other.key)
+		return codeBadUID.Because("metadata.uid: %s has the same", other.key)
 	}
 	t.byStored[id.uid] = id
 	t.records = append(t.records, id)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -207,8 +208,8 @@ func FuzzConvertRecord(f *testing.F) {
 			require.NoError(t, err)
 			return
 		}
-		refused, ok := asRefusal(err)
-		require.True(t, ok, "%v", err)
-		require.NotEmpty(t, refused.code)
+		refused := finding.Of(err)
+		require.NotNil(t, refused, "%v", err)
+		require.NotEmpty(t, refused.Code.Name)
 	})
 }

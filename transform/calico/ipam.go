@@ -53,7 +53,7 @@ func parseDeleted(v any) (bool, error) {
 			return b, nil
 		}
 	}
-	return false, refuse(codeInvalid, "spec.deleted: %v is neither true nor false", v)
+	return false, codeInvalid.Because("spec.deleted: %v is neither true nor false", v)
 }
 
 // hostnameHash is the base32 (no padding) SHA3-256 of a node's name: 52 characters, which fit a label.

@@ -32,7 +32,7 @@ type ipamCheck struct {
 	affinities []ipamAffinity
 	held       map[holding]addresses
 	unread     ipamUnread
-	warnings   []finding.Finding
+	warnings   []*finding.Finding
 }
 
 type ipamBlock struct {
@@ -196,11 +196,11 @@ func (c *ipamCheck) report(ctx context.Context, v *transform.View, k keys.Kubern
 	if c.unread.count > 0 {
 		c.warn(c.unread.first, codeIPAMUnjudged, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
-	slices.SortFunc(c.warnings, func(a, b finding.Finding) int {
+	slices.SortFunc(c.warnings, func(a, b *finding.Finding) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
 	})
 	for _, w := range c.warnings {
-		v.Raise(w.Key, &w)
+		v.Raise(w.Key, w)
 	}
 	c.warnings = nil
 	return nil
@@ -288,8 +288,10 @@ func (c *ipamCheck) checkNodes(ctx context.Context, v *transform.View, k keys.Ku
 	return nil
 }
 
-func (c *ipamCheck) warn(key, code, format string, args ...any) {
-	c.warnings = append(c.warnings, finding.Finding{Key: key, Code: &finding.Code{Name: code}, Level: finding.Warning, Reason: fmt.Sprintf(format, args...)})
+func (c *ipamCheck) warn(key string, code *finding.Code, format string, args ...any) {
+	f := code.Because(format, args...)
+	f.Key = key
+	c.warnings = append(c.warnings, f)
 }
 
 // canonicalCIDR spells a CIDR in one way; what is none stays as it is.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -176,7 +177,7 @@ func TestIPAMCheckOneWarningAnObject(t *testing.T) {
 	c.add("IPAMHandle", []byte("h"), handleOf("z", counts))
 	require.Len(t, ipamWarnings(c), 201)
 	last := c.warnings[0]
-	require.Equal(t, codeIPAMBlockMissing, last.Code.Name)
+	require.Equal(t, codeIPAMBlockMissing.Name, last.Code.Name)
 	require.True(t, strings.HasSuffix(last.Reason, "and 197 more"), last.Reason)
 }
 
@@ -213,7 +214,7 @@ func TestIPAMCheckRecorded(t *testing.T) {
 	require.Equal(t, []string{"warning ipam-affinity-unlabelled " + affinity, byHand}, r.problems())
 	require.Equal(t, "Calico does not select it among the blocks of host node-b: it lacks the labels projectcalico.org/affinity-type=host, "+
 		"projectcalico.org/hostname-hash=CMAXSCEQN2FQX6QTO46RNUSW2SYX5B4KAJRNYFFLLCEBP5WWXSDA, projectcalico.org/ip-version=4",
-		r.reason(t, codeIPAMAffinityUnlabelled, affinity))
+		r.reason(t, codeIPAMAffinityUnlabelled.Name, affinity))
 	require.Empty(t, r.changed())
 
 	in := &input{t: t, from: recorded(t, "after.db")}
@@ -231,7 +232,7 @@ func TestIPAMCheckRecorded(t *testing.T) {
 		"warning ipam-node-missing /registry/projectcalico.org/ipamblocks/fd00-10-244-6d15-74ba-80e-4835-8080-122",
 	}, r.problems())
 	require.Equal(t, "handles of its addresses are not there or do not list the block (addresses: 1, the first is 192.168.174.130; handles: 1)",
-		r.reason(t, codeIPAMHandleMissing, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
+		r.reason(t, codeIPAMHandleMissing.Name, "/registry/projectcalico.org/ipamblocks/192-168-174-128-26"))
 }
 
 // ipamKeys are the warnings of the cross-check as "code key", in the order they were given.
@@ -267,14 +268,14 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 		allow   []string
 	}{
 		"equal v3 objects, and conflicts refused": {in: live(nil)},
-		"conflicts allowed":                       {in: live(nil), allow: []string{codeConflict}},
+		"conflicts allowed":                       {in: live(nil), allow: []string{codeConflict.Name}},
 		"conflicts, v3 stays":                     {in: live(nil), options: Options{Conflicts: KeepV3}},
 		"conflicts, v1 is taken":                  {in: live(nil), options: Options{Conflicts: TakeV1}},
 		"v3 objects without a v1 record":          {in: live(func(in *input) { in.delPrefix(recordsV1 + "ipam"); in.delPrefix(recordsV1 + "blockaffinities") })},
 		"a block refused":                         {in: spoil("ipamblocks/192-168-174-128-26")},
-		"a block left alone":                      {in: spoil("ipamblocks/192-168-174-128-26"), allow: []string{codeInvalid}},
-		"a handle left alone":                     {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"), allow: []string{codeInvalid}},
-		"an affinity left alone":                  {in: spoil("blockaffinities/node-a-192-168-174-128-26"), allow: []string{codeInvalid}},
+		"a block left alone":                      {in: spoil("ipamblocks/192-168-174-128-26"), allow: []string{codeInvalid.Name}},
+		"a handle left alone":                     {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"), allow: []string{codeInvalid.Name}},
+		"an affinity left alone":                  {in: spoil("blockaffinities/node-a-192-168-174-128-26"), allow: []string{codeInvalid.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := planOn(t, tc.in.write(), New(tc.options), tc.allow...)
@@ -313,11 +314,11 @@ func TestIPAMCheckUnreadable(t *testing.T) {
 			for _, key := range tt.records {
 				tt.spoil(in, dir+key)
 			}
-			got := planOn(t, in.write(), New(Options{Conflicts: KeepV3}), codeEncrypted, codeUndecodable, codeInvalid, codeConflict)
+			got := planOn(t, in.write(), New(Options{Conflicts: KeepV3}), finding.Encrypted.Name, finding.Undecodable.Name, codeInvalid.Name, codeConflict.Name)
 			require.NoError(t, got.err, "%v", got.Problems)
 			first := slices.Sorted(slices.Values(tt.records))[0]
 			require.ElementsMatch(t, append(slices.Clone(before), "ipam-unjudged "+dir+first), got.ipamKeys())
-			require.Contains(t, got.reason(t, codeIPAMUnjudged, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
+			require.Contains(t, got.reason(t, codeIPAMUnjudged.Name, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // metadataAnnotation holds, as JSON, the metadata a client of the aggregated API gave its object. What is in it depends
@@ -25,10 +27,10 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	var m metadata
 	raw, ok := obj["metadata"].(map[string]any)
 	if !ok {
-		return m, refuse(codeUndecodable, "metadata: not an object")
+		return m, finding.Undecodable.Because("metadata: not an object")
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(withoutV1Fields(raw), &m.outer); err != nil {
-		return m, refuse(codeUndecodable, "metadata: %v", err)
+		return m, finding.Undecodable.Because("metadata: %v", err)
 	}
 	text, ok := m.outer.Annotations[metadataAnnotation]
 	if !ok {
@@ -36,7 +38,7 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	}
 	m.annotated = true
 	if err := json.Unmarshal([]byte(text), &m.inner); err != nil {
-		return m, refuse(codeBadMetadata, "annotation %s: %v", metadataAnnotation, err)
+		return m, codeBadMetadata.Because("annotation %s: %v", metadataAnnotation, err)
 	}
 	return m, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // v1Object is a v1 record's content from its metadata, as JSON.
@@ -111,21 +113,21 @@ func TestReadMetadataRefusesWhatIsMalformed(t *testing.T) {
 		name, code string
 		obj        map[string]any
 	}{
-		{"no metadata", codeUndecodable, map[string]any{}},
-		{"metadata of another type", codeUndecodable, map[string]any{"metadata": "x"}},
-		{"labels that are no strings", codeUndecodable, v1Object(t, `{"labels":{"a":1}}`)},
-		{"an empty annotation", codeBadMetadata, annotated(t, `{}`, "")},
-		{"an annotation that is no JSON", codeBadMetadata, annotated(t, `{}`, `{"name":`)},
-		{"an annotation of another type", codeBadMetadata, annotated(t, `{}`, `[]`)},
-		{"an annotation with a bad time", codeBadMetadata, annotated(t, `{}`, `{"creationTimestamp":"yesterday"}`)},
-		{"an annotation with labels that are no strings", codeBadMetadata, annotated(t, `{}`, `{"labels":{"a":1}}`)},
+		{"no metadata", finding.Undecodable.Name, map[string]any{}},
+		{"metadata of another type", finding.Undecodable.Name, map[string]any{"metadata": "x"}},
+		{"labels that are no strings", finding.Undecodable.Name, v1Object(t, `{"labels":{"a":1}}`)},
+		{"an empty annotation", codeBadMetadata.Name, annotated(t, `{}`, "")},
+		{"an annotation that is no JSON", codeBadMetadata.Name, annotated(t, `{}`, `{"name":`)},
+		{"an annotation of another type", codeBadMetadata.Name, annotated(t, `{}`, `[]`)},
+		{"an annotation with a bad time", codeBadMetadata.Name, annotated(t, `{}`, `{"creationTimestamp":"yesterday"}`)},
+		{"an annotation with labels that are no strings", codeBadMetadata.Name, annotated(t, `{}`, `{"labels":{"a":1}}`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := readMetadata(tt.obj)
-			r, ok := asRefusal(err)
-			require.True(t, ok, "%v", err)
-			require.Equal(t, tt.code, r.code)
-			require.NotEmpty(t, r.reason)
+			r := finding.Of(err)
+			require.NotNil(t, r, "%v", err)
+			require.Equal(t, tt.code, r.Code.Name)
+			require.NotEmpty(t, r.Reason)
 		})
 	}
 }

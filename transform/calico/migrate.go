@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // migrateKinds is the second pass: it converts and stages the records, by kind and v3 key. ClusterInformation is only made
@@ -39,8 +41,8 @@ func (m *run) migrateAll(ctx context.Context, records []*identity) error {
 			continue
 		}
 		err := m.migrate(ctx, id)
-		if r, ok := asRefusal(err); ok {
-			m.leave(id, r.code, r.reason)
+		if f := finding.Of(err); f != nil {
+			m.leave(id, f)
 			continue
 		}
 		if err != nil {
@@ -54,14 +56,14 @@ func (m *run) migrateAll(ctx context.Context, records []*identity) error {
 func (m *run) migrate(ctx context.Context, id *identity) error {
 	version := m.crds.v3(m.kinds[id.kind].Plural)
 	if version == nil {
-		return refuse(codeCRDMissing, "there is no v3 CRD of %s to write it by", m.kinds[id.kind].Kind)
+		return codeCRDMissing.Because("there is no v3 CRD of %s to write it by", m.kinds[id.kind].Kind)
 	}
 	reason, err := m.view.Exposes(ctx, id.key, id.v3key)
 	if err != nil {
 		return err
 	}
 	if reason != "" {
-		return refuse(codeWouldBePlaintext, "%s", reason)
+		return transform.CodeWouldBePlaintext.Because("%s", reason)
 	}
 	r, err := m.reread(ctx, id)
 	if err != nil {
@@ -69,7 +71,7 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 	}
 	if seen := r.meta.seen(); seen.DeletionTimestamp != nil && len(seen.Finalizers) == 0 {
 		id.fate = gone
-		m.view.Warn(string(id.key), codeTerminating, "it is being deleted and no finalizer holds it: it is not created")
+		m.view.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
 		return nil
 	}
 	refs, err := m.recordOwners(ctx, r, id)
@@ -123,7 +125,7 @@ func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
 		return strings.HasSuffix(path, "=null") || slices.Contains(junk, path)
 	})
 	if len(lost) > 0 {
-		return refuse(codeCRDUnfit, "the v3 CRD of %s does not know %s, which would be lost; apply the one of the Calico release that runs", m.kinds[id.kind].Kind, listPaths(lost))
+		return codeCRDUnfit.Because("the v3 CRD of %s does not know %s, which would be lost; apply the one of the Calico release that runs", m.kinds[id.kind].Kind, finding.List(lost))
 	}
 	return nil
 }
@@ -131,7 +133,7 @@ func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
 // reportWrite lists what is not in a written record as it was in the v1 record.
 func (m *run) reportWrite(id *identity, dropped []string, refs []translation) {
 	if len(dropped) > 0 {
-		m.view.Warn(string(id.key), codePrunedField, "the v3 CRD does not know "+listPaths(dropped))
+		m.view.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(dropped)))
 	}
 	for _, t := range refs {
 		m.reportReference(id.v3key, t.before, t.after)

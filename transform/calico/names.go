@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // defaultTier is the tier of a policy that names none.
@@ -15,14 +17,14 @@ const defaultTier = "default"
 
 // v3Name is the name a record has as a v3 object, with a note where that is not what the stored name suggests. It fails
 // where the name would not be one a server accepts.
-func v3Name(k kind, stored string, m metadata, spec map[string]any) (string, []note, error) {
+func v3Name(k kind, stored string, m metadata, spec map[string]any) (string, []*finding.Finding, error) {
 	name := stored
 	if m.annotated && m.inner.Name != "" {
 		name = m.inner.Name
 	} else if m.annotated && k.Name == namePolicy {
 		name = policyName(stored, text(spec, "tier"))
 	}
-	var notes []note
+	var notes []*finding.Finding
 	switch k.Name {
 	case nameBlock:
 		ipnet, err := parseCIDR(spec)
@@ -31,18 +33,18 @@ func v3Name(k kind, stored string, m metadata, spec map[string]any) (string, []n
 		}
 		name = cidrName(ipnet)
 		if name != stored {
-			notes = append(notes, note{codeBlockName, "the block of " + ipnet.String() + " was stored as " + stored + ", its v3 name is " + name})
+			notes = append(notes, codeBlockName.Because("the block of %s was stored as %s, its v3 name is %s", ipnet, stored, name))
 		}
 	case nameHandle:
 		if id := text(spec, "handleID"); id != "" {
 			name = strings.ToLower(id)
 		}
 		if name != stored {
-			notes = append(notes, note{codeHandleName, "the handle was stored as " + stored + ", IPAM looks it up as " + name})
+			notes = append(notes, codeHandleName.Because("the handle was stored as %s, IPAM looks it up as %s", stored, name))
 		}
 	}
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
-		return "", nil, refuse(codeInvalid, "metadata.name %q: %s", name, bad[0])
+		return "", nil, codeInvalid.Because("metadata.name %q: %s", name, bad[0])
 	}
 	return name, notes, nil
 }
@@ -60,7 +62,7 @@ func policyName(stored, tier string) string {
 func parseCIDR(spec map[string]any) (*net.IPNet, error) {
 	_, ipnet, err := net.ParseCIDR(text(spec, "cidr"))
 	if err != nil {
-		return nil, refuse(codeInvalid, "spec.cidr: %v", err)
+		return nil, codeInvalid.Because("spec.cidr: %v", err)
 	}
 	return ipnet, nil
 }

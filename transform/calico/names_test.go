@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 func TestV3Name(t *testing.T) {
@@ -40,10 +42,10 @@ func TestV3Name(t *testing.T) {
 		{"a name inside counts for any kind", "networksets", "stored", named("seen"), spec(), "seen", ""},
 		{"block", "ipamblocks", "10-0-0-0-26", unnamed, spec("cidr", "10.0.0.0/26"), "10-0-0-0-26", ""},
 		{"block of IPv6", "ipamblocks", "fd00-10---122", unnamed, spec("cidr", "fd00:10::/122"), "fd00-10---122", ""},
-		{"block with host bits", "ipamblocks", "10-0-0-5-26", unnamed, spec("cidr", "10.0.0.5/26"), "10-0-0-0-26", codeBlockName},
-		{"block under another name", "ipamblocks", "odd", bare, spec("cidr", "10.0.0.0/26"), "10-0-0-0-26", codeBlockName},
+		{"block with host bits", "ipamblocks", "10-0-0-5-26", unnamed, spec("cidr", "10.0.0.5/26"), "10-0-0-0-26", codeBlockName.Name},
+		{"block under another name", "ipamblocks", "odd", bare, spec("cidr", "10.0.0.0/26"), "10-0-0-0-26", codeBlockName.Name},
 		{"handle with upper case", "ipamhandles", "k8s-pod-network.abc", unnamed, spec("handleID", "k8s-pod-network.ABC"), "k8s-pod-network.abc", ""},
-		{"handle under another name", "ipamhandles", "odd", unnamed, spec("handleID", "other"), "other", codeHandleName},
+		{"handle under another name", "ipamhandles", "odd", unnamed, spec("handleID", "other"), "other", codeHandleName.Name},
 		{"handle without an id", "ipamhandles", "odd", unnamed, spec(), "odd", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -57,8 +59,8 @@ func TestV3Name(t *testing.T) {
 				return
 			}
 			require.Len(t, notes, 1)
-			require.Equal(t, tt.note, notes[0].code)
-			require.Contains(t, notes[0].reason, tt.want)
+			require.Equal(t, tt.note, notes[0].Code.Name)
+			require.Contains(t, notes[0].Reason, tt.want)
 		})
 	}
 }
@@ -77,9 +79,9 @@ func TestV3NameRefusesWhatNoServerAccepts(t *testing.T) {
 	} {
 		k, _ := kindOfV1(tt.kind)
 		_, _, err := v3Name(k, tt.stored, metadata{annotated: true}, tt.spec)
-		r, ok := asRefusal(err)
-		require.True(t, ok, tt.reason)
-		require.Equal(t, codeInvalid, r.code)
-		require.Contains(t, r.reason, tt.reason)
+		r := finding.Of(err)
+		require.NotNil(t, r, tt.reason)
+		require.Equal(t, codeInvalid.Name, r.Code.Name)
+		require.Contains(t, r.Reason, tt.reason)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -44,7 +45,7 @@ type verdict struct {
 func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
 	uid, err := parseUID(ref.UID)
 	if err != nil {
-		return verdict{ref: ref}, refuse(codeBadUID, "owner reference to %s %q: %v", ref.Kind, ref.Name, err)
+		return verdict{ref: ref}, codeBadUID.Because("owner reference to %s %q: %v", ref.Kind, ref.Name, err)
 	}
 	o, ok := m.table.find(ofV1, ref.Kind, uid)
 	if !ok {
@@ -139,13 +140,13 @@ func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]tran
 		}
 	}
 	if len(lost) > 0 && len(id.owners) == 0 && !id.firm {
-		return nil, refuse(codeDanglingOwner, "the garbage collector would delete it: %s", join(lost))
+		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", join(lost))
 	}
 	if len(lost) > 0 {
-		m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector will drop a reference: "+join(lost))
+		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(lost)).Settled(finding.Noted))
 	}
 	if len(ignored) > 0 {
-		m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector cannot look for it: "+join(ignored))
+		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector cannot look for it: %s", join(ignored)).Settled(finding.Noted))
 	}
 	return out, nil
 }
@@ -198,13 +199,13 @@ func (m *run) settleOwners(ctx context.Context) error {
 			again = true
 			reason := fmt.Sprintf("owner %s %q: %s", m.kinds[o.kind].Kind, o.name, o.absence())
 			if id.firm || len(id.owners) > 0 {
-				m.view.Warn(string(id.key), codeDanglingOwner, "the garbage collector will drop a reference: "+reason)
+				m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", reason).Settled(finding.Noted))
 				continue
 			}
 			if err := m.unstage(ctx, id); err != nil {
 				return err
 			}
-			m.leave(id, codeDanglingOwner, "the garbage collector would delete it: "+reason)
+			m.leave(id, codeDanglingOwner.Because("the garbage collector would delete it: %s", reason))
 		}
 	}
 	return nil

@@ -228,7 +228,7 @@ func TestDanglingOwnersOfRecords(t *testing.T) {
 	path := in.write()
 	refused := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, refused.err, transform.ErrRefused)
-	got := planOn(t, path, New(Options{}), codeDanglingOwner)
+	got := planOn(t, path, New(Options{}), codeDanglingOwner.Name)
 	require.NoError(t, got.err)
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -239,11 +239,11 @@ func TestDanglingOwnersOfRecords(t *testing.T) {
 				got.written(t, owned[i].v3())
 			}
 			if tt.level == fine {
-				require.False(t, got.has(fatal, codeDanglingOwner, key) || got.has(warned, codeDanglingOwner, key))
+				require.False(t, got.has(fatal, codeDanglingOwner.Name, key) || got.has(warned, codeDanglingOwner.Name, key))
 				return
 			}
-			require.True(t, refused.has(tt.level, codeDanglingOwner, key), "%v", refused.Problems)
-			require.Contains(t, refused.reason(t, codeDanglingOwner, key), tt.reason)
+			require.True(t, refused.has(tt.level, codeDanglingOwner.Name, key), "%v", refused.Problems)
+			require.Contains(t, refused.reason(t, codeDanglingOwner.Name, key), tt.reason)
 		})
 	}
 }
@@ -271,11 +271,11 @@ func TestOwnersOfOthers(t *testing.T) {
 	for i, tt := range tests {
 		in.native(key(i), "v1", "ConfigMap", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("native", i), Namespace: "team-a", OwnerReferences: tt.refs}})
 	}
-	got := planOn(t, in.write(), New(Options{}), codeDanglingOwner)
+	got := planOn(t, in.write(), New(Options{}), codeDanglingOwner.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			require.True(t, got.has(tt.level, codeDanglingOwner, key(i)), "%v", got.Problems)
+			require.True(t, got.has(tt.level, codeDanglingOwner.Name, key(i)), "%v", got.Problems)
 			meta, err := encoding.ReadMeta([]byte(got.out[key(i)]))
 			require.NoError(t, err)
 			ended := 0
@@ -299,11 +299,11 @@ func TestValuesThatCannotBeSeen(t *testing.T) {
 	path := in.write()
 	got := planOn(t, path, New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(finding.Error, codeEncrypted, secret))
-	require.True(t, got.has(finding.Error, codeUndecodable, broken))
-	require.True(t, got.has(finding.Error, codeUndecodable, other))
+	require.True(t, got.has(finding.Error, finding.Encrypted.Name, secret))
+	require.True(t, got.has(finding.Error, finding.Undecodable.Name, broken))
+	require.True(t, got.has(finding.Error, finding.Undecodable.Name, other))
 
-	got = planOn(t, path, New(Options{}), codeEncrypted, codeUndecodable)
+	got = planOn(t, path, New(Options{}), finding.Encrypted.Name, finding.Undecodable.Name)
 	require.NoError(t, got.err)
 	for _, key := range []string{secret, broken, other} {
 		require.Equal(t, got.in[key], got.out[key])
@@ -355,21 +355,21 @@ func TestOwnerUnreadable(t *testing.T) {
 
 	in := newInput(t).record(owned(ref("v1", "ConfigMap", "owner", namespaceA)))
 	in.put(cm, []byte("k8s\x00\xff"))
-	got := planOn(t, in.write(), New(Options{}), codeUndecodable)
+	got := planOn(t, in.write(), New(Options{}), finding.Undecodable.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Contains(t, got.reason(t, codeDanglingOwner, owned("").key()), `the garbage collector cannot look for it: owner v1 ConfigMap "owner"`)
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, owned("").key()), `the garbage collector cannot look for it: owner v1 ConfigMap "owner"`)
 	got.written(t, owned("").v3())
 
 	in = byTier(newInput(t))
 	in.put(recordsV3+"tiers/unread", []byte("{"))
-	got = planOn(t, in.write(), New(Options{}), codeUndecodable)
+	got = planOn(t, in.write(), New(Options{}), finding.Undecodable.Name)
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.Contains(t, got.reason(t, codeDanglingOwner, native), "the v3 object of that name cannot be read")
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, native), "the v3 object of that name cannot be read")
 
 	in = byTier(newInput(t))
 	in.put(recordsV1+"tiers/unread", []byte("{"))
-	got = planOn(t, in.write(), New(Options{}), codeUndecodable)
+	got = planOn(t, in.write(), New(Options{}), finding.Undecodable.Name)
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Contains(t, got.reason(t, codeDanglingOwner, native), "the garbage collector would delete it: ")
-	require.Contains(t, got.reason(t, codeDanglingOwner, native), "the v1 record of that name cannot be read, and is not migrated")
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, native), "the garbage collector would delete it: ")
+	require.Contains(t, got.reason(t, codeDanglingOwner.Name, native), "the v1 record of that name cannot be read, and is not migrated")
 }

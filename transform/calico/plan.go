@@ -61,7 +61,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 		found = found || any
 	}
 	if !found {
-		v.Warn("", codeNothingToMigrate, "there is neither a record nor a CRD of "+groupV1+" in the snapshot")
+		v.Raise("", codeNothingToMigrate.Because("there is neither a record nor a CRD of %s in the snapshot", groupV1))
 	}
 	return nil
 }

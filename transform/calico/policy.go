@@ -101,7 +101,7 @@ func (m *run) warnTiers() {
 		}
 		for _, id := range m.policies[tier] {
 			if id.fate != left {
-				m.view.Warn(string(id.key), codeTierMissing, reason)
+				m.view.Raise(string(id.key), codeTierMissing.Because("%s", reason))
 			}
 		}
 	}

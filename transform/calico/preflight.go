@@ -56,7 +56,7 @@ func checkVersion(ctx context.Context, v *transform.View, k keys.Kubernetes, fou
 		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", product)
 	}
 	if !told {
-		v.Warn(string(key), codeVersionUnknown, doubt)
+		v.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
 		v.Report().AddStep("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
 	return nil
@@ -76,7 +76,7 @@ func clusterVersion(v *transform.View, entry *transform.Entry) (told bool, produ
 	version := text(spec, "calicoVersion")
 	age := releaseAge(version)
 	if age == ageOld {
-		v.Refuse(string(entry.Key), codeCalicoTooOld, fmt.Sprintf("spec.calicoVersion is %q; %s records need Calico %d.%d or later", version, apiVersionV3, needMajor, needMinor))
+		v.Raise(string(entry.Key), codeCalicoTooOld.Because("spec.calicoVersion is %q; %s records need Calico %d.%d or later", version, apiVersionV3, needMajor, needMinor))
 	}
 	return age != ageUnknown, ""
 }
@@ -96,7 +96,7 @@ func imageVersions(v *transform.View, c component) (told bool) {
 		}
 	}
 	if len(old) > 0 {
-		v.Refuse(string(c.key), codeCalicoTooOld, fmt.Sprintf("%s; %s records need Calico %d.%d or later", strings.Join(old, ", "), apiVersionV3, needMajor, needMinor))
+		v.Raise(string(c.key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", strings.Join(old, ", "), apiVersionV3, needMajor, needMinor))
 	}
 	return told || len(old) > 0
 }

@@ -137,10 +137,10 @@ func TestTierDrift(t *testing.T) {
 	in.edit(tier("kube-baseline"), func(obj map[string]any) { set(obj, "spec", map[string]any{"defaultAction": "Deny"}) })
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Equal(t, "built-in tier default: spec.order is 42, must be 1000000", r.reason(t, codeTierDrift, tier("default")))
-	require.Equal(t, "built-in tier kube-admin: spec.defaultAction is Deny, must be Pass", r.reason(t, codeTierDrift, tier("kube-admin")))
+	require.Equal(t, "built-in tier default: spec.order is 42, must be 1000000", r.reason(t, codeTierDrift.Name, tier("default")))
+	require.Equal(t, "built-in tier kube-admin: spec.defaultAction is Deny, must be Pass", r.reason(t, codeTierDrift.Name, tier("kube-admin")))
 	require.Equal(t, "built-in tier kube-baseline: spec.order is 1000000, must be 10000000, spec.defaultAction is Deny, must be Pass",
-		r.reason(t, codeTierDrift, tier("kube-baseline")))
+		r.reason(t, codeTierDrift.Name, tier("kube-baseline")))
 }
 
 // TestTierNoDrift: what is unset on the default tier reads as it must be, absent tiers are made by Calico, and other
@@ -165,7 +165,7 @@ func TestAdmissionMissing(t *testing.T) {
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-unknown ", "warning admission-missing " + binding, "warning admission-missing " + policy}, r.problems())
-	require.Contains(t, r.reason(t, codeAdmissionMissing, binding), "label projectcalico.org/tier")
+	require.Contains(t, r.reason(t, codeAdmissionMissing.Name, binding), "label projectcalico.org/tier")
 	require.Contains(t, r.byHand()[1], "apply the admission policies")
 
 	in = newInput(t)
@@ -173,5 +173,5 @@ func TestAdmissionMissing(t *testing.T) {
 	in.native(policy, "admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "protect-builtin-tiers.projectcalico.org", DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
 	r = planOn(t, in.write(), planFunc(preflighting))
-	require.Equal(t, "it is being deleted: without it nothing keeps the built-in tiers from being deleted", r.reason(t, codeAdmissionMissing, policy))
+	require.Equal(t, "it is being deleted: without it nothing keeps the built-in tiers from being deleted", r.reason(t, codeAdmissionMissing.Name, policy))
 }

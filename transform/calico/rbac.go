@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -55,7 +55,7 @@ func checkRBAC(ctx context.Context, v *transform.View, k keys.Kubernetes, found 
 		g.judge(v, found)
 	}
 	if !told {
-		v.Warn("", codeRBACUnknown, "no role in the snapshot is bound to a service account of Calico")
+		v.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
 		stepRBAC(v)
 	}
 	return nil
@@ -113,8 +113,8 @@ func (g *grant) judge(v *transform.View, found *installation) {
 		a := g.within[namespace]
 		lacking := a.lacking(g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
-			v.Warn(a.bindings[0], codeRBACMissing, fmt.Sprintf("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
-				g.account, namespace, several(lacking), groupV1, groupV3))
+			v.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+				g.account, namespace, several(lacking), groupV1, groupV3).Settled(finding.Noted))
 		}
 	}
 }
@@ -128,12 +128,12 @@ func (g *grant) judgeCluster(v *transform.View, found *installation) {
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
-		v.Warn(g.bindings[0], codeRBACUnknown, fmt.Sprintf("what service account %s may do in %s is granted by nothing that can be read", g.account, groupV3))
+		v.Raise(g.bindings[0], codeRBACUnknown.Because("what service account %s may do in %s is granted by nothing that can be read", g.account, groupV3))
 		stepRBAC(v)
 	case !g.allowsAny(groupV3):
-		v.Refuse(g.bindings[0], codeRBACMissing, fmt.Sprintf("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
+		v.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		v.Warn(g.bindings[0], codeRBACMissing, fmt.Sprintf("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3))
+		v.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3).Settled(finding.Noted))
 	}
 }
 
@@ -172,7 +172,7 @@ func readGrants(ctx context.Context, v *transform.View, k keys.Kubernetes, accou
 			}
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if err := decodeRBAC(entry.Value, &b); err != nil {
-				v.Warn(string(entry.Key), codeRBACUnknown, err.Error())
+				v.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
 				for _, g := range out {
 					g.partial = g.partial || plural == "clusterrolebindings"
 				}
@@ -223,7 +223,7 @@ func (a account) warnDeleted(v *transform.View, key string, b *rbacv1.RoleBindin
 	default:
 		return
 	}
-	v.Warn(key, codeRBACMissing, fmt.Sprintf("%s is being deleted, and with it goes what it grants to service account %s", what, a))
+	v.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", what, a).Settled(finding.Noted))
 }
 
 // among says whether subjects name the account, or mean it with a group that it is in.
@@ -257,7 +257,7 @@ func boundRole(ctx context.Context, v *transform.View, k keys.Kubernetes, b *rba
 		return role, true, err
 	}
 	if err := decodeRBAC(entry.Value, role); err != nil {
-		v.Warn(string(key), codeRBACUnknown, err.Error())
+		v.Raise(string(key), codeRBACUnknown.Because("%v", err))
 		return role, false, nil
 	}
 	return role, true, nil

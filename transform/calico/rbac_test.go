@@ -62,9 +62,9 @@ func TestRBACMissing(t *testing.T) {
 	r := planOn(t, path, planFunc(preflighting))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
 	require.Equal(t, []string{"error rbac-missing " + typha, "error rbac-missing " + node, "error rbac-missing " + custom}, r.problems())
-	require.Contains(t, r.reason(t, codeRBACMissing, node), "kube-system/calico-node grant nothing in projectcalico.org; apply the RBAC")
+	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "kube-system/calico-node grant nothing in projectcalico.org; apply the RBAC")
 
-	r = planOn(t, path, planFunc(preflighting), codeRBACMissing)
+	r = planOn(t, path, planFunc(preflighting), codeRBACMissing.Name)
 	require.NoError(t, r.err)
 }
 
@@ -100,7 +100,7 @@ func TestRBACRoleBinding(t *testing.T) {
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + old}, r.problems())
 	require.Equal(t, "the roles bound to service account kube-system/calico-cni-plugin in namespace team-a grant it networkpolicies in crd.projectcalico.org but not in projectcalico.org",
-		r.reason(t, codeRBACMissing, old))
+		r.reason(t, codeRBACMissing.Name, old))
 
 	in = newInput(t)
 	in.roleBinding("kube-system", "plugin", nil, plugin)
@@ -118,7 +118,7 @@ func TestRBACDeleted(t *testing.T) {
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
-	require.Equal(t, "ClusterRole calico-node is being deleted, and with it goes what it grants to service account kube-system/calico-node", r.reason(t, codeRBACMissing, node))
+	require.Equal(t, "ClusterRole calico-node is being deleted, and with it goes what it grants to service account kube-system/calico-node", r.reason(t, codeRBACMissing.Name, node))
 
 	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
 	in.native(node, "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", &rbacv1.ClusterRoleBinding{
@@ -126,7 +126,7 @@ func TestRBACDeleted(t *testing.T) {
 		Subjects:   []rbacv1.Subject{serviceAccount("kube-system", "calico-node")}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "calico-node"}})
 	r = planOn(t, in.write(), planFunc(preflighting))
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
-	require.Contains(t, r.reason(t, codeRBACMissing, node), "the binding is being deleted, and")
+	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "the binding is being deleted, and")
 }
 
 // TestRBACPart: what the old group grants and the new one does not is named.
@@ -137,7 +137,7 @@ func TestRBACPart(t *testing.T) {
 	r := planOn(t, in.write(), planFunc(preflighting))
 	require.NoError(t, r.err)
 	require.Equal(t, []string{"warning rbac-missing " + node}, r.problems())
-	require.Contains(t, r.reason(t, codeRBACMissing, node), "grant it ipamconfigurations in crd.projectcalico.org but not in projectcalico.org")
+	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "grant it ipamconfigurations in crd.projectcalico.org but not in projectcalico.org")
 }
 
 // TestRBACGroups: what a group of accounts is granted counts, but a group does not show that an account is there.

@@ -4,7 +4,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // record is one v1 record, decoded.
@@ -26,19 +28,19 @@ func readRecord(k kind, key keys.Key, value []byte) (*record, error) {
 	}
 	r := &record{kind: k, key: key, obj: obj, format: format}
 	if obj["apiVersion"] != apiVersionV1 || obj["kind"] != k.V1Kind {
-		return nil, refuse(codeUndecodable, "is a %v %v, not a %s %s", obj["apiVersion"], obj["kind"], apiVersionV1, k.V1Kind)
+		return nil, finding.Undecodable.Because("is a %v %v, not a %s %s", obj["apiVersion"], obj["kind"], apiVersionV1, k.V1Kind)
 	}
 	if k.Namespaced != (key.Namespace != "") {
-		return nil, refuse(codeUndecodable, "the key does not fit the scope of %s", k.V1Kind)
+		return nil, finding.Undecodable.Because("the key does not fit the scope of %s", k.V1Kind)
 	}
 	if r.meta, err = readMetadata(obj); err != nil {
 		return nil, err
 	}
 	if r.meta.outer.Name != key.Name || r.meta.outer.Namespace != key.Namespace {
-		return nil, refuse(codeBadMetadata, "metadata names it %q in namespace %q, unlike the key", r.meta.outer.Name, r.meta.outer.Namespace)
+		return nil, codeBadMetadata.Because("metadata names it %q in namespace %q, unlike the key", r.meta.outer.Name, r.meta.outer.Namespace)
 	}
 	if r.uid, err = parseUID(string(r.meta.outer.UID)); err != nil {
-		return nil, refuse(codeBadUID, "metadata.%v", err)
+		return nil, codeBadUID.Because("metadata.%v", err)
 	}
 	if r.spec, err = specOf(obj); err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func readRecord(k kind, key keys.Key, value []byte) (*record, error) {
 func decode(value []byte) (map[string]any, encoding.Format, error) {
 	obj, format, err := encoding.DecodeObject(value)
 	if err != nil {
-		return nil, format, refuse(codeOfValue(err), "%v", err)
+		return nil, format, transform.Unreadable(err)
 	}
 	return obj, format, nil
 }
@@ -65,11 +67,11 @@ func specOf(obj map[string]any) (map[string]any, error) {
 		obj["spec"] = empty
 		return empty, nil
 	default:
-		return nil, refuse(codeInvalid, "spec: not an object")
+		return nil, codeInvalid.Because("spec: not an object")
 	}
 }
 
 // name is the record's v3 name.
-func (r *record) name() (string, []note, error) {
+func (r *record) name() (string, []*finding.Finding, error) {
 	return v3Name(r.kind, r.key.Name, r.meta, r.spec)
 }

@@ -191,7 +191,7 @@ func TestIdempotent(t *testing.T) {
 			require.Zero(t, r.Changes)
 			require.Empty(t, r.References)
 			if !o.KeepV1 {
-				require.Equal(t, codeNothingToMigrate, r.Problems[0].Code.Name)
+				require.Equal(t, codeNothingToMigrate.Name, r.Problems[0].Code.Name)
 			}
 			a, err := os.ReadFile(first)
 			require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -62,7 +63,7 @@ func (m *run) readable(entry *transform.Entry) bool {
 		return true
 	}
 	if !m.unreadable[string(entry.Key)] {
-		m.view.Refuse(string(entry.Key), codeOfValue(bad), bad.Error())
+		m.view.Raise(string(entry.Key), transform.Unreadable(bad))
 	}
 	return false
 }
@@ -87,7 +88,7 @@ func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
 	out, changed, err := encoding.EditOwnerReferences(entry.Value, e.edit)
 	if err != nil {
 		if !m.unreadable[string(entry.Key)] {
-			m.view.Refuse(string(entry.Key), codeOfValue(err), "owner references in it cannot be seen: "+err.Error())
+			m.view.Raise(string(entry.Key), transform.CodeOf(err).Because("owner references in it cannot be seen: %v", err))
 		}
 		return nil
 	}
@@ -138,14 +139,14 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 // report says what is wrong with the references. It returns false where the object is to be left alone.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
-		e.run.view.Refuse(string(key), codeDanglingOwner, "the garbage collector would delete it: "+join(e.fatal))
+		e.run.view.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", join(e.fatal)))
 		return false
 	}
 	if len(e.fatal) > 0 {
-		e.run.view.Warn(string(key), codeDanglingOwner, "the garbage collector will drop a reference: "+join(e.fatal))
+		e.run.view.Raise(string(key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(e.fatal)).Settled(finding.Noted))
 	}
 	if len(e.lost) > 0 {
-		e.run.view.Warn(string(key), codeDanglingOwner, join(e.lost))
+		e.run.view.Raise(string(key), codeDanglingOwner.Because("%s", join(e.lost)).Settled(finding.Noted))
 	}
 	return true
 }

@@ -25,36 +25,36 @@ func TestNothingSilent(t *testing.T) {
 		code   string
 		reason string
 	}{
-		{name: "empty annotation", record: with(func(r *v1) { r.inner = "" }), code: codeBadMetadata, reason: "annotation projectcalico.org/metadata: unexpected end"},
-		{name: "malformed annotation", record: with(func(r *v1) { r.inner = `{"name":` }), code: codeBadMetadata, reason: "unexpected end of JSON input"},
-		{name: "no UUID", record: with(func(r *v1) { r.uid = "not-a-uid" }), code: codeBadUID, reason: `metadata.uid "not-a-uid": not a UUID`},
-		{name: "the UID of another record", record: with(func(r *v1) { r.uid = "eb3f6a84-8e70-43ce-a662-3113296b095f" }), code: codeBadUID,
+		{name: "empty annotation", record: with(func(r *v1) { r.inner = "" }), code: codeBadMetadata.Name, reason: "annotation projectcalico.org/metadata: unexpected end"},
+		{name: "malformed annotation", record: with(func(r *v1) { r.inner = `{"name":` }), code: codeBadMetadata.Name, reason: "unexpected end of JSON input"},
+		{name: "no UUID", record: with(func(r *v1) { r.uid = "not-a-uid" }), code: codeBadUID.Name, reason: `metadata.uid "not-a-uid": not a UUID`},
+		{name: "the UID of another record", record: with(func(r *v1) { r.uid = "eb3f6a84-8e70-43ce-a662-3113296b095f" }), code: codeBadUID.Name,
 			reason: "/registry/crd.projectcalico.org/tiers/security has the same"},
 		{name: "an owner's UID is no UUID", record: with(func(r *v1) {
 			r.inner = `{"ownerReferences":[{"apiVersion":"crd.projectcalico.org/v1","kind":"Tier","name":"security","uid":"x"}]}`
-		}), code: codeBadUID, reason: `owner reference to Tier "security": uid "x": not a UUID`},
-		{name: "truncated", record: set, value: `{"apiVersion":"crd.projectcalico.org/v1","kind":`, code: codeUndecodable, reason: "JSON value"},
-		{name: "not an object at all", record: set, value: "nonsense", code: codeUndecodable, reason: "8 bytes"},
-		{name: "another kind", record: set, value: string(v1{kind: "Tier", name: "bad", inner: "{}"}.json(t)), code: codeUndecodable, reason: "is a crd.projectcalico.org/v1 Tier"},
-		{name: "encrypted", record: set, value: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", code: codeEncrypted, reason: "value is encrypted by aescbc:v1:k2"},
-		{name: "named unlike its key", record: set, value: string(with(func(r *v1) { r.name = "other" }).json(t)), code: codeBadMetadata, reason: `metadata names it "other"`},
-		{name: "duplicates in a set", record: with(func(r *v1) { r.spec = `{"nets":["192.0.2.0/24","192.0.2.0/24"]}` }), code: codeInvalid, reason: `spec.nets[1]: Duplicate value: "192.0.2.0/24"`},
-		{name: "a spec of another type", record: with(func(r *v1) { r.spec = `"x"` }), code: codeInvalid, reason: "spec: not an object"},
-		{name: "a label no server takes", record: with(func(r *v1) { r.inner = `{"labels":{"a":"not a value!"}}` }), code: codeInvalid, reason: "metadata.labels: Invalid value"},
-		{name: "a name no server takes", record: with(func(r *v1) { r.inner = `{"name":"Upper"}` }), code: codeInvalid, reason: `metadata.name "Upper"`},
+		}), code: codeBadUID.Name, reason: `owner reference to Tier "security": uid "x": not a UUID`},
+		{name: "truncated", record: set, value: `{"apiVersion":"crd.projectcalico.org/v1","kind":`, code: finding.Undecodable.Name, reason: "JSON value"},
+		{name: "not an object at all", record: set, value: "nonsense", code: finding.Undecodable.Name, reason: "8 bytes"},
+		{name: "another kind", record: set, value: string(v1{kind: "Tier", name: "bad", inner: "{}"}.json(t)), code: finding.Undecodable.Name, reason: "is a crd.projectcalico.org/v1 Tier"},
+		{name: "encrypted", record: set, value: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", code: finding.Encrypted.Name, reason: "value is encrypted by aescbc:v1:k2"},
+		{name: "named unlike its key", record: set, value: string(with(func(r *v1) { r.name = "other" }).json(t)), code: codeBadMetadata.Name, reason: `metadata names it "other"`},
+		{name: "duplicates in a set", record: with(func(r *v1) { r.spec = `{"nets":["192.0.2.0/24","192.0.2.0/24"]}` }), code: codeInvalid.Name, reason: `spec.nets[1]: Duplicate value: "192.0.2.0/24"`},
+		{name: "a spec of another type", record: with(func(r *v1) { r.spec = `"x"` }), code: codeInvalid.Name, reason: "spec: not an object"},
+		{name: "a label no server takes", record: with(func(r *v1) { r.inner = `{"labels":{"a":"not a value!"}}` }), code: codeInvalid.Name, reason: "metadata.labels: Invalid value"},
+		{name: "a name no server takes", record: with(func(r *v1) { r.inner = `{"name":"Upper"}` }), code: codeInvalid.Name, reason: `metadata.name "Upper"`},
 		{name: "deleted is garbage", record: v1{kind: "BlockAffinity", name: "bad", inner: "{}", spec: `{"cidr":"10.0.0.0/26","node":"n","state":"confirmed","deleted":"yes"}`},
-			code: codeInvalid, reason: "spec.deleted: yes is neither true nor false"},
+			code: codeInvalid.Name, reason: "spec.deleted: yes is neither true nor false"},
 		{name: "an affinity state of its own", record: v1{kind: "BlockAffinity", name: "bad", inner: "{}", spec: `{"cidr":"10.0.0.0/26","node":"n","state":"odd","deleted":"false"}`},
-			code: codeInvalid, reason: `spec.state: Unsupported value: "odd"`},
+			code: codeInvalid.Name, reason: `spec.state: Unsupported value: "odd"`},
 		{name: "an affinity outside the pattern", record: v1{kind: "IPAMBlock", name: "10-9-0-0-32", inner: "{}", spec: `{"cidr":"10.9.0.0/32","affinity":"host:a b","allocations":[null],"unallocated":[0],"attributes":[],"strictAffinity":false}`},
-			code: codeInvalid, reason: "spec.affinity"},
-		{name: "no CIDR", record: v1{kind: "IPAMBlock", name: "bad", inner: "{}", spec: `{"cidr":"10.9.0.0","allocations":[]}`}, code: codeInvalid, reason: "spec.cidr: invalid CIDR address: 10.9.0.0"},
-		{name: "no handle id", record: v1{kind: "IPAMHandle", name: "bad", inner: "{}", spec: `{"block":{}}`}, code: codeInvalid, reason: "spec.handleID: Required value"},
+			code: codeInvalid.Name, reason: "spec.affinity"},
+		{name: "no CIDR", record: v1{kind: "IPAMBlock", name: "bad", inner: "{}", spec: `{"cidr":"10.9.0.0","allocations":[]}`}, code: codeInvalid.Name, reason: "spec.cidr: invalid CIDR address: 10.9.0.0"},
+		{name: "no handle id", record: v1{kind: "IPAMHandle", name: "bad", inner: "{}", spec: `{"block":{}}`}, code: codeInvalid.Name, reason: "spec.handleID: Required value"},
 		{name: "more blocks than v3 allows", record: v1{kind: "IPAMConfig", name: "bad", inner: "{}", spec: `{"strictAffinity":false,"autoAllocateBlocks":true,"maxBlocksPerHost":2147483647}`},
-			code: codeInvalid, reason: "spec.maxBlocksPerHost"},
+			code: codeInvalid.Name, reason: "spec.maxBlocksPerHost"},
 		{name: "no owner left", record: with(func(r *v1) {
 			r.inner = `{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"gone","uid":"u"}]}`
-		}), code: codeDanglingOwner, reason: `owner v1 Namespace "gone" (uid u): it does not exist`},
+		}), code: codeDanglingOwner.Name, reason: `owner v1 Namespace "gone" (uid u): it does not exist`},
 	}
 	in := newInput(t)
 	codes := map[string]bool{}
@@ -99,9 +99,9 @@ func TestAllProblemsAreListed(t *testing.T) {
 		v1{kind: "GlobalNetworkSet", name: "two", inner: "{}", uid: "x"},
 		v1{kind: "GlobalNetworkSet", name: "three", inner: "{}", uid: "22345678-9abc-4def-8123-456789abcdef", spec: `{"nets":5}`})
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(finding.Error, codeBadMetadata, recordsV1+"globalnetworksets/one"))
-	require.True(t, got.has(finding.Error, codeBadUID, recordsV1+"globalnetworksets/two"))
-	require.True(t, got.has(finding.Error, codeInvalid, recordsV1+"globalnetworksets/three"))
+	require.True(t, got.has(finding.Error, codeBadMetadata.Name, recordsV1+"globalnetworksets/one"))
+	require.True(t, got.has(finding.Error, codeBadUID.Name, recordsV1+"globalnetworksets/two"))
+	require.True(t, got.has(finding.Error, codeInvalid.Name, recordsV1+"globalnetworksets/three"))
 	require.Equal(t, 3, got.count("GlobalNetworkSet").Skipped)
 	require.Equal(t, 2, got.count("GlobalNetworkSet").Migrated)
 }
@@ -113,7 +113,7 @@ func TestUnreadableOnce(t *testing.T) {
 		"/registry/daemonsets/kube-system/calico-node", "/registry/deployments/kube-system/calico-typha", "/registry/configmaps/kube-system/calico-config",
 		apiService, migrationKey, crdDir + "bgpfilters.projectcalico.org", recordsV3 + "ippools/lb-pool", recordsV1 + "bgppeers/tor-r1", "/registry/secrets/team-a/token",
 	}
-	for code, value := range map[string]string{codeEncrypted: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", codeUndecodable: `{"apiVersion":"projectcalico.org/v3",`} {
+	for code, value := range map[string]string{finding.Encrypted.Name: "k8s:enc:aescbc:v1:k2:xxxxxxxxxxxxxxxx", finding.Undecodable.Name: `{"apiVersion":"projectcalico.org/v3",`} {
 		t.Run(code, func(t *testing.T) {
 			in := newInput(t)
 			for _, key := range keys {
@@ -130,7 +130,7 @@ func TestUnreadableOnce(t *testing.T) {
 			}
 			require.ElementsMatch(t, keys, found)
 
-			got = planOn(t, path, New(Options{SetAPIGroup: true}), code, codeConflict, codeCRDMissing)
+			got = planOn(t, path, New(Options{SetAPIGroup: true}), code, codeConflict.Name, codeCRDMissing.Name)
 			require.NoError(t, got.err, "%v", got.Problems)
 			for _, key := range keys {
 				require.Equal(t, value, got.out[key])
@@ -150,7 +150,7 @@ func TestScope(t *testing.T) {
 	in.put(key, v1{kind: "Tier", namespace: "team-a", name: "inside", inner: "{}"}.json(t))
 	got := planOn(t, in.write(), New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.Equal(t, "the key does not fit the scope of Tier", got.reason(t, codeUndecodable, key))
+	require.Equal(t, "the key does not fit the scope of Tier", got.reason(t, finding.Undecodable.Name, key))
 }
 
 func TestMissingCRDRefusesItsRecords(t *testing.T) {
@@ -158,7 +158,7 @@ func TestMissingCRDRefusesItsRecords(t *testing.T) {
 	in.del("/registry/apiextensions.k8s.io/customresourcedefinitions/tiers.projectcalico.org")
 	got := planOn(t, in.write(), New(Options{}))
 	require.ErrorIs(t, got.err, transform.ErrRefused)
-	require.True(t, got.has(finding.Error, codeCRDMissing, recordsV1+"tiers/security"))
+	require.True(t, got.has(finding.Error, codeCRDMissing.Name, recordsV1+"tiers/security"))
 	require.Equal(t, 5, got.count("Tier").Skipped)
 }
 
@@ -188,6 +188,6 @@ func TestLockedDatastore(t *testing.T) {
 	})
 	got := planOn(t, in.write(), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
-	require.True(t, got.has(finding.Warning, codeDatastoreLocked, recordsV1+"clusterinformations/default"))
+	require.True(t, got.has(finding.Warning, codeDatastoreLocked.Name, recordsV1+"clusterinformations/default"))
 	require.Contains(t, got.out[recordsV3+"clusterinformations/default"], `"datastoreReady":true`)
 }

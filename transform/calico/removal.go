@@ -3,6 +3,7 @@ package calico
 import (
 	"context"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -22,7 +23,7 @@ func removeV1(ctx context.Context, v *transform.View, k keys.Kubernetes, set *cr
 	for _, plural := range set.v1Kinds() {
 		key := k.Format(keys.Key{Resource: crdResource(), Name: plural + "." + groupV1})
 		if _, known := kindOfV1(plural); !known {
-			v.Warn(string(key), codeUnknownKind, "its kind is not in "+apiVersionV3+", and it has no records: it goes with the other CRDs of "+groupV1)
+			v.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s", apiVersionV3, groupV1).Settled(finding.Noted))
 		}
 		if err := v.Delete(ctx, key, "its group was migrated to "+apiVersionV3); err != nil {
 			return err

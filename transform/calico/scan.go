@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -54,7 +54,7 @@ func (m *run) scan(ctx context.Context) error {
 func (m *run) scanV3(entry *transform.Entry) {
 	key, err := m.keys.Parse(entry.Key)
 	if err != nil {
-		m.view.Warn(string(entry.Key), codeUnknownKey, err.Error())
+		m.view.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 		return
 	}
 	index := m.indexOf(func(k kind) bool { return k.Plural == key.Resource.Resource })
@@ -65,7 +65,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err != nil {
 		o.unreadable = true
-		m.view.Refuse(string(entry.Key), codeOfValue(err), err.Error())
+		m.view.Raise(string(entry.Key), transform.Unreadable(err))
 	}
 	o.uid, o.deleting = meta.UID, !meta.DeletionTimestamp.IsZero()
 	m.table.addObject(o)
@@ -85,11 +85,11 @@ func (m *run) scanV1(entry *transform.Entry) {
 	if err == nil {
 		err = m.table.add(id)
 	}
-	if r, ok := asRefusal(err); ok {
+	if f := finding.Of(err); f != nil {
 		lost := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
 		meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
 		m.table.addLost(lost, meta.UID)
-		m.leave(lost, r.code, r.reason)
+		m.leave(lost, f)
 	}
 }
 
@@ -103,7 +103,7 @@ func (m *run) identify(index int, key keys.Key, entry *transform.Entry) (*identi
 		return nil, err
 	}
 	for _, n := range notes {
-		m.view.Warn(string(entry.Key), n.code, n.reason)
+		m.view.Raise(string(entry.Key), n)
 	}
 	id := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: name, uid: r.uid}
 	id.deleting = r.meta.seen().DeletionTimestamp != nil
@@ -140,7 +140,7 @@ func (m *run) collide(ctx context.Context, group []*identity) error {
 		if len(specDifferences(m.kinds[id.kind], first.obj, r.obj)) == 0 {
 			same = "the same spec"
 		}
-		m.leave(id, codeNameCollision, fmt.Sprintf("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
+		m.leave(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
 	}
 	return nil
 }
@@ -162,8 +162,8 @@ func (m *run) reread(ctx context.Context, id *identity) (*record, error) {
 }
 
 // leave reports a record that is not migrated. Every v1 record then stays.
-func (m *run) leave(id *identity, code, reason string) {
+func (m *run) leave(id *identity, f *finding.Finding) {
 	m.left++
 	id.fate = left
-	m.view.Refuse(string(id.key), code, reason)
+	m.view.Raise(string(id.key), f)
 }

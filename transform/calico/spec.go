@@ -3,6 +3,7 @@ package calico
 import (
 	"context"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -15,12 +16,12 @@ var Spec = transform.Spec{
 etcdshift migrate calico-v3 --report report.json before.db after.db`,
 	Text: `Rewrites every Calico record of the v1 group as the v3 custom resources that Calico 3.32 reads without its API server,
 with the UIDs, times and owners that clients knew.`,
-	Codes: Codes(),
+	Codes: codes(),
 	Settles: map[string]string{
-		codeConflict:         "choose with --conflicts keep-v3 or --conflicts take-v1",
-		codeCRDMissing:       "add them with --v3-crds FILE",
-		codeEncrypted:        "open them with --encryption-config FILE",
-		codeWouldBePlaintext: "name a provider that encrypts first for that resource in the --encryption-config",
+		codeConflict.Name:                   "choose with --conflicts keep-v3 or --conflicts take-v1",
+		codeCRDMissing.Name:                 "add them with --v3-crds FILE",
+		finding.Encrypted.Name:              "open them with --encryption-config FILE",
+		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the --encryption-config",
 	},
 	Flags: []transform.Flag{
 		{Name: "uids", Default: "keep", Choices: []string{"keep", "new"},

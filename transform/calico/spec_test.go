@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // parseObject reads JSON as an unstructured object with integers as int64 where the test compares them.
@@ -115,9 +117,9 @@ func TestParseDeleted(t *testing.T) {
 	}
 	for _, in := range []any{"yes", "tRUE", " true", int64(1), map[string]any{}} {
 		_, err := parseDeleted(in)
-		r, ok := asRefusal(err)
-		require.True(t, ok, "%v", in)
-		require.Equal(t, codeInvalid, r.code)
+		r := finding.Of(err)
+		require.NotNil(t, r, "%v", in)
+		require.Equal(t, codeInvalid.Name, r.Code.Name)
 	}
 }
 

@@ -43,7 +43,7 @@ func checkTiers(ctx context.Context, v *transform.View, k keys.Kubernetes) error
 		}
 		spec, _ := obj["spec"].(map[string]any)
 		if drift := want.drift(spec); len(drift) > 0 {
-			v.Refuse(string(entry.Key), codeTierDrift, "built-in tier "+want.name+": "+strings.Join(drift, ", "))
+			v.Raise(string(entry.Key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
 		}
 	}
 	return nil

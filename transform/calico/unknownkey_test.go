@@ -19,7 +19,7 @@ func TestUnknownKeys(t *testing.T) {
 		require.Equal(t, "{}", got.out[key])
 		found := false
 		for _, p := range got.Problems {
-			found = found || p.Key == key && p.Code.Name == codeUnknownKey && p.Level == "warning"
+			found = found || p.Key == key && p.Code.Name == codeUnknownKey.Name && p.Level == "warning"
 		}
 		require.True(t, found, key)
 	}

@@ -87,7 +87,7 @@ func TestManifestInstall(t *testing.T) {
 	}
 	require.Contains(t, got.out["/registry/configmaps/kube-system/calico-config"], `"calico_api_group" :  "projectcalico.org/v3"`)
 	require.NotContains(t, got.out, "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org")
-	require.False(t, got.has(finding.Warning, codeRBACUnknown, ""))
+	require.False(t, got.has(finding.Warning, codeRBACUnknown.Name, ""))
 
 	again := planOn(t, path, New(Options{}))
 	require.NoError(t, again.err)
@@ -158,7 +158,7 @@ func TestInnerMetadata(t *testing.T) {
 	require.Equal(t, "2026-02-02T00:00:00Z", at(got.written(t, held.v3()), "metadata", "deletionTimestamp"))
 	require.Equal(t, []any{"example.com/outer"}, at(got.written(t, outer.v3()), "metadata", "finalizers"))
 	require.NotContains(t, got.out, loose.v3())
-	require.True(t, got.has(finding.Warning, codeTerminating, loose.key()))
+	require.True(t, got.has(finding.Warning, codeTerminating.Name, loose.key()))
 }
 
 // TestOwnerChain: Tier, policy, ConfigMap; under new UIDs each names the one before it by its new UID.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -108,7 +109,7 @@ func TestNotChosen(t *testing.T) {
 					c.add(o)
 				}
 			}
-			r := c.migrate(Options{Groups: []string{"example.org"}}, codeUndecodable)
+			r := c.migrate(Options{Groups: []string{"example.org"}}, finding.Undecodable.Name)
 			require.Empty(t, r.changed())
 			found := 0
 			for _, n := range r.resources(widgetsCRD).Found {
@@ -119,7 +120,7 @@ func TestNotChosen(t *testing.T) {
 				require.Empty(t, r.Problems)
 				return
 			}
-			require.Equal(t, tt.reason, r.reason(codeNotChosen))
+			require.Equal(t, tt.reason, r.reason(codeNotChosen.Name))
 		})
 	}
 }
@@ -156,13 +157,13 @@ func TestBadDefinitions(t *testing.T) {
 	tests := []struct {
 		name, value, code, reason string
 	}{
-		{"not JSON", "{", codeUndecodable, ""},
-		{"another kind", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"widgets.example.com"}}`, codeUndecodable, ""},
-		{"encrypted", "k8s:enc:secretbox:v1:k:xxxxxxxx", codeEncrypted, "no encryption configuration was given"},
-		{"no storage version", definition{versions: "v1alpha1 v1", stored: `["v1"]`}.json(t), codeInvalid, "none of its versions is the storage version"},
-		{"schema", definition{versions: "v1alpha1 v1*", schemas: map[string]string{"v1alpha1": `{"type":"object","properties":{"spec":{"$ref":"#/nowhere"}}}`}}.json(t), codeInvalid, "v1alpha1"},
-		{"plural", strings.Replace(definition{versions: "v1alpha1 v1*"}.json(t), `"plural":"widgets"`, `"plural":"gadgets"`, 1), codeInvalid, `its plural and group are "gadgets" and "example.com", unlike its name`},
-		{"migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"True"}]`}.json(t), codeStorageMigrating, "StorageMigrating is True"},
+		{"not JSON", "{", finding.Undecodable.Name, ""},
+		{"another kind", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"widgets.example.com"}}`, finding.Undecodable.Name, ""},
+		{"encrypted", "k8s:enc:secretbox:v1:k:xxxxxxxx", finding.Encrypted.Name, "no encryption configuration was given"},
+		{"no storage version", definition{versions: "v1alpha1 v1", stored: `["v1"]`}.json(t), codeInvalid.Name, "none of its versions is the storage version"},
+		{"schema", definition{versions: "v1alpha1 v1*", schemas: map[string]string{"v1alpha1": `{"type":"object","properties":{"spec":{"$ref":"#/nowhere"}}}`}}.json(t), codeInvalid.Name, "v1alpha1"},
+		{"plural", strings.Replace(definition{versions: "v1alpha1 v1*"}.json(t), `"plural":"widgets"`, `"plural":"gadgets"`, 1), codeInvalid.Name, `its plural and group are "gadgets" and "example.com", unlike its name`},
+		{"migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"True"}]`}.json(t), codeStorageMigrating.Name, "StorageMigrating is True"},
 		{"not migrating", definition{versions: "v1alpha1 v1*", status: `"conditions":[{"type":"StorageMigrating","status":"False"}]`}.json(t), "", ""},
 	}
 	for _, tt := range tests {
@@ -185,7 +186,7 @@ func TestBadDefinitions(t *testing.T) {
 			require.Equal(t, 1, row.Refused)
 
 			for _, o := range []Options{{Exclude: []string{widgetsCRD}}, {Groups: []string{"example.org"}}, {CRDs: []string{"things.example.org"}}} {
-				r = migrate(t, transform.Options{In: path, Allow: []string{codeEncrypted}}, o) // owner references can be in any value
+				r = migrate(t, transform.Options{In: path, Allow: []string{finding.Encrypted.Name}}, o) // owner references can be in any value
 				require.Equal(t, []string{definitions + "things.example.org"}, r.changed())
 				require.Contains(t, r.problems(), "warning not-chosen "+widgetsKey)
 				require.NotContains(t, r.problems(), "error invalid "+widgetsKey)
@@ -205,7 +206,7 @@ func TestBuiltinName(t *testing.T) {
 	c := newCluster(t, d).put(ingress, value)
 	r := c.migrate(Options{})
 	r.refusedFor("error invalid " + d.key())
-	r = migrate(t, transform.Options{In: c.build(), Allow: Codes()}, Options{})
+	r = migrate(t, transform.Options{In: c.build(), Allow: finding.Allowable(codes())}, Options{})
 	require.Empty(t, r.changed())
 }
 
@@ -218,7 +219,7 @@ func TestCBORDefinition(t *testing.T) {
 	other := definition{name: "things.example.org", versions: "v1*", stored: `["v0","v1"]`}
 	c := newCluster(t, other).put(widgetsKey, string(value)).add(resource{version: "v1alpha1", name: "a"})
 	c.migrate(Options{}).refusedFor("error invalid " + widgetsKey)
-	r := migrate(t, transform.Options{In: c.build(), Allow: []string{codeInvalid}}, Options{})
+	r := migrate(t, transform.Options{In: c.build(), Allow: []string{codeInvalid.Name}}, Options{})
 	require.Equal(t, []string{other.key()}, r.changed())
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -111,10 +112,10 @@ func TestEncryptedClosed(t *testing.T) {
 			}
 			r := migrate(t, files, Options{})
 			r.refusedFor("error encrypted "+tt.key, "warning stored-versions-kept "+widgetsKey)
-			require.Contains(t, r.reason(codeEncrypted), tt.reason)
-			require.NotContains(t, r.reason(codeEncrypted), "hunter2")
+			require.Contains(t, r.reason(finding.Encrypted.Name), tt.reason)
+			require.NotContains(t, r.reason(finding.Encrypted.Name), "hunter2")
 			require.Equal(t, map[string]int{"": 1}, r.resources(widgetsCRD).Found)
-			files.Allow = []string{codeEncrypted}
+			files.Allow = []string{finding.Encrypted.Name}
 			r = migrate(t, files, Options{})
 			require.Empty(t, r.changed())
 			require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
@@ -130,8 +131,8 @@ func TestWouldBePlaintext(t *testing.T) {
 	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), sealed).add(plain).build(), Encryption: with}
 	r := migrate(t, files, Options{})
 	r.refusedFor("error would-be-plaintext "+o.key(), "warning stored-versions-kept "+widgetsKey)
-	require.Contains(t, r.reason(codeWouldBePlaintext), "widgets.example.com would be stored in the clear")
-	files.Allow = []string{codeWouldBePlaintext}
+	require.Contains(t, r.reason(transform.CodeWouldBePlaintext.Name), "widgets.example.com would be stored in the clear")
+	files.Allow = []string{transform.CodeWouldBePlaintext.Name}
 	r = migrate(t, files, Options{})
 	require.Equal(t, []string{plain.key()}, r.changed())
 	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
@@ -152,14 +153,14 @@ func TestEncryptedDefinition(t *testing.T) {
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1), r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
 
-	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{codeWouldBePlaintext}}, Options{})
+	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
 	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
 	// with another storage version asked for, its objects must not move on without it
 	fresh := resource{version: "v1", name: "b"}
 	path = newCluster(t).put(widgetsKey, sealed).add(fresh).build()
-	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{codeWouldBePlaintext}}, Options{To: "v1alpha1"})
+	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())
 }
@@ -213,9 +214,9 @@ func TestRewrapClosed(t *testing.T) {
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
-	require.Contains(t, r.reason(codeEncrypted), "aescbc:v1:o")
-	require.Equal(t, 1, strings.Count(r.reason(codeEncrypted), "aescbc:v1:o"), r.reason(codeEncrypted))
-	r = migrate(t, transform.Options{In: path, Encryption: with, Allow: []string{codeEncrypted}}, Options{Rewrap: true})
+	require.Contains(t, r.reason(finding.Encrypted.Name), "aescbc:v1:o")
+	require.Equal(t, 1, strings.Count(r.reason(finding.Encrypted.Name), "aescbc:v1:o"), r.reason(finding.Encrypted.Name))
+	r = migrate(t, transform.Options{In: path, Encryption: with, Allow: []string{finding.Encrypted.Name}}, Options{Rewrap: true})
 	require.Equal(t, []string{"/registry/secrets/ns/b"}, r.changed())
 }
 
@@ -225,7 +226,7 @@ func TestRewrapAllowed(t *testing.T) {
 	old, now := sealer(t, widgetsCRD+": aescbc=o"), sealer(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
 	path := newCluster(t, twoVersions()).put(o.key(), seal(t, old, widgetsCRD, o.key(), o.json(t))).build()
-	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion}}, Options{Rewrap: true})
+	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}}, Options{Rewrap: true})
 	require.Contains(t, r.changed(), o.key())
 	require.Equal(t, o.json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:aescbc:v1:n:"))
 	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
@@ -238,7 +239,7 @@ func TestRewrapStrays(t *testing.T) {
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error unknown-key /other/secrets/ns/a")
-	require.Contains(t, r.reason(codeUnknownKey), "--prefix")
+	require.Contains(t, r.reason(codeUnknownKey.Name), "--prefix")
 	r = migrate(t, transform.Options{In: path, Encryption: with, Prefixes: []string{"/other"}}, Options{Rewrap: true})
 	require.Equal(t, []string{"/other/secrets/ns/b"}, r.changed())
 	require.Empty(t, r.Problems)

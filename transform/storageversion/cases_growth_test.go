@@ -48,11 +48,11 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`,
 		schemas: map[string]string{"v1alpha1": openSchema, "v1": typed(`"text":{"type":"string"},"l":` + bomb)}}
 	good, bad := resource{version: "v1alpha1", name: "good", spec: `{"l":[]}`}, resource{version: "v1alpha1", name: "bad"}
-	r := newCluster(t, d).add(good, bad).migrate(Options{}, codeInvalid)
+	r := newCluster(t, d).add(good, bad).migrate(Options{}, codeInvalid.Name)
 	require.NoError(t, r.err)
 	require.Len(t, r.Problems, 2)
 	require.Equal(t, bad.key(), r.Problems[0].Key)
-	require.Equal(t, codeInvalid, r.Problems[0].Code.Name)
+	require.Equal(t, codeInvalid.Name, r.Problems[0].Code.Name)
 	require.Equal(t, "defaults of v1: "+schema.ErrTooLarge.Error()+": by more than 6291456 bytes", r.Problems[0].Reason)
 	require.Equal(t, r.in[bad.key()].value, r.out[bad.key()].value)
 	require.Equal(t, good.at("v1").json(t), r.out[good.key()].value)
@@ -61,5 +61,5 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	r = newCluster(t, d).add(bad).migrate(Options{Mode: schema.Pure})
 	require.NoError(t, r.err)
 	require.Equal(t, bad.at("v1").json(t), r.out[bad.key()].value)
-	require.Contains(t, r.reason(codeViolatesSchema), "it was not validated at v1: defaults of v1: the object grows too large")
+	require.Contains(t, r.reason(codeViolatesSchema.Name), "it was not validated at v1: defaults of v1: the object grows too large")
 }

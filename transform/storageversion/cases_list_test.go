@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -42,7 +43,7 @@ func TestObjectsCurrent(t *testing.T) {
 // TestObjectStale (case 3): an object at an older version is stored at the storage version and nothing else of it changes.
 func TestObjectStale(t *testing.T) {
 	stale, current := resource{version: "v1alpha1", name: "a", spec: `{"free":{"marker":1},"text":"kept"}`}, resource{version: "v1", name: "b"}
-	r := newCluster(t, twoVersions()).add(stale, current).put("/registry/pods/ns/p", "k8s\x00").migrate(Options{CRDs: []string{widgetsCRD}}, codeUndecodable)
+	r := newCluster(t, twoVersions()).add(stale, current).put("/registry/pods/ns/p", "k8s\x00").migrate(Options{CRDs: []string{widgetsCRD}}, finding.Undecodable.Name)
 	require.Equal(t, []string{widgetsKey, stale.key()}, r.changed())
 	require.Equal(t, stale.at("v1").json(t), r.out[stale.key()].value)
 	require.Equal(t, []transform.KindCount{
@@ -95,16 +96,16 @@ func TestListKept(t *testing.T) {
 	for range 2 {
 		r := migrate(t, transform.Options{In: path}, Options{})
 		r.refusedFor("error unlisted-version "+gone.key(), "warning stored-versions-kept "+widgetsKey)
-		require.Contains(t, r.reason(codeUnlistedVersion), "stored at v1old, and widgets.example.com lists only v1alpha1, v1")
+		require.Contains(t, r.reason(codeUnlistedVersion.Name), "stored at v1old, and widgets.example.com lists only v1alpha1, v1")
 	}
-	r := migrate(t, transform.Options{In: path, Allow: []string{codeUnlistedVersion}}, Options{})
+	r := migrate(t, transform.Options{In: path, Allow: []string{codeUnlistedVersion.Name}}, Options{})
 	require.Equal(t, []string{widgetsKey, widgetsDir + "ns/a"}, r.changed())
 	require.Equal(t, []string{"v1", "v1old"}, r.storedVersions(widgetsKey))
-	require.Equal(t, "storedVersions is not trimmed: objects are still stored at v1old", r.reason(codeListKept))
+	require.Equal(t, "storedVersions is not trimmed: objects are still stored at v1old", r.reason(codeListKept.Name))
 	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1", "v1old"}, Kept: "objects are still stored at v1old"},
 		r.resources(widgetsCRD).StoredVersions)
 
-	again := migrate(t, transform.Options{In: r.path, Allow: []string{codeUnlistedVersion}}, Options{})
+	again := migrate(t, transform.Options{In: r.path, Allow: []string{codeUnlistedVersion.Name}}, Options{})
 	require.Equal(t, transform.Unchanged, again.Outcome)
 	require.Equal(t, 1, again.resources(widgetsCRD).Refused)
 }
@@ -115,18 +116,18 @@ func TestUnreadKeepsList(t *testing.T) {
 		name, key, value, code string
 		found                  map[string]int
 	}{
-		{"not JSON", widgetsDir + "ns/bad", "{", codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
-		{"no object", widgetsDir + "ns/bad", "[]", codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
-		{"empty object", widgetsDir + "ns/bad", "{}", codeUnknownKind, map[string]int{"": 1, "v1alpha1": 1}},
-		{"another kind", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"bad","namespace":"ns"}}`, codeUnknownKind, map[string]int{"": 1, "v1alpha1": 1}},
-		{"another group", widgetsDir + "ns/bad", `{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"bad","namespace":"ns"}}`, codeUnknownKind, map[string]int{"": 1, "v1alpha1": 1}},
-		{"encrypted", widgetsDir + "ns/bad", "k8s:enc:aescbc:v1:key1:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", codeEncrypted, map[string]int{"": 1, "v1alpha1": 1}},
-		{"protobuf", widgetsDir + "ns/bad", "k8s\x00\n\x14\n\x0eexample.com/v1\x12\x02ab\x12\x00", codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
-		{"a number beyond all", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"bad","namespace":"ns"},"spec":{"free":{"a":1e400}}}`, codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
-		{"no metadata", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","spec":{}}`, codeUndecodable, map[string]int{"v1": 1, "v1alpha1": 1}},
-		{"metadata of another type", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":"x"}`, codeUndecodable, map[string]int{"v1": 1, "v1alpha1": 1}},
-		{"an envelope", widgetsDir + "ns/bad", "k8s\x00\n\x18\n\x0eexample.com/v1\x12\x06Widget\x12\x00\x1a\x00\"\x00", codeUndecodable, map[string]int{"": 1, "v1alpha1": 1}},
-		{"a key of nobody", widgetsDir + "ns/bad/deeper/still", resource{version: "v1alpha1", name: "bad"}.json(t), codeUnknownKey, map[string]int{"": 1, "v1alpha1": 1}},
+		{"not JSON", widgetsDir + "ns/bad", "{", finding.Undecodable.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"no object", widgetsDir + "ns/bad", "[]", finding.Undecodable.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"empty object", widgetsDir + "ns/bad", "{}", codeUnknownKind.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"another kind", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{"name":"bad","namespace":"ns"}}`, codeUnknownKind.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"another group", widgetsDir + "ns/bad", `{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"bad","namespace":"ns"}}`, codeUnknownKind.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"encrypted", widgetsDir + "ns/bad", "k8s:enc:aescbc:v1:key1:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", finding.Encrypted.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"protobuf", widgetsDir + "ns/bad", "k8s\x00\n\x14\n\x0eexample.com/v1\x12\x02ab\x12\x00", finding.Undecodable.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"a number beyond all", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"bad","namespace":"ns"},"spec":{"free":{"a":1e400}}}`, finding.Undecodable.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"no metadata", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","spec":{}}`, finding.Undecodable.Name, map[string]int{"v1": 1, "v1alpha1": 1}},
+		{"metadata of another type", widgetsDir + "ns/bad", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":"x"}`, finding.Undecodable.Name, map[string]int{"v1": 1, "v1alpha1": 1}},
+		{"an envelope", widgetsDir + "ns/bad", "k8s\x00\n\x18\n\x0eexample.com/v1\x12\x06Widget\x12\x00\x1a\x00\"\x00", finding.Undecodable.Name, map[string]int{"": 1, "v1alpha1": 1}},
+		{"a key of nobody", widgetsDir + "ns/bad/deeper/still", resource{version: "v1alpha1", name: "bad"}.json(t), codeUnknownKey.Name, map[string]int{"": 1, "v1alpha1": 1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestUnreadKeepsList(t *testing.T) {
 			require.Contains(t, r.problems(), "error "+tt.code+" "+tt.key)
 			require.Equal(t, tt.found, r.resources(widgetsCRD).Found)
 
-			r = migrate(t, transform.Options{In: path, Allow: Codes()}, Options{})
+			r = migrate(t, transform.Options{In: path, Allow: finding.Allowable(codes())}, Options{})
 			require.Contains(t, r.changed(), widgetsDir+"ns/a")
 			require.Contains(t, r.problems(), "warning stored-versions-kept "+widgetsKey)
 			require.Equal(t, "1 of its objects cannot be read", r.resources(widgetsCRD).StoredVersions.Kept)

@@ -52,7 +52,7 @@ func TestUndecodableNatives(t *testing.T) {
 			var reasons []string
 			for _, p := range r.Problems {
 				if p.Key == key && p.Level == finding.Error {
-					require.Equal(t, codeUndecodable, p.Code.Name)
+					require.Equal(t, finding.Undecodable.Name, p.Code.Name)
 					reasons = append(reasons, p.Reason)
 				}
 			}
@@ -60,7 +60,7 @@ func TestUndecodableNatives(t *testing.T) {
 			require.Contains(t, reasons[0], c.reason)
 			require.NotContains(t, reasons[0], "dg==")
 
-			r = newCluster(t, twoVersions()).add(resource{version: "v1", name: "w"}).put(key, c.value).migrate(Options{}, codeUndecodable)
+			r = newCluster(t, twoVersions()).add(resource{version: "v1", name: "w"}).put(key, c.value).migrate(Options{}, finding.Undecodable.Name)
 			require.NoError(t, r.err)
 			require.Equal(t, c.value, r.out[key].value)
 		})

@@ -66,22 +66,22 @@ func TestValues(t *testing.T) {
 		{"HTML", `{"free":{"a":"<&>"}}`, `{"free":{"a":"\u003c\u0026\u003e"},"since":"v1"}`, "", ""},
 		{"line separators", `{"free":{"a":"` + "\u2028\u2029é" + `"}}`, `{"free":{"a":"\u2028\u2029é"},"since":"v1"}`, "", ""},
 		{"null that is allowed", `{"nul":null}`, `{"nul":null,"since":"v1"}`, "", ""},
-		{"null that means nothing", `{"text":null}`, `{"since":"v1"}`, codeDroppedNull, "spec.text is null, which means nothing there"},
+		{"null that means nothing", `{"text":null}`, `{"since":"v1"}`, codeDroppedNull.Name, "spec.text is null, which means nothing there"},
 		{"items", `{"free":{"items":[]}}`, `{"free":{"items":[]},"since":"v1"}`, "", ""},
-		{"too long now", `{"text":"four"}`, `{"since":"v1","text":"four"}`, codeViolatesSchema, "the schema of v1 does not allow spec.text (FieldValueTooLong)"},
-		{"unknown to the new version", `{"old":"lost","text":"x"}`, `{"since":"v1","text":"x"}`, codePrunedField, "the schemas do not know spec.old"},
-		{"unknown to both", `{"list":[{"a":"1","secret":2}],"nobody":1}`, `{"list":[{"a":"1","w":8}],"since":"v1"}`, codePrunedField, "the schemas do not know spec.list[0].secret, spec.nobody"},
+		{"too long now", `{"text":"four"}`, `{"since":"v1","text":"four"}`, codeViolatesSchema.Name, "the schema of v1 does not allow spec.text (FieldValueTooLong)"},
+		{"unknown to the new version", `{"old":"lost","text":"x"}`, `{"since":"v1","text":"x"}`, codePrunedField.Name, "the schemas do not know spec.old"},
+		{"unknown to both", `{"list":[{"a":"1","secret":2}],"nobody":1}`, `{"list":[{"a":"1","w":8}],"since":"v1"}`, codePrunedField.Name, "the schemas do not know spec.list[0].secret, spec.nobody"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := resource{version: "v1alpha1", name: "a", spec: tt.spec, meta: `"annotations":{"n":"1"},`, late: `"labels":{"l":"1"},`}
 			path := newCluster(t, d).add(o).build()
 			allow := []string{}
-			if tt.code == codePrunedField {
+			if tt.code == codePrunedField.Name {
 				r := migrate(t, transform.Options{In: path}, Options{})
 				r.refusedFor("error pruned-field "+o.key(), "warning stored-versions-kept "+widgetsKey)
 				require.Equal(t, 1, r.resources(widgetsCRD).Refused)
-				allow = append(allow, codePrunedField)
+				allow = append(allow, codePrunedField.Name)
 			}
 			r := migrate(t, transform.Options{In: path, Allow: allow}, Options{})
 			require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
@@ -109,11 +109,11 @@ func TestMetadata(t *testing.T) {
 		{"being deleted", `"deletionGracePeriodSeconds":0,"deletionTimestamp":"2026-02-01T00:00:00Z","finalizers":["x/y"],"generation":4,"name":"a","namespace":"ns","uid":"u"`, "", "", ""},
 		{"generation zero", `"generation":0,"name":"a","namespace":"ns","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, "", ""},
 		{"selfLink", `"generation":1,"name":"a","namespace":"ns","selfLink":"/x","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, "", ""},
-		{"labels of a wrong type", `"generation":1,"labels":{"a":1},"name":"a","namespace":"ns","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField, "metadata.labels"},
-		{"unknown field", `"generation":1,"name":"a","namespace":"ns","nobody":1,"uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField, "metadata.nobody"},
-		{"another name", `"generation":1,"name":"b","namespace":"ns","uid":"u"`, "", codeKeyMismatch, `it names itself "ns/b", unlike its key`},
-		{"another namespace", `"generation":1,"name":"a","namespace":"other","uid":"u"`, "", codeKeyMismatch, `it names itself "other/a", unlike its key`},
-		{"no namespace", `"generation":1,"name":"a","uid":"u"`, "", codeKeyMismatch, `it names itself "a", unlike its key`},
+		{"labels of a wrong type", `"generation":1,"labels":{"a":1},"name":"a","namespace":"ns","uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField.Name, "metadata.labels"},
+		{"unknown field", `"generation":1,"name":"a","namespace":"ns","nobody":1,"uid":"u"`, `"generation":1,"name":"a","namespace":"ns","uid":"u"`, codePrunedField.Name, "metadata.nobody"},
+		{"another name", `"generation":1,"name":"b","namespace":"ns","uid":"u"`, "", codeKeyMismatch.Name, `it names itself "ns/b", unlike its key`},
+		{"another namespace", `"generation":1,"name":"a","namespace":"other","uid":"u"`, "", codeKeyMismatch.Name, `it names itself "other/a", unlike its key`},
+		{"no namespace", `"generation":1,"name":"a","uid":"u"`, "", codeKeyMismatch.Name, `it names itself "a", unlike its key`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,10 +125,10 @@ func TestMetadata(t *testing.T) {
 			}
 			key := widgetsDir + "ns/a"
 			path := newCluster(t, twoVersions()).put(key, value("v1alpha1", tt.metadata)).build()
-			if tt.code == codePrunedField {
+			if tt.code == codePrunedField.Name {
 				require.ErrorIs(t, migrate(t, transform.Options{In: path}, Options{}).err, transform.ErrRefused)
 			}
-			r := migrate(t, transform.Options{In: path, Allow: []string{codePrunedField}}, Options{})
+			r := migrate(t, transform.Options{In: path, Allow: []string{codePrunedField.Name}}, Options{})
 			require.Equal(t, []string{widgetsKey, key}, r.changed())
 			require.Equal(t, value("v1", tt.want), r.out[key].value)
 			if tt.code == "" {
@@ -145,13 +145,13 @@ func TestWrongScope(t *testing.T) {
 	o := resource{version: "v1alpha1", namespace: "-", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
-	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Namespaced", r.reason(codeKeyMismatch))
+	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Namespaced", r.reason(codeKeyMismatch.Name))
 
 	d := twoVersions()
 	d.cluster = true
 	o = resource{version: "v1alpha1", name: "a"}
 	r = newCluster(t, d).add(o).migrate(Options{})
-	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Cluster", r.reason(codeKeyMismatch))
+	require.Equal(t, "the key does not fit the scope of widgets.example.com, which is Cluster", r.reason(codeKeyMismatch.Name))
 }
 
 // TestStoredForms (case 31): CustomResourceDefinitions of every form that an etcd may hold.
@@ -177,7 +177,7 @@ func TestStoredForms(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := resource{version: "v1alpha1", name: "a", spec: `{"nobody":1,"text":"x"}`}
-			r := newCluster(t).put(widgetsKey, tt.value).add(o).migrate(Options{}, codePrunedField)
+			r := newCluster(t).put(widgetsKey, tt.value).add(o).migrate(Options{}, codePrunedField.Name)
 			require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 			want := o.at("v1")
 			if want.spec = tt.spec; want.spec == "" {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -70,7 +71,7 @@ func TestOwnersNoneServed(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", OwnerReferences: []metav1.OwnerReference{ownedBy("example.com/v1")}}}
 	r := newCluster(t, definition{versions: "v1*-"}).native("/registry/pods/ns/p", "v1", "Pod", pod).migrate(Options{})
 	require.Empty(t, r.changed())
-	require.Equal(t, "its owner Widget a is named at example.com/v1, and no version of that kind is served", r.reason(codeOwnerVersion))
+	require.Equal(t, "its owner Widget a is named at example.com/v1, and no version of that kind is served", r.reason(codeOwnerVersion.Name))
 }
 
 // TestOwnersStaleObject: one object whose version and whose owner's version are gone is rewritten once, with both.
@@ -92,7 +93,7 @@ func TestNoObjects(t *testing.T) {
 		native("/registry/masterleases/10.0.0.1", "v1", "Endpoints", lease).
 		native("/registry/ranges/serviceips", "v1", "RangeAllocation", ranges).
 		put("/registry/odd/thing", "text").put("/elsewhere", "text").put("/registryother/x", "text").
-		migrate(Options{}, codeUndecodable)
+		migrate(Options{}, finding.Undecodable.Name)
 	require.Equal(t, []string{widgetsKey}, r.changed())
 	require.Equal(t, []string{"error undecodable /registry/odd/thing"}, r.problems(), "keys that are no resources are passed over (case 22)")
 }
@@ -162,7 +163,7 @@ func TestHelm(t *testing.T) {
 					require.Empty(t, r.Problems)
 					continue
 				}
-				require.Contains(t, r.reason(codeHelmRelease), tt.reason)
+				require.Contains(t, r.reason(codeHelmRelease.Name), tt.reason)
 			}
 		})
 	}
@@ -189,7 +190,7 @@ func TestMigrator(t *testing.T) {
 	require.NoError(t, err)
 	c.put(dir+"json", strings.Replace(string(asJSON), "{", `{"apiVersion":"storagemigration.k8s.io/v1beta1","kind":"StorageVersionMigration",`, 1))
 	c.put(dir+"odd", `{"apiVersion":"storagemigration.k8s.io/v1beta1","kind":"StorageVersionMigration","metadata":{"name":"odd"},"status":{"conditions":7}}`)
-	r := c.migrate(Options{}, codeUndecodable)
+	r := c.migrate(Options{}, finding.Undecodable.Name)
 	require.Equal(t, []string{widgetsKey}, r.changed())
 	require.Equal(t, []string{"error undecodable " + dir + "odd", "warning migrator-pending " + dir + "json", "warning migrator-pending " + dir + "running"}, r.problems())
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -129,11 +130,11 @@ func TestOddKeys(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).
 		put(definitions+"deeper/still", twoVersions().json(t)).put(definitions+"others.example.com", twoVersions().json(t)).put(widgetsDir, o.json(t)).put(strings.TrimSuffix(widgetsDir, "/"), "{}").
-		migrate(Options{}, Codes()...)
+		migrate(Options{}, finding.Allowable(codes())...)
 	require.Contains(t, r.changed(), o.key())
 	require.Equal(t, []string{"v1alpha1", "v1"}, r.storedVersions(widgetsKey))
 	require.Subset(t, r.problems(), []string{"error unknown-key " + widgetsDir, "error unknown-key " + definitions + "deeper/still"})
-	require.Equal(t, `it names itself "widgets.example.com", unlike its key`, r.reason(codeInvalid))
+	require.Equal(t, `it names itself "widgets.example.com", unlike its key`, r.reason(codeInvalid.Name))
 	require.Len(t, r.CustomResources, 2)
 }
 
@@ -230,7 +231,7 @@ func TestManyLostFields(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a", spec: "{" + strings.Join(fields, ",") + "}"}
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
 	require.ErrorIs(t, r.err, transform.ErrRefused)
-	require.Contains(t, r.reason(codePrunedField), "39980 more")
+	require.Contains(t, r.reason(codePrunedField.Name), "39980 more")
 }
 
 // TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served, and dropped; at each step one
@@ -301,7 +302,7 @@ func TestProperty(t *testing.T) {
 				c.add(resource{crd: d.name, version: all[random.IntN(len(all))], name: fmt.Sprintf("o%d", i)})
 			}
 		}
-		allowed := transform.Options{In: c.build(), Allow: []string{codeUnlistedVersion}}
+		allowed := transform.Options{In: c.build(), Allow: []string{codeUnlistedVersion.Name}}
 		r := migrate(t, allowed, Options{})
 		require.NoError(t, r.err, "seed %d", seed)
 		for _, d := range defs {

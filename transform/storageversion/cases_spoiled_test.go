@@ -58,7 +58,7 @@ func TestSpoiled(t *testing.T) {
 			}
 			c.put(o.key(), value)
 		}
-		files := transform.Options{In: c.build(), Allow: Codes()}
+		files := transform.Options{In: c.build(), Allow: finding.Allowable(codes())}
 		r := migrate(t, files, Options{Exclude: []string{"things.example.org"}})
 		require.NoError(t, r.err, "seed %d", seed)
 		refused := 0

@@ -21,16 +21,16 @@ func TestWritesThatServersRefuse(t *testing.T) {
 		want       map[string]string // reasons, by code
 	}{
 		"fine":         {"", `{"text":"x","ports":[{"name":"a"}]}`, nil},
-		"ratcheted":    {"", `{"text":"four"}`, map[string]string{codeViolatesSchema: "spec.text (FieldValueTooLong)"}},
-		"doubled keys": {"", `{"ports":[{"name":"a"},{"name":"a"}]}`, map[string]string{codeViolatesSchema: "spec.ports[1] (FieldValueDuplicate)"}},
+		"ratcheted":    {"", `{"text":"four"}`, map[string]string{codeViolatesSchema.Name: "spec.text (FieldValueTooLong)"}},
+		"doubled keys": {"", `{"ports":[{"name":"a"},{"name":"a"}]}`, map[string]string{codeViolatesSchema.Name: "spec.ports[1] (FieldValueDuplicate)"}},
 		"no key": {"", `{"ports":[{"port":1}]}`, map[string]string{
-			codeViolatesSchema: keyless, codeUpdateRefused: keyless, codeApplyRefused: "its fields are not those of the schema: spec.ports"}},
+			codeViolatesSchema.Name: keyless, codeUpdateRefused.Name: keyless, codeApplyRefused.Name: "its fields are not those of the schema: spec.ports"}},
 		"doubled and broken": {"", `{"ports":[{"name":"a","port":10},{"name":"a","port":11}]}`, map[string]string{
-			codeViolatesSchema: "spec.ports[0].port (FieldValueInvalid), spec.ports[1] (FieldValueDuplicate), spec.ports[1].port (FieldValueInvalid)",
-			codeUpdateRefused:  "spec.ports[1].port (FieldValueInvalid)"}},
+			codeViolatesSchema.Name: "spec.ports[0].port (FieldValueInvalid), spec.ports[1] (FieldValueDuplicate), spec.ports[1].port (FieldValueInvalid)",
+			codeUpdateRefused.Name:  "spec.ports[1].port (FieldValueInvalid)"}},
 		"root rule": {"", `{"text":"no"}`, map[string]string{
-			codeViolatesSchema: "the object itself (FieldValueInvalid)", codeUpdateRefused: "the object itself (FieldValueInvalid)"}},
-		"label": {`"labels":{"a":"not allowed"},`, `{}`, map[string]string{codeUpdateRefused: "metadata.labels (FieldValueInvalid)"}},
+			codeViolatesSchema.Name: "the object itself (FieldValueInvalid)", codeUpdateRefused.Name: "the object itself (FieldValueInvalid)"}},
+		"label": {`"labels":{"a":"not allowed"},`, `{}`, map[string]string{codeUpdateRefused.Name: "metadata.labels (FieldValueInvalid)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := resource{version: "v1alpha1", name: "a", late: c.meta, spec: c.spec}
@@ -64,7 +64,7 @@ func TestManagedFieldsThatGetLost(t *testing.T) {
 	r := newCluster(t, webhooked()).add(o).migrate(Options{Converters: map[string]Converter{"example.com": &converter{do: renames}}})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.Equal(t, []string{"warning managed-fields-lost " + o.key()}, r.problems())
-	require.Equal(t, `the webhook may have renamed fields that no longer have an owner: those of manager "gitops"`, r.reason(codeFieldsLost))
+	require.Equal(t, `the webhook may have renamed fields that no longer have an owner: those of manager "gitops"`, r.reason(codeFieldsLost.Name))
 	require.Contains(t, r.out[o.key()].value, `"manager":"other"`)
 
 	unreadable := resource{version: "v1alpha1", name: "a", late: list(entry("m", "v1", "FieldsV1", text) + "," + entry("n", "v1", "FieldsV2", text))}
@@ -72,7 +72,7 @@ func TestManagedFieldsThatGetLost(t *testing.T) {
 	want := unreadable.at("v1")
 	want.late = ""
 	require.Equal(t, want.json(t), r.out[o.key()].value)
-	require.Equal(t, `no server reads its managedFields, and none is left: those of manager "m", "n"`, r.reason(codeFieldsLost))
+	require.Equal(t, `no server reads its managedFields, and none is left: those of manager "m", "n"`, r.reason(codeFieldsLost.Name))
 
 	idle := resource{version: "v1alpha1", name: "a", late: list(entry("m", "v1", "FieldsV1", text) + "," + entry("n", "v1", "FieldsV1", `{}`))}
 	r = newCluster(t, twoVersions()).add(idle).migrate(Options{})

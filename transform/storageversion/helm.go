@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -32,7 +33,7 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	}
 	labels, release, err := helmRelease(e.Value, key.Resource.Resource)
 	if err != nil {
-		r.view.Warn(string(e.Key), codeHelmRelease, "the versions that this Helm release names cannot be read: "+err.Error())
+		r.view.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
 		return
 	}
 	if release == "" || labels["status"] == "superseded" || labels["status"] == "uninstalled" {
@@ -40,9 +41,9 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	}
 	named, err := gone.inRelease(release)
 	if err != nil {
-		r.view.Warn(string(e.Key), codeHelmRelease, "the versions that this Helm release names cannot be read: "+err.Error())
+		r.view.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
 	} else if len(named) > 0 {
-		r.view.Warn(string(e.Key), codeHelmRelease, fmt.Sprintf("Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], listPaths(named)))
+		r.view.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], finding.List(named)))
 	}
 }
 

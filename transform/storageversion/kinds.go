@@ -14,6 +14,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -54,7 +55,7 @@ func (r *run) load(ctx context.Context) error {
 		}
 		key, err := r.keys.Parse(e.Key)
 		if err != nil {
-			r.view.Refuse(string(e.Key), codeUnknownKey, err.Error())
+			r.view.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
 		k := &kind{key: e.Key, value: e.Value, name: key.Name, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}, unread: map[string]bool{}}
@@ -62,7 +63,7 @@ func (r *run) load(ctx context.Context) error {
 		r.kinds = append(r.kinds, k)
 		if bad := k.parse(e); bad != nil {
 			if k.chosen = r.opts.names(k.name, k.group); k.chosen { // its labels cannot be read
-				r.view.Refuse(string(e.Key), bad.code, bad.reason)
+				r.view.Raise(string(e.Key), bad)
 			}
 			continue
 		}
@@ -76,25 +77,25 @@ func (r *run) load(ctx context.Context) error {
 }
 
 // parse reads the CustomResourceDefinition, which stays unread where there is a refusal.
-func (k *kind) parse(e *transform.Entry) *refusal {
+func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	if e.Sealed != nil {
-		return refuseValue(e.Sealed)
+		return transform.Unreadable(e.Sealed)
 	}
 	crd, err := schema.ParseCRD(e.Value)
 	if err != nil {
-		return refuseValue(err)
+		return transform.Unreadable(err)
 	}
 	if f := encoding.Detect(e.Value); f != encoding.FormatJSON {
-		return refuse(codeInvalid, "it is stored as %s, in which no server writes a CustomResourceDefinition", f)
+		return codeInvalid.Because("it is stored as %s, in which no server writes a CustomResourceDefinition", f)
 	}
 	if name := crd.Object().Name; name != k.name {
-		return refuse(codeInvalid, "it names itself %q, unlike its key", name)
+		return codeInvalid.Because("it names itself %q, unlike its key", name)
 	}
 	if spec := crd.Object().Spec; spec.Names.Plural+"."+spec.Group != k.name {
-		return refuse(codeInvalid, "its plural and group are %q and %q, unlike its name", spec.Names.Plural, spec.Group)
+		return codeInvalid.Because("its plural and group are %q and %q, unlike its name", spec.Names.Plural, spec.Group)
 	}
 	if keys.IsBuiltin(crd.GroupResource()) { // the folder of that name holds what the API server keeps for itself
-		return refuse(codeInvalid, "its objects have the name of a resource that is kube-apiserver's own")
+		return codeInvalid.Because("its objects have the name of a resource that is kube-apiserver's own")
 	}
 	k.crd = crd
 	return nil
@@ -108,49 +109,49 @@ func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 			return false, err
 		}
 		if reason != "" { // its objects would move on, and its storage version stay
-			r.view.Refuse(string(k.key), codeWouldBePlaintext, reason)
+			r.view.Raise(string(k.key), transform.CodeWouldBePlaintext.Because("%s", reason))
 			return false, nil
 		}
 	}
 	obj := k.crd.Object()
 	if obj.UID == "" {
-		r.view.Warn(string(k.key), codeNoUID, "it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another")
+		r.view.Raise(string(k.key), codeNoUID.Because("it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another"))
 	}
 	if obj.DeletionTimestamp != nil {
-		r.view.Warn(string(k.key), codeTerminating, "it is being deleted, and its objects with it: storedVersions is not trimmed")
+		r.view.Raise(string(k.key), codeTerminating.Because("it is being deleted, and its objects with it: storedVersions is not trimmed"))
 	}
 	if condition(obj, "StorageMigrating") {
-		r.view.Refuse(string(k.key), codeStorageMigrating, "its condition StorageMigrating is True: the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
+		r.view.Raise(string(k.key), codeStorageMigrating.Because("its condition StorageMigrating is True: the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot"))
 		return false, nil
 	}
 	if bad := k.usable(r.opts.To); bad != nil {
-		r.view.Refuse(string(k.key), bad.code, bad.reason)
+		r.view.Raise(string(k.key), bad)
 		return false, nil
 	}
 	return true, nil
 }
 
 // usable flips the storage version to what is asked, and compiles the schemas.
-func (k *kind) usable(to string) *refusal {
+func (k *kind) usable(to string) *finding.Finding {
 	value, crd := k.value, k.crd
 	if to != "" && to != crd.StorageVersion() {
 		var err error
 		if value, err = schema.SetStorageVersion(value, to); errors.Is(err, schema.ErrNoVersion) {
-			return refuse(codeUnlistedVersion, "its storage version cannot become %s: it has %s", to, versions(crd.Object()))
+			return codeUnlistedVersion.Because("its storage version cannot become %s: it has %s", to, versions(crd.Object()))
 		}
 		if err == nil {
 			crd, err = schema.ParseCRD(value)
 		}
 		if err != nil {
-			return refuse(codeInvalid, "%v", err)
+			return codeInvalid.Because("%v", err)
 		}
 	}
 	if crd.StorageVersion() == "" {
-		return refuse(codeInvalid, "none of its versions is the storage version")
+		return codeInvalid.Because("none of its versions is the storage version")
 	}
 	for _, v := range crd.Object().Spec.Versions {
 		if _, err := crd.Version(v.Name); err != nil {
-			return refuse(codeInvalid, "%v", err)
+			return codeInvalid.Because("%v", err)
 		}
 	}
 	k.value, k.crd = value, crd

@@ -18,7 +18,7 @@ func (r *run) settleList(ctx context.Context, k *kind) error {
 		return err
 	}
 	if k.after, k.kept = settledList(k, found, unread); k.kept != "" {
-		r.view.Warn(string(k.key), codeListKept, "storedVersions is not trimmed: "+k.kept)
+		r.view.Raise(string(k.key), codeListKept.Because("storedVersions is not trimmed: %s", k.kept))
 	}
 	if !slices.Equal(k.after, k.before) {
 		if k.value, err = schema.SetStoredVersions(k.value, k.after); err != nil {

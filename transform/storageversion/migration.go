@@ -3,7 +3,6 @@ package storageversion
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	for _, mapping := range m.opts.Mappings {
 		if !used[Mapping{Group: mapping.Group, Old: mapping.Old}] {
-			v.Warn("", codeMappingUnused, fmt.Sprintf("no object that was to be migrated is stored at %s/%s, or its definition lists that version", mapping.Group, mapping.Old))
+			v.Raise("", codeMappingUnused.Because("no object that was to be migrated is stored at %s/%s, or its definition lists that version", mapping.Group, mapping.Old))
 		}
 	}
 	if m.opts.Rewrap {
@@ -62,7 +61,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 		}
 	}
 	if chosen == 0 && !m.opts.Rewrap {
-		v.Warn("", codeNothingThere, "no CustomResourceDefinition of the snapshot is to be migrated")
+		v.Raise("", codeNothingThere.Because("no CustomResourceDefinition of the snapshot is to be migrated"))
 	}
 	return nil
 }

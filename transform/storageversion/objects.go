@@ -11,7 +11,9 @@ import (
 	"github.com/etcdshift/etcdshift/conversion"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // A batch is what is worked on at once: its objects are decoded, converted and encoded side by side, and asked of a converter
@@ -40,10 +42,10 @@ func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 		}
 		o := &object{key: e.Key, value: e.Value}
 		if o.parsed, err = r.keys.Parse(e.Key); err != nil {
-			o.refuse(refuse(codeUnknownKey, "%v", err))
+			o.refuse(codeUnknownKey.Because("%v", err))
 		}
 		if e.Sealed != nil {
-			o.refuse(refuseValue(e.Sealed))
+			o.refuse(transform.Unreadable(e.Sealed))
 		}
 		batch = append(batch, o)
 		if size += len(e.Value); len(batch) < batchObjects && size < batchBytes {
@@ -132,7 +134,7 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 	converter := r.opts.Converters[k.group]
 	if converter == nil {
 		for _, o := range waiting {
-			o.refuse(refuse(codeNeedsWebhook, "it is stored at %s, and only the conversion webhook of %s can bring it to %s", o.from, k.name, k.crd.StorageVersion()))
+			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can bring it to %s", o.from, k.name, k.crd.StorageVersion()))
 		}
 		return nil
 	}
@@ -147,7 +149,7 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 		k.stuck = err.Error()
 	}
 	for _, o := range waiting { // a converter that hangs would hang for each batch
-		o.refuse(refuse(codeConversionFailed, "%s", k.stuck))
+		o.refuse(codeConversionFailed.Because("%s", k.stuck))
 	}
 	return nil
 }
@@ -159,7 +161,7 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 	}
 	for i, o := range waiting {
 		if converted[i].Err != nil {
-			o.refuse(refuse(codeConversionFailed, "%v", converted[i].Err))
+			o.refuse(codeConversionFailed.Because("%v", converted[i].Err))
 			continue
 		}
 		if encoding.Weigh(converted[i].Object)-encoding.Weigh(o.obj) > schema.MaxGrowth {
@@ -175,18 +177,18 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 	k.found[o.from]++
 	r.used[o.mapping] = true
-	for _, n := range o.notes {
-		r.view.Warn(string(o.key), n.code, n.reason)
+	for _, n := range o.warnings {
+		r.view.Raise(string(o.key), n)
 	}
 	if o.refused != nil {
 		k.refused[o.from]++
-		if o.refused.unread() {
+		if unread(o.refused) {
 			k.unread[string(o.key)] = true
 		}
-		r.view.Refuse(string(o.key), o.refused.code, o.refused.reason)
+		r.view.Raise(string(o.key), o.refused)
 		return nil
 	}
-	if len(o.dropped) > 0 && !r.view.RefuseUnless(string(o.key), codePrunedField, "the schemas do not know "+listPaths(o.dropped), "dropped (allowed)") {
+	if len(o.dropped) > 0 && !r.view.Raise(string(o.key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
 		k.refused[o.from]++
 		return nil
 	}
@@ -223,7 +225,7 @@ func (r *run) survey(ctx context.Context, k *kind) error {
 		if k.crd != nil {
 			reason = "none of its versions is the storage version"
 		}
-		r.view.Warn(string(k.key), codeNotChosen, reason+", so that nobody can tell what its objects need")
+		r.view.Raise(string(k.key), codeNotChosen.Because("%s, so that nobody can tell what its objects need", reason))
 		return nil
 	}
 	behind := unread
@@ -235,9 +237,9 @@ func (r *run) survey(ctx context.Context, k *kind) error {
 	list, _ := settledList(k, found, unread)
 	switch {
 	case behind > 0:
-		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.crd.StorageVersion(), describe(found, unread)))
+		r.view.Raise(string(k.key), codeNotChosen.Because("%d of its objects are not at the storage version %s (%s)", behind, k.crd.StorageVersion(), describe(found, unread)))
 	case !slices.Equal(list, k.before):
-		r.view.Warn(string(k.key), codeNotChosen, fmt.Sprintf("storedVersions is %v; its objects say %v", k.before, list))
+		r.view.Raise(string(k.key), codeNotChosen.Because("storedVersions is %v; its objects say %v", k.before, list))
 	}
 	return nil
 }
@@ -253,8 +255,7 @@ func (r *run) leave(ctx context.Context, k *kind) error {
 				return err
 			}
 			if _, err := encoding.Parse(e.Value); err != nil {
-				bad := refuseValue(cmp.Or(e.Sealed, err))
-				r.view.Refuse(string(e.Key), bad.code, bad.reason)
+				r.view.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Sealed, err)))
 			}
 		}
 	}
@@ -287,8 +288,8 @@ type object struct {
 	mapping   Mapping // group and old version, where one was given for it
 	phase     phase
 	converted bool // by a converter
-	refused   *refusal
-	notes     []refusal
+	refused   *finding.Finding
+	warnings  []*finding.Finding
 	dropped   []string // paths of fields that get lost, each once
 	lost      map[string]bool
 
@@ -298,7 +299,9 @@ type object struct {
 	entries    []string // versions that those name which were left
 }
 
-func (o *object) refuse(r *refusal) {
+func (o *object) warn(f *finding.Finding) { o.warnings = append(o.warnings, f) }
+
+func (o *object) refuse(r *finding.Finding) {
 	if o.refused == nil {
 		o.refused = r
 	}

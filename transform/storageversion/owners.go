@@ -3,11 +3,11 @@ package storageversion
 import (
 	"bytes"
 	"context"
-	"fmt"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -53,7 +53,7 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 		return nil
 	}
 	if e.Sealed != nil {
-		r.view.Refuse(string(e.Key), codeEncrypted, "owner references in it cannot be seen: "+e.Sealed.Error())
+		r.view.Raise(string(e.Key), finding.Encrypted.Because("owner references in it cannot be seen: %v", e.Sealed))
 		return nil
 	}
 	format := encoding.Detect(e.Value)
@@ -64,7 +64,7 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 	out, changed, err := encoding.EditOwnerReferences(e.Value, func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
 		if isGone && to == "" {
-			r.view.Warn(string(e.Key), codeOwnerVersion, fmt.Sprintf("its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
+			r.view.Raise(string(e.Key), codeOwnerVersion.Because("its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
 		}
 		if to == "" {
 			return ref, false
@@ -74,8 +74,7 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 		return ref, true
 	})
 	if err != nil {
-		bad := refuseValue(err)
-		r.view.Refuse(string(e.Key), bad.code, "owner references in it cannot be seen: "+bad.reason)
+		r.view.Raise(string(e.Key), transform.CodeOf(err).Because("owner references in it cannot be seen: %v", err))
 		return nil
 	}
 	if changed == 0 {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // begin decodes the object as an API server reads it at the version it is stored at.
@@ -22,7 +24,7 @@ func (o *object) begin(k *kind, opts *Options) {
 	}
 	obj, f, err := encoding.DecodeObject(o.value)
 	if err != nil {
-		o.refuse(refuseValue(err))
+		o.refuse(transform.Unreadable(err))
 		return
 	}
 	o.obj, o.format = obj, f
@@ -42,17 +44,17 @@ func (o *object) begin(k *kind, opts *Options) {
 }
 
 // identify reads the version the object is stored at, and maps one that is gone.
-func (o *object) identify(k *kind, opts *Options) *refusal {
+func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 	apiVersion, _ := o.obj["apiVersion"].(string)
 	name, _ := o.obj["kind"].(string)
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	if want := k.crd.GroupKind(); err != nil || gv.Group != want.Group || name != want.Kind {
 		o.from = ""
-		return refuse(codeUnknownKind, "it is a %s %s, in the folder of %s", apiVersion, name, k.name)
+		return codeUnknownKind.Because("it is a %s %s, in the folder of %s", apiVersion, name, k.name)
 	}
 	o.from = gv.Version
 	if _, found := o.obj["metadata"]; !found {
-		return refuse(codeUndecodable, "it has no metadata: an API server panics where it reads it")
+		return finding.Undecodable.Because("it has no metadata: an API server panics where it reads it")
 	}
 	o.compareKey(k)
 	if k.lists(gv.Version) {
@@ -71,19 +73,19 @@ func (o *object) identify(k *kind, opts *Options) *refusal {
 		}
 		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
 	}
-	return refuse(codeUnlistedVersion, "it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind", gv.Version, k.name, versions(k.crd.Object()), mapped)
+	return codeUnlistedVersion.Because("it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind", gv.Version, k.name, versions(k.crd.Object()), mapped)
 }
 
 // compareKey notes an object that names itself otherwise than its key: a server serves it under the name inside.
 func (o *object) compareKey(k *kind) {
 	if reason := k.scope(o.parsed); reason != "" {
-		o.note(codeKeyMismatch, reason)
+		o.warn(codeKeyMismatch.Because("%s", reason))
 	}
 	meta, _ := o.obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
 	if name != o.parsed.Name || namespace != o.parsed.Namespace {
-		o.note(codeKeyMismatch, "it names itself "+quoteName(namespace, name)+", unlike its key")
+		o.warn(codeKeyMismatch.Because("it names itself %s, unlike its key", quoteName(namespace, name)))
 	}
 }
 
@@ -95,7 +97,7 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	}
 	dropped, err := k.crd.Finish(o.obj, opts.Mode)
 	if err != nil && o.converted && !errors.Is(err, schema.ErrTooLarge) {
-		o.refuse(refuse(codeConversionFailed, "the converter's answer: %v", err))
+		o.refuse(codeConversionFailed.Because("the converter's answer: %v", err))
 		return
 	}
 	if err != nil {
@@ -104,13 +106,13 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	}
 	if len(dropped) > 0 && !o.converted {
 		if dropped, err = o.stored(k, dropped); err != nil {
-			o.refuse(refuse(codeUndecodable, "%v", err))
+			o.refuse(finding.Undecodable.Because("%v", err))
 			return
 		}
 	}
 	o.lose(dropped)
 	if err := o.encode(k, opts); err != nil {
-		o.refuse(refuse(codeUndecodable, "%v", err))
+		o.refuse(finding.Undecodable.Because("%v", err))
 		return
 	}
 	if o.changed {
@@ -141,10 +143,10 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 	}
 	o.entries = entries(o.obj, k.crd.StorageVersion())
 	if len(renamed) > 0 {
-		o.note(codeFieldsLost, "the webhook may have renamed fields that no longer have an owner: those of "+listManagers(renamed))
+		o.warn(codeFieldsLost.Because("the webhook may have renamed fields that no longer have an owner: those of %s", listManagers(renamed)))
 	}
 	if len(emptied) > 0 {
-		o.note(codeFieldsLost, "no server reads its managedFields, and none is left: those of "+listManagers(emptied))
+		o.warn(codeFieldsLost.Because("no server reads its managedFields, and none is left: those of %s", listManagers(emptied)))
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func listManagers(managers []string) string {
 		names = append(names, strconv.Quote(name))
 	}
 	slices.Sort(names)
-	return "manager " + listPaths(slices.Compact(names))
+	return "manager " + finding.List(slices.Compact(names))
 }
 
 // stored are those of the dropped paths that the value itself has: a default of the version it was stored at, which the storage
@@ -227,22 +229,22 @@ func (o *object) validate(ctx context.Context, k *kind) {
 		return
 	}
 	if err := v.Default(o.obj); err != nil { // which Pure leaves to the server
-		o.note(codeViolatesSchema, "it was not validated at "+k.crd.StorageVersion()+": "+err.Error())
+		o.warn(codeViolatesSchema.Because("it was not validated at %s: %v", k.crd.StorageVersion(), err))
 		return
 	}
 	errs := v.Validate(ctx, o.obj)
 	if reason := schema.Unchecked(errs); reason != "" {
-		o.note(codeViolatesSchema, "it was not validated at "+k.crd.StorageVersion()+": "+reason)
+		o.warn(codeViolatesSchema.Because("it was not validated at %s: %s", k.crd.StorageVersion(), reason))
 		return
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
-		o.note(codeViolatesSchema, "the schema of "+k.crd.StorageVersion()+" does not allow "+listPaths(wrong))
+		o.warn(codeViolatesSchema.Because("the schema of %s does not allow %s", k.crd.StorageVersion(), finding.List(wrong)))
 	}
 	if wrong := schema.Fields(v.Refused(ctx, o.obj)); len(wrong) > 0 {
-		o.note(codeUpdateRefused, "an API server refuses every update of it for "+listPaths(wrong))
+		o.warn(codeUpdateRefused.Because("an API server refuses every update of it for %s", finding.List(wrong)))
 	}
 	if err := k.crd.CheckApply(o.obj); err != nil {
-		o.note(codeApplyRefused, "an API server refuses every server-side apply of it: "+err.Error())
+		o.warn(codeApplyRefused.Because("an API server refuses every server-side apply of it: %v", err))
 	}
 }
 
@@ -250,7 +252,7 @@ func (o *object) validate(ctx context.Context, k *kind) {
 func (o *object) lose(paths []string) {
 	for _, p := range paths {
 		if null, ok := strings.CutSuffix(p, "=null"); ok {
-			o.note(codeDroppedNull, null+" is null, which means nothing there")
+			o.warn(codeDroppedNull.Because("%s is null, which means nothing there", null))
 			continue
 		}
 		if !o.lost[p] {
@@ -261,10 +263,6 @@ func (o *object) lose(paths []string) {
 			o.dropped = append(o.dropped, p)
 		}
 	}
-}
-
-func (o *object) note(code, reason string) {
-	o.notes = append(o.notes, refusal{code, clip(reason)})
 }
 
 func quoteName(namespace, name string) string {

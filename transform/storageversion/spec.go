@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -25,13 +26,13 @@ etcdshift migrate storage-versions --conversion-exec example.com=./convert befor
 server that changes nothing would, and then makes status.storedVersions tell which versions are really stored. After that an old
 version can be removed from the definition. It repairs what fails with "must appear in spec.versions", "request to convert CR from an
 invalid group/version" (--map) and "conversion webhook for ... failed".`,
-	Codes: Codes(),
+	Codes: codes(),
 	Settles: map[string]string{
-		codeEncrypted:        "open them with --encryption-config FILE",
-		codeConversionFailed: "the converter says why; mend it and run again",
-		codeNeedsWebhook:     "convert them with --conversion-webhook GROUP=URL or --conversion-exec GROUP=COMMAND",
-		codeUnlistedVersion:  "say which version takes its place with --map GROUP/OLD=NEW",
-		codeWouldBePlaintext: "name a provider that encrypts first for that resource in the --encryption-config",
+		finding.Encrypted.Name:              "open them with --encryption-config FILE",
+		codeConversionFailed.Name:           "the converter says why; mend it and run again",
+		codeNeedsWebhook.Name:               "convert them with --conversion-webhook GROUP=URL or --conversion-exec GROUP=COMMAND",
+		codeUnlistedVersion.Name:            "say which version takes its place with --map GROUP/OLD=NEW",
+		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the --encryption-config",
 	},
 	Flags: slices.Concat(choiceFlags, rewriteFlags, converterFlags),
 	New:   newFromArgs,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -54,8 +54,7 @@ func (r *run) look(ctx context.Context, e *transform.Entry, gone *versionsGone) 
 	r.reportOrphan(e, key)
 	if e.Sealed == nil && !r.ofDefinition(key) {
 		if err := inspect.CheckValue(key, e.Value); err != nil && !errors.Is(err, native.ErrUnknownKind) {
-			bad := refuseValue(err)
-			r.view.Refuse(string(e.Key), bad.code, bad.reason)
+			r.view.Raise(string(e.Key), transform.Unreadable(err))
 			return nil
 		}
 	}
@@ -73,14 +72,14 @@ func (r *run) ofDefinition(key keys.Key) bool {
 // reportOrphan warns of a custom resource without a CustomResourceDefinition: no server serves it, none deletes it.
 func (r *run) reportOrphan(e *transform.Entry, key keys.Key) {
 	if keys.IsCustom(key.Resource) && !r.ofDefinition(key) {
-		r.view.Warn(string(e.Key), codeOrphan, fmt.Sprintf("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
+		r.view.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
 	}
 }
 
 // rewrap encrypts a value as the configuration says today. What no key opens is reported.
 func (r *run) rewrap(ctx context.Context, e *transform.Entry) error {
 	if e.Sealed != nil {
-		r.view.Refuse(string(e.Key), codeEncrypted, e.Sealed.Error())
+		r.view.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Sealed))
 		return nil
 	}
 	if !e.Stale {
@@ -98,7 +97,7 @@ func reportStrays(ctx context.Context, v *transform.View, prefixes []string) err
 		}
 		under := func(prefix string) bool { return bytes.HasPrefix(e.Key, []byte(prefix+"/")) }
 		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !slices.ContainsFunc(prefixes, under) {
-			v.Refuse(string(e.Key), codeUnknownKey, "it is encrypted, and under none of the storage prefixes "+strings.Join(prefixes, ", ")+": name its own with --prefix")
+			v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes %s: name its own with --prefix", strings.Join(prefixes, ", ")))
 		}
 	}
 	return nil
@@ -123,7 +122,7 @@ func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 		return c.Type == string(storagemigration.MigrationRunning) && c.Status == metav1.ConditionTrue
 	})
 	if err == nil && running {
-		r.view.Warn(string(e.Key), codeMigratorPending, "this StorageVersionMigration is running: restored, it goes on, and finds done what was migrated here")
+		r.view.Raise(string(e.Key), codeMigratorPending.Because("this StorageVersionMigration is running: restored, it goes on, and finds done what was migrated here"))
 	}
 }
 

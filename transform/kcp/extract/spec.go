@@ -27,7 +27,7 @@ cluster purge takes it out there.`,
 	ArgsText:  "NAME SHARD ARCHIVE",
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
 	Builds:    true,
-	Codes:     Codes(),
+	Codes:     transform.CodesNamed(Codes()),
 	Settles:   map[string]string{clusters.CodeEncrypted: "open them with --encryption-config FILE"},
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false,
