@@ -25,6 +25,8 @@ type Spec struct {
 	Flags     []Flag
 	Codes     []*finding.Code   // of problems that it reports
 	Settles   map[string]string // by code, how to settle such a problem without --allow
+	Sections  []Section         // that its reports may have, empty
+	Appendix  Section           // the same; nil for none
 
 	// New makes the transform from the command line. An error of Usagef is one of the command line. A Transform that is an
 	// io.Closer is closed after the run.

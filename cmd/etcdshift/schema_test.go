@@ -20,8 +20,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
-	"github.com/etcdshift/etcdshift/transform/storageversion"
+	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
 var update = flag.Bool("update", false, "write docs/schema anew")
@@ -29,31 +28,41 @@ var update = flag.Bool("update", false, "write docs/schema anew")
 // documents are the JSON documents of all commands, by kind: structs whose fields make one object, and lists.
 func documents() map[string][]any {
 	return map[string][]any{
-		"Status":             {status{}},
-		"Verification":       {verification{}},
-		"Diagnosis":          {diagnosis{}},
-		"Sizes":              {sizesDocument{}},
-		"KeyList":            {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
-		"History":            {historyDocument{}, list{"revisions", historyRecord{}}, historyTail{}},
-		"Diff":               {diffDocument{}, list{"objects", difference{}}, diffTail{}},
-		"LogicalClusterList": {clusterList{}},
-		"MoveVerification":   {moveVerification{}},
-		"Report": {
-			transform.Head{}, storageversion.Definitions{}, survey.Receipts{}, transform.Body{}, sometimes{"manifest", archive.Manifest{}},
-		},
+		"Status":                {status{}},
+		"Verification":          {verification{}},
+		"Diagnosis":             {diagnosis{}},
+		"Sizes":                 {sizesDocument{}},
+		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
+		"History":               {historyDocument{}, list{"revisions", historyRecord{}}, historyTail{}},
+		"Diff":                  {diffDocument{}, list{"objects", difference{}}, diffTail{}},
+		"LogicalClusterList":    {clusterList{}},
+		"MoveVerification":      {moveVerification{}},
+		"Report":                reportParts(),
 		"LogicalClusterArchive": {archive.Manifest{}},
 		"List":                  {objectList{}, list{"items", map[string]any{}}, objectListEnd{}},
 	}
 }
 
-// list is a field with elements that are printed one by one.
-type list struct {
-	name string
-	of   any
+// reportParts are those of the reports of all transforms.
+func reportParts() []any {
+	var sections, appendices []any
+	for _, spec := range migrations.All() {
+		for _, s := range spec.Sections {
+			if part := reflect.ValueOf(s).Elem().Interface(); !slices.ContainsFunc(sections, func(other any) bool {
+				return reflect.TypeOf(other) == reflect.TypeOf(part)
+			}) {
+				sections = append(sections, part)
+			}
+		}
+		if spec.Appendix != nil {
+			appendices = append(appendices, reflect.ValueOf(spec.Appendix).Elem().Interface())
+		}
+	}
+	return slices.Concat([]any{transform.Head{}}, sections, []any{transform.Body{}}, appendices)
 }
 
-// sometimes is a field that some documents of a kind have.
-type sometimes struct {
+// list is a field with elements that are printed one by one.
+type list struct {
 	name string
 	of   any
 }
@@ -67,8 +76,6 @@ func schemas() map[string]*node {
 			switch part := part.(type) {
 			case list:
 				n.add(part.name, &node{Type: "array", Items: schemaOf(reflect.TypeOf(part.of), from)}, true)
-			case sometimes:
-				n.add(part.name, schemaOf(reflect.TypeOf(part.of), from), false)
 			default:
 				n.addFields(reflect.TypeOf(part), from, true)
 			}

@@ -43,8 +43,7 @@ func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
 	r, err := transform.Run(ctx, transform.Options{
 		Command: "cluster extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Opener, Progress: e.Progress,
 	}, extract.New(extract.Options{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes}))
-	taken := (*survey.Receipts)(transform.SectionOf[extract.Clusters](r))
-	return &extractReport{&report{r, taken}, transform.SectionOf[extract.Manifest](r).Manifest}, err
+	return &extractReport{reportOf(r), transform.SectionOf[extract.Manifest](r).Manifest}, err
 }
 
 // tryExtract runs Extract into a new file.

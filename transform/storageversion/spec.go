@@ -34,8 +34,9 @@ invalid group/version" (--map) and "conversion webhook for ... failed".`,
 		codeUnlistedVersion.Name:            "say which version takes its place with --map GROUP/OLD=NEW",
 		transform.CodeWouldBePlaintext.Name: "name a provider that encrypts first for that resource in the --encryption-config",
 	},
-	Flags: slices.Concat(choiceFlags, rewriteFlags, converterFlags),
-	New:   newFromArgs,
+	Sections: []transform.Section{&Definitions{}},
+	Flags:    slices.Concat(choiceFlags, rewriteFlags, converterFlags),
+	New:      newFromArgs,
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // Spec is the command "cluster import".
@@ -36,6 +37,7 @@ SHARD1, are put back where SHARD lacks them. What is there already stays.`,
 		"unknown-identity":   "where a cache server knows it, give its snapshot with --cache FILE",
 		"would-be-plaintext": "give --encryption-config FILE, the configuration of the shard that they go to",
 	},
+	Sections: []transform.Section{&survey.Receipts{}},
 	Flags: []transform.Flag{
 		{Name: "orphans-from", Usage: "put back the orphans that lie in the snapshot `SHARD1` and whose logical clusters live on SHARD"},
 		{Name: "fix-owner", Default: false, Usage: "have LogicalCluster and Workspace name the new shard at once, and its region"},

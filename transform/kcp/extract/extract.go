@@ -51,7 +51,11 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 		return err
 	}
 	e.steps(m)
-	v.Report().Sections = append(v.Report().Sections, receiptsOf(m))
+	receipts := &survey.Receipts{Untold: true}
+	for _, c := range m.Clusters {
+		receipts.Clusters = append(receipts.Clusters, survey.Receipt{Name: c.Name, Path: c.Path, Sum: c.Sum})
+	}
+	v.Report().Sections = append(v.Report().Sections, receipts)
 	if _, refusing := v.Report().Errors(); refusing > 0 {
 		return nil
 	}

@@ -9,23 +9,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// Clusters is the section of a report with the logical clusters that went into the archive.
-type Clusters survey.Receipts
-
-// Tables is empty: the tables of the manifest say more.
-func (*Clusters) Tables(transform.Outcome) []transform.Table { return nil }
-
-func receiptsOf(m *archive.Manifest) *Clusters {
-	var out Clusters
-	for _, c := range m.Clusters {
-		out.Clusters = append(out.Clusters, survey.Receipt{Name: c.Name, Path: c.Path, Sum: c.Sum})
-	}
-	return &out
-}
-
 // Manifest is the section of a report with the manifest of the archive, also of one that a dry run did not write.
 type Manifest struct {
-	*archive.Manifest `json:"manifest"`
+	*archive.Manifest `json:"manifest,omitempty"`
 }
 
 // Tables shows what the archive holds and what it relies on.

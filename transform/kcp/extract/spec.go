@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // Spec is the command "cluster extract".
@@ -29,6 +30,8 @@ cluster purge takes it out there.`,
 	Builds:    true,
 	Codes:     transform.CodesNamed(Codes()),
 	Settles:   map[string]string{clusters.CodeEncrypted: "open them with --encryption-config FILE"},
+	Sections:  []transform.Section{&survey.Receipts{}},
+	Appendix:  &Manifest{},
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false,
 			Usage: "extract all logical clusters too that live on this shard and belong to a Workspace in one that is extracted"},

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // Spec is the command "cluster purge".
@@ -37,6 +38,7 @@ With --scrub the file is written anew without any record of these keys, whatever
 		"unknown-shard":     "spell --to-shard as \"etcdshift cluster list\" prints the shard",
 		"no-home":           "name the logical cluster whose orphans are to go",
 	},
+	Sections: []transform.Section{&survey.Receipts{}},
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false, Usage: "purge all logical clusters too that live on this shard and belong to a Workspace in one that is purged"},
 		{Name: "orphans", Default: false, Usage: "purge the keys of logical clusters that do not live on this shard, and no others"},

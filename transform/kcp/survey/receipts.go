@@ -9,6 +9,7 @@ import (
 
 // Receipts is the section of a report with the logical clusters that went out of the input, or came into the output.
 type Receipts struct {
+	Untold   bool         `json:"-"` // tables of another section say more
 	Clusters []Receipt    `json:"clusters,omitempty"`
 	Rest     *archive.Sum `json:"rest,omitempty"` // all other live records, equal in input and output
 }
@@ -26,7 +27,7 @@ type Receipt struct {
 
 // Tables has a row for each logical cluster. A plan that nobody will carry out has none.
 func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
-	if outcome == transform.Refused {
+	if outcome == transform.Refused || r.Untold {
 		return nil
 	}
 	t := transform.Table{Header: []any{"LOGICAL CLUSTER", "PATH", "KEYS", "BYTES", "COPIES", "SHA256"}, Of: "logical clusters"}
