@@ -233,7 +233,7 @@ func problemsOf(read []surveyed) []listProblem {
 			}
 		}
 		for _, cache := range f.Caches {
-			add("", cache.Problems)
+			add("", cache.Own.Problems)
 			for _, c := range cache.Copies {
 				add(c.Cluster, c.Problems)
 			}

@@ -13,32 +13,27 @@ import (
 // cachePass is what a pass keeps of one cache.
 type cachePass struct {
 	*pass
-	cache   *Cache
-	copies  map[origin]*Copy
-	tallies map[origin]tally
+	cache  *Cache
+	copies map[origin]*Copy
 }
 
 type origin struct{ shard, cluster string }
 
 func newCachePass(p *pass, s keys.Storage) *cachePass {
-	return &cachePass{pass: p, cache: &Cache{Prefix: s.Prefix}, copies: map[origin]*Copy{}, tallies: map[origin]tally{}}
+	return &cachePass{p, &Cache{Prefix: s.Prefix}, map[origin]*Copy{}}
 }
 
 func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	if key.Shard == cacheServer {
-		c.cache.Own.add(e)
-		return note(c.pass, key, e, nil, &c.cache.Problems, &c.cache.Sealed)
+		return c.cache.Own.add(c.pass, key, e, nil)
 	}
 	of := origin{key.Shard, key.Cluster}
-	copied := c.copies[of]
-	if copied == nil {
-		copied = &Copy{Shard: key.Shard, Cluster: key.Cluster}
-		c.copies[of], c.tallies[of] = copied, tally{}
+	if c.copies[of] == nil {
+		c.copies[of] = &Copy{Shard: key.Shard, Cluster: key.Cluster}
 	}
-	copied.add(e)
+	copied := c.copies[of]
 	copied.Keys = append(copied.Keys, string(e.Key))
-	c.tallies[of].add(key, e, c.names)
-	return note(c.pass, key, e, c.reads(key), &copied.Problems, &copied.Sealed)
+	return copied.Records.add(c.pass, key, e, c.reads(key))
 }
 
 // reads returns what reads the value under key; nil for a value that tells nothing.
@@ -53,13 +48,12 @@ func (c *cachePass) reads(key keys.Key) reading {
 }
 
 func (c *cachePass) finish() *Cache {
-	origins := slices.SortedFunc(maps.Keys(c.copies), func(a, b origin) int {
-		return cmp.Or(strings.Compare(a.shard, b.shard), strings.Compare(a.cluster, b.cluster))
+	c.cache.Own.finish()
+	c.cache.Copies = slices.SortedFunc(maps.Values(c.copies), func(a, b *Copy) int {
+		return cmp.Or(strings.Compare(a.Shard, b.Shard), strings.Compare(a.Cluster, b.Cluster))
 	})
-	for _, of := range origins {
-		copied := c.copies[of]
-		copied.Resources = c.tallies[of].resources()
-		c.cache.Copies = append(c.cache.Copies, copied)
+	for _, copied := range c.cache.Copies {
+		copied.finish()
 	}
 	slices.SortStableFunc(c.cache.Exports, func(a, b Export) int {
 		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Name, b.Name))

@@ -56,10 +56,20 @@ type Amount struct {
 	Bytes int64 `json:"bytes"` // of live keys and values as they are stored
 }
 
+// Records are what a shard or a cache has of one logical cluster.
+type Records struct {
+	Amount
+	Resources []Resource
+	Problems  []Problem // in revision order
+	// Sealed counts the records that had to be decrypted, which ReadChecked does with all, and no key decrypts.
+	Sealed int
+	tally  map[Resource]*Amount // by Resource without Amount, while they are read
+}
+
 // Cluster is a logical cluster that lives on a shard.
 type Cluster struct {
 	Name string
-	Amount
+	Records
 	System    bool   // system:* and root: parts of kcp itself
 	Path      string // kcp.io/path, "root:org:team"; "" where the LogicalCluster does not say
 	Phase     string // "Ready"
@@ -70,13 +80,9 @@ type Cluster struct {
 	Terminating string
 	Migrating   string // internal.kcp.io/migrating: the live migration that has it; "" for none
 	Inactive    bool   // core.kcp.io/inactive, or the annotation's older name
-	Resources   []Resource
 	Bindings    []Binding
 	Exports     []Export
-	Workspaces  []Workspace // that lie in it: its children, wherever those live
-	Problems    []Problem   // of its records, in revision order
-	// Sealed counts the records that had to be opened, which ReadChecked has to do with all, and no key opens.
-	Sealed int
+	Workspaces  []Workspace // that lie in it: its children, on any shard
 }
 
 // Owner is the object that a LogicalCluster belongs to.
@@ -160,11 +166,8 @@ type RegisteredShard struct {
 // Orphan is what a shard has of a logical cluster that does not live there.
 type Orphan struct {
 	Name string
-	Amount
-	Resources []Resource
-	Keys      []string  // as they are stored, in revision order
-	Problems  []Problem // of its records, in revision order
-	Sealed    int       // as that of Cluster
+	Records
+	Keys []string // as they are stored, in revision order
 }
 
 // Cache is one cache server's storage.
@@ -173,19 +176,14 @@ type Cache struct {
 	Copies     []*Copy           // but for the cache server's own definitions, by shard and cluster
 	Exports    []Export          // that it has copies of
 	Registered []RegisteredShard // that it has copies of
-	Own        Amount            // the cache server's own definitions
-	Problems   []Problem         // of those, in revision order
-	Sealed     int               // of those, as that of Cluster
+	Own        Records           // the cache server's own definitions
 }
 
 // Copy is what a cache has of one logical cluster as a shard wrote it.
 type Copy struct {
 	Shard, Cluster string
-	Amount
-	Resources []Resource
-	Keys      []string  // as they are stored, in revision order
-	Problems  []Problem // of its records, in revision order
-	Sealed    int       // as that of Cluster
+	Records
+	Keys []string // as they are stored, in revision order
 }
 
 // Problem is something wrong with a record.

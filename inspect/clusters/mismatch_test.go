@@ -87,7 +87,7 @@ func TestKeyMismatchOfCopies(t *testing.T) {
 	for _, c := range theCache(t, f).Copies {
 		found = append(found, c.Problems...)
 	}
-	found = append(found, theCache(t, f).Problems...)
+	found = append(found, theCache(t, f).Own.Problems...)
 	found = append(found, theShard(t, f).Orphans[0].Problems...)
 	require.Equal(t, []Problem{
 		{copied, CodeKeyMismatch, "kcp.io/shard of the value differs from the key"},

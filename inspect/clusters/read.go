@@ -1,6 +1,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -224,22 +225,50 @@ func (m metadata) differs(key keys.Key) string {
 	return strings.Join(wrong, " and ") + " of the value differ from the key"
 }
 
-// tally counts by resource.
-type tally map[resource]*Amount
-
-type resource struct {
-	schema.GroupResource
-	identity string
-	custom   bool
+// add counts an entry, and examines its value, which read takes what it tells from; nil for a value that tells nothing.
+func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) error {
+	r.Amount.add(e)
+	of := Resource{Resource: key.Resource, Identity: key.Identity, Custom: key.Custom}
+	if r.tally[of] == nil {
+		if r.tally == nil {
+			r.tally = map[Resource]*Amount{}
+		}
+		of.Resource, of.Identity = p.names.resource(of.Resource), p.names.of(of.Identity)
+		r.tally[of] = &Amount{}
+	}
+	r.tally[of].add(e)
+	problem, opened, err := p.examine(key, e, read)
+	if problem != nil {
+		r.Problems = append(r.Problems, *problem)
+	}
+	if !opened && err == nil {
+		r.Sealed++
+	}
+	return err
 }
 
-func (t tally) add(key keys.Key, e *inspect.Entry, names names) {
-	a := t[resource{key.Resource, key.Identity, key.Custom}]
-	if a == nil {
-		a = &Amount{}
-		t[resource{names.resource(key.Resource), names.of(key.Identity), key.Custom}] = a
+// finish lists the resources in the order of names.
+func (r *Records) finish() {
+	r.Resources = make([]Resource, 0, len(r.tally))
+	for of, a := range r.tally {
+		of.Amount = *a
+		r.Resources = append(r.Resources, of)
 	}
-	a.add(e)
+	r.tally = nil
+	slices.SortFunc(r.Resources, func(a, b Resource) int {
+		custom := 0
+		if a.Custom != b.Custom {
+			custom = -1
+			if a.Custom {
+				custom = 1
+			}
+		}
+		return cmp.Or(compareResources(a.Resource, b.Resource), strings.Compare(a.Identity, b.Identity), custom)
+	})
+}
+
+func compareResources(a, b schema.GroupResource) int {
+	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 }
 
 // names holds each name once: thousands of logical clusters bind the same types, and a part of a key would keep the whole key.

@@ -61,17 +61,15 @@ func (s *survey) identities(c *Cluster) []Identity {
 		}
 		return i
 	}
-	for _, b := range c.Bindings {
-		for _, bound := range b.Bound {
-			if bound.Identity == "" {
-				continue
-			}
-			i := of(bound.Identity, bound.Resource)
-			i.Bound = true
-			same := func(e Exports) bool { return e.Cluster == b.Export.Cluster && e.Name == b.Export.Name }
-			if b.Export.Cluster != "" && !slices.ContainsFunc(i.Exports, same) {
-				i.Exports = append(i.Exports, Exports{b.Export.Cluster, b.Export.Name, false})
-			}
+	for b, bound := range c.Bound() {
+		if bound.Identity == "" {
+			continue
+		}
+		i := of(bound.Identity, bound.Resource)
+		i.Bound = true
+		same := func(e Exports) bool { return e.Cluster == b.Export.Cluster && e.Name == b.Export.Name }
+		if b.Export.Cluster != "" && !slices.ContainsFunc(i.Exports, same) {
+			i.Exports = append(i.Exports, Exports{b.Export.Cluster, b.Export.Name, false})
 		}
 	}
 	for _, r := range c.Resources {
@@ -94,11 +92,8 @@ func (s *survey) identities(c *Cluster) []Identity {
 // needed are the definitions that the bindings of c name.
 func needed(at shardAt, c *Cluster) (all []Needed) {
 	seen := map[string]bool{}
-	for _, b := range c.Bindings {
-		for _, bound := range b.Bound {
-			if bound.UID == "" || seen[bound.UID] {
-				continue
-			}
+	for _, bound := range c.Bound() {
+		if bound.UID != "" && !seen[bound.UID] {
 			seen[bound.UID] = true
 			all = append(all, Needed{bound.UID, bound.Resource, bound.Schema, bound.Virtual, at.definitions[bound.UID]})
 		}

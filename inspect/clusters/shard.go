@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -24,45 +22,28 @@ type shardPass struct {
 	shard   *Shard
 	lives   map[string]*Cluster // by name
 	orphans map[string]*Orphan
-	tallies map[string]tally
 }
 
 func newShardPass(p *pass, s keys.Storage) *shardPass {
-	return &shardPass{p, &Shard{Prefix: s.Prefix, children: map[string][]*Cluster{}}, map[string]*Cluster{}, map[string]*Orphan{}, map[string]tally{}}
+	return &shardPass{p, &Shard{Prefix: s.Prefix, Partial: true, children: map[string][]*Cluster{}}, map[string]*Cluster{}, map[string]*Orphan{}}
 }
 
 func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
-	if err := s.meet(key.Cluster); err != nil {
-		return err
+	if s.lives[key.Cluster] == nil && s.orphans[key.Cluster] == nil {
+		if err := s.meet(key.Cluster); err != nil {
+			return err
+		}
 	}
-	s.tallies[key.Cluster].add(key, e, s.names)
 	if o := s.orphans[key.Cluster]; o != nil {
-		o.add(e)
 		o.Keys = append(o.Keys, string(e.Key))
-		return note(s.pass, key, e, nil, &o.Problems, &o.Sealed)
+		return o.Records.add(s.pass, key, e, nil)
 	}
 	c := s.lives[key.Cluster]
-	c.add(e)
-	return note(s.pass, key, e, s.reads(c, key, string(e.Key)), &c.Problems, &c.Sealed)
-}
-
-// note examines a value and notes what is wrong with it.
-func note(p *pass, key keys.Key, e *inspect.Entry, read reading, problems *[]Problem, sealed *int) error {
-	problem, opened, err := p.examine(key, e, read)
-	if problem != nil {
-		*problems = append(*problems, *problem)
-	}
-	if !opened && err == nil {
-		*sealed++
-	}
-	return err
+	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
 }
 
 // meet decides, when the first key of a logical cluster is met, whether it lives here.
 func (s *shardPass) meet(name string) error {
-	if s.tallies[name] != nil {
-		return nil
-	}
 	lives := strings.HasPrefix(name, "system:")
 	if !lives {
 		var err error
@@ -71,7 +52,6 @@ func (s *shardPass) meet(name string) error {
 		}
 	}
 	name = strings.Clone(name) // else the whole of the key is kept
-	s.tallies[name] = tally{}
 	if lives {
 		s.lives[name] = &Cluster{Name: name, System: IsSystem(name)}
 	} else {
@@ -109,9 +89,13 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 
 func (s *shardPass) finish() *Shard {
 	out := s.shard
+	if c := s.lives[SystemShard]; c != nil {
+		out.Name = c.ShardName
+		out.Partial = c.tally[Resource{Resource: LogicalClusterType(), Custom: true}] == nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.lives)) {
 		c := s.lives[name]
-		c.Resources = s.tallies[name].resources()
+		c.finish()
 		slices.SortStableFunc(c.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(c.Exports, func(a, b Export) int { return strings.Compare(a.Name, b.Name) })
 		out.Clusters = append(out.Clusters, c)
@@ -120,14 +104,9 @@ func (s *shardPass) finish() *Shard {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.orphans)) {
-		o := s.orphans[name]
-		o.Resources = s.tallies[name].resources()
-		out.Orphans = append(out.Orphans, o)
+		s.orphans[name].finish()
+		out.Orphans = append(out.Orphans, s.orphans[name])
 	}
-	if c := s.lives[SystemShard]; c != nil {
-		out.Name = c.ShardName
-	}
-	out.Partial = s.tallies[SystemShard][resource{LogicalClusterType(), "", true}] == nil
 	s.workspaces()
 	slices.SortStableFunc(out.Definitions, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(out.System, func(a, b *Definition) int {
@@ -142,11 +121,9 @@ func (s *shardPass) finish() *Shard {
 func (s *shardPass) workspaces() {
 	own := ""
 	if c := s.lives[SystemShard]; c != nil {
-		for _, b := range c.Bindings {
-			for _, bound := range b.Bound {
-				if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType() {
-					own = bound.Identity
-				}
+		for b, bound := range c.Bound() {
+			if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType() {
+				own = bound.Identity
 			}
 		}
 	}
@@ -158,29 +135,6 @@ func (s *shardPass) workspaces() {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))
 		})
 	}
-}
-
-// resources lists a tally in the order of names.
-func (t tally) resources() []Resource {
-	out := make([]Resource, 0, len(t))
-	for of, a := range t {
-		out = append(out, Resource{of.GroupResource, of.identity, of.custom, *a})
-	}
-	slices.SortFunc(out, func(a, b Resource) int {
-		custom := 0
-		if a.Custom != b.Custom {
-			custom = -1
-			if a.Custom {
-				custom = 1
-			}
-		}
-		return cmp.Or(compareResources(a.Resource, b.Resource), strings.Compare(a.Identity, b.Identity), custom)
-	})
-	return out
-}
-
-func compareResources(a, b schema.GroupResource) int {
-	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 }
 
 func compareRegistered(a, b RegisteredShard) int { return strings.Compare(a.Name, b.Name) }

@@ -87,10 +87,8 @@ func (s *survey) meet(at Place, c *Cluster) {
 	for _, e := range c.Exports {
 		s.export(e)
 	}
-	for _, b := range c.Bindings {
-		for _, bound := range b.Bound {
-			s.bound[bound.Identity] = true
-		}
+	for _, bound := range c.Bound() {
+		s.bound[bound.Identity] = true
 	}
 }
 

@@ -89,7 +89,7 @@ func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
 		}
 	}
 	for _, cache := range file.Caches {
-		all = append(all, cache.Problems...)
+		all = append(all, cache.Own.Problems...)
 		for _, c := range cache.Copies {
 			all = append(all, c.Problems...)
 		}
