@@ -105,10 +105,23 @@ func flagOf(command *cli.Command, name string) cli.Flag {
 	return nil
 }
 
-// arguments returns the command's arguments when there is one for each of names.
+// arguments returns the command's arguments, which are as many as names, or else the words of its usage, say: one in brackets may be
+// missing, one with "..." stands for any number.
 func arguments(c *cli.Context, names ...string) ([]string, error) {
+	if names == nil {
+		names = strings.Fields(c.Command.ArgsUsage)
+	}
 	given := c.Args().Slice()
-	if len(given) == len(names) {
+	least, most := 0, len(names)
+	for _, name := range names {
+		if name[0] != '[' {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(name, "]"), "...") {
+			most = math.MaxInt
+		}
+	}
+	if least <= len(given) && len(given) <= most {
 		return given, nil
 	}
 	want := "takes no arguments"

@@ -31,11 +31,9 @@ More shards tell more: where the owner of an orphan lives, which logical cluster
 same etcd as a shard is found there; one of its own is given with --cache.
 
 Exit status: 0 read, whatever was found; 1 could not be read, is damaged or holds no shard of kcp; 2 usage; 130 interrupted.`,
-		Flags: []cli.Flag{
+		Flags: readFlags("open values that are encrypted at rest with",
 			&cli.StringSliceFlag{Name: "cache", Usage: "read the cache server's snapshot `FILE` too; may be repeated"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: table, wide or json"},
-			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), quietFlag(),
-		},
+			outputFlag("table", "wide", "json")),
 		Action: runClusterList,
 	}
 }
@@ -47,14 +45,11 @@ type surveyed struct {
 }
 
 func runClusterList(c *cli.Context) error {
-	shards, caches := c.Args().Slice(), c.StringSlice("cache")
-	format, err := oneOf(c, "output", "table", "wide", "json")
+	shards, err := arguments(c)
 	if err != nil {
 		return err
 	}
-	if len(shards) == 0 {
-		return usagef(commandPath(c), "takes SHARD...; none was given")
-	}
+	caches := c.StringSlice("cache")
 	if slices.Contains(shards, "") { // a shell variable that is not set
 		return usagef(commandPath(c), "takes SHARD...; got %q", shards)
 	}
@@ -83,7 +78,7 @@ func runClusterList(c *cli.Context) error {
 		}
 		read, wrong = append(read, f), append(wrong, err)
 	}
-	if err := printClusterList(c, format, read, len(shards)); err != nil {
+	if err := printClusterList(c, read, len(shards)); err != nil {
 		return err
 	}
 	return errors.Join(append(wrong, vacant.err())...)
@@ -102,7 +97,7 @@ func once(c *cli.Context, paths []string) error {
 // surveyFile reads one file, and adds to vacant. A wrong digest is an error beside what was read all the same.
 func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
 	defer progress(c).Phase("reading " + path).End()
-	o, err := openSnapshot(c, path)
+	o, err := openSnapshot(c, path, encryptionConfig)
 	if err != nil {
 		return f, err
 	}
@@ -115,14 +110,9 @@ func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err e
 		if err := vacant.add(c.Context, o); err != nil {
 			return err
 		}
-		if f.input, err = o.input(c.Context); errors.Is(err, snapshot.ErrDigest) {
-			return nil
-		}
+		f.input, err = o.input(c.Context)
 		return err
 	})
-	if err != nil && !errors.Is(err, snapshot.ErrDigest) {
-		return f, err
-	}
 	return f, err
 }
 
@@ -149,7 +139,7 @@ func (f surveyed) holds(shard bool) error {
 }
 
 // printClusterList prints what the files tell together; the first ones were given as shards.
-func printClusterList(c *cli.Context, format string, read []surveyed, shards int) error {
+func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 	var of, with []clusters.Named
 	for i, f := range read {
 		if i < shards {
@@ -160,10 +150,10 @@ func printClusterList(c *cli.Context, format string, read []surveyed, shards int
 		}
 	}
 	found := clusters.Survey(of, with)
-	if format == "json" {
+	if wantsJSON(c) {
 		return render.JSON(c.App.Writer, clusterListOf(read, found))
 	}
-	return printSurvey(c.App.Writer, read, found, format == "wide")
+	return printSurvey(c.App.Writer, read, found, c.String("output") == "wide")
 }
 
 // flavourOf is that of all files: there is a shard among them.

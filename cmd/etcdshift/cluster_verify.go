@@ -43,20 +43,16 @@ the codes of findings.`,
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
 			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE`, of any question but damaged (repeatable)"},
-			workPrefixFlag(), encryptionFlag("open values of the destination that are encrypted at rest with"),
+			prefixFlag("work"), encryptionFlag("open values of the destination that are encrypted at rest with"),
 			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
-			maxExpandFlag(), outputFlag(), quietFlag(),
+			maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
 		Action: runClusterVerify,
 	}
 }
 
 func runClusterVerify(c *cli.Context) error {
-	args, err := arguments(c, "ARCHIVE", "ORIGIN-OUT", "DESTINATION-OUT")
-	if err != nil {
-		return err
-	}
-	asJSON, err := wantsJSON(c)
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}
@@ -74,7 +70,7 @@ func runClusterVerify(c *cli.Context) error {
 		verdict, err = files.judge(c, ignored)
 	}
 	if err == nil {
-		err = printMove(c, files, verdict, asJSON)
+		err = printMove(c, files, verdict)
 	}
 	switch {
 	case err != nil:
@@ -124,8 +120,8 @@ func openMove(c *cli.Context, args []string) (m *moveFiles, damage *verify.Verdi
 		if f.path == "" && f.to != &m.archive && f.to != &m.originOut && f.to != &m.destinationOut {
 			continue
 		}
-		flag := "encryption-config"
-		if f.to == &m.archive && c.IsSet("archive-encryption-config") {
+		flag := encryptionConfig
+		if f.to == &m.archive {
 			flag = "archive-encryption-config"
 		}
 		if *f.to, err = openWhole(c, f.path, flag); err != nil {
@@ -146,13 +142,13 @@ func openMove(c *cli.Context, args []string) (m *moveFiles, damage *verify.Verdi
 
 // openCache opens the nth file of --cache, and that of --cache-before that goes with it.
 func (m *moveFiles) openCache(c *cli.Context, path string, n int) (*verify.Verdict, error) {
-	o, err := openWhole(c, path, "encryption-config")
+	o, err := openWhole(c, path, encryptionConfig)
 	if err != nil {
 		return damagedFile(path, err)
 	}
 	m.caches, m.cachesBefore = append(m.caches, o), append(m.cachesBefore, nil)
 	if all := c.StringSlice("cache-before"); n < len(all) {
-		if o, err = openWhole(c, all[n], "encryption-config"); err != nil {
+		if o, err = openWhole(c, all[n], encryptionConfig); err != nil {
 			return damagedFile(all[n], err)
 		}
 		m.cachesBefore[len(m.cachesBefore)-1] = o
@@ -188,7 +184,7 @@ func (m *moveFiles) judge(c *cli.Context, ignored []verify.Code) (verdict *verif
 	move := verify.Move{
 		Archive: m.archive.Reader, OriginOut: m.originOut.Reader, DestinationOut: m.destinationOut.Reader,
 		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Ignore: ignored,
-		Configured: c.IsSet("encryption-config"),
+		Configured: c.IsSet(encryptionConfig),
 	}
 	for to, from := range map[**inspect.Reader]*opened{&move.Origin: m.origin, &move.Destination: m.destination} {
 		if from != nil {
@@ -207,7 +203,7 @@ func (m *moveFiles) judge(c *cli.Context, ignored []verify.Code) (verdict *verif
 	}
 	for _, o := range m.all() {
 		inner := read
-		read = func() error { return o.snapshot.Guard(inner) }
+		read = func() error { return o.Snapshot().Guard(inner) }
 	}
 	return verdict, read()
 }

@@ -27,8 +27,8 @@ type moveVerification struct {
 	*verify.Verdict
 }
 
-func printMove(c *cli.Context, m *moveFiles, v *verify.Verdict, asJSON bool) error {
-	if !asJSON {
+func printMove(c *cli.Context, m *moveFiles, v *verify.Verdict) error {
+	if !wantsJSON(c) {
 		return printMoveText(c, v)
 	}
 	doc := moveVerification{APIVersion: apiVersion, Kind: "MoveVerification", Tool: tool(), Caches: []inputInfo{}, Sound: v.Sound(), Verdict: v}

@@ -40,7 +40,7 @@ compdef _etcdshift etcdshift
 )
 
 func runCompletion(c *cli.Context) error {
-	args, err := arguments(c, "bash|zsh|fish")
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}

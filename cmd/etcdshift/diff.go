@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
-	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 func diffCommand() *cli.Command {
@@ -30,31 +33,20 @@ Values that are encrypted at rest are compared decrypted with --encryption-confi
 an object is written.
 
 Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judge or TYPE/NAME is in neither, 130 interrupted.`,
-		Flags: []cli.Flag{
+		Flags: readFlags("decrypt with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
 			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
 			&cli.BoolFlag{Name: "all", Usage: "show noise too"},
 			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},
-			prefixFlag(), encryptionFlag("decrypt with"),
 			&cli.StringFlag{Name: "encryption-config-new", Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
-			showSecretsFlag(), maxExpandFlag(), streamFlag(), quietFlag(),
-		},
+			showSecretsFlag(), listFormats()),
 		Action: runDiff,
 	}
 }
 
-// streamFlag is -o of the commands that print a record after the other.
-func streamFlag() cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "print `FORMAT`: text, json (one document) or jsonl (one line a record)"}
-}
-
 func runDiff(c *cli.Context) error {
-	args := c.Args().Slice()
-	if len(args) < 2 {
-		return usagef(commandPath(c), "takes OLD NEW and perhaps types; got %d: %q", len(args), args)
-	}
-	format, err := oneOf(c, "output", "text", "json", "jsonl")
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}
@@ -64,126 +56,65 @@ func runDiff(c *cli.Context) error {
 			return usagef(commandPath(c), "--selector: %v", err)
 		}
 	}
-	found, err := diff(c, args, options, format)
-	if f := (*failure)(nil); errors.As(err, &f) && f.status == exitUsage {
+	found := 0
+	reading := progress(c).Phase("comparing " + args[0] + " with " + args[1])
+	defer reading.End()
+	err = readSnapshots(c, args[:2], func(files []*opened) error {
+		if options.Want, err = wanted(c, args[2:], files); err != nil {
+			return err
+		}
+		out, err := newDifferences(c, files)
+		if err != nil {
+			return err
+		}
+		reading.End()
+		if err := out.print(c.Context, files, options); err != nil {
+			return err
+		}
+		found = out.found()
+		return out.end()
+	})
+	switch {
+	case err != nil && statusOf(err) == exitUsage:
 		return err
-	}
-	if err != nil {
+	case err != nil:
 		return &failure{status: exitCannotJudge, err: err}
-	}
-	if found > 0 {
+	case found > 0:
 		return &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
 	}
 	return nil
 }
 
-// diff prints what differs and returns how many objects do.
-func diff(c *cli.Context, args []string, options compare.Options, format string) (found int, err error) {
-	reading := progress(c).Phase("comparing " + args[0] + " with " + args[1])
-	defer reading.End()
-	old, err := openSnapshot(c, args[0])
+// wanted says which objects the words behind the files, --namespace and --cluster ask for; nil for all keys. TYPE/NAME that neither
+// snapshot has is an error: no difference would be no answer to a name misspelt.
+func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) bool, error) {
+	in := scopeOf(c)
+	if len(words) == 0 && in == (scope{}) {
+		return nil, nil
+	}
+	all, err := parseNames(c, words, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer old.Close()
-	flag := "encryption-config"
-	if c.IsSet("encryption-config-new") {
-		flag = "encryption-config-new"
-	}
-	new, err := openEncrypted(c, args[1], flag)
-	if err != nil {
-		return 0, err
-	}
-	defer new.Close()
-	compareFiles := func() error {
-		if options.Want, err = wantedOf(c, args[2:], old.Reader, new.Reader); err != nil {
-			return err
-		}
-		if err := mustBeThere(c, args[2:], old, new); err != nil {
-			return err
-		}
-		sides := [2]compare.Side{{Snapshot: old.snapshot, Reader: old.Reader}, {Snapshot: new.snapshot, Reader: new.Reader}}
-		same, err := sameCluster(c, sides[0], sides[1])
-		if err != nil {
-			return err
-		}
-		out, err := newDifferences(c, format, same, old, new)
-		if err != nil {
-			return err
-		}
-		reading.End()
-		for o, err := range compare.Snapshots(c.Context, sides[0], sides[1], options) {
-			if err != nil {
-				return err
-			}
-			if err := out.add(o); err != nil {
-				return err
-			}
-		}
-		if options.Want == nil && options.Labels == nil {
-			if out.leases, err = compare.Leases(c.Context, old.snapshot, new.snapshot); err != nil {
-				return err
-			}
-		}
-		found = out.found()
-		return out.end()
-	}
-	err = old.read(c.Context, func() error {
-		return new.read(c.Context, func() error { return lookBelow(c, compareFiles, old, new) })
-	})
-	return found, err
-}
-
-// mustBeThere is an error where TYPE/NAME names what neither snapshot has: no difference would be no answer to a name misspelt.
-func mustBeThere(c *cli.Context, words []string, sides ...*opened) error {
 	var errs []error
-	for _, word := range words {
-		a, err := resolve(c, word, sides[0].Reader, sides[1].Reader)
-		if err != nil {
-			return err
-		}
-		there := a.name == ""
-		for _, side := range sides {
-			if !there {
-				if there, err = side.has(c, a); err != nil {
-					return err
+	for _, a := range all {
+		there := a.names == nil
+		for _, f := range files {
+			for _, err := range a.keysOf(c.Context, f.Reader, in, false) {
+				if err != nil {
+					return nil, err
 				}
+				there = true
+				break
 			}
 		}
 		if !there {
-			where := ""
-			for _, flag := range []string{"namespace", "cluster"} {
-				if value := c.String(flag); value != "" {
-					where += fmt.Sprintf(", in %s %q", flag, value)
-				}
-			}
-			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s", word, where))
+			errs = append(errs, fmt.Errorf("%q not found in either snapshot%v", a.word, in))
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// has tells whether the snapshot has an object that is asked for, in the namespace and cluster of the flags.
-func (o *opened) has(c *cli.Context, a asked) (bool, error) {
-	layouts, err := o.Reader.Layouts(c.Context)
-	if err != nil {
-		return false, err
-	}
-	namespace, cluster := c.String("namespace"), c.String("cluster")
-	for _, resource := range a.resources {
-		for _, dir := range layouts.Dirs(resource) {
-			for rec, err := range o.snapshot.Live(c.Context, dir) {
-				if err != nil {
-					return false, err
-				}
-				k, _, err := layouts.Parse(rec.Key)
-				if err == nil && a.wants(k) && (namespace == "" || k.Namespace == namespace) && (cluster == "" || k.Cluster == cluster) {
-					return true, nil
-				}
-			}
-		}
-	}
-	return false, nil
+	return func(k keys.Key) bool {
+		return in.has(k) && (all == nil || slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) }))
+	}, errors.Join(errs...)
 }
 
 // differences prints objects that differ, one after the other, and then leases.
@@ -193,6 +124,22 @@ type differences struct {
 	silent, all bool // but for the summary; nothing is noise
 	add         func(*compare.Object) error
 	end         func() error
+}
+
+// print prints what differs between two files.
+func (d *differences) print(ctx context.Context, files []*opened, o compare.Options) (err error) {
+	for object, err := range compare.Snapshots(ctx, files[0].Reader, files[1].Reader, o) {
+		if err == nil {
+			err = d.add(object)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if o.Want == nil && o.Labels == nil {
+		d.leases, err = compare.Leases(ctx, files[0].Snapshot(), files[1].Snapshot())
+	}
+	return err
 }
 
 // found is how many objects and leases differ, noise not counted.
@@ -215,7 +162,12 @@ func (d *differences) tail() diffTail {
 	return t
 }
 
-func newDifferences(c *cli.Context, format string, same compare.Same, old, new *opened) (*differences, error) {
+func newDifferences(c *cli.Context, files []*opened) (*differences, error) {
+	same, err := sameCluster(c, files[0].Reader, files[1].Reader)
+	if err != nil {
+		return nil, err
+	}
+	format := c.String("output")
 	d := &differences{silent: c.Bool("summary"), all: c.Bool("all")}
 	var show func(*compare.Object) error
 	if format == "text" {
@@ -224,10 +176,10 @@ func newDifferences(c *cli.Context, format string, same compare.Same, old, new *
 		d.end = func() error { return d.printEnd(p) }
 	} else {
 		list := render.NewList(c.App.Writer, format)
-		show = func(o *compare.Object) error { return list.Add(differenceOf(o)) }
+		show = func(o *compare.Object) error { return list.Add(o) }
 		d.end = func() error { return d.endList(list, format) }
 		if format == "json" {
-			head, err := diffHead(c, same, old, new)
+			head, err := diffHead(c, same, files)
 			if err != nil {
 				return nil, err
 			}
@@ -274,40 +226,11 @@ func (d *differences) endList(list *render.List, format string) error {
 	return list.End(d.tail())
 }
 
-func diffHead(c *cli.Context, same compare.Same, old, new *opened) (doc diffDocument, err error) {
-	head, err := old.document(c.Context, "Diff")
+func diffHead(c *cli.Context, same compare.Same, files []*opened) (doc diffDocument, err error) {
+	head, err := files[0].document(c.Context, "Diff")
 	if err != nil {
 		return doc, err
 	}
-	newInput, err := new.input(c.Context)
+	newInput, err := files[1].input(c.Context)
 	return diffDocument{head, newInput, same}, err
-}
-
-// difference is one object that differs, as JSON.
-type difference struct {
-	Op        compare.Op       `json:"op"`
-	Key       string           `json:"key"`
-	Resource  string           `json:"resource,omitempty"`
-	Cluster   string           `json:"cluster,omitempty"`
-	Namespace string           `json:"namespace,omitempty"`
-	Name      string           `json:"name,omitempty"`
-	Old       *compare.Version `json:"old,omitempty"`
-	New       *compare.Version `json:"new,omitempty"`
-	Changes   []differ.Change  `json:"changes,omitempty"`
-	Folded    int              `json:"folded,omitempty"`
-	Notes     []string         `json:"notes,omitempty"`
-}
-
-func differenceOf(o *compare.Object) difference {
-	return difference{
-		Op: o.Op, Key: o.Key, Resource: resourceOf(o), Cluster: o.Place.Cluster, Namespace: o.Place.Namespace, Name: o.Place.Name,
-		Old: o.Old, New: o.New, Changes: o.Changes, Folded: o.Folded, Notes: o.Notes,
-	}
-}
-
-func resourceOf(o *compare.Object) string {
-	if o.Place.Resource.Resource == "" {
-		return ""
-	}
-	return o.Place.Resource.String()
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/keys"
 )
 
 // diffPage prints differences for people.
@@ -13,10 +12,7 @@ type diffPage struct{ *render.Page }
 
 // object prints one object that differs.
 func (p diffPage) object(o *compare.Object) {
-	name := o.Key
-	if o.Place.Resource.Resource != "" {
-		name = placeName(o.Place)
-	}
+	name := o.Subject.String()
 	switch o.Op {
 	case compare.Added:
 		p.Line(render.Green, "added "+name)
@@ -32,18 +28,6 @@ func (p diffPage) object(o *compare.Object) {
 	if o.Folded > 0 {
 		p.Line(render.Cyan, fmt.Sprintf("  (and %s folded away)", render.Plural(o.Folded, "change")))
 	}
-}
-
-// placeName is an object as people name it: "deployments.apps shop/web", with the logical cluster before where there is one.
-func placeName(k keys.Key) string {
-	name := k.Name
-	if k.Namespace != "" {
-		name = k.Namespace + "/" + name
-	}
-	if k.Cluster != "" {
-		name = k.Cluster + "|" + name
-	}
-	return k.Resource.String() + " " + name
 }
 
 // lease prints one lease that differs.

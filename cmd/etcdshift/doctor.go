@@ -31,14 +31,13 @@ level, a stable code that docs/findings.md explains, the key it is about, and wh
 is about a restore is left out: it is not meant to be restored.
 
 Exit status: 0 nothing of the level of --fail-on or worse, 1 something, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "fail-on", Value: "error", Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
+		Flags: readFlags("open values that are encrypted at rest with",
+			&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
+				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
 			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE` (repeatable)"},
 			&cli.StringFlag{Name: "quota", Usage: "judge by an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
 			&cli.StringFlag{Name: "etcd", Usage: "judge by a restore into etcd `VERSION`, such as 3.5.21"},
-			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(),
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "text", Usage: "print `FORMAT`: text, json or sarif (2.1.0)"}, quietFlag(),
-		},
+			outputFlag("text", "json", "sarif (2.1.0)")),
 		Action: runDoctor,
 	}
 }
@@ -53,15 +52,7 @@ type diagnosis struct {
 }
 
 func runDoctor(c *cli.Context) error {
-	args, err := arguments(c, "SNAPSHOT")
-	if err != nil {
-		return err
-	}
-	format, err := oneOf(c, "output", "text", "json", "sarif")
-	if err != nil {
-		return err
-	}
-	level, err := oneOf(c, "fail-on", "error", "warning")
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}
@@ -71,12 +62,12 @@ func runDoctor(c *cli.Context) error {
 	}
 	in, report, err := examine(c, args[0], options)
 	if err == nil {
-		err = printDiagnosis(c, format, in, report)
+		err = printDiagnosis(c, in, report)
 	}
 	if err != nil {
 		return &failure{status: exitCannotJudge, err: err}
 	}
-	if report.AtLeast(doctor.Level(level)) {
+	if level := c.String("fail-on"); report.AtLeast(doctor.Level(level)) {
 		found := render.Plural(report.Count(doctor.Error), "error")
 		if level == "warning" {
 			found += ", " + render.Plural(report.Count(doctor.Warning), "warning")
@@ -105,14 +96,14 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 			return o, usagef(commandPath(c), "--etcd is %q; it takes a release, such as 3.5.21", o.Etcd)
 		}
 	}
-	o.Keys = c.IsSet("encryption-config")
+	o.Keys = c.IsSet(encryptionConfig)
 	return o, nil
 }
 
 // examine judges the file at path. A file that is damaged has a report too.
 func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *doctor.Report, err error) {
 	defer progress(c).Phase("examining " + path).End()
-	o, err := openSnapshot(c, path)
+	o, err := openSnapshot(c, path, encryptionConfig)
 	if isDamage(err) {
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
 	}
@@ -120,7 +111,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	}
 	defer o.Close()
-	switch _, err := archive.OpenChecked(c.Context, o.snapshot); {
+	switch _, err := archive.OpenChecked(c.Context, o.Snapshot()); {
 	case errors.Is(err, archive.ErrNotArchive), isDamage(err): // the report tells
 	case errors.Is(err, archive.ErrDamaged):
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
@@ -129,25 +120,25 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	default: // no shard is restored from it
 		options.Ignore = append(options.Ignore, doctor.CodeBumpRevision, doctor.CodeEtcdVersion, doctor.CodeShardPartial)
 	}
-	err = o.snapshot.Guard(func() error {
-		report, err = doctor.Examine(c.Context, o.snapshot, o.Reader, options)
+	err = o.Snapshot().Guard(func() error {
+		report, err = doctor.Examine(c.Context, o.Snapshot(), o.Reader, options)
 		if err != nil || report.Counts[doctor.CodeDamaged] > 0 { // then nothing else is told
 			return err
 		}
-		return lookBelow(c, func() error { return nil }, o)
+		return checkPrefixes(c, nil, o)
 	})
 	if err != nil {
 		return in, nil, err
 	}
 	in, err = o.input(c.Context)
-	if errors.Is(err, snapshot.ErrDigest) || errors.Is(err, snapshot.ErrDamaged) { // the report tells
+	if errors.Is(err, snapshot.ErrDamaged) { // the report tells
 		err = nil
 	}
 	return in, report, err
 }
 
-func printDiagnosis(c *cli.Context, format string, in inputInfo, report *doctor.Report) error {
-	switch format {
+func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
+	switch c.String("output") {
 	case "json":
 		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Count(doctor.Error), report.Count(doctor.Warning), report.Count(doctor.Info), report})
 	case "sarif":

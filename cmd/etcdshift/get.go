@@ -37,7 +37,7 @@ a controller makes; what it prints can be applied.
 
 Exit status: 0 shown, 1 something was not found or could not be read, 2 usage, 3 not printed without --show-secrets, 130
 interrupted.`,
-		Flags: []cli.Flag{
+		Flags: readFlags("open values that are encrypted at rest with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces"},
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
@@ -53,8 +53,7 @@ interrupted.`,
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
 			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
 			&cli.BoolFlag{Name: "export", Usage: "print YAML that can be applied, in the order in which things depend on each other"},
-			showSecretsFlag(), prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), quietFlag(),
-		},
+			showSecretsFlag()),
 		Action: runGet,
 	}
 }
@@ -152,24 +151,20 @@ func runGet(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	args := c.Args().Slice()
-	if len(args) < 2 {
-		return usagef(commandPath(c), "takes SNAPSHOT TYPE[/NAME] [NAME...]; got %d: %q", len(args), args)
-	}
-	reading := progress(c).Phase("reading " + args[0])
-	s, err := openSnapshot(c, args[0])
-	reading.End()
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
 	complete := func() error { return nil }
 	if o.escapes(c.App.Writer) {
 		w := render.NewEscaper(c.App.Writer)
 		c.App.Writer, complete = w, w.Close
 	}
-	return s.read(c.Context, func() error {
-		return lookBelow(c, func() error { return errors.Join(get(c, s, o, args[1:]), complete()) }, s)
+	reading := progress(c).Phase("reading " + args[0])
+	defer reading.End()
+	return readSnapshots(c, args[:1], func(files []*opened) error {
+		reading.End()
+		return errors.Join(get(c, files[0], o, args[1:]), complete())
 	})
 }
 
@@ -185,15 +180,11 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if o.revision > 0 {
 		r = r.At(o.revision)
 	}
-	find := r.Types
+	find := (*inspect.Reader).Types
 	if o.deleted {
-		find = r.TypesEver
+		find = (*inspect.Reader).TypesEver
 	}
-	types, err := find(c.Context)
-	if err != nil {
-		return err
-	}
-	asked, single, err := readAsked(c, s.snapshot.Path(), types, words)
+	asked, single, err := readAsked(c, words, find, r)
 	if err != nil {
 		return err
 	}
@@ -203,7 +194,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		}
 	}
 	if o.deleted {
-		if err := sayWindow(c, s.snapshot); err != nil {
+		if err := sayWindow(c, s.Snapshot()); err != nil {
 			return err
 		}
 	}
@@ -227,49 +218,39 @@ type asking struct {
 	names []string
 }
 
-// readAsked takes TYPE [NAME...] or TYPE/NAME... apart; path is that of the file. single says that one object is asked for by name.
-func readAsked(c *cli.Context, path string, types *inspect.Types, words []string) (out []asking, single bool, err error) {
+// readAsked reads TYPE [NAME...] or TYPE/NAME.... single tells that one object is asked for by name.
+func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, single bool, err error) {
 	slashed := 0
 	for _, w := range words {
 		if strings.Contains(w, "/") {
 			slashed++
 		}
 	}
-	if slashed > 0 && slashed < len(words) {
+	var names []string
+	switch slashed {
+	case len(words):
+	case 0:
+		words, names = words[:1], words[1:]
+	default:
 		return nil, false, usagef(commandPath(c), "give either TYPE/NAME for all, or one TYPE and names: %q", words)
 	}
-	resolve := func(word string) ([]*inspect.Type, error) {
-		found, err := types.Resolve(word)
-		if err != nil {
-			err = &failure{status: exitUsage, err: &fileError{[]string{path}, err}, hint: `"etcdshift status" lists what the snapshot holds`}
-		}
-		return found, err
+	all, err := parseNames(c, words, find, r)
+	if err != nil {
+		return nil, false, err
 	}
-	if slashed == 0 {
-		found, err := resolve(words[0])
-		for _, t := range found {
-			out = append(out, asking{t, words[1:]})
+	for _, a := range all {
+		if len(names) > 0 {
+			a.names = names
 		}
-		return out, len(words) == 2 && len(found) == 1, err
-	}
-	for _, w := range words {
-		word, name, _ := strings.Cut(w, "/")
-		if word == "" || name == "" {
-			return nil, false, usagef(commandPath(c), "%q is not TYPE/NAME", w)
-		}
-		found, err := resolve(word)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, t := range found {
+		for _, t := range a.kinds {
 			if last := len(out) - 1; last >= 0 && out[last].kind == t {
-				out[last].names = append(out[last].names, name)
+				out[last].names = append(out[last].names, a.names...)
 			} else {
-				out = append(out, asking{t, []string{name}})
+				out = append(out, asking{t, a.names})
 			}
 		}
 	}
-	return out, len(words) == 1 && len(out) == 1, nil
+	return out, len(all) == 1 && len(all[0].kinds) == 1 && len(out[0].names) == 1, nil
 }
 
 // sayWindow says how far back deletions are known.

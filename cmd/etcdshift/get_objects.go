@@ -77,15 +77,12 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 // sayUnread says which value of which file could not be read, and why.
 func (g *getter) sayUnread(o *gotten, err error) {
 	g.unread++
-	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.snapshot.Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
+	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
 // selected yields the objects of a type that are in the namespace and have the names, in the order of their keys.
 func (g *getter) selected(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
 	in := inspect.Selection{Names: a.names, Cluster: g.options.cluster}
-	if len(a.names) == 0 {
-		in.Names = nil
-	}
 	if a.kind.Namespaced {
 		in.Namespace = g.options.namespace
 	}
@@ -164,7 +161,7 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 		return g.selected(ctx, a)
 	}
 	return func(yield func(*gotten, error) bool) {
-		path, err := jsonpath.Parse(relaxed(by))
+		path, err := jsonpath.ParseRelaxed(by)
 		if err != nil {
 			yield(nil, usagef(commandPath(g.c), "--sort-by: %w", err))
 			return
@@ -202,12 +199,6 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 			}
 		}
 	}
-}
-
-// relaxed takes a path as kubectl does, with or without braces and the first dot.
-func relaxed(path string) string {
-	path = strings.TrimSuffix(strings.TrimPrefix(path, "{"), "}")
-	return "{." + strings.TrimPrefix(path, ".") + "}"
 }
 
 func (g *getter) sortValue(path *jsonpath.Path, o *gotten) (any, error) {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -30,46 +28,30 @@ With --raw, PREFIX is one whole key, and its value is written as it is, decrypte
 Secret, or with another credential in it, needs --show-secrets.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 3 a value that --show-secrets was not given for, 130 interrupted.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: table, wide, json, jsonl (one key a line) or name"},
+		Flags: readFlags("open values that are encrypted at rest with",
+			outputFlag("table", "wide", "json", "jsonl (one key a line)", "name"),
 			&cli.BoolFlag{Name: "history", Usage: "list every record that the file still holds: superseded ones and deletions too"},
 			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},
 			&cli.BoolFlag{Name: "stored", Usage: "with --raw: the value as it is stored, encrypted or not"},
-			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"},
-			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), quietFlag(),
-		},
+			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"}),
 		Action: runKeys,
 	}
 }
 
 func runKeys(c *cli.Context) error {
-	args := c.Args().Slice()
-	if len(args) < 1 || len(args) > 2 {
-		return usagef(commandPath(c), "takes SNAPSHOT and perhaps PREFIX; got %d: %q", len(args), args)
+	args, err := arguments(c)
+	if err == nil {
+		err = checkRaw(c, len(args))
 	}
-	format, err := oneOf(c, "output", "table", "wide", "json", "jsonl", "name")
 	if err != nil {
 		return err
 	}
-	if err := checkRaw(c, len(args)); err != nil {
-		return err
-	}
-	o, err := openSnapshot(c, args[0])
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	var prefix []byte
-	if len(args) > 1 {
-		prefix = []byte(args[1])
-	}
-	return o.read(c.Context, func() error {
-		return lookBelow(c, func() error {
-			if c.Bool("raw") {
-				return printRaw(c, o, prefix)
-			}
-			return printKeys(c, o, prefix, format)
-		}, o)
+	return readSnapshots(c, args[:1], func(files []*opened) error {
+		prefix := []byte(strings.Join(args[1:], ""))
+		if c.Bool("raw") {
+			return printRaw(c, files[0], prefix)
+		}
+		return printKeys(c, files[0], prefix)
 	})
 }
 
@@ -100,15 +82,13 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	switch {
 	case c.Bool("stored"):
 		value = e.Stored
-	case e.Sealed != nil && c.IsSet("encryption-config"):
+	case e.Sealed != nil && c.IsSet(encryptionConfig):
 		return &failure{exitFailed, fmt.Errorf("key %q: %w", key, e.Sealed), "--stored writes it as it is"}
 	}
-	if !c.Bool("show-secrets") {
-		if redact.Value(key, value) {
-			return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
-		}
+	if !c.Bool("show-secrets") && redact.Value(key, value) {
+		return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}
 	}
-	if out, ok := c.App.Writer.(*os.File); ok && term.IsTerminal(int(out.Fd())) && !render.IsText(value) {
+	if render.IsTerminal(c.App.Writer) && !render.IsText(value) {
 		return &failure{exitFailed, fmt.Errorf("key %q: its value is binary, and stdout a terminal", key), "write it to a file: add > FILE"}
 	}
 	_, err = c.App.Writer.Write(value)
@@ -128,14 +108,14 @@ func belowNamed(c *cli.Context) string {
 }
 
 // printKeys lists keys in one of the formats, each when it is read.
-func printKeys(c *cli.Context, o *opened, prefix []byte, format string) error {
-	reading := progress(c).Phase("reading " + o.snapshot.Path())
+func printKeys(c *cli.Context, o *opened, prefix []byte) error {
+	reading := progress(c).Phase("reading " + o.Snapshot().Path())
 	layouts, err := o.Layouts(c.Context)
 	reading.End()
 	if err != nil {
 		return err
 	}
-	p, err := newKeyPrinter(c, o, format, layouts)
+	p, err := newKeyPrinter(c, o, layouts)
 	if err != nil {
 		return err
 	}

@@ -17,8 +17,8 @@ type keyPrinter struct {
 	flush, end func() error
 }
 
-func newKeyPrinter(c *cli.Context, o *opened, format string, layouts keys.Layouts) (keyPrinter, error) {
-	switch format {
+func newKeyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (keyPrinter, error) {
+	switch format := c.String("output"); format {
 	case "name":
 		p := render.NewPage(c.App.Writer)
 		add := func(s *inspect.Stored) error {
@@ -29,7 +29,7 @@ func newKeyPrinter(c *cli.Context, o *opened, format string, layouts keys.Layout
 	case "json", "jsonl":
 		return newKeyList(c, o, format, layouts)
 	}
-	columns := keyColumns(layouts, format == "wide", c.Bool("history"))
+	columns := keyColumns(layouts, c.String("output") == "wide", c.Bool("history"))
 	t := render.NewFlow(c.App.Writer, mapped(columns, func(k keyColumn) string { return k.head })...)
 	add := func(s *inspect.Stored) error {
 		return t.Row(mapped(columns, func(k keyColumn) string { return k.cell(s) })...)

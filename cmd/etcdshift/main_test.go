@@ -173,13 +173,15 @@ func TestStdoutFails(t *testing.T) {
 		}
 		var stderr bytes.Buffer
 		require.Equal(t, status, run(context.Background(), args, nil, broken{}, &stderr), command)
-		require.Equal(t, "etcdshift: no pipe\n", stderr.String(), command)
+		require.Equal(t, "etcdshift: write /dev/stdout: no pipe\n", stderr.String(), command)
 	}
 }
 
 type broken struct{}
 
-func (broken) Write([]byte) (int, error) { return 0, errors.New("no pipe") }
+func (broken) Write([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "write", Path: "/dev/stdout", Err: errors.New("no pipe")}
+}
 
 func fixtureFile(t *testing.T) string {
 	data, err := readFixture(filepath.Join("..", "..", "testdata", "calico", "before.db"))

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,7 +92,11 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage})
 		case string, nil:
 			text, _ := value.(string)
-			out = append(out, &cli.StringFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: text})
+			flag := &cli.StringFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: text}
+			if f.Choices != nil {
+				flag.Action = oneOf(f.Name, f.Choices...)
+			}
+			out = append(out, flag)
 		}
 	}
 	return out
@@ -112,38 +115,14 @@ func migrationFlags(builds bool) []cli.Flag {
 			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"},
-			workPrefixFlag(), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"))
+			prefixFlag("work"), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"))
 	} else {
-		flags = append(flags, workPrefixFlag(), encryptionFlag("open values that are encrypted at rest by"))
+		flags = append(flags, prefixFlag("work"), encryptionFlag("open values that are encrypted at rest by"))
 	}
-	return append(flags, maxExpandFlag(), outputFlag(), quietFlag())
-}
-
-// prefixFlag is --prefix of commands that read: they see these prefixes and no other.
-func prefixFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "prefix", Usage: "look under storage prefix `P`, such as /registry, and no other; may be repeated (default: all that are found)"}
-}
-
-// workPrefixFlag is --prefix of commands that change or move what lies there, and check the rest of the file too.
-func workPrefixFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "prefix", Usage: "work under storage prefix `P`, such as /registry, and no other; may be repeated (default: all that are found)"}
-}
-
-// readPrefixes reads --prefix as kube-apiserver reads its --etcd-prefix.
-func readPrefixes(c *cli.Context) (prefixes []string) {
-	for _, p := range c.StringSlice("prefix") {
-		p = strings.TrimRight(path.Join("/", p), "/")
-		if !slices.Contains(prefixes, p) {
-			prefixes = append(prefixes, p)
-		}
-	}
-	return prefixes
+	return append(flags, maxExpandFlag(), textOrJSON(), quietFlag())
 }
 
 func (m migration) run(c *cli.Context) error {
-	if _, err := wantsJSON(c); err != nil {
-		return err
-	}
 	args := &transform.Args{Values: c, Arguments: c.Args().Slice(), Prefixes: readPrefixes(c)}
 	options, err := m.options(c, args)
 	if err != nil {
@@ -169,7 +148,7 @@ func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Re
 	report.Tool = &transform.Tool{Name: tool().Name, Version: tool().Version}
 	err = m.verdict(report, err)
 	also := writeReport(file, report)
-	if asJSON, _ := wantsJSON(c); asJSON { // it was judged before the run
+	if wantsJSON(c) {
 		also = errors.Join(also, render.JSON(c.App.Writer, report))
 	} else {
 		also = errors.Join(also, printReport(c.App.Writer, report))
@@ -257,7 +236,7 @@ func (m migration) runStages(c *cli.Context, o transform.Options, args *transfor
 	if _, err := os.Stat(o.In); err != nil { // before a KMS plugin that is not there is waited for
 		return fail(err)
 	}
-	transformers, err := loadEncryption(c)
+	transformers, err := loadEncryption(c, encryptionConfig)
 	if err != nil {
 		return fail(err)
 	}
@@ -273,14 +252,6 @@ func (m migration) runStages(c *cli.Context, o transform.Options, args *transfor
 
 // build makes the transform.
 func (m migration) build(c *cli.Context, args *transform.Args) (transform.Transform, error) {
-	for _, f := range m.Flags {
-		if f.Choices == nil || c.String(f.Name) == "" {
-			continue
-		}
-		if _, err := oneOf(c, f.Name, f.Choices...); err != nil {
-			return nil, err
-		}
-	}
 	t, err := m.New(c.Context, args)
 	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
 		return nil, usagef(commandPath(c), "%w", err)
@@ -297,11 +268,7 @@ func (f *openFiles) open(c *cli.Context, path, configFlag string) (*transform.Fi
 		return nil, err
 	}
 	*f = append(*f, o)
-	file := &transform.File{Reader: o.Reader}
-	if o.transformers != nil { // a nil one in an interface would not be nil
-		file.Opener = o.transformers
-	}
-	return file, nil
+	return &transform.File{Reader: o.Reader, Opener: o.opener()}, nil
 }
 
 func (f openFiles) close() {

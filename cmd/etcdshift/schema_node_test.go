@@ -138,7 +138,7 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 		default:
 			of := schemaOf(f.Type, sources)
 			of.Description = strings.Trim(sources.comment(is, f)+"; "+sources.values(f.Type), "; ")
-			optional := options == "omitempty"
+			optional := options == "omitempty" || options == "omitzero"
 			if nullable := f.Type.Kind() == reflect.Pointer && !optional; nullable || strings.Contains(of.Description, "null where") {
 				of.Null = true
 			}

@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/timeline"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -33,8 +35,8 @@ func documents() map[string][]any {
 		"Diagnosis":             {diagnosis{}},
 		"Sizes":                 {sizesDocument{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
-		"History":               {historyDocument{}, list{"revisions", historyRecord{}}, historyTail{}},
-		"Diff":                  {diffDocument{}, list{"objects", difference{}}, diffTail{}},
+		"History":               {historyDocument{}, list{"revisions", timeline.Step{}}, historyTail{}},
+		"Diff":                  {diffDocument{}, list{"objects", compare.Object{}}, diffTail{}},
 		"LogicalClusterList":    {clusterList{}},
 		"MoveVerification":      {moveVerification{}},
 		"Report":                reportParts(),

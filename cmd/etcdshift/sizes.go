@@ -28,11 +28,11 @@ For "mvcc: database space exceeded" it estimates, within about 2%, what a compac
 as large as the database it was saved from, free pages included, and so is a member that is restored from it.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "by", Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
+		Flags: readFlags("open values that are encrypted at rest with",
+			&cli.StringFlag{Name: "by", Action: oneOf("by", "resource", "namespace", "owner", "field"),
+				Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},
-			prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), outputFlag(), quietFlag(),
-		},
+			textOrJSON()),
 		Action: runSizes,
 	}
 }
@@ -44,47 +44,28 @@ type sizesDocument struct {
 }
 
 func runSizes(c *cli.Context) error {
-	args, err := arguments(c, "SNAPSHOT")
+	args, err := arguments(c)
 	if err != nil {
 		return err
-	}
-	asJSON, err := wantsJSON(c)
-	if err != nil {
-		return err
-	}
-	if c.IsSet("by") {
-		if _, err := oneOf(c, "by", "resource", "namespace", "owner", "field"); err != nil {
-			return err
-		}
 	}
 	if c.Int("top") < 0 {
 		return usagef(commandPath(c), "--top is %d; it takes a number from 0", c.Int("top"))
 	}
 	defer progress(c).Phase("reading " + args[0]).End()
-	o, err := openSnapshot(c, args[0])
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	return o.read(c.Context, func() error {
-		return lookBelow(c, func() error { return measure(c, o, asJSON) }, o)
+	return readSnapshots(c, args, func(files []*opened) error {
+		sizes, err := inspect.Measure(c.Context, files[0].Snapshot(), files[0].Reader, c.Int("top"))
+		if err != nil {
+			return err
+		}
+		if !wantsJSON(c) {
+			return printSizes(c, sizes)
+		}
+		head, err := files[0].document(c.Context, "Sizes")
+		if err != nil {
+			return err
+		}
+		return render.JSON(c.App.Writer, sizesDocument{head, chosenSizes(c, sizes)})
 	})
-}
-
-// measure prints what fills the file.
-func measure(c *cli.Context, o *opened, asJSON bool) error {
-	sizes, err := inspect.Measure(c.Context, o.snapshot, o.Reader, c.Int("top"))
-	if err != nil {
-		return err
-	}
-	if !asJSON {
-		return printSizes(c, sizes)
-	}
-	in, err := o.input(c.Context)
-	if err != nil {
-		return err
-	}
-	return render.JSON(c.App.Writer, sizesDocument{document("Sizes", in), chosenSizes(c, sizes)})
 }
 
 // chosenSizes leaves out what --by does not name.

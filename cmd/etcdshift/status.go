@@ -13,7 +13,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
@@ -32,40 +31,9 @@ The second table shows at which versions objects are really stored, whatever the
 the objects that break when their version is removed from a CustomResourceDefinition now, or that are broken already.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("open values that are encrypted at rest with"), maxExpandFlag(), outputFlag(), quietFlag()},
+		Flags:  readFlags("open values that are encrypted at rest with", textOrJSON()),
 		Action: runStatus,
 	}
-}
-
-func runStatus(c *cli.Context) error {
-	args, err := arguments(c, "SNAPSHOT")
-	if err != nil {
-		return err
-	}
-	asJSON, err := wantsJSON(c)
-	if err != nil {
-		return err
-	}
-	o, err := openSnapshot(c, args[0])
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	if err := o.snapshot.FreeList(); err != nil {
-		warn(c, err.Error())
-	}
-	st := status{documentHead: documentHead{Kind: "Status"}}
-	err = st.read(c, o)
-	beside := errors.Is(err, snapshot.ErrDigest) || errors.Is(err, transform.ErrEmptyPrefix) || errors.Is(err, archive.ErrDamaged) || errors.Is(err, archive.ErrFormat)
-	if err != nil && !beside {
-		return err
-	}
-	// A digest that does not match is an error beside a status that is whole otherwise, and says "wrong" in it; so is a manifest of an
-	// archive that cannot be read, which says nothing in it.
-	if asJSON {
-		return errors.Join(render.JSON(c.App.Writer, st), err)
-	}
-	return errors.Join(printStatus(c.App.Writer, st), err)
 }
 
 // status is what the command prints.
@@ -78,40 +46,53 @@ type status struct {
 	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "cluster extract" made
 }
 
-// read fills in st. An error of the digest, or of an archive's manifest, is returned beside a status that is whole.
-func (st *status) read(c *cli.Context, o *opened) error {
-	defer progress(c).Phase("reading " + o.snapshot.Path()).End()
-	s, digestErr := o.snapshot.Status(c.Context)
-	if digestErr != nil && !errors.Is(digestErr, snapshot.ErrDigest) {
-		return digestErr
-	}
-	st.Status = s
-	in, err := o.input(c.Context)
+func runStatus(c *cli.Context) error {
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}
-	st.documentHead = document("Status", in)
-	hash, err := o.snapshot.HashKV(c.Context)
-	if err != nil {
-		return err
+	return readSnapshots(c, args, func(files []*opened) error {
+		st, err := readStatus(c, files[0])
+		if err != nil {
+			return err
+		}
+		// What is wrong with an archive's manifest is an error beside a status that is whole otherwise.
+		st.Archive, err = archive.Open(c.Context, files[0].Snapshot())
+		if errors.Is(err, archive.ErrNotArchive) {
+			err = nil
+		}
+		if err != nil && !errors.Is(err, archive.ErrDamaged) && !errors.Is(err, archive.ErrFormat) {
+			return err
+		}
+		if wantsJSON(c) {
+			return errors.Join(render.JSON(c.App.Writer, st), err)
+		}
+		return errors.Join(printStatus(c.App.Writer, st), err)
+	})
+}
+
+func readStatus(c *cli.Context, o *opened) (st status, err error) {
+	defer progress(c).Phase("reading " + o.Snapshot().Path()).End()
+	if err := o.Snapshot().FreeList(); err != nil {
+		warn(c, err.Error())
 	}
-	content, err := o.snapshot.ContentHash(c.Context)
+	if st.Status, err = o.Snapshot().Status(c.Context); err != nil && !errors.Is(err, snapshot.ErrDigest) {
+		return st, err
+	}
+	if st.documentHead, err = o.document(c.Context, "Status"); err != nil {
+		return st, err
+	}
+	hash, err := o.Snapshot().HashKV(c.Context)
 	if err != nil {
-		return err
+		return st, err
+	}
+	content, err := o.Snapshot().ContentHash(c.Context)
+	if err != nil {
+		return st, err
 	}
 	st.HashKV, st.ContentHash = fmt.Sprint(hash), hex.EncodeToString(content[:])
-	err = o.snapshot.Guard(func() error {
-		st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
-		return err
-	})
-	if err != nil {
-		return errors.Join(err, digestErr)
-	}
-	digestErr = errors.Join(digestErr, o.snapshot.Guard(func() error {
-		return lookBelow(c, func() error { return nil }, o)
-	}))
-	st.Archive, err = archiveOf(c.Context, o.snapshot)
-	return errors.Join(err, digestErr)
+	st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
+	return st, err
 }
 
 func printStatus(w io.Writer, st status) error {

@@ -29,7 +29,7 @@ before it, and every lease, alarm, user, role, member and version that etcd deco
 that is encrypted at rest. Of an archive that "cluster extract" made, also whether it still holds exactly what its manifest says.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags:  []cli.Flag{prefixFlag(), encryptionFlag("see whether every value that is encrypted at rest opens with"), maxExpandFlag(), outputFlag(), quietFlag()},
+		Flags:  readFlags("see whether every value that is encrypted at rest opens with", textOrJSON()),
 		Action: runVerify,
 	}
 }
@@ -46,11 +46,7 @@ type verification struct {
 }
 
 func runVerify(c *cli.Context) error {
-	args, err := arguments(c, "SNAPSHOT")
-	if err != nil {
-		return err
-	}
-	asJSON, err := wantsJSON(c)
+	args, err := arguments(c)
 	if err != nil {
 		return err
 	}
@@ -61,7 +57,7 @@ func runVerify(c *cli.Context) error {
 	}
 	v.Sound = damage == nil
 	warn(c, v.Warnings...)
-	if asJSON {
+	if wantsJSON(c) {
 		err = render.JSON(c.App.Writer, v)
 	} else {
 		err = printVerification(c, v)
@@ -81,12 +77,7 @@ func runVerify(c *cli.Context) error {
 // verifyFile fills in v and returns the first damage it found; an error means that it could not look.
 func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c).Phase("verifying " + v.Path).End()
-	transformers, err := loadEncryption(c)
-	if err != nil {
-		return nil, err
-	}
-	defer transformers.Close()
-	s, err := snapshot.Open(c.Context, v.Path, snapshotConfig(c))
+	o, err := openFile(c, v.Path, encryptionConfig)
 	if isDamage(err) {
 		v.Findings = append(v.Findings, err.Error())
 		return err, nil
@@ -94,7 +85,8 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Close()
+	defer o.Close()
+	s := o.Snapshot()
 	v.Warnings = s.Warnings()
 	for found := range snapshot.Verify(c.Context, s) {
 		if !isDamage(found) {
@@ -120,22 +112,16 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 			return nil, err
 		}
 	}
-	var opener inspect.Opener
-	if transformers != nil { // a nil one in an interface would not be nil
-		opener = transformers
-	}
-	o := &opened{Reader: inspect.NewReader(s, opener).Below(readPrefixes(c)...), snapshot: s}
 	v.Input, _ = o.input(c.Context) // what is wrong with it was found above
 	if damage != nil {              // values of a damaged file are not to be trusted
 		return damage, nil
 	}
+	o.Reader = o.Below(readPrefixes(c)...)
 	err = s.Guard(func() error {
-		return lookBelow(c, func() error {
-			if opener != nil {
-				damage, err = openAll(c.Context, o.Reader, v)
-			}
-			return err
-		}, o)
+		if o.transformers != nil {
+			damage, err = openAll(c.Context, o.Reader, v)
+		}
+		return checkPrefixes(c, err, o)
 	})
 	return damage, err
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -26,7 +27,7 @@ const (
 // kube-system, a shard of kcp by that of its LogicalCluster system:shard: a restore keeps both, and nobody else makes the same. Without
 // them, snapshots with a live record in common are of one cluster. What etcd calls itself does not tell: a restore makes a new cluster
 // ID, and member IDs are made of addresses, which a cluster that is set up anew has again.
-func SameCluster(ctx context.Context, a, b Side) (same Same, why string, err error) {
+func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why string, err error) {
 	inA, err := names(ctx, a)
 	if err != nil {
 		return "", "", err
@@ -65,8 +66,8 @@ func SameCluster(ctx context.Context, a, b Side) (same Same, why string, err err
 type name struct{ object, uid string }
 
 // names are those of the storages of a snapshot.
-func names(ctx context.Context, side Side) (found []name, err error) {
-	layouts, err := side.Reader.Layouts(ctx)
+func names(ctx context.Context, side *inspect.Reader) (found []name, err error) {
+	layouts, err := side.Layouts(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func names(ctx context.Context, side Side) (found []name, err error) {
 		case keys.FlavourKCPCache, keys.FlavourOpenShift: // hold what other servers tell of
 			continue
 		}
-		e, err := side.Reader.Get(ctx, s.Layout.Format(key))
+		e, err := side.Get(ctx, s.Layout.Format(key))
 		if err != nil {
 			return nil, err
 		}
@@ -94,18 +95,18 @@ func names(ctx context.Context, side Side) (found []name, err error) {
 }
 
 // inCommon tells whether the snapshots have a live record in common, and whether one of them has none at all.
-func inCommon(ctx context.Context, a, b Side) (shared, empty bool, err error) {
-	count, err := b.Snapshot.Keys(ctx)
+func inCommon(ctx context.Context, a, b *inspect.Reader) (shared, empty bool, err error) {
+	count, err := b.Snapshot().Keys(ctx)
 	if err != nil || count == 0 {
 		return false, true, err
 	}
 	empty = true
-	for rec, err := range a.Snapshot.Live(ctx, nil) {
+	for rec, err := range a.Snapshot().Live(ctx, nil) {
 		if err != nil {
 			return false, false, err
 		}
 		empty = false
-		other, err := b.Snapshot.Get(ctx, rec.Key)
+		other, err := b.Snapshot().Get(ctx, rec.Key)
 		if err != nil {
 			return false, false, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
@@ -36,7 +37,7 @@ func TestSameCluster(t *testing.T) {
 		"one shard": {[]string{object(shard, "LogicalCluster", "s1")}, []string{same, object(shard, "LogicalCluster", "s1")}, compare.Yes, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sides := []compare.Side{side(t, c.a...), side(t, c.b...)}
+			sides := []*inspect.Reader{side(t, c.a...), side(t, c.b...)}
 			got, why, err := compare.SameCluster(context.Background(), sides[0], sides[1])
 			require.NoError(t, err)
 			require.Equal(t, c.want, got)

@@ -16,11 +16,11 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-func side(t *testing.T, script ...string) compare.Side {
+func side(t *testing.T, script ...string) *inspect.Reader {
 	s, err := snapshot.Open(context.Background(), etcdtest.Build(t, strings.Join(script, "\n")), snapshot.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return compare.Side{Snapshot: s, Reader: inspect.NewReader(s, nil)}
+	return inspect.NewReader(s, nil)
 }
 
 // put is a line of a script that stores an object in JSON.
@@ -33,7 +33,7 @@ func put(key, kind, uid, more string) string {
 	return fmt.Sprintf("put %s `{\"apiVersion\":%q,\"kind\":%q,\"metadata\":{\"name\":%q,\"uid\":%q}%s}`", key, apiVersion, kind, at[len(at)-1], uid, more)
 }
 
-func all(t *testing.T, old, new compare.Side, o compare.Options) (out []string, s compare.Summary) {
+func all(t *testing.T, old, new *inspect.Reader, o compare.Options) (out []string, s compare.Summary) {
 	for object, err := range compare.Snapshots(context.Background(), old, new, o) {
 		require.NoError(t, err)
 		s.Add(object)
@@ -145,7 +145,7 @@ func TestLeases(t *testing.T) {
 		"changed /x/other; changed (lease): 1 (100 s) -> 4 (400 s); no object; compared by its bytes",
 	}, everything)
 
-	leases, err := compare.Leases(context.Background(), old.Snapshot, new.Snapshot)
+	leases, err := compare.Leases(context.Background(), old.Snapshot(), new.Snapshot())
 	require.NoError(t, err)
 	require.Equal(t, []compare.Lease{
 		{Op: compare.Changed, ID: "2", OldTTL: 200, NewTTL: 250}, {Op: compare.Removed, ID: "3", OldTTL: 300}, {Op: compare.Added, ID: "4", NewTTL: 400},

@@ -14,12 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Side is one of two snapshots, with what opens its values.
-type Side struct {
-	Snapshot *snapshot.Snapshot
-	Reader   *inspect.Reader
-}
-
 // Options say what is compared, and how it is shown.
 type Options struct {
 	Want        func(keys.Key) bool // the objects asked for; nil for all keys, those that are no object's included
@@ -42,15 +36,49 @@ const (
 
 // Object is what became of the value of a key.
 type Object struct {
-	Op       Op
-	Key      string
-	Place    keys.Key // empty where the key is no object's
-	Old, New *Version // nil where there is none
-	Changes  []differ.Change
-	Folded   int  // changes that are noise
-	Noise    bool // there is nothing but noise: Changes is empty, and of an Event nothing was read
+	Op Op `json:"op"`
+	Subject
+	Old     *Version        `json:"old,omitempty"`
+	New     *Version        `json:"new,omitempty"`
+	Changes []differ.Change `json:"changes,omitempty"`
+	Folded  int             `json:"folded,omitempty"` // changes that are noise
+	// Noise: there is nothing but noise. Changes is empty, and of an Event nothing was read.
+	Noise bool `json:"-"`
 	// Notes say what could not be compared as an object, and that an object is the same but stored otherwise.
-	Notes []string
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Subject is a key and what it names; only Key is set where that is no object.
+type Subject struct {
+	Key       string `json:"key"`
+	Resource  string `json:"resource,omitempty"`
+	Cluster   string `json:"cluster,omitempty"` // kcp's
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// NewSubject returns the subject of a key in the layout of place.
+func NewSubject(key []byte, place keys.Key) Subject {
+	s := Subject{Key: string(key), Cluster: place.Cluster, Namespace: place.Namespace, Name: place.Name}
+	if place.Resource.Resource != "" {
+		s.Resource = place.Resource.String()
+	}
+	return s
+}
+
+// String names the object, as in "deployments.apps shop/web", with the logical cluster first where there is one, or else the key.
+func (s Subject) String() string {
+	if s.Resource == "" {
+		return s.Key
+	}
+	name := s.Name
+	if s.Namespace != "" {
+		name = s.Namespace + "/" + name
+	}
+	if s.Cluster != "" {
+		name = s.Cluster + "|" + name
+	}
+	return s.Resource + " " + name
 }
 
 // Version is an object as one of the snapshots has it.
@@ -83,7 +111,7 @@ func isNoise(key []byte, place keys.Key) bool {
 //
 // Values are told apart by their stored bytes; the keys of those that differ are kept, 24 bytes each, and then looked at one by
 // one.
-func Snapshots(ctx context.Context, old, new Side, o Options) iter.Seq2[*Object, error] {
+func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
 	return func(yield func(*Object, error) bool) {
 		c := comparison{old: old, new: new, options: o}
 		found, err := c.differing(ctx)
@@ -111,7 +139,7 @@ func Snapshots(ctx context.Context, old, new Side, o Options) iter.Seq2[*Object,
 }
 
 type comparison struct {
-	old, new   Side
+	old, new   *inspect.Reader
 	options    Options
 	layoutsOld keys.Layouts
 	layoutsNew keys.Layouts
@@ -122,14 +150,14 @@ type comparison struct {
 // prepare reads what is asked of each record.
 func (c *comparison) prepare(ctx context.Context) (err error) {
 	for _, side := range []struct {
-		of      Side
+		of      *inspect.Reader
 		layouts *keys.Layouts
 		leases  *map[int64]int64
 	}{{c.old, &c.layoutsOld, &c.leasesOld}, {c.new, &c.layoutsNew, &c.leasesNew}} {
-		if *side.layouts, err = side.of.Reader.Layouts(ctx); err != nil {
+		if *side.layouts, err = side.of.Layouts(ctx); err != nil {
 			return err
 		}
-		if *side.leases, err = side.of.Snapshot.Leases(ctx); err != nil {
+		if *side.leases, err = side.of.Snapshot().Leases(ctx); err != nil {
 			return err
 		}
 	}
@@ -141,18 +169,18 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	for rec, err := range c.old.Snapshot.Live(ctx, nil) {
+	for rec, err := range c.old.Snapshot().Live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
-		other, err := c.new.Snapshot.Get(ctx, rec.Key)
+		other, err := c.new.Snapshot().Get(ctx, rec.Key)
 		if err != nil {
 			return nil, err
 		}
 		if other != nil && bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
 			continue
 		}
-		sides := []Side{c.old}
+		sides := []*inspect.Reader{c.old}
 		if other != nil {
 			sides = append(sides, c.new)
 		}
@@ -160,11 +188,11 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 			return nil, err
 		}
 	}
-	for rec, err := range c.new.Snapshot.Live(ctx, nil) {
+	for rec, err := range c.new.Snapshot().Live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
-		other, err := c.old.Snapshot.Get(ctx, rec.Key)
+		other, err := c.old.Snapshot().Get(ctx, rec.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -180,9 +208,9 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 }
 
 // take adds a key that differs to found, where it is asked for and the readers of the sides that have it see it.
-func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, sides ...Side) ([][]byte, error) {
+func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, sides ...*inspect.Reader) ([][]byte, error) {
 	for _, s := range sides {
-		if sees, err := s.Reader.Sees(ctx, key); !sees {
+		if sees, err := s.Sees(ctx, key); !sees {
 			return found, err
 		}
 	}
@@ -192,34 +220,35 @@ func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, sides
 	return append(found, key), nil
 }
 
-// place takes a key apart as the new snapshot's keys are laid out, or else the old one's.
-func (c *comparison) place(key []byte) (keys.Key, bool) {
+// place takes a key apart as the new snapshot's keys are laid out, or else the old one's. It is empty where the key is no object's.
+func (c *comparison) place(key []byte) keys.Key {
 	place, _, err := c.layoutsNew.Parse(key)
 	if err != nil {
 		place, _, err = c.layoutsOld.Parse(key)
 	}
-	return place, err == nil
+	if err != nil {
+		return keys.Key{}
+	}
+	return place
 }
 
 func (c *comparison) wants(key []byte) bool {
 	if c.options.Want == nil {
 		return true
 	}
-	place, ok := c.place(key)
-	return ok && c.options.Want(place)
+	place := c.place(key)
+	return place.Resource.Resource != "" && c.options.Want(place)
 }
 
 // look compares what the snapshots have under a key; nil where its labels are not those asked for.
 func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
-	out := &Object{Key: string(key)}
-	if place, ok := c.place(key); ok {
-		out.Place = place
-	}
-	old, err := c.old.Snapshot.Get(ctx, key)
+	place := c.place(key)
+	out := &Object{Subject: NewSubject(key, place)}
+	old, err := c.old.Snapshot().Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	new, err := c.new.Snapshot.Get(ctx, key)
+	new, err := c.new.Snapshot().Get(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +261,7 @@ func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
 		out.Op = Changed
 	}
 	out.Old, out.New = versionOf(old), versionOf(new)
-	if out.Noise = !c.options.All && isNoise(key, out.Place); out.Noise && c.options.Labels == nil {
+	if out.Noise = !c.options.All && isNoise(key, place); out.Noise && c.options.Labels == nil {
 		return out, nil
 	}
 	return c.compare(ctx, out, old, new)
@@ -294,12 +323,12 @@ func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapsho
 }
 
 // read reads a record of a side and fills in its version; of none it is the zero Value.
-func (c *comparison) read(ctx context.Context, side Side, rec *snapshot.Record, version *Version) (Value, error) {
+func (c *comparison) read(ctx context.Context, side *inspect.Reader, rec *snapshot.Record, version *Version) (Value, error) {
 	if rec == nil {
 		return Value{}, nil
 	}
 	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	if err := side.Reader.Open(ctx, e); err != nil {
+	if err := side.Open(ctx, e); err != nil {
 		return Value{}, err
 	}
 	v := Read(e, c.options.ShowSecrets)

@@ -27,14 +27,10 @@ func (s *Summary) Add(o *Object) {
 	if s.counts == nil {
 		s.counts = map[string]*Count{}
 	}
-	name := ""
-	if o.Place.Resource.Resource != "" {
-		name = o.Place.Resource.String()
-	}
-	c := s.counts[name]
+	c := s.counts[o.Resource]
 	if c == nil {
-		c = &Count{Resource: name}
-		s.counts[name] = c
+		c = &Count{Resource: o.Resource}
+		s.counts[o.Resource] = c
 	}
 	switch {
 	case o.Noise:

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
 // mostMarks is how many times a clock keeps, 16 bytes each. Where there are more, every other one is dropped.
@@ -31,19 +30,17 @@ type mark struct {
 func (m mark) tight() bool { return m.at&1 == 0 }
 func (m mark) unix() int64 { return m.at >> 1 }
 
-// Bracket is what is known of the time of a revision. Whole seconds; the zero time where nothing is known.
+// Bracket is what is known of the time of a revision, in whole seconds. One of its ends may be zero.
 type Bracket struct {
-	NotBefore, NotAfter time.Time
-	About               time.Time // the likeliest, inside the bracket
+	About     time.Time `json:"about"` // the likeliest, inside the bracket
+	NotBefore time.Time `json:"notBefore,omitzero"`
+	NotAfter  time.Time `json:"notAfter,omitzero"`
 }
 
-// Known tells whether anything is known.
-func (b Bracket) Known() bool { return !b.About.IsZero() }
-
 // Read takes the times that the objects of a snapshot carry, in one pass over all of its records.
-func (c *Clock) Read(ctx context.Context, side compare.Side) error {
+func (c *Clock) Read(ctx context.Context, side *inspect.Reader) error {
 	var e inspect.Entry
-	for rec, err := range side.Snapshot.Records(ctx) {
+	for rec, err := range side.Snapshot().Records(ctx) {
 		if err != nil {
 			return err
 		}
@@ -51,7 +48,7 @@ func (c *Clock) Read(ctx context.Context, side compare.Side) error {
 			continue
 		}
 		e = inspect.Entry{Key: rec.Key, Stored: rec.Value}
-		if err := side.Reader.Open(ctx, &e); err != nil {
+		if err := side.Open(ctx, &e); err != nil {
 			return err
 		}
 		if e.Sealed != nil {
@@ -164,8 +161,9 @@ func agreeing(marks []mark) (keep []bool) {
 	return keep
 }
 
-// At returns what is known of the time of a revision.
-func (c *Clock) At(revision int64) (b Bracket) {
+// At returns what is known of the time of a revision, nil for nothing.
+func (c *Clock) At(revision int64) *Bracket {
+	var b Bracket
 	if !c.settled {
 		c.settle()
 	}
@@ -182,6 +180,7 @@ func (c *Clock) At(revision int64) (b Bracket) {
 	}
 	switch {
 	case low < 0 && high < 0:
+		return nil
 	case high < 0:
 		b.About = b.NotBefore
 	case low < 0:
@@ -193,7 +192,7 @@ func (c *Clock) At(revision int64) (b Bracket) {
 		part := float64(revision-from.revision) / float64(to.revision-from.revision)
 		b.About = c.time(low, int64(part*float64(to.unix()-from.unix())))
 	}
-	return b
+	return &b
 }
 
 func (c *Clock) time(i int, more int64) time.Time { return time.Unix(c.marks[i].unix()+more, 0).UTC() }

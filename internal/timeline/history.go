@@ -3,6 +3,7 @@ package timeline
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"runtime/debug"
 	"slices"
@@ -28,38 +29,47 @@ const (
 
 // Step is what became of the key at one revision.
 type Step struct {
-	What     What
-	Revision snapshot.Revision // zero for Gone
-	// Of a Put; see snapshot.Record.
-	CreateRevision, Version, Lease int64
-	Bytes                          int   // as stored
-	Sources                        []int // the snapshots that hold the record
-	Value                          compare.Value
-	Missing                        *Missing // what is not known between this step and the one before; nil where all is
-	Changes                        []differ.Change
-	Folded                         int // changes that are noise
-	Writers                        []Writer
+	What           What            `json:"what"`
+	Revision       int64           `json:"revision,omitempty"` // absent where no snapshot keeps it
+	Sub            int64           `json:"sub,omitempty"`
+	CreateRevision int64           `json:"createRevision,omitempty"`
+	Version        int64           `json:"version,omitempty"`
+	Lease          string          `json:"lease,omitempty"` // in hexadecimal
+	Bytes          int             `json:"bytes,omitempty"` // as stored
+	APIVersion     string          `json:"apiVersion,omitempty"`
+	Kind           string          `json:"kind,omitempty"`
+	UID            string          `json:"uid,omitempty"`
+	Snapshots      []string        `json:"snapshots,omitempty"` // that hold the record
+	Sources        []int           `json:"-"`                   // their indices
+	Time           *Bracket        `json:"time,omitempty"`      // about when; absent where nothing is known
+	Writers        []Writer        `json:"writers,omitempty"`
+	Changes        []differ.Change `json:"changes,omitempty"` // since the step before
+	Folded         int             `json:"folded,omitempty"`  // changes that are noise
+	Missing        *Missing        `json:"missing,omitempty"` // what is not known between this step and the one before
 	// Conflict says that another snapshot has another record at this revision: they are of clusters that went different ways.
-	Conflict bool
+	Conflict bool   `json:"conflict,omitempty"`
+	Note     string `json:"note,omitempty"` // why the value is compared by its bytes
 }
 
 // Missing is what no snapshot keeps.
 type Missing struct {
-	From, To int64 // revisions; what is missing lies between them, both excluded
-	Updates  int64 // so many updates at least, by the version numbers
-	Deleted  bool  // it was deleted there
-	Created  int64 // it was created at that revision; 0 where it was not
-	Perhaps  bool  // nothing is known of the revisions between: there may have been any number of lives
+	From    int64 `json:"from"` // revisions; what is missing lies between them, both excluded
+	To      int64 `json:"to"`
+	Updates int64 `json:"updates,omitempty"` // so many updates at least, by the version numbers
+	Deleted bool  `json:"deleted,omitempty"` // it was deleted there
+	Created int64 `json:"created,omitempty"` // it was created at that revision; 0 where it was not
+	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known of the revisions between: there may have been any number of lives
 }
 
 // Options say how a history is told.
 type Options struct {
 	All         bool // nothing is noise
 	ShowSecrets bool
+	Clock       *Clock // that has read the snapshots; nil for no times
 }
 
 // History yields what became of a key, oldest first. sides are snapshots of one cluster, see Sort. An error ends the sequence.
-func History(ctx context.Context, sides []compare.Side, key []byte, o Options) iter.Seq2[*Step, error] {
+func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
 		t := teller{sides: sides, options: o}
 		err := t.windows(ctx)
@@ -86,7 +96,7 @@ func History(ctx context.Context, sides []compare.Side, key []byte, o Options) i
 
 // teller remembers the step before.
 type teller struct {
-	sides   []compare.Side
+	sides   []*inspect.Reader
 	options Options
 	kept    [][2]int64 // the revisions that each of sides keeps whole
 	before  *Step
@@ -95,7 +105,7 @@ type teller struct {
 
 func (t *teller) windows(ctx context.Context) error {
 	for _, s := range t.sides {
-		oldest, newest, err := s.Snapshot.Kept(ctx)
+		oldest, newest, err := s.Snapshot().Kept(ctx)
 		if err != nil {
 			return err
 		}
@@ -107,7 +117,7 @@ func (t *teller) windows(ctx context.Context) error {
 // covers tells whether the snapshots keep all that became of the key between the step before and a revision. One that holds the
 // step keeps whatever follows it, to its own last revision.
 func (t *teller) covers(to int64) bool {
-	at := t.before.Revision.Main
+	at := t.before.Revision
 	for _, source := range t.before.Sources {
 		at = max(at, t.kept[source][1])
 	}
@@ -124,30 +134,46 @@ func (t *teller) covers(to int64) bool {
 
 func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 	s := &Step{
-		Revision: rec.Revision, CreateRevision: rec.CreateRevision, Version: rec.Version, Lease: rec.Lease, Bytes: len(rec.Value),
-		Sources: rec.sources, Conflict: rec.conflict,
+		What: Deleted, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, CreateRevision: rec.CreateRevision, Version: rec.Version,
+		Bytes: len(rec.Value), Sources: rec.sources, Conflict: rec.conflict,
 	}
-	if s.What = Deleted; !rec.Tombstone {
+	for _, source := range rec.sources {
+		s.Snapshots = append(s.Snapshots, t.sides[source].Snapshot().Path())
+	}
+	if rec.Lease != 0 {
+		s.Lease = fmt.Sprintf("%x", uint64(rec.Lease))
+	}
+	if t.options.Clock != nil {
+		s.Time = t.options.Clock.At(s.Revision)
+	}
+	if !rec.Tombstone {
 		s.What = t.put(rec.Record)
 	}
 	s.Missing = t.missing(s)
 	if s.What != Deleted {
-		side := t.sides[rec.sources[0]]
-		e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-		if err := side.Reader.Open(ctx, e); err != nil {
+		if err := t.value(ctx, s, rec); err != nil {
 			return nil, err
 		}
-		s.Value = compare.Read(e, t.options.ShowSecrets)
-		if t.before != nil {
-			if t.before.What != Deleted || t.last.Content != nil {
-				s.Changes, s.Folded = t.last.Diff(s.Value, t.options.All)
-			}
-		}
-		s.Writers = writers(t.last, s.Value, s.What)
-		t.last = s.Value
 	}
 	t.before = s
 	return s, nil
+}
+
+// value fills in what the value of a Put tells.
+func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
+	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
+	if err := t.sides[rec.sources[0]].Open(ctx, e); err != nil {
+		return err
+	}
+	v := compare.Read(e, t.options.ShowSecrets)
+	object := v.Object()
+	s.APIVersion, s.Kind, s.UID, s.Note = object.GetAPIVersion(), object.GetKind(), string(object.GetUID()), v.Note
+	if t.before != nil && (t.before.What != Deleted || t.last.Content != nil) {
+		s.Changes, s.Folded = t.last.Diff(v, t.options.All)
+	}
+	s.Writers = writers(t.last, v, s.What)
+	t.last = v
+	return nil
 }
 
 // put is what a Put did to the key.
@@ -167,9 +193,9 @@ func (t *teller) put(rec snapshot.Record) What {
 // missing is what is not known between the step before and s.
 func (t *teller) missing(s *Step) *Missing {
 	b := t.before
-	m := &Missing{To: s.Revision.Main}
+	m := &Missing{To: s.Revision}
 	if b != nil {
-		m.From = b.Revision.Main
+		m.From = b.Revision
 	}
 	m.Perhaps = b != nil && !t.covers(m.To)
 	switch {
@@ -197,11 +223,11 @@ func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 		return nil, nil
 	}
 	last := len(t.sides) - 1
-	rec, err := t.sides[last].Snapshot.Get(ctx, key)
+	rec, err := t.sides[last].Snapshot().Get(ctx, key)
 	if rec != nil || err != nil {
 		return nil, err
 	}
-	from := t.before.Revision.Main
+	from := t.before.Revision
 	for _, source := range t.before.Sources { // it was there still when they were taken
 		from = max(from, t.kept[source][1])
 	}
@@ -216,11 +242,11 @@ type sourced struct {
 }
 
 // merged yields the records of a key that any of the snapshots holds, in revision order, each once.
-func merged(ctx context.Context, sides []compare.Side, key []byte) iter.Seq2[sourced, error] {
+func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[sourced, error] {
 	return func(yield func(sourced, error) bool) {
 		queues := make([]queue, len(sides))
 		for i, s := range sides {
-			next, stop := iter.Pull2(faulting(s.Snapshot.History(ctx, key)))
+			next, stop := iter.Pull2(faulting(s.Snapshot().History(ctx, key)))
 			defer stop()
 			queues[i] = queue{next: next}
 			queues[i].advance()

@@ -16,15 +16,15 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-func open(t *testing.T, path string) compare.Side {
+func open(t *testing.T, path string) *inspect.Reader {
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return compare.Side{Snapshot: s, Reader: inspect.NewReader(s, nil)}
+	return inspect.NewReader(s, nil)
 }
 
 // snapshots runs scripts on one server, and takes a snapshot after each.
-func snapshots(t *testing.T, scripts ...string) (sides []compare.Side) {
+func snapshots(t *testing.T, scripts ...string) (sides []*inspect.Reader) {
 	server := etcdtest.Start(t, t.TempDir())
 	dir := t.TempDir()
 	for i, script := range scripts {
@@ -36,11 +36,11 @@ func snapshots(t *testing.T, scripts ...string) (sides []compare.Side) {
 	return sides
 }
 
-func told(t *testing.T, sides []compare.Side, key string) string {
+func told(t *testing.T, sides []*inspect.Reader, key string) string {
 	var out []string
 	for s, err := range timeline.History(context.Background(), sides, []byte(key), timeline.Options{}) {
 		require.NoError(t, err)
-		line := fmt.Sprintf("%d %s v%d %v", s.Revision.Main, s.What, s.Version, s.Sources)
+		line := fmt.Sprintf("%d %s v%d %v", s.Revision, s.What, s.Version, s.Sources)
 		for _, c := range s.Changes {
 			line += fmt.Sprintf(" %s%v->%v", c.Path, c.Old, c.New)
 		}
@@ -84,9 +84,9 @@ func TestHistory(t *testing.T) {
 // TestConflict: snapshots of clusters that went different ways from one backup are told side by side.
 func TestConflict(t *testing.T) {
 	base := snapshots(t, "put common 1; put k 1")
-	var sides []compare.Side
+	var sides []*inspect.Reader
 	for _, value := range []string{"a", "b"} {
-		server := etcdtest.Start(t, etcdtest.Restore(t, base[0].Snapshot.Path()))
+		server := etcdtest.Start(t, etcdtest.Restore(t, base[0].Snapshot().Path()))
 		etcdtest.Run(t, server, "put k "+value)
 		path := filepath.Join(t.TempDir(), "s")
 		etcdtest.Save(t, server, path)
@@ -113,7 +113,7 @@ func TestWriters(t *testing.T) {
 	sides := snapshots(t, strings.Join([]string{object(a1), object(a1 + "," + b), object(a1 + "," + b), object(a2 + "," + b)}, "\n"),
 		"compact\n"+object(a2+","+b)+"\ndel k")
 	var got [][]string
-	for _, of := range [][]compare.Side{sides, sides[1:]} {
+	for _, of := range [][]*inspect.Reader{sides, sides[1:]} {
 		var names []string
 		for s, err := range timeline.History(context.Background(), of, []byte("k"), timeline.Options{}) {
 			require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/timeline"
 )
@@ -22,7 +22,7 @@ func TestLaw(t *testing.T) {
 		server := etcdtest.Start(t, t.TempDir())
 		dir := t.TempDir()
 		happened := map[int64]timeline.What{}
-		var all []compare.Side
+		var all []*inspect.Reader
 		revision, compacted, live, before := int64(1), int64(1), false, false
 		for i := range 60 {
 			switch op := random.IntN(12); {
@@ -55,7 +55,7 @@ func TestLaw(t *testing.T) {
 			}
 		}
 		for range 8 {
-			var some []compare.Side
+			var some []*inspect.Reader
 			for _, s := range all {
 				if random.IntN(2) == 0 {
 					some = append(some, s)
@@ -68,11 +68,11 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-func lawful(t *testing.T, happened map[int64]timeline.What, sides []compare.Side) {
+func lawful(t *testing.T, happened map[int64]timeline.What, sides []*inspect.Reader) {
 	last := int64(0)
 	for s, err := range timeline.History(context.Background(), sides, []byte("k"), timeline.Options{}) {
 		require.NoError(t, err)
-		to := s.Revision.Main
+		to := s.Revision
 		if s.What == timeline.Gone {
 			to = s.Missing.To
 			require.True(t, s.Missing.Deleted && s.Missing.Perhaps)
@@ -106,7 +106,7 @@ func checkMissing(t *testing.T, s *timeline.Step, last int64, between map[timeli
 	switch {
 	case m == nil && last == 0: // a first creation: earlier lives are not known of
 	case m == nil:
-		require.Zero(t, total, "%d after %d", s.Revision.Main, last)
+		require.Zero(t, total, "%d after %d", s.Revision, last)
 	case m.Perhaps || last == 0:
 		require.GreaterOrEqual(t, between[timeline.Updated], m.Updates)
 		if m.Deleted {

@@ -70,18 +70,14 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 	if err != nil {
 		return nil, err
 	}
-	configFlag := "encryption-config"
-	if a.IsSet("archive-encryption-config") {
-		configFlag = "archive-encryption-config"
-	}
 	if orphans {
-		f, err := a.Open(ctx, a.String("orphans-from"), configFlag)
+		f, err := a.Open(ctx, a.String("orphans-from"), "archive-encryption-config")
 		if err != nil {
 			return nil, err
 		}
 		return NewPutBack(PutBackOptions{From: f.Snapshot(), Opener: f.Opener, Prefixes: a.Prefixes, Cache: cache}), nil
 	}
-	f, err := a.Open(ctx, a.Arguments[0], configFlag)
+	f, err := a.Open(ctx, a.Arguments[0], "archive-encryption-config")
 	if err != nil {
 		return nil, err
 	}

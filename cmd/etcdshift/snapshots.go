@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -52,28 +53,12 @@ func tool() toolInfo { return toolInfo{Name: "etcdshift", Version: version()} }
 // opened is a snapshot that a command reads.
 type opened struct {
 	*inspect.Reader
-	snapshot     *snapshot.Snapshot
 	transformers *encryption.Transformers
 }
 
-// openSnapshot opens the file at path for reading as --encryption-config and --prefix say, and prints what a person should
-// know about it on stderr.
-func openSnapshot(c *cli.Context, path string) (*opened, error) {
-	return openEncrypted(c, path, "encryption-config")
-}
-
-// openEncrypted is openSnapshot for a file whose encryption configuration another flag names.
-func openEncrypted(c *cli.Context, path, flag string) (*opened, error) {
-	o, err := openWhole(c, path, flag)
-	if err == nil {
-		o.Reader = o.Below(readPrefixes(c)...)
-	}
-	return o, err
-}
-
-// openWhole is openEncrypted for a command that checks the whole file, and whose --prefix says which of its shards is meant.
-func openWhole(c *cli.Context, path, flag string) (*opened, error) {
-	transformers, err := loadEncryptionOf(c, flag)
+// openFile opens the file at path for reading. The flag named config, or else --encryption-config, says how its values are decrypted.
+func openFile(c *cli.Context, path, config string) (*opened, error) {
+	transformers, err := loadEncryption(c, config)
 	if err != nil {
 		return nil, err
 	}
@@ -82,28 +67,102 @@ func openWhole(c *cli.Context, path, flag string) (*opened, error) {
 		transformers.Close()
 		return nil, err
 	}
-	warn(c, s.Warnings()...)
-	var opener inspect.Opener
-	if transformers != nil { // a nil one in an interface would not be nil
-		opener = transformers
-	}
-	return &opened{inspect.NewReader(s, opener, readPrefixes(c)...), s, transformers}, nil
+	o := &opened{transformers: transformers}
+	o.Reader = inspect.NewReader(s, o.opener(), readPrefixes(c)...)
+	return o, nil
 }
+
+// openWhole is openFile for a command that checks the whole file, and whose --prefix says which of its shards is meant. It prints on
+// stderr what a person should know about the file.
+func openWhole(c *cli.Context, path, config string) (*opened, error) {
+	o, err := openFile(c, path, config)
+	if err == nil {
+		warn(c, o.Snapshot().Warnings()...)
+	}
+	return o, err
+}
+
+// openSnapshot is openWhole for a command that reads what lies below --prefix.
+func openSnapshot(c *cli.Context, path, config string) (*opened, error) {
+	o, err := openWhole(c, path, config)
+	if err == nil {
+		o.Reader = o.Below(readPrefixes(c)...)
+	}
+	return o, err
+}
+
+// opener decrypts the values of the file; nil without a configuration.
+func (o *opened) opener() inspect.Opener {
+	if o.transformers == nil { // in an interface it would not be nil
+		return nil
+	}
+	return o.transformers
+}
+
+// loadEncryption reads the configuration that a flag names, or else --encryption-config; nil without one.
+func loadEncryption(c *cli.Context, flag string) (*encryption.Transformers, error) {
+	path := cmp.Or(c.String(flag), c.String(encryptionConfig))
+	if path == "" {
+		return nil, nil
+	}
+	t, err := encryption.Load(c.Context, path)
+	if err != nil {
+		return nil, unusable{err}
+	}
+	return t, nil
+}
+
+// unusable is an encryption configuration that cannot be worked with.
+type unusable struct{ error }
+
+func (u unusable) Unwrap() error { return u.error }
 
 // Close ends reading; what was read becomes invalid.
 func (o *opened) Close() error {
 	o.transformers.Close()
-	return o.snapshot.Close()
+	return o.Snapshot().Close()
+}
+
+// readSnapshots opens the files at paths and runs fn, which prints what it finds in them. Then it waits for their digests: who reads
+// a file whose digest is wrong gets what is left of it, but not exit status 0. Faults of a mapped file become errors.
+func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) error) error {
+	var files []*opened
+	config := encryptionConfig
+	for _, path := range paths {
+		o, err := openSnapshot(c, path, config)
+		if err != nil {
+			return err
+		}
+		defer o.Close()
+		files = append(files, o)
+		config = "encryption-config-new" // diff has one for NEW
+	}
+	read := func() error { return checkPrefixes(c, fn(files), files...) }
+	for _, o := range slices.Backward(files) {
+		inner := read
+		read = func() error { return o.read(c.Context, inner) }
+	}
+	return read()
+}
+
+// read runs fn and waits for the digest; see readSnapshots.
+func (o *opened) read(ctx context.Context, fn func() error) error {
+	if err := o.Snapshot().Guard(fn); err != nil {
+		return err
+	}
+	_, err := o.Snapshot().Digest(ctx)
+	return err
 }
 
 // input waits for the file's digest. A wrong one is no error: the inputInfo says so.
 func (o *opened) input(ctx context.Context) (inputInfo, error) {
-	in := inputInfo{Path: o.snapshot.Path(), Bytes: o.snapshot.Size(), Digest: "none"}
+	s := o.Snapshot()
+	in := inputInfo{Path: s.Path(), Bytes: s.Size(), Digest: "none"}
 	var err error
-	if in.Revision, err = o.snapshot.Revision(ctx); err != nil {
+	if in.Revision, err = s.Revision(ctx); err != nil {
 		return in, err
 	}
-	sum, err := o.snapshot.Digest(ctx)
+	sum, err := s.Digest(ctx)
 	switch {
 	case errors.Is(err, snapshot.ErrDigest):
 		in.Digest = "wrong"
@@ -122,20 +181,16 @@ func (o *opened) document(ctx context.Context, kind string) (documentHead, error
 	return document(kind, in), err
 }
 
-// lookBelow runs fn, which reads the files; an error names them. A prefix of --prefix that no key of any of them lies below is an error, beside what fn
-// printed: it is likely to be misspelt. It explains a type that the files do not have, so it stands for a usage error of fn.
-func lookBelow(c *cli.Context, fn func() error, files ...*opened) error {
-	var paths []string
-	for _, o := range files {
-		paths = append(paths, o.snapshot.Path())
-	}
-	err := inFiles(fn(), paths...)
+// checkPrefixes returns err, which came of reading files, with the files named. A prefix of --prefix that no key of any of them lies
+// below is likely to be misspelt: it is an error too, and explains a type that the files do not have, which is a usage error.
+func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 	var vacant vacancy
 	for _, o := range files {
 		if err := vacant.add(c.Context, o); err != nil {
 			return err
 		}
 	}
+	err = inFiles(err, mapped(files, func(o *opened) string { return o.Snapshot().Path() })...)
 	if statusOf(err) == exitUsage && len(vacant.prefixes) > 0 {
 		err = nil
 	}
@@ -161,8 +216,9 @@ func inFiles(err error, paths ...string) error {
 		return errors.Join(all...)
 	}
 	var of *snapshot.FileError
+	var at *fs.PathError // such as of stdout
 	var is *fileError
-	if err == nil || errors.As(err, &of) || errors.As(err, &is) || errors.Is(err, context.Canceled) {
+	if err == nil || errors.As(err, &of) || errors.As(err, &at) || errors.As(err, &is) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	if f, ok := err.(*failure); ok {
@@ -189,7 +245,7 @@ func (v *vacancy) add(ctx context.Context, o *opened) error {
 		v.prefixes = found
 	}
 	v.prefixes = slices.DeleteFunc(v.prefixes, func(prefix string) bool { return !slices.Contains(found, prefix) })
-	v.paths = append(v.paths, o.snapshot.Path())
+	v.paths = append(v.paths, o.Snapshot().Path())
 	layouts, err := o.Layouts(ctx)
 	v.others = append(v.others, layouts.LeftOut()...)
 	return err
@@ -214,14 +270,4 @@ func notBelow(prefix string, others []string) string {
 		return ""
 	}
 	return " that is not below " + strings.Join(names, " or ")
-}
-
-// read runs fn, which reads o and prints what it found, and then waits for the digest: who reads a file whose digest is wrong
-// gets what is left of it, but not exit status 0. Faults of the mapped file become errors.
-func (o *opened) read(ctx context.Context, fn func() error) error {
-	if err := o.snapshot.Guard(fn); err != nil {
-		return err
-	}
-	_, err := o.snapshot.Digest(ctx)
-	return err
 }
