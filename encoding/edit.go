@@ -1,0 +1,120 @@
+package encoding
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Get is the field at path, names from the top of a stored object, as JSON content: map[string]any, []any, string, bool,
+// int64 or float64, and nil for a field that is missing or null. Without a path it is the whole object.
+//
+// Of a protobuf object of any kind Get reads the fields below metadata but times and what no server stores; for other
+// fields it returns ErrUnknownFormat: they take the kind's Go type, as in package native. ErrEncrypted is returned too.
+func Get(data []byte, path ...string) (value any, err error) {
+	f := Detect(data)
+	switch f {
+	case FormatJSON:
+		if err = checkJSON(data); err == nil {
+			value, err = getJSON(bytes.TrimSpace(data), path)
+		}
+	case FormatCBOR:
+		var obj map[string]any
+		if obj, err = decodeCBOR(data); err == nil {
+			value, err = lookup(obj, path)
+		}
+	case FormatProtobuf:
+		var content map[string]any
+		if _, _, content, err = openProtobuf(data, path); err == nil {
+			value, err = lookup(content, path)
+		}
+	default:
+		return nil, unsupported(data, f)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s value: %w", f, err)
+	}
+	return value, nil
+}
+
+// Set returns data with another content in the field at path; nil removes the field, and objects missing on the way are
+// made. Every part of the field that already has its new content keeps its bytes, and so does all around the field: the
+// order of fields, space in values, how strings are escaped, unknown protobuf fields. New JSON fields go to their place
+// where the fields around them are sorted by name, else to the end; new protobuf fields go where generated code writes
+// them. CBOR, which a server sorts, is encoded anew.
+//
+// Where nothing changes the result is data itself. Fields and errors are those of Get. An element of a list is compared
+// with the element at its place.
+func Set(data []byte, value any, path ...string) (out []byte, err error) {
+	before, err := Get(data, path...)
+	if err != nil || reflect.DeepEqual(before, value) {
+		return data, err
+	}
+	f := Detect(data)
+	switch f {
+	case FormatJSON:
+		start, end := bytes.IndexByte(data, '{'), bytes.LastIndexByte(data, '}')+1
+		if out, err = setJSON(data[start:end], before, value, path); err == nil {
+			out = slices.Concat(data[:start], out, data[end:])
+		}
+	case FormatCBOR:
+		out, err = setCBOR(data, value, path)
+	case FormatProtobuf:
+		out, err = setProtobuf(data, value, path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s value: %w", f, err)
+	}
+	return out, nil
+}
+
+func setCBOR(data []byte, value any, path []string) ([]byte, error) {
+	obj, err := decodeCBOR(data)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := setContent(obj, value, path)
+	if err != nil {
+		return nil, err
+	}
+	whole, ok := changed.(map[string]any)
+	if !ok {
+		return nil, errNotObject
+	}
+	return EncodeObject(whole, FormatCBOR)
+}
+
+// lookup is the field of decoded content at path.
+func lookup(content any, path []string) (any, error) {
+	if content == nil || len(path) == 0 {
+		return content, nil
+	}
+	obj, ok := content.(map[string]any)
+	if !ok {
+		return nil, errNotObject
+	}
+	value, err := lookup(obj[path[0]], path[1:])
+	return value, at(path[0], err)
+}
+
+// setContent returns decoded content, changed in place, with another value at path.
+func setContent(content, value any, path []string) (any, error) {
+	if len(path) == 0 {
+		return value, nil
+	}
+	obj, ok := content.(map[string]any)
+	if !ok && content != nil {
+		return nil, errNotObject
+	}
+	if obj == nil {
+		obj = map[string]any{}
+	}
+	inner, err := setContent(obj[path[0]], value, path[1:])
+	if inner == nil {
+		delete(obj, path[0])
+	} else {
+		obj[path[0]] = inner
+	}
+	return obj, at(path[0], err)
+}

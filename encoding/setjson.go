@@ -1,0 +1,97 @@
+package encoding
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// getJSON decodes the field of checked text at path.
+func getJSON(text []byte, path []string) (value any, err error) {
+	if len(path) == 0 {
+		return value, unmarshal(text, &value)
+	}
+	obj, err := parseJSONObject(text)
+	if err != nil {
+		return nil, err
+	}
+	value, err = getJSON(obj.get(path[0]), path[1:])
+	return value, at(path[0], err)
+}
+
+// setJSON is text with the field at path, whose content was before, set to after.
+func setJSON(text []byte, before, after any, path []string) ([]byte, error) {
+	if len(path) == 0 {
+		return mergeJSON(text, before, after)
+	}
+	obj, err := parseJSONObject(text)
+	if err != nil {
+		return nil, err
+	}
+	if after == nil && len(path) == 1 {
+		return obj.without(path[0]).text(), nil
+	}
+	inner, err := setJSON(obj.get(path[0]), before, after, path[1:])
+	if err != nil {
+		return nil, at(path[0], err)
+	}
+	return obj.set(path[0], inner).text(), nil
+}
+
+// mergeJSON is the text of after that keeps what text, which reads as before, has of it.
+func mergeJSON(text []byte, before, after any) ([]byte, error) {
+	if reflect.DeepEqual(before, after) {
+		return text, nil
+	}
+	switch after := after.(type) {
+	case map[string]any:
+		if before, ok := before.(map[string]any); ok {
+			return mergeObject(text, before, after)
+		}
+	case []any:
+		if before, ok := before.([]any); ok {
+			return mergeList(text, before, after)
+		}
+	}
+	return json.Marshal(after)
+}
+
+func mergeObject(text []byte, before, after map[string]any) ([]byte, error) {
+	obj, err := parseJSONObject(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if was, is := before[name]; is && reflect.DeepEqual(was, after[name]) {
+			continue
+		}
+		text, err := mergeJSON(obj.get(name), before[name], after[name])
+		if err != nil {
+			return nil, at(name, err)
+		}
+		obj = obj.set(name, text)
+	}
+	for name := range before {
+		if _, stays := after[name]; !stays {
+			obj = obj.without(name)
+		}
+	}
+	return obj.text(), nil
+}
+
+func mergeList(text []byte, before, after []any) ([]byte, error) {
+	list, err := parseJSONList(text)
+	if err != nil {
+		return nil, err
+	}
+	for i, element := range after {
+		if i >= len(before) {
+			list, before = append(list, []byte("null")), append(before, nil)
+		}
+		if list[i], err = mergeJSON(list[i], before[i], element); err != nil {
+			return nil, err
+		}
+	}
+	return listText(list[:len(after)]), nil
+}
