@@ -10,8 +10,9 @@ import (
 // Get is the field at path, names from the top of a stored object, as JSON content: map[string]any, []any, string, bool,
 // int64 or float64, and nil for a field that is missing or null. Without a path it is the whole object.
 //
-// Of a protobuf object of any kind Get reads the fields below metadata but times and what no server stores; for other
-// fields it returns ErrUnknownFormat: they take the kind's Go type, as in package native. ErrEncrypted is returned too.
+// Of a protobuf object of any kind Get reads metadata, but for times and what no server stores; of a ConfigMap its data;
+// of a workload the containers of its pods with their images and environment. For other fields it returns
+// ErrUnknownFormat: package native decodes whole objects. ErrEncrypted is returned too.
 func Get(data []byte, path ...string) (value any, err error) {
 	f := Detect(data)
 	switch f {
@@ -48,23 +49,23 @@ func Get(data []byte, path ...string) (value any, err error) {
 // with the element at its place.
 func Set(data []byte, value any, path ...string) (out []byte, err error) {
 	before, err := Get(data, path...)
-	if err != nil || reflect.DeepEqual(before, value) {
-		return data, err
-	}
-	f := Detect(data)
-	switch f {
-	case FormatJSON:
+	switch f := Detect(data); {
+	case err != nil:
+		return nil, err
+	case reflect.DeepEqual(before, value):
+		return data, nil
+	case f == FormatJSON:
 		start, end := bytes.IndexByte(data, '{'), bytes.LastIndexByte(data, '}')+1
 		if out, err = setJSON(data[start:end], before, value, path); err == nil {
 			out = slices.Concat(data[:start], out, data[end:])
 		}
-	case FormatCBOR:
+	case f == FormatCBOR:
 		out, err = setCBOR(data, value, path)
-	case FormatProtobuf:
+	default:
 		out, err = setProtobuf(data, value, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s value: %w", f, err)
+		return nil, fmt.Errorf("%s value: %w", Detect(data), err)
 	}
 	return out, nil
 }

@@ -119,21 +119,3 @@ func readTypeMeta(field wireField, apiVersion, kind *string) error {
 	}
 	return nil
 }
-
-// editProtobuf runs edit on the object inside a protobuf value and puts the result back into the same envelope.
-func editProtobuf(data []byte, edit func(raw []byte) ([]byte, bool, error)) ([]byte, error) {
-	e, err := openEnvelope(data)
-	if err != nil {
-		return nil, err
-	}
-	edited, changed, err := edit(e.body.payload)
-	if err != nil {
-		return nil, err
-	}
-	if !changed {
-		return data, nil
-	}
-	e.body.start += len(protobufPrefix)
-	e.body.end += len(protobufPrefix)
-	return replace(data, e.body, edited), nil
-}

@@ -85,11 +85,10 @@ func everyFunction(data []byte) map[string]error {
 	_, _, errs["DecodeObject"] = encoding.DecodeObject(data)
 	_, errs["ReadMeta"] = encoding.ReadMeta(data)
 	_, _, errs["EditOwnerReferences"] = encoding.EditOwnerReferences(data, keepOwner)
-	_, _, errs["SetPodTemplateEnv"] = encoding.SetPodTemplateEnv(data, "A", "b")
-	_, errs["ReadWorkload"] = encoding.ReadWorkload(data)
-	_, errs["ReadConfigMap"] = encoding.ReadConfigMap(data)
-	_, errs["ReplaceAnnotation"] = encoding.ReplaceAnnotation(data, "A", "b")
-	_, errs["SetConfigMapData"] = encoding.SetConfigMapData(data, "A", "b")
+	_, errs["Get"] = encoding.Get(data, "metadata", "name")
+	_, errs["Get of data"] = encoding.Get(data, "data", "a")
+	_, errs["Get of a pod"] = encoding.Get(data, "spec", "template", "spec")
+	_, errs["Set"] = encoding.Set(data, "b", "metadata", "annotations", "A")
 	return errs
 }
 

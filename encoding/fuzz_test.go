@@ -123,6 +123,9 @@ func requireOthersKept(t *testing.T, before, after []byte, names ...string) {
 			for _, name := range names {
 				delete(metadata, name)
 			}
+			if len(metadata) == 0 { // it may have been made
+				delete(obj, "metadata")
+			}
 		}
 		out, err := encoding.EncodeObject(obj, format)
 		require.NoError(t, err)
@@ -131,31 +134,31 @@ func requireOthersKept(t *testing.T, before, after []byte, names ...string) {
 	require.Equal(t, kept[0], kept[1])
 }
 
-// After the edit every container has the value, and a second edit changes nothing.
-func FuzzSetPodTemplateEnv(f *testing.F) {
+// What was set is there, nothing else is another, and setting it again changes nothing.
+func FuzzSet(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		out, changed, err := encoding.SetPodTemplateEnv(data, "A", "b")
-		if err != nil {
-			return
-		}
-		if len(changed) == 0 {
-			require.Same(t, &data[0], &out[0])
-		}
-		again, none, err := encoding.SetPodTemplateEnv(out, "A", "b")
-		require.NoError(t, err)
-		require.Empty(t, none)
-		require.Same(t, &out[0], &again[0])
-		before, err := encoding.ReadWorkload(data)
-		if err != nil {
-			return // a field the edit does not look at
-		}
-		after, err := encoding.ReadWorkload(out)
-		require.NoError(t, err)
-		require.Len(t, after.Containers, len(before.Containers))
-		for i, c := range after.Containers {
-			require.Equal(t, "b", c.Env["A"])
-			require.Equal(t, before.Containers[i].Name, c.Name)
+		for _, path := range [][]string{{"metadata", "annotations", "a"}, {"metadata", "name"}, {"data", "k"}} {
+			for _, value := range []any{"new <&>", nil} {
+				before, err := encoding.Get(data, path...)
+				if err != nil {
+					break
+				}
+				out, err := encoding.Set(data, value, path...)
+				require.NoError(t, err)
+				if before == value {
+					require.Same(t, &data[0], &out[0])
+				}
+				is, err := encoding.Get(out, path...)
+				require.NoError(t, err)
+				require.Equal(t, value, is)
+				again, err := encoding.Set(out, value, path...)
+				require.NoError(t, err)
+				require.Same(t, &out[0], &again[0])
+				if path[0] == "metadata" {
+					requireOthersKept(t, data, out, path[1])
+				}
+			}
 		}
 	})
 }

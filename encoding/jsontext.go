@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -180,18 +179,6 @@ func listText(list [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
 }
 
-// edit replaces the field name by what change makes of its text; a missing field is given as null.
-func (o jsonObject) edit(name string, change func(text []byte) ([]byte, bool, error)) (jsonObject, bool, error) {
-	text, changed, err := change(o.get(name))
-	if err != nil {
-		return nil, false, at(name, err)
-	}
-	if !changed {
-		return o, false, nil
-	}
-	return o.set(name, text), true, nil
-}
-
 // object is the field name taken apart.
 func (o jsonObject) object(name string) (jsonObject, error) {
 	inner, err := parseJSONObject(o.get(name))
@@ -210,78 +197,12 @@ func (o jsonObject) str(name string) (string, error) {
 	return unquote(text)
 }
 
-// integer is the integer field name; missing and null are 0.
-func (o jsonObject) integer(name string) (int64, error) {
-	text := o.get(name)
-	if string(text) == "null" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return 0, at(name, errNotNumber)
-	}
-	return n, nil
-}
-
-// boolean is the field name; missing and null are nil.
-func (o jsonObject) boolean(name string) (*bool, error) {
-	switch text := string(o.get(name)); text {
-	case "null":
-		return nil, nil
-	case "true", "false":
-		value := text == "true"
-		return &value, nil
-	default:
-		return nil, at(name, errNotBool)
-	}
-}
-
 func (o jsonObject) typeMeta() (apiVersion, kind string, err error) {
 	if apiVersion, err = o.str("apiVersion"); err != nil {
 		return "", "", err
 	}
 	kind, err = o.str("kind")
 	return apiVersion, kind, err
-}
-
-// editList replaces elements of a list's text by what change makes of them.
-func editList(text []byte, change func(i int, element []byte) ([]byte, bool, error)) ([]byte, bool, error) {
-	list, err := parseJSONList(text)
-	if err != nil {
-		return nil, false, err
-	}
-	edited := false
-	for i, element := range list {
-		out, changed, err := change(i, element)
-		if err != nil {
-			return nil, false, at(fmt.Sprintf("[%d]", i), err)
-		}
-		if changed {
-			list[i], edited = out, true
-		}
-	}
-	if !edited {
-		return text, false, nil
-	}
-	return listText(list), true, nil
-}
-
-// editJSON runs edit on the top level of a JSON value; space around it (the newline at the end) stays.
-func editJSON(data []byte, edit func(jsonObject) (jsonObject, bool, error)) ([]byte, error) {
-	obj, err := parseJSONValue(data)
-	if err != nil {
-		return nil, err
-	}
-	edited, changed, err := edit(obj)
-	if err != nil {
-		return nil, err
-	}
-	if !changed {
-		return data, nil
-	}
-	out := append([]byte{}, data[:bytes.IndexByte(data, '{')]...)
-	out = append(out, edited.text()...)
-	return append(out, data[bytes.LastIndexByte(data, '}')+1:]...), nil
 }
 
 // quote is a string as an API server's encoder writes it, HTML characters escaped.

@@ -53,14 +53,7 @@ func metaOf(metadata map[string]any) (Meta, error) {
 		Finalizers:        r.stringList("finalizers"),
 	}
 	r.objects("ownerReferences", func(o *reader) {
-		m.OwnerReferences = append(m.OwnerReferences, OwnerReference{
-			APIVersion:         o.str("apiVersion"),
-			Kind:               o.str("kind"),
-			Name:               o.str("name"),
-			UID:                o.str("uid"),
-			Controller:         o.boolean("controller"),
-			BlockOwnerDeletion: o.boolean("blockOwnerDeletion"),
-		})
+		m.OwnerReferences = append(m.OwnerReferences, o.owner())
 	})
 	if r.err != nil {
 		return Meta{}, at("metadata", r.err)

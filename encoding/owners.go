@@ -1,51 +1,128 @@
 package encoding
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
-// EditOwnerReferences gives each entry of metadata.ownerReferences to edit, in order, and stores what it returns where
-// it returns true and something else. Unknown fields and the order of all fields stay. Where an edit changes a uid, the
-// managedFields paths of the same object that name the old uid follow, so that field ownership stays what it was.
+// EditOwnerReferences gives each entry of metadata.ownerReferences to edit, in order, and stores what it returns where it
+// returns true and something else. Where an edit changes a UID, the managedFields paths of the same object that name the
+// old UID follow, so that field ownership stays what it was. All else stays as Set leaves it.
 //
 // changed counts the references that are different now; 0 means that out is data itself. Owner references inside
-// embedded templates are left alone. A value in any format but encrypted is taken; ErrEncrypted and ErrUnknownFormat
-// are returned for others.
+// embedded templates are left alone. A value in any format but encrypted is taken; errors are those of Get.
 func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference, bool)) (out []byte, changed int, err error) {
-	e := ownerEdit{edit: edit, uids: make(map[string]string)}
-	f := Detect(data)
-	switch f {
-	case FormatProtobuf:
-		out, err = editProtobuf(data, e.object)
-	case FormatJSON:
-		out, err = editJSON(data, e.jsonValue)
-	case FormatCBOR:
-		out, err = editCBORMetadata(data, e.jsonValue)
-	default:
-		return nil, 0, unsupported(data, f)
-	}
+	list, err := Get(data, "metadata", "ownerReferences")
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s value: %w", f, err)
+		return nil, 0, err
 	}
-	return out, e.changed, nil
+	uids := map[string]string{} // old to new
+	r := reader{obj: map[string]any{"ownerReferences": list}}
+	r.objects("ownerReferences", func(o *reader) {
+		before := o.owner()
+		if o.err != nil {
+			return
+		}
+		after, is := edit(before)
+		if !is || after.equal(before) {
+			return
+		}
+		changed++
+		if after.UID != before.UID {
+			uids[before.UID] = after.UID
+		}
+		after.store(o.obj, before)
+	})
+	if r.err != nil {
+		return nil, 0, fmt.Errorf("%s value: %w", Detect(data), at("metadata", r.err))
+	}
+	if changed == 0 {
+		return data, 0, nil
+	}
+	if out, err = Set(data, list, "metadata", "ownerReferences"); err == nil && len(uids) > 0 {
+		out, err = renameInManagedFields(out, uids)
+	}
+	return out, changed, err
 }
 
-// ownerEdit is one run over one object.
-type ownerEdit struct {
-	edit    func(OwnerReference) (OwnerReference, bool)
-	uids    map[string]string // old to new, of the references changed so far
-	changed int
+func (r *reader) owner() OwnerReference {
+	return OwnerReference{
+		APIVersion: r.str("apiVersion"), Kind: r.str("kind"), Name: r.str("name"), UID: r.str("uid"),
+		Controller: r.boolean("controller"), BlockOwnerDeletion: r.boolean("blockOwnerDeletion"),
+	}
 }
 
-// apply asks for the new form of a reference and notes what changed.
-func (e *ownerEdit) apply(before OwnerReference) (after OwnerReference, changed bool) {
-	after, changed = e.edit(before)
-	if !changed || after.equal(before) {
-		return before, false
+// store puts what differs from before into a decoded reference.
+func (o OwnerReference) store(into map[string]any, before OwnerReference) {
+	setText := func(name, before, after string) {
+		if before != after {
+			into[name] = after
+		}
 	}
-	e.changed++
-	if after.UID != before.UID {
-		e.uids[before.UID] = after.UID
+	setText("apiVersion", before.APIVersion, o.APIVersion)
+	setText("kind", before.Kind, o.Kind)
+	setText("name", before.Name, o.Name)
+	setText("uid", before.UID, o.UID)
+	setBool := func(name string, before, after *bool) {
+		switch {
+		case equalBool(before, after):
+		case after == nil:
+			delete(into, name)
+		default:
+			into[name] = *after
+		}
 	}
-	return after, true
+	setBool("controller", before.Controller, o.Controller)
+	setBool("blockOwnerDeletion", before.BlockOwnerDeletion, o.BlockOwnerDeletion)
+}
+
+// renameInManagedFields renames owner UIDs in the paths of managedFields: below f:metadata.f:ownerReferences the keys of
+// the form k:{"uid":"..."}. FieldsV1 that can't be read stay: a server ignores them too and starts the object's field
+// ownership anew.
+func renameInManagedFields(data []byte, uids map[string]string) ([]byte, error) {
+	managed, err := Get(data, "metadata", "managedFields")
+	if err != nil {
+		return nil, err
+	}
+	entries, _ := managed.([]any)
+	for _, entry := range entries {
+		paths, err := lookup(entry, []string{"fieldsV1", "f:metadata"})
+		metadata, ok := paths.(map[string]any)
+		owners, is := metadata["f:ownerReferences"].(map[string]any)
+		if err != nil || !ok || !is {
+			continue
+		}
+		renamed := map[string]any{}
+		for _, key := range slices.Sorted(maps.Keys(owners)) {
+			to := renameOwner(key, uids)
+			if _, twice := renamed[to]; !twice { // else two owners became one
+				renamed[to] = owners[key]
+			}
+		}
+		metadata["f:ownerReferences"] = renamed
+	}
+	return Set(data, managed, "metadata", "managedFields")
+}
+
+// renameOwner renames the UID in a path element such as k:{"uid":"7d0c..."}.
+func renameOwner(element string, uids map[string]string) string {
+	key, isKey := strings.CutPrefix(element, "k:")
+	if !isKey {
+		return element
+	}
+	uid, err := Get([]byte(key), "uid")
+	text, _ := uid.(string)
+	renamed, found := uids[text]
+	if err != nil || !found || uid == nil {
+		return element
+	}
+	edited, err := Set([]byte(key), renamed, "uid")
+	if err != nil {
+		return element
+	}
+	return "k:" + string(edited)
 }
 
 func (o OwnerReference) equal(other OwnerReference) bool {

@@ -6,91 +6,11 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// member is a field of a protobuf message that Get and Set know, under its name in JSON.
-type member struct {
-	name    string
-	num     protowire.Number
-	kind    kind
-	list    bool
-	members []member // of a kindMessage
-}
-
-type kind int
-
-const (
-	kindText kind = iota
-	kindInteger
-	kindBool
-	kindMessage
-	kindTextMap  // map<string, string>
-	kindFieldsV1 // a FieldsV1, which holds JSON text
-)
-
-// objectMeta has the fields of ObjectMeta (k8s.io/apimachinery pkg/apis/meta/v1/generated.proto) but times and what no
-// server stores. It is field 1 of every API object.
-var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessage, members: []member{
-	{name: "name", num: metaName}, {name: "generateName", num: 2}, {name: "namespace", num: metaNamespace},
-	{name: "uid", num: metaUID}, {name: "generation", num: metaGeneration, kind: kindInteger},
-	{name: "labels", num: metaLabels, kind: kindTextMap}, {name: "annotations", num: metaAnnotations, kind: kindTextMap},
-	{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: []member{
-		{name: "kind", num: ownerKind}, {name: "name", num: ownerName}, {name: "uid", num: ownerUID},
-		{name: "apiVersion", num: ownerAPIVersion}, {name: "controller", num: ownerController, kind: kindBool},
-		{name: "blockOwnerDeletion", num: ownerBlockOwnerDeletion, kind: kindBool},
-	}},
-	{name: "finalizers", num: metaFinalizers, list: true},
-	{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: []member{
-		{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
-		{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1}, {name: "subresource", num: 8},
-	}},
-}}
-
-// podSpec has what a migration reads and sets of the pods of a workload (k8s.io/api core/v1 generated.proto).
-var podSpecMembers = []member{
-	{name: "containers", num: 2, kind: kindMessage, list: true, members: containerMembers},
-	{name: "serviceAccountName", num: 8}, {name: "serviceAccount", num: 9},
-	{name: "initContainers", num: 20, kind: kindMessage, list: true, members: containerMembers},
-}
-
-var containerMembers = []member{
-	{name: "name", num: 1}, {name: "image", num: 2},
-	{name: "env", num: 7, kind: kindMessage, list: true, members: []member{
-		{name: "name", num: 1}, {name: "value", num: 2}, {name: "valueFrom", num: 3, kind: kindMessage},
-	}},
-}
-
-// objectMembers are the fields of an object that Get and Set know.
-func objectMembers(apiVersion, kind string) []member {
-	group, _, _ := strings.Cut(apiVersion, "/")
-	template := member{name: "template", num: 3, kind: kindMessage}
-	switch {
-	case group == apiVersion && kind == "ConfigMap": // the core group has no name
-		return []member{objectMetaMember, {name: "data", num: 2, kind: kindTextMap}}
-	case group != "apps" && group != "extensions":
-		return []member{objectMetaMember}
-	case kind == "DaemonSet":
-		template.num = 2
-	case kind != "Deployment" && kind != "ReplicaSet" && kind != "StatefulSet":
-		return []member{objectMetaMember}
-	}
-	template.members = []member{{name: "spec", num: 2, kind: kindMessage, members: podSpecMembers}}
-	spec := member{name: "spec", num: 2, kind: kindMessage, members: []member{template}}
-	if kind == "DaemonSet" && group == "extensions" {
-		spec.members = append(spec.members, member{name: "templateGeneration", num: 5, kind: kindInteger})
-	}
-	return []member{objectMetaMember, spec}
-}
-
-var (
-	mapEntryMembers = []member{{name: "key", num: mapKey}, {name: "value", num: mapValue}}
-	fieldsV1Members = []member{{name: "raw", num: 1}}
-
-	errWrongType = errors.New("not of the field's type")
-)
+var errWrongType = errors.New("not of the field's type")
 
 // narrow leaves of nested members those that path leads through.
 func narrow(members []member, path []string) (_ []member, err error) {
@@ -319,7 +239,7 @@ func (m *member) append(out, old []byte, key string, value any) ([]byte, error) 
 	case m.kind == kindBool && isBool:
 		return append(out, integerField(m.num, int64(protowire.EncodeBool(is)))...), nil
 	case m.kind == kindTextMap && isText:
-		msg, err = setMapEntry2(old, key, text)
+		msg, err = setMapEntry(old, key, text)
 	case m.kind == kindMessage && isMap:
 		msg, err = setMembers(old, m.members, obj)
 	case m.kind == kindFieldsV1:
@@ -330,7 +250,7 @@ func (m *member) append(out, old []byte, key string, value any) ([]byte, error) 
 	return appendBytesField(out, m.num, msg), err
 }
 
-func setMapEntry2(old []byte, key, value string) ([]byte, error) {
+func setMapEntry(old []byte, key, value string) ([]byte, error) {
 	entry, err := readMembers(old, mapEntryMembers)
 	if err != nil {
 		return nil, err

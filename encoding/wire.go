@@ -1,11 +1,9 @@
 package encoding
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -108,152 +106,6 @@ func integerField(num protowire.Number, v int64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(nil, num, protowire.VarintType), uint64(v))
 }
 
-// setField returns msg with field num replaced by a complete encoded field, or without it when field is nil. Where msg
-// does not have it, it goes where generated code would write it: behind the last field with a smaller number.
-func setField(msg []byte, num protowire.Number, field []byte) ([]byte, error) {
-	first, _, smaller, err := place(msg, num)
-	if err != nil {
-		return nil, err
-	}
-	if first < 0 {
-		return insertAt(msg, smaller, field), nil
-	}
-	out := make([]byte, 0, len(msg)+len(field))
-	for f, err := range fields(msg) {
-		if err != nil {
-			return nil, err
-		}
-		if f.start == first {
-			out = append(out, field...)
-		}
-		if f.num != num {
-			out = append(out, msg[f.start:f.end]...)
-		}
-	}
-	return out, nil
-}
-
-// appendField returns msg with one more element of the repeated field num: after the last one, or where generated code
-// would write the first.
-func appendField(msg []byte, num protowire.Number, field []byte) ([]byte, error) {
-	_, behind, smaller, err := place(msg, num)
-	if err != nil {
-		return nil, err
-	}
-	if behind < 0 {
-		return insertAt(msg, smaller, field), nil
-	}
-	return insertAt(msg, behind, field), nil
-}
-
-// place is where field num starts first and ends last (both -1 if it is missing), and where the last field with a
-// smaller number ends (0 if there is none).
-func place(msg []byte, num protowire.Number) (first, behind, smaller int, err error) {
-	first, behind = -1, -1
-	for f, err := range fields(msg) {
-		if err != nil {
-			return 0, 0, 0, err
-		}
-		switch {
-		case f.num < num:
-			smaller = f.end
-		case f.num == num:
-			behind = f.end
-			if first < 0 {
-				first = f.start
-			}
-		}
-	}
-	return first, behind, smaller, nil
-}
-
-// replace returns msg with another content in the length-delimited field f.
-func replace(msg []byte, f wireField, content []byte) []byte {
-	out := make([]byte, 0, len(msg)+len(content)-len(f.payload)+binary.MaxVarintLen64)
-	out = append(out, msg[:f.start]...)
-	out = appendBytesField(out, f.num, content)
-	return append(out, msg[f.end:]...)
-}
-
 func appendBytesField(out []byte, num protowire.Number, content []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(out, num, protowire.BytesType), content)
-}
-
-func insertAt(msg []byte, at int, field []byte) []byte {
-	out := make([]byte, 0, len(msg)+len(field))
-	out = append(out, msg[:at]...)
-	out = append(out, field...)
-	return append(out, msg[at:]...)
-}
-
-// editEach calls edit with the content of each element of the repeated message field num. Where edit reports a change
-// the element is replaced; everything else is copied as it stands. Without a change msg itself is returned.
-func editEach(msg []byte, num protowire.Number, name string, edit func(i int, content []byte) ([]byte, bool, error)) ([]byte, bool, error) {
-	var out []byte
-	copied, i := 0, 0
-	for f, err := range fields(msg) {
-		if err != nil {
-			return nil, false, err
-		}
-		if f.num != num {
-			continue
-		}
-		content, err := f.bytes()
-		if err != nil {
-			return nil, false, at(fmt.Sprintf("%s[%d]", name, i), err)
-		}
-		edited, changed, err := edit(i, content)
-		if err != nil {
-			return nil, false, at(fmt.Sprintf("%s[%d]", name, i), err)
-		}
-		if changed {
-			out = append(slices.Grow(out, len(msg)-copied+len(edited)), msg[copied:f.start]...)
-			out = appendBytesField(out, num, edited)
-			copied = f.end
-		}
-		i++
-	}
-	if copied == 0 {
-		return msg, false, nil
-	}
-	return append(out, msg[copied:]...), true, nil
-}
-
-// editOne is editEach for a message field that can stand only once. Where it is missing, edit is not called.
-func editOne(msg []byte, num protowire.Number, name string, edit func(content []byte) ([]byte, bool, error)) ([]byte, bool, error) {
-	f, found, err := findOne(msg, num)
-	if err != nil {
-		return nil, false, at(name, err)
-	}
-	if !found {
-		return msg, false, nil
-	}
-	edited, changed, err := edit(f.payload)
-	if err != nil {
-		return nil, false, at(name, err)
-	}
-	if !changed {
-		return msg, false, nil
-	}
-	return replace(msg, f, edited), true, nil
-}
-
-// findOne is the message field num. A second one is an error: decoders merge the two, an edit can't.
-func findOne(msg []byte, num protowire.Number) (one wireField, found bool, err error) {
-	for f, err := range fields(msg) {
-		if err != nil {
-			return wireField{}, false, err
-		}
-		if f.num != num {
-			continue
-		}
-		if found {
-			return wireField{}, false, fmt.Errorf("field %d at byte %d: %w", num, f.start, errRepeated)
-		}
-		if _, err := f.bytes(); err != nil {
-			return wireField{}, false, err
-		}
-		one, found = f, true
-	}
-	return one, found, nil
 }

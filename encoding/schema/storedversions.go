@@ -1,116 +1,108 @@
 package schema
 
 import (
-	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// SetStoredVersions returns the stored bytes of a CRD with these
-// status.storedVersions, everything else as it stands in the text (only white
-// space between fields, which no server stores, may go), the generation too: a
-// server counts changes of spec only. It does not look whether the versions
-// exist. The very bytes come back where the list already reads so.
+var (
+	errVersions   = errors.New("spec.versions: not a list of objects")
+	errGeneration = errors.New("metadata.generation: not a whole number")
+)
+
+// SetStoredVersions returns the stored bytes of a CRD with these status.storedVersions and all else as it is, the
+// generation too: a server counts changes of spec only. It does not look whether the versions exist. The very bytes come
+// back where the list already reads so.
 //
-// JSON of v1beta1 and v1 is edited; encoding.ErrUnknownFormat is returned for
-// CBOR, which no server stores a CRD as, and encoding.ErrEncrypted.
+// JSON of v1beta1 and v1 is edited; encoding.ErrUnknownFormat is returned for CBOR, which no server stores a CRD as, and
+// encoding.ErrEncrypted.
 func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
-	list, err := json.Marshal(append([]string{}, versions...))
-	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
-	}
-	out, err := encoding.EditJSON(crd, []string{"status", "storedVersions"}, func([]byte) ([]byte, error) { return list, nil })
-	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
-	}
-	return out, nil
-}
-
-// SetStorageVersion returns the stored bytes of a CRD whose storage version is
-// this one, with generation + 1, as a server counts the update; everything else
-// as it stands in the text. status.storedVersions, to which a server would add
-// the version, is SetStoredVersions' part. The very bytes come back where the
-// version is the storage version already.
-//
-// ErrNoVersion is returned where spec.versions does not list it; formats are as
-// for SetStoredVersions.
-func SetStorageVersion(crd []byte, version string) ([]byte, error) {
-	changed := false
-	out, err := encoding.EditJSON(crd, []string{"spec", "versions"}, func(text []byte) (_ []byte, err error) {
-		if onlyVersion(crd) == version && version != "" {
-			return text, nil
-		}
-		text, changed, err = flipStorage(text, version)
-		return text, err
-	})
-	if err == nil && changed {
-		out, err = encoding.EditJSON(out, []string{"metadata", "generation"}, increment)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
-	}
-	return out, nil
-}
-
-// onlyVersion is spec.version of the oldest CRDs, which have no spec.versions.
-func onlyVersion(crd []byte) string {
-	var old struct {
-		Spec struct {
-			Version  string            `json:"version"`
-			Versions []json.RawMessage `json:"versions"`
-		} `json:"spec"`
-	}
-	if err := json.Unmarshal(crd, &old); err != nil || len(old.Spec.Versions) > 0 {
-		return ""
-	}
-	return old.Spec.Version
-}
-
-// flipStorage edits the text of spec.versions.
-func flipStorage(text []byte, storage string) (edited []byte, changed bool, err error) {
-	var versions []json.RawMessage
-	if err := json.Unmarshal(text, &versions); err != nil {
-		return nil, false, err
-	}
-	found := false
-	parts := make([][]byte, len(versions))
+	list := make([]any, len(versions))
 	for i, version := range versions {
-		var v struct {
-			Name    string `json:"name"`
-			Storage bool   `json:"storage"`
+		list[i] = version
+	}
+	err := checkText(crd)
+	if err == nil {
+		crd, err = encoding.Set(crd, list, "status", "storedVersions")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
+	}
+	return crd, nil
+}
+
+// SetStorageVersion returns the stored bytes of a CRD whose storage version is this one, with generation + 1, as a server
+// counts the update, and all else as it is. status.storedVersions, to which a server would add the version, is
+// SetStoredVersions' part. The very bytes come back where the version is the storage version already.
+//
+// ErrNoVersion is returned where spec.versions does not list it; formats are as for SetStoredVersions.
+func SetStorageVersion(crd []byte, version string) ([]byte, error) {
+	err := checkText(crd)
+	if err == nil {
+		crd, err = setStorageVersion(crd, version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
+	}
+	return crd, nil
+}
+
+func checkText(crd []byte) error {
+	if f := encoding.Detect(crd); f == encoding.FormatCBOR {
+		return fmt.Errorf("%w: %s", encoding.ErrUnknownFormat, f)
+	}
+	return nil
+}
+
+func setStorageVersion(crd []byte, version string) ([]byte, error) {
+	content, err := encoding.Get(crd, "spec", "versions")
+	if err != nil {
+		return nil, err
+	}
+	versions, ok := content.([]any)
+	if !ok && content != nil {
+		return nil, errVersions
+	}
+	if len(versions) == 0 { // the oldest CRDs have spec.version alone
+		if only, err := encoding.Get(crd, "spec", "version"); err == nil && only == version && version != "" {
+			return crd, nil
 		}
-		err := json.Unmarshal(version, &v)
-		parts[i] = version
-		want := v.Name == storage
-		if err == nil && v.Storage != want {
-			changed = true
-			parts[i], err = encoding.EditJSON(version, []string{"storage"}, func([]byte) ([]byte, error) {
-				return strconv.AppendBool(nil, want), nil
-			})
+	}
+	changed, err := flipStorage(versions, version)
+	if err != nil || !changed {
+		return crd, err
+	}
+	out, err := encoding.Set(crd, versions, "spec", "versions")
+	if err != nil {
+		return nil, err
+	}
+	before, err := encoding.Get(out, "metadata", "generation")
+	generation, ok := before.(int64)
+	if err != nil || !ok && before != nil { // a missing one counts from 0
+		return nil, errors.Join(errGeneration, err)
+	}
+	return encoding.Set(out, generation+1, "metadata", "generation")
+}
+
+// flipStorage edits decoded spec.versions.
+func flipStorage(versions []any, storage string) (changed bool, err error) {
+	found := false
+	for _, element := range versions {
+		v, ok := element.(map[string]any)
+		if !ok {
+			return false, errVersions
 		}
-		if err != nil {
-			return nil, false, fmt.Errorf("[%d]: %w", i, err)
+		is, _ := v["storage"].(bool)
+		want := v["name"] == storage
+		if is != want {
+			v["storage"], changed = want, true
 		}
 		found = found || want
 	}
-	switch {
-	case !found || storage == "":
-		return nil, false, fmt.Errorf("version %q: %w", storage, ErrNoVersion)
-	case !changed:
-		return text, false, nil
-	default:
-		return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']'), true, nil
+	if !found || storage == "" {
+		return false, fmt.Errorf("version %q: %w", storage, ErrNoVersion)
 	}
-}
-
-// increment takes the text of metadata.generation; a missing one counts from 0.
-func increment(text []byte) ([]byte, error) {
-	var generation int64
-	if err := json.Unmarshal(text, &generation); err != nil {
-		return nil, err
-	}
-	return strconv.AppendInt(nil, generation+1, 10), nil
+	return changed, nil
 }

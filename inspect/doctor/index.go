@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -117,14 +118,33 @@ func (d *doctor) see(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 		}
 		at := folder{key.Prefix, key.Resource}
 		d.versions.of(at).add(apiVersion, e.Key)
-		managed, _ := encoding.ManagedVersions(e.Value) // of one that is not as it should be, an API server makes none
-		for _, version := range managed {
+		for _, version := range managedVersions(e.Value) {
 			d.managed.of(at).add(version, e.Key)
 		}
 	}
 	if key.Namespace != "" {
 		d.contents.add(content{space{key.Prefix, key.Namespace}, key.Resource}, e.Key)
 	}
+}
+
+// managedVersions lists the apiVersions that the entries of a custom resource's managedFields name, each once. Of entries that are
+// not as they should be an API server makes none.
+func managedVersions(value []byte) (versions []string) {
+	var content struct {
+		Metadata struct {
+			ManagedFields []struct {
+				APIVersion string `json:"apiVersion"`
+			} `json:"managedFields"`
+		} `json:"metadata"`
+	}
+	if err := encoding.DecodeFields(value, &content); err != nil {
+		return nil
+	}
+	for _, entry := range content.Metadata.ManagedFields {
+		versions = append(versions, entry.APIVersion)
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
 }
 
 // keep holds on to what conclusions need of an object.

@@ -61,14 +61,14 @@ func LiveMigrated(t testing.TB) (root, shard1 string) {
 		Put(t, client, WorkspaceKey("consumer"), workspace)
 	})
 	shard1 = Edit(t, Recorded(t, Shard1), func(client *clientv3.Client) {
-		ca, err := encoding.ReadConfigMap(Get(t, client, shardPrefix+"core/configmaps/"+Consumer1+"/default/kube-root-ca.crt"))
+		ca, err := encoding.Get(Get(t, client, shardPrefix+"core/configmaps/"+Consumer1+"/default/kube-root-ca.crt"), "data", "ca.crt")
 		require.NoError(t, err)
 		for _, kv := range moved {
 			Put(t, client, string(kv.Key), kv.Value)
 		}
 		for _, kv := range moved {
 			if strings.HasSuffix(string(kv.Key), "/kube-root-ca.crt") && !strings.Contains(string(kv.Key), Other) {
-				value, err := encoding.SetConfigMapData(kv.Value, "ca.crt", ca["ca.crt"])
+				value, err := encoding.Set(kv.Value, ca, "data", "ca.crt")
 				require.NoError(t, err)
 				Put(t, client, string(kv.Key), value)
 			}

@@ -51,9 +51,9 @@ func setWorkload(ctx context.Context, v *transform.View, c component, setAPIGrou
 	byHand := func() {
 		v.Report().AddStep("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
 	}
-	value, changed, err := encoding.SetPodTemplateEnv(c.value, envAPIGroup, apiVersionV3)
-	if c.unreadable != nil {
-		err = c.unreadable
+	value, changed, err := c.value, []string(nil), c.unreadable
+	if err == nil {
+		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
 	}
 	if err != nil {
 		refuseValue(v, string(c.key), err)
@@ -82,28 +82,33 @@ func setCNIConfigs(ctx context.Context, v *transform.View, k keys.Kubernetes, se
 		if err != nil || key.Name != "calico-config" && key.Name != "canal-config" {
 			continue
 		}
-		if err := setCNIConfig(ctx, v, entry, key.Namespace+"/"+key.Name, setAPIGroup); err != nil {
+		if err := setCNIConfig(ctx, v, entry, key, setAPIGroup); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry, name string, setAPIGroup bool) error {
+func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry, key keys.Key, setAPIGroup bool) error {
+	name := key.Namespace + "/" + key.Name
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err == nil && ownedByOperator(meta) {
 		return nil
 	}
-	var data map[string]string
 	if err == nil {
-		data, err = encoding.ReadConfigMap(entry.Value)
+		err = checkValue(key, entry.Value)
+	}
+	var config any
+	if err == nil {
+		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
 		refuseValue(v, string(entry.Key), err)
 		v.Report().AddStep("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
 		return nil
 	}
-	config, replaced := unpinAPIGroup(data[cniConfigKey])
+	pinned, _ := config.(string)
+	unpinned, replaced := unpinAPIGroup(pinned)
 	if len(replaced) == 0 {
 		return nil
 	}
@@ -111,7 +116,7 @@ func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry
 		v.Report().AddStep("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)", apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
 		return nil
 	}
-	value, err := encoding.SetConfigMapData(entry.Value, cniConfigKey, config)
+	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
 		refuseValue(v, string(entry.Key), err)
 		return nil

@@ -51,19 +51,14 @@ func TestComponentsManifest(t *testing.T) {
 	require.Empty(t, r.Problems)
 	require.Len(t, r.changed(), 5)
 	for _, key := range manifestWorkloads {
-		before, err := encoding.ReadWorkload([]byte(r.in[key]))
-		require.NoError(t, err)
-		after, err := encoding.ReadWorkload([]byte(r.out[key]))
-		require.NoError(t, err)
-		require.Equal(t, before.Meta.Generation+1, after.Meta.Generation, key)
-		require.Len(t, after.Containers, len(before.Containers))
-		for _, c := range after.Containers {
-			require.Equal(t, apiVersionV3, c.Env[envAPIGroup], "%s in %s", c.Name, key)
-		}
+		before, after := workload(t, r.in[key]), workload(t, r.out[key])
+		require.Equal(t, before.meta.Generation+1, after.meta.Generation, key)
+		require.Len(t, containers(after.pod), len(containers(before.pod)))
+		requireGroup(t, after)
 	}
-	data, err := encoding.ReadConfigMap([]byte(r.out["/registry/configmaps/kube-system/calico-config"]))
+	data, err := encoding.Get([]byte(r.out["/registry/configmaps/kube-system/calico-config"]), "data")
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"calico_backend": "bird", "veth_mtu": "0", cniConfigKey: strings.Replace(cniTemplate, apiVersionV1, apiVersionV3, 1)}, data)
+	require.Equal(t, map[string]any{"calico_backend": "bird", "veth_mtu": "0", cniConfigKey: strings.Replace(cniTemplate, apiVersionV1, apiVersionV3, 1)}, data)
 	require.Equal(t, []string{
 		"wait until DaemonSet kube-system/calico-node has rolled out with CALICO_API_GROUP=projectcalico.org/v3 (kubectl -n kube-system rollout status daemonset/calico-node)",
 		"wait until DaemonSet kube-system/calico-node-windows has rolled out with CALICO_API_GROUP=projectcalico.org/v3 (kubectl -n kube-system rollout status daemonset/calico-node-windows)",

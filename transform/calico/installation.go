@@ -25,11 +25,25 @@ type component struct {
 	kind            string // DaemonSet or Deployment
 	namespace, name string
 	value           []byte // as stored
-	workload        encoding.Workload
-	unreadable      error // the value could not be read, and workload is empty
+	meta            encoding.Meta
+	pod             map[string]any // spec of the pod template
+	unreadable      error          // the value could not be read, and meta and pod are empty
 }
 
 func (c component) String() string { return c.kind + " " + c.namespace + "/" + c.name }
+
+// read decodes what a migration needs of the workload.
+func (c *component) read(key keys.Key) error {
+	if err := checkValue(key, c.value); err != nil {
+		return err
+	}
+	pod, err := encoding.Get(c.value, podSpec()...)
+	if err == nil {
+		c.pod, _ = pod.(map[string]any)
+		c.meta, err = encoding.ReadMeta(c.value)
+	}
+	return err
+}
 
 // installation is how Calico is installed, as far as the snapshot tells. Lists are in the order of keys.
 type installation struct {
@@ -70,7 +84,7 @@ func findInstallation(ctx context.Context, v *transform.View, k keys.Kubernetes)
 				continue
 			}
 			c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
-			c.workload, c.unreadable = encoding.ReadWorkload(entry.Value)
+			c.unreadable = c.read(key)
 			*role = append(*role, c)
 		}
 	}
@@ -95,7 +109,7 @@ func (i *installation) managed(c component) bool {
 	if c.namespace == namespaceOperated && i.operated() {
 		return true
 	}
-	return ownedByOperator(c.workload.Meta)
+	return ownedByOperator(c.meta)
 }
 
 func ownedByOperator(meta encoding.Meta) bool {

@@ -25,26 +25,39 @@ var errGeneration = errors.New("not a number that can be raised by one")
 // A variable of that name with another value, or with a valueFrom, is replaced where it stands; else it is added at the
 // end. changed names the containers that were changed, init containers first; none means that out is value itself.
 func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err error) {
-	found, err := encoding.Get(value, "spec", "template", "spec")
+	found, err := encoding.Get(value, podSpec()...)
 	if err != nil {
 		return nil, nil, err
 	}
 	pod, _ := found.(map[string]any)
-	for _, list := range []string{"initContainers", "containers"} {
-		containers, _ := pod[list].([]any)
-		for _, element := range containers {
-			if container, ok := element.(map[string]any); ok && setEnv(container, name, to) {
-				changed = append(changed, text(container, "name"))
-			}
+	for _, container := range containers(pod) {
+		if setEnv(container, name, to) {
+			changed = append(changed, text(container, "name"))
 		}
 	}
 	if len(changed) == 0 {
 		return value, nil, nil
 	}
-	if out, err = encoding.Set(value, pod, "spec", "template", "spec"); err == nil {
+	if out, err = encoding.Set(value, pod, podSpec()...); err == nil {
 		out, err = raiseGenerations(out)
 	}
 	return out, changed, err
+}
+
+// podSpec is the path of the pod template's spec.
+func podSpec() []string { return []string{"spec", "template", "spec"} }
+
+// containers are those of a pod, init containers first.
+func containers(pod map[string]any) (all []map[string]any) {
+	for _, name := range []string{"initContainers", "containers"} {
+		list, _ := pod[name].([]any)
+		for _, element := range list {
+			if container, ok := element.(map[string]any); ok {
+				all = append(all, container)
+			}
+		}
+	}
+	return all
 }
 
 // setEnv sets the variable in one container, and says whether it was another.

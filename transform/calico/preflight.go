@@ -84,13 +84,14 @@ func clusterVersion(v *transform.View, entry *transform.Entry) (told bool, produ
 // imageVersions judges the images of one workload.
 func imageVersions(v *transform.View, c component) (told bool) {
 	var old []string
-	for _, container := range c.workload.Containers {
-		if !calicoImage(container.Image) {
+	for _, container := range containers(c.pod) {
+		image := text(container, "image")
+		if !calicoImage(image) {
 			continue
 		}
-		switch releaseAge(imageTag(container.Image)) {
+		switch releaseAge(imageTag(image)) {
 		case ageOld:
-			old = append(old, fmt.Sprintf("%s runs %q", container.Name, container.Image))
+			old = append(old, fmt.Sprintf("%s runs %q", text(container, "name"), image))
 		case ageFit:
 			told = true
 		}

@@ -34,8 +34,8 @@ func calicoAccounts(found *installation) map[account]bool {
 		}
 	}
 	for _, c := range found.components {
-		if c.workload.ServiceAccount != "" {
-			accounts[account{c.namespace, c.workload.ServiceAccount}] = true
+		if name := cmp.Or(text(c.pod, "serviceAccountName"), text(c.pod, "serviceAccount")); name != "" {
+			accounts[account{c.namespace, name}] = true
 		}
 	}
 	return accounts

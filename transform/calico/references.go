@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -58,14 +59,22 @@ func (m *run) readable(entry *transform.Entry) bool {
 	if err != nil || entry.Sealed != nil {
 		return true
 	}
-	bad := inspect.CheckValue(key, entry.Value)
-	if bad == nil || errors.Is(bad, native.ErrUnknownKind) {
+	bad := checkValue(key, entry.Value)
+	if bad == nil {
 		return true
 	}
 	if !m.unreadable[string(entry.Key)] {
 		m.view.Raise(string(entry.Key), transform.Unreadable(bad))
 	}
 	return false
+}
+
+// checkValue says why no API server can read a value; of a kind that this build does not know nothing can be said.
+func checkValue(key keys.Key, value []byte) error {
+	if err := inspect.CheckValue(key, value); !errors.Is(err, native.ErrUnknownKind) {
+		return err
+	}
+	return nil
 }
 
 // wrote says whether a v3 record is one this run staged; its references are translated already.

@@ -75,14 +75,11 @@ func TestManifestInstall(t *testing.T) {
 	got := planOn(t, path, New(Options{SetAPIGroup: true}))
 	require.NoError(t, got.err, "%v", got.Problems)
 	for _, key := range manifestWorkloads {
-		w, err := encoding.ReadWorkload([]byte(got.out[key]))
-		require.NoError(t, err)
-		for _, c := range w.Containers {
-			require.Equal(t, apiVersionV3, c.Env[envAPIGroup], "%s in %s", c.Name, key)
-		}
+		w := workload(t, got.out[key])
+		requireGroup(t, w)
 		if strings.HasSuffix(key, "/calico-node") {
-			require.Equal(t, []encoding.OwnerReference{ends("Tier", "security", tierSeen)}, w.Meta.OwnerReferences, "both changes are there")
-			require.EqualValues(t, 5, w.Meta.Generation)
+			require.Equal(t, []encoding.OwnerReference{ends("Tier", "security", tierSeen)}, w.meta.OwnerReferences, "both changes are there")
+			require.EqualValues(t, 5, w.meta.Generation)
 		}
 	}
 	require.Contains(t, got.out["/registry/configmaps/kube-system/calico-config"], `"calico_api_group" :  "projectcalico.org/v3"`)

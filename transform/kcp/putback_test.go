@@ -70,7 +70,7 @@ func TestPutBackKeyExists(t *testing.T) {
 	trap := kcptest.Trapped()[1]
 	root = kcptest.Edit(t, root, func(client *clientv3.Client) {
 		value := arrival{t: t, out: shard1}.value(trap)
-		made, err := encoding.SetConfigMapData([]byte(value), "who", "made anew")
+		made, err := encoding.Set([]byte(value), "made anew", "data", "who")
 		require.NoError(t, err)
 		kcptest.Put(t, client, trap, made)
 	})

@@ -2,7 +2,6 @@ package survey
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"math/big"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -32,36 +31,25 @@ func ShardHash(name string) string {
 
 // DropMigrating removes from a stored LogicalCluster the mark of a live migration, with which kcp would answer no request for it.
 func DropMigrating(logicalCluster []byte) ([]byte, error) {
-	return encoding.DropJSON(logicalCluster, []string{"metadata", "annotations", clusters.AnnotationMigrating})
+	return encoding.Set(logicalCluster, nil, "metadata", "annotations", clusters.AnnotationMigrating)
 }
 
 // MoveLogicalCluster has a stored LogicalCluster say that it lives on a shard.
 func MoveLogicalCluster(logicalCluster []byte, shard string) ([]byte, error) {
-	return setText(logicalCluster, shard, "metadata", "annotations", clusters.AnnotationShard)
+	return encoding.Set(logicalCluster, shard, "metadata", "annotations", clusters.AnnotationShard)
 }
 
 // MoveWorkspace has a stored Workspace say that the logical cluster behind it lives on a shard, in a region: "" leaves the label as
 // it is.
 func MoveWorkspace(workspace []byte, shard, region string) ([]byte, error) {
-	out, err := setText(workspace, shard, "metadata", "annotations", clusters.AnnotationShard)
+	out, err := encoding.Set(workspace, shard, "metadata", "annotations", clusters.AnnotationShard)
 	if err == nil {
-		out, err = setText(out, ShardHash(shard), "metadata", "annotations", AnnotationShardHash)
+		out, err = encoding.Set(out, ShardHash(shard), "metadata", "annotations", AnnotationShardHash)
 	}
 	if err == nil && region != "" {
-		out, err = setText(out, region, "metadata", "labels", LabelRegion)
+		out, err = encoding.Set(out, region, "metadata", "labels", LabelRegion)
 	}
 	return out, err
-}
-
-// setText sets one string of a JSON value and leaves all else, byte for byte.
-func setText(value []byte, to string, path ...string) ([]byte, error) {
-	return encoding.EditJSON(value, path, func(text []byte) ([]byte, error) {
-		var is *string
-		if err := json.Unmarshal(text, &is); err == nil && is != nil && *is == to {
-			return text, nil
-		}
-		return json.Marshal(to)
-	})
 }
 
 // AnnotationCopiedFrom is where a copy in a cache may say which shard wrote it; the cache server takes it from the key.
@@ -72,7 +60,11 @@ func CopyFor(value []byte, shard string) ([]byte, error) {
 	if _, err := encoding.ReadMeta(value); err != nil { // an edit reads no more than it needs
 		return nil, err
 	}
-	return encoding.ReplaceAnnotation(value, AnnotationCopiedFrom, shard)
+	from, err := encoding.Get(value, "metadata", "annotations", AnnotationCopiedFrom)
+	if err != nil || from == nil {
+		return value, err
+	}
+	return encoding.Set(value, shard, "metadata", "annotations", AnnotationCopiedFrom)
 }
 
 // IsEncrypted tells whether a stored value is encrypted at rest.

@@ -2,10 +2,12 @@ package survey
 
 import (
 	"bytes"
-	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
 )
 
 // TestShardHash: as a real kcp has written it in the recorded Workspaces.
@@ -59,6 +61,33 @@ func TestDropMigrating(t *testing.T) {
 	require.Equal(t, `{"metadata":{"annotations":{"a":"b","z":"1"}}}`, string(got))
 }
 
+// TestCopyFor: the annotation gets another value where a copy has it, and nothing else changes.
+func TestCopyFor(t *testing.T) {
+	for before, after := range map[string]string{
+		`{"z":1,"metadata":{"name":"\u0061","annotations":{"b":"<","kcp.io/shard":"root","a":"\u003c"}},"a":[1 ,2]}` + "\n": "",
+		` {"metadata":{"annotations":{"kcp.io\/shard":"root"}}}`:                                                            ` {"metadata":{"annotations":{"kcp.io\/shard":"shard-1"}}}`,
+	} {
+		if after == "" {
+			after = strings.Replace(before, `"root"`, `"shard-1"`, 1)
+		}
+		out, err := CopyFor([]byte(before), "shard-1")
+		require.NoError(t, err)
+		require.Equal(t, after, string(out))
+	}
+	for _, same := range []string{
+		`{}`, `{"metadata":null}`, `{"metadata":{}}`, `{"metadata":{"annotations":null}}`, `{"metadata":{"annotations": {"a":"b"}}}`,
+		`{"metadata":{"annotations":{"kcp.io/shard": "shard-1"}}}`, `{"kcp.io/shard":"root"}`, "k8s\x00\x12\x00", "\xd9\xd9\xf7\xa0",
+	} {
+		out, err := CopyFor([]byte(same), "shard-1")
+		require.NoError(t, err, same)
+		require.Equal(t, same, string(out))
+	}
+	for _, wrong := range []string{`{"metadata":1}`, `{"metadata":{"annotations":[]}}`, `{"metadata":{"annotations":{"kcp.io/shard":1}}}`, `{"metadata":`} {
+		_, err := CopyFor([]byte(wrong), "shard-1")
+		require.Error(t, err, wrong)
+	}
+}
+
 // FuzzMoveWorkspace: whatever the text, the edit fails or changes three fields and no other, and once.
 func FuzzMoveWorkspace(f *testing.F) {
 	for _, seed := range []string{
@@ -72,9 +101,12 @@ func FuzzMoveWorkspace(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var was, is map[string]any
-		require.NoError(t, json.Unmarshal(value, &was))
-		require.NoError(t, json.Unmarshal(got, &is))
+		was, _, err := encoding.DecodeObject(value)
+		if err != nil {
+			return // protobuf, or a number out of range
+		}
+		is, _, err := encoding.DecodeObject(got)
+		require.NoError(t, err)
 		meta := inner(was, "metadata")
 		annotations := inner(meta, "annotations")
 		annotations["core.kcp.io/shard"], annotations["internal.tenancy.kcp.io/shard"] = "shard-1", "2e1tfbst"

@@ -98,15 +98,50 @@ func setTyped(t testing.TB, obj native) {
 
 func mustSetEnv(t testing.TB) func([]byte) []byte {
 	return func(data []byte) []byte {
-		out, changed, err := encoding.SetPodTemplateEnv(data, groupEnv, groupValue)
+		content, err := encoding.Get(data, "spec", "template", "spec")
 		require.NoError(t, err)
-		require.Equal(t, []string{"init", "none", "behind", "differs", "empty", "from", "twice"}, changed)
+		pod := content.(map[string]any)
+		for _, list := range []string{"initContainers", "containers"} {
+			for _, container := range pod[list].([]any) {
+				setContainerEnv(container.(map[string]any))
+			}
+		}
+		out, err := encoding.Set(data, pod, "spec", "template", "spec")
+		require.NoError(t, err)
+		m, err := encoding.ReadMeta(data)
+		require.NoError(t, err)
+		out, err = encoding.Set(out, m.Generation+1, "metadata", "generation")
+		require.NoError(t, err)
+		switch m.GVK().GroupKind().String() {
+		case "DaemonSet.apps":
+			n, _ := strconv.Atoi(m.Annotations[templateGn])
+			out, err = encoding.Set(out, strconv.Itoa(n+1), "metadata", "annotations", templateGn)
+		case "DaemonSet.extensions":
+			var n any
+			n, err = encoding.Get(out, "spec", "templateGeneration")
+			require.NoError(t, err)
+			out, err = encoding.Set(out, n.(int64)+1, "spec", "templateGeneration")
+		}
+		require.NoError(t, err)
 		return out
 	}
 }
 
-// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object; a second one changes
-// nothing.
+func setContainerEnv(container map[string]any) {
+	env, _ := container["env"].([]any)
+	found := false
+	for _, element := range env {
+		if v := element.(map[string]any); v["name"] == groupEnv {
+			v["value"], found = groupValue, true
+			delete(v, "valueFrom")
+		}
+	}
+	if !found {
+		container["env"] = append(env, map[string]any{"name": groupEnv, "value": groupValue})
+	}
+}
+
+// The edit of the bytes equals what k8s.io/api marshals after the same edit of the typed object.
 func TestEnvEditEqualsTypedEdit(t *testing.T) {
 	for name, template := range workloads() {
 		for _, annotations := range []map[string]string{
@@ -122,11 +157,6 @@ func TestEnvEditEqualsTypedEdit(t *testing.T) {
 			requireSame(t, rewrap(t, data, obj), after, name)
 			require.Equal(t, obj, decode(t, after, natives()[name]()), name)
 			requireUnknownFieldsSurvive(t, before, workloadLevels(template), mustSetEnv(t))
-
-			again, changed, err := encoding.SetPodTemplateEnv(after, groupEnv, groupValue)
-			require.NoError(t, err)
-			require.Empty(t, changed)
-			require.Same(t, &after[0], &again[0])
 		}
 	}
 }
@@ -145,80 +175,6 @@ func TestEnvEditOfJSON(t *testing.T) {
 		setTyped(t, obj)
 		out := mustSetEnv(t)(before)
 		require.JSONEq(t, string(marshalJSON(t, obj)), string(out), name)
-
-		again, changed, err := encoding.SetPodTemplateEnv(out, groupEnv, groupValue)
-		require.NoError(t, err)
-		require.Empty(t, changed)
-		require.Same(t, &out[0], &again[0])
-
-		fromJSON, err := encoding.ReadWorkload(out)
-		require.NoError(t, err)
-		fromProtobuf, err := encoding.ReadWorkload(rewrap(t, data, obj))
-		require.NoError(t, err)
-		require.Equal(t, fromProtobuf, fromJSON)
-	}
-}
-
-func TestReadWorkload(t *testing.T) {
-	data := stored(t, "k8s/apps.v1.DaemonSet.pb")
-	obj := decode(t, data, natives()["apps.v1.DaemonSet"]())
-	w, err := encoding.ReadWorkload(data)
-	require.NoError(t, err)
-	require.Equal(t, encoding.Workload{
-		Meta: fullMeta("apps/v1", "DaemonSet"), ServiceAccount: "serviceAccountNameValue",
-		Containers: []encoding.Container{{Name: "nameValue", Image: "imageValue", Init: true}, {Name: "nameValue", Image: "imageValue"}},
-	}, w)
-
-	fill(t, obj)
-	w, err = encoding.ReadWorkload(rewrap(t, data, obj))
-	require.NoError(t, err)
-	require.Equal(t, "calico-node", w.ServiceAccount)
-	env := make(map[string]map[string]string)
-	for _, c := range w.Containers {
-		require.Equal(t, "imageValue", c.Image)
-		require.Equal(t, c.Name == "init", c.Init)
-		env[c.Name] = c.Env
-	}
-	other := map[string]string{"OTHER": "x"}
-	require.Equal(t, map[string]map[string]string{
-		"init": other, "none": nil, "behind": other, "from": other, "empty": {groupEnv: ""},
-		"same":    {groupEnv: groupValue, "OTHER": "x"},
-		"differs": {groupEnv: "crd", "OTHER": "x"},
-		"twice":   {groupEnv: groupValue},
-	}, env)
-
-	templateOf(t, obj).ServiceAccountName, templateOf(t, obj).DeprecatedServiceAccount = "", "old"
-	w, err = encoding.ReadWorkload(rewrap(t, data, obj))
-	require.NoError(t, err)
-	require.Equal(t, "old", w.ServiceAccount)
-}
-
-func TestWorkloadErrors(t *testing.T) {
-	template := func(spec string) string {
-		return `{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"annotations":{"` + templateGn + `":"x"},"generation":9223372036854775807},` +
-			`"spec":{"template":{"spec":` + spec + `}}}`
-	}
-	for data, want := range map[string]string{
-		template(`{"containers":{}}`):                        "JSON value: spec.template.spec.containers: not a list",
-		template(`{"containers":[{"name":"a"},{"name":1}]}`): "JSON value: spec.template.spec.containers[1].name: not a string",
-		template(`{"containers":[{"env":[{"name":1}]}]}`):    "JSON value: spec.template.spec.containers[0].env[0].name: not a string",
-		template(`{"containers":[{}]}`):                      "JSON value: metadata.generation: not a number that can be raised by one",
-	} {
-		out, changed, err := encoding.SetPodTemplateEnv([]byte(data), "A", "b")
-		require.EqualError(t, err, want)
-		require.Nil(t, out)
-		require.Empty(t, changed)
-	}
-	obj := decode(t, stored(t, "k8s/apps.v1.DaemonSet.pb"), natives()["apps.v1.DaemonSet"]())
-	obj.SetAnnotations(map[string]string{templateGn: "x"})
-	_, _, err := encoding.SetPodTemplateEnv(wrap(t, "apps/v1", "DaemonSet", obj), "A", "b")
-	require.EqualError(t, err, "protobuf value: metadata.annotations: not a number that can be raised by one")
-
-	for _, name := range []string{"k8s/core.v1.Pod.pb", "k8s/core.v1.ConfigMap.json", "cr/put-beta.after", "c1.cbor"} {
-		_, err := encoding.ReadWorkload(stored(t, name))
-		require.ErrorIs(t, err, encoding.ErrWrongKind, name)
-		_, _, err = encoding.SetPodTemplateEnv(stored(t, name), "A", "b")
-		require.ErrorIs(t, err, encoding.ErrWrongKind, name)
 	}
 }
 
@@ -234,14 +190,12 @@ func TestCutTemplate(t *testing.T) {
 	for content, want := range map[string]string{
 		"\x0a\x05":           "protobuf value: spec.template.spec.containers[0]: field 1 at byte 0: the field ends beyond its message",
 		"\x08\x05":           "protobuf value: spec.template.spec.containers[0].name: field 1 at byte 0: wire type 0, want length-delimited",
-		env("\x0a\x05"):      "protobuf value: spec.template.spec.containers[0].env: field 1 at byte 0: the field ends beyond its message",
-		env("\x0a\x01A\x10"): "protobuf value: spec.template.spec.containers[0].env: field 2 at byte 3: the field ends beyond its message",
+		env("\x0a\x05"):      "protobuf value: spec.template.spec.containers[0].env[0]: field 1 at byte 0: the field ends beyond its message",
+		env("\x0a\x01A\x10"): "protobuf value: spec.template.spec.containers[0].env[0]: field 2 at byte 3: the field ends beyond its message",
 	} {
-		_, err := encoding.ReadWorkload(nest(content))
+		_, err := encoding.Get(nest(content), "spec", "template", "spec")
 		require.EqualError(t, err, want)
-		_, _, err = encoding.SetPodTemplateEnv(nest(content), "A", "b")
-		require.ErrorContains(t, err, "protobuf value: spec.template.spec.containers[0]")
+		_, err = encoding.Set(nest(content), nil, "spec", "template", "spec", "containers")
+		require.EqualError(t, err, want)
 	}
-	_, _, err := encoding.SetPodTemplateEnv(nest("\x0a\x01c"), "A", "b")
-	require.EqualError(t, err, "protobuf value: metadata: missing")
 }

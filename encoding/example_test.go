@@ -1,0 +1,28 @@
+package encoding_test
+
+import (
+	"fmt"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// One annotation changes; the order of fields and the text of all others stay.
+func ExampleSet() {
+	stored := []byte(`{"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"root","x":"\u0041"}}}`)
+	out, err := encoding.Set(stored, "shard-1", "metadata", "annotations", "shard")
+	fmt.Println(string(out), err)
+	// Output: {"kind":"Widget","apiVersion":"example.com/v1","metadata":{"name":"w","annotations":{"shard":"shard-1","x":"\u0041"}}} <nil>
+}
+
+// A path leads through objects by their names, in protobuf as in JSON.
+func ExampleGet() {
+	stored := []byte("k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0f\x0a\x05\x0a\x03web\x12\x06\x0a\x01k\x12\x01v")
+	for _, path := range [][]string{{"metadata", "name"}, {"data", "k"}, {"data"}} {
+		value, err := encoding.Get(stored, path...)
+		fmt.Println(value, err)
+	}
+	// Output:
+	// web <nil>
+	// v <nil>
+	// map[k:v] <nil>
+}
