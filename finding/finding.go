@@ -71,6 +71,7 @@ type Finding struct {
 	Level   Level   `json:"level"`
 	Reason  string  `json:"reason"`
 	Outcome Outcome `json:"decision"` // "" until it is reported
+	Objects int     `json:"-"`        // how many objects it is about, of which Key is the first, where it is about several
 }
 
 // Error returns the reason.
@@ -84,11 +85,25 @@ func (f *Finding) Settled(how Outcome) *Finding {
 	return f
 }
 
+// About sets the number of objects.
+func (f *Finding) About(objects int) *Finding {
+	f.Objects = objects
+	return f
+}
+
 // Of returns the finding that err is or wraps, nil where it is none.
 func Of(err error) *Finding {
 	var f *Finding
 	errors.As(err, &f)
 	return f
+}
+
+// Names returns the names of codes.
+func Names(codes ...*Code) (names []string) {
+	for _, c := range codes {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // Allowable returns the names of the codes that --allow takes, sorted.

@@ -157,15 +157,20 @@ func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 
 // notes prints sentences about single logical clusters.
 func (p surveyPage) notes(all []clusters.Resident) {
-	first := true
+	var notes []string
 	for _, c := range all {
-		for _, note := range c.Notes() {
-			if first {
-				fmt.Fprintln(p.out)
-				first = false
-			}
-			fmt.Fprintf(p.out, "%s %s\n", render.Printable(c.Called()), render.Printable(note.Text))
+		for _, f := range c.Findings() {
+			notes = append(notes, c.Called()+" "+f.Reason)
 		}
+		if c.Sealed > 0 {
+			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), render.Plural(c.Sealed, "record")))
+		}
+	}
+	if len(notes) > 0 {
+		fmt.Fprintln(p.out)
+	}
+	for _, note := range notes {
+		fmt.Fprintln(p.out, render.Printable(note))
 	}
 }
 

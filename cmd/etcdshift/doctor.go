@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -26,7 +27,7 @@ etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
 		UsageText: `Judges the file, every record, and what the objects in it say of each other: values that do not decode, versions that are
 gone, owners that are gone, webhooks ("failed calling webhook") and APIServices that will stand in the way. Each finding has a
-level, a stable code that docs/findings.md explains, the key it is about, and what to do. Of a shard of kcp it reports what
+level, a stable code that docs/codes.md explains, the key it is about, and what to do. Of a shard of kcp it reports what
 "cluster list" finds in this one file. What the file does not show is not guessed. Of an archive that "cluster extract" made, what
 is about a restore is left out: it is not meant to be restored.
 
@@ -48,7 +49,19 @@ type diagnosis struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Infos    int `json:"infos"`
-	*doctor.Report
+	// Findings has the gravest first, then by code and key.
+	Findings []diagnosed           `json:"findings"`
+	Counts   map[*finding.Code]int `json:"counts"` // how many there are of each code, the unlisted ones too
+}
+
+// diagnosed is a finding as doctor prints it.
+type diagnosed struct {
+	Code    *finding.Code `json:"code"`
+	Level   finding.Level `json:"level"`
+	Key     string        `json:"key,omitempty"` // in etcd; not there where it is about the file
+	Message string        `json:"message"`
+	Remedy  string        `json:"remedy"`
+	Objects int           `json:"objects,omitempty"` // how many objects it is about, where it is about several; key is the first
 }
 
 func runDoctor(c *cli.Context) error {
@@ -67,22 +80,22 @@ func runDoctor(c *cli.Context) error {
 	if err != nil {
 		return &failure{status: exitCannotJudge, err: err}
 	}
-	if level := c.String("fail-on"); report.AtLeast(doctor.Level(level)) {
-		found := render.Plural(report.Count(doctor.Error), "error")
+	if level := c.String("fail-on"); report.AtLeast(finding.Level(level)) {
+		found := render.Plural(report.Count(finding.Error), "error")
 		if level == "warning" {
-			found += ", " + render.Plural(report.Count(doctor.Warning), "warning")
+			found += ", " + render.Plural(report.Count(finding.Warning), "warning")
 		}
-		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "docs/findings.md explains the codes; --ignore CODE leaves a code out"}
+		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "docs/codes.md explains the codes; --ignore CODE leaves a code out"}
 	}
 	return nil
 }
 
 func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 	for _, name := range c.StringSlice("ignore") {
-		if !slices.Contains(doctor.Codes(), doctor.Code(name)) {
-			return o, usagef(commandPath(c), "--ignore is %q, which is no code of docs/findings.md", name)
+		if !slices.Contains(finding.Names(doctor.Codes()...), name) {
+			return o, usagef(commandPath(c), "--ignore is %q, which is no code of docs/codes.md", name)
 		}
-		o.Ignore = append(o.Ignore, doctor.Code(name))
+		o.Ignore = append(o.Ignore, name)
 	}
 	if c.IsSet("quota") {
 		quantity, err := resource.ParseQuantity(c.String("quota"))
@@ -118,7 +131,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	case err != nil:
 		return in, nil, err
 	default: // no shard is restored from it
-		options.Ignore = append(options.Ignore, doctor.CodeBumpRevision, doctor.CodeEtcdVersion, doctor.CodeShardPartial)
+		options.Archive = true
 	}
 	err = o.Snapshot().Guard(func() error {
 		report, err = doctor.Examine(c.Context, o.Snapshot(), o.Reader, options)
@@ -140,7 +153,11 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
 	switch c.String("output") {
 	case "json":
-		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Count(doctor.Error), report.Count(doctor.Warning), report.Count(doctor.Info), report})
+		d := diagnosis{document("Diagnosis", in), report.Count(finding.Error), report.Count(finding.Warning), report.Count(finding.Info), []diagnosed{}, report.Counts}
+		for _, f := range report.Findings {
+			d.Findings = append(d.Findings, diagnosed{f.Code, f.Level, f.Key, f.Reason, f.Code.Remedy, f.Objects})
+		}
+		return render.JSON(c.App.Writer, d)
 	case "sarif":
 		return render.JSON(c.App.Writer, toSARIF(in, report))
 	}
@@ -153,24 +170,24 @@ func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
 		printFindings(out, findings[:n], report.Counts[findings[0].Code])
 		findings = findings[n:]
 	}
-	fmt.Fprintf(out, "%s, %s, %s\n", render.Plural(report.Count(doctor.Error), "error"), render.Plural(report.Count(doctor.Warning), "warning"), render.Plural(report.Count(doctor.Info), "info"))
+	fmt.Fprintf(out, "%s, %s, %s\n", render.Plural(report.Count(finding.Error), "error"), render.Plural(report.Count(finding.Warning), "warning"), render.Plural(report.Count(finding.Info), "info"))
 	return out.Flush() // its error is the first of any of the above
 }
 
 // printFindings prints those of one code, of which there are so many.
-func printFindings(out *bufio.Writer, findings []doctor.Finding, all int) {
+func printFindings(out *bufio.Writer, findings []finding.Finding, all int) {
 	const most = 5
 	first := findings[0]
-	fmt.Fprintf(out, "%s %s: %s\n", first.Level, first.Code, first.Code.Title())
+	fmt.Fprintf(out, "%s %s: %s\n", first.Level, first.Code.Name, first.Code.Title)
 	for _, f := range findings[:min(len(findings), most)] {
 		if f.Key == "" {
-			fmt.Fprintf(out, "   %s\n", render.Printable(f.Message))
+			fmt.Fprintf(out, "   %s\n", render.Printable(f.Reason))
 		} else {
-			fmt.Fprintf(out, "   %s: %s\n", render.Printable(f.Key), render.Printable(f.Message))
+			fmt.Fprintf(out, "   %s: %s\n", render.Printable(f.Key), render.Printable(f.Reason))
 		}
 	}
 	if all > most {
 		fmt.Fprintf(out, "   ... and %d more; -o json has them\n", all-most)
 	}
-	fmt.Fprintf(out, "   -> %s\n\n", first.Remedy)
+	fmt.Fprintf(out, "   -> %s\n\n", first.Code.Remedy)
 }

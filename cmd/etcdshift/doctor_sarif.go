@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path/filepath"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 )
 
@@ -79,11 +80,11 @@ func toSARIF(in inputInfo, report *doctor.Report) sarifLog {
 	t := tool()
 	run := sarifRun{ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: t.Name, Version: t.Version, InformationURI: "https://github.com/etcdshift/etcdshift"}
-	index := map[doctor.Code]int{}
+	index := map[*finding.Code]int{}
 	for i, code := range doctor.Codes() {
 		index[code] = i
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
-			string(code), sarifText{code.Title()}, sarifText{code.Remedy()}, sarifConfig{sarifLevel(code.Level())},
+			code.Name, sarifText{code.Title}, sarifText{code.Remedy}, sarifConfig{sarifLevel(code.Level)},
 		})
 	}
 	file := sarifArtifact{Location: sarifURI{URI: toURI(in.Path)}, Length: in.Bytes}
@@ -94,7 +95,7 @@ func toSARIF(in inputInfo, report *doctor.Report) sarifLog {
 	}
 	run.Artifacts = []sarifArtifact{file}
 	for _, f := range report.Findings {
-		r := sarifResult{RuleID: string(f.Code), RuleIndex: index[f.Code], Level: sarifLevel(f.Level), Message: sarifText{f.Message}}
+		r := sarifResult{RuleID: f.Code.Name, RuleIndex: index[f.Code], Level: sarifLevel(f.Level), Message: sarifText{f.Reason}}
 		var at sarifLocation
 		zero := 0
 		at.PhysicalLocation.ArtifactLocation = sarifURI{file.Location.URI, &zero}
@@ -117,8 +118,8 @@ func toURI(path string) string {
 	return (&url.URL{Path: filepath.ToSlash(path)}).String()
 }
 
-func sarifLevel(l doctor.Level) string {
-	if l == doctor.Info {
+func sarifLevel(l finding.Level) string {
+	if l == finding.Info {
 		return "note"
 	}
 	return string(l)

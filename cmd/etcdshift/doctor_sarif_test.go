@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 )
 
@@ -66,9 +67,13 @@ func checkClosed(t *testing.T, path string, value any) {
 // TestSARIF: what is printed keeps the rules of SARIF 2.1.0's schema.
 func TestSARIF(t *testing.T) {
 	broken := doctor.Damaged(errors.New("broken"), doctor.Options{})
-	many := &doctor.Report{Findings: []doctor.Finding{
-		{Code: doctor.CodeOrphans, Level: doctor.Warning, Key: "/registry/a b/\x1b\xff", Message: "m", Objects: 3},
-		{Code: doctor.CodeBumpRevision, Level: doctor.Info, Message: "m"},
+	code := func(name string) *finding.Code {
+		all := doctor.Codes()
+		return all[slices.Index(finding.Names(all...), name)]
+	}
+	many := &doctor.Report{Findings: []finding.Finding{
+		{Code: code("orphans"), Level: finding.Warning, Key: "/registry/a b/\x1b\xff", Reason: "m", Objects: 3},
+		{Code: code("bump-revision"), Level: finding.Info, Reason: "m"},
 	}}
 	for _, tc := range []struct {
 		in     inputInfo

@@ -1,8 +1,6 @@
 package doctor
 
-import (
-	"context"
-)
+import "context"
 
 // apiService is what is judged of an APIService (apiregistration.k8s.io).
 type apiService struct {
@@ -34,7 +32,7 @@ func (d *doctor) concludeAPIServices(ctx context.Context) error {
 	for _, s := range d.services {
 		is, err := readAPIService(s.entry.Value)
 		if err != nil {
-			d.found.about(CodeUndecodable, s.entry.Key, "no APIService: a field is of the wrong type")
+			d.raise(s.entry.Key, codeUndecodable.Because("no APIService: a field is of the wrong type"))
 			continue
 		}
 		if is.Spec.Service == nil {
@@ -46,7 +44,7 @@ func (d *doctor) concludeAPIServices(ctx context.Context) error {
 			return err
 		}
 		if svc == nil {
-			d.found.about(CodeAPIServiceGone, s.entry.Key, "its Service %s is not there", name)
+			d.raise(s.entry.Key, codeAPIServiceGone.Because("its Service %s is not there", name))
 			d.dead = append(d.dead, s.key.Name)
 			continue
 		}
@@ -55,13 +53,13 @@ func (d *doctor) concludeAPIServices(ctx context.Context) error {
 			return err
 		}
 		if idle {
-			d.found.about(CodeAPIServiceEndpoints, s.entry.Key, "its Service %s has no ready endpoint", name)
+			d.raise(s.entry.Key, codeAPIServiceEndpoints.Because("its Service %s has no ready endpoint", name))
 			d.dead = append(d.dead, s.key.Name)
 			continue
 		}
 		for _, c := range is.Status.Conditions {
 			if c.Type == "Available" && c.Status == "False" {
-				d.found.about(CodeAPIServiceUnavailable, s.entry.Key, "its condition Available was False: %s", c.Reason)
+				d.raise(s.entry.Key, codeAPIServiceUnavailable.Because("its condition Available was False: %s", c.Reason))
 				d.dead = append(d.dead, s.key.Name)
 			}
 		}

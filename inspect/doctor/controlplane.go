@@ -32,7 +32,7 @@ func (d *doctor) judgeMasters(ctx context.Context) error {
 			if m.entry.Lease != 0 {
 				why = "its lease is gone"
 			}
-			d.found.about(CodeMasterLease, m.entry.Key, "%s, so that it never expires, whether an API server has that address or not", why)
+			d.raise(m.entry.Key, codeMasterLease.Because("%s, so that it never expires, whether an API server has that address or not", why))
 			continue
 		}
 		listed, err := d.masterAddresses(ctx, m.key.Prefix)
@@ -40,7 +40,7 @@ func (d *doctor) judgeMasters(ctx context.Context) error {
 			return err
 		}
 		if len(listed) > 0 && !slices.Contains(listed, m.key.Name) {
-			d.found.about(CodeMasterUnlisted, m.entry.Key, "%s is not among the endpoints of the Service kubernetes", m.key.Name)
+			d.raise(m.entry.Key, codeMasterUnlisted.Because("%s is not among the endpoints of the Service kubernetes", m.key.Name))
 		}
 	}
 	return nil
@@ -83,7 +83,7 @@ func (d *doctor) judgeHeartbeats() {
 	for _, n := range d.nodes {
 		at, beats := beats[n.key.Name]
 		if behind := newest.Sub(at); beats && behind > silence {
-			d.found.about(CodeNodeSilent, n.entry.Key, "its last heartbeat was %s, %s before the newest of all nodes", at.UTC().Format(time.RFC3339), behind.Round(time.Second))
+			d.raise(n.entry.Key, codeNodeSilent.Because("its last heartbeat was %s, %s before the newest of all nodes", at.UTC().Format(time.RFC3339), behind.Round(time.Second)))
 		}
 	}
 }
@@ -106,11 +106,11 @@ func (d *doctor) judgeTokens(ctx context.Context) error {
 			return err
 		}
 		if e == nil {
-			d.found.about(CodeTokenWithoutUse, s.entry.Key, "its ServiceAccount %s is not there", name)
+			d.raise(s.entry.Key, codeTokenWithoutUse.Because("its ServiceAccount %s is not there", name))
 			continue
 		}
 		if meta, err := encoding.ReadMeta(e.Value); err == nil && id != "" && meta.UID != id {
-			d.found.about(CodeTokenWithoutUse, s.entry.Key, "ServiceAccount %s is another one now: its UID is not the token's", name)
+			d.raise(s.entry.Key, codeTokenWithoutUse.Because("ServiceAccount %s is another one now: its UID is not the token's", name))
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ type definition struct {
 func (d *doctor) define(key keys.Key, e *inspect.Entry) {
 	crd, err := schema.ParseCRD(e.Value)
 	if err != nil {
-		d.found.about(CodeCRDUnreadable, e.Key, "%s", err)
+		d.raise(e.Key, codeCRDUnreadable.Because("%s", err))
 		plural, group, _ := strings.Cut(key.Name, ".")
 		d.definitions[folder{key.Prefix, gvr.GroupResource{Group: group, Resource: plural}}] = &definition{entry: *e, name: key.Name}
 		return
@@ -91,7 +91,7 @@ func (d *doctor) concludeDefinitions(context.Context) error {
 		objects := 0
 		d.versions.by[at].each(func(_ string, n int, _ []byte) { objects += n })
 		_, first := d.versions.by[at].first()
-		d.found.of(CodeOrphans, objects, first, "%s of %s without a CustomResourceDefinition: no server serves them", things(objects, "object"), plain(at.resource))
+		d.raise(first, codeOrphans.Because("%s of %s without a CustomResourceDefinition: no server serves them", things(objects, "object"), plain(at.resource)).About(objects))
 	}
 	return d.ordered(func(at folder, def *definition) error {
 		if def.readable {
@@ -113,31 +113,31 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 		}
 		there[version] = n
 		if !slices.Contains(def.listed, version) {
-			d.found.of(CodeVersionUnlisted, n, first, "%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), version)
+			d.raise(first, codeVersionUnlisted.Because("%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), version).About(n))
 		}
 	})
 	d.managed.of(at).each(func(apiVersion string, n int, first []byte) {
 		version, ours := def.version(apiVersion + " " + def.kind.Kind)
 		if ours && !slices.Contains(def.listed, version) {
-			d.found.of(CodeManagedVersion, n, first, "metadata.managedFields of %s of %s name %s, which is no version of the definition", things(n, "object"), plain(at.resource), apiVersion)
+			d.raise(first, codeManagedVersion.Because("metadata.managedFields of %s of %s name %s, which is no version of the definition", things(n, "object"), plain(at.resource), apiVersion).About(n))
 		}
 	})
 	for _, version := range def.stored {
 		switch _, is := there[version]; {
 		case !slices.Contains(def.listed, version):
-			d.found.about(CodeListInvalid, def.entry.Key, "status.storedVersions has %q, which is not in spec.versions", version)
+			d.raise(def.entry.Key, codeListInvalid.Because("status.storedVersions has %q, which is not in spec.versions", version))
 		case !is && !unread && version != def.storage:
-			d.found.about(CodeListExtra, def.entry.Key, "status.storedVersions has %q, at which nothing is stored", version)
+			d.raise(def.entry.Key, codeListExtra.Because("status.storedVersions has %q, at which nothing is stored", version))
 		}
 	}
 	for version, n := range there {
 		if !slices.Contains(def.stored, version) {
-			d.found.about(CodeListLacks, def.entry.Key, "status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed", version, are(n, "object"))
+			d.raise(def.entry.Key, codeListLacks.Because("status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed", version, are(n, "object")))
 		}
 	}
 	if def.deleted {
 		held := d.holders(func(c content) bool { return c.prefix == at.prefix && c.resource == at.resource })
-		d.found.about(CodeCRDTerminating, def.entry.Key, "it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held)
+		d.raise(def.entry.Key, codeCRDTerminating.Because("it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held))
 	}
 }
 
@@ -149,9 +149,9 @@ func (d *doctor) reportForeign(at folder, def *definition, is string, n int, fir
 	switch {
 	case is == "": // encrypted, or reported as undecodable
 	case err != nil || gv.Group != def.kind.Group || !slices.Contains(def.listed, gv.Version):
-		d.found.of(CodeVersionUnlisted, n, first, "%s of %s stored as %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), is)
+		d.raise(first, codeVersionUnlisted.Because("%s of %s stored as %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), is).About(n))
 	default:
-		d.found.of(CodeKeyMismatch, n, first, "%s in the folder of %s %s of kind %s", things(n, "object"), plain(at.resource), isOrAre(n), kind)
+		d.raise(first, codeKeyMismatch.Because("%s in the folder of %s %s of kind %s", things(n, "object"), plain(at.resource), isOrAre(n), kind).About(n))
 	}
 }
 
@@ -177,7 +177,7 @@ func (d *doctor) concludeConversion(ctx context.Context) error {
 		case err != nil:
 			return err
 		case is == nil:
-			d.found.about(CodeConversionGone, def.entry.Key, "its conversion webhook is Service %s, which is not there", name)
+			d.raise(def.entry.Key, codeConversionGone.Because("its conversion webhook is Service %s, which is not there", name))
 			return nil
 		}
 		waiting := 0
@@ -187,9 +187,9 @@ func (d *doctor) concludeConversion(ctx context.Context) error {
 			}
 		})
 		if waiting > 0 {
-			d.found.of(CodeConversionNeeded, waiting, def.entry.Key, "%s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers", are(waiting, "object"), def.storage, plain(at.resource), name)
+			d.raise(def.entry.Key, codeConversionNeeded.Because("%s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers", are(waiting, "object"), def.storage, plain(at.resource), name).About(waiting))
 		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
-			d.found.about(CodeConversion, def.entry.Key, "Service %s converts %s between %s", name, plain(at.resource), strings.Join(def.served, ", "))
+			d.raise(def.entry.Key, codeConversion.Because("Service %s converts %s between %s", name, plain(at.resource), strings.Join(def.served, ", ")))
 		}
 		return nil
 	})

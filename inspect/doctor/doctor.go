@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -17,26 +17,33 @@ import (
 
 // Options say how to judge.
 type Options struct {
-	Ignore []Code // findings to leave out
-	Quota  int64  // bytes; of the etcd to restore into, 0 for one that nobody has named
-	Etcd   string // release of the etcd to restore into, such as "3.5.16"; "" for one that nobody has named
-	Keys   bool   // the reader has an encryption configuration: what it does not open stays closed
+	Ignore  []string // codes to leave out
+	Quota   int64    // bytes; of the etcd to restore into, 0 for one that nobody has named
+	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" for one that nobody has named
+	Keys    bool     // the reader has an encryption configuration
+	Archive bool     // the file is an archive, which is not meant to be restored
 }
 
-func (o Options) ignores(code Code) bool { return slices.Contains(o.Ignore, code) }
+// ignored are the codes to leave out.
+func (o Options) ignored() []string {
+	if o.Archive {
+		return append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
+	}
+	return o.Ignore
+}
 
 // doctor is one run.
 type doctor struct {
 	snapshot *snapshot.Snapshot
 	reader   *inspect.Reader
 	options  Options
-	found    *findings
-	layouts  keys.Layouts
-	leases   map[int64]int64
-	kinds    map[gvr.GroupKind]kind
-	dead     []string // APIServices that nobody answers for
-	addKCP   func(*inspect.Entry) error
-	kcp      func() *clusters.File // what addKCP took; both are nil for a file without kcp
+	*findings
+	layouts keys.Layouts
+	leases  map[int64]int64
+	kinds   map[gvr.GroupKind]kind
+	dead    []string // APIServices that nobody answers for
+	addKCP  func(*inspect.Entry) error
+	kcp     func() *clusters.File // what addKCP took; both are nil for a file without kcp
 	index
 }
 
@@ -48,18 +55,18 @@ type kind struct {
 
 // Damaged is the report on a file that cannot be opened: err is what is wrong with it.
 func Damaged(err error, o Options) *Report {
-	f := newFindings(o.Ignore)
-	f.about(CodeDamaged, nil, "%s", err)
+	f := newFindings(o)
+	f.raise(nil, CodeDamaged.Because("%s", err))
 	return f.report()
 }
 
 // Examine judges s; r is a reader of it. Of a file that is damaged only the damage is told: its records are not to be trusted.
 // An error means that it could not be judged.
 func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Options) (*Report, error) {
-	d := &doctor{snapshot: s, reader: r, options: o, found: newFindings(o.Ignore), kinds: map[gvr.GroupKind]kind{}}
+	d := &doctor{snapshot: s, reader: r, options: o, findings: newFindings(o), kinds: map[gvr.GroupKind]kind{}}
 	whole, err := d.checkFile(ctx)
 	if err != nil || !whole {
-		return d.found.report(), err
+		return d.report(), err
 	}
 	if err := d.prepare(ctx); err != nil {
 		return nil, err
@@ -76,7 +83,7 @@ func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Opt
 			return nil, err
 		}
 	}
-	return d.found.report(), nil
+	return d.report(), nil
 }
 
 // read takes each record once.
@@ -125,7 +132,7 @@ func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
 			return false, err
 		}
 		whole = false
-		d.found.about(CodeDamaged, nil, "%s", err)
+		d.raise(nil, CodeDamaged.Because("%s", err))
 	}
 	if err := ctx.Err(); err != nil || !whole {
 		return whole, err
@@ -140,7 +147,7 @@ func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
 	if bump := snapshot.MostBump(revision); bump < 1_000_000_000 { // which the remedy names
 		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
 	}
-	d.found.about(CodeBumpRevision, nil, "the store is at revision %d; clients of the cluster may have seen higher ones, and would take what they cached for newer than what a plain restore holds%s", revision, most)
+	d.raise(nil, codeBumpRevision.Because("the store is at revision %d; clients of the cluster may have seen higher ones, and would take what they cached for newer than what a plain restore holds%s", revision, most))
 	return true, err
 }
 

@@ -19,7 +19,7 @@ const (
 func (d *doctor) checkDigest(ctx context.Context) error {
 	sum, err := d.snapshot.Digest(ctx)
 	if err == nil && !sum.Present {
-		d.found.about(CodeNoDigest, nil, "a database file as a member has it (member/snap/db): nothing tells whether it was copied whole, and the WAL beside it may hold newer writes")
+		d.raise(nil, codeNoDigest.Because("a database file as a member has it (member/snap/db): nothing tells whether it was copied whole, and the WAL beside it may hold newer writes"))
 	}
 	return err
 }
@@ -33,9 +33,9 @@ func (d *doctor) checkAlarms(ctx context.Context) error {
 	for _, alarm := range slices.Sorted(maps.Keys(alarms)) {
 		switch alarm {
 		case snapshot.AlarmNoSpace:
-			d.found.about(CodeAlarmNoSpace, nil, "a member has raised it, and a restore keeps it: the restored etcd refuses all writes")
+			d.raise(nil, codeAlarmNoSpace.Because("a member has raised it, and a restore keeps it: the restored etcd refuses all writes"))
 		case snapshot.AlarmCorrupt:
-			d.found.about(CodeAlarmCorrupt, nil, "a member was found to hold other data than the rest, and a restore keeps the alarm: the restored etcd refuses requests")
+			d.raise(nil, codeAlarmCorrupt.Because("a member was found to hold other data than the rest, and a restore keeps the alarm: the restored etcd refuses requests"))
 		}
 	}
 	return err
@@ -55,9 +55,9 @@ func (d *doctor) checkVersions(ctx context.Context) error {
 	switch {
 	case needed == "":
 	case d.options.Etcd != "" && before(d.options.Etcd, needed):
-		d.found.about(CodeEtcdTooOld, nil, "it was written by a cluster at version %s (storage version %s); etcd %s does not start on it", st.ClusterVersion, dash(st.StorageVersion), d.options.Etcd)
+		d.raise(nil, codeEtcdTooOld.Because("it was written by a cluster at version %s (storage version %s); etcd %s does not start on it", st.ClusterVersion, dash(st.StorageVersion), d.options.Etcd))
 	case d.options.Etcd == "":
-		d.found.about(CodeEtcdVersion, nil, "it was written by a cluster at version %s (storage version %s)", st.ClusterVersion, dash(st.StorageVersion))
+		d.raise(nil, codeEtcdVersion.Because("it was written by a cluster at version %s (storage version %s)", st.ClusterVersion, dash(st.StorageVersion)))
 	}
 	return nil
 }
@@ -90,16 +90,16 @@ func (d *doctor) checkQuota(context.Context) error {
 	size, quota := int64(space.Pages)*int64(space.PageSize), d.options.Quota
 	switch {
 	case quota > 0 && size >= quota:
-		d.found.about(CodeOverQuota, nil, "the database has %d bytes, the quota is %d: the first write raises the alarm NOSPACE", size, quota)
+		d.raise(nil, codeOverQuota.Because("the database has %d bytes, the quota is %d: the first write raises the alarm NOSPACE", size, quota))
 	case quota > 0 && size >= quota/5*4:
-		d.found.about(CodeNearQuota, nil, "the database has %d bytes, the quota is %d", size, quota)
+		d.raise(nil, codeNearQuota.Because("the database has %d bytes, the quota is %d", size, quota))
 	case quota > 0:
 	case size >= SuggestedQuota:
-		d.found.about(CodeNearQuota, nil, "the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, int64(SuggestedQuota))
+		d.raise(nil, codeNearQuota.Because("the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, int64(SuggestedQuota)))
 	case size >= DefaultQuota:
-		d.found.about(CodeNearQuota, nil, "the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, int64(DefaultQuota))
+		d.raise(nil, codeNearQuota.Because("the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, int64(DefaultQuota)))
 	case size >= DefaultQuota/5*4:
-		d.found.about(CodeNearQuota, nil, "the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, int64(DefaultQuota))
+		d.raise(nil, codeNearQuota.Because("the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, int64(DefaultQuota)))
 	}
 	return nil
 }

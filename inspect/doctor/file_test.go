@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,35 +15,18 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestDocumented: docs/findings.md explains every code, in order, with its level, and no other.
-func TestDocumented(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "findings.md"))
-	require.NoError(t, err)
-	var documented []Code
-	for _, m := range regexp.MustCompile("(?m)^### `([a-z-]+)`\n- \\*\\*Level:\\*\\* ([a-z]+)$").FindAllStringSubmatch(string(page), -1) {
-		documented = append(documented, Code(m[1]))
-		require.Equal(t, Code(m[1]).Level(), Level(m[2]), m[1])
-	}
-	require.Equal(t, Codes(), documented)
-	for _, code := range Codes() {
-		require.NotEmpty(t, code.Title())
-		require.NotEmpty(t, code.Remedy())
-		require.NotContains(t, code.Remedy(), "\n")
-	}
-	require.Equal(t, len(Codes()), len(slices.Compact(slices.Sorted(slices.Values(Codes())))))
-}
-
 func TestQuota(t *testing.T) {
 	s := written(t, base(t), healthy()...)
 	size := int64(s.Space().Pages) * int64(s.Space().PageSize)
-	for quota, want := range map[int64]Code{size: CodeOverQuota, size - 1: CodeOverQuota, size + 1: CodeNearQuota, size * 5 / 4: CodeNearQuota, size*5/4 + 5: "", 0: ""} {
+	for quota, want := range map[int64]*finding.Code{size: codeOverQuota, size - 1: codeOverQuota, size + 1: codeNearQuota, size * 5 / 4: codeNearQuota, size*5/4 + 5: nil, 0: nil} {
 		report := examined(t, s, Options{Quota: quota})
-		for _, code := range []Code{CodeOverQuota, CodeNearQuota} {
+		for _, code := range []*finding.Code{codeOverQuota, codeNearQuota} {
 			require.Equal(t, code == want, len(report.of(code)) == 1, "%s at %d of %d", code, quota, size)
 		}
 	}
@@ -55,9 +37,9 @@ func TestVersions(t *testing.T) {
 	st, err := s.Status(context.Background())
 	require.NoError(t, err)
 	require.Equal(t, "3.7.0", st.ClusterVersion)
-	for etcd, want := range map[string]Code{"": CodeEtcdVersion, "3.6.16": CodeEtcdTooOld, "v3.5.0": CodeEtcdTooOld, "3.7.0": "", "3.10.1": "", "4.0": ""} {
+	for etcd, want := range map[string]*finding.Code{"": codeEtcdVersion, "3.6.16": codeEtcdTooOld, "v3.5.0": codeEtcdTooOld, "3.7.0": nil, "3.10.1": nil, "4.0": nil} {
 		report := examined(t, s, Options{Etcd: etcd})
-		for _, code := range []Code{CodeEtcdVersion, CodeEtcdTooOld} {
+		for _, code := range []*finding.Code{codeEtcdVersion, codeEtcdTooOld} {
 			require.Equal(t, code == want, len(report.of(code)) == 1, "%s for %q", code, etcd)
 		}
 	}
@@ -65,7 +47,7 @@ func TestVersions(t *testing.T) {
 
 // TestAlarms: an alarm that a real etcd has raised.
 func TestAlarms(t *testing.T) {
-	for alarm, want := range map[pb.AlarmType]Code{pb.AlarmType_NOSPACE: CodeAlarmNoSpace, pb.AlarmType_CORRUPT: CodeAlarmCorrupt} {
+	for alarm, want := range map[pb.AlarmType]*finding.Code{pb.AlarmType_NOSPACE: codeAlarmNoSpace, pb.AlarmType_CORRUPT: codeAlarmCorrupt} {
 		server := etcdtest.Start(t, t.TempDir())
 		before, after := filepath.Join(t.TempDir(), "before.db"), filepath.Join(t.TempDir(), "after.db")
 		etcdtest.Save(t, server, before)
@@ -90,16 +72,16 @@ func TestDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file.db")
 	for name, tc := range map[string]struct {
 		bytes []byte
-		want  []Code
+		want  []*finding.Code
 	}{
-		"whole":   {whole, []Code{CodeUndecodable, CodeBumpRevision, CodeEtcdVersion}},
-		"damaged": {damaged, []Code{CodeDamaged}},
-		"raw":     {whole[:len(whole)-32], []Code{CodeUndecodable, CodeNoDigest, CodeBumpRevision, CodeEtcdVersion}},
+		"whole":   {whole, []*finding.Code{codeUndecodable, codeBumpRevision, codeEtcdVersion}},
+		"damaged": {damaged, []*finding.Code{CodeDamaged}},
+		"raw":     {whole[:len(whole)-32], []*finding.Code{codeUndecodable, codeNoDigest, codeBumpRevision, codeEtcdVersion}},
 	} {
 		require.NoError(t, os.WriteFile(path, tc.bytes, 0o600))
 		s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 		require.NoError(t, err)
-		var got []Code
+		var got []*finding.Code
 		for _, f := range examined(t, s, Options{}).Findings {
 			got = append(got, f.Code)
 		}
@@ -107,9 +89,9 @@ func TestDamaged(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 	report := Damaged(snapshot.ErrTruncated, Options{})
-	require.True(t, report.AtLeast(Error))
+	require.True(t, report.AtLeast(finding.Error))
 	require.Len(t, report.of(CodeDamaged), 1)
-	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: []Code{CodeDamaged}}).Findings)
+	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: finding.Names(CodeDamaged)}).Findings)
 }
 
 // TestLeases: keys whose lease is gone never expire; addresses of API servers are told apart.
@@ -141,15 +123,15 @@ func TestLeases(t *testing.T) {
 	}, snapshot.WriteConfig{})
 	require.NoError(t, err)
 	report := examined(t, opened(t, path), Options{})
-	gone := report.of(CodeLeaseGone)
+	gone := report.of(codeLeaseGone)
 	require.Len(t, gone, 1)
 	require.Equal(t, 2, gone[0].Objects)
 	require.Equal(t, "/registry/events/team/a", gone[0].Key)
-	require.Len(t, report.of(CodeMasterLease), 1)
-	require.Equal(t, "/registry/masterleases/10.0.0.3", report.of(CodeMasterLease)[0].Key)
-	require.Contains(t, report.of(CodeMasterLease)[0].Message, "its lease is gone")
-	require.Len(t, report.of(CodeMasterUnlisted), 1)
-	require.Equal(t, "/registry/masterleases/10.0.0.2", report.of(CodeMasterUnlisted)[0].Key)
+	require.Len(t, report.of(codeMasterLease), 1)
+	require.Equal(t, "/registry/masterleases/10.0.0.3", report.of(codeMasterLease)[0].Key)
+	require.Contains(t, report.of(codeMasterLease)[0].Reason, "its lease is gone")
+	require.Len(t, report.of(codeMasterUnlisted), 1)
+	require.Equal(t, "/registry/masterleases/10.0.0.2", report.of(codeMasterUnlisted)[0].Key)
 }
 
 // TestEncrypted: with a configuration, what it does not open is lost; without one it is only not looked into.
@@ -164,10 +146,10 @@ func TestEncrypted(t *testing.T) {
 	s := written(t, base(t), append(healthy(), record{"secrets/team/a", "k8s:enc:aescbc:v1:k9:0123456789"})...)
 	report, err := Examine(ctx, s, inspect.NewReader(s, keys), Options{Keys: true})
 	require.NoError(t, err)
-	require.Len(t, report.of(CodeEncrypted), 1)
-	require.Equal(t, "/registry/secrets/team/a", report.of(CodeEncrypted)[0].Key)
-	require.Empty(t, report.of(CodeEncryptionKeys))
-	require.Empty(t, examined(t, s, Options{}).of(CodeEncrypted))
+	require.Len(t, report.of(codeEncrypted), 1)
+	require.Equal(t, "/registry/secrets/team/a", report.of(codeEncrypted)[0].Key)
+	require.Empty(t, report.of(codeEncryptionKeys))
+	require.Empty(t, examined(t, s, Options{}).of(codeEncrypted))
 }
 
 // TestMany: findings beyond MaxFindings are counted.
@@ -177,9 +159,9 @@ func TestMany(t *testing.T) {
 		records = append(records, record{fmt.Sprintf("configmaps/team/%04d", i), "nothing"})
 	}
 	report := examined(t, written(t, base(t), records...), Options{})
-	require.Len(t, report.of(CodeUndecodable), MaxFindings)
-	require.Equal(t, MaxFindings+5, report.Counts[CodeUndecodable])
-	require.Equal(t, MaxFindings+5, report.Count(Error))
+	require.Len(t, report.of(codeUndecodable), MaxFindings)
+	require.Equal(t, MaxFindings+5, report.Counts[codeUndecodable])
+	require.Equal(t, MaxFindings+5, report.Count(finding.Error))
 }
 
 // TestLayouts: what objects of kcp say of each other is not judged, and that is said; of Kubernetes it is.
@@ -188,11 +170,11 @@ func TestLayouts(t *testing.T) {
 	s := written(t, base(t),
 		object(crd+"system:system-crds/workspaces.tenancy.kcp.io", "apiextensions.k8s.io/v1", "CustomResourceDefinition", ""),
 		object("core.kcp.io/logicalclusters/customresources/root/cluster", "core.kcp.io/v1alpha1", "LogicalCluster", ""))
-	found := examined(t, s, Options{}).of(CodeNotJudged)
+	found := examined(t, s, Options{}).of(codeNotJudged)
 	require.Len(t, found, 1)
 	require.Equal(t, 2, found[0].Objects)
-	require.True(t, strings.HasPrefix(found[0].Message, "/registry (kcp-shard): 2 objects"), found[0].Message)
-	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(CodeNotJudged))
+	require.True(t, strings.HasPrefix(found[0].Reason, "/registry (kcp-shard): 2 objects"), found[0].Reason)
+	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeNotJudged))
 }
 
 // TestGarbageCollector: the objects whose owners are said to be gone are those that a real garbage collector deleted after a
@@ -220,7 +202,7 @@ func TestGarbageCollector(t *testing.T) {
 	require.Len(t, deleted, 4)
 
 	var gone []string
-	for _, f := range examined(t, opened(t, path), Options{}).of(CodeOwnerGone) {
+	for _, f := range examined(t, opened(t, path), Options{}).of(codeOwnerGone) {
 		parts := strings.Split(f.Key, "/")
 		gone = append(gone, strings.Join(parts[len(parts)-2:], "/"))
 	}

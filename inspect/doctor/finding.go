@@ -4,62 +4,28 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
-
-// Level grades a finding.
-type Level string
-
-// The levels. An error is sure to hurt; a warning hurts or may, depending on what the file does not show; an info is worth
-// knowing before a restore.
-const (
-	Error   Level = "error"
-	Warning Level = "warning"
-	Info    Level = "info"
-)
-
-// rank is higher for what is worse.
-func (l Level) rank() int { return slices.Index([]Level{Info, Warning, Error}, l) }
-
-// Finding is one thing that will hurt.
-type Finding struct {
-	Code    Code   `json:"code"`
-	Level   Level  `json:"level"`
-	Key     string `json:"key,omitempty"` // in etcd; "" where it is about the file
-	Message string `json:"message"`
-	Remedy  string `json:"remedy"`
-	// Objects is how many objects it is about, of which Key is the first, where it is about several.
-	Objects int `json:"objects,omitempty"`
-}
 
 // MaxFindings is how many findings of one code are kept.
 const MaxFindings = 1000
 
 // Report is what was found.
 type Report struct {
-	Findings []Finding    `json:"findings"` // the worst first, then by code and key
-	Counts   map[Code]int `json:"counts"`   // how many there are of each code, those beyond MaxFindings too
+	Findings []finding.Finding     // the gravest first, then by code and key
+	Counts   map[*finding.Code]int // findings of each code, those beyond MaxFindings too
 }
 
-// Worst is the highest level of the findings; "" without any.
-func (r *Report) Worst() (worst Level) {
-	for _, f := range r.Findings {
-		if worst == "" || f.Level.rank() > worst.rank() {
-			worst = f.Level
-		}
-	}
-	return worst
-}
-
-// AtLeast says whether any finding is of the level, or worse.
-func (r *Report) AtLeast(level Level) bool {
-	worst := r.Worst()
-	return worst != "" && worst.rank() >= level.rank()
+// AtLeast says whether any finding is of the level, or graver.
+func (r *Report) AtLeast(level finding.Level) bool {
+	return len(r.Findings) > 0 && r.Findings[0].Level.Compare(level) <= 0
 }
 
 // Count is how many findings are of a level.
-func (r *Report) Count(level Level) (n int) {
+func (r *Report) Count(level finding.Level) (n int) {
 	for code, count := range r.Counts {
-		if code.Level() == level {
+		if code.Level == level {
 			n += count
 		}
 	}
@@ -68,44 +34,35 @@ func (r *Report) Count(level Level) (n int) {
 
 // findings collects a report.
 type findings struct {
-	ignored map[Code]bool
-	list    map[Code][]Finding
-	counts  map[Code]int
+	ignored []string
+	list    map[*finding.Code][]finding.Finding
+	counts  map[*finding.Code]int
 }
 
-func newFindings(ignored []Code) *findings {
-	f := &findings{ignored: map[Code]bool{}, list: map[Code][]Finding{}, counts: map[Code]int{}}
-	for _, code := range ignored {
-		f.ignored[code] = true
-	}
-	return f
+func newFindings(o Options) *findings {
+	return &findings{o.ignored(), map[*finding.Code][]finding.Finding{}, map[*finding.Code]int{}}
 }
 
-// about adds a finding about one key, or about the file where key is empty.
-func (f *findings) about(code Code, key []byte, format string, args ...any) {
-	f.of(code, 0, key, format, args...)
-}
-
-// of adds a finding about several objects, of which key is the first.
-func (f *findings) of(code Code, objects int, key []byte, format string, args ...any) {
-	if f.ignored[code] {
+// raise adds a finding about a key, or about the file where key is empty.
+func (f *findings) raise(key []byte, found *finding.Finding) {
+	code := found.Code
+	if slices.Contains(f.ignored, code.Name) {
 		return
 	}
 	f.counts[code]++
 	if len(f.list[code]) < MaxFindings {
-		f.list[code] = append(f.list[code], Finding{
-			Code: code, Level: code.Level(), Key: string(key), Message: fmt.Sprintf(format, args...), Remedy: code.Remedy(), Objects: objects,
-		})
+		found.Key = string(key)
+		f.list[code] = append(f.list[code], *found)
 	}
 }
 
 func (f *findings) report() *Report {
-	r := &Report{Findings: []Finding{}, Counts: f.counts}
+	r := &Report{Findings: []finding.Finding{}, Counts: f.counts}
 	for _, list := range f.list {
 		r.Findings = append(r.Findings, list...)
 	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Or(-cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Message, b.Message))
+	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int {
+		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason))
 	})
 	return r
 }

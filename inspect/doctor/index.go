@@ -192,7 +192,7 @@ func (d *doctor) locate(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 		if ns := d.names[other.namespace]; ns != "" {
 			where = " in namespace " + ns
 		}
-		d.found.about(CodeDuplicateUID, e.Key, "its UID %s is also that of an object of %s%s", meta.UID, d.names[other.resource], where)
+		d.raise(e.Key, codeDuplicateUID.Because("its UID %s is also that of an object of %s%s", meta.UID, d.names[other.resource], where))
 	} else {
 		d.places[id] = at
 	}

@@ -38,41 +38,30 @@ func (d *doctor) judgeShards(file *clusters.File, found *clusters.Installation) 
 	for _, s := range file.Shards {
 		if s.Partial {
 			partial[s.Prefix] = true
-			d.found.about(CodeShardPartial, nil, "below %s the LogicalCluster of system:shard is missing, which each shard has", s.Prefix)
+			d.raise(nil, codeShardPartial.Because("below %s the LogicalCluster of system:shard is missing, which each shard has", s.Prefix))
 		}
 	}
 	for _, name := range found.Doubled {
-		d.found.about(CodeShardTwice, nil, "several storages say that they are shard %s", name)
+		d.raise(nil, codeShardTwice.Because("several storages say that they are shard %s", name))
 	}
 	for _, o := range found.Orphans {
 		if !partial[o.Prefix] {
-			d.found.of(CodeClusterOrphans, o.Amount.Keys, []byte(o.Keys[0]), "%s of %s, which does not live on this shard: %s",
-				things(o.Amount.Keys, "key"), o.Name, clusters.Contents(o.Resources))
+			d.raise([]byte(o.Keys[0]), codeClusterOrphans.Because("%s of %s, which does not live on this shard: %s",
+				things(o.Amount.Keys, "key"), o.Name, clusters.Contents(o.Resources)).About(o.Amount.Keys))
 		}
 	}
 	for _, c := range found.Stale {
-		d.found.of(CodeStaleCopies, c.Amount.Keys, []byte(c.Keys[0]), "a cache has copies of %s from shard %s, on which it does not live: %s",
-			c.Cluster, c.Copy.Shard, clusters.Contents(c.Resources))
+		d.raise([]byte(c.Keys[0]), codeStaleCopies.Because("a cache has copies of %s from shard %s, on which it does not live: %s",
+			c.Cluster, c.Copy.Shard, clusters.Contents(c.Resources)).About(c.Amount.Keys))
 	}
 }
 
 // judgeClusters reports what is out of the ordinary with logical clusters that live in the file.
 func (d *doctor) judgeClusters(found *clusters.Installation) {
-	codes := map[clusters.NoteCode]Code{
-		clusters.NoteTerminating: CodeClusterTerminating,
-		clusters.NoteMigrating:   CodeClusterMigrating,
-		clusters.NoteTwice:       CodeClusterTwice,
-		clusters.NoteMisnamed:    CodeClusterMisnamed,
-		clusters.NoteOwnerGone:   CodeWorkspaceGone,
-		clusters.NoteAstray:      CodeWorkspaceAstray,
-		clusters.NoteUndefined:   CodeBoundDefinitionGone,
-		clusters.NoteUnbound:     CodeIdentityUnbound,
-	} // undecrypted values are counted for every file
 	for _, c := range found.Clusters {
-		for _, note := range c.Notes() {
-			if code, judged := codes[note.Code]; judged {
-				d.found.about(code, []byte(note.Key), "%s %s", c.Called(), note.Text)
-			}
+		for _, f := range c.Findings() {
+			f.Reason = c.Called() + " " + f.Reason
+			d.raise([]byte(f.Key), f)
 		}
 	}
 }
@@ -115,12 +104,12 @@ func (d *doctor) judgeProblem(ctx context.Context, p clusters.Problem) error {
 	meta, wrong := decode(key, e.Value)
 	switch {
 	case p.Code == clusters.CodeUndecodable && wrong == nil:
-		d.found.about(CodeUndecodable, e.Key, "%s", p.Reason)
+		d.raise(e.Key, codeUndecodable.Because("%s", p.Reason))
 	case p.Code != clusters.CodeKeyMismatch:
 	case meta.Namespace == key.Namespace && meta.Name == key.Name:
-		d.found.about(CodeClusterMismatch, e.Key, "%s", p.Reason)
+		d.raise(e.Key, codeClusterMismatch.Because("%s", p.Reason))
 	default:
-		d.found.about(CodeKeyMismatch, e.Key, "%s", p.Reason)
+		d.raise(e.Key, codeKeyMismatch.Because("%s", p.Reason))
 	}
 	return nil
 }

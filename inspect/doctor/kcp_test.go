@@ -10,13 +10,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 )
 
 // TestKCPRecorded: on the files of two installations of kcp nothing is found but what is true of every file of kcp.
 func TestKCPRecorded(t *testing.T) {
-	always := []Code{CodeBumpRevision, CodeEtcdVersion, CodeNotJudged}
+	always := finding.Names(codeBumpRevision, codeEtcdVersion, codeNotJudged)
 	for _, name := range []string{
 		kcptest.Root, kcptest.Shard1, kcptest.Cache, kcptest.ClaimsRoot, kcptest.ClaimsShard1, kcptest.ClaimsShard2, kcptest.ClaimsCache,
 	} {
@@ -86,31 +88,31 @@ func TestKCP(t *testing.T) {
 	for name, tc := range map[string]struct {
 		in     string // kcptest.Root where it is ""
 		change kcpChange
-		code   Code
+		code   *finding.Code
 		key    string
 		says   string
-		also   []Code
+		also   []*finding.Code
 	}{
-		"terminating": {change: replaced(otherLC, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: CodeClusterTerminating, key: otherLC, says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
-		"migrating":   {change: replaced(otherLC, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`), code: CodeClusterMigrating, key: otherLC, says: "a live migration has it: root:m"},
-		"misnamed":    {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`), code: CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
-		"owner gone":  {change: emptied(kcptest.WorkspaceKey("other")), code: CodeWorkspaceGone, key: otherLC, says: "the Workspace other in root, which is not there"},
-		"astray": {change: emptied("/" + kcptest.Child + "/"), code: CodeWorkspaceAstray,
+		"terminating": {change: replaced(otherLC, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z",`), code: clusters.CodeClusterTerminating, key: otherLC, says: "root:other) is being deleted since 2026-01-01T00:00:00Z"},
+		"migrating":   {change: replaced(otherLC, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`), code: clusters.CodeClusterMigrating, key: otherLC, says: "a live migration has it: root:m"},
+		"misnamed":    {change: replaced(otherLC, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"mars"`), code: clusters.CodeClusterMisnamed, key: otherLC, says: "believes to live on mars"},
+		"owner gone":  {change: emptied(kcptest.WorkspaceKey("other")), code: clusters.CodeWorkspaceGone, key: otherLC, says: "the Workspace other in root, which is not there"},
+		"astray": {change: emptied("/" + kcptest.Child + "/"), code: clusters.CodeWorkspaceAstray,
 			key: "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + consumer + "/child", says: "lives on shard root; it lives on none that was given"},
-		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/", "1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: CodeBoundDefinitionGone, says: "no server serves it here"},
-		"unbound":   {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"), code: CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
-		"orphans":   {change: emptied(otherLC), code: CodeClusterOrphans, says: other + ", which does not live on this shard: ", also: []Code{CodeWorkspaceAstray}},
-		"stale":     {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: CodeStaleCopies, says: "copies of " + kcptest.Provider + " from shard root", also: []Code{CodeWorkspaceAstray}},
-		"mismatch":  {change: object("moved", "default", consumer), code: CodeClusterMismatch, key: configMap, says: "kcp.io/cluster of the value differs from the key"},
-		"name":      {change: object("other", "default", other), code: CodeKeyMismatch, key: configMap, says: "metadata.name of the value differs from the key"},
+		"undefined": {change: emptied("customresourcedefinitions/system:bound-crds/", "1db677a5-7b18-4ed6-bc17-c0832975bbbd"), code: clusters.CodeBoundDefinitionGone, says: "no server serves it here"},
+		"unbound":   {change: emptied("/apis.kcp.io/apibindings/customresources/" + other + "/example"), code: clusters.CodeIdentityUnbound, key: otherLC, says: "which no APIBinding of it binds"},
+		"orphans":   {change: emptied(otherLC), code: codeClusterOrphans, says: other + ", which does not live on this shard: ", also: []*finding.Code{clusters.CodeWorkspaceAstray}},
+		"stale":     {in: "single", change: emptied("/registry/", "/"+kcptest.Provider+"/"), code: codeStaleCopies, says: "copies of " + kcptest.Provider + " from shard root", also: []*finding.Code{clusters.CodeWorkspaceAstray}},
+		"mismatch":  {change: object("moved", "default", consumer), code: codeClusterMismatch, key: configMap, says: "kcp.io/cluster of the value differs from the key"},
+		"name":      {change: object("other", "default", other), code: codeKeyMismatch, key: configMap, says: "metadata.name of the value differs from the key"},
 		"undecodable": {change: func(t *testing.T, client *clientv3.Client) { kcptest.Put(t, client, configMap, []byte("{")) },
-			code: CodeUndecodable, key: configMap},
-		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`), code: CodeUndecodable, key: otherLC, says: "no LogicalCluster"},
-		"partial":           {change: emptied(kcptest.LogicalClusterKey("system:shard")), code: CodeShardPartial, says: "below /registry"},
+			code: codeUndecodable, key: configMap},
+		"no LogicalCluster": {change: replaced(otherLC, `"kind":"LogicalCluster"`, `"kind":"Logical"`), code: codeUndecodable, key: otherLC, says: "no LogicalCluster"},
+		"partial":           {change: emptied(kcptest.LogicalClusterKey("system:shard")), code: codeShardPartial, says: "below /registry"},
 		"partial and orphans": {change: func(t *testing.T, client *clientv3.Client) {
 			emptied("/logicalclusters/")(t, client)
-		}, code: CodeShardPartial},
-		"twice": {change: copied, code: CodeShardTwice, says: "several storages say that they are shard root", also: []Code{CodeClusterTwice, CodeDuplicateUID}},
+		}, code: codeShardPartial},
+		"twice": {change: copied, code: codeShardTwice, says: "several storages say that they are shard root", also: []*finding.Code{clusters.CodeClusterTwice, codeDuplicateUID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := kcptest.Recorded(t, kcptest.Root)
@@ -118,17 +120,17 @@ func TestKCP(t *testing.T) {
 				in = kcptest.Single(t)
 			}
 			s := opened(t, kcptest.Edit(t, in, func(client *clientv3.Client) { tc.change(t, client) }))
-			always := []Code{CodeBumpRevision, CodeEtcdVersion, CodeNotJudged}
-			report := examined(t, s, Options{Ignore: append(always, tc.also...)})
+			always := finding.Names(codeBumpRevision, codeEtcdVersion, codeNotJudged)
+			report := examined(t, s, Options{Ignore: append(always, finding.Names(tc.also...)...)})
 			require.NotEmpty(t, report.Findings)
 			for _, f := range report.Findings {
-				require.Equal(t, tc.code, f.Code, "%s: %s", f.Key, f.Message)
+				require.Equal(t, tc.code, f.Code, "%s: %s", f.Key, f.Reason)
 			}
 			if tc.key != "" {
 				require.Equal(t, tc.key, report.Findings[0].Key)
 				require.Len(t, report.Findings, 1)
 			}
-			require.Contains(t, report.Findings[0].Message, tc.says)
+			require.Contains(t, report.Findings[0].Reason, tc.says)
 		})
 	}
 }
@@ -140,9 +142,9 @@ func TestKCPMetadata(t *testing.T) {
 		kcptest.Put(t, client, key, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad","namespace":"default","labels":{"a":1}}}`))
 	})
 	report := examined(t, opened(t, in), Options{})
-	require.Len(t, report.of(CodeBadMetadata), 1)
-	require.Equal(t, key, report.of(CodeBadMetadata)[0].Key)
-	require.Empty(t, report.of(CodeUndecodable))
+	require.Len(t, report.of(codeBadMetadata), 1)
+	require.Equal(t, key, report.of(codeBadMetadata)[0].Key)
+	require.Empty(t, report.of(codeUndecodable))
 }
 
 // TestKCPEncrypted: of a custom resource that could not be read nobody says that it has no definition.
@@ -152,13 +154,13 @@ func TestKCPEncrypted(t *testing.T) {
 		kcptest.Put(t, client, widget+"sealed", []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
 		kcptest.Put(t, client, widget+"bad", []byte(`{"apiVersion":"example.dev/v1","kind":"Widget","metadata":{"name":"bad","labels":{"a":1}}}`))
 	})
-	report := examined(t, opened(t, in), Options{Ignore: []Code{CodeBumpRevision, CodeEtcdVersion, CodeNotJudged}})
-	var found []Code
+	report := examined(t, opened(t, in), Options{Ignore: finding.Names(codeBumpRevision, codeEtcdVersion, codeNotJudged)})
+	var found []*finding.Code
 	for _, f := range report.Findings {
 		found = append(found, f.Code)
 	}
-	require.Equal(t, []Code{CodeBadMetadata, CodeMixedEncryption, CodeEncryptionKeys}, found)
-	require.Contains(t, report.of(CodeMixedEncryption)[0].Remedy, "where no kcp stores them, use", "migrate storage-versions refuses kcp")
+	require.Equal(t, []*finding.Code{codeBadMetadata, codeMixedEncryption, codeEncryptionKeys}, found)
+	require.Contains(t, report.of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them", "migrate storage-versions refuses kcp")
 }
 
 // counter counts how often each value is opened.
@@ -188,8 +190,8 @@ func TestKCPReadOnce(t *testing.T) {
 // TestKCPLiveMigration: what a live migration of kcp took from another tenant is found on the shard that it went to.
 func TestKCPLiveMigration(t *testing.T) {
 	_, shard1 := kcptest.LiveMigrated(t)
-	found := examined(t, opened(t, shard1), Options{}).of(CodeClusterOrphans)
+	found := examined(t, opened(t, shard1), Options{}).of(codeClusterOrphans)
 	require.Len(t, found, 1)
 	require.Equal(t, 4, found[0].Objects)
-	require.Equal(t, "4 keys of "+kcptest.Other+", which does not live on this shard: 2 configmaps, 1 pods, 1 serviceaccounts", found[0].Message)
+	require.Equal(t, "4 keys of "+kcptest.Other+", which does not live on this shard: 2 configmaps, 1 pods, 1 serviceaccounts", found[0].Reason)
 }

@@ -33,7 +33,7 @@ func (d *doctor) concludeNamespaces(context.Context) error {
 			continue
 		}
 		in := inside[at]
-		d.found.of(CodeNamespaceGone, in.objects, in.first, "%s of namespace %s, which is not there: %s", things(in.objects, "object"), at.name, d.describe(in.parts))
+		d.raise(in.first, codeNamespaceGone.Because("%s of namespace %s, which is not there: %s", things(in.objects, "object"), at.name, d.describe(in.parts)).About(in.objects))
 	}
 	for at, ns := range d.namespaces {
 		if ns.meta.DeletionTimestamp.IsZero() {
@@ -56,7 +56,7 @@ func (d *doctor) concludeNamespaces(context.Context) error {
 		if len(d.dead) > 0 {
 			what += "; APIServices that stop every deletion: " + strings.Join(d.dead, ", ")
 		}
-		d.found.about(CodeNamespaceTerminating, ns.entry.Key, "it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what)
+		d.raise(ns.entry.Key, codeNamespaceTerminating.Because("it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what))
 	}
 	return nil
 }

@@ -62,10 +62,10 @@ func (d *doctor) concludeOwners(ctx context.Context) error {
 		}
 		if counts[ownerUnresolvable] > 0 {
 			ref := firsts[ownerUnresolvable]
-			d.found.about(CodeOwnerUnresolvable, o.key, "its owner is a %s of %s, which is not served", d.names[ref.kind], d.names[ref.apiVersion])
+			d.raise(o.key, codeOwnerUnresolvable.Because("its owner is a %s of %s, which is not served", d.names[ref.kind], d.names[ref.apiVersion]))
 		}
 		if counts[ownerNamespaced] > 0 {
-			d.found.about(CodeOwnerNamespaced, o.key, "it is cluster-scoped, and its owner is a %s, which is namespaced", d.names[firsts[ownerNamespaced].kind])
+			d.raise(o.key, codeOwnerNamespaced.Because("it is cluster-scoped, and its owner is a %s, which is namespaced", d.names[firsts[ownerNamespaced].kind]))
 		}
 		if counts[ownerUnseen] > 0 {
 			ref := firsts[ownerUnseen]
@@ -73,7 +73,7 @@ func (d *doctor) concludeOwners(ctx context.Context) error {
 		}
 	}
 	unseen.each(func(what string, n int, first []byte) {
-		d.found.of(CodeOwnerNotJudged, n, first, "%s with an owner of kind %s, of which the file does not show whether it is there", things(n, "object"), what)
+		d.raise(first, codeOwnerNotJudged.Because("%s with an owner of kind %s, of which the file does not show whether it is there", things(n, "object"), what).About(n))
 	})
 	return nil
 }
@@ -132,7 +132,7 @@ func (d *doctor) reportGone(ctx context.Context, o owned) error {
 		}
 		parts = append(parts, part)
 	}
-	d.found.about(CodeOwnerGone, o.key, "none of its owners is there: %s", strings.Join(parts, ", "))
+	d.raise(o.key, codeOwnerGone.Because("none of its owners is there: %s", strings.Join(parts, ", ")))
 	return nil
 }
 

@@ -31,9 +31,9 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 	}
 	switch n := len(e.Key) + len(e.Stored); {
 	case n > requestLimit:
-		d.found.about(CodeTooLarge, e.Key, "the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit)
+		d.raise(e.Key, codeTooLarge.Because("the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit))
 	case n > nearLimit:
-		d.found.about(CodeNearLimit, e.Key, "the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit)
+		d.raise(e.Key, codeNearLimit.Because("the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit))
 	}
 	key, layout, err := d.layouts.Parse(e.Key)
 	if err != nil {
@@ -61,14 +61,14 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		d.unknown.add(meta.GVK(), e.Key)
 	case errors.Is(err, errMetadata) && key.IsCustom():
 		d.unread[key.Resource] = true
-		d.found.about(CodeBadMetadata, e.Key, "%s", err)
+		d.raise(e.Key, codeBadMetadata.Because("%s", err))
 		if judged {
 			d.see(key, e, meta)
 		}
 		return nil
 	case err != nil:
 		d.unread[key.Resource] = true
-		d.found.about(CodeUndecodable, e.Key, "%s", err)
+		d.raise(e.Key, codeUndecodable.Because("%s", err))
 		return nil
 	}
 	if !judged {
@@ -106,9 +106,9 @@ func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	}
 	switch {
 	case meta.Name != key.Name:
-		d.found.about(CodeKeyMismatch, e.Key, "the object in it is named %q", meta.Name)
+		d.raise(e.Key, codeKeyMismatch.Because("the object in it is named %q", meta.Name))
 	case meta.Namespace != key.Namespace:
-		d.found.about(CodeKeyMismatch, e.Key, "the object in it is in namespace %q", meta.Namespace)
+		d.raise(e.Key, codeKeyMismatch.Because("the object in it is in namespace %q", meta.Namespace))
 	}
 }
 
@@ -132,20 +132,20 @@ func (d *doctor) resourceName(key []byte) string {
 // concludeRecords reports what was counted.
 func (d *doctor) concludeRecords(context.Context) error {
 	d.foreign.each(func(_ string, n int, first []byte) {
-		d.found.of(CodeForeignKeys, n, first, "%s that no layout of an API server explains", things(n, "key"))
+		d.raise(first, codeForeignKeys.Because("%s that no layout of an API server explains", things(n, "key")).About(n))
 	})
 	d.stray.each(func(prefix string, n int, first []byte) {
-		d.found.of(CodeStrayKeys, n, first, "%s below %s that its layout does not explain", things(n, "key"), prefix)
+		d.raise(first, codeStrayKeys.Because("%s below %s that its layout does not explain", things(n, "key"), prefix).About(n))
 	})
 	d.unjudged.each(func(where string, n int, first []byte) {
-		d.found.of(CodeNotJudged, n, first, "%s: %s; what they say of each other was not judged", where, things(n, "object"))
+		d.raise(first, codeNotJudged.Because("%s: %s; what they say of each other was not judged", where, things(n, "object")).About(n))
 	})
 	d.unknown.each(func(gvk gvr.GroupVersionKind, n int, first []byte) {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
-		d.found.of(CodeUnknownKind, n, first, "%s of %s %s: an old type that was removed, one of a newer server, or of an aggregated one", things(n, "object"), apiVersion, kind)
+		d.raise(first, codeUnknownKind.Because("%s of %s %s: an old type that was removed, one of a newer server, or of an aggregated one", things(n, "object"), apiVersion, kind).About(n))
 	})
 	d.leaseless.each(func(resource string, n int, first []byte) {
-		d.found.of(CodeLeaseGone, n, first, "%s of %s with a lease that the file does not have", things(n, "key"), resource)
+		d.raise(first, codeLeaseGone.Because("%s of %s with a lease that the file does not have", things(n, "key"), resource).About(n))
 	})
 	d.concludeEncryption()
 	return nil
@@ -154,7 +154,7 @@ func (d *doctor) concludeRecords(context.Context) error {
 // concludeEncryption reports which keys values need, and where one resource has several.
 func (d *doctor) concludeEncryption() {
 	d.closed.each(func(by string, n int, first []byte) {
-		d.found.of(CodeEncryptionKeys, n, first, "%s encrypted by %s", things(n, "value"), by)
+		d.raise(first, codeEncryptionKeys.Because("%s encrypted by %s", things(n, "value"), by).About(n))
 	})
 	for _, at := range d.encryption.order {
 		ways := d.encryption.by[at]
@@ -169,7 +169,7 @@ func (d *doctor) concludeEncryption() {
 			parts = append(parts, by+": "+things(n, "object"))
 		})
 		_, first := ways.first()
-		d.found.of(CodeMixedEncryption, 0, first, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
+		d.raise(first, codeMixedEncryption.Because("%s: %s", plain(at.resource), strings.Join(parts, ", ")))
 	}
 }
 
@@ -179,7 +179,7 @@ func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
 	d.encryption.of(folder{key.Prefix, key.Resource}).add(by, e.Key)
 	switch {
 	case encrypted && e.Sealed != nil && d.options.Keys:
-		d.found.about(CodeEncrypted, e.Key, "%s", e.Sealed)
+		d.raise(e.Key, codeEncrypted.Because("%s", e.Sealed))
 	case encrypted && e.Sealed != nil:
 		d.closed.add(by, e.Key)
 	}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // need is a request that must pass for a cluster, or a webhook, to start.
@@ -75,7 +77,7 @@ func (d *doctor) judgeWebhook(ctx context.Context, s stored, hook *admissionv1.M
 		return err
 	}
 	if svc == nil {
-		d.found.about(CodeWebhookServiceGone, s.entry.Key, "webhook %s: its Service %s is not there, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules))
+		d.raise(s.entry.Key, codeWebhookServiceGone.Because("webhook %s: its Service %s is not there, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
 		return nil
 	}
 	idle, err := d.idle(ctx, s.key.Prefix, svc)
@@ -83,15 +85,15 @@ func (d *doctor) judgeWebhook(ctx context.Context, s stored, hook *admissionv1.M
 		return err
 	}
 	if idle {
-		d.found.about(CodeWebhookEndpoints, s.entry.Key, "webhook %s: its Service %s has no ready endpoint, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules))
+		d.raise(s.entry.Key, codeWebhookEndpoints.Because("webhook %s: its Service %s has no ready endpoint, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
 	}
-	for code, needs := range map[Code][]need{CodeWebhookDeadlock: ownNeeds(svc), CodeWebhookCore: coreNeeds()} {
+	for code, needs := range map[*finding.Code][]need{codeWebhookDeadlock: ownNeeds(svc), codeWebhookCore: coreNeeds()} {
 		guarded, err := d.guarded(ctx, s.key.Prefix, hook, needs)
 		if err != nil {
 			return err
 		}
 		if len(guarded) > 0 {
-			d.found.about(code, s.entry.Key, "webhook %s of Service %s, failurePolicy Fail, must answer for %s", hook.Name, name, strings.Join(guarded, ", "))
+			d.raise(s.entry.Key, code.Because("webhook %s of Service %s, failurePolicy Fail, must answer for %s", hook.Name, name, strings.Join(guarded, ", ")))
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -113,15 +114,15 @@ func examined(t testing.TB, s *snapshot.Snapshot, o Options) *Report {
 	report, err := Examine(context.Background(), s, inspect.NewReader(s, nil), o)
 	require.NoError(t, err)
 	for _, f := range report.Findings {
-		require.Equal(t, f.Code.Level(), f.Level)
-		require.NotEmpty(t, f.Message, f.Code)
-		require.NotEmpty(t, f.Remedy, f.Code)
-		require.NotContains(t, f.Message, "%!")
+		require.Equal(t, f.Code.Level, f.Level)
+		require.NotEmpty(t, f.Reason, f.Code)
+		require.NotEmpty(t, f.Code.Remedy, f.Code)
+		require.NotContains(t, f.Reason, "%!")
 	}
 	return report
 }
 
-func (r *Report) of(code Code) (found []Finding) {
+func (r *Report) of(code *finding.Code) (found []finding.Finding) {
 	for _, f := range r.Findings {
 		if f.Code == code {
 			found = append(found, f)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -15,7 +16,7 @@ import (
 // concludeWrites reports custom resources that can be read, and not written.
 func (d *doctor) concludeWrites(ctx context.Context) error {
 	return d.ordered(func(at folder, def *definition) error {
-		if !def.readable || d.options.ignores(CodeUpdateRefused) && d.options.ignores(CodeApplyRefused) {
+		if !def.readable || slices.Contains(d.ignored, codeUpdateRefused.Name) && slices.Contains(d.ignored, codeApplyRefused.Name) {
 			return nil
 		}
 		crd, err := schema.ParseCRD(def.entry.Value)
@@ -44,20 +45,20 @@ func (d *doctor) checkWrites(ctx context.Context, crd *schema.CRD, storage *sche
 	}
 	_, err = crd.Settle(obj)
 	if errors.Is(err, schema.ErrTooLarge) {
-		d.found.about(CodeUpdateRefused, e.Key, "its updates cannot be judged: %s", err)
+		d.raise(e.Key, codeUpdateRefused.Because("its updates cannot be judged: %s", err))
 	}
 	if err != nil {
 		return
 	}
 	errs := storage.Refused(ctx, obj)
 	if reason := schema.Unchecked(errs); reason != "" {
-		d.found.about(CodeUpdateRefused, e.Key, "its updates cannot be judged: %s", reason)
+		d.raise(e.Key, codeUpdateRefused.Because("its updates cannot be judged: %s", reason))
 		return
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
-		d.found.about(CodeUpdateRefused, e.Key, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
+		d.raise(e.Key, codeUpdateRefused.Because("every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", ")))
 	}
 	if err := crd.CheckApply(obj); err != nil && !errors.Is(err, schema.ErrNoVersion) { // which managed-fields-version is about
-		d.found.about(CodeApplyRefused, e.Key, "every server-side apply is refused: %s", err)
+		d.raise(e.Key, codeApplyRefused.Because("every server-side apply is refused: %s", err))
 	}
 }

@@ -1,0 +1,135 @@
+package clusters
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
+)
+
+// Called is the name of the shard, or the path of its file where nothing tells the name.
+func (p Place) Called() string {
+	if p.Shard == "" {
+		return p.Path
+	}
+	return p.Shard
+}
+
+// Residence names the shards that a logical cluster lives on.
+func Residence(places []Place) string {
+	var names []string
+	for _, p := range places {
+		names = append(names, p.Called())
+	}
+	if len(names) == 0 {
+		return "none that was given"
+	}
+	return strings.Join(names, ",")
+}
+
+// Called is the logical cluster as people call it: its name, and its path where that is known.
+func (r Resident) Called() string {
+	if r.Cluster.Path == "" {
+		return r.Name
+	}
+	return r.Name + " (" + r.Cluster.Path + ")"
+}
+
+// Contents says how many objects of each type there are.
+func Contents(resources []Resource) string {
+	var parts []string
+	for _, r := range resources {
+		parts = append(parts, fmt.Sprintf("%d %s", r.Keys, r.Resource))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Findings are what is out of the ordinary with a logical cluster, in a fixed order. Their reasons are sentences without the subject.
+func (r Resident) Findings() []*finding.Finding {
+	n := findings{own: string(LogicalClusterKey(r.Prefix, r.Name))}
+	n.self(r)
+	n.children(r)
+	n.types(r)
+	return n.all
+}
+
+type findings struct {
+	own string // key of the LogicalCluster
+	all []*finding.Finding
+}
+
+func (n *findings) add(f *finding.Finding) { n.about(n.own, f) }
+
+func (n *findings) about(key string, f *finding.Finding) {
+	f.Key = key
+	n.all = append(n.all, f)
+}
+
+// self notes what the LogicalCluster says.
+func (n *findings) self(r Resident) {
+	if r.Terminating != "" {
+		n.add(CodeClusterTerminating.Because("is being deleted since %s", r.Terminating))
+	}
+	if r.Migrating != "" {
+		n.add(CodeClusterMigrating.Because("a live migration has it: %s", r.Migrating))
+	}
+	if len(r.Elsewhere) > 0 {
+		n.add(CodeClusterTwice.Because("lives %s too", strings.Join(apart(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
+	}
+	if r.ShardName != "" && r.Shard != "" && r.ShardName != r.Shard {
+		n.add(CodeClusterMisnamed.Because("lives on shard %s and believes to live on %s, until kcp corrects that", r.Shard, r.ShardName))
+	}
+	if r.OwnerGone {
+		n.add(CodeWorkspaceGone.Because("belongs to the Workspace %s in %s, which is not there", r.Owner.Name, r.Owner.Cluster))
+	}
+}
+
+// children notes Workspaces that name another shard than that of their logical cluster.
+func (n *findings) children(r Resident) {
+	keys := map[string]string{}
+	for _, w := range r.Workspaces {
+		keys[w.Name] = w.Key
+	}
+	for _, h := range r.Children {
+		if !h.Astray {
+			continue
+		}
+		kcp := ""
+		if h.Stuck {
+			kcp = ", and kcp leaves the Workspace as it is"
+		}
+		n.about(keys[h.Workspace], CodeWorkspaceAstray.Because("has the Workspace %s, which says that %s lives on shard %s; it lives on %s%s",
+			h.Workspace, h.Name, h.Said, Residence(h.LivesOn), kcp))
+	}
+}
+
+// types notes types that nobody serves.
+func (n *findings) types(r Resident) {
+	for _, d := range r.Definitions {
+		if !d.Present && !d.Virtual {
+			n.add(CodeBoundDefinitionGone.Because("has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID))
+		}
+	}
+	for _, i := range r.Identities {
+		switch {
+		case !i.Known:
+			n.add(CodeIdentityUnbound.Because("has %s under identity %s, which no APIExport or APIBinding here knows", strings.Join(i.Resources, ", "), i.Hash))
+		case !i.Bound:
+			n.add(CodeIdentityUnbound.Because("has %s under identity %s, which no APIBinding of it binds: left from one that is gone",
+				strings.Join(i.Resources, ", "), i.Hash))
+		}
+	}
+}
+
+// apart names places in a way that tells two files of one shard apart, and two storages of one file.
+func apart(places []Place) (all []string) {
+	for _, p := range places {
+		where := p.Path
+		if slices.ContainsFunc(places, func(other Place) bool { return other.Path == p.Path && other.Prefix != p.Prefix }) {
+			where += " below " + p.Prefix + "/"
+		}
+		all = append(all, fmt.Sprintf("on shard %s (%s)", p.Called(), where))
+	}
+	return all
+}
