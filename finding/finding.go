@@ -57,11 +57,15 @@ const maxReason = 4000
 
 // Because returns a finding of the code.
 func (c *Code) Because(format string, args ...any) *Finding {
-	reason := fmt.Sprintf(format, args...)
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "") + "..."
+	return &Finding{Code: c, Level: c.Level, Reason: Clip(fmt.Sprintf(format, args...), maxReason)}
+}
+
+// Clip cuts text after so many bytes.
+func Clip(text string, most int) string {
+	if len(text) <= most {
+		return text
 	}
-	return &Finding{Code: c, Level: c.Level, Reason: reason}
+	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
 // Finding is one occurrence of a code. Its JSON is that of problems in the report of a run.

@@ -112,7 +112,7 @@ func (s *survey) define(ctx context.Context, src Source) error {
 			continue
 		}
 		prefix := storage.Prefix
-		dir := layout.Dir(gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"})
+		dir := layout.Dir(keys.DefinitionType())
 		for e, err := range src.Live(ctx, dir) {
 			if err != nil {
 				return err

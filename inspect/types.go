@@ -115,7 +115,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 		known[one.Resource] = true
 		t.gone = append(t.gone, one)
 	}
-	for _, dir := range layouts.Dirs(gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}) {
+	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
 		for d, err := range r.Deleted(ctx, dir) {
 			if err != nil {
 				return nil, err
@@ -168,7 +168,7 @@ func (t *Types) sort() {
 // defined reads the CustomResourceDefinitions; those that cannot be read are left out, and of two of the same name in logical
 // clusters of kcp the first is taken.
 func (r *Reader) defined(ctx context.Context, layouts keys.Layouts) (types []*Type) {
-	for _, dir := range layouts.Dirs(gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}) {
+	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
 		for e, err := range r.Live(ctx, dir) {
 			if err != nil {
 				return types // the pass over all keys meets it again

@@ -94,6 +94,11 @@ func place(segments []string) (at builtin, n int, reason string) {
 	return at, n, ""
 }
 
+// DefinitionType is the type of CustomResourceDefinitions.
+func DefinitionType() schema.GroupResource {
+	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+}
+
 // IsBuiltin tells whether the table of this package knows the resource as one of kube-apiserver's own.
 func IsBuiltin(gr schema.GroupResource) bool {
 	_, known := kubernetesTable.byResource[gr]

@@ -30,7 +30,7 @@ var Spec = transform.Spec{
 		if !a.IsSet("label") {
 			return nil, transform.Usagef("--label takes the key of a label")
 		}
-		return &dropLabel{label: a.String("label"), prefixes: a.Prefixes}, nil
+		return &dropLabel{label: a.String("label")}, nil
 	},
 }
 
@@ -43,14 +43,11 @@ var codeOwned = &finding.Code{
 	Allow:   "The Pod keeps the label.",
 }
 
-type dropLabel struct {
-	label    string
-	prefixes []string // of --prefix
-}
+type dropLabel struct{ label string }
 
 // Plan stages the changes. It never writes: transform.Run does, once the whole plan is made.
 func (d *dropLabel) Plan(ctx context.Context, v *transform.View) error {
-	prefixes, err := v.KubernetesPrefixes(ctx, d.prefixes)
+	prefixes, err := v.KubernetesPrefixes(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,14 @@
 package transform
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
@@ -18,10 +21,35 @@ var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of
 // migrate, and not say so.
 var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
 
-// KubernetesPrefixes are the storage prefixes for a migration to work on: those that were named, or all there are. One that is
+// Below yields what Live yields below a storage prefix, but for what lies below a longer prefix: that belongs to another API server.
+func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		all, err := v.Prefixes(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		var nested [][]byte
+		for _, other := range all {
+			if strings.HasPrefix(other, prefix+"/") {
+				nested = append(nested, []byte(other+"/"))
+			}
+		}
+		for e, err := range v.Live(ctx, []byte(prefix+"/")) {
+			if err == nil && slices.ContainsFunc(nested, func(dir []byte) bool { return bytes.HasPrefix(e.Key, dir) }) {
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// KubernetesPrefixes are the storage prefixes for a migration to work on: those that Options name, or all there are. One that is
 // kcp's is refused, since there each logical cluster has definitions of its own; one of OpenShift's own API servers, which
 // hold no custom resources, is left with a warning. It returns ErrNoPrefix where nothing shows any.
-func (v *View) KubernetesPrefixes(ctx context.Context, named []string) ([]string, error) {
+func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +57,7 @@ func (v *View) KubernetesPrefixes(ctx context.Context, named []string) ([]string
 	var prefixes []string
 	for _, s := range layouts.Storages() {
 		switch {
-		case len(named) > 0 && !slices.Contains(named, s.Prefix):
+		case len(v.prefixes) > 0 && !slices.Contains(v.prefixes, s.Prefix):
 		case s.Flavour.KCP():
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because("it is laid out as a %s, "+
 				"where each logical cluster has definitions of its own; this migration is for Kubernetes", s.Flavour))

@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // Raise reports a finding about the record at key. goOn is false where it refuses the run; a finding that --allow takes goes on
@@ -15,6 +18,7 @@ func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
 	p := v.report.decide(key, f)
 	if p.Level == finding.Error {
 		p.Reason = v.explain(p)
+		v.unreadable[key] = v.unreadable[key] || p.Code == finding.Encrypted || p.Code == finding.Undecodable
 	}
 	id := problemID{p.Key, p.Code.Name, p.Level, p.Outcome}
 	if at, there := v.problems[id]; there && key != "" {
@@ -59,6 +63,34 @@ func CodeOf(err error) *finding.Code {
 
 // Unreadable is the finding of a value that cannot be read.
 func Unreadable(err error) *finding.Finding { return CodeOf(err).Because("%v", err) }
+
+// RaiseUnreadable is Raise for a value that cannot be read. Several phases look at some values; the first to find one unreadable
+// says so.
+func (v *View) RaiseUnreadable(key string, f *finding.Finding) {
+	if !v.unreadable[key] {
+		v.Raise(key, f)
+	}
+}
+
+// Readable reports a value that no API server can read as what its key says. It does not judge encrypted values and unknown kinds.
+func (v *View) Readable(key keys.Key, e *Entry) bool {
+	if e.Sealed != nil {
+		return true
+	}
+	err := CheckValue(key, e.Value)
+	if err != nil {
+		v.RaiseUnreadable(string(e.Key), Unreadable(err))
+	}
+	return err == nil
+}
+
+// CheckValue says why no API server can read a decrypted value. Kinds that this build does not know are not judged.
+func CheckValue(key keys.Key, value []byte) error {
+	if err := inspect.CheckValue(key, value); !errors.Is(err, native.ErrUnknownKind) {
+		return err
+	}
+	return nil
+}
 
 // noteSealed remembers why a value could not be opened, for who reports that it could not be read.
 func (v *View) noteSealed(e *Entry) {

@@ -112,10 +112,10 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	v := &View{
 		src: src, sealer: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
-		report: r, problems: map[problemID]int{}, sealed: map[string]error{}, time: o.Time,
+		report: r, problems: map[problemID]int{}, unreadable: map[string]bool{}, prefixes: o.Prefixes, sealed: map[string]error{}, time: o.Time,
 		granted: map[snapshot.Lease]int64{},
 	}
-	v.reader = v.readerOf(src, o.Prefixes)
+	v.reader = v.readerOf(src)
 	return v
 }
 
@@ -261,14 +261,14 @@ func (v *View) checker(o Options, t Transform) func(context.Context, *snapshot.S
 	}
 	return func(ctx context.Context, out *snapshot.Snapshot) error {
 		o.stage("check")
-		return checker.Check(ctx, v, v.readerOf(out, o.Prefixes))
+		return checker.Check(ctx, v, v.readerOf(out))
 	}
 }
 
 // readerOf reads a snapshot with the encryption configuration of the run.
-func (v *View) readerOf(s *snapshot.Snapshot, prefixes []string) *inspect.Reader {
+func (v *View) readerOf(s *snapshot.Snapshot) *inspect.Reader {
 	if v.sealer == nil { // a nil Sealer in an Opener would not be nil
-		return inspect.NewReader(s, nil, prefixes...)
+		return inspect.NewReader(s, nil, v.prefixes...)
 	}
-	return inspect.NewReader(s, v.sealer, prefixes...)
+	return inspect.NewReader(s, v.sealer, v.prefixes...)
 }

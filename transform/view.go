@@ -24,8 +24,11 @@ type View struct {
 	plan     *plan
 	report   *Report
 	problems map[problemID]int // place in the report
-	sealed   map[string]error  // why values of these keys could not be opened
-	time     time.Time
+	// unreadable are the keys of values that were reported as ones that cannot be read.
+	unreadable map[string]bool
+	prefixes   []string         // of Options
+	sealed     map[string]error // why values of these keys could not be opened
+	time       time.Time
 
 	leases  map[int64]bool           // ids that are taken, those of grants too; nil until asked for
 	grants  []snapshot.Lease         // staged, in order

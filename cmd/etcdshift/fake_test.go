@@ -25,20 +25,23 @@ func fakeMain() {
 		if err != nil {
 			return nil, err
 		}
-		return fake{t.(*calico.Migration).Options}, nil
+		return fake{t.(*calico.Migration).Options, a.Prefixes}, nil
 	}
 	os.Exit(runCommands(ctx, commandsFor([]transform.Spec{spec}), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-type fake struct{ calico.Options }
+type fake struct {
+	calico.Options
+	prefixes []string
+}
 
 // Plan adds a space to every config map; it refuses two of them unless conflicts are settled, fails at one prefix, waits
 // to be interrupted at another, and shows its choices as a step.
 func (f fake) Plan(ctx context.Context, v *transform.View) error {
 	crds := string(bytes.TrimSpace(f.V3CRDs))
 	f.V3CRDs = nil
-	v.Report().AddStep("choices: %+v, CRDs %q", f.Options, crds)
-	for _, p := range f.Prefixes {
+	v.Report().AddStep("choices: prefixes %q, %+v, CRDs %q", f.prefixes, f.Options, crds)
+	for _, p := range f.prefixes {
 		switch p {
 		case "/broken":
 			return errors.New("the fake is broken\nin two places")

@@ -30,11 +30,6 @@ const (
 	annotationSchemaName     = "apis.kcp.io/schema-name"
 )
 
-// DefinitionType is the type of CustomResourceDefinitions.
-func DefinitionType() schema.GroupResource {
-	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-}
-
 // LogicalClusterType is the type of LogicalClusters.
 func LogicalClusterType() schema.GroupResource {
 	return schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}

@@ -36,7 +36,7 @@ func removeAggregatedAPIService(ctx context.Context, v *transform.View, k keys.K
 	obj, format, err := encoding.DecodeObject(entry.Value)
 	switch {
 	case err != nil:
-		refuseValue(v, string(key), err)
+		v.RaiseUnreadable(string(key), transform.Unreadable(err))
 		v.Report().AddStep("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
 		return nil
 	case automanaged(obj):

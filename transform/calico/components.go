@@ -56,7 +56,7 @@ func setWorkload(ctx context.Context, v *transform.View, c component, setAPIGrou
 		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
 	}
 	if err != nil {
-		refuseValue(v, string(c.key), err)
+		v.RaiseUnreadable(string(c.key), transform.Unreadable(err))
 		byHand()
 		return nil
 	}
@@ -96,14 +96,14 @@ func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry
 		return nil
 	}
 	if err == nil {
-		err = checkValue(key, entry.Value)
+		err = transform.CheckValue(key, entry.Value)
 	}
 	var config any
 	if err == nil {
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		refuseValue(v, string(entry.Key), err)
+		v.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
 		v.Report().AddStep("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
 		return nil
 	}
@@ -118,7 +118,7 @@ func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		refuseValue(v, string(entry.Key), err)
+		v.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
 		return nil
 	}
 	return v.Put(ctx, entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))

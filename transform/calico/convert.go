@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // convert makes the v3 object of a v1 record: same spec but for what differs between the groups, status kept. uid and
@@ -81,7 +82,7 @@ func fieldErrors(errs field.ErrorList) string {
 			out = append(out, fmt.Sprintf("%d more", len(errs)-most))
 			break
 		}
-		out = append(out, clip(err.Error(), 400))
+		out = append(out, finding.Clip(err.Error(), 400))
 	}
 	return strings.Join(out, "; ")
 }

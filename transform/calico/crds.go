@@ -28,11 +28,6 @@ type crdSet struct {
 	strange  int                        // v1 records without one
 }
 
-// crdResource is where CRDs lie.
-func crdResource() gvr.GroupResource {
-	return gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-}
-
 // loadCRDs reads the CRDs of both groups and reports what is wrong with them: each of the 22 v3 CRDs must be in the
 // snapshot or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. It stages nothing.
 // Objects of the manifest that are no v3 CRDs become steps for after the restore.
@@ -67,7 +62,7 @@ func (s *crdSet) v1(ctx context.Context, v *transform.View, kd kind) (*schema.Ve
 		return version, nil
 	}
 	s.before[kd.V1Plural] = nil
-	entry, err := v.Get(ctx, s.layout.Format(keys.Key{Resource: crdResource(), Name: kd.V1Plural + "." + groupV1}))
+	entry, err := v.Get(ctx, s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.V1Plural + "." + groupV1}))
 	if err != nil || entry == nil {
 		return nil, err
 	}
@@ -112,7 +107,7 @@ func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
 func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped *schema.CRD) error {
-	key := s.layout.Format(keys.Key{Resource: crdResource(), Name: kd.Plural + "." + groupV3})
+	key := s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.Plural + "." + groupV3})
 	entry, err := v.Get(ctx, key)
 	if err != nil {
 		return err
@@ -131,7 +126,7 @@ func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped
 	}
 	crd, err := schema.ParseCRD(entry.Value)
 	if err != nil {
-		refuseValue(v, string(key), err)
+		v.RaiseUnreadable(string(key), transform.Unreadable(err))
 		return nil
 	}
 	s.use(v, key, crd, kd)
@@ -229,7 +224,7 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // loadV1 finds the CRDs of the v1 group, of whatever kind.
 func (s *crdSet) loadV1(ctx context.Context, v *transform.View) error {
-	for entry, err := range v.Live(ctx, s.layout.Dir(crdResource())) {
+	for entry, err := range v.Live(ctx, s.layout.Dir(keys.DefinitionType())) {
 		if err != nil {
 			return err
 		}
@@ -294,7 +289,7 @@ func (s *crdSet) inject(ctx context.Context, v *transform.View) error {
 		if err != nil {
 			return err
 		}
-		key := s.layout.Format(keys.Key{Resource: crdResource(), Name: crd.Object().Name})
+		key := s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
 		value, err := crd.Stored(mintUID(digest, key), created)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errManifest, err)

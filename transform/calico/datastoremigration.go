@@ -30,7 +30,7 @@ func checkMigration(ctx context.Context, v *transform.View, k keys.Kubernetes, s
 		}
 		m, err := readMigration(entry.Value)
 		if err != nil {
-			refuseValue(v, string(entry.Key), err)
+			v.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
 		known[m.uid] = true

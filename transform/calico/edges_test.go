@@ -206,17 +206,15 @@ func TestPrefixes(t *testing.T) {
 	require.Contains(t, got.out, "/other/prefix/projectcalico.org/tiers/default")
 	require.Equal(t, 10, got.count("Tier").Migrated)
 
-	got = planOn(t, path, New(Options{Prefixes: []string{"/other/prefix", "/other/prefix"}}))
+	got = planWith(t, transform.Options{In: path, Prefixes: []string{"/other/prefix", "/other/prefix"}}, New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
 	require.Contains(t, got.out, recordsV1+"tiers/default")
 	require.NotContains(t, got.out, recordsV3+"tiers/default")
 	require.Contains(t, got.out, "/other/prefix/projectcalico.org/tiers/default")
 	require.Equal(t, 5, got.count("Tier").Migrated)
 
-	got = planOn(t, path, New(Options{Prefixes: []string{"/nowhere"}}))
-	require.NoError(t, got.err)
-	require.Equal(t, transform.Unchanged, got.Outcome)
-	require.Equal(t, codeNothingToMigrate.Name, got.Problems[0].Code.Name)
+	got = planWith(t, transform.Options{In: path, Prefixes: []string{"/nowhere"}}, New(Options{}))
+	require.ErrorIs(t, got.err, transform.ErrEmptyPrefix)
 }
 
 // TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has its own owners.
@@ -232,11 +230,11 @@ func TestPrefixBelowAnother(t *testing.T) {
 		in.del(below + key) // they are owned by the tier whose UID is another now
 	}
 	path := in.write()
-	for _, o := range []Options{{}, {Prefixes: []string{"/registry"}}} {
-		got := planOn(t, path, New(o))
+	for _, prefixes := range [][]string{nil, {"/registry"}} {
+		got := planWith(t, transform.Options{In: path, Prefixes: prefixes}, New(Options{}))
 		require.NoError(t, got.err, "%v", got.Problems)
 		require.Contains(t, got.out, recordsV3+"tiers/security")
-		if o.Prefixes != nil {
+		if prefixes != nil {
 			require.Equal(t, got.in[below+"/example.com/widgets/team-a/mine"], got.out[below+"/example.com/widgets/team-a/mine"])
 			continue
 		}

@@ -34,7 +34,7 @@ func (c component) String() string { return c.kind + " " + c.namespace + "/" + c
 
 // read decodes what a migration needs of the workload.
 func (c *component) read(key keys.Key) error {
-	if err := checkValue(key, c.value); err != nil {
+	if err := transform.CheckValue(key, c.value); err != nil {
 		return err
 	}
 	pod, err := encoding.Get(c.value, podSpec()...)

@@ -141,7 +141,7 @@ func rankOf(t *testing.T, key string, deleted bool) int {
 		return 102
 	case k.Resource.Group == groupV1:
 		return 103
-	case k.Resource == crdResource():
+	case k.Resource == keys.DefinitionType():
 		return 104
 	default:
 		require.Equal(t, "v1."+groupV1, k.Name)

@@ -136,7 +136,7 @@ func (m *run) reportWrite(id *identity, dropped []string, refs []translation) {
 		m.view.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(dropped)))
 	}
 	for _, t := range refs {
-		m.reportReference(id.v3key, t.before, t.after)
+		m.view.Report().AddReference(string(id.v3key), t.before, t.after)
 	}
 }
 

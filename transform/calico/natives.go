@@ -89,7 +89,7 @@ func (n *natives) place(ctx context.Context, gk gvr.GroupKind) (place, bool, err
 // loadCustoms reads which kinds the snapshot's CRDs define. CRDs that cannot be read define none here.
 func (n *natives) loadCustoms(ctx context.Context) error {
 	n.customs = map[gvr.GroupKind]place{}
-	for entry, err := range n.view.Live(ctx, n.keys.Dir(crdResource())) {
+	for entry, err := range n.view.Live(ctx, n.keys.Dir(keys.DefinitionType())) {
 		if err != nil {
 			return err
 		}

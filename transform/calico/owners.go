@@ -227,18 +227,6 @@ func (m *run) unstage(ctx context.Context, id *identity) error {
 	}
 }
 
-// reportReference lists a reference that is not what it was.
-func (m *run) reportReference(key []byte, from, to encoding.OwnerReference) {
-	if from.APIVersion == to.APIVersion && from.UID == to.UID && from.Kind == to.Kind && from.Name == to.Name {
-		return
-	}
-	r := m.view.Report()
-	r.References = append(r.References, transform.Reference{
-		Key: string(key), OwnerKind: to.Kind, OwnerName: to.Name,
-		From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
-	})
-}
-
 func fromMeta(r metav1.OwnerReference) encoding.OwnerReference {
 	return encoding.OwnerReference{
 		APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name, UID: string(r.UID),

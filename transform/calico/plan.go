@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -13,8 +11,6 @@ import (
 
 // Options of a migration. The zero value is the careful choice of each.
 type Options struct {
-	// Prefixes are the storage prefixes to look under, such as "/registry"; those that keys give away when there are none.
-	Prefixes []string
 	// KeepV1 keeps the v1 records, CRDs and APIService in the output, with the v1 datastore locked.
 	KeepV1 bool
 	// Conflicts is what to do where a v3 object of the same name is there and differs.
@@ -42,18 +38,13 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	default:
 		return fmt.Errorf("conflicts %q: must be %s or %s", m.Conflicts, KeepV3, TakeV1)
 	}
-	all, err := v.Prefixes(ctx)
-	if err != nil {
-		return err
-	}
-	prefixes, err := v.KubernetesPrefixes(ctx, m.Prefixes)
+	prefixes, err := v.KubernetesPrefixes(ctx)
 	if err != nil {
 		return err
 	}
 	found := false
 	for _, prefix := range prefixes {
 		r := newRun(m.Options, v, keys.Kubernetes{Prefix: prefix})
-		r.others = within(prefix, slices.Concat(all, prefixes))
 		any, err := r.plan(ctx)
 		if err != nil {
 			return err
@@ -71,7 +62,6 @@ type run struct {
 	opts    Options
 	view    *transform.View
 	keys    keys.Kubernetes
-	others  [][]byte // what the keys of other API servers below the prefix begin with
 	kinds   []kind
 	crds    *crdSet
 	table   *table
@@ -81,8 +71,6 @@ type run struct {
 	policies map[string][]*identity // by the tier they name
 	late     []lateWrite            // v3 ClusterInformation, to be staged after everything that may refer to it
 	left     int                    // v1 records that are not migrated for a problem
-
-	unreadable map[string]bool // keys of values that were reported before references are looked at
 }
 
 func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
@@ -160,14 +148,4 @@ func (m *run) stageRest(ctx context.Context) error {
 			groupV1, left)
 	}
 	return m.lockV1(ctx)
-}
-
-// within lists the prefixes below another: what is stored there belongs to another API server.
-func within(prefix string, all []string) (below [][]byte) {
-	for _, other := range all {
-		if other != prefix && strings.HasPrefix(other, prefix+"/") {
-			below = append(below, []byte(other+"/"))
-		}
-	}
-	return below
 }

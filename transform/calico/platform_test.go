@@ -135,8 +135,14 @@ type result struct {
 // planOn runs a plan on the snapshot at path, for real.
 func planOn(t testing.TB, path string, plan transform.Transform, allow ...string) result {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "output.db")
-	report, err := transform.Run(context.Background(), transform.Options{Command: "test", In: path, Out: out, Allow: allow}, plan)
+	return planWith(t, transform.Options{In: path, Allow: allow}, plan)
+}
+
+func planWith(t testing.TB, o transform.Options, plan transform.Transform) result {
+	t.Helper()
+	path, out := o.In, filepath.Join(t.TempDir(), "output.db")
+	o.Command, o.Out = "test", out
+	report, err := transform.Run(context.Background(), o, plan)
 	r := result{Report: report, err: err, in: contents(t, path)}
 	if err == nil {
 		r.out = contents(t, out)

@@ -3,15 +3,10 @@ package calico
 import (
 	"bytes"
 	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -37,13 +32,12 @@ func (m *run) checkValues(ctx context.Context) error {
 // eachOther calls do for all objects but v1 records and the v3 records just written.
 func (m *run) eachOther(ctx context.Context, do func(*transform.Entry) error) error {
 	v1, v3 := v1Dir(m.keys), v3Dir(m.keys)
-	m.unreadable = unreadable(m.view)
-	for entry, err := range m.view.Live(ctx, []byte(m.keys.Prefix+"/")) {
+	for entry, err := range m.view.Below(ctx, m.keys.Prefix) {
 		if err != nil {
 			return err
 		}
 		under := func(prefix []byte) bool { return bytes.HasPrefix(entry.Key, prefix) }
-		if under(v1) || under(v3) && m.wrote(entry) || slices.ContainsFunc(m.others, under) {
+		if under(v1) || under(v3) && m.wrote(entry) {
 			continue
 		}
 		if err := do(entry); err != nil {
@@ -56,25 +50,7 @@ func (m *run) eachOther(ctx context.Context, do func(*transform.Entry) error) er
 // readable refuses a value that no API server can read as what its key says, whatever is in it.
 func (m *run) readable(entry *transform.Entry) bool {
 	key, err := m.keys.Parse(entry.Key)
-	if err != nil || entry.Sealed != nil {
-		return true
-	}
-	bad := checkValue(key, entry.Value)
-	if bad == nil {
-		return true
-	}
-	if !m.unreadable[string(entry.Key)] {
-		m.view.Raise(string(entry.Key), transform.Unreadable(bad))
-	}
-	return false
-}
-
-// checkValue says why no API server can read a value; of a kind that this build does not know nothing can be said.
-func checkValue(key keys.Key, value []byte) error {
-	if err := inspect.CheckValue(key, value); !errors.Is(err, native.ErrUnknownKind) {
-		return err
-	}
-	return nil
+	return err != nil || m.view.Readable(key, entry)
 }
 
 // wrote says whether a v3 record is one this run staged; its references are translated already.
@@ -94,27 +70,13 @@ func (m *run) remapObject(ctx context.Context, entry *transform.Entry) error {
 	if !encrypted && !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
 		return nil
 	}
-	out, changed, err := encoding.EditOwnerReferences(entry.Value, e.edit)
-	if err != nil {
-		if !m.unreadable[string(entry.Key)] {
-			m.view.Raise(string(entry.Key), transform.CodeOf(err).Because("owner references in it cannot be seen: %v", err))
-		}
-		return nil
-	}
-	if !e.report(entry.Key) || changed == 0 {
-		return nil
-	}
-	for _, t := range e.changed {
-		m.reportReference(entry.Key, t.before, t.after)
-	}
-	return m.view.Put(ctx, entry.Key, out, "owner references to Calico objects")
+	return m.view.EditOwners(ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) })
 }
 
 // referenceEdit is the edit of one object's references.
 type referenceEdit struct {
 	run       *run
 	namespace string
-	changed   []translation
 	total     int
 	fatal     []string // owners that a garbage collector will look for in vain
 	lost      []string // owners that it will not find, nor look for
@@ -141,7 +103,6 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	if !v.found || v.reason != "" {
 		return ref, false
 	}
-	e.changed = append(e.changed, translation{ref, v.ref})
 	return v.ref, true
 }
 

@@ -21,7 +21,7 @@ func removeV1(ctx context.Context, v *transform.View, k keys.Kubernetes, set *cr
 		}
 	}
 	for _, plural := range set.v1Kinds() {
-		key := k.Format(keys.Key{Resource: crdResource(), Name: plural + "." + groupV1})
+		key := k.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + groupV1})
 		if _, known := kindOfV1(plural); !known {
 			v.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s", apiVersionV3, groupV1).Settled(finding.Noted))
 		}

@@ -38,7 +38,7 @@ with the UIDs, times and owners that clients knew.`,
 			return nil, err
 		}
 		return New(Options{
-			Prefixes: a.Prefixes, KeepV1: a.Bool("keep-v1"), Conflicts: Conflicts(a.String("conflicts")), NewUIDs: a.String("uids") == "new",
+			KeepV1: a.Bool("keep-v1"), Conflicts: Conflicts(a.String("conflicts")), NewUIDs: a.String("uids") == "new",
 			V3CRDs: crds, V3CRDsPath: a.String("v3-crds"), SetAPIGroup: a.Bool("set-api-group"),
 		}), nil
 	},

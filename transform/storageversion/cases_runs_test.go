@@ -104,15 +104,15 @@ func TestPrefixes(t *testing.T) {
 	require.Equal(t, []string{"warning orphan " + moved(orphan.key())}, r.problems(), "once, and not for what lies below")
 	require.Len(t, r.CustomResources, 2)
 
-	r = migrate(t, transform.Options{In: path}, Options{Prefixes: []string{"/registry"}})
+	r = migrate(t, transform.Options{In: path, Prefixes: []string{"/registry"}}, Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
-	r = migrate(t, transform.Options{In: path}, Options{Prefixes: []string{inner, inner}})
+	r = migrate(t, transform.Options{In: path, Prefixes: []string{inner, inner}}, Options{})
 	require.Equal(t, []string{moved(widgetsKey)}, r.changed())
 	require.Len(t, r.CustomResources, 1)
 
 	side := newCluster(t, d).add(o).put("/kubernetes.io"+strings.TrimPrefix(widgetsKey, "/registry"), below.json(t)).put("/kubernetes.io/example.com/widgets/ns/a", o.json(t)).migrate(Options{})
 	require.Equal(t, []string{"/kubernetes.io" + strings.TrimPrefix(widgetsKey, "/registry"), widgetsKey, o.key()}, side.changed())
-	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: path}, Options{Prefixes: []string{"/nowhere"}}).Outcome)
+	require.ErrorIs(t, migrate(t, transform.Options{In: path, Prefixes: []string{"/nowhere"}}, Options{}).err, transform.ErrEmptyPrefix)
 }
 
 // TestRoot: an API server whose prefix is the root of the etcd, with another below a folder of it.

@@ -43,13 +43,9 @@ type kind struct {
 	stuck string // why the converter of the group is not asked again
 }
 
-func crdResource() gvr.GroupResource {
-	return gvr.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
-}
-
 // load reads the CustomResourceDefinitions of the prefix.
 func (r *run) load(ctx context.Context) error {
-	for e, err := range r.view.Live(ctx, r.keys.Dir(crdResource())) {
+	for e, err := range r.view.Live(ctx, r.keys.Dir(keys.DefinitionType())) {
 		if err != nil {
 			return err
 		}

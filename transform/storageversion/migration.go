@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -27,15 +26,11 @@ func New(o Options) *Migration { return &Migration{opts: o} }
 // Plan stages the migration on v, for each storage prefix. Problems are in the view's report; an error is about reading the
 // snapshot, or ErrNotThere.
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
-	all, err := v.Prefixes(ctx)
+	prefixes, err := v.KubernetesPrefixes(ctx)
 	if err != nil {
 		return err
 	}
-	prefixes, err := v.KubernetesPrefixes(ctx, m.opts.Prefixes)
-	if err != nil {
-		return err
-	}
-	runs, err := m.runs(ctx, v, prefixes, all)
+	runs, err := m.runs(ctx, v, prefixes)
 	if err != nil {
 		return err
 	}
@@ -68,19 +63,11 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 
 // runs makes one run for each prefix, its CustomResourceDefinitions loaded, and checks the names in the options against all
 // of them.
-func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes, all []string) ([]*run, error) {
+func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string) ([]*run, error) {
 	var runs []*run
 	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for i, prefix := range prefixes {
-		if slices.Contains(prefixes[:i], prefix) {
-			continue
-		}
+	for _, prefix := range prefixes {
 		r := &run{opts: &m.opts, used: map[Mapping]bool{}, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{}}
-		for _, other := range all { // what is stored there belongs to another API server
-			if other != prefix && strings.HasPrefix(other, prefix+"/") {
-				r.others = append(r.others, []byte(other+"/"))
-			}
-		}
 		if err := r.load(ctx); err != nil {
 			return nil, err
 		}
@@ -100,7 +87,6 @@ type run struct {
 	view       *transform.View
 	keys       keys.Kubernetes
 	used       map[Mapping]bool // mappings, without New, that some object met
-	others     [][]byte         // what the keys of other API servers below the prefix begin with
 	kinds      []*kind          // in the order of their names
 	byResource map[schema.GroupResource]*kind
 }

@@ -15,8 +15,6 @@ import (
 // Options of a migration. The zero value migrates every custom resource to settled bytes, and needs no converter where the
 // conversion strategy is None.
 type Options struct {
-	// Prefixes are the storage prefixes to look under, such as "/registry"; those that keys give away when there are none.
-	Prefixes []string
 	// CRDs, Groups and Selector choose CustomResourceDefinitions: by name, by group, by their labels. Empty ones choose all.
 	CRDs, Groups []string
 	Selector     labels.Selector

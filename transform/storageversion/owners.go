@@ -7,7 +7,6 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -52,38 +51,20 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 	if len(gone.kinds) == 0 && !gone.unknown {
 		return nil
 	}
-	if e.Sealed != nil {
-		r.view.Raise(string(e.Key), finding.Encrypted.Because("owner references in it cannot be seen: %v", e.Sealed))
-		return nil
-	}
 	format := encoding.Detect(e.Value)
-	if format == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
+	if e.Sealed == nil && format == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
 		return nil
 	}
-	var refs []transform.Reference
-	out, changed, err := encoding.EditOwnerReferences(e.Value, func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
+	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
 		if isGone && to == "" {
-			r.view.Raise(string(e.Key), codeOwnerVersion.Because("its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
+			r.view.Raise(string(e.Key), codeOwnerVersion.Because(
+				"its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
 		}
-		if to == "" {
-			return ref, false
+		if to != "" {
+			ref.APIVersion = to
 		}
-		refs = append(refs, transform.Reference{Key: string(e.Key), OwnerKind: ref.Kind, OwnerName: ref.Name, From: ref.APIVersion + "/" + ref.UID, To: to + "/" + ref.UID})
-		ref.APIVersion = to
-		return ref, true
-	})
-	if err != nil {
-		r.view.Raise(string(e.Key), transform.CodeOf(err).Because("owner references in it cannot be seen: %v", err))
-		return nil
+		return ref, to != ""
 	}
-	if changed == 0 {
-		return nil
-	}
-	staged, err := r.view.Derive(ctx, e.Key, e.Key, out, "owner references to versions that are gone")
-	if staged {
-		report := r.view.Report()
-		report.References = append(report.References, refs...)
-	}
-	return err
+	return r.view.EditOwners(ctx, e, "owner references to versions that are gone", edit, nil)
 }

@@ -67,7 +67,7 @@ var rewriteFlags = []transform.Flag{
 func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
 	fields := a.String("managed-fields")
 	o := Options{
-		Prefixes: a.Prefixes, CRDs: a.StringSlice("crd"), Groups: a.StringSlice("group"), Exclude: a.StringSlice("exclude"), To: a.String("to"),
+		CRDs: a.StringSlice("crd"), Groups: a.StringSlice("group"), Exclude: a.StringSlice("exclude"), To: a.String("to"),
 		KeepManagedFields: fields == "keep", AllManagedFields: fields == "all", Rewrap: a.Bool("rewrap"),
 	}
 	if a.String("mode") == "pure" {

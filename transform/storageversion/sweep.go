@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -13,9 +12,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -25,12 +22,9 @@ import (
 // anew.
 func (r *run) sweep(ctx context.Context) error {
 	gone := r.goneVersions()
-	for e, err := range r.view.Live(ctx, []byte(r.keys.Prefix+"/")) {
+	for e, err := range r.view.Below(ctx, r.keys.Prefix) {
 		if err != nil {
 			return err
-		}
-		if slices.ContainsFunc(r.others, func(dir []byte) bool { return bytes.HasPrefix(e.Key, dir) }) {
-			continue
 		}
 		if err := r.look(ctx, e, gone); err != nil {
 			return err
@@ -52,11 +46,8 @@ func (r *run) look(ctx context.Context, e *transform.Entry, gone *versionsGone) 
 		return r.fixOwners(ctx, e, gone)
 	}
 	r.reportOrphan(e, key)
-	if e.Sealed == nil && !r.ofDefinition(key) {
-		if err := inspect.CheckValue(key, e.Value); err != nil && !errors.Is(err, native.ErrUnknownKind) {
-			r.view.Raise(string(e.Key), transform.Unreadable(err))
-			return nil
-		}
+	if !r.ofDefinition(key) && !r.view.Readable(key, e) {
+		return nil
 	}
 	r.reportHelm(e, key, gone)
 	r.reportMigrator(e, key)
@@ -65,7 +56,7 @@ func (r *run) look(ctx context.Context, e *transform.Entry, gone *versionsGone) 
 
 // ofDefinition says whether the value was looked at with its CustomResourceDefinition, also one that cannot be read, or is one.
 func (r *run) ofDefinition(key keys.Key) bool {
-	return key.Resource == crdResource() || r.byResource[key.Resource] != nil ||
+	return key.Resource == keys.DefinitionType() || r.byResource[key.Resource] != nil ||
 		slices.ContainsFunc(r.kinds, func(k *kind) bool { return k.crd == nil && k.name == key.Resource.String() })
 }
 

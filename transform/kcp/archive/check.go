@@ -132,7 +132,7 @@ func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: clusters.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid}):
+	case isDefinition && k != (keys.Key{Prefix: k.Prefix, Resource: keys.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid}):
 		return fmt.Errorf("%w: key %.200q is not that of bound definition %q", ErrDamaged, key, uid)
 	case !isDefinition && in != (folder{k.Cluster, ResourceOf(k, key)}):
 		return fmt.Errorf("%w: key %.200q is of %s in logical cluster %q, and the manifest says otherwise", ErrDamaged, key, k.Resource, k.Cluster)

@@ -17,7 +17,7 @@ import (
 
 // definitionKey is where the bound definition of an APIResourceSchema lies in the shard.
 func (c *carrier) definitionKey(uid string) []byte {
-	return c.to.Format(keys.Key{Resource: clusters.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid})
+	return c.to.Format(keys.Key{Resource: keys.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid})
 }
 
 // wants are the types that bindings name definitions of, by the UIDs of these.

@@ -96,7 +96,7 @@ func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, er
 
 // definitions are the CustomResourceDefinitions, in revision order.
 func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
-	return o.records(ctx, o.layout.Dirs(clusters.DefinitionType())[0])
+	return o.records(ctx, o.layout.Dirs(keys.DefinitionType())[0])
 }
 
 // defineIn notes the definitions that lie in logical clusters themselves.

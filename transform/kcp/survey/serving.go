@@ -138,7 +138,7 @@ func (s *Serving) read(key keys.Key, value []byte) (version string, readable boo
 	if err == nil || errors.Is(err, native.ErrUnknownKind) {
 		_, err = encoding.ReadMeta(value)
 	}
-	if err == nil && key.Resource == clusters.DefinitionType() && !key.Custom && key.Identity == "" {
+	if err == nil && key.Resource == keys.DefinitionType() && !key.Custom && key.Identity == "" {
 		_, err = schema.ParseCRD(value)
 	}
 	return v.GVK.Version, err == nil

@@ -108,7 +108,7 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 
 // isDefinition tells whether a key of the destination's storage is that of a definition that the archive holds.
 func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
-	if key.Resource != clusters.DefinitionType() {
+	if key.Resource != keys.DefinitionType() {
 		return false
 	}
 	r := c.archive.records[string(stored[len(c.to.Prefix):])]

@@ -5,6 +5,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -17,7 +18,7 @@ func (c *checker) checkServing(ctx context.Context) error {
 	}
 	for _, define := range []bool{true, false} {
 		for key, was := range c.archive.sorted() {
-			if was.definition || define != (was.key.Resource == clusters.DefinitionType()) {
+			if was.definition || define != (was.key.Resource == keys.DefinitionType()) {
 				continue
 			}
 			if versions, code := s.Versions(was.key); !define && versions == nil && code == "" {

@@ -1,0 +1,50 @@
+package transform
+
+import (
+	"context"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// EditOwners stages an object with its owner references edited, and lists those that changed in the report. accept, which may be nil,
+// is asked whether to go on once all were edited. An object whose references cannot be seen is reported, and stays as it is.
+func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
+	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
+) error {
+	var changes [][2]encoding.OwnerReference
+	out, changed, err := encoding.EditOwnerReferences(e.Value, func(from encoding.OwnerReference) (encoding.OwnerReference, bool) {
+		to, changed := edit(from)
+		if changed {
+			changes = append(changes, [2]encoding.OwnerReference{from, to})
+		}
+		return to, changed
+	})
+	if e.Sealed != nil {
+		err = e.Sealed
+	}
+	if err != nil {
+		v.RaiseUnreadable(string(e.Key), CodeOf(err).Because("owner references in it cannot be seen: %v", err))
+		return nil
+	}
+	if accept != nil && !accept() || changed == 0 {
+		return nil
+	}
+	staged, err := v.Derive(ctx, e.Key, e.Key, out, why)
+	if staged {
+		for _, c := range changes {
+			v.report.AddReference(string(e.Key), c[0], c[1])
+		}
+	}
+	return err
+}
+
+// AddReference lists an owner reference of the object at key that is not what it was.
+func (r *Report) AddReference(key string, from, to encoding.OwnerReference) {
+	if from.APIVersion == to.APIVersion && from.UID == to.UID && from.Kind == to.Kind && from.Name == to.Name {
+		return
+	}
+	r.References = append(r.References, Reference{
+		Key: key, OwnerKind: to.Kind, OwnerName: to.Name,
+		From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
+	})
+}
