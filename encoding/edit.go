@@ -3,7 +3,7 @@ package encoding
 import (
 	"bytes"
 	"fmt"
-	"reflect"
+	"maps"
 	"slices"
 )
 
@@ -48,32 +48,43 @@ func Get(data []byte, path ...string) (value any, err error) {
 // Where nothing changes the result is data itself. Fields and errors are those of Get. An element of a list is compared
 // with the element at its place.
 func Set(data []byte, value any, path ...string) (out []byte, err error) {
-	before, err := Get(data, path...)
-	switch f := Detect(data); {
-	case err != nil:
-		return nil, err
-	case reflect.DeepEqual(before, value):
-		return data, nil
-	case f == FormatJSON:
-		start, end := bytes.IndexByte(data, '{'), bytes.LastIndexByte(data, '}')+1
-		if out, err = setJSON(data[start:end], before, value, path); err == nil {
-			out = slices.Concat(data[:start], out, data[end:])
+	f := Detect(data)
+	switch f {
+	case FormatJSON:
+		if err = checkJSON(data); err == nil {
+			out, err = setJSONValue(data, value, path)
 		}
-	case f == FormatCBOR:
+	case FormatCBOR:
 		out, err = setCBOR(data, value, path)
-	default:
+	case FormatProtobuf:
 		out, err = setProtobuf(data, value, path)
+	default:
+		return nil, unsupported(data, f)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s value: %w", Detect(data), err)
+		return nil, fmt.Errorf("%s value: %w", f, err)
 	}
 	return out, nil
+}
+
+func setJSONValue(data []byte, value any, path []string) ([]byte, error) {
+	start, end := bytes.IndexByte(data, '{'), bytes.LastIndexByte(data, '}')+1
+	before, err := getJSON(data[start:end], path)
+	if err != nil || equal(before, value) {
+		return data, err
+	}
+	text, err := setJSON(data[start:end], before, value, path)
+	return slices.Concat(data[:start], text, data[end:]), err
 }
 
 func setCBOR(data []byte, value any, path []string) ([]byte, error) {
 	obj, err := decodeCBOR(data)
 	if err != nil {
 		return nil, err
+	}
+	before, err := lookup(obj, path)
+	if err != nil || equal(before, value) {
+		return data, err
 	}
 	changed, err := setContent(obj, value, path)
 	if err != nil {
@@ -99,7 +110,7 @@ func lookup(content any, path []string) (any, error) {
 	return value, at(path[0], err)
 }
 
-// setContent returns decoded content, changed in place, with another value at path.
+// setContent returns decoded content with another value at path. What is given stays as it is.
 func setContent(content, value any, path []string) (any, error) {
 	if len(path) == 0 {
 		return value, nil
@@ -108,7 +119,7 @@ func setContent(content, value any, path []string) (any, error) {
 	if !ok && content != nil {
 		return nil, errNotObject
 	}
-	if obj == nil {
+	if obj = maps.Clone(obj); obj == nil {
 		obj = map[string]any{}
 	}
 	inner, err := setContent(obj[path[0]], value, path[1:])
@@ -118,4 +129,18 @@ func setContent(content, value any, path []string) (any, error) {
 		obj[path[0]] = inner
 	}
 	return obj, at(path[0], err)
+}
+
+// equal compares JSON content.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equal)
+	default:
+		return a == b
+	}
 }

@@ -81,6 +81,6 @@ func objectMembers(apiVersion, kind string) []member {
 }
 
 var (
-	mapEntryMembers = []member{{name: "key", num: mapKey}, {name: "value", num: mapValue}}
-	fieldsV1Members = []member{{name: "raw", num: 1}}
+	mapValueMember = member{name: "value", num: mapValue}
+	fieldsV1Raw    = member{name: "raw", num: 1}
 )

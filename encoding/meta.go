@@ -41,7 +41,7 @@ func ReadMeta(data []byte) (Meta, error) {
 	f := Detect(data)
 	switch f {
 	case FormatProtobuf:
-		m, err = metaOfProtobuf(data)
+		m, err = metaOfProtobuf(data, 0)
 	case FormatJSON:
 		m, err = metaOfJSON(data)
 	case FormatCBOR:

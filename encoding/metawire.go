@@ -36,12 +36,13 @@ const (
 	mapValue protowire.Number = 2
 )
 
-func metaOfProtobuf(data []byte) (Meta, error) {
+// metaOfProtobuf reads the metadata, or only one field of it.
+func metaOfProtobuf(data []byte, only protowire.Number) (Meta, error) {
 	e, err := openEnvelope(data)
 	if err != nil {
 		return Meta{}, err
 	}
-	m := Meta{APIVersion: e.apiVersion, Kind: e.kind}
+	m, seen := Meta{APIVersion: e.apiVersion, Kind: e.kind}, false
 	for f, err := range fields(e.body.payload) {
 		if err != nil {
 			return Meta{}, err
@@ -50,9 +51,12 @@ func metaOfProtobuf(data []byte) (Meta, error) {
 			continue
 		}
 		content, err := f.bytes()
-		if err == nil {
-			err = m.readWire(content)
+		if twice := seen && only != 0; err == nil && twice {
+			err = f.repeated()
+		} else if err == nil {
+			err = m.readWire(content, only)
 		}
+		seen = true
 		if err != nil {
 			return Meta{}, at("metadata", err)
 		}
@@ -61,10 +65,13 @@ func metaOfProtobuf(data []byte) (Meta, error) {
 }
 
 // readWire reads an ObjectMeta. Of a scalar that stands twice the last one wins, as for a generated decoder.
-func (m *Meta) readWire(msg []byte) error {
+func (m *Meta) readWire(msg []byte, only protowire.Number) error {
 	for f, err := range fields(msg) {
 		if err != nil {
 			return err
+		}
+		if only != 0 && f.num != only {
+			continue
 		}
 		var name string
 		switch f.num {

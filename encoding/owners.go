@@ -14,37 +14,62 @@ import (
 // changed counts the references that are different now; 0 means that out is data itself. Owner references inside
 // embedded templates are left alone. A value in any format but encrypted is taken; errors are those of Get.
 func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference, bool)) (out []byte, changed int, err error) {
-	list, err := Get(data, "metadata", "ownerReferences")
+	before, err := readOwners(data)
 	if err != nil {
 		return nil, 0, err
 	}
-	uids := map[string]string{} // old to new
-	r := reader{obj: map[string]any{"ownerReferences": list}}
-	r.objects("ownerReferences", func(o *reader) {
-		before := o.owner()
-		if o.err != nil {
-			return
+	var after []OwnerReference
+	var uids map[string]string // old to new
+	for i, owner := range before {
+		edited, is := edit(owner)
+		if !is || edited.equal(owner) {
+			continue
 		}
-		after, is := edit(before)
-		if !is || after.equal(before) {
-			return
+		if changed++; after == nil {
+			after, uids = slices.Clone(before), map[string]string{}
 		}
-		changed++
-		if after.UID != before.UID {
-			uids[before.UID] = after.UID
+		after[i] = edited
+		if edited.UID != owner.UID {
+			uids[owner.UID] = edited.UID
 		}
-		after.store(o.obj, before)
-	})
-	if r.err != nil {
-		return nil, 0, fmt.Errorf("%s value: %w", Detect(data), at("metadata", r.err))
 	}
 	if changed == 0 {
 		return data, 0, nil
+	}
+	content, err := Get(data, "metadata", "ownerReferences")
+	if err != nil {
+		return nil, 0, err
+	}
+	list, _ := content.([]any)
+	for i, element := range list {
+		after[i].store(element.(map[string]any), before[i]) // it was read before
 	}
 	if out, err = Set(data, list, "metadata", "ownerReferences"); err == nil && len(uids) > 0 {
 		out, err = renameInManagedFields(out, uids)
 	}
 	return out, changed, err
+}
+
+// readOwners reads the owner references. Most objects keep theirs, so those of protobuf are read without content.
+func readOwners(data []byte) (owners []OwnerReference, err error) {
+	f := Detect(data)
+	if f == FormatProtobuf {
+		var m Meta
+		m, err = metaOfProtobuf(data, metaOwnerReferences)
+		owners = m.OwnerReferences
+	} else {
+		var list any
+		if list, err = Get(data, "metadata", "ownerReferences"); err != nil {
+			return nil, err
+		}
+		r := reader{obj: map[string]any{"ownerReferences": list}}
+		r.objects("ownerReferences", func(o *reader) { owners = append(owners, o.owner()) })
+		err = at("metadata", r.err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s value: %w", f, err)
+	}
+	return owners, nil
 }
 
 func (r *reader) owner() OwnerReference {
@@ -112,17 +137,20 @@ func renameOwner(element string, uids map[string]string) string {
 	if !isKey {
 		return element
 	}
-	uid, err := Get([]byte(key), "uid")
-	text, _ := uid.(string)
-	renamed, found := uids[text]
-	if err != nil || !found || uid == nil {
+	text, path := []byte(key), []string{"uid"}
+	if checkJSON(text) != nil {
 		return element
 	}
-	edited, err := Set([]byte(key), renamed, "uid")
-	if err != nil {
+	content, err := getJSON(text, path)
+	uid, isText := content.(string)
+	renamed, found := uids[uid]
+	if err != nil || !found || !isText {
 		return element
 	}
-	return "k:" + string(edited)
+	if text, err = setJSON(text, uid, renamed, path); err != nil {
+		return element
+	}
+	return "k:" + string(text)
 }
 
 func (o OwnerReference) equal(other OwnerReference) bool {

@@ -3,7 +3,6 @@ package encoding
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 )
 
@@ -41,7 +40,7 @@ func setJSON(text []byte, before, after any, path []string) ([]byte, error) {
 
 // mergeJSON is the text of after that keeps what text, which reads as before, has of it.
 func mergeJSON(text []byte, before, after any) ([]byte, error) {
-	if reflect.DeepEqual(before, after) {
+	if equal(before, after) {
 		return text, nil
 	}
 	switch after := after.(type) {
@@ -63,7 +62,7 @@ func mergeObject(text []byte, before, after map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(after)) {
-		if was, is := before[name]; is && reflect.DeepEqual(was, after[name]) {
+		if was, is := before[name]; is && equal(was, after[name]) {
 			continue
 		}
 		text, err := mergeJSON(obj.get(name), before[name], after[name])

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -45,10 +44,15 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := setContent(content, value, path); err != nil {
+	before, err := lookup(content, path)
+	if err != nil || equal(before, value) {
+		return data, err
+	}
+	after, err := setContent(content, value, path)
+	if err != nil {
 		return nil, err
 	}
-	raw, err := setMembers(e.body.payload, members, content)
+	raw, err := setMembers(e.body.payload, members, content, after)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +92,8 @@ func (m *member) read(f wireField, into map[string]any) error {
 		into[m.name] = append(list, value)
 	case m.kind == kindTextMap && there:
 		maps.Copy(entries, value.(map[string]any))
-	case there: // decoders merge the two, an edit can't
-		return fmt.Errorf("field %d at byte %d: %w", f.num, f.start, errRepeated)
+	case there:
+		return f.repeated()
 	default:
 		into[m.name] = value
 	}
@@ -116,121 +120,138 @@ func (m *member) decode(f wireField) (any, error) {
 		key, value, err := mapEntry(msg)
 		return map[string]any{string(key): string(value)}, err
 	case kindFieldsV1:
-		_, value, err := readFieldsV1(msg)
+		text, err := fieldsV1Text(msg)
+		var value any
+		if unmarshal(text, &value) != nil {
+			value = string(text)
+		}
 		return value, err
 	default:
 		return readMembers(msg, m.members)
 	}
 }
 
-func readFieldsV1(msg []byte) (text []byte, value any, err error) {
-	content, err := readMembers(msg, fieldsV1Members)
-	raw, _ := content["raw"].(string)
-	if unmarshal([]byte(raw), &value) != nil {
-		value = raw
+// fieldsV1Text is the JSON text in a FieldsV1.
+func fieldsV1Text(msg []byte) (text []byte, err error) {
+	for f, err := range fields(msg) {
+		if err == nil && f.num == fieldsV1Raw.num {
+			text, err = f.bytes()
+		}
+		if err != nil {
+			return nil, at(fieldsV1Raw.name, err)
+		}
 	}
-	return []byte(raw), value, err
+	return text, nil
 }
 
-// setMembers returns msg with its members as in content; all other fields stay as they are.
-func setMembers(msg []byte, members []member, content map[string]any) ([]byte, error) {
-	for name := range content {
+// setMembers returns msg, whose members read as before, with those of after; all other fields stay as they are.
+func setMembers(msg []byte, members []member, before, after any) (_ []byte, err error) {
+	was, _ := before.(map[string]any)
+	is, ok := after.(map[string]any)
+	if !ok {
+		return nil, errWrongType
+	}
+	for name := range is {
 		if !slices.ContainsFunc(members, func(m member) bool { return m.name == name }) {
 			return nil, at(name, errWrongType)
 		}
 	}
-	before, err := readMembers(msg, members)
-	for _, m := range members {
-		if err == nil && !reflect.DeepEqual(before[m.name], content[m.name]) {
-			msg, err = m.set(msg, before[m.name], content[m.name])
-			err = at(m.name, err)
+	for i := range members {
+		m := &members[i]
+		if equal(was[m.name], is[m.name]) {
+			continue
+		}
+		if msg, err = m.set(msg, was[m.name], is[m.name]); err != nil {
+			return nil, at(m.name, err)
 		}
 	}
-	return msg, err
+	return msg, nil
 }
 
 // set returns msg with another value of one member. What the value adds goes behind the last field of the member, an
 // entry of a map before the first with a greater key, and the first field of all where generated code would write it.
 func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
-	was, _ := m.elements(before)
-	is, ok := m.elements(after)
+	was, wasEntries, _ := m.elements(before)
+	is, entries, ok := m.elements(after)
 	if !ok {
 		return nil, errWrongType
 	}
-	added := slices.DeleteFunc(slices.Sorted(maps.Keys(is)), func(key string) bool { return was[key] != nil })
-	put := func(old []byte, key string) {
+	added := slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(key string) bool { return wasEntries[key] != nil })
+	put := func(old []byte, key string, before, after any) {
 		if err == nil {
-			out, err = m.append(out, old, key, is[key])
+			out, err = m.append(out, old, key, before, after)
 		}
 	}
 	copied, end, found := 0, 0, 0
 	for f, err := range fields(msg) {
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if f.num < m.num && found == 0 {
+		case f.num < m.num && found == 0:
 			end = f.end
 		}
 		if f.num != m.num {
 			continue
 		}
-		key := m.key(f, found)
 		out = append(out, msg[copied:f.start]...)
-		copied, end, found = f.end, f.end, found+1
-		for ; len(added) > 0 && added[0] < key; added = added[1:] {
-			put(nil, added[0])
+		var before, after any
+		switch key := m.key(f); {
+		case m.kind == kindTextMap:
+			for ; len(added) > 0 && added[0] < key; added = added[1:] {
+				put(nil, added[0], nil, entries[added[0]])
+			}
+			before, after = wasEntries[key], entries[key]
+		case found < len(is):
+			before, after = was[found], is[found]
 		}
-		switch value, stays := is[key]; {
-		case stays && reflect.DeepEqual(was[key], value):
+		copied, end, found = f.end, f.end, found+1
+		switch {
+		case after == nil: // it goes
+		case equal(before, after):
 			out = append(out, msg[f.start:f.end]...)
-		case stays:
-			put(f.payload, key)
+		default:
+			put(f.payload, "", before, after)
 		}
 	}
 	out = append(out, msg[copied:end]...)
 	for _, key := range added {
-		put(nil, key)
+		put(nil, key, nil, entries[key])
+	}
+	for _, element := range is[min(found, len(is)):] {
+		put(nil, "", nil, element)
 	}
 	return append(out, msg[end:]...), err
 }
 
-// key is what elements calls the i-th field of the member.
-func (m *member) key(f wireField, i int) string {
+// key is that of an entry of a map, which was read before.
+func (m *member) key(f wireField) string {
 	if m.kind != kindTextMap {
-		return index(i)
+		return ""
 	}
-	key, _, _ := mapEntry(f.payload) // it was read before
+	key, _, _ := mapEntry(f.payload)
 	return string(key)
 }
 
-// elements is what the fields of the member hold, by key: of a map by theirs, else by index.
-func (m *member) elements(value any) (elements map[string]any, ok bool) {
-	list, isList := value.([]any)
-	entries, isMap := value.(map[string]any)
+// elements is what the fields of the member hold, one by one.
+func (m *member) elements(value any) (list []any, entries map[string]any, ok bool) {
 	switch {
 	case value == nil:
-		return nil, true
+		return nil, nil, true
 	case m.kind == kindTextMap:
-		return entries, isMap
-	case !m.list:
-		return map[string]any{index(0): value}, true
+		entries, ok = value.(map[string]any)
+		return nil, entries, ok
+	case m.list:
+		list, ok = value.([]any)
+		return list, nil, ok && !slices.Contains(list, nil)
 	}
-	elements = map[string]any{}
-	for i, element := range list {
-		elements[index(i)] = element
-	}
-	return elements, isList
+	return []any{value}, nil, true
 }
 
-// index is a number as text that sorts as it does.
-func index(i int) string { return fmt.Sprintf("%09d", i) }
-
-// append adds a field in the place of one with the content old; nil is none.
-func (m *member) append(out, old []byte, key string, value any) ([]byte, error) {
+// append adds a field in the place of one with the content old, which reads as before; nil is none.
+func (m *member) append(out, old []byte, key string, before, value any) ([]byte, error) {
 	text, isText := value.(string)
 	number, isNumber := value.(int64)
 	is, isBool := value.(bool)
-	obj, isMap := value.(map[string]any)
 	msg, err := []byte(text), error(nil)
 	switch {
 	case m.kind == kindText && isText:
@@ -238,38 +259,28 @@ func (m *member) append(out, old []byte, key string, value any) ([]byte, error) 
 		return append(out, integerField(m.num, number)...), nil
 	case m.kind == kindBool && isBool:
 		return append(out, integerField(m.num, int64(protowire.EncodeBool(is)))...), nil
+	case m.kind == kindTextMap && isText && old == nil:
+		msg = append(bytesField(mapKey, []byte(key)), bytesField(mapValue, msg)...)
 	case m.kind == kindTextMap && isText:
-		msg, err = setMapEntry(old, key, text)
-	case m.kind == kindMessage && isMap:
-		msg, err = setMembers(old, m.members, obj)
+		msg, err = mapValueMember.set(old, before, value)
+	case m.kind == kindMessage:
+		msg, err = setMembers(old, m.members, before, value)
 	case m.kind == kindFieldsV1:
-		msg, err = setFieldsV1(old, value)
+		msg, err = setFieldsV1(old, before, value)
 	default:
 		err = errWrongType
 	}
 	return appendBytesField(out, m.num, msg), err
 }
 
-func setMapEntry(old []byte, key, value string) ([]byte, error) {
-	entry, err := readMembers(old, mapEntryMembers)
+func setFieldsV1(msg []byte, before, after any) ([]byte, error) {
+	text, err := fieldsV1Text(msg)
 	if err != nil {
 		return nil, err
 	}
-	if old == nil {
-		entry["key"] = key
-	}
-	entry["value"] = value
-	return setMembers(old, mapEntryMembers, entry)
-}
-
-func setFieldsV1(old []byte, value any) ([]byte, error) {
-	text, before, err := readFieldsV1(old)
+	merged, err := mergeJSON(text, before, after)
 	if err != nil {
 		return nil, err
 	}
-	merged, err := mergeJSON(text, before, value)
-	if err != nil {
-		return nil, err
-	}
-	return setMembers(old, fieldsV1Members, map[string]any{"raw": string(merged)})
+	return fieldsV1Raw.set(msg, string(text), string(merged))
 }

@@ -97,6 +97,11 @@ func (f wireField) integer() (int64, error) {
 	return int64(f.varint), nil
 }
 
+// repeated is the error of a message that stands twice: decoders merge the two, an edit can't.
+func (f wireField) repeated() error {
+	return fmt.Errorf("field %d at byte %d: %w", f.num, f.start, errRepeated)
+}
+
 // bytesField, integerField encode one complete field as generated code writes it.
 func bytesField(num protowire.Number, content []byte) []byte {
 	return appendBytesField(nil, num, content)
