@@ -23,7 +23,7 @@ func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 		err = e.Sealed
 	}
 	if err != nil {
-		v.RaiseUnreadable(string(e.Key), CodeOf(err).Because("owner references in it cannot be seen: %v", err))
+		v.Raise(string(e.Key), CodeOf(err).Because("owner references in it cannot be seen: %v", err))
 		return nil
 	}
 	if accept != nil && !accept() || changed == 0 {
