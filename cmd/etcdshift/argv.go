@@ -7,35 +7,41 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
 
-// arrange puts a command's flags before its arguments: the parser stops at the first argument and would take a later flag
-// for one more. Words before the command's name are left to the parser. A flag that the command does not have, one that is
-// given twice, and an empty value are usage errors. "--" ends the flags, and a flag that takes a value takes the next word
-// whatever it is.
-func arrange(commands []*cli.Command, args []string) ([]string, error) {
+// arrange puts a command's flags before its arguments: the parser stops at the first argument and would take a later flag for one more.
+// A flag that the command does not have, one that is given twice or before the command's name, and a value that is empty or not what the
+// flag takes are usage errors. "--" ends the flags, and a flag that takes a value takes the next word whatever it is.
+func arrange(app *cli.App, args []string) ([]string, error) {
 	if args[len(args)-1] == "--generate-bash-completion" {
 		return args, nil // half a command line; the parser finds out where it stands
 	}
-	at := 1
+	command := &cli.Command{Subcommands: app.Commands, Flags: []cli.Flag{cli.VersionFlag}}
 	var path []string
-	var command *cli.Command
-	for at < len(args) {
-		i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(args[at]) })
+	at := 1
+	for ; at < len(args); at++ {
+		i := slices.IndexFunc(command.Subcommands, func(c *cli.Command) bool { return c.HasName(args[at]) })
 		if i < 0 {
 			break
 		}
-		command = commands[i]
+		command = command.Subcommands[i]
 		path = append(path, command.Name)
-		commands = command.Subcommands
-		at++
 	}
-	if command == nil || len(command.Subcommands) > 0 {
-		return args, nil
+	name := strings.Join(path, " ")
+	if len(command.Subcommands) > 0 {
+		if at == len(args) || !strings.HasPrefix(args[at], "-") {
+			return args, nil
+		}
+		f := flagOf(command, nameOf(args[at]))
+		if f == nil {
+			return nil, usagef(name, "unknown flag %q here; the flags of a command stand after its name", args[at])
+		}
+		return args, checkValue(name, f, args[at])
 	}
-	flags, arguments, err := split(command, strings.Join(path, " "), args[at:])
+	flags, arguments, err := split(command, name, args[at:])
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +61,15 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 			arguments = append(arguments, word)
 			continue
 		}
-		name, value, hasValue := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
-		f := flagOf(command, name)
+		name, value, hasValue := strings.Cut(word, "=")
+		f := flagOf(command, nameOf(word))
 		switch {
 		case f == nil:
 			return nil, nil, usagef(path, "unknown flag %q", word)
 		case f == cli.HelpFlag: // without arguments: the parser would look for their help
-			return []string{word}, nil, nil
+			return []string{word}, nil, checkValue(path, f, word)
 		case given[f] && !repeatable(f): // the parser would take the last
-			return nil, nil, usagef(path, "flag %q is given twice", flagName(word))
+			return nil, nil, usagef(path, "flag %q is given twice", name)
 		}
 		given[f] = true
 		flags = append(flags, word)
@@ -77,16 +83,36 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 			continue
 		}
 		if value == "" { // of a shell variable that is not set; it would mean the same as no flag
-			return nil, nil, usagef(path, "flag %q has an empty value", flagName(word))
+			return nil, nil, usagef(path, "flag %q has an empty value", name)
+		}
+		if err := checkValue(path, f, name+"="+value); err != nil {
+			return nil, nil, err
 		}
 	}
 	return flags, arguments, nil
 }
 
-// flagName is a flag as it was given, without its value.
-func flagName(word string) string {
-	name, _, _ := strings.Cut(word, "=")
-	return name
+// checkValue checks the value, if any, of a flag that is given as "--top=3".
+func checkValue(path string, f cli.Flag, word string) (err error) {
+	name, value, given := strings.Cut(word, "=")
+	takes := ""
+	switch f.(type) {
+	case *cli.BoolFlag:
+		takes = "true or false"
+		_, err = strconv.ParseBool(value)
+	case *cli.IntFlag, *cli.Int64Flag:
+		takes = "a whole number"
+		if _, err = strconv.ParseInt(value, 0, 64); errors.Is(err, strconv.ErrRange) {
+			takes = fmt.Sprintf("a whole number up to %d", math.MaxInt64)
+		}
+	case *cli.DurationFlag:
+		takes = "a time such as 30s"
+		_, err = time.ParseDuration(value)
+	}
+	if err == nil || !given {
+		return nil
+	}
+	return usagef(path, "%s is %q; it takes %s", name, value, takes)
 }
 
 // repeatable says whether a flag may be given more than once.
@@ -95,7 +121,13 @@ func repeatable(f cli.Flag) bool {
 	return ok && slice.IsSliceFlag()
 }
 
-// flagOf returns the command's flag of that name, nil when there is none.
+// nameOf is the name of a flag that is given as "--top=3".
+func nameOf(word string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
+	return name
+}
+
+// flagOf returns the command's flag of a name, without dashes, nil where there is none.
 func flagOf(command *cli.Command, name string) cli.Flag {
 	for _, f := range append(slices.Clone(command.Flags), cli.HelpFlag) {
 		if slices.Contains(f.Names(), name) {
@@ -143,70 +175,10 @@ func commandPath(c *cli.Context) string {
 func noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
 		err := usagef(commandPath(c), "unknown command %q", name)
-		if f := (*failure)(nil); errors.As(err, &f) {
-			f.hint = strings.ReplaceAll(f.hint, "tells what it takes", "lists the commands")
-		}
-		return err
+		return &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
 	}
 	return usagef(commandPath(c), "which command?")
 }
 
-// usageError puts the parser's errors into the words of this program: values that are not what a flag takes, flags before the
-// command's name.
-func usageError(c *cli.Context, err error, _ bool) error {
-	text := err.Error()
-	if name, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
-		return usagef(commandPath(c), "unknown flag %q here; the flags of a command stand after its name", asTyped(c, name))
-	}
-	if value, rest, ok := cutQuoted(text); ok {
-		name, reason, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(rest, " for "), "flag "), ":")
-		name = strings.TrimPrefix(name, "-")
-		return usagef(commandPath(c), "%s is %s; it takes %s", dashed(name), value, takes(flagOf(c.Command, name), strings.Contains(reason, "range")))
-	}
-	return usagef(commandPath(c), "%s", text)
-}
-
-// cutQuoted takes the quoted value out of an error of package flag: invalid value "x" for flag -top: parse error.
-func cutQuoted(text string) (value, rest string, ok bool) {
-	for _, head := range []string{"invalid value ", "invalid boolean value "} {
-		if tail, is := strings.CutPrefix(text, head); is {
-			if value, err := strconv.QuotedPrefix(tail); err == nil {
-				return value, tail[len(value):], true
-			}
-		}
-	}
-	return "", "", false
-}
-
-// takes says what a flag takes; nil is one of the program's own, which are switches.
-func takes(f cli.Flag, outOfRange bool) string {
-	switch f.(type) {
-	case *cli.IntFlag, *cli.Int64Flag:
-		if outOfRange {
-			return fmt.Sprintf("a whole number up to %d", math.MaxInt64)
-		}
-		return "a whole number"
-	case *cli.DurationFlag:
-		return "a time such as 30s"
-	}
-	return "true or false"
-}
-
-// dashed is the name of a flag with its dashes.
-func dashed(name string) string {
-	if len(name) == 1 {
-		return "-" + name
-	}
-	return "--" + name
-}
-
-// asTyped is a flag with the dashes and the value that were typed.
-func asTyped(c *cli.Context, name string) string {
-	words, _ := c.App.Metadata["words"].([]string)
-	for _, word := range words {
-		if word != name && strings.TrimLeft(flagName(word), "-") == name {
-			return word
-		}
-	}
-	return dashed(name)
-}
+// usageError is an error of the parser; most are found before it runs.
+func usageError(c *cli.Context, err error, _ bool) error { return usagef(commandPath(c), "%w", err) }

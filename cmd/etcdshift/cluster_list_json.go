@@ -36,99 +36,52 @@ type listInput struct {
 	Prefixes []keys.Storage `json:"prefixes"`
 }
 
-// listPlace is where something lies.
-type listPlace struct {
-	File   string `json:"file"`
-	Prefix string `json:"prefix"`
-	Shard  string `json:"shard"` // its name; "" where nothing says it
-}
-
 type listCluster struct {
-	Name        string            `json:"name"`
-	Path        string            `json:"path"`
-	listPlace                     // where it lives
-	SaidShard   string            `json:"saidShard"` // where it believes to live
-	UID         string            `json:"uid"`
-	Phase       string            `json:"phase"`
-	Keys        int               `json:"keys"`        // live records
-	Bytes       int64             `json:"bytes"`       // of whole keys and stored values
-	Owner       *clusters.Owner   `json:"owner"`       // the Workspace it belongs to; null where there is none
-	System      bool              `json:"system"`      // a part of kcp that each shard has
-	Inactive    bool              `json:"inactive"`    // fenced off (core.kcp.io/inactive)
-	Migrating   string            `json:"migrating"`   // by which migration
-	Terminating string            `json:"terminating"` // since when
-	OwnerGone   bool              `json:"ownerGone"`   // its owner should be in the files, and is not
-	Elsewhere   []listPlace       `json:"elsewhere"`   // where it lives too
-	Children    []listChild       `json:"children"`
-	Identities  []listIdentity    `json:"identities"`  // of APIExports that it binds or has keys under
-	Definitions []listDefinition  `json:"definitions"` // in system:bound-crds that its APIBindings need
-	Exports     []clusters.Export `json:"exports"`     // that lie in it
-	Resources   []listResource    `json:"resources"`
-	Sealed      int               `json:"sealed"` // encrypted records that were not decrypted
-}
-
-type listChild struct {
-	Name      string   `json:"name"`
-	Workspace string   `json:"workspace"` // "" where the child alone names its owner
-	Path      string   `json:"path"`
-	LivesOn   []string `json:"livesOn"`   // shards of these files
-	SaidShard string   `json:"saidShard"` // by its Workspace
-	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
-	Stuck     bool     `json:"stuck"`     // nor does kcp correct the Workspace
-}
-
-type listIdentity struct {
-	Hash      string       `json:"hash"`
-	Resources []string     `json:"resources"`
-	Exports   []listExport `json:"exports"`
-	Bound     bool         `json:"bound"` // by one of its APIBindings
-	Known     bool         `json:"known"` // to some APIExport or APIBinding of these files
-}
-
-type listExport struct {
-	Cluster string `json:"cluster"`
-	Name    string `json:"name"`
-	Found   bool   `json:"found"` // the APIExport itself is in these files
-}
-
-type listDefinition struct {
-	UID      string `json:"uid"`
-	Resource string `json:"resource"`
-	Schema   string `json:"schema"`
-	Virtual  bool   `json:"virtual"` // a virtual workspace serves it: nothing of it is stored on a shard
-	Present  bool   `json:"present"` // in system:bound-crds
-}
-
-type listResource struct {
-	Resource string `json:"resource"`
-	Identity string `json:"identity,omitempty"`
-	Custom   bool   `json:"custom,omitempty"` // of a CustomResourceDefinition of its own or of kcp
-	Keys     int    `json:"keys"`
-	Bytes    int64  `json:"bytes"`
+	Name           string              `json:"name"`
+	Path           string              `json:"path"`
+	clusters.Place                     // where it lives
+	SaidShard      string              `json:"saidShard"` // where it believes to live
+	UID            string              `json:"uid"`
+	Phase          string              `json:"phase"`
+	Keys           int                 `json:"keys"`        // live records
+	Bytes          int64               `json:"bytes"`       // of whole keys and stored values
+	Owner          *clusters.Owner     `json:"owner"`       // the Workspace it belongs to; null where there is none
+	System         bool                `json:"system"`      // a part of kcp that each shard has
+	Inactive       bool                `json:"inactive"`    // fenced off (core.kcp.io/inactive)
+	Migrating      string              `json:"migrating"`   // by which migration
+	Terminating    string              `json:"terminating"` // since when
+	OwnerGone      bool                `json:"ownerGone"`   // its owner should be in the files, and is not
+	Elsewhere      []clusters.Place    `json:"elsewhere"`   // where it lives too
+	Children       []clusters.Child    `json:"children"`
+	Identities     []clusters.Identity `json:"identities"`  // of APIExports that it binds or has keys under
+	Definitions    []clusters.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
+	Exports        []clusters.Export   `json:"exports"`     // that lie in it
+	Resources      []clusters.Resource `json:"resources"`
+	Sealed         int                 `json:"sealed"` // encrypted records that were not decrypted
 }
 
 type listOrphan struct {
 	Name string `json:"name"`
-	listPlace
-	LivesOn   []string       `json:"livesOn"`   // shards of these files
-	SaidShard string         `json:"saidShard"` // by its Workspace
-	Bytes     int64          `json:"bytes"`
-	Sealed    int            `json:"sealed"` // encrypted records that were not decrypted
-	Resources []listResource `json:"resources"`
-	Keys      []string       `json:"keys"`
+	clusters.Place
+	LivesOn   []string            `json:"livesOn"`   // shards of these files
+	SaidShard string              `json:"saidShard"` // by its Workspace
+	Bytes     int64               `json:"bytes"`
+	Sealed    int                 `json:"sealed"` // encrypted records that were not decrypted
+	Resources []clusters.Resource `json:"resources"`
+	Keys      []string            `json:"keys"`
 }
 
 // listCopy is what a cache has of a logical cluster.
 type listCopy struct {
-	Cluster   string         `json:"cluster"`
-	Shard     string         `json:"shard"` // that it was copied from
-	File      string         `json:"file"`  // of the cache
-	Prefix    string         `json:"prefix"`
-	LivesOn   []string       `json:"livesOn"` // shards of these files
-	Bytes     int64          `json:"bytes"`
-	Sealed    int            `json:"sealed"` // encrypted records that were not decrypted
-	Resources []listResource `json:"resources"`
-	Keys      []string       `json:"keys"`
+	Cluster   string              `json:"cluster"`
+	Shard     string              `json:"shard"` // that it was copied from
+	File      string              `json:"file"`  // of the cache
+	Prefix    string              `json:"prefix"`
+	LivesOn   []string            `json:"livesOn"` // shards of these files
+	Bytes     int64               `json:"bytes"`
+	Sealed    int                 `json:"sealed"` // encrypted records that were not decrypted
+	Resources []clusters.Resource `json:"resources"`
+	Keys      []string            `json:"keys"`
 }
 
 type listUnknown struct {
@@ -171,8 +124,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	}
 	out.Clusters = mapped(found.Clusters, listClusterOf)
 	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
-		resources := mapped(o.Resources, listResourceOf)
-		return listOrphan{o.Name, placeOf(o.Place), shardsOf(o.LivesOn), o.Said, o.Bytes, o.Sealed, resources, listed(o.Keys)}
+		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Sealed, listed(o.Resources), listed(o.Keys)}
 	})
 	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unjudged, listCopyOf)
 	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
@@ -182,37 +134,16 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 
 func listClusterOf(c clusters.Resident) listCluster {
 	return listCluster{
-		Name: c.Name, Path: c.Cluster.Path, listPlace: placeOf(c.Place), SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
-		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive,
-		Migrating: c.Migrating, Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: mapped(c.Elsewhere, placeOf),
-		Children: mapped(c.Children, func(h clusters.Child) listChild {
-			return listChild{h.Name, h.Workspace, h.Path, shardsOf(h.LivesOn), h.Said, h.Astray, h.Stuck}
-		}),
-		Identities: mapped(c.Identities, func(i clusters.Identity) listIdentity {
-			exports := mapped(i.Exports, func(e clusters.Exports) listExport { return listExport(e) })
-			return listIdentity{i.Hash, listed(i.Resources), exports, i.Bound, i.Known}
-		}),
-		Definitions: mapped(c.Definitions, func(d clusters.Needed) listDefinition {
-			return listDefinition{d.UID, d.Resource.String(), d.Schema, d.Virtual, d.Present}
-		}),
-		Exports: listed(c.Exports), Resources: mapped(c.Resources, listResourceOf), Sealed: c.Sealed,
+		Name: c.Name, Path: c.Cluster.Path, Place: c.Place, SaidShard: c.ShardName, UID: c.UID, Phase: c.Phase,
+		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive, Migrating: c.Migrating,
+		Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: listed(c.Elsewhere), Children: listed(c.Children),
+		Identities: listed(c.Identities), Definitions: listed(c.Definitions), Exports: listed(c.Exports),
+		Resources: listed(c.Resources), Sealed: c.Sealed,
 	}
 }
 
 func listCopyOf(s clusters.Stale) listCopy {
-	resources := mapped(s.Resources, listResourceOf)
-	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, shardsOf(s.LivesOn), s.Bytes, s.Sealed, resources, listed(s.Keys)}
-}
-
-func listResourceOf(r clusters.Resource) listResource {
-	return listResource{r.Resource.String(), r.Identity, r.Custom, r.Keys, r.Bytes}
-}
-
-func placeOf(p clusters.Place) listPlace { return listPlace{p.Path, p.Prefix, p.Shard} }
-
-// shardsOf names shards, by their file where they have no name.
-func shardsOf(places []clusters.Place) []string {
-	return mapped(places, clusters.Place.Called)
+	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.LivesOn, s.Bytes, s.Sealed, listed(s.Resources), listed(s.Keys)}
 }
 
 // problemsOf are those of all files, in the order of files, storages and logical clusters.

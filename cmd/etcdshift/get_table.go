@@ -70,41 +70,44 @@ func (g *getter) kcp() (bool, error) {
 // typeTable is the table of one type while it is printed.
 type typeTable struct {
 	*render.ObjectTable
-	g     *getter
-	kind  *inspect.Type
-	shown columns.Table
-	lead  []string // the columns before the type's: cluster, namespace
-	begun bool
+	g             *getter
+	kind          *inspect.Type
+	shown         columns.Table
+	before, after []column // the type's own
+	begun         bool
+}
+
+// column is a column that a table has beside those of its type; one of priority 1 is for wide tables.
+type column struct {
+	name     string
+	priority int32
+	cell     func(*gotten) any
 }
 
 func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
 	if kcp {
-		t.lead = append(t.lead, "Cluster")
+		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Place.Cluster }})
+		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Place.Identity }})
 	}
 	if kind.Namespaced && g.options.namespace == "" {
-		t.lead = append(t.lead, "Namespace")
-	}
-	var all []metav1.TableColumnDefinition
-	add := func(priority int32, names ...string) {
-		for _, name := range names {
-			all = append(all, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: priority})
-		}
-	}
-	add(0, t.lead...)
-	all = append(all, render.Columns(t.shown.Columns)...)
-	if kcp {
-		add(1, "Identity")
+		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Place.Namespace }})
 	}
 	if g.options.deleted {
-		add(0, "Deleted-At")
+		t.after = append(t.after, column{"Deleted-At", 0, func(o *gotten) any { return o.deletedAt }})
 	}
 	if g.options.stored {
-		add(0, "Stored-Version", "Rev", "Size", "Encryption")
+		t.after = append(t.after, storedColumns()...)
 	}
 	if g.options.labelled {
-		add(0, "Labels")
+		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
+			return labels.FormatLabels((&unstructured.Unstructured{Object: o.Content}).GetLabels())
+		}})
 	}
+	define := func(c column) metav1.TableColumnDefinition {
+		return metav1.TableColumnDefinition{Name: c.name, Type: "string", Priority: c.priority}
+	}
+	all := slices.Concat(mapped(t.before, define), render.Columns(t.shown.Columns), mapped(t.after, define))
 	t.ObjectTable = render.NewObjectTable(g.c.App.Writer, all, printers.PrintOptions{
 		NoHeaders: g.options.noHeaders, Wide: g.options.format == "wide", WithKind: len(g.asked) > 1,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
@@ -113,39 +116,19 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 }
 
 func (t *typeTable) cells(o *gotten) []any {
-	var cells []any
-	for _, name := range t.lead {
-		if name == "Cluster" {
-			cells = append(cells, o.Place.Cluster)
-		} else {
-			cells = append(cells, o.Place.Namespace)
-		}
-	}
 	own := make([]any, len(t.shown.Columns))
 	if o.Content != nil {
-		content := o.Content
 		if !t.kind.Builtin && !t.g.options.secrets { // a column may be one of what must not be shown
-			redact.Object(o.Key, content)
+			redact.Object(o.Key, o.Content)
 		}
-		copy(own, t.shown.Row(content, t.g.options.now))
+		copy(own, t.shown.Row(o.Content, t.g.options.now))
 		// the end of the context, its only error, ends the objects too
 		_ = t.g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
 		own[name] = o.Place.Name
 	}
-	cells = append(cells, own...)
-	if t.g.hasIdentity(t) {
-		cells = append(cells, o.Place.Identity)
-	}
-	if t.g.options.deleted {
-		cells = append(cells, o.deletedAt)
-	}
-	if t.g.options.stored {
-		cells = append(cells, storedCells(o)...)
-	}
-	if t.g.options.labelled {
-		cells = append(cells, labels.FormatLabels((&unstructured.Unstructured{Object: o.Content}).GetLabels()))
-	}
+	of := func(c column) any { return c.cell(o) }
+	cells := slices.Concat(mapped(t.before, of), own, mapped(t.after, of))
 	for i := range cells {
 		cells[i] = t.g.printableCell(cells[i], len(cells))
 	}
@@ -176,8 +159,6 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 	return err
 }
 
-func (g *getter) hasIdentity(t *typeTable) bool { return slices.Contains(t.lead, "Cluster") }
-
 // printableCell is a cell as a terminal may get it. The first line of a text stands for all, as with kubectl.
 func (g *getter) printableCell(cell any, columns int) any {
 	text, isText := cell.(string)
@@ -193,18 +174,31 @@ func (g *getter) printableCell(cell any, columns int) any {
 	return render.Cell(text, columns)
 }
 
-// storedCells are those of --stored: apiVersion as stored, revision, bytes as stored, and provider and key.
-func storedCells(o *gotten) []any {
-	if o.Stored == nil { // deleted, and compacted away
-		return []any{nil, nil, nil, nil}
+// storedColumns are those of --stored; of what is deleted, and compacted away, they are empty.
+func storedColumns() []column {
+	of := func(name string, cell func(*gotten) any) column {
+		return column{name, 0, func(o *gotten) any {
+			if o.Stored == nil {
+				return nil
+			}
+			return cell(o)
+		}}
 	}
-	version := "<unknown>"
-	if v, err := encoding.Parse(o.Value); err == nil && o.Sealed == nil {
-		version, _ = v.GVK.ToAPIVersionAndKind()
+	return []column{
+		of("Stored-Version", func(o *gotten) any {
+			v, err := encoding.Parse(o.Value)
+			if err != nil || o.Sealed != nil {
+				return "<unknown>"
+			}
+			return v.GVK.GroupVersion().String()
+		}),
+		of("Rev", func(o *gotten) any { return o.ModRevision }),
+		of("Size", func(o *gotten) any { return len(o.Stored) }),
+		of("Encryption", func(o *gotten) any {
+			if name, encrypted := encoding.Encryption(o.Stored); encrypted {
+				return name
+			}
+			return "<none>"
+		}),
 	}
-	name, encrypted := encoding.Encryption(o.Stored)
-	if !encrypted {
-		name = "<none>"
-	}
-	return []any{version, o.ModRevision, len(o.Stored), name}
 }

@@ -61,51 +61,32 @@ const (
 	helpWidth  = 110 // of lines
 )
 
-// describeFlags lists flags under their categories, in the order they are declared; those without one come last, and --help
-// at the end of them. The text holds nothing that a template would act on.
+// describeFlags lists flags under their categories, in the order they are declared; those without one come last, and --help at the end
+// of them. The text holds nothing that a template would act on.
 func describeFlags(flags []cli.Flag) string {
 	var order []string
-	groups := map[string][]string{}
+	groups := map[string]string{}
 	for _, f := range flags {
-		described, ok := f.(cli.DocGenerationFlag)
-		if !ok {
-			continue
-		}
-		name := ""
+		category := ""
 		if c, ok := f.(cli.CategorizableFlag); ok {
-			name = c.GetCategory()
+			category = c.GetCategory()
 		}
-		if !slices.Contains(order, name) {
-			order = append(order, name)
+		if category != "" && groups[category] == "" {
+			order = append(order, category)
 		}
-		groups[name] = append(groups[name], describeFlag(described))
-	}
-	slices.SortStableFunc(order, func(a, b string) int { return strings.Compare(last(a), last(b)) })
-	groups[""] = append(groups[""], entry("--help, -h", "show this"))
-	if !slices.Contains(order, "") {
-		order = append(order, "")
-	}
-	var out strings.Builder
-	for _, name := range order {
-		if name == "" {
-			name = "Flags"
-			if len(order) > 1 {
-				name = "Other flags"
-			}
-			fmt.Fprintf(&out, "\n%s:\n%s", name, strings.Join(groups[""], ""))
-			continue
+		if described, ok := f.(cli.DocGenerationFlag); ok {
+			groups[category] += describeFlag(described)
 		}
-		fmt.Fprintf(&out, "\n%s:\n%s", name, strings.Join(groups[name], ""))
 	}
-	return out.String()
-}
-
-// last sorts what has no category behind what has one, and nothing else.
-func last(category string) string {
-	if category == "" {
-		return "1"
+	text := ""
+	for _, category := range order {
+		text += "\n" + category + ":\n" + groups[category]
 	}
-	return "0"
+	title := "Flags"
+	if order != nil {
+		title = "Other flags"
+	}
+	return text + "\n" + title + ":\n" + groups[""] + entry("--help, -h", "show this")
 }
 
 // describeFlag is the entry of one flag: its names, what it takes, what it does and the default.
@@ -136,31 +117,21 @@ func describeFlag(f cli.DocGenerationFlag) string {
 
 // entry is a flag and its text, wrapped; a long flag has a line of its own.
 func entry(left, text string) string {
-	var out strings.Builder
-	column := 3 + len(left)
-	out.WriteString("   " + left)
-	if column > flagColumn-2 {
-		out.WriteString("\n")
-		column = 0
+	out, line := "", "   "+left
+	if len(line) > flagColumn-2 {
+		out, line = line+"\n", ""
 	}
-	begin := func() {
-		out.WriteString(strings.Repeat(" ", flagColumn-column))
-		column = flagColumn
-	}
-	begin()
+	line = fmt.Sprintf("%-*s", flagColumn, line)
 	for i, word := range strings.Fields(text) {
 		switch {
-		case i == 0:
-		case column+1+len(word) > helpWidth:
-			out.WriteString("\n")
-			column = 0
-			begin()
+		case i > 0 && len(line)+1+len(word) > helpWidth:
+			out += line + "\n"
+			line = strings.Repeat(" ", flagColumn) + word
+		case i > 0:
+			line += " " + word
 		default:
-			out.WriteString(" ")
-			column++
+			line += word
 		}
-		out.WriteString(word)
-		column += len(word)
 	}
-	return out.String() + "\n"
+	return out + line + "\n"
 }

@@ -65,8 +65,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(commands)
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
-	app.Metadata = map[string]any{"words": args}
-	args, err := arrange(app.Commands, args)
+	args, err := arrange(app, args)
 	if err == nil {
 		err = faultless(func() error { return app.RunContext(ctx, args) })
 	}

@@ -23,14 +23,14 @@ import (
 )
 
 func TestArrange(t *testing.T) {
-	commands := []*cli.Command{
+	app := &cli.App{Commands: []*cli.Command{
 		{Name: "show", Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}},
 			&cli.StringSliceFlag{Name: "allow"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}},
 		}},
 		{Name: "group", Subcommands: []*cli.Command{{Name: "one", Flags: []cli.Flag{&cli.BoolFlag{Name: "x"}}}}},
-	}
+	}}
 	for in, want := range map[string]string{
 		"show a b":                          "show -- a b",
 		"show a -o json b":                  "show -o json -- a b",
@@ -46,35 +46,35 @@ func TestArrange(t *testing.T) {
 		"show a b -h -o":                    "show -h --",
 		"show a --help":                     "show --help --",
 		"group one a -x":                    "group one -x -- a",
-		"group -x one a":                    "group -x one a",
 		"group":                             "group",
 		"--version":                         "--version",
 		"help show":                         "help show",
 		"other -x":                          "other -x",
 		"show a --generate-bash-completion": "show a --generate-bash-completion",
 	} {
-		got, err := arrange(commands, append([]string{"p"}, strings.Fields(in)...))
+		got, err := arrange(app, append([]string{"p"}, strings.Fields(in)...))
 		require.NoError(t, err, in)
 		require.Equal(t, "p "+want, strings.Join(got, " "), in)
 	}
 	for in, want := range map[string]string{
 		"show -x":                 `show: unknown flag "-x"`,
+		"group -x one a":          `group: unknown flag "-x" here; the flags of a command stand after its name`,
 		"show a --outputs":        `show: unknown flag "--outputs"`,
 		"show a --=x":             `show: unknown flag "--=x"`,
 		"show a -o":               `show: flag "-o" needs a value`,
 		"group one --xy a":        `group one: unknown flag "--xy"`,
-		"show --quiet=x -y":       `show: unknown flag "-y"`,
+		"show --quiet=x -y":       `show: --quiet is "x"; it takes true or false`,
 		"show -o x a -o x":        `show: flag "-o" is given twice`,
 		"show -o x --output=y":    `show: flag "--output" is given twice`,
 		"show -q a --quiet=false": `show: flag "--quiet" is given twice`,
 		"show --allow= a":         `show: flag "--allow" has an empty value`,
 		"show --quiet= a":         `show: flag "--quiet" has an empty value`,
 	} {
-		_, err := arrange(commands, append([]string{"p"}, strings.Fields(in)...))
+		_, err := arrange(app, append([]string{"p"}, strings.Fields(in)...))
 		require.EqualError(t, err, want)
 		require.Equal(t, exitUsage, statusOf(err))
 	}
-	_, err := arrange(commands, []string{"p", "show", "--allow", "", "a"})
+	_, err := arrange(app, []string{"p", "show", "--allow", "", "a"})
 	require.EqualError(t, err, `show: flag "--allow" has an empty value`)
 }
 

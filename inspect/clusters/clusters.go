@@ -97,11 +97,19 @@ type Owner struct {
 // Resource is what a logical cluster has of one type. Objects of one type under two identities, or under an identity and
 // none, are two.
 type Resource struct {
-	Resource schema.GroupResource
-	Identity string // of the APIExport, 64 hexadecimal digits; "" for none
-	Custom   bool   // of a CustomResourceDefinition that no APIExport exports
+	Resource TypeName `json:"resource"`
+	Identity string   `json:"identity,omitempty"` // of the APIExport, 64 hexadecimal digits; "" for none
+	Custom   bool     `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
 	Amount
 }
+
+// TypeName is a type, which JSON shows as "widgets.example.dev".
+type TypeName schema.GroupResource
+
+func (t TypeName) String() string { return schema.GroupResource(t).String() }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t TypeName) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Binding is an APIBinding.
 type Binding struct {

@@ -16,16 +16,21 @@ func (p Place) Called() string {
 	return p.Shard
 }
 
-// Residence names the shards that a logical cluster lives on.
-func Residence(places []Place) string {
-	var names []string
+// called names shards; the list is never nil.
+func called(places []Place) []string {
+	names := []string{}
 	for _, p := range places {
 		names = append(names, p.Called())
 	}
-	if len(names) == 0 {
+	return names
+}
+
+// Residence lists the names of the shards that a logical cluster lives on.
+func Residence(shards []string) string {
+	if len(shards) == 0 {
 		return "none that was given"
 	}
-	return strings.Join(names, ",")
+	return strings.Join(shards, ",")
 }
 
 // Called is the logical cluster as people call it: its name, and its path where that is known.

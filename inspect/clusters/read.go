@@ -228,12 +228,12 @@ func (m metadata) differs(key keys.Key) string {
 // add counts an entry, and examines its value, which read takes what it tells from; nil for a value that tells nothing.
 func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) error {
 	r.Amount.add(e)
-	of := Resource{Resource: key.Resource, Identity: key.Identity, Custom: key.Custom}
+	of := Resource{Resource: TypeName(key.Resource), Identity: key.Identity, Custom: key.Custom}
 	if r.tally[of] == nil {
 		if r.tally == nil {
 			r.tally = map[Resource]*Amount{}
 		}
-		of.Resource, of.Identity = p.names.resource(of.Resource), p.names.of(of.Identity)
+		of.Resource, of.Identity = TypeName(p.names.resource(key.Resource)), p.names.of(of.Identity)
 		r.tally[of] = &Amount{}
 	}
 	r.tally[of].add(e)
@@ -263,7 +263,7 @@ func (r *Records) finish() {
 				custom = 1
 			}
 		}
-		return cmp.Or(compareResources(a.Resource, b.Resource), strings.Compare(a.Identity, b.Identity), custom)
+		return cmp.Or(compareResources(schema.GroupResource(a.Resource), schema.GroupResource(b.Resource)), strings.Compare(a.Identity, b.Identity), custom)
 	})
 }
 

@@ -27,16 +27,17 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	seen := map[string]bool{}
 	for _, w := range c.Workspaces {
 		seen[w.Cluster] = true
-		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: s.lives[w.Cluster], Said: w.ShardName}
+		lives := s.lives[w.Cluster]
+		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: called(lives), Said: w.ShardName}
 		there := func(p Place) bool { return p.Shard == w.ShardName }
-		child.Astray = w.Cluster != "" && s.named[w.ShardName] > 0 && !slices.ContainsFunc(child.LivesOn, there)
+		child.Astray = w.Cluster != "" && s.named[w.ShardName] > 0 && !slices.ContainsFunc(lives, there)
 		child.Stuck = child.Astray && s.settled[w.Cluster]
 		children = append(children, child)
 	}
 	for _, child := range s.children[c.Name] {
 		if !seen[child.Name] {
 			seen[child.Name] = true
-			children = append(children, Child{Name: child.Name, Path: child.Path, LivesOn: s.lives[child.Name]})
+			children = append(children, Child{Name: child.Name, Path: child.Path, LivesOn: called(s.lives[child.Name])})
 		}
 	}
 	slices.SortStableFunc(children, func(a, b Child) int {
@@ -52,7 +53,7 @@ func (s *survey) identities(c *Cluster) []Identity {
 	of := func(hash string, gr schema.GroupResource) *Identity {
 		i := all[hash]
 		if i == nil {
-			i = &Identity{Hash: hash, Exports: slices.Clone(s.exports[hash])}
+			i = &Identity{Hash: hash, Exports: append([]Exports{}, s.exports[hash]...)}
 			i.Known = len(i.Exports) > 0 || s.bound[hash]
 			all[hash] = i
 		}
@@ -74,7 +75,7 @@ func (s *survey) identities(c *Cluster) []Identity {
 	}
 	for _, r := range c.Resources {
 		if r.Identity != "" {
-			of(r.Identity, r.Resource)
+			of(r.Identity, schema.GroupResource(r.Resource))
 		}
 	}
 	out := make([]Identity, 0, len(all))
@@ -91,15 +92,19 @@ func (s *survey) identities(c *Cluster) []Identity {
 
 // needed are the definitions that the bindings of c name.
 func needed(at shardAt, c *Cluster) (all []Needed) {
+	var types []Bound
 	seen := map[string]bool{}
 	for _, bound := range c.Bound() {
 		if bound.UID != "" && !seen[bound.UID] {
 			seen[bound.UID] = true
-			all = append(all, Needed{bound.UID, bound.Resource, bound.Schema, bound.Virtual, at.definitions[bound.UID]})
+			types = append(types, bound)
 		}
 	}
-	slices.SortFunc(all, func(a, b Needed) int {
+	slices.SortFunc(types, func(a, b Bound) int {
 		return cmp.Or(compareResources(a.Resource, b.Resource), strings.Compare(a.UID, b.UID))
 	})
+	for _, t := range types {
+		all = append(all, Needed{t.UID, t.Resource.String(), t.Schema, t.Virtual, at.definitions[t.UID]})
+	}
 	return all
 }

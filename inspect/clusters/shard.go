@@ -91,7 +91,7 @@ func (s *shardPass) finish() *Shard {
 	out := s.shard
 	if c := s.lives[SystemShard]; c != nil {
 		out.Name = c.ShardName
-		out.Partial = c.tally[Resource{Resource: LogicalClusterType(), Custom: true}] == nil
+		out.Partial = c.tally[Resource{Resource: TypeName(LogicalClusterType()), Custom: true}] == nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.lives)) {
 		c := s.lives[name]

@@ -3,8 +3,6 @@ package clusters
 import (
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Named is a file and how it is called.
@@ -15,9 +13,9 @@ type Named struct {
 
 // Place is a storage of an installation.
 type Place struct {
-	Path   string // of the file
-	Prefix string // of the storage in it
-	Shard  string // the shard's name, "" where nothing says so; always "" of a cache
+	Path   string `json:"file"`
+	Prefix string `json:"prefix"` // of the storage in it
+	Shard  string `json:"shard"`  // the shard's name, "" where nothing says so; always "" of a cache
 }
 
 // Installation is what several files of one kcp tell together. It knows no more than the files that were given: what lies
@@ -44,54 +42,54 @@ type Resident struct {
 
 // Child is a logical cluster that has its owner in another, or a Workspace there that has none yet.
 type Child struct {
-	Name      string // of the logical cluster; "" while its Workspace is not scheduled
-	Workspace string // "" where no Workspace tells of it, and the child itself alone does
-	Path      string // kcp.io/path; "" where it is not among the files
-	LivesOn   []Place
-	Said      string // the shard that its Workspace says; "" where that says none
-	Astray    bool   // it does not live on that shard, which was given
-	// Stuck: it is astray, and says itself where it lives. kcp corrects a Workspace only beside a LogicalCluster that it has to
-	// correct too (kcp pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go).
-	Stuck bool
+	Name      string   `json:"name"`      // of the logical cluster; "" while its Workspace is not scheduled
+	Workspace string   `json:"workspace"` // "" where the child alone names its owner
+	Path      string   `json:"path"`      // kcp.io/path; "" where it is not among the files
+	LivesOn   []string `json:"livesOn"`   // shards of these files
+	Said      string   `json:"saidShard"` // by its Workspace; "" where that says none
+	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
+	// nor does kcp correct the Workspace: it does so only beside a LogicalCluster that it has to correct too (kcp
+	// pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go).
+	Stuck bool `json:"stuck"`
 }
 
 // Identity is one of the identities that a logical cluster has keys under or a binding to.
 type Identity struct {
-	Hash      string
-	Resources []string  // that are bound or stored, "widgets.example.dev"
-	Exports   []Exports // who exports under it
-	Bound     bool      // an APIBinding of the cluster binds it; else its keys are out of reach of everyone
-	Known     bool      // an APIExport or APIBinding of the files vouches for it
+	Hash      string    `json:"hash"`
+	Resources []string  `json:"resources"` // that are bound or stored, "widgets.example.dev"
+	Exports   []Exports `json:"exports"`   // who exports under it
+	Bound     bool      `json:"bound"`     // by one of its APIBindings; else its keys are out of reach of everyone
+	Known     bool      `json:"known"`     // to some APIExport or APIBinding of these files
 }
 
 // Exports is an APIExport, and whether it was seen.
 type Exports struct {
-	Cluster string
-	Name    string
-	Found   bool // it is in one of the files; else only an APIBinding tells of it
+	Cluster string `json:"cluster"`
+	Name    string `json:"name"`
+	Found   bool   `json:"found"` // the APIExport itself is in these files; else only an APIBinding tells of it
 }
 
 // Needed is a definition that a logical cluster needs in system:bound-crds of its shard.
 type Needed struct {
-	UID      string
-	Resource schema.GroupResource
-	Schema   string // name of the APIResourceSchema
-	Virtual  bool   // its objects are served from elsewhere
-	Present  bool
+	UID      string `json:"uid"`
+	Resource string `json:"resource"`
+	Schema   string `json:"schema"`  // name of the APIResourceSchema
+	Virtual  bool   `json:"virtual"` // a virtual workspace serves it: nothing of it is stored on a shard
+	Present  bool   `json:"present"` // in system:bound-crds
 }
 
 // Stray is what a shard has of a logical cluster that does not live there.
 type Stray struct {
 	Place
 	*Orphan
-	LivesOn []Place
-	Said    string // the shard that its Workspace says; "" where none of the files has that
+	LivesOn []string // shards of these files
+	Said    string   // the shard that its Workspace says; "" where none of the files has that
 }
 
 // Stale is a copy in a cache.
 type Stale struct {
-	Place   // of the cache
-	LivesOn []Place
+	Place            // of the cache
+	LivesOn []string // shards of these files
 	*Copy
 }
 
@@ -108,14 +106,14 @@ func Survey(shards, caches []Named) *Installation {
 			out.Clusters = append(out.Clusters, s.resident(at, c))
 		}
 		for _, o := range at.Orphans {
-			out.Orphans = append(out.Orphans, Stray{Place: at.Place, Orphan: o, LivesOn: s.lives[o.Name], Said: s.said[o.Name]})
+			out.Orphans = append(out.Orphans, Stray{Place: at.Place, Orphan: o, LivesOn: called(s.lives[o.Name]), Said: s.said[o.Name]})
 		}
 	}
 	slices.SortStableFunc(out.Clusters, func(a, b Resident) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(out.Orphans, func(a, b Stray) int { return strings.Compare(a.Name, b.Name) })
 	for _, at := range s.caches {
 		for _, c := range at.Copies {
-			found := Stale{Place: at.Place, LivesOn: s.lives[c.Cluster], Copy: c}
+			found := Stale{Place: at.Place, LivesOn: called(s.lives[c.Cluster]), Copy: c}
 			switch known, lives := s.judge(c); {
 			case !known:
 				out.Unjudged = append(out.Unjudged, found)

@@ -73,7 +73,7 @@ func TestSurvey(t *testing.T) {
 	}, consumer1.Identities[1])
 	var children []string
 	for _, c := range i.of(t, rootCluster).Children {
-		children = append(children, strings.Join([]string{c.Name, c.Workspace, c.Path, c.LivesOn[0].Shard, c.Said}, " "))
+		children = append(children, strings.Join([]string{c.Name, c.Workspace, c.Path, c.LivesOn[0], c.Said}, " "))
 	}
 	require.Equal(t, []string{
 		kcptest.Other + " other root:other root root", kcptest.Consumer1 + " consumer1 root:consumer1 shard-1 shard-1",
@@ -105,15 +105,15 @@ func TestSurveyAfterLiveMigration(t *testing.T) {
 	require.Len(t, i.Orphans, 1)
 	o := i.Orphans[0]
 	require.Equal(t, []any{kcptest.Other, "shard-1", "root"}, []any{o.Name, o.Shard, o.Said})
-	require.Equal(t, []Place{{"root.db", "/registry", "root"}}, o.LivesOn)
+	require.Equal(t, []string{"root"}, o.LivesOn)
 	require.Len(t, i.Stale, 1)
 	s := i.Stale[0]
 	want := []any{kcptest.Consumer, "root", "cache.db", "/cache", 1}
 	require.Equal(t, want, []any{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.Amount.Keys})
-	require.Equal(t, []Place{{"shard-1.db", "/registry", "shard-1"}}, s.LivesOn)
+	require.Equal(t, []string{"shard-1"}, s.LivesOn)
 	require.Empty(t, i.Unjudged)
 	child := i.of(t, kcptest.Consumer).Children[0]
-	require.Equal(t, []Place{{"root.db", "/registry", "root"}}, child.LivesOn, "it stayed")
+	require.Equal(t, []string{"root"}, child.LivesOn, "it stayed")
 
 	// that the copy is stale shows in the shard that it is of, and in that where the logical cluster lives
 	require.Len(t, installation(t, map[string]string{"root.db": root}, cache).Stale, 1)
@@ -139,7 +139,7 @@ func TestMovedByHalf(t *testing.T) {
 	for _, child := range nowhere.of(t, rootCluster).Children {
 		if child.Astray {
 			astray++
-			require.Equal(t, Child{Name: kcptest.Consumer, Workspace: "consumer", Said: "shard-1", Astray: true}, child)
+			require.Equal(t, Child{Name: kcptest.Consumer, Workspace: "consumer", LivesOn: []string{}, Said: "shard-1", Astray: true}, child)
 		}
 	}
 	require.Equal(t, 1, astray)
@@ -187,12 +187,12 @@ func TestWhatIsMissing(t *testing.T) {
 	absent := []string{}
 	for _, d := range c.Definitions {
 		if !d.Present {
-			absent = append(absent, d.Resource.String())
+			absent = append(absent, d.Resource)
 		}
 	}
 	require.Equal(t, []string{"widgets.example.dev"}, absent)
 	require.Equal(t, []Identity{
-		{Hash: strings.Repeat(unknown, 32), Resources: []string{"pods"}},
+		{Hash: strings.Repeat(unknown, 32), Resources: []string{"pods"}, Exports: []Exports{}},
 		{Hash: strings.Repeat(left, 32), Resources: []string{"pods"}, Exports: []Exports{{kcptest.Provider, "left", true}}, Known: true},
 	}, c.Identities[:2])
 	require.Empty(t, c.Problems)
