@@ -123,9 +123,12 @@ func (v *View) Scrub(drop func(key []byte) bool) { v.scrub = drop }
 // the report has no commands for that. Records may be those of the input.
 func (v *View) Build(content snapshot.Content) { v.built = &content }
 
-// Checker is a Transform that looks at what was written.
-type Checker interface {
-	// Check reads the output, which was found to hold the input and what was staged, before it gets its name; with an error it
-	// never does. It may fill in the report.
-	Check(ctx context.Context, v *View, out *inspect.Reader) error
+// CheckOutput has check read the output, which was found to hold the input and what was staged, before it gets its name; with an error it
+// never does. It may fill in the report. The check that it takes the place of is returned, nil for none.
+func (v *View) CheckOutput(check OutputCheck) (instead OutputCheck) {
+	instead, v.check = v.check, check
+	return instead
 }
+
+// OutputCheck tells what is wrong with an output.
+type OutputCheck func(ctx context.Context, out *inspect.Reader) error

@@ -117,38 +117,37 @@ func TestScrub(t *testing.T) {
 	require.NotContains(t, fileText(t, f.out), "/leased")
 }
 
-// checked is a transform that looks at its output.
-type checked struct {
-	planFunc
-	check func(ctx context.Context, v *View, out *inspect.Reader) error
-}
-
-func (c checked) Check(ctx context.Context, v *View, out *inspect.Reader) error {
-	return c.check(ctx, v, out)
-}
-
-// TestChecker: an output that its transform does not approve of never gets its name.
-func TestChecker(t *testing.T) {
+// TestCheckOutput: an output that its transform does not approve of never gets its name.
+func TestCheckOutput(t *testing.T) {
 	f := input(t)
-	put := planFunc(func(ctx context.Context, v *View) error { return v.Put(ctx, []byte("/b"), []byte("changed"), "why") })
+	plan := func(check func(v *View) OutputCheck) planFunc {
+		return func(ctx context.Context, v *View) error {
+			require.Nil(t, v.CheckOutput(check(v)))
+			return v.Put(ctx, []byte("/b"), []byte("changed"), "why")
+		}
+	}
 	wrong := errors.New("not what I wanted")
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, checked{put, func(context.Context, *View, *inspect.Reader) error { return wrong }})
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(*View) OutputCheck {
+		return func(context.Context, *inspect.Reader) error { return wrong }
+	}))
 	require.ErrorIs(t, err, wrong)
 	require.Equal(t, Failed, r.Outcome)
 	noOutput(t, f)
 
 	seen := ""
-	_, err = Run(context.Background(), Options{In: f.in, Out: f.out}, checked{put, func(ctx context.Context, v *View, out *inspect.Reader) error {
-		noOutput(t, f)
-		for e, err := range out.Live(ctx, []byte("/b")) {
+	_, err = Run(context.Background(), Options{In: f.in, Out: f.out}, plan(func(v *View) OutputCheck {
+		return func(ctx context.Context, out *inspect.Reader) error {
+			noOutput(t, f)
+			for e, err := range out.Live(ctx, []byte("/b")) {
+				require.NoError(t, err)
+				seen = string(e.Value)
+			}
+			before, err := v.Reader().Get(ctx, []byte("/b"))
 			require.NoError(t, err)
-			seen = string(e.Value)
+			require.Equal(t, "two", string(before.Value), "what is staged is not seen")
+			return nil
 		}
-		before, err := v.Reader().Get(ctx, []byte("/b"))
-		require.NoError(t, err)
-		require.Equal(t, "two", string(before.Value), "what is staged is not seen")
-		return nil
-	}})
+	}))
 	require.NoError(t, err)
 	require.Equal(t, "changed", seen)
 }

@@ -106,7 +106,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		return src.Sound(ctx) // else only the run that writes would find out
 	}
 	o.stage("write")
-	return v.write(ctx, o, r, t)
+	return v.write(ctx, o, r)
 }
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
@@ -207,8 +207,8 @@ func (v *View) checkBump(o Options, r *Report) {
 }
 
 // write makes the output: a new file, or a changed copy of the input.
-func (v *View) write(ctx context.Context, o Options, r *Report, t Transform) error {
-	check := v.checker(o, t)
+func (v *View) write(ctx context.Context, o Options, r *Report) error {
+	check := v.checkOutput(o)
 	if v.built == nil {
 		return v.writeChanges(ctx, o, r, check)
 	}
@@ -253,15 +253,14 @@ func (v *View) writeChanges(ctx context.Context, o Options, r *Report, check fun
 	return nil
 }
 
-// checker has a Transform that is a Checker look at the output.
-func (v *View) checker(o Options, t Transform) func(context.Context, *snapshot.Snapshot) error {
-	checker, ok := t.(Checker)
-	if !ok {
+// checkOutput is what CheckOutput was given, for snapshot.Write.
+func (v *View) checkOutput(o Options) func(context.Context, *snapshot.Snapshot) error {
+	if v.check == nil {
 		return nil
 	}
 	return func(ctx context.Context, out *snapshot.Snapshot) error {
 		o.stage("check")
-		return checker.Check(ctx, v, v.readerOf(out))
+		return out.Guard(func() error { return v.check(ctx, v.readerOf(out)) })
 	}
 }
 

@@ -34,6 +34,7 @@ type View struct {
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
 	scrub   func(key []byte) bool    // nil where nothing is
+	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
 }
 

@@ -111,7 +111,7 @@ func hintFor(err error) string {
 		{purge.ErrNoCacheHere, "give the snapshot of the cache server; of a shard that has its cache in an etcd of its own, no copies are in the file"},
 		{survey.ErrShardUnknown, "--as-shard S says what this shard is called"},
 		{purge.ErrSameShard, "--to-shard names the shard that the logical cluster was imported on, not the one that it comes from"},
-		{survey.ErrSplit, "leave --prefix out, or give the whole prefix that \"etcdshift status\" prints"},
+		{clusters.ErrSplit, "leave --prefix out, or give the whole prefix that \"etcdshift status\" prints"},
 		{clusters.ErrNoShard, "\"etcdshift status\" tells what a file holds; a storage prefix that is not found by itself is named with --prefix"},
 		{clusters.ErrNoCache, "\"etcdshift status\" tells what a file holds; a storage prefix that is not found by itself is named with --prefix"},
 		{clusters.ErrSeveralShards, "--prefix names the one that is meant"},

@@ -12,6 +12,7 @@ import (
 
 // File is what the storages of kcp in one snapshot hold.
 type File struct {
+	Layouts  keys.Layouts
 	Storages []keys.Storage // all of the file, kcp's or not, but for prefixes that were named and have no key
 	Shards   []*Shard       // one a storage of keys.FlavourKCPShard, in the order of Storages
 	Caches   []*Cache       // one a storage of keys.FlavourKCPCache, in the order of Storages

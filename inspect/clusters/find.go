@@ -14,10 +14,13 @@ var (
 	ErrNoCache       = errors.New("no cache of kcp")
 	ErrSeveralCaches = errors.New("several caches of kcp in one file")
 	ErrNoCluster     = errors.New("no such logical cluster")
+	// ErrSplit: below the prefix of a shard or a cache another storage begins that has no definitions of its own, such as one that a
+	// person named with --prefix. What of a logical cluster lies there would be missed.
+	ErrSplit = errors.New("a part of the storage is taken for another storage")
 )
 
 // Shard returns the shard of the file: of those below one of prefixes, or of all where none are named. ErrNoShard says what the
-// file is instead; of ErrSeveralShards one has to be named.
+// file is instead; of ErrSeveralShards one has to be named. ErrSplit comes with the shard.
 func (f *File) Shard(prefixes []string) (*Shard, error) {
 	return one(f, f.Shards, func(s *Shard) string { return s.Prefix }, prefixes, ErrNoShard, ErrSeveralShards)
 }
@@ -36,13 +39,40 @@ func one[T any](f *File, all []*T, prefix func(*T) string, prefixes []string, no
 			found, names = append(found, s), append(names, fmt.Sprintf("%q", prefix(s)))
 		}
 	}
-	switch len(found) {
-	case 0:
+	if len(found) == 0 {
 		return nil, fmt.Errorf("%w: %s", none, f.holds())
-	case 1:
-		return found[0], nil
 	}
-	return nil, fmt.Errorf("%w, below %s", several, strings.Join(names, " and "))
+	if err := f.checkSplit(); err != nil {
+		return nil, err
+	}
+	if len(found) > 1 {
+		return nil, fmt.Errorf("%w, below %s", several, strings.Join(names, " and "))
+	}
+	return found[0], nil
+}
+
+func (f *File) checkSplit() error {
+	var whole, below []string
+	for _, o := range f.Others {
+		below = append(below, o.Prefix)
+	}
+	for _, s := range f.Shards {
+		whole = append(whole, s.Prefix)
+		if len(s.System) == 0 {
+			below = append(below, s.Prefix)
+		}
+	}
+	for _, c := range f.Caches {
+		whole = append(whole, c.Prefix)
+	}
+	for _, prefix := range whole {
+		for _, other := range below {
+			if strings.HasPrefix(other, prefix+"/") {
+				return fmt.Errorf("%w: %q is below %q; name the prefix of the shard or the cache, and no part of it", ErrSplit, other, prefix)
+			}
+		}
+	}
+	return nil
 }
 
 // holds says what a file is.

@@ -56,21 +56,20 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 
 // pass is one over the keys of a file.
 type pass struct {
-	ctx     context.Context
-	reader  *inspect.Reader
-	check   bool // all values
-	opened  bool // entries come with their values decrypted
-	layouts keys.Layouts
-	file    *File
-	shards  map[string]*shardPass // by prefix, as all three
-	caches  map[string]*cachePass
-	others  map[string]*Amount
-	names   names
+	ctx    context.Context
+	reader *inspect.Reader
+	check  bool // all values
+	opened bool // entries come with their values decrypted
+	file   *File
+	shards map[string]*shardPass // by prefix, as all three
+	caches map[string]*cachePass
+	others map[string]*Amount
+	names  names
 }
 
 func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check bool) *pass {
 	p := &pass{
-		ctx: ctx, reader: r, check: check, layouts: layouts, file: &File{Storages: layouts.Storages()},
+		ctx: ctx, reader: r, check: check, file: &File{Layouts: layouts, Storages: layouts.Storages()},
 		shards: map[string]*shardPass{}, caches: map[string]*cachePass{}, others: map[string]*Amount{}, names: names{},
 	}
 	for _, s := range p.file.Storages {
@@ -88,7 +87,7 @@ func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check
 
 // add counts one entry for whose it is.
 func (p *pass) add(e *inspect.Entry) error {
-	s, ok := p.layouts.Of(e.Key)
+	s, ok := p.file.Layouts.Of(e.Key)
 	if ok && !s.Flavour.KCP() {
 		p.others[s.Prefix].add(e)
 		return nil
@@ -97,7 +96,7 @@ func (p *pass) add(e *inspect.Entry) error {
 	if ok {
 		key, err = s.Layout.Parse(e.Key)
 	} else {
-		_, _, err = p.layouts.Parse(e.Key) // says why
+		_, _, err = p.file.Layouts.Parse(e.Key) // says why
 	}
 	switch {
 	case err != nil:

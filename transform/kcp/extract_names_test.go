@@ -9,11 +9,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // workspaceKey is the key of a Workspace.
@@ -98,7 +98,7 @@ func TestExtractUnlistable(t *testing.T) {
 func TestExtractSplit(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	_, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry", "/registry/core"}})
-	require.ErrorIs(t, err, survey.ErrSplit)
+	require.ErrorIs(t, err, clusters.ErrSplit)
 	require.ErrorContains(t, err, `"/registry/core" is below "/registry"`)
 	require.NoFileExists(t, out)
 }

@@ -24,17 +24,24 @@ type impostor struct {
 	files map[string]string // by what is wrong with them
 }
 
-func (i *impostor) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	for name, path := range i.files {
-		i.t.Run(name, func(t *testing.T) {
-			s, err := snapshot.Open(ctx, path, snapshot.Config{})
-			require.NoError(t, err)
-			defer s.Close()
-			require.ErrorIs(t, i.Import.Check(ctx, v, inspect.NewReader(s, nil)), snapshot.ErrVerify)
-		})
+func (i *impostor) Plan(ctx context.Context, v *transform.View) error {
+	if err := i.Import.Plan(ctx, v); err != nil {
+		return err
 	}
-	require.Nil(i.t, transform.SectionOf[survey.Receipts](v.Report()).Rest, "what was not proved is not told")
-	return i.Import.Check(ctx, v, out)
+	var proof transform.OutputCheck
+	proof = v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+		for name, path := range i.files {
+			i.t.Run(name, func(t *testing.T) {
+				s, err := snapshot.Open(ctx, path, snapshot.Config{})
+				require.NoError(t, err)
+				defer s.Close()
+				require.ErrorIs(t, proof(ctx, inspect.NewReader(s, nil)), snapshot.ErrVerify)
+			})
+		}
+		require.Nil(i.t, transform.SectionOf[survey.Receipts](v.Report()).Rest, "what was not proved is not told")
+		return proof(ctx, out)
+	})
+	return nil
 }
 
 // TestImportProof: each way in which an output may be wrong is found, before it gets its name.

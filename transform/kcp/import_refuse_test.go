@@ -17,7 +17,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // widgetsDefinition is the bound definition of widgets.example.dev, on both recorded shards.
@@ -290,9 +289,9 @@ func TestImportOddLogicalCluster(t *testing.T) {
 func TestImportSplit(t *testing.T) {
 	run := transform.Options{Prefixes: []string{"/registry", "/registry/core"}}
 	a := importInto(t, consumerArchive(t), kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, run)
-	require.ErrorIs(t, a.err, survey.ErrSplit)
+	require.ErrorIs(t, a.err, clusters.ErrSplit)
 	require.NoFileExists(t, a.out)
 	root, shard1 := kcptest.LiveMigrated(t)
 	a = putBack(t, shard1, root, carry.PutBackOptions{}, run)
-	require.ErrorIs(t, a.err, survey.ErrSplit)
+	require.ErrorIs(t, a.err, clusters.ErrSplit)
 }

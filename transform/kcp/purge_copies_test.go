@@ -226,7 +226,7 @@ func TestMoveCopiesShards(t *testing.T) {
 	o = toShard1
 	o.Name = "nowhere"
 	_, _, err = tryPurge(t, in, o)
-	require.ErrorContains(t, err, "from whatever shard")
+	require.ErrorContains(t, err, "from any shard")
 	o = toShard1
 	o.FromShard = ""
 	_, _, err = tryPurge(t, in, o)

@@ -190,7 +190,7 @@ func TestOneStorage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, out, err := tryPurge(t, c.in, c.o, codeOwnerPointsHere)
-			require.ErrorIs(t, err, survey.ErrSplit)
+			require.ErrorIs(t, err, clusters.ErrSplit)
 			require.NoFileExists(t, out)
 		})
 	}

@@ -165,7 +165,7 @@ func TestNoCluster(t *testing.T) {
 		"nothing like it":   {root, purge.Options{Name: "nowhere"}, clusters.ErrNoCluster, `"nowhere"`},
 		"a cache":           {cache, purge.Options{Name: kcptest.Other}, purge.ErrCacheAlone, `a cache below "/cache"`},
 		"no cache":          {root, purge.Options{Name: kcptest.Other, FromShard: "root"}, purge.ErrNoCacheHere, `a shard below "/registry"`},
-		"no copies":         {cache, purge.Options{Name: "nowhere", FromShard: "root"}, clusters.ErrNoCluster, "from whatever shard"},
+		"no copies":         {cache, purge.Options{Name: "nowhere", FromShard: "root"}, clusters.ErrNoCluster, "from any shard"},
 		"another shard's":   {cache, purge.Options{Name: kcptest.Consumer1, FromShard: "root"}, clusters.ErrNoCluster, `it has copies from "shard-1"`},
 		"no orphans":        {root, purge.Options{Name: kcptest.Consumer1, Orphans: true}, clusters.ErrNoCluster, "this shard has no orphans"},
 		"not of one, lives": {root, purge.Options{Name: kcptest.Other, Orphans: true}, clusters.ErrNoCluster, "lives on this shard"},

@@ -13,13 +13,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
@@ -205,7 +205,7 @@ func TestVerifySplit(t *testing.T) {
 			*at = inspect.NewReader((*at).Snapshot(), nil, "/registry", "/registry/core")
 			m.Prefixes = []string{"/registry"}
 		})
-		require.ErrorIs(t, err, survey.ErrSplit)
+		require.ErrorIs(t, err, clusters.ErrSplit)
 	}
 }
 

@@ -28,24 +28,44 @@ type carried struct {
 
 // carrier stages records of an origin in a shard.
 type carrier struct {
-	view   *transform.View
-	from   *origin
-	to     keys.KCPShard
-	why    string
-	held   bool // nothing is staged any more: it would come over what is there
-	staged []carried
-	// receipts are a section of the report.
-	receipts *survey.Receipts
+	view     *transform.View
+	from     *origin
+	dest     *destination
+	to       keys.KCPShard // of dest
+	serving  *survey.Serving
+	why      string
+	held     bool // nothing is staged any more: it would come over what is there
+	staged   []carried
+	receipts *survey.Receipts // a section of the report
 	// changed are records that the shard has and that became others, with what they become.
 	changed map[string][]byte
-	// closed are the types of which the shard has encrypted values that nothing here opens, with a key of each; nil until asked for.
+	// closed are the types of which the shard has encrypted values that no key here decrypts, with a key of each.
 	closed map[schema.GroupResource]string
 }
 
-func newCarrier(v *transform.View, from *origin, prefix, why string) *carrier {
-	c := &carrier{view: v, from: from, to: keys.KCPShard{Prefix: prefix}, why: why, receipts: &survey.Receipts{}, changed: map[string][]byte{}}
+func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination, why string) (*carrier, error) {
+	c := &carrier{
+		view: v, from: from, dest: dest, to: keys.KCPShard{Prefix: dest.shard.Prefix}, serving: survey.NewServing(dest.shard),
+		why: why + from.reader.Snapshot().Path(), receipts: &survey.Receipts{}, changed: map[string][]byte{},
+	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
-	return c
+	var err error
+	c.closed, err = c.closedTypes(ctx)
+	return c, err
+}
+
+// keyOf is where the LogicalCluster of a logical cluster lies in the shard.
+func (c *carrier) keyOf(cluster string) string {
+	return string(clusters.LogicalClusterKey(c.to.Prefix, cluster))
+}
+
+// carryObject is carry for an object of a logical cluster, which the shard has to serve.
+func (c *carrier) carryObject(ctx context.Context, r original, change edit) error {
+	err := c.carry(ctx, r, change)
+	if err == nil && r.Sealed == nil {
+		c.serving.Judge(r.key, c.to.Format(r.key), r.Value)
+	}
+	return err
 }
 
 // carry stages one record under its key in the shard, which has none there. The stored bytes stay where the API servers of the shard

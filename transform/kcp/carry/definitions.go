@@ -25,11 +25,9 @@ type wants map[string][]apischema.GroupResource
 
 // add notes what the bindings of a logical cluster name. No object of a virtual type is stored, and none needs a definition.
 func (w wants) add(c *clusters.Cluster) {
-	for _, b := range c.Bindings {
-		for _, bound := range b.Bound {
-			if !bound.Virtual && bound.UID != "" {
-				w[bound.UID] = append(w[bound.UID], bound.Resource)
-			}
+	for _, bound := range c.Bound() {
+		if !bound.Virtual && bound.UID != "" {
+			w[bound.UID] = append(w[bound.UID], bound.Resource)
 		}
 	}
 }
@@ -37,11 +35,8 @@ func (w wants) add(c *clusters.Cluster) {
 // bring stages the bound definitions of the origin that are wanted and that the shard lacks, and adds to the others the versions that
 // objects are stored at, which come in. All logical clusters of a shard go by these definitions: what is not what a binding says it is
 // never comes in.
-func (c *carrier) bring(ctx context.Context, s *survey.Serving, wanted wants) error {
-	theirs := map[string]*clusters.Definition{}
-	for _, d := range c.from.shard.Definitions {
-		theirs[d.Name] = d
-	}
+func (c *carrier) bring(ctx context.Context, wanted wants) error {
+	s := c.serving
 	for r, err := range c.from.definitions(ctx) {
 		if err != nil {
 			return err
@@ -63,7 +58,7 @@ func (c *carrier) bring(ctx context.Context, s *survey.Serving, wanted wants) er
 			s.Unfit[r.key.Name] = reason
 			continue
 		}
-		s.Bound[r.key.Name] = theirs[r.key.Name]
+		s.Bound[r.key.Name] = c.from.shard.Definition(r.key.Name)
 		if err := c.carry(ctx, r, nil); err != nil {
 			return err
 		}
@@ -155,21 +150,17 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 
 // needDefinitions reports the bound definitions that a logical cluster needs, of those that are wanted, and that are nowhere, or of
 // which nobody can tell what they define.
-func (c *carrier) needDefinitions(s *survey.Serving, cluster *clusters.Cluster, wanted wants) {
-	for _, b := range cluster.Bindings {
-		for _, bound := range b.Bound {
-			if bound.Virtual || wanted[bound.UID] == nil {
-				continue
-			}
-			if here := s.Bound[bound.UID]; here != nil {
-				if here.Problem != "" && c.from.shard.Definition(bound.UID) == nil { // else it was compared
-					c.view.GoOn(here.Key, codeDefinitionDiffers,
-						fmt.Sprintf("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
-				}
-				continue
-			}
+func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
+	for b, bound := range cluster.Bound() {
+		here := c.serving.Bound[bound.UID]
+		switch {
+		case bound.Virtual || wanted[bound.UID] == nil:
+		case here != nil && here.Problem != "" && c.from.shard.Definition(bound.UID) == nil: // else it was compared
+			c.view.GoOn(here.Key, codeDefinitionDiffers,
+				fmt.Sprintf("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
+		case here == nil:
 			where := "which is neither here nor in the origin"
-			if reason := s.Unfit[bound.UID]; reason != "" {
+			if reason := c.serving.Unfit[bound.UID]; reason != "" {
 				where = "which is not here, and that of the origin does not come: " + reason
 			}
 			c.view.GoOn(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition,

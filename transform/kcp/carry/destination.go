@@ -1,9 +1,11 @@
 package carry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -17,10 +19,10 @@ var ErrPartial = errors.New("no whole shard of kcp")
 
 // destination is the shard that records come into.
 type destination struct {
-	file   *clusters.File
-	shard  *clusters.Shard
-	name   string            // what it is called; "" where nothing says it
-	caches []*clusters.Cache // of the same file, and of one of its own
+	file  *clusters.File
+	shard *clusters.Shard
+	name  string         // what it is called; "" where nothing says it
+	cache *clusters.File // of a cache server
 }
 
 func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string, cache *clusters.File) (*destination, error) {
@@ -28,20 +30,15 @@ func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, 
 	if err != nil {
 		return nil, err
 	}
-	d := &destination{file: file, name: asShard, caches: file.Caches}
-	if d.shard, err = file.Shard(prefixes); err != nil {
+	shard, err := file.Shard(prefixes)
+	if err != nil {
 		return nil, err
 	}
-	if err := survey.CheckStorages(file); err != nil {
-		return nil, err
+	d := &destination{file, shard, cmp.Or(asShard, shard.Name), &clusters.File{}}
+	if cache != nil { // a shard beside the cache is none of this installation's
+		d.cache.Caches = cache.Caches
 	}
-	if d.name == "" {
-		d.name = d.shard.Name
-	}
-	if cache != nil {
-		d.caches = append(d.caches[:len(d.caches):len(d.caches)], cache.Caches...)
-	}
-	return d, checkWhole(d.shard)
+	return d, checkWhole(shard)
 }
 
 // checkWhole is ErrPartial for a shard that is not there as a whole: nobody could tell what lives there, or what it serves.
@@ -69,33 +66,15 @@ func (d *destination) called() string {
 
 // knows tells whether something of the destination's installation vouches for an identity.
 func (d *destination) knows(identity string) bool {
-	for _, s := range d.file.Shards {
-		if s.Knows(identity) {
-			return true
-		}
-	}
-	for _, c := range d.caches {
-		for _, e := range c.Exports {
-			if e.Identity == identity {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.file.Shards, func(s *clusters.Shard) bool { return s.Knows(identity) }) ||
+		slices.ContainsFunc(slices.Concat(d.file.Caches, d.cache.Caches), func(c *clusters.Cache) bool { return clusters.Exported(c.Exports, identity) })
 }
 
 // registered is the Shard object of the destination; nil where no file has one.
 func (d *destination) registered() *clusters.RegisteredShard {
-	var all []clusters.RegisteredShard
-	for _, s := range d.file.Shards {
-		all = append(all, s.Registered...)
-	}
-	for _, c := range d.caches {
-		all = append(all, c.Registered...)
-	}
-	for i := range all {
-		if all[i].Name == d.name {
-			return &all[i]
+	for _, r := range slices.Concat(d.file.Registered(), d.cache.Registered()) {
+		if r.Name == d.name {
+			return &r
 		}
 	}
 	return nil
@@ -103,12 +82,8 @@ func (d *destination) registered() *clusters.RegisteredShard {
 
 // workspaces is the identity by which Workspaces are stored in this installation; "" where nothing says it.
 func (d *destination) workspaces() string {
-	own := d.shard.Cluster(clusters.SystemShard)
-	if own == nil {
-		return ""
-	}
-	for _, b := range own.Bindings {
-		for _, bound := range b.Bound {
+	if own := d.shard.Cluster(clusters.SystemShard); own != nil {
+		for _, bound := range own.Bound() {
 			if bound.Resource == clusters.WorkspaceType() {
 				return bound.Identity
 			}

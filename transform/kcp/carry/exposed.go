@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -18,15 +17,10 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 	if err != nil || seals {
 		return false, err
 	}
-	if encoding.Detect(r.Stored) == encoding.FormatEncrypted {
+	if survey.IsEncrypted(r.Stored) {
 		c.never(to, survey.CodeWouldBePlaintext,
 			fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
 		return true, nil
-	}
-	if c.closed == nil {
-		if c.closed, err = c.closedTypes(ctx); err != nil {
-			return false, err
-		}
 	}
 	example, closed := c.closed[r.key.Resource]
 	if closed {
@@ -44,7 +38,7 @@ func (c *carrier) closedTypes(ctx context.Context) (map[schema.GroupResource]str
 		if err != nil {
 			return nil, err
 		}
-		if encoding.Detect(e.Stored) != encoding.FormatEncrypted {
+		if !survey.IsEncrypted(e.Stored) {
 			continue
 		}
 		key, err := c.to.Parse(e.Key)

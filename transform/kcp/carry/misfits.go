@@ -2,9 +2,11 @@ package carry
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -20,20 +22,33 @@ func perhaps(s *survey.Serving, cluster string) string {
 }
 
 // reportMisfits refuses what was found.
-func reportMisfits(v *transform.View, s *survey.Serving) {
-	for _, m := range s.Misfits {
+func (c *carrier) reportMisfits() {
+	for _, m := range c.serving.Misfits {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)
 		switch m.Code {
 		case clusters.CodeUndecodable:
-			v.Warn(m.Key, m.Code, what+" cannot be read, and stored as it is")
+			c.view.Warn(m.Key, m.Code, what+" cannot be read, and stored as it is")
 			continue
 		case survey.CodeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.Version)
 		case survey.CodeUnserved:
-			what += ": the kcp of this shard has no such type" + perhaps(s, m.Cluster)
+			what += ": the kcp of this shard has no such type" + perhaps(c.serving, m.Cluster)
 		default:
-			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" + perhaps(s, m.Cluster)
+			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" + perhaps(c.serving, m.Cluster)
 		}
-		v.GoOn(m.Key, m.Code, what)
+		c.view.GoOn(m.Key, m.Code, what)
+	}
+}
+
+// judgeIdentities reports the identities, of types, that nothing of the destination vouches for: its kcp would have another for the same
+// APIExport, and not find the objects.
+func (c *carrier) judgeIdentities(types map[string][]string) {
+	for _, identity := range slices.Sorted(maps.Keys(types)) {
+		if identity == "" || c.dest.knows(identity) {
+			continue
+		}
+		slices.Sort(types[identity])
+		c.view.GoOn("", codeUnknownIdentity, fmt.Sprintf("identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows",
+			identity, strings.Join(slices.Compact(types[identity]), ", ")))
 	}
 }

@@ -31,9 +31,6 @@ func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, opener
 		o.shard, err = file.Shard(prefixes)
 	}
 	if err == nil {
-		err = survey.CheckStorages(file)
-	}
-	if err == nil {
 		o.leases, err = s.Leases(ctx)
 	}
 	if err != nil {
@@ -46,12 +43,19 @@ func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, opener
 // readFile is clusters.Read or clusters.ReadChecked.
 type readFile func(ctx context.Context, r *inspect.Reader) (*clusters.File, error)
 
-// warnOfOrigin reports what is odd about the file that records come from.
-func warnOfOrigin(v *transform.View, s *snapshot.Snapshot) {
+// reportOrigin says which file the records come from, and what is odd about it.
+func (c *carrier) reportOrigin(ctx context.Context) error {
+	s := c.from.reader.Snapshot()
+	info, err := transform.InfoOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	c.view.Report().Archive = &info
 	for _, odd := range transform.OddFile(s) {
 		odd.Reason = s.Path() + ": " + odd.Reason
-		v.Raise("", odd)
+		c.view.Raise("", odd)
 	}
+	return nil
 }
 
 // original is a record of the origin, its key taken apart.

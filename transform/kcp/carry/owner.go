@@ -12,7 +12,7 @@ import (
 // settleOwners decides what LogicalClusters and Workspaces are to say. Left as they are, kcp mends them when the shard runs: it sees a
 // LogicalCluster that names another shard than its own, and then corrects it and its Workspace. One that names the right shard it
 // takes for settled (kcp pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go); so both are changed, or neither.
-func (i *Import) settleOwners(ctx context.Context) error {
+func (i *importing) settleOwners(ctx context.Context) error {
 	for _, c := range i.incoming {
 		key := string(clusters.LogicalClusterKey(i.from.layout.Prefix, c.Name))
 		if c.Migrating != "" {
@@ -34,7 +34,7 @@ func (i *Import) settleOwners(ctx context.Context) error {
 }
 
 // addEdit has a record of the archive edited, after what it is edited for already.
-func (i *Import) addEdit(key string, next edit) {
+func (i *importing) addEdit(key string, next edit) {
 	before := i.edits[key]
 	if before == nil {
 		i.edits[key] = next
@@ -58,7 +58,7 @@ type owner struct {
 
 // ownerOf finds it: in the archive where its logical cluster comes too, else in the file. It is nil where it is in neither, or
 // another of the same name.
-func (i *Import) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, error) {
+func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, error) {
 	if c.Owner == nil {
 		return nil, nil
 	}
@@ -82,12 +82,12 @@ func (i *Import) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, erro
 }
 
 // isWorkspace tells one of kcp's from an object of a type that someone else exports under the name.
-func (i *Import) isWorkspace(w *clusters.Workspace) bool {
+func (i *importing) isWorkspace(w *clusters.Workspace) bool {
 	own := i.dest.workspaces()
 	return own == "" || w.Identity == own
 }
 
-func (i *Import) readOwner(ctx context.Context, w *clusters.Workspace, comes bool) (*owner, error) {
+func (i *importing) readOwner(ctx context.Context, w *clusters.Workspace, comes bool) (*owner, error) {
 	o := &owner{Workspace: w, comes: comes}
 	get := i.view.Get
 	if comes {
@@ -106,7 +106,7 @@ func (i *Import) readOwner(ctx context.Context, w *clusters.Workspace, comes boo
 }
 
 // leaveOwner says what kcp mends, and warns where it does not.
-func (i *Import) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
+func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 	if c.Owner == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (i *Import) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 }
 
 // fixOwner has LogicalCluster and Workspace say where the logical cluster lives now.
-func (i *Import) fixOwner(ctx context.Context, c *clusters.Cluster, key string) error {
+func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key string) error {
 	name := i.dest.name
 	w, err := i.ownerOf(ctx, c)
 	if err != nil {
@@ -173,18 +173,8 @@ type movedOwner struct {
 	why        string
 }
 
-// moveOwners stages them, after the records of what has come: first there has to be something to lead to.
-func (i *Import) moveOwners(ctx context.Context) error {
-	for _, m := range i.moved {
-		if err := i.change(ctx, m.key, m.value, m.why); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // regionFor is the region that a Workspace is to name: that of the destination; "" to leave what it says.
-func (i *Import) regionFor(c *clusters.Cluster, w *owner) string {
+func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
 	here := i.dest.registered()
 	switch {
 	case here != nil && here.Region != "":

@@ -32,39 +32,79 @@ type PutBackOptions struct {
 }
 
 // PutBack brings orphans of one shard, such as a live migration leaves, to the shard where their logical clusters live.
-type PutBack struct {
-	options PutBackOptions
+type PutBack struct{ options PutBackOptions }
+
+// NewPutBack makes a PutBack.
+func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{o} }
+
+// Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
+// them. Errors wrap those of package clusters for a file that is no shard and ErrPartial, or are those of reading the files.
+func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
+	from := p.options.From
+	return from.Guard(func() error {
+		run, err := p.options.read(ctx, v)
+		if err != nil {
+			return err
+		}
+		v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+			return from.Guard(func() error { return run.check(ctx, out) })
+		})
+		return run.plan(ctx)
+	})
+}
+
+// puttingBack is one run of a PutBack.
+type puttingBack struct {
 	*carrier
-	dest    *destination
-	serving *survey.Serving
 	homes   map[string]*clusters.Cluster // that live on the shard and have orphans on the other, by name
 	odd     map[string]string            // what orphans say otherwise than their keys, by key on the other shard
 	forever []string                     // Events that come without a lease, by key
 }
 
-var (
-	_ transform.Transform = (*PutBack)(nil)
-	_ transform.Checker   = (*PutBack)(nil)
-)
-
-// NewPutBack makes a PutBack.
-func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{options: o} }
-
-// Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
-// them. Errors wrap those of package clusters for a file that is no shard, ErrPartial and ErrSplit, or are those of reading the files.
-func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
-	return p.options.From.Guard(func() error { return p.plan(ctx, v) })
+// read finds out what there is on both sides.
+func (o PutBackOptions) read(ctx context.Context, v *transform.View) (*puttingBack, error) {
+	dest, err := readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache)
+	if err != nil {
+		return nil, err
+	}
+	from, err := openOrigin(ctx, o.From, clusters.ReadChecked, o.Opener, o.Prefixes...)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
+		return nil, fmt.Errorf("%s: %w", o.From.Path(), err)
+	}
+	c, err := newCarrier(ctx, v, from, dest, "put back from ")
+	if err != nil {
+		return nil, err
+	}
+	p := &puttingBack{carrier: c, homes: map[string]*clusters.Cluster{}, odd: map[string]string{}}
+	for _, orphan := range from.shard.Orphans {
+		c := dest.shard.Cluster(orphan.Name)
+		if c == nil {
+			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s",
+				orphan.Name, survey.Counted(orphan.Amount.Keys, "key"), dest.called()))
+			continue
+		}
+		p.judgeHome(c, orphan)
+	}
+	here := &origin{reader: v.Reader(), layout: p.to}
+	if err := here.defineIn(ctx, p.serving, p.hasHome); err != nil {
+		return nil, err
+	}
+	return p, from.defineIn(ctx, p.serving, p.hasHome)
 }
 
-func (p *PutBack) plan(ctx context.Context, v *transform.View) error {
-	if err := p.read(ctx, v); err != nil {
-		return err
-	}
+func (p *puttingBack) plan(ctx context.Context) error {
 	lost, err := p.lost(ctx)
 	if err != nil {
 		return err
 	}
-	p.judgeIdentities(lost)
+	types := map[string][]string{} // by identity
+	for _, r := range lost {
+		types[r.key.Identity] = append(types[r.key.Identity], r.key.Resource.String())
+	}
+	p.judgeIdentities(types)
 	if err := p.bringFor(ctx, lost); err != nil {
 		return err
 	}
@@ -73,62 +113,25 @@ func (p *PutBack) plan(ctx context.Context, v *transform.View) error {
 			return err
 		}
 	}
-	reportMisfits(v, p.serving)
-	return p.report(ctx, v.Report())
+	p.reportMisfits()
+	return p.report(ctx, p.view.Report())
 }
 
 // putBack stages one orphan.
-func (p *PutBack) putBack(ctx context.Context, r original) error {
-	to := p.to.Format(r.key)
+func (p *puttingBack) putBack(ctx context.Context, r original) error {
+	to := string(p.to.Format(r.key))
 	if reason := p.odd[string(r.Key)]; reason != "" {
-		p.view.GoOn(string(to), clusters.CodeKeyMismatch, reason)
+		p.view.GoOn(to, clusters.CodeKeyMismatch, reason)
 	}
 	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
-		p.forever = append(p.forever, string(to))
+		p.forever = append(p.forever, to)
 	}
 	r.Entry = r.stored() // what it is opened to is not kept
-	if err := p.carry(ctx, r, nil); err != nil {
-		return err
-	}
-	if r.Sealed == nil {
-		p.serving.Judge(r.key, to, r.Value)
-	}
-	return nil
-}
-
-// read finds out what there is on both sides.
-func (p *PutBack) read(ctx context.Context, v *transform.View) (err error) {
-	o := p.options
-	if p.dest, err = readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache); err != nil {
-		return err
-	}
-	from, err := openOrigin(ctx, o.From, clusters.ReadChecked, o.Opener, o.Prefixes...)
-	if err != nil {
-		return err
-	}
-	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
-		return fmt.Errorf("%s: %w", o.From.Path(), err)
-	}
-	p.carrier = newCarrier(v, from, p.dest.shard.Prefix, "put back from "+o.From.Path())
-	p.serving, p.homes, p.odd = survey.NewServing(p.dest.shard), map[string]*clusters.Cluster{}, map[string]string{}
-	for _, orphan := range from.shard.Orphans {
-		c := p.dest.shard.Cluster(orphan.Name)
-		if c == nil {
-			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s",
-				orphan.Name, survey.Counted(orphan.Amount.Keys, "key"), p.dest.called()))
-			continue
-		}
-		p.judgeHome(c, orphan)
-	}
-	here := &origin{reader: v.Reader(), layout: p.to}
-	if err := here.defineIn(ctx, p.serving, p.hasHome); err != nil {
-		return err
-	}
-	return from.defineIn(ctx, p.serving, p.hasHome)
+	return p.carryObject(ctx, r, nil)
 }
 
 // judgeHome reports what speaks against a logical cluster to which its orphans are to come.
-func (p *PutBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
+func (p *puttingBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 	p.homes[c.Name] = c
 	p.serving.Bind(c)
 	if c.Terminating != "" {
@@ -146,10 +149,10 @@ func (p *PutBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 	}
 }
 
-func (p *PutBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
+func (p *puttingBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
 
 // lost are the orphans whose keys the shard lacks. Where it has one, the living one stays.
-func (p *PutBack) lost(ctx context.Context) (lost []original, err error) {
+func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
 	for r, err := range p.from.records(ctx, []byte(p.from.layout.Prefix+"/")) {
 		if err != nil {
 			return nil, err
@@ -173,7 +176,7 @@ func (p *PutBack) lost(ctx context.Context) (lost []original, err error) {
 }
 
 // compareLiving reports a key that is on both shards with two values.
-func (p *PutBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
+func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
 	if err := p.from.reader.Open(ctx, r.Entry); err != nil {
 		return err
 	}
@@ -218,7 +221,7 @@ func withoutCA(value []byte) map[string]any {
 }
 
 // judgeNamespaces reports objects that would lie in namespaces that are not there.
-func (p *PutBack) judgeNamespaces(ctx context.Context, lost []original) error {
+func (p *puttingBack) judgeNamespaces(ctx context.Context, lost []original) error {
 	come := map[string]bool{}
 	for _, r := range lost {
 		come[string(p.to.Format(r.key))] = true
@@ -239,40 +242,28 @@ func (p *PutBack) judgeNamespaces(ctx context.Context, lost []original) error {
 	return nil
 }
 
-// judgeIdentities reports the identities that nothing of the destination vouches for.
-func (p *PutBack) judgeIdentities(lost []original) {
-	needs := needs{}
-	for _, r := range lost {
-		needs.add(r.key.Identity, r.key.Resource.String())
-	}
-	needs.judge(p.view, p.dest)
-}
-
 // bringFor brings the definitions of what is put back.
-func (p *PutBack) bringFor(ctx context.Context, lost []original) error {
+func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
 	wanted := wants{}
 	for _, r := range lost {
 		if uid := p.serving.UID(r.key); uid != "" {
 			wanted[uid] = append(wanted[uid], r.key.Resource)
 		}
 	}
-	if err := p.bring(ctx, p.serving, wanted); err != nil {
+	if err := p.bring(ctx, wanted); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
-		p.needDefinitions(p.serving, p.homes[name], wanted)
+		p.needDefinitions(p.homes[name], wanted)
 	}
 	return nil
 }
 
 // report says what is put back, and what is left to do.
-func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
-	info, err := transform.InfoOf(ctx, p.options.From)
-	if err != nil {
+func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
+	if err := p.reportOrigin(ctx); err != nil {
 		return err
 	}
-	r.Archive = &info
-	warnOfOrigin(p.view, p.options.From)
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
 		d := archive.NewDigest()
 		for _, s := range p.staged {
@@ -285,19 +276,13 @@ func (p *PutBack) report(ctx context.Context, r *transform.Report) error {
 		}
 	}
 	survey.StepToStop(r, "kcp of "+p.dest.called(), survey.LostWrites)
-	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", transform.ShellWord(p.options.From.Path()))
+	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", transform.ShellWord(p.from.reader.Snapshot().Path()))
 	survey.StepToStart(r)
 	if n := len(p.forever); n > 0 {
 		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
 			survey.Counted(n, "Event"), listed(p.forever))
 	}
 	return nil
-}
-
-// Check proves that what was put back is what the other shard has, and that all else is as it was. The error wraps
-// snapshot.ErrVerify.
-func (p *PutBack) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	return p.options.From.Guard(func() error { return p.checkReport(ctx, out) })
 }
 
 // listed are the first of many keys, as words of a command line.

@@ -3,7 +3,6 @@ package carry
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -12,7 +11,7 @@ import (
 )
 
 // steps says what is left to do by hand, before what settleOwners has said.
-func (i *Import) steps(r *transform.Report) {
+func (i *importing) steps(r *transform.Report) {
 	later := r.Steps
 	r.Steps = nil
 	if from := i.options.Manifest.Origin.Shard; from != "" && from == i.dest.name {
@@ -30,7 +29,7 @@ func (i *Import) steps(r *transform.Report) {
 }
 
 // stepsOfOrigin says how the other half of a move is done.
-func (i *Import) stepsOfOrigin(r *transform.Report) {
+func (i *importing) stepsOfOrigin(r *transform.Report) {
 	m, copied := i.options.Manifest, i.names()
 	purge, origin := "etcdshift cluster purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
 	if len(m.Clusters) > 1 {
@@ -51,13 +50,10 @@ func (i *Import) stepsOfOrigin(r *transform.Report) {
 }
 
 // cachesHere tells whether a cache in the destination's own file has copies of what comes in, as the origin wrote them.
-func (i *Import) cachesHere(origin string) bool {
-	names := i.names()
-	for _, cache := range i.dest.file.Caches {
-		for _, c := range cache.Copies {
-			if c.Shard == origin && slices.Contains(names, c.Cluster) {
-				return true
-			}
+func (i *importing) cachesHere(origin string) bool {
+	for _, copied := range i.dest.file.Copies() {
+		if copied.Shard == origin && i.comes(copied.Cluster) {
+			return true
 		}
 	}
 	return false
@@ -67,14 +63,14 @@ func (i *Import) cachesHere(origin string) bool {
 const mostOwnerSteps = 20
 
 // ownerStep says what is to be done about a Workspace.
-func (i *Import) ownerStep(format string, args ...any) {
+func (i *importing) ownerStep(format string, args ...any) {
 	if i.ownerSteps++; i.ownerSteps <= mostOwnerSteps {
 		i.view.Report().AddStep(format, args...)
 	}
 }
 
 // names are those of the logical clusters that come in.
-func (i *Import) names() (names []string) {
+func (i *importing) names() (names []string) {
 	for _, c := range i.incoming {
 		names = append(names, c.Name)
 	}
@@ -82,20 +78,20 @@ func (i *Import) names() (names []string) {
 }
 
 // stepToHeal is for a Workspace that kcp corrects.
-func (i *Import) stepToHeal(c *clusters.Cluster) {
+func (i *importing) stepToHeal(c *clusters.Cluster) {
 	i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
 		c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
 }
 
 // stepToAnnotate is for a Workspace that kcp does not correct.
-func (i *Import) stepToAnnotate(c *clusters.Cluster) {
+func (i *importing) stepToAnnotate(c *clusters.Cluster) {
 	name := i.dest.name
 	i.ownerStep("Workspace %q in logical cluster %q, unless it says already that %q lives on %s: %s", c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(),
 		i.kubectl(c, "annotate --overwrite", transform.ShellWord(clusters.AnnotationShard+"="+name)+" "+transform.ShellWord(survey.AnnotationShardHash+"="+survey.ShardHash(name))))
 }
 
 // stepOfRegion is for the label that kcp sets once and never changes.
-func (i *Import) stepOfRegion(c *clusters.Cluster, w *owner) {
+func (i *importing) stepOfRegion(c *clusters.Cluster, w *owner) {
 	here, region := i.dest.registered(), "REGION"
 	if here != nil {
 		region = here.Region
@@ -108,7 +104,7 @@ func (i *Import) stepOfRegion(c *clusters.Cluster, w *owner) {
 }
 
 // kubectl is a command about the Workspace that a logical cluster belongs to.
-func (i *Import) kubectl(c *clusters.Cluster, verb, rest string) string {
+func (i *importing) kubectl(c *clusters.Cluster, verb, rest string) string {
 	server := "https://FRONT-PROXY"
 	if here := i.dest.registered(); here != nil && here.ExternalURL != "" {
 		server = strings.TrimSuffix(here.ExternalURL, "/")

@@ -63,19 +63,14 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	if err := e.src.Sound(ctx); err != nil { // what a damaged shard would pass off as its records is not to be carried on
 		return err
 	}
-	return e.build(ctx, m)
-}
-
-// Check compares the manifest of the archive, as any reader opens it, with the one that was to be written.
-func (x *Extract) Check(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	m, err := archive.OpenChecked(ctx, out.Snapshot())
-	if err != nil {
+	v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+		is, err := archive.OpenChecked(ctx, out.Snapshot())
+		if err == nil && !reflect.DeepEqual(is, m) {
+			err = fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
+		}
 		return err
-	}
-	if !reflect.DeepEqual(m, transform.SectionOf[Manifest](v.Report()).Manifest) {
-		return fmt.Errorf("%w: its manifest is not the one that was written", snapshot.ErrVerify)
-	}
-	return nil
+	})
+	return e.build(ctx, m)
 }
 
 // extraction is one run of Extract.
@@ -114,14 +109,7 @@ func (e *extraction) find(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	layouts, err := reader.Layouts(ctx)
-	if err != nil {
-		return err
-	}
-	if err := survey.CheckStorages(e.file); err != nil {
-		return err
-	}
-	e.index, e.taken = survey.NewIndex(e.file), survey.NewSelection(layouts)
+	e.index, e.taken = survey.NewIndex(e.file), survey.NewSelection(e.file.Layouts)
 	e.shardName = cmp.Or(e.AsShard, e.shard.Name)
 	if err := e.choose(root); err != nil {
 		return err
@@ -149,7 +137,7 @@ func (e *extraction) choose(c *clusters.Cluster) error {
 	e.chosen[c.Name] = c
 	e.order = append(e.order, c.Name)
 	e.taken.Add(survey.Place{Prefix: e.shard.Prefix, Cluster: c.Name})
-	if err := e.findCopies(c.Name); err != nil || !e.WithChildren {
+	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil || !e.WithChildren { // which a purge would take: they are no rest
 		return err
 	}
 	for _, child := range e.shard.Children(c.Name) {
@@ -158,20 +146,6 @@ func (e *extraction) choose(c *clusters.Cluster) error {
 		}
 		if err := e.choose(child); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// findCopies finds what a purge would take out of the caches of the same file: it is no part of the rest.
-func (e *extraction) findCopies(name string) error {
-	for _, copied := range e.index.Copies[name] {
-		switch {
-		case e.shardName == "":
-			return fmt.Errorf("%w: the cache below %q has copies of %q, from shard %q among others; name this one with --as-shard",
-				survey.ErrShardUnknown, copied.Prefix, name, copied.Shard)
-		case copied.Shard == e.shardName:
-			e.taken.Add(copied.Place())
 		}
 	}
 	return nil

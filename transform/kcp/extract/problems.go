@@ -16,11 +16,7 @@ func (e *extraction) judge() {
 		e.judgeChildren(e.chosen[name])
 	}
 	e.judgeUnreadable()
-	for _, u := range e.file.Unknown {
-		if s, ok := e.taken.Layouts.Of([]byte(u.Key)); ok && s.Prefix == e.shard.Prefix {
-			e.report.Warn(u.Key, survey.CodeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
-		}
-	}
+	survey.WarnUnknown(e.view, e.file, map[string]bool{e.shard.Prefix: true})
 }
 
 // judgeShardName reports a name for the shard that is not its own.

@@ -20,8 +20,11 @@ type forgetting struct {
 }
 
 func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
-	err := f.Purge.Plan(ctx, v)
-	delete(f.chosen.Places, f.of)
+	c, err := f.options.choose(ctx, v)
+	if err == nil {
+		err = c.plan(ctx)
+		delete(c.Places, f.of)
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package purge
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -17,15 +20,16 @@ type choice struct {
 	*survey.Selection
 	*survey.Index
 	options   Options
+	view      *transform.View
 	file      *clusters.File
 	shard     *clusters.Shard // nil where only a cache is purged
-	shardName string          // that of shard, or the one whose copies are purged; "" where nobody knows
+	shardName string          // that of shard, or the one whose copies are purged; "" where nothing says it
 	targets   []*target       // parents before their children
 	byName    map[string]*target
 	why       string // of each deletion
 	moved     []movedCopy
-	arrivals  map[survey.Place]int // how many of them, by the place that they get
-	past      recorded             // nil without Scrub
+	arrivals  map[survey.Place]int  // how many of them, by the place that they get
+	past      map[survey.Place]bool // where the file has records of any revision, deletions among them; nil without Scrub
 }
 
 // target is one logical cluster that goes.
@@ -36,36 +40,42 @@ type target struct {
 	copies []survey.CacheCopy // that go with it
 }
 
-func (p *Purge) choose(file *clusters.File, s *survey.Selection, before recorded) (*choice, error) {
-	c := &choice{Selection: s, Index: survey.NewIndex(file), options: p.options, file: file, byName: map[string]*target{}, past: before, arrivals: map[survey.Place]int{}}
-	if err := survey.CheckStorages(file); err != nil {
+func (o Options) choose(ctx context.Context, v *transform.View) (*choice, error) {
+	if err := archive.Refuse(ctx, v.Reader().Snapshot()); err != nil {
 		return nil, err
 	}
-	if p.options.FromShard != "" {
-		return c, c.chooseCopies(p.options)
+	file, err := clusters.ReadChecked(ctx, v.Reader())
+	if err != nil {
+		return nil, err
+	}
+	c := &choice{
+		Selection: survey.NewSelection(file.Layouts), Index: survey.NewIndex(file), options: o, view: v, file: file,
+		byName: map[string]*target{}, arrivals: map[survey.Place]int{},
+	}
+	if o.Scrub {
+		if c.past, err = c.Past(ctx, v.Reader()); err != nil {
+			return nil, err
+		}
+	}
+	if o.FromShard != "" {
+		return c, c.chooseCopies()
 	}
 	if err := c.chooseShard(); err != nil {
 		return nil, err
 	}
-	var err error
-	if p.options.Orphans {
-		err = c.chooseOrphans(p.options.Name)
+	if o.Orphans {
+		err = c.chooseOrphans(o.Name)
 	} else {
-		err = c.chooseLiving(p.options.Name, p.options.WithChildren)
+		err = c.chooseLiving(o.Name, o.WithChildren)
 	}
-	if errors.Is(err, clusters.ErrNoCluster) {
-		err = c.chooseGone(p.options.Name, err)
+	if errors.Is(err, clusters.ErrNoCluster) && c.wasThere(o.Name) {
+		c.take(&target{name: o.Name})
+		err = nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range c.targets {
-		c.Add(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
-		if err := c.addCopies(t); err != nil {
-			return nil, err
-		}
-	}
-	return c, c.addPastCopies()
+	return c, c.chooseKeys()
 }
 
 // chooseShard finds the shard and what it is called.
@@ -92,7 +102,8 @@ func (c *choice) take(t *target) {
 func (c *choice) goes(name string) bool { return c.byName[name] != nil }
 
 // chooseCopies chooses what a cache has of a logical cluster as one shard wrote it.
-func (c *choice) chooseCopies(o Options) error {
+func (c *choice) chooseCopies() error {
+	o := c.options
 	cache, err := c.file.Cache(o.Prefixes)
 	if errors.Is(err, clusters.ErrNoCache) {
 		if shard, _ := c.file.Shard(o.Prefixes); shard != nil {
@@ -107,36 +118,34 @@ func (c *choice) chooseCopies(o Options) error {
 		return err
 	}
 	at := survey.Place{Prefix: cache.Prefix, Shard: o.FromShard, Cluster: o.Name}
+	found := &target{name: o.Name}
 	var writers []string
 	for _, copied := range c.Copies[o.Name] {
-		if copied.Prefix != cache.Prefix {
-			continue
+		switch {
+		case copied.Place() == at:
+			found.copies = append(found.copies, copied)
+		case copied.Prefix == cache.Prefix:
+			writers = append(writers, fmt.Sprintf("%q", copied.Shard))
 		}
-		if copied.Shard == o.FromShard {
-			c.take(&target{name: o.Name, copies: []survey.CacheCopy{copied}})
-			c.Add(at)
-			return nil
-		}
-		writers = append(writers, fmt.Sprintf("%q", copied.Shard))
 	}
 	switch {
-	case c.past[at]:
-		c.take(&target{name: o.Name})
+	case len(found.copies) > 0 || c.past[at]:
+		c.take(found)
 		c.Add(at)
 		return nil
 	case c.movedBefore(cache):
-		c.take(&target{name: o.Name})
+		c.take(found)
 		return nil
 	}
-	if len(writers) > 0 {
-		return fmt.Errorf("%w: the cache has nothing of %q from shard %q; it has copies from %s%s",
-			clusters.ErrNoCluster, o.Name, o.FromShard, strings.Join(writers, ", "), c.unknownShard("; ", o.FromShard))
+	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(writers, ", "))
+	if len(writers) == 0 {
+		what = "from any shard"
 	}
-	return fmt.Errorf("%w: the cache has nothing of %q, from whatever shard%s", clusters.ErrNoCluster, o.Name, c.unknownShard("; ", o.FromShard))
+	return fmt.Errorf("%w: the cache has nothing of %q %s%s", clusters.ErrNoCluster, o.Name, what, c.unknownShard("; ", o.FromShard))
 }
 
-// chooseOrphans chooses those of one logical cluster, or all: then none are none too many. What lives somewhere, an etcd of some
-// resources alone does not tell, so that all would be everything.
+// chooseOrphans chooses those of a logical cluster; an empty name selects all orphans, and finding none is not an error. An etcd of some
+// resources alone does not tell what lives: all its keys would be orphans.
 func (c *choice) chooseOrphans(name string) error {
 	c.why = "it is of a logical cluster that does not live here"
 	if name == "" && len(c.shard.Orphans) > 0 {
@@ -184,51 +193,35 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 	return nil
 }
 
-// chooseGone chooses a logical cluster of which nothing is live and the file has older records; otherwise none is why not.
-func (c *choice) chooseGone(name string, none error) error {
+// wasThere tells whether nothing of a logical cluster is live and the file has older records of it.
+func (c *choice) wasThere(name string) bool {
 	if c.shard.Cluster(name) != nil || slices.ContainsFunc(c.shard.Orphans, func(o *clusters.Orphan) bool { return o.Name == name }) {
-		return none
+		return false
 	}
 	had := c.past[survey.Place{Prefix: c.shard.Prefix, Cluster: name}]
 	for prefix := range c.Caches {
 		had = had || c.past[survey.Place{Prefix: prefix, Shard: c.shardName, Cluster: name}]
 	}
-	if !had {
-		return none
-	}
-	c.take(&target{name: name})
-	return nil
+	return had
 }
 
-// addCopies chooses what the caches of the file have of a logical cluster as this shard wrote it.
-func (c *choice) addCopies(t *target) error {
-	for _, copied := range c.Copies[t.name] {
-		switch {
-		case c.shardName == "":
-			return c.shardUnknown(copied.Place())
-		case copied.Shard == c.shardName:
-			t.copies = append(t.copies, copied)
-			c.Add(copied.Place())
+// chooseKeys chooses what the shard has of the logical clusters, and what the caches of the file have of them as this shard wrote it,
+// whether a copy is live or not.
+func (c *choice) chooseKeys() (err error) {
+	for _, t := range c.targets {
+		c.Add(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
+		if t.copies, err = c.AddCopies(c.Selection, t.name, c.shardName); err != nil {
+			return err
 		}
 	}
-	return nil
-}
-
-// addPastCopies chooses what the caches of the file had of the logical clusters as this shard wrote it, whether a copy is live or not.
-func (c *choice) addPastCopies() error {
 	for _, at := range slices.SortedFunc(maps.Keys(c.past), survey.Place.Compare) {
 		switch {
 		case !c.Caches[at.Prefix] || !c.goes(at.Cluster):
 		case c.shardName == "":
-			return c.shardUnknown(at)
+			return at.ShardUnknown()
 		case at.Shard == c.shardName:
 			c.Add(at)
 		}
 	}
 	return nil
-}
-
-func (c *choice) shardUnknown(at survey.Place) error {
-	return fmt.Errorf("%w: the cache below %q has records of %q, from shard %q among others; name this one with --as-shard",
-		survey.ErrShardUnknown, at.Prefix, at.Cluster, at.Shard)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -48,19 +47,11 @@ func (c *choice) movedBefore(cache *clusters.Cache) bool {
 // knownShards are the names of shards that the file has a Shard object or copies of.
 func (c *choice) knownShards() map[string]bool {
 	known := map[string]bool{}
-	register := func(all []clusters.RegisteredShard) {
-		for _, r := range all {
-			known[r.Name] = true
-		}
+	for _, r := range c.file.Registered() {
+		known[r.Name] = true
 	}
-	for _, s := range c.file.Shards {
-		register(s.Registered)
-	}
-	for _, cache := range c.file.Caches {
-		register(cache.Registered)
-		for _, copied := range cache.Copies {
-			known[copied.Shard] = true
-		}
+	for _, copied := range c.file.Copies() {
+		known[copied.Shard] = true
 	}
 	return known
 }
@@ -72,28 +63,16 @@ func (c *choice) unknownShard(separator, name string) string {
 	if name == "" || len(known) == 0 || known[name] {
 		return ""
 	}
-	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, quoted(slices.Sorted(maps.Keys(known))))
-}
-
-// judgeToShard reports a shard that is to get copies and that nothing knows.
-func (c *choice) judgeToShard(v *transform.View) {
-	if reason := c.unknownShard("", c.options.ToShard); reason != "" {
-		v.GoOn("", codeUnknownShard, reason)
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		names = append(names, fmt.Sprintf("%q", name))
 	}
+	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, survey.FirstOf(names))
 }
 
-// quoted lists the first of many names in quotes.
-func quoted(names []string) string {
-	out := make([]string, len(names))
-	for i, name := range names {
-		out[i] = fmt.Sprintf("%q", name)
-	}
-	return survey.FirstOf(out)
-}
-
-// judgeExports reports APIExports of which no copy would be left. A shard that starts while the cache has none of an APIExport takes
+// checkExports reports APIExports of which no copy would be left. A shard that starts while the cache has none of an APIExport takes
 // the labels of its permission claims from the objects of all tenants (kcp permissionclaim_labeler.go).
-func (c *choice) judgeExports(v *transform.View) {
+func (c *choice) checkExports() {
 	if c.options.ToShard != "" {
 		return
 	}
@@ -102,8 +81,8 @@ func (c *choice) judgeExports(v *transform.View) {
 			for _, key := range copied.Keys {
 				k, _, err := c.Layouts.Parse([]byte(key))
 				if err == nil && k.Custom && k.Resource == clusters.ExportType() && !c.copiedElsewhere(copied, key) {
-					v.GoOn(key, codeExportsInCache, fmt.Sprintf("the cache would have no copy of APIExport %q of %q any more: "+
-						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name))
+					c.goOn(key, codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
+						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name)
 				}
 			}
 		}
@@ -122,13 +101,13 @@ func (c *choice) copiedElsewhere(copied survey.CacheCopy, key string) bool {
 }
 
 // moveCopies stages the copies among the records that go for the shard that is to have them.
-func (c *choice) moveCopies(ctx context.Context, v *transform.View, keys []string) error {
+func (c *choice) moveCopies(ctx context.Context, keys []string) error {
 	if c.options.ToShard == "" {
 		return nil
 	}
 	for _, key := range keys {
 		if to, at, ok := copyKey(c.Layouts, []byte(key), c.options.ToShard); ok {
-			if err := c.moveCopy(ctx, v, []byte(key), to, at); err != nil {
+			if err := c.moveCopy(ctx, []byte(key), to, at); err != nil {
 				return err
 			}
 		}
@@ -137,54 +116,54 @@ func (c *choice) moveCopies(ctx context.Context, v *transform.View, keys []strin
 }
 
 // moveCopy stages one copy as a server would store it: encrypted for its new key, and under its old lease.
-func (c *choice) moveCopy(ctx context.Context, v *transform.View, key, to []byte, at survey.Place) error {
-	e, err := v.Reader().Get(ctx, key)
+func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) error {
+	e, err := c.view.Reader().Get(ctx, key)
 	if err != nil || e == nil {
 		return err
 	}
 	if e.Sealed != nil {
-		survey.RefuseAlways(v, string(key), clusters.CodeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Sealed))
+		survey.RefuseAlways(c.view, string(key), clusters.CodeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Sealed))
 		return nil
 	}
 	value, err := survey.CopyFor(e.Value, c.options.ToShard)
 	if err != nil {
-		survey.RefuseAlways(v, string(key), clusters.CodeUndecodable, fmt.Sprintf("whether it says which shard wrote it cannot be told: %v", err))
+		survey.RefuseAlways(c.view, string(key), clusters.CodeUndecodable, fmt.Sprintf("whether it says which shard wrote it cannot be told: %v", err))
 		return nil
 	}
-	if free, err := c.judgeArrival(ctx, v, to, value); err != nil || !free {
+	if free, err := c.checkArrival(ctx, to, value); err != nil || !free {
 		return err
 	}
-	if reason, err := v.Exposes(ctx, key, to); err != nil || reason != "" {
+	if reason, err := c.view.Exposes(ctx, key, to); err != nil || reason != "" {
 		if reason != "" {
-			survey.RefuseAlways(v, string(key), survey.CodeWouldBePlaintext, reason)
+			survey.RefuseAlways(c.view, string(key), survey.CodeWouldBePlaintext, reason)
 		}
 		return err
 	}
 	c.moved = append(c.moved, movedCopy{string(key), string(to)})
 	c.arrivals[at]++
-	return v.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
+	return c.view.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
 }
 
-// judgeArrival tells whether a copy can be created under its new key, and reports another one that is there: it stays.
-func (c *choice) judgeArrival(ctx context.Context, v *transform.View, to, value []byte) (free bool, err error) {
-	there, err := v.Reader().Get(ctx, to)
+// checkArrival tells whether a copy can be created under its new key, and reports another one that is there: it stays.
+func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool, err error) {
+	there, err := c.view.Reader().Get(ctx, to)
 	if err != nil || there == nil {
 		return err == nil, err
 	}
 	if there.Sealed != nil || !bytes.Equal(there.Value, value) {
-		v.GoOn(string(to), codeCopyExists, fmt.Sprintf("shard %q has a copy with another value there", c.options.ToShard))
+		c.goOn(string(to), codeCopyExists, "shard %q has a copy with another value there", c.options.ToShard)
 	}
 	return false, nil
 }
 
 // checkMoved compares each copy that another shard got with what the input has.
-func (p *Purge) checkMoved(ctx context.Context, v *transform.View, out *inspect.Reader) error {
-	for _, m := range p.chosen.moved {
-		was, err := v.Reader().Get(ctx, []byte(m.from))
+func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {
+	for _, m := range c.moved {
+		was, err := c.view.Reader().Get(ctx, []byte(m.from))
 		if err != nil {
 			return err
 		}
-		want, err := survey.CopyFor(was.Value, p.options.ToShard)
+		want, err := survey.CopyFor(was.Value, c.options.ToShard)
 		if err != nil {
 			return err
 		}

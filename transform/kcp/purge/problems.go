@@ -5,32 +5,71 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// judge reports what speaks against a purge.
-func (c *choice) judge(v *transform.View) {
-	c.judgeName(v)
-	c.judgeHome(v)
+// checkChoice reports what speaks against a purge.
+func (c *choice) checkChoice() {
+	if c.shard != nil && c.shard.Name != "" && c.shard.Name != c.shardName {
+		c.warn(c.logicalClusterKey(clusters.SystemShard), survey.CodeShardName,
+			"this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
+			c.shard.Name, c.shardName)
+	}
+	c.checkHome()
 	for _, t := range c.targets {
 		if clusters.IsSystem(t.name) {
-			v.GoOn(c.keyOf(t), survey.CodeSystemCluster, fmt.Sprintf("%q is a part of kcp itself", t.name))
+			c.goOn(c.keyOf(t), survey.CodeSystemCluster, "%q is a part of kcp itself", t.name)
 		}
 		if t.living != nil {
-			c.judgeLiving(v, t)
+			c.checkLiving(t)
 		}
 		if (t.living != nil || t.orphan != nil) && !clusters.IsSystem(t.name) {
-			c.judgeOwner(v, t)
+			c.checkOwner(t)
 		}
-		c.judgeKeys(v, t)
+		for _, p := range t.problems() {
+			if p.Code == clusters.CodeKeyMismatch {
+				c.goOn(p.Key, p.Code, "%s", p.Reason)
+			}
+		}
 	}
-	c.judgeUnreadOwners(v)
-	c.judgeChildren(v)
-	c.judgeBinders(v)
-	c.judgeExports(v)
-	c.judgeToShard(v)
-	c.judgeUnknown(v)
+	c.checkUnreadOwners()
+	c.checkChildren()
+	c.checkBinders()
+	c.checkExports()
+	if reason := c.unknownShard("", c.options.ToShard); reason != "" {
+		c.goOn("", codeUnknownShard, "%s", reason)
+	}
+	storages := map[string]bool{}
+	for p := range c.Places {
+		storages[p.Prefix] = true
+	}
+	survey.WarnUnknown(c.view, c.file, storages)
+}
+
+func (c *choice) warn(key, code, format string, args ...any) {
+	c.view.Warn(key, code, fmt.Sprintf(format, args...))
+}
+
+func (c *choice) goOn(key, code, format string, args ...any) {
+	c.view.GoOn(key, code, fmt.Sprintf(format, args...))
+}
+
+// problems are those of all that goes of a logical cluster.
+func (t *target) problems() (all []clusters.Problem) {
+	if t.living != nil {
+		all = append(all, t.living.Problems...)
+	}
+	if t.orphan != nil {
+		all = append(all, t.orphan.Problems...)
+	}
+	for _, copied := range t.copies {
+		all = append(all, copied.Problems...)
+	}
+	return all
+}
+
+func (c *choice) logicalClusterKey(name string) string {
+	return string(clusters.LogicalClusterKey(c.shard.Prefix, name))
 }
 
 // keyOf is the key that a problem of the whole logical cluster is about: its LogicalCluster's; "" where it has none, as some of kcp's own.
@@ -39,30 +78,19 @@ func (c *choice) keyOf(t *target) string {
 	if c.shard == nil || t.living == nil || !slices.ContainsFunc(t.living.Resources, has) {
 		return ""
 	}
-	return string(clusters.LogicalClusterKey(c.shard.Prefix, t.name))
+	return c.logicalClusterKey(t.name)
 }
 
 // unread is why the LogicalCluster of a living one cannot be read; the zero Problem where it can.
 func (c *choice) unread(living *clusters.Cluster) clusters.Problem {
-	p := survey.ProblemOf(living.Problems, string(clusters.LogicalClusterKey(c.shard.Prefix, living.Name)))
-	if !survey.Unread(p) {
-		return clusters.Problem{}
+	if p := survey.ProblemOf(living.Problems, c.logicalClusterKey(living.Name)); survey.Unread(p) {
+		return p
 	}
-	return p
+	return clusters.Problem{}
 }
 
-// judgeName reports a file that calls itself otherwise than it is called.
-func (c *choice) judgeName(v *transform.View) {
-	if c.shard == nil || c.shard.Name == "" || c.shard.Name == c.shardName {
-		return
-	}
-	v.Warn(string(clusters.LogicalClusterKey(c.shard.Prefix, clusters.SystemShard)), survey.CodeShardName,
-		fmt.Sprintf("this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
-			c.shard.Name, c.shardName))
-}
-
-// judgeHome reports orphans of a file that tells of nothing, or of no tenant's logical cluster, that it lives there.
-func (c *choice) judgeHome(v *transform.View) {
+// checkHome reports orphans of a file that tells of nothing, or of no tenant's logical cluster, that it lives there.
+func (c *choice) checkHome() {
 	if c.shard == nil || !c.options.Orphans || len(c.targets) == 0 {
 		return
 	}
@@ -73,48 +101,28 @@ func (c *choice) judgeHome(v *transform.View) {
 	case slices.ContainsFunc(c.shard.Clusters, func(l *clusters.Cluster) bool { return !l.System }):
 		return
 	}
-	reason := fmt.Sprintf("below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
-		c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why)
+	report := c.goOn
 	if c.options.Name != "" {
-		v.Warn("", codeNoHome, reason)
-		return
+		report = c.warn
 	}
-	v.GoOn("", codeNoHome, reason)
+	report("", codeNoHome, "below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
+		c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why)
 }
 
-func (c *choice) judgeLiving(v *transform.View, t *target) {
+func (c *choice) checkLiving(t *target) {
 	if p := c.unread(t.living); p.Code != "" {
-		v.GoOn(p.Key, p.Code, fmt.Sprintf("whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason))
+		c.goOn(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
 	}
 	if at := t.living.Terminating; at != "" {
-		v.GoOn(c.keyOf(t), survey.CodeTerminating, fmt.Sprintf("%q is being deleted since %s", t.name, at))
+		c.goOn(c.keyOf(t), survey.CodeTerminating, "%q is being deleted since %s", t.name, at)
 	}
 	if by := t.living.Migrating; by != "" {
-		v.GoOn(c.keyOf(t), survey.CodeMigrating, fmt.Sprintf("%q is being moved by LogicalClusterMigration %q", t.name, by))
+		c.goOn(c.keyOf(t), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", t.name, by)
 	}
 }
 
-// judgeKeys reports objects that say that they are of another logical cluster.
-func (c *choice) judgeKeys(v *transform.View, t *target) {
-	var problems []clusters.Problem
-	if t.living != nil {
-		problems = append(problems, t.living.Problems...)
-	}
-	if t.orphan != nil {
-		problems = append(problems, t.orphan.Problems...)
-	}
-	for _, copied := range t.copies {
-		problems = append(problems, copied.Problems...)
-	}
-	for _, p := range problems {
-		if p.Code == clusters.CodeKeyMismatch {
-			v.GoOn(p.Key, clusters.CodeKeyMismatch, p.Reason)
-		}
-	}
-}
-
-// judgeBinders reports logical clusters that stay and bind what one that goes exports.
-func (c *choice) judgeBinders(v *transform.View) {
+// checkBinders reports logical clusters that stay and bind what one that goes exports.
+func (c *choice) checkBinders() {
 	if c.shard == nil {
 		return
 	}
@@ -130,28 +138,15 @@ func (c *choice) judgeBinders(v *transform.View) {
 			if from == "" {
 				from = paths[b.Export.Path]
 			}
-			if c.goes(from) && !c.goes(l.Name) && !(len(binders[from]) > 0 && binders[from][len(binders[from])-1] == l.Name) {
+			if c.goes(from) && !c.goes(l.Name) && !slices.Contains(binders[from], l.Name) {
 				binders[from] = append(binders[from], l.Name)
 			}
 		}
 	}
 	for _, t := range c.targets {
 		if all := binders[t.name]; t.living != nil && len(all) > 0 {
-			v.Warn(c.keyOf(t), codeExportsBound, fmt.Sprintf("logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move with it (--to-shard), else they lose the labels of their permission claims",
-				len(all), t.name, survey.FirstOf(all)))
-		}
-	}
-}
-
-// judgeUnknown reports keys in the storages that are purged and that are of no logical cluster: they stay.
-func (c *choice) judgeUnknown(v *transform.View) {
-	storages := map[string]bool{}
-	for p := range c.Places {
-		storages[p.Prefix] = true
-	}
-	for _, u := range c.file.Unknown {
-		if s, ok := c.Layouts.Of([]byte(u.Key)); ok && storages[s.Prefix] && !u.Expected {
-			v.Warn(u.Key, survey.CodeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
+			c.warn(c.keyOf(t), codeExportsBound, "logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
+				"with it (--to-shard), else they lose the labels of their permission claims", len(all), t.name, survey.FirstOf(all))
 		}
 	}
 }

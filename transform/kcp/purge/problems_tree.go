@@ -5,32 +5,55 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
-	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// judgeOwner finds out whether a Workspace goes on leading to a logical cluster here: whatever its LogicalCluster says whose it is.
-func (c *choice) judgeOwner(v *transform.View, t *target) {
-	for _, w := range c.Leading[t.name] {
-		if !c.along(w) && c.leadsHere(t, w) {
-			v.GoOn(w.Key, codeOwnerPointsHere, fmt.Sprintf("Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, c.where(w)))
+// checkOwner finds out whether a Workspace goes on leading to a logical cluster here, regardless of the owner recorded in its
+// LogicalCluster.
+func (c *choice) checkOwner(t *target) {
+	for _, w := range c.leadingHere(t) {
+		where := fmt.Sprintf("on shard %q, which is this one", w.ShardName)
+		switch {
+		case w.ShardName == "":
+			where = "somewhere: it has no annotation " + clusters.AnnotationShard
+		case c.shardName == "":
+			where = fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
 		}
+		c.goOn(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
 	}
 	if t.living != nil && c.unread(t.living).Code == "" {
-		c.judgeUnseen(v, t)
+		c.checkUnseen(t)
 	}
 }
 
-// judgeUnseen reports an owner of which nobody can tell whether it leads here.
-func (c *choice) judgeUnseen(v *transform.View, t *target) {
-	owner := t.living.Owner
+// leadingHere are the Workspaces that stay and say of a logical cluster that it lives on this shard. Where either does not say a name, it
+// does, but of orphans of one that lives on another shard of the file.
+func (c *choice) leadingHere(t *target) (all []survey.Link) {
+	for _, w := range c.Leading[t.name] {
+		here := t.orphan == nil || !c.file.Lives(t.name)
+		if w.ShardName != "" && c.shardName != "" {
+			here = w.ShardName == c.shardName || c.shard != nil && w.ShardName == c.shard.Name
+		}
+		if here && !c.along(w) && c.shard != nil {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// along tells whether a Workspace goes too.
+func (c *choice) along(w survey.Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
+
+// checkUnseen reports an owner of which the file does not tell whether it leads here.
+func (c *choice) checkUnseen(t *target) {
+	owner, key := t.living.Owner, c.keyOf(t)
 	switch {
 	case owner == nil:
-		v.Warn(c.keyOf(t), survey.CodeOwnerUnseen, fmt.Sprintf("the LogicalCluster of %q does not tell its owner", t.name))
+		c.warn(key, survey.CodeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", t.name)
 		return
 	case owner.Resource != "workspaces" || !strings.HasPrefix(owner.APIVersion, "tenancy.kcp.io/"):
-		v.Warn(c.keyOf(t), survey.CodeOwnerUnseen, fmt.Sprintf("%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
-			t.name, owner.Name, owner.Cluster, t.name))
+		c.warn(key, survey.CodeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
+			t.name, owner.Name, owner.Cluster, t.name)
 		return
 	}
 	for _, w := range c.WorkspacesAt(owner.Cluster, owner.Name) {
@@ -38,68 +61,42 @@ func (c *choice) judgeUnseen(v *transform.View, t *target) {
 		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
 			return
 		case w.Cluster == "":
-			v.Warn(w.Key, survey.CodeOwnerUnseen, fmt.Sprintf("Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
-				w.Name, w.Parent.Name, t.name))
+			c.warn(w.Key, survey.CodeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
+				w.Name, w.Parent.Name, t.name)
 			return
 		}
 	}
 	if c.file.Lives(owner.Cluster) {
-		v.Warn(c.keyOf(t), survey.CodeOwnerUnseen, fmt.Sprintf("%q says that it belongs to Workspace %q in %q, which is not there, or leads to another", t.name, owner.Name, owner.Cluster))
+		c.warn(key, survey.CodeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads to another",
+			t.name, owner.Name, owner.Cluster)
 		return
 	}
-	v.Warn(c.keyOf(t), survey.CodeOwnerUnseen, fmt.Sprintf("Workspace %q in %q is not in this file: look there whether it says that %q lives here",
-		owner.Name, owner.Cluster, t.name))
+	c.warn(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, t.name)
 }
 
-// judgeUnreadOwners reports that Workspaces cannot be read, of which each may say that orphans live here.
-func (c *choice) judgeUnreadOwners(v *transform.View) {
+// checkUnreadOwners reports that Workspaces cannot be read, of which each may say that orphans live here.
+func (c *choice) checkUnreadOwners() {
 	if !c.options.Orphans || len(c.targets) == 0 {
 		return
 	}
-	first, n := "", 0
+	var unread []string
 	for _, shard := range c.file.Shards {
 		for _, parent := range shard.Clusters {
 			problems := byKey(parent.Problems)
 			for _, w := range parent.Workspaces {
-				if !survey.Unread(problems[w.Key]) {
-					continue
-				}
-				if n++; n == 1 {
-					first = w.Key
+				if survey.Unread(problems[w.Key]) {
+					unread = append(unread, w.Key)
 				}
 			}
 		}
 	}
-	if n > 0 {
-		v.Warn(first, survey.CodeOwnerUnseen, fmt.Sprintf("Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n))
+	if n := len(unread); n > 0 {
+		c.warn(unread[0], survey.CodeOwnerUnseen, "Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
 	}
 }
 
-// along tells whether a Workspace goes too.
-func (c *choice) along(w survey.Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
-
-// leadsHere tells whether a Workspace says of its logical cluster that it lives on this shard. Where either does not say a name,
-// it does, but of orphans of one that lives on another shard of the file.
-func (c *choice) leadsHere(t *target, w survey.Link) bool {
-	if w.ShardName == "" || c.shardName == "" {
-		return t.orphan == nil || !c.file.Lives(t.name)
-	}
-	return w.ShardName == c.shardName || w.ShardName == c.shard.Name
-}
-
-// where is what a Workspace says of its shard.
-func (c *choice) where(w survey.Link) string {
-	switch {
-	case w.ShardName == "":
-		return "somewhere: it has no annotation core.kcp.io/shard"
-	case c.shardName == "":
-		return fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
-	}
-	return fmt.Sprintf("on shard %q, which is this one", w.ShardName)
-}
-
-// judgeChildren reports logical clusters that stay while the Workspaces that lead to them go.
-func (c *choice) judgeChildren(v *transform.View) {
+// checkChildren reports logical clusters that stay while the Workspaces that lead to them go.
+func (c *choice) checkChildren() {
 	for _, t := range c.targets {
 		if t.living == nil && t.orphan == nil {
 			continue
@@ -111,13 +108,13 @@ func (c *choice) judgeChildren(v *transform.View) {
 			switch {
 			case c.goes(child.Name):
 			case lying[child.Owner.Name]:
-				v.Warn(c.lcKey(child.Name), survey.CodeChildrenStay, fmt.Sprintf("%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name))
+				c.warn(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name)
 			case t.living != nil: // else the Workspace is where the parent lives
-				v.Warn(c.lcKey(child.Name), survey.CodeChildrenStay, survey.StaysWithout(child))
+				c.warn(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%s", survey.StaysWithout(child))
 			}
 		}
 		if t.living != nil {
-			c.judgeWorkspaces(v, t, told)
+			c.checkWorkspaces(t, told)
 		}
 	}
 }
@@ -136,40 +133,30 @@ func (c *choice) workspacesOf(t *target) map[string]bool {
 	return names
 }
 
-// judgeWorkspaces reports what Workspaces lead to that go, and that does not say itself that it belongs there.
-func (c *choice) judgeWorkspaces(v *transform.View, t *target, told map[string]bool) {
+// checkWorkspaces reports the logical clusters behind Workspaces that go, of which none says itself that it belongs there.
+func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 	problems := byKey(t.living.Problems)
 	for _, w := range t.living.Workspaces {
-		child, closedBy := c.shard.Cluster(w.Cluster), problems[w.Key]
+		child, why := c.shard.Cluster(w.Cluster), problems[w.Key]
 		switch {
-		case w.Cluster == "" && (told[w.Name] || !survey.Unread(closedBy)) || c.goes(w.Cluster):
+		case w.Cluster == "" && (told[w.Name] || !survey.Unread(why)) || c.goes(w.Cluster):
 		case w.Cluster == "" && c.options.WithChildren:
-			v.GoOn(w.Key, closedBy.Code, fmt.Sprintf("which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s",
-				w.Name, t.name, closedBy.Reason))
+			c.goOn(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name, why.Reason)
 		case w.Cluster == "":
-			v.Warn(w.Key, survey.CodeChildElsewhere, fmt.Sprintf("Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name, closedBy.Reason))
+			c.warn(w.Key, survey.CodeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name, why.Reason)
 		case child == nil:
-			v.Warn(w.Key, survey.CodeChildElsewhere, fmt.Sprintf("%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w)))
-		case child.Owner == nil:
-			c.judgeUnreadable(v, t, w, child)
+			c.warn(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w))
+		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
+			if p := c.unread(child); p.Code != "" && c.options.WithChildren {
+				c.goOn(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name, p.Reason)
+			}
+			c.warn(c.logicalClusterKey(child.Name), survey.CodeChildrenStay,
+				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name)
 		case child.Owner.Cluster != t.name:
-			v.Warn(w.Key, survey.CodeChildElsewhere, fmt.Sprintf("%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
-				w.Cluster, w.Name, t.name))
+			c.warn(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
+				w.Cluster, w.Name, t.name)
 		}
 	}
-}
-
-// judgeUnreadable reports a logical cluster that may be a child: nothing but a Workspace says so, which anyone may have written.
-func (c *choice) judgeUnreadable(v *transform.View, t *target, w clusters.Workspace, child *clusters.Cluster) {
-	if p := c.unread(child); p.Code != "" && c.options.WithChildren {
-		v.GoOn(p.Key, p.Code, fmt.Sprintf("whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name, p.Reason))
-	}
-	v.Warn(c.lcKey(child.Name), survey.CodeChildrenStay,
-		fmt.Sprintf("%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name))
-}
-
-func (c *choice) lcKey(name string) string {
-	return string(clusters.LogicalClusterKey(c.shard.Prefix, name))
 }
 
 // byKey are problems by the keys of their records.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
-	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// PurgeOptions say what a Purge takes out of a file.
+// Options say what a Purge takes out of a file.
 type Options struct {
 	Name         string // of a logical cluster; "" only with Orphans, for those of all
 	Orphans      bool   // the keys of logical clusters that do not live on the shard, and no living one
@@ -40,66 +40,49 @@ var (
 
 // Purge deletes logical clusters, or orphans of them, and deletes what a cache in the same file has of them, or gives it to another
 // shard.
-type Purge struct {
-	options  Options
-	chosen   *choice // by Plan
-	before   *survey.Split
-	receipts survey.Receipts // a section of the report
-}
+type Purge struct{ options Options }
 
-var (
-	_ transform.Transform = (*Purge)(nil)
-	_ transform.Checker   = (*Purge)(nil)
-)
-
-// NewPurge makes a Purge.
-func New(o Options) *Purge { return &Purge{options: o} }
+// New makes a Purge.
+func New(o Options) *Purge { return &Purge{o} }
 
 // Plan stages the copies that another shard gets and then the deletions, each in the order of keys: at no revision is a copy missing.
-// Errors wrap those of package clusters for a file without the shard, the cache or
-// the logical cluster, ErrShardUnknown, ErrSameShard, ErrNoHome, ErrSplit, ErrArchive, or are those of reading the file.
+// Errors wrap those of package clusters for a file without the shard, the cache or the logical cluster, survey.ErrShardUnknown,
+// ErrSameShard, ErrNoHome, archive.ErrIsArchive, or are those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
-	if err := archive.Refuse(ctx, v.Reader().Snapshot()); err != nil {
-		return err
-	}
-	file, err := clusters.ReadChecked(ctx, v.Reader())
+	c, err := p.options.choose(ctx, v)
 	if err != nil {
 		return err
 	}
-	layouts, err := v.Layouts(ctx)
+	return c.plan(ctx)
+}
+
+func (c *choice) plan(ctx context.Context) error {
+	c.checkChoice()
+	before, err := c.Split(ctx, c.view.Reader())
 	if err != nil {
 		return err
 	}
-	chosen, before := survey.NewSelection(layouts), recorded(nil)
-	if p.options.Scrub {
-		if before, err = readRecorded(ctx, layouts, v.Reader()); err != nil {
-			return err
-		}
-	}
-	if p.chosen, err = p.choose(file, chosen, before); err != nil {
-		return err
-	}
-	p.chosen.judge(v)
-	if p.before, err = p.chosen.Split(ctx, v.Reader()); err != nil {
-		return err
-	}
-	keys := slices.Sorted(slices.Values(p.before.Keys))
-	if err := p.chosen.moveCopies(ctx, v, keys); err != nil {
+	keys := slices.Sorted(slices.Values(before.Keys))
+	if err := c.moveCopies(ctx, keys); err != nil {
 		return err
 	}
 	for _, key := range keys {
-		if err := v.Delete(ctx, []byte(key), p.chosen.why); err != nil {
+		if err := c.view.Delete(ctx, []byte(key), c.why); err != nil {
 			return err
 		}
 	}
-	if p.options.Scrub && len(p.chosen.Places) > 0 {
-		v.Scrub(p.chosen.Has)
+	if c.options.Scrub && len(c.Places) > 0 {
+		c.view.Scrub(c.Has)
 	}
-	for _, t := range p.chosen.targets {
-		p.receipts.Clusters = append(p.receipts.Clusters, p.chosen.receipt(t, p.before))
+	receipts := &survey.Receipts{}
+	for _, t := range c.targets {
+		receipts.Clusters = append(receipts.Clusters, c.receipt(t, before))
 	}
-	v.Report().Sections = append(v.Report().Sections, &p.receipts)
-	p.steps(v.Report())
+	c.view.Report().Sections = append(c.view.Report().Sections, receipts)
+	c.view.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+		return c.check(ctx, out, before.Rest.Sum(), receipts)
+	})
+	c.steps()
 	return nil
 }
 

@@ -9,41 +9,47 @@ import (
 )
 
 // steps says what is left to do by hand.
-func (p *Purge) steps(r *transform.Report) {
-	c := p.chosen
+func (c *choice) steps() {
+	r, o := c.view.Report(), c.options
 	switch {
 	case len(c.targets) == 0:
-	case p.options.FromShard != "":
+	case o.FromShard != "":
 		survey.StepToStop(r, "the cache server", "what it copied since, kcp copies again")
 	default:
 		survey.StepToStop(r, "kcp of this shard", survey.LostWrites+"; other shards may run on")
 	}
-	if p.options.Scrub && p.options.Orphans && p.options.Name == "" {
+	if o.Scrub && o.Orphans && o.Name == "" {
 		c.stepsOfPast(r)
 	}
 	if len(c.targets) == 0 {
 		return
 	}
 	c.stepsOfCaches(r)
-	if !p.options.Orphans && p.options.FromShard == "" {
-		p.stepOfOrphans(r)
+	if n, keys := c.orphans(); n > 0 && !o.Orphans {
+		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift cluster list shows them, "+
+			"etcdshift cluster purge --orphans removes them", n, keys)
 	}
 	survey.StepToStart(r)
-	c.stepsOfOwners(r)
-	if p.options.Orphans {
+	for _, t := range c.targets {
+		for _, w := range c.leadingHere(t) {
+			r.AddStep("Workspace %q in %q still leads to %q on this shard: delete it, or import the cluster elsewhere and let kcp, or --fix-owner, change it",
+				w.Name, w.Parent.Name, t.name)
+		}
+	}
+	if o.Orphans {
 		r.AddStep("the input has the orphans still: keep it until you know that nobody misses them, as a live migration that was under way does")
 	}
 }
 
-// stepOfOrphans tells of keys that a purge of what lives here leaves.
-func (p *Purge) stepOfOrphans(r *transform.Report) {
-	c := p.chosen
-	if n, of := len(c.shard.Orphans), 0; n > 0 {
-		for _, o := range c.shard.Orphans {
-			of += o.Amount.Keys
-		}
-		r.AddStep("keys of logical clusters that do not live on this shard stay (clusters: %d, keys: %d): etcdshift cluster list shows them, etcdshift cluster purge --orphans removes them", n, of)
+// orphans counts the logical clusters that have any on the shard, and their keys.
+func (c *choice) orphans() (n, keys int) {
+	if c.shard == nil {
+		return 0, 0
 	}
+	for _, o := range c.shard.Orphans {
+		keys += o.Amount.Keys
+	}
+	return len(c.shard.Orphans), keys
 }
 
 // stepsOfPast names logical clusters of which nothing but older records is there: whether they were orphans when they were deleted, or
@@ -59,21 +65,6 @@ func (c *choice) stepsOfPast(r *transform.Report) {
 		names := slices.Sorted(maps.Keys(gone))
 		r.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: %s",
 			len(names), survey.FirstOf(names))
-	}
-}
-
-// stepsOfOwners names the Workspaces that lead nowhere now.
-func (c *choice) stepsOfOwners(r *transform.Report) {
-	if c.shard == nil {
-		return
-	}
-	for _, t := range c.targets {
-		for _, w := range c.Leading[t.name] {
-			if !c.along(w) && c.leadsHere(t, w) {
-				r.AddStep("Workspace %q in %q still leads to %q on this shard: delete it, or import the cluster elsewhere and let kcp, or --fix-owner, change it",
-					w.Name, w.Parent.Name, t.name)
-			}
-		}
 	}
 }
 

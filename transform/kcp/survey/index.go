@@ -1,10 +1,12 @@
 package survey
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // Index is what a file says about its logical clusters, by what a purge asks for: it may ask for thousands of them.
@@ -50,11 +52,35 @@ func NewIndex(f *clusters.File) *Index {
 	}
 	for _, cache := range f.Caches {
 		x.Caches[cache.Prefix] = true
-		for _, copied := range cache.Copies {
-			x.Copies[copied.Cluster] = append(x.Copies[copied.Cluster], CacheCopy{cache.Prefix, copied})
-		}
+	}
+	for cache, copied := range f.Copies() {
+		x.Copies[copied.Cluster] = append(x.Copies[copied.Cluster], CacheCopy{cache.Prefix, copied})
 	}
 	return x
+}
+
+// ErrShardUnknown is returned for a file that has a cache with records of the logical cluster, and does not tell which of them are
+// those of this shard.
+var ErrShardUnknown = errors.New("the file does not say what this shard is called")
+
+// ShardUnknown is ErrShardUnknown for a place in a cache.
+func (p Place) ShardUnknown() error {
+	return fmt.Errorf("%w: the cache below %q has records of %q, from shard %q among others; name this one with --as-shard",
+		ErrShardUnknown, p.Prefix, p.Cluster, p.Shard)
+}
+
+// AddCopies selects the copies of a logical cluster that a shard wrote; its name is "" where nothing says it.
+func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []CacheCopy, err error) {
+	for _, copied := range x.Copies[cluster] {
+		switch {
+		case shard == "":
+			return nil, copied.Place().ShardUnknown()
+		case copied.Shard == shard:
+			copies = append(copies, copied)
+			to.Add(copied.Place())
+		}
+	}
+	return copies, nil
 }
 
 // WorkspacesAt are those of a name in a logical cluster, one a shard of the file.
@@ -72,6 +98,15 @@ func ProblemOf(problems []clusters.Problem, key string) clusters.Problem {
 // Unread tells whether the problem of a record is that nobody could read it.
 func Unread(p clusters.Problem) bool {
 	return p.Code == clusters.CodeEncrypted || p.Code == clusters.CodeUndecodable
+}
+
+// WarnUnknown reports the keys below storage prefixes that are of no logical cluster: they stay.
+func WarnUnknown(v *transform.View, f *clusters.File, prefixes map[string]bool) {
+	for _, u := range f.Unknown {
+		if s, ok := f.Layouts.Of([]byte(u.Key)); ok && prefixes[s.Prefix] && !u.Expected {
+			v.Warn(u.Key, CodeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
+		}
+	}
 }
 
 // WorkspacesIn are the names of the Workspaces that lie in a logical cluster.

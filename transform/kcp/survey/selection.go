@@ -3,12 +3,9 @@ package survey
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -20,44 +17,9 @@ type Place struct{ Prefix, Shard, Cluster string }
 // PlaceOf is the place of a key.
 func PlaceOf(k keys.Key) Place { return Place{k.Prefix, k.Shard, k.Cluster} }
 
-// Clone is the place without the key that its parts may be of.
-func (p Place) Clone() Place {
-	return Place{strings.Clone(p.Prefix), strings.Clone(p.Shard), strings.Clone(p.Cluster)}
-}
-
 // Compare orders places by prefix, logical cluster and shard.
 func (p Place) Compare(q Place) int {
 	return cmp.Or(strings.Compare(p.Prefix, q.Prefix), strings.Compare(p.Cluster, q.Cluster), strings.Compare(p.Shard, q.Shard))
-}
-
-// ErrSplit is returned for a storage of kcp below whose prefix another storage begins that is none of its own: what of a logical
-// cluster lies there would be nobody's.
-var ErrSplit = errors.New("a part of the storage is taken for another storage")
-
-// CheckStorages is ErrSplit where a storage without definitions of its own, such as one that a person named with --prefix, begins
-// below the prefix of a shard or a cache. Whatever takes logical clusters out of a file, or puts them in, asks it first.
-func CheckStorages(f *clusters.File) error {
-	var whole, below []string
-	for _, o := range f.Others {
-		below = append(below, o.Prefix)
-	}
-	for _, s := range f.Shards {
-		whole = append(whole, s.Prefix)
-		if len(s.System) == 0 {
-			below = append(below, s.Prefix)
-		}
-	}
-	for _, c := range f.Caches {
-		whole = append(whole, c.Prefix)
-	}
-	for _, prefix := range whole {
-		for _, other := range below {
-			if strings.HasPrefix(other, prefix+"/") {
-				return fmt.Errorf("%w: %q is below %q; name the prefix of the shard or the cache, and no part of it", ErrSplit, other, prefix)
-			}
-		}
-	}
-	return nil
 }
 
 // Selection says which keys of a file are those of some logical clusters. It takes keys apart, and looks for none: what a key is of
@@ -135,6 +97,20 @@ func (s *Selection) count(out *Split, rec *snapshot.Record, leases map[int64]int
 	out.Keys = append(out.Keys, string(rec.Key))
 }
 
+// Past are the places that a file has records of, of any revision, deletions among them.
+func (s *Selection) Past(ctx context.Context, r *inspect.Reader) (map[Place]bool, error) {
+	all := map[Place]bool{}
+	for rec, err := range r.Snapshot().Records(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if k, _, err := s.Layouts.Parse(rec.Key); err == nil && !all[PlaceOf(k)] { // a part of a key would keep the whole key
+			all[Place{strings.Clone(k.Prefix), strings.Clone(k.Shard), strings.Clone(k.Cluster)}] = true
+		}
+	}
+	return all, nil
+}
+
 // Sum is that of the records in one place.
 func (s *Split) Sum(p Place) archive.Sum {
 	if d := s.digests[p]; d != nil {
@@ -142,7 +118,3 @@ func (s *Split) Sum(p Place) archive.Sum {
 	}
 	return archive.Sum{}
 }
-
-// ErrShardUnknown is returned for a file that has a cache with records of the logical cluster, and does not tell which of them are
-// those of this shard.
-var ErrShardUnknown = errors.New("the file does not say what this shard is called")

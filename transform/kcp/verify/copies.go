@@ -114,7 +114,7 @@ func exportKey(k keys.Key) keys.Key {
 
 // at tells of which copy a key is, and whether it is the destination's; nil for a key of no copy that moves.
 func (c *copies) at(stored []byte) (one *copied, arrived bool) {
-	k, layout, err := c.in.layouts.Parse(stored)
+	k, layout, err := c.in.Layouts.Parse(stored)
 	if err != nil || k.Shard == "" || !c.archive.moved[k.Cluster] || k.Shard != c.From && k.Shard != c.To {
 		return nil, false
 	}

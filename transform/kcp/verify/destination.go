@@ -58,7 +58,7 @@ func (a *arrivals) checkShared(ctx context.Context) error {
 		if !a.leases[rec.Lease] {
 			continue
 		}
-		key, _, err := a.destination.layouts.Parse(rec.Key)
+		key, _, err := a.destination.Layouts.Parse(rec.Key)
 		if err != nil || key.Shard != "" || key.Prefix != a.to.Prefix || !a.archive.moved[key.Cluster] {
 			a.found(CodeDestinationTouched, a.destination.file, string(rec.Key),
 				"it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
@@ -69,7 +69,7 @@ func (a *arrivals) checkShared(ctx context.Context) error {
 
 // add checks one record; they come in revision order.
 func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
-	key, _, err := a.destination.layouts.Parse(rec.Key)
+	key, _, err := a.destination.Layouts.Parse(rec.Key)
 	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
 	switch {
 	case theirs && rec.Live && key.Prefix != a.to.Prefix:

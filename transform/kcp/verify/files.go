@@ -14,7 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // checker compares the files of one Move.
@@ -40,8 +39,7 @@ type file struct {
 type output struct {
 	*file
 	*clusters.File
-	layouts keys.Layouts
-	before  *file // what the command was given; nil where it is not at hand
+	before *file // what the command was given; nil where it is not at hand
 }
 
 // archived is what the archive has.
@@ -94,14 +92,12 @@ func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 		if out.File, err = clusters.Read(ctx, out.Reader); err != nil {
 			return nil, err
 		}
-		if out.layouts, err = out.Layouts(ctx); err != nil {
-			return nil, err
-		}
 	}
 	for _, out := range c.outputs[2:] {
 		if _, err := out.Cache(nil); len(out.Caches) == 0 {
 			return nil, fmt.Errorf("%s: %w", out.path, err)
 		}
+		out.Shards = nil // a shard beside the cache is none of the move's
 	}
 	if c.from, err = c.origin.whole([]string{a.manifest.Origin.Prefix}); err != nil {
 		return nil, err
@@ -126,9 +122,6 @@ func (o *output) whole(prefixes []string) (*clusters.Shard, error) {
 	s, err := o.Shard(prefixes)
 	if err == nil && s.Partial {
 		err = fmt.Errorf("%w that is whole: below %q there is no LogicalCluster of %s", clusters.ErrNoShard, s.Prefix, clusters.SystemShard)
-	}
-	if err == nil {
-		err = survey.CheckStorages(o.File)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.path, err)

@@ -53,7 +53,7 @@ func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 }
 
 func (p *past) add(rec snapshot.Scanned) {
-	at, _, err := p.origin.layouts.Parse(rec.Key)
+	at, _, err := p.origin.Layouts.Parse(rec.Key)
 	if err != nil || at.Shard != "" || !p.archive.moved[at.Cluster] {
 		return
 	}

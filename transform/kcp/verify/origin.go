@@ -14,7 +14,7 @@ import (
 // checkOrigin finds what of the logical clusters is still alive on the origin, and whether all else is what the archive was made
 // beside.
 func (c *checker) checkOrigin(ctx context.Context) error {
-	theirs := survey.NewSelection(c.origin.layouts)
+	theirs := survey.NewSelection(c.origin.Layouts)
 	for name := range c.archive.moved {
 		theirs.Add(survey.Place{Prefix: c.from.Prefix, Cluster: name})
 		for _, cache := range c.origin.Caches {

@@ -29,7 +29,7 @@ func (c *checker) checkRests(ctx context.Context) error {
 
 // compareDestination compares all that was there before the import.
 func (c *checker) compareDestination(ctx context.Context) error {
-	theirs := survey.NewSelection(c.destination.layouts)
+	theirs := survey.NewSelection(c.destination.Layouts)
 	for name := range c.archive.moved {
 		theirs.Add(survey.Place{Prefix: c.to.Prefix, Cluster: name})
 	}
@@ -37,7 +37,7 @@ func (c *checker) compareDestination(ctx context.Context) error {
 		if theirs.Has(stored) {
 			return true
 		}
-		key, _, err := c.destination.layouts.Parse(stored)
+		key, _, err := c.destination.Layouts.Parse(stored)
 		// To go from the cache of a shard's own etcd is right, and to move there; checkCopies compares what moved.
 		return err == nil && key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
 	}
@@ -46,7 +46,7 @@ func (c *checker) compareDestination(ctx context.Context) error {
 
 // importChanges tells whether a record of something else is one that an import writes, and checks it.
 func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) (bool, error) {
-	key, _, err := c.destination.layouts.Parse(now.Key)
+	key, _, err := c.destination.Layouts.Parse(now.Key)
 	switch {
 	case err != nil || key.Shard != "":
 		return false, nil
