@@ -18,7 +18,7 @@ const (
 )
 
 func dropAPIService(ctx context.Context, v *transform.View) error {
-	return removeAggregatedAPIService(ctx, v, registry)
+	return newRun(Options{}, v, registry).removeAggregatedAPIService(ctx)
 }
 
 func TestAggregatedAPIServiceGoes(t *testing.T) {
@@ -141,11 +141,7 @@ func TestUndecodableBesideNothing(t *testing.T) {
 }
 
 func removing(ctx context.Context, v *transform.View) error {
-	set, err := loadCRDs(ctx, v, registry, nil)
-	if err != nil {
-		return err
-	}
-	return removeV1(ctx, v, registry, set)
+	return withCRDs(ctx, v, (*run).removeV1)
 }
 
 func TestRemoveV1(t *testing.T) {

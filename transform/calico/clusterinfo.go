@@ -38,7 +38,7 @@ func (m *run) stageLocks(ctx context.Context) error {
 // was given up.
 func (m *run) warnLocked(ctx context.Context) error {
 	key := m.lockKey()
-	obj, _, err := m.readLock(ctx, key)
+	obj, _, err := m.read(ctx, key)
 	if err != nil || obj == nil {
 		return err
 	}
@@ -48,33 +48,27 @@ func (m *run) warnLocked(ctx context.Context) error {
 	return nil
 }
 
-// lockV1 locks the v1 datastore.
-func (m *run) lockV1(ctx context.Context) error {
-	return m.setReady(ctx, m.lockKey(), false, "the v1 datastore is locked")
-}
-
 func (m *run) lockKey() []byte {
 	k, _ := kindOfV3("clusterinformations")
 	return m.keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
 }
 
-// readLock reads a ClusterInformation; nil when there is none that can be read (which is reported elsewhere).
-func (m *run) readLock(ctx context.Context, key []byte) (map[string]any, encoding.Format, error) {
+// read decodes the object at key; nil where there is none, or none that can be decoded, which other phases report.
+func (m *run) read(ctx context.Context, key []byte) (map[string]any, encoding.Format, error) {
 	entry, err := m.view.Get(ctx, key)
 	if err != nil || entry == nil {
 		return nil, encoding.FormatUnknown, err
 	}
-	obj, format, err := encoding.DecodeObject(entry.Value)
-	if err != nil {
-		return nil, format, nil
+	if obj, format, err := encoding.DecodeObject(entry.Value); err == nil {
+		return obj, format, nil
 	}
-	return obj, format, nil
+	return nil, encoding.FormatUnknown, nil
 }
 
 // setReady stages the ClusterInformation at key with another datastoreReady, as an update would store it. One that has it, or
 // that cannot be read, stays as it is.
 func (m *run) setReady(ctx context.Context, key []byte, ready bool, why string) error {
-	obj, format, err := m.readLock(ctx, key)
+	obj, format, err := m.read(ctx, key)
 	if err != nil || obj == nil {
 		return err
 	}

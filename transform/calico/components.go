@@ -21,75 +21,75 @@ const cniConfigKey = "cni_network_config"
 
 // setComponents makes the components of a manifest install work on v3 records from their first start: CALICO_API_GROUP on
 // every container of their workloads, which roll because the pod template changes, and a CNI configuration that pins no other
-// group. What an operator made is left alone, since it would undo the change. What is not done, and with setAPIGroup false
+// group. What an operator made is left alone, since it would undo the change. What is not done, and without Options.SetAPIGroup
 // that is all of it, becomes a step to do by hand.
-func setComponents(ctx context.Context, v *transform.View, k keys.Kubernetes, setAPIGroup bool) error {
-	found, err := findInstallation(ctx, v, k)
+func (m *run) setComponents(ctx context.Context) error {
+	found, err := m.findInstallation(ctx)
 	if err != nil {
 		return err
 	}
-	operatorSteps(v, found)
+	m.operatorSteps(found)
 	for _, c := range found.components {
 		if found.managed(c) {
 			continue
 		}
-		if err := setWorkload(ctx, v, c, setAPIGroup); err != nil {
+		if err := m.setWorkload(ctx, c); err != nil {
 			return err
 		}
 	}
 	if len(found.components) == 0 {
-		v.Report().AddStep("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
+		m.view.Report().AddStep("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
 	}
-	if err := setCNIConfigs(ctx, v, k, setAPIGroup); err != nil {
+	if err := m.setCNIConfigs(ctx); err != nil {
 		return err
 	}
-	return apiServerSteps(ctx, v, k, found)
+	return m.apiServerSteps(ctx, found)
 }
 
 // setWorkload sets the variable on all containers of one workload.
-func setWorkload(ctx context.Context, v *transform.View, c component, setAPIGroup bool) error {
+func (m *run) setWorkload(ctx context.Context, c component) error {
 	byHand := func() {
-		v.Report().AddStep("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
+		m.view.Report().AddStep("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
 	}
 	value, changed, err := c.value, []string(nil), c.unreadable
 	if err == nil {
 		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
 	}
 	if err != nil {
-		v.RaiseUnreadable(string(c.key), transform.Unreadable(err))
+		m.view.RaiseUnreadable(string(c.key), transform.Unreadable(err))
 		byHand()
 		return nil
 	}
 	switch {
 	case len(changed) == 0:
 		return nil
-	case !setAPIGroup:
+	case !m.opts.SetAPIGroup:
 		byHand()
 		return nil
 	}
-	v.Report().AddStep("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
+	m.view.Report().AddStep("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
 		c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
-	return v.Put(ctx, c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
+	return m.view.Put(ctx, c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
 }
 
 // setCNIConfigs corrects the CNI configurations of manifest installs that pin another group.
-func setCNIConfigs(ctx context.Context, v *transform.View, k keys.Kubernetes, setAPIGroup bool) error {
-	for entry, err := range v.Live(ctx, k.Dir(schema.GroupResource{Resource: "configmaps"})) {
+func (m *run) setCNIConfigs(ctx context.Context) error {
+	for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Resource: "configmaps"})) {
 		if err != nil {
 			return err
 		}
-		key, err := k.Parse(entry.Key)
+		key, err := m.keys.Parse(entry.Key)
 		if err != nil || key.Name != "calico-config" && key.Name != "canal-config" {
 			continue
 		}
-		if err := setCNIConfig(ctx, v, entry, key, setAPIGroup); err != nil {
+		if err := m.setCNIConfig(ctx, entry, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry, key keys.Key, setAPIGroup bool) error {
+func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys.Key) error {
 	name := key.Namespace + "/" + key.Name
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err == nil && ownedByOperator(meta) {
@@ -103,8 +103,8 @@ func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		v.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
-		v.Report().AddStep("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
+		m.view.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
+		m.view.Report().AddStep("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
 		return nil
 	}
 	pinned, _ := config.(string)
@@ -112,20 +112,20 @@ func setCNIConfig(ctx context.Context, v *transform.View, entry *transform.Entry
 	if len(replaced) == 0 {
 		return nil
 	}
-	if !setAPIGroup {
-		v.Report().AddStep("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)", apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
+	if !m.opts.SetAPIGroup {
+		m.view.Report().AddStep("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)", apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
 		return nil
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		v.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
+		m.view.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
 		return nil
 	}
-	return v.Put(ctx, entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
+	return m.view.Put(ctx, entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
 }
 
 // operatorSteps says what to do with an operator, which decides for itself when it starts.
-func operatorSteps(v *transform.View, found *installation) {
+func (m *run) operatorSteps(found *installation) {
 	managed := false
 	for _, c := range found.components {
 		managed = managed || found.managed(c)
@@ -140,30 +140,30 @@ func operatorSteps(v *transform.View, found *installation) {
 		operator = c.String()
 		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s", transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
-	r := v.Report()
+	r := m.view.Report()
 	r.AddStep("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s", operator, restart, groupV3, groupV1)
 	r.AddStep("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted", groupV3, groupV3)
 	r.AddStep("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
 }
 
 // apiServerSteps names what is left of the aggregated API server: it reads a group that is gone.
-func apiServerSteps(ctx context.Context, v *transform.View, k keys.Kubernetes, found *installation) error {
+func (m *run) apiServerSteps(ctx context.Context, found *installation) error {
 	services := map[string]bool{} // namespace/name, once each
 	drop := func(namespace, name string) error {
-		key := k.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
-		entry, err := v.Get(ctx, key)
+		key := m.keys.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
+		entry, err := m.view.Get(ctx, key)
 		if err != nil || entry == nil || services[namespace+"/"+name] {
 			return err
 		}
 		services[namespace+"/"+name] = true
-		v.Report().AddStep("after the restore, delete the old API server's Service %s/%s", namespace, name)
+		m.view.Report().AddStep("after the restore, delete the old API server's Service %s/%s", namespace, name)
 		return nil
 	}
 	for _, c := range found.apiServers {
 		if found.managed(c) {
 			continue
 		}
-		v.Report().AddStep("after the restore, delete Calico's old API server, %s", c)
+		m.view.Report().AddStep("after the restore, delete Calico's old API server, %s", c)
 		if err := drop(c.namespace, "calico-api"); err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func apiServerSteps(ctx context.Context, v *transform.View, k keys.Kubernetes, f
 	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
 		return nil
 	}
-	namespace, name, err := aggregatedService(ctx, v, k)
+	namespace, name, err := m.aggregatedService(ctx)
 	if err != nil || name == "" {
 		return err
 	}
@@ -179,16 +179,8 @@ func apiServerSteps(ctx context.Context, v *transform.View, k keys.Kubernetes, f
 }
 
 // aggregatedService is the service that the aggregated APIService names, "" when there is none.
-func aggregatedService(ctx context.Context, v *transform.View, k keys.Kubernetes) (namespace, name string, err error) {
-	entry, err := v.Get(ctx, apiServiceKey(k, groupV3, "v3"))
-	if err != nil || entry == nil {
-		return "", "", err
-	}
-	obj, _, err := encoding.DecodeObject(entry.Value)
-	if err != nil {
-		return "", "", nil // reported where it is removed
-	}
-	spec, _ := obj["spec"].(map[string]any)
-	service, _ := spec["service"].(map[string]any)
-	return text(service, "namespace"), text(service, "name"), nil
+func (m *run) aggregatedService(ctx context.Context) (namespace, name string, err error) {
+	obj, _, err := m.read(ctx, m.apiServiceKey(groupV3, "v3"))
+	service := objectAt(objectAt(obj, "spec"), "service")
+	return text(service, "namespace"), text(service, "name"), err
 }

@@ -16,7 +16,7 @@ import (
 
 func settingComponents(setAPIGroup bool) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		return setComponents(ctx, v, registry, setAPIGroup)
+		return newRun(Options{SetAPIGroup: setAPIGroup}, v, registry).setComponents(ctx)
 	}
 }
 

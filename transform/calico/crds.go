@@ -19,6 +19,7 @@ import (
 
 // crdSet is what a snapshot (and the release manifest given beside it) has of Calico's CRDs.
 type crdSet struct {
+	view     *transform.View
 	layout   keys.Kubernetes
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
 	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
@@ -34,19 +35,19 @@ type crdSet struct {
 //
 // Where nothing is left of the v1 group there is nothing to migrate, and missing CRDs are not reported.
 func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifest []byte) (*crdSet, error) {
-	s := &crdSet{layout: k, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
-	shipped, err := s.readManifest(v, manifest)
+	s := &crdSet{view: v, layout: k, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
+	shipped, err := s.readManifest(manifest)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.loadV1(ctx, v); err != nil {
+	if err := s.loadV1(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.checkRecords(ctx, v); err != nil {
+	if err := s.checkRecords(ctx); err != nil {
 		return nil, err
 	}
 	for _, kd := range kinds() {
-		if err := s.loadV3(ctx, v, kd, shipped[kd.Plural]); err != nil {
+		if err := s.loadV3(ctx, kd, shipped[kd.Plural]); err != nil {
 			return nil, err
 		}
 	}
@@ -57,12 +58,12 @@ func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifes
 func (s *crdSet) v3(plural string) *schema.Version { return s.versions[plural] }
 
 // v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil where there is none that tells which fields a record has.
-func (s *crdSet) v1(ctx context.Context, v *transform.View, kd kind) (*schema.Version, error) {
+func (s *crdSet) v1(ctx context.Context, kd kind) (*schema.Version, error) {
 	if version, known := s.before[kd.V1Plural]; known {
 		return version, nil
 	}
 	s.before[kd.V1Plural] = nil
-	entry, err := v.Get(ctx, s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.V1Plural + "." + groupV1}))
+	entry, err := s.view.Get(ctx, s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.V1Plural + "." + groupV1}))
 	if err != nil || entry == nil {
 		return nil, err
 	}
@@ -76,13 +77,10 @@ func (s *crdSet) v1(ctx context.Context, v *transform.View, kd kind) (*schema.Ve
 	return s.before[kd.V1Plural], nil
 }
 
-// v1Kinds lists the plurals of the CRDs in crd.projectcalico.org, sorted.
-func (s *crdSet) v1Kinds() []string { return s.old }
-
 var errManifest = errors.New("manifest of v3 CRDs")
 
 // readManifest takes the v3 CRDs from a release manifest, by plural.
-func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*schema.CRD, error) {
+func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errManifest, err)
@@ -97,7 +95,7 @@ func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*s
 		others = append(others, "CustomResourceDefinition/"+crd.Object().Name)
 	}
 	for _, other := range others {
-		v.Report().AddStep("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
+		s.view.Report().AddStep("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
 	}
 	return shipped, nil
 }
@@ -106,9 +104,9 @@ func (s *crdSet) readManifest(v *transform.View, manifest []byte) (map[string]*s
 func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
-func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped *schema.CRD) error {
+func (s *crdSet) loadV3(ctx context.Context, kd kind, shipped *schema.CRD) error {
 	key := s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.Plural + "." + groupV3})
-	entry, err := v.Get(ctx, key)
+	entry, err := s.view.Get(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -116,32 +114,32 @@ func (s *crdSet) loadV3(ctx context.Context, v *transform.View, kd kind, shipped
 	case entry == nil && s.idle():
 		return nil
 	case entry == nil && shipped == nil:
-		v.Raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
+		s.view.Raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
 		return nil
 	case entry == nil:
-		if s.use(v, key, shipped, kd) {
+		if s.use(key, shipped, kd) {
 			s.taken = append(s.taken, shipped)
 		}
 		return nil
 	}
 	crd, err := schema.ParseCRD(entry.Value)
 	if err != nil {
-		v.RaiseUnreadable(string(key), transform.Unreadable(err))
+		s.view.RaiseUnreadable(string(key), transform.Unreadable(err))
 		return nil
 	}
-	s.use(v, key, crd, kd)
+	s.use(key, crd, kd)
 	return nil
 }
 
 // use makes a CRD's v3 the one that records are written by, unless it is not fit for it.
-func (s *crdSet) use(v *transform.View, key []byte, crd *schema.CRD, kd kind) bool {
+func (s *crdSet) use(key []byte, crd *schema.CRD, kd kind) bool {
 	defects, fatal := unfit(crd.Object(), kd)
 	version, err := crd.Version("v3")
 	if err != nil && !errors.Is(err, schema.ErrNoVersion) { // unfit said so already
 		defects = append(defects, err.Error())
 	}
 	if len(defects) > 0 {
-		allowed := v.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
+		allowed := s.view.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
 		if fatal || err != nil || !allowed {
 			return false
 		}
@@ -223,14 +221,14 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 // loadV1 finds the CRDs of the v1 group, of whatever kind.
-func (s *crdSet) loadV1(ctx context.Context, v *transform.View) error {
-	for entry, err := range v.Live(ctx, s.layout.Dir(keys.DefinitionType())) {
+func (s *crdSet) loadV1(ctx context.Context) error {
+	for entry, err := range s.view.Live(ctx, s.layout.Dir(keys.DefinitionType())) {
 		if err != nil {
 			return err
 		}
 		key, err := s.layout.Parse(entry.Key)
 		if err != nil {
-			v.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+			s.view.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
 		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
@@ -241,14 +239,14 @@ func (s *crdSet) loadV1(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// v1Dir is what the keys of all records of the v1 group begin with.
-func v1Dir(k keys.Kubernetes) []byte {
-	return bytes.TrimSuffix(k.Dir(gvr.GroupResource{Group: groupV1}), []byte("/"))
+// groupDir is what the keys of all records of a group begin with.
+func groupDir(k keys.Kubernetes, group string) []byte {
+	return bytes.TrimSuffix(k.Dir(gvr.GroupResource{Group: group}), []byte("/"))
 }
 
 // checkRecords refuses the v1 records that have no v3 kind, with or without a CRD of their own, and counts the others.
-func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) error {
-	for entry, err := range v.Live(ctx, v1Dir(s.layout)) {
+func (s *crdSet) checkRecords(ctx context.Context) error {
+	for entry, err := range s.view.Live(ctx, groupDir(s.layout, groupV1)) {
 		if err != nil {
 			return err
 		}
@@ -262,7 +260,7 @@ func (s *crdSet) checkRecords(ctx context.Context, v *transform.View) error {
 			reason = s.noTwin(key.Resource.Resource, entry.Value)
 		}
 		s.strange++
-		v.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
+		s.view.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
 	}
 	return nil
 }
@@ -279,13 +277,13 @@ func (s *crdSet) noTwin(plural string, value []byte) string {
 }
 
 // inject stages the CRDs that were taken from the manifest, as an API server's create would store them.
-func (s *crdSet) inject(ctx context.Context, v *transform.View) error {
+func (s *crdSet) inject(ctx context.Context) error {
 	for _, crd := range s.taken {
-		created, err := v.Time(ctx)
+		created, err := s.view.Time(ctx)
 		if err != nil {
 			return err
 		}
-		digest, err := v.InputDigest(ctx)
+		digest, err := s.view.InputDigest(ctx)
 		if err != nil {
 			return err
 		}
@@ -294,7 +292,7 @@ func (s *crdSet) inject(ctx context.Context, v *transform.View) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", errManifest, err)
 		}
-		if err := v.Put(ctx, key, value, "CRD taken from the manifest of v3 CRDs"); err != nil {
+		if err := s.view.Put(ctx, key, value, "CRD taken from the manifest of v3 CRDs"); err != nil {
 			return err
 		}
 	}

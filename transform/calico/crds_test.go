@@ -27,7 +27,7 @@ func loading(manifest []byte, look func(s *crdSet)) planFunc {
 			return err
 		}
 		look(s)
-		return s.inject(ctx, v)
+		return s.inject(ctx)
 	}
 }
 
@@ -43,9 +43,9 @@ func usable(s *crdSet) (plurals []string) {
 func TestLoadCRDsRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), loading(nil, func(s *crdSet) {
 		require.Len(t, usable(s), 22)
-		require.Len(t, s.v1Kinds(), 22)
-		require.True(t, slices.IsSorted(s.v1Kinds()))
-		require.Contains(t, s.v1Kinds(), "ipamconfigs")
+		require.Len(t, s.old, 22)
+		require.True(t, slices.IsSorted(s.old))
+		require.Contains(t, s.old, "ipamconfigs")
 		require.Zero(t, s.strange)
 		require.Nil(t, s.v3("ipamconfigs"))
 		require.True(t, s.v3("ippools").StatusSubresource())
@@ -226,7 +226,7 @@ func TestLoadCRDsNoCalico(t *testing.T) {
 	in := newInput(t)
 	in.delPrefix("/registry/crd.projectcalico.org/")
 	in.delPrefix("/registry/apiextensions.k8s.io/")
-	r := planOn(t, in.write(), loading(nil, func(s *crdSet) { require.Empty(t, s.v1Kinds()) }))
+	r := planOn(t, in.write(), loading(nil, func(s *crdSet) { require.Empty(t, s.old) }))
 	require.NoError(t, r.err)
 	require.Empty(t, r.Problems)
 }
@@ -244,7 +244,7 @@ func TestUnknownKind(t *testing.T) {
 	in.put(stray, []byte("{}"))
 	in.put(odd, []byte("{}"))
 	path := in.write()
-	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Contains(t, s.v1Kinds(), "globalalerts") }))
+	r := planOn(t, path, loading(nil, func(s *crdSet) { require.Contains(t, s.old, "globalalerts") }))
 	require.ErrorIs(t, r.err, transform.ErrRefused)
 	require.Equal(t, []string{"error unknown-kind " + alert, "error unknown-kind " + stray, "error unknown-kind " + odd}, r.problems())
 	require.Equal(t, "GlobalAlert has no kind in projectcalico.org/v3", r.reason(t, codeUnknownKind.Name, alert))

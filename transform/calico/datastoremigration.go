@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -22,24 +21,24 @@ const (
 // checkMigration refuses a snapshot taken while the live migration was under way: its v3 records are a part of the whole,
 // and its controller would go on when it starts again. One that has not begun or is complete does no harm by itself. A
 // locked v1 datastore alone is no sign: aborted migrations leave it so.
-func checkMigration(ctx context.Context, v *transform.View, k keys.Kubernetes, set *crdSet) error {
+func (m *run) checkMigration(ctx context.Context) error {
 	known := map[string]bool{} // UIDs
-	for entry, err := range v.Live(ctx, k.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
+	for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
 		if err != nil {
 			return err
 		}
-		m, err := readMigration(entry.Value)
+		found, err := readMigration(entry.Value)
 		if err != nil {
-			v.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
+			m.view.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
-		known[m.uid] = true
-		m.judge(v, string(entry.Key))
+		known[found.uid] = true
+		found.judge(m.view, string(entry.Key))
 	}
-	if set.records == 0 {
+	if m.crds.records == 0 {
 		return nil // a finished migration leaves its marks for ever
 	}
-	return checkMarks(ctx, v, k, known)
+	return m.checkMarks(ctx, known)
 }
 
 // migration is what matters of a DatastoreMigration.
@@ -120,10 +119,10 @@ func (m migration) halfDone() string {
 }
 
 // checkMarks warns of v3 records that were made by a live migration of which nothing else is left.
-func checkMarks(ctx context.Context, v *transform.View, k keys.Kubernetes, known map[string]bool) error {
+func (m *run) checkMarks(ctx context.Context, known map[string]bool) error {
 	marked, first, by := 0, "", ""
 	for _, kd := range kinds() {
-		for entry, err := range v.Live(ctx, k.Dir(kd.v3())) {
+		for entry, err := range m.view.Live(ctx, m.keys.Dir(kd.v3())) {
 			if err != nil {
 				return err
 			}
@@ -141,7 +140,7 @@ func checkMarks(ctx context.Context, v *transform.View, k keys.Kubernetes, known
 		}
 	}
 	if marked > 0 {
-		v.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
+		m.view.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
 	return nil
 }

@@ -68,14 +68,14 @@ func (i *installation) role(kind, name string) *[]component {
 }
 
 // findInstallation looks for Calico's workloads in every namespace.
-func findInstallation(ctx context.Context, v *transform.View, k keys.Kubernetes) (*installation, error) {
+func (m *run) findInstallation(ctx context.Context) (*installation, error) {
 	found := &installation{}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
-		for entry, err := range v.Live(ctx, k.Dir(schema.GroupResource{Group: "apps", Resource: plural})) {
+		for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: "apps", Resource: plural})) {
 			if err != nil {
 				return nil, err
 			}
-			key, err := k.Parse(entry.Key)
+			key, err := m.keys.Parse(entry.Key)
 			if err != nil {
 				continue
 			}
@@ -91,7 +91,7 @@ func findInstallation(ctx context.Context, v *transform.View, k keys.Kubernetes)
 	for _, list := range [][]component{found.components, found.operators, found.apiServers} {
 		slices.SortFunc(list, func(a, b component) int { return cmp.Compare(string(a.key), string(b.key)) })
 	}
-	for _, err := range v.Live(ctx, k.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
+	for _, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 // windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no IPAMHandle for it.
@@ -187,10 +185,10 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 }
 
 // report makes the checks that need all records and hands every warning to the view.
-func (c *ipamCheck) report(ctx context.Context, v *transform.View, k keys.Kubernetes) error {
+func (c *ipamCheck) report(ctx context.Context, m *run) error {
 	c.checkHoldings()
 	c.checkAffinities()
-	if err := c.checkNodes(ctx, v, k); err != nil {
+	if err := c.checkNodes(ctx, m); err != nil {
 		return err
 	}
 	if c.unread.count > 0 {
@@ -200,7 +198,7 @@ func (c *ipamCheck) report(ctx context.Context, v *transform.View, k keys.Kubern
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
 	})
 	for _, w := range c.warnings {
-		v.Raise(w.Key, w)
+		m.view.Raise(w.Key, w)
 	}
 	c.warnings = nil
 	return nil
@@ -255,8 +253,8 @@ func (c *ipamCheck) checkAffinities() {
 }
 
 // checkNodes reports blocks and affinities of nodes that are not in the snapshot.
-func (c *ipamCheck) checkNodes(ctx context.Context, v *transform.View, k keys.Kubernetes) error {
-	dir := k.Dir(schema.GroupResource{Resource: "nodes"})
+func (c *ipamCheck) checkNodes(ctx context.Context, m *run) error {
+	dir := m.keys.Dir(schema.GroupResource{Resource: "nodes"})
 	there := map[string]bool{}
 	check := func(key, owner string) error {
 		node, isNode := strings.CutPrefix(owner, "host:")
@@ -264,7 +262,7 @@ func (c *ipamCheck) checkNodes(ctx context.Context, v *transform.View, k keys.Ku
 			return nil
 		}
 		if _, asked := there[node]; !asked {
-			entry, err := v.Get(ctx, append(slices.Clone(dir), node...))
+			entry, err := m.view.Get(ctx, append(slices.Clone(dir), node...))
 			if err != nil {
 				return err
 			}

@@ -202,7 +202,7 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 			c.add(kd.Kind, entry.Key, obj)
 		}
 	}
-	return c.report(ctx, v, registry)
+	return c.report(ctx, newRun(Options{}, v, registry))
 }
 
 // TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put there by hand is found.

@@ -62,7 +62,7 @@ func withoutV1Fields(raw map[string]any) map[string]any {
 // finalizers, owner references, a deletion that began.
 func (m metadata) seen() metav1.ObjectMeta {
 	if !m.annotated {
-		return m.plain()
+		m.inner = m.outer
 	}
 	out := metav1.ObjectMeta{
 		GenerateName:      m.inner.GenerateName,
@@ -84,25 +84,6 @@ func (m metadata) seen() metav1.ObjectMeta {
 	if deleting.DeletionTimestamp != nil {
 		out.DeletionTimestamp = deleting.DeletionTimestamp
 		out.DeletionGracePeriodSeconds = deleting.DeletionGracePeriodSeconds
-	}
-	return out
-}
-
-// plain is seen for a record without the annotation.
-func (m metadata) plain() metav1.ObjectMeta {
-	out := metav1.ObjectMeta{
-		GenerateName:      m.outer.GenerateName,
-		Generation:        1,
-		CreationTimestamp: m.outer.CreationTimestamp,
-		Labels:            m.outer.Labels,
-		Annotations:       m.outer.Annotations,
-		OwnerReferences:   m.outer.OwnerReferences,
-		Finalizers:        m.outer.Finalizers,
-		ManagedFields:     ownedFields(m.outer.ManagedFields),
-	}
-	if m.outer.DeletionTimestamp != nil {
-		out.DeletionTimestamp = m.outer.DeletionTimestamp
-		out.DeletionGracePeriodSeconds = m.outer.DeletionGracePeriodSeconds
 	}
 	return out
 }

@@ -112,7 +112,7 @@ func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
 	}
-	v1, err := m.crds.v1(ctx, m.view, m.kinds[id.kind])
+	v1, err := m.crds.v1(ctx, m.kinds[id.kind])
 	if v1 == nil || err != nil {
 		return err
 	}
@@ -193,30 +193,62 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 }
 
 // summary writes what became of the records into the report.
-func (m *run) summary() {
+func (m *run) summary(context.Context) error {
 	r := m.view.Report()
-	counts := make([]tally, len(m.kinds))
+	counts := make([]transform.KindCount, len(m.kinds))
 	for _, id := range m.table.lost {
-		counts[id.kind].add(id)
+		id.count(&counts[id.kind])
 	}
 	for _, id := range m.table.records {
-		counts[id.kind].add(id)
+		id.count(&counts[id.kind])
 		m.summarize(id)
 	}
 	for i, c := range counts {
-		if c != (tally{}) {
-			r.Kinds = c.merge(r.Kinds, m.kinds[i])
+		if c != (transform.KindCount{}) {
+			c.Kind, c.From, c.To = m.kinds[i].Kind, apiVersionV1, apiVersionV3
+			r.Kinds = addCount(r.Kinds, c)
 		}
 	}
+	return nil
 }
 
 // summarize lists a record's new name and UID.
 func (m *run) summarize(id *identity) {
 	r, k := m.view.Report(), m.kinds[id.kind]
 	if id.wrote() && id.name != id.stored {
-		r.Renamed = append(r.Renamed, rename(k, id))
+		r.Renamed = append(r.Renamed, transform.Rename{Kind: k.Kind, Namespace: id.namespace, From: id.stored, To: id.name})
 	}
 	if id.wrote() || id.present() && !strings.EqualFold(id.written(), id.seen()) {
-		r.UIDs = append(r.UIDs, uidOf(k, id))
+		r.UIDs = append(r.UIDs, transform.UID{
+			Kind: k.Kind, Namespace: id.namespace, Name: id.name, Stored: id.uid.String(), Seen: id.seen(), Written: id.written(),
+		})
 	}
+}
+
+// count adds a record to the counts of its kind.
+func (id *identity) count(c *transform.KindCount) {
+	switch id.fate {
+	case migrated, replaced:
+		c.Migrated++
+	case unchanged:
+		c.Unchanged++
+	default:
+		c.Skipped++
+	}
+	if id.conflict {
+		c.Conflicts++
+	}
+}
+
+// addCount adds the counts of a kind to the list: a snapshot may hold several storage prefixes.
+func addCount(list []transform.KindCount, c transform.KindCount) []transform.KindCount {
+	i := slices.IndexFunc(list, func(other transform.KindCount) bool { return other.Kind == c.Kind })
+	if i < 0 {
+		return append(list, c)
+	}
+	list[i].Migrated += c.Migrated
+	list[i].Unchanged += c.Unchanged
+	list[i].Skipped += c.Skipped
+	list[i].Conflicts += c.Conflicts
+	return list
 }

@@ -97,8 +97,8 @@ func (n *natives) loadCustoms(ctx context.Context) error {
 		if err != nil {
 			continue
 		}
-		spec, _ := obj["spec"].(map[string]any)
-		names, _ := spec["names"].(map[string]any)
+		spec := objectAt(obj, "spec")
+		names := objectAt(spec, "names")
 		group := text(spec, "group")
 		n.customs[gvr.GroupKind{Group: group, Kind: text(names, "kind")}] = place{
 			resource:   gvr.GroupResource{Group: group, Resource: text(names, "plural")},

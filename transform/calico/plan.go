@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -92,60 +93,59 @@ func (m *run) plan(ctx context.Context) (found bool, err error) {
 		return false, err
 	}
 	if m.crds.idle() {
-		if err := reportAggregatedAPIService(ctx, m.view, m.keys, m.crds); err != nil {
+		if err := m.reportAggregatedAPIService(ctx); err != nil {
 			return false, err
 		}
 		return m.crds.strange > 0, m.checkValues(ctx)
 	}
-	if err := preflight(ctx, m.view, m.keys, m.crds); err != nil {
-		return true, err
-	}
-	if err := m.stageRecords(ctx); err != nil {
-		return true, err
-	}
-	m.summary()
-	return true, m.stageRest(ctx)
+	return true, inOrder(ctx, m.preflight,
+		m.crds.inject, m.warnLocked, m.migrateKinds, m.settleOwners, m.warnTiers, m.remapReferences, m.stageLocks, func(ctx context.Context) error { return m.ipam.report(ctx, m) }, m.summary,
+		m.setComponents, m.removeAggregatedAPIService, m.endV1)
 }
 
-// stageRecords stages v3 records and what refers to them, ClusterInformation last.
-func (m *run) stageRecords(ctx context.Context) error {
-	if err := m.crds.inject(ctx, m.view); err != nil {
-		return err
+// inOrder runs steps until one fails.
+func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := m.warnLocked(ctx); err != nil {
-		return err
-	}
-	if err := m.migrateKinds(ctx); err != nil {
-		return err
-	}
-	if err := m.settleOwners(ctx); err != nil {
-		return err
-	}
-	m.warnTiers()
-	if err := m.remapReferences(ctx); err != nil {
-		return err
-	}
-	if err := m.stageLocks(ctx); err != nil {
-		return err
-	}
-	return m.ipam.report(ctx, m.view, m.keys)
+	return nil
 }
 
-// stageRest stages what is not about single records: components, APIServices, the end of the v1 group.
-func (m *run) stageRest(ctx context.Context) error {
-	if err := setComponents(ctx, m.view, m.keys, m.opts.SetAPIGroup); err != nil {
-		return err
-	}
-	if err := removeAggregatedAPIService(ctx, m.view, m.keys); err != nil {
-		return err
-	}
+// endV1 deletes the v1 group, or locks its datastore where it is kept.
+func (m *run) endV1(ctx context.Context) error {
 	left := m.left + m.crds.strange
 	if left == 0 && !m.opts.KeepV1 {
-		return removeV1(ctx, m.view, m.keys, m.crds)
+		return m.removeV1(ctx)
 	}
 	if !m.opts.KeepV1 {
 		m.view.Report().AddStep("the records of %s are kept, locked, because some were not migrated (%d): migrate or delete those by hand, then delete the CRDs of that group",
 			groupV1, left)
 	}
-	return m.lockV1(ctx)
+	return m.setReady(ctx, m.lockKey(), false, "the v1 datastore is locked")
+}
+
+// removeV1 deletes the v1 group: every record of every kind, the CRDs, and the group's APIService. Left in place, the group
+// would make restored components go on choosing it (libcalico-go/lib/backend/k8s/discovery.go: v3 only where v1 is absent);
+// records without their CRD would come back with it one day. It must not be called where a record was left alone.
+func (m *run) removeV1(ctx context.Context) error {
+	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV1)) {
+		if err != nil {
+			return err
+		}
+		if err := m.view.Delete(ctx, entry.Key, "replaced by "+apiVersionV3); err != nil {
+			return err
+		}
+	}
+	for _, plural := range m.crds.old {
+		key := m.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + groupV1})
+		if _, known := kindOfV1(plural); !known {
+			m.view.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s", apiVersionV3, groupV1).Settled(finding.Noted))
+		}
+		if err := m.view.Delete(ctx, key, "its group was migrated to "+apiVersionV3); err != nil {
+			return err
+		}
+	}
+	return m.view.Delete(ctx, m.apiServiceKey(groupV1, "v1"), "its group is gone")
 }

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -87,7 +88,7 @@ func (m *run) noteTier(id *identity, obj map[string]any) {
 
 // warnTiers reports policies whose tier will not be there, or is being deleted. Calico's webhook refuses to create such a
 // policy; it makes the built-in tiers itself.
-func (m *run) warnTiers() {
+func (m *run) warnTiers(context.Context) error {
 	there := m.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
 		reason := ""
@@ -105,6 +106,7 @@ func (m *run) warnTiers() {
 			}
 		}
 	}
+	return nil
 }
 
 // tiersToBe are the names of the tiers that will be there, each with whether it is being deleted.

@@ -17,12 +17,17 @@ import (
 
 const v1Dirs = "/registry/crd.projectcalico.org/"
 
-func preflighting(ctx context.Context, v *transform.View) error {
-	set, err := loadCRDs(ctx, v, registry, nil)
-	if err != nil {
+// withCRDs takes a step of a migration that has loaded the CRDs.
+func withCRDs(ctx context.Context, v *transform.View, step func(*run, context.Context) error) (err error) {
+	m := newRun(Options{}, v, registry)
+	if m.crds, err = loadCRDs(ctx, v, registry, nil); err != nil {
 		return err
 	}
-	return preflight(ctx, v, registry, set)
+	return step(m, ctx)
+}
+
+func preflighting(ctx context.Context, v *transform.View) error {
+	return withCRDs(ctx, v, (*run).preflight)
 }
 
 // podTemplate has containers given as name, image, name, image...; those whose name begins with "init-" are init containers.

@@ -44,25 +44,25 @@ func calicoAccounts(found *installation) map[account]bool {
 // checkRBAC demands that each Calico account that a ClusterRoleBinding names may use the new group: releases before 3.32 grant
 // the old one only, and a cluster upgraded by images alone has their roles. Nothing of this can be told of a snapshot that binds
 // none of the accounts.
-func checkRBAC(ctx context.Context, v *transform.View, k keys.Kubernetes, found *installation) error {
-	grants, err := readGrants(ctx, v, k, calicoAccounts(found))
+func (m *run) checkRBAC(ctx context.Context, found *installation) error {
+	grants, err := m.readGrants(ctx, calicoAccounts(found))
 	if err != nil {
 		return err
 	}
 	told := false
 	for _, g := range grants {
 		told = told || g.bound()
-		g.judge(v, found)
+		g.judge(m, found)
 	}
 	if !told {
-		v.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
-		stepRBAC(v)
+		m.view.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
+		m.stepRBAC()
 	}
 	return nil
 }
 
-func stepRBAC(v *transform.View) {
-	v.Report().AddStep("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+func (m *run) stepRBAC() {
+	m.view.Report().AddStep("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
 }
 
 // grant is what one account is allowed in the whole cluster, and beside that in single namespaces.
@@ -105,21 +105,21 @@ func (g *grant) bound() bool { return len(g.bindings) > 0 }
 
 // judge reports an account that is bound to roles which do not let it work on v3 records. Most kinds are cluster-scoped, so
 // that a RoleBinding alone neither lets an account work on records nor shows that it should.
-func (g *grant) judge(v *transform.View, found *installation) {
+func (g *grant) judge(m *run, found *installation) {
 	if g.bound() {
-		g.judgeCluster(v, found)
+		g.judgeCluster(m, found)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
 		a := g.within[namespace]
 		lacking := a.lacking(g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
-			v.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+			m.view.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
 				g.account, namespace, several(lacking), groupV1, groupV3).Settled(finding.Noted))
 		}
 	}
 }
 
-func (g *grant) judgeCluster(v *transform.View, found *installation) {
+func (g *grant) judgeCluster(m *run, found *installation) {
 	hint := "apply the RBAC of your Calico release (3.32 or later)"
 	if found.operated() {
 		hint = "let the operator of Calico 3.32 or later reconcile"
@@ -128,12 +128,12 @@ func (g *grant) judgeCluster(v *transform.View, found *installation) {
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
-		v.Raise(g.bindings[0], codeRBACUnknown.Because("what service account %s may do in %s is granted by nothing that can be read", g.account, groupV3))
-		stepRBAC(v)
+		m.view.Raise(g.bindings[0], codeRBACUnknown.Because("what service account %s may do in %s is granted by nothing that can be read", g.account, groupV3))
+		m.stepRBAC()
 	case !g.allowsAny(groupV3):
-		v.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
+		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		v.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3).Settled(finding.Noted))
+		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3).Settled(finding.Noted))
 	}
 }
 
@@ -163,22 +163,22 @@ func hasOrAll(list []string, one string) bool {
 }
 
 // readGrants finds what each account is granted. A ClusterRoleBinding that cannot be read may be of any of them.
-func readGrants(ctx context.Context, v *transform.View, k keys.Kubernetes, accounts map[account]bool) (grants, error) {
+func (m *run) readGrants(ctx context.Context, accounts map[account]bool) (grants, error) {
 	out := newGrants(accounts)
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
-		for entry, err := range v.Live(ctx, k.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
+		for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
 			if err != nil {
 				return nil, err
 			}
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if err := decodeRBAC(entry.Value, &b); err != nil {
-				v.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
+				m.view.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
 				for _, g := range out {
 					g.partial = g.partial || plural == "clusterrolebindings"
 				}
 				continue
 			}
-			if err := out.bind(ctx, v, k, string(entry.Key), &b); err != nil {
+			if err := out.bind(ctx, m, string(entry.Key), &b); err != nil {
 				return nil, err
 			}
 		}
@@ -187,7 +187,7 @@ func readGrants(ctx context.Context, v *transform.View, k keys.Kubernetes, accou
 }
 
 // bind adds a binding to the accounts it names. One of a namespace grants there alone.
-func (g grants) bind(ctx context.Context, v *transform.View, k keys.Kubernetes, key string, b *rbacv1.RoleBinding) error {
+func (g grants) bind(ctx context.Context, m *run, key string, b *rbacv1.RoleBinding) error {
 	var role *rbacv1.ClusterRole
 	readable := true
 	for _, one := range g {
@@ -197,7 +197,7 @@ func (g grants) bind(ctx context.Context, v *transform.View, k keys.Kubernetes, 
 		}
 		if role == nil {
 			var err error
-			if role, readable, err = boundRole(ctx, v, k, b); err != nil {
+			if role, readable, err = m.boundRole(ctx, b); err != nil {
 				return err
 			}
 		}
@@ -206,7 +206,7 @@ func (g grants) bind(ctx context.Context, v *transform.View, k keys.Kubernetes, 
 		one.partial = one.partial || !readable && b.Namespace == ""
 		if named {
 			a.bindings = append(a.bindings, key)
-			one.account.warnDeleted(v, key, b, role)
+			one.account.warnDeleted(m.view, key, b, role)
 		}
 	}
 	return nil
@@ -245,19 +245,19 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 
 // boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. One that is not there grants nothing;
 // of one that cannot be read nobody can tell.
-func boundRole(ctx context.Context, v *transform.View, k keys.Kubernetes, b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
+func (m *run) boundRole(ctx context.Context, b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
 	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
 	if b.RoleRef.Kind == "Role" {
 		at.Resource.Resource, at.Namespace = "roles", b.Namespace
 	}
 	role = &rbacv1.ClusterRole{} // a Role has the same first fields
-	key := k.Format(at)
-	entry, err := v.Get(ctx, key)
+	key := m.keys.Format(at)
+	entry, err := m.view.Get(ctx, key)
 	if err != nil || entry == nil {
 		return role, true, err
 	}
 	if err := decodeRBAC(entry.Value, role); err != nil {
-		v.Raise(string(key), codeRBACUnknown.Because("%v", err))
+		m.view.Raise(string(key), codeRBACUnknown.Because("%v", err))
 		return role, false, nil
 	}
 	return role, true, nil

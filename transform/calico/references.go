@@ -31,7 +31,7 @@ func (m *run) checkValues(ctx context.Context) error {
 
 // eachOther calls do for all objects but v1 records and the v3 records just written.
 func (m *run) eachOther(ctx context.Context, do func(*transform.Entry) error) error {
-	v1, v3 := v1Dir(m.keys), v3Dir(m.keys)
+	v1, v3 := groupDir(m.keys, groupV1), groupDir(m.keys, groupV3)
 	for entry, err := range m.view.Below(ctx, m.keys.Prefix) {
 		if err != nil {
 			return err

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 // builtinTier is what v3 demands of a tier that Calico makes itself (rules in its v3 CRD).
@@ -27,23 +25,20 @@ func builtinTiers() []builtinTier {
 
 // checkTiers reports built-in tiers that somebody changed: which of the two orders was meant, nobody but the cluster's owner
 // can tell. A tier that is not there is made by Calico.
-func checkTiers(ctx context.Context, v *transform.View, k keys.Kubernetes) error {
+func (m *run) checkTiers(ctx context.Context) error {
 	kd, _ := kindOfV3("tiers")
 	for _, want := range builtinTiers() {
-		entry, err := v.Get(ctx, k.Format(keys.Key{Resource: kd.v1(), Name: want.name}))
+		key := m.keys.Format(keys.Key{Resource: kd.v1(), Name: want.name})
+		obj, _, err := m.read(ctx, key)
 		if err != nil {
 			return err
 		}
-		if entry == nil {
+		if obj == nil {
 			continue
 		}
-		obj, _, err := encoding.DecodeObject(entry.Value)
-		if err != nil {
-			continue // reported where it is migrated
-		}
-		spec, _ := obj["spec"].(map[string]any)
+		spec := objectAt(obj, "spec")
 		if drift := want.drift(spec); len(drift) > 0 {
-			v.Raise(string(entry.Key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
+			m.view.Raise(string(key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
 		}
 	}
 	return nil
@@ -55,7 +50,7 @@ func (t builtinTier) drift(spec map[string]any) (drift []string) {
 	if order == nil {
 		order = int64(1_000_000)
 	}
-	if n, ok := number(order); !ok || n != t.order {
+	if n, ok := numeric(order); !ok || n != t.order {
 		drift = append(drift, fmt.Sprintf("spec.order is %v, must be %.0f", order, t.order))
 	}
 	action := spec["defaultAction"]
@@ -68,12 +63,16 @@ func (t builtinTier) drift(spec map[string]any) (drift []string) {
 	return drift
 }
 
-func number(v any) (float64, bool) {
-	switch n := v.(type) {
-	case int64:
-		return float64(n), true
-	case float64:
-		return n, true
+// defaultTierOrder is the order a tier has that gives none (libcalico-go/lib/resources/tier.go).
+const defaultTierOrder = 1000000
+
+// defaultTierFields makes explicit what Calico fills in when it reads a tier. The v3 CRD has no default for the order, and
+// its rules demand one on the built-in tiers.
+func defaultTierFields(spec map[string]any) {
+	if spec["order"] == nil {
+		spec["order"] = int64(defaultTierOrder)
 	}
-	return 0, false
+	if action := spec["defaultAction"]; action == nil || action == "" {
+		spec["defaultAction"] = "Deny"
+	}
 }
