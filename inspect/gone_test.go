@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/internal/native"
 )
 
 // looked is how many of the last objects NewestTime reads.

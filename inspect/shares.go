@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/internal/native"
 )
 
 // shares are summed up by name.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // TestKeptWhileCompacting: a server was stopped while it compacted at 8. What is below is gone, whether its records are still there

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // benchInput is the file that SNAPSHOT_BENCH_FILE names, or a new one of SNAPSHOT_BENCH_KEYS records (5000 unless given) of 2 KB.

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // leaseEntries are the entries of the lease bucket.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/bbolt"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // historyOf is what the file holds of one key: "revision" of a Put, "revision t" of a tombstone.

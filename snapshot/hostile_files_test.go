@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // recordedHostile is the table of testdata/README.md: what Verify finds in each file ("" for a file that a real etcd serves), what

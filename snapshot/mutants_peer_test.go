@@ -18,7 +18,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"golang.org/x/sys/unix"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // peerVerdict is what etcd's own programs make of a file: an empty text is a pass.

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"os"
 
-	"github.com/etcdshift/etcdshift/publish"
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/encoding/native"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
 

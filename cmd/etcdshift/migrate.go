@@ -16,8 +16,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/publish"
 	"github.com/etcdshift/etcdshift/transform"
 )
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/storage/value"
 
-	"github.com/etcdshift/etcdshift/internal/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
 // 2 KB of JSON under 1000 etcd keys, by each provider; kms with one data key, as one run of a server writes.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
 // silent listens on a socket, accepts and never says a word.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
 // The memory of an etcd key is the caller's again after a call. The library would keep it, not its bytes, as the key of

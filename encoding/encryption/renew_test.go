@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/kmstest"
+	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
 // A library with a KMS plugin is renewed after its number of calls, under the feet of nobody, and what was sealed

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/internal/apitest"
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // twoVersions is a CRD of kind Thing whose v2 changes what v1 had.

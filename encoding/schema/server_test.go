@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/etcdshift/etcdshift/internal/apitest"
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdshift/etcdshift/internal/kcptest"
+	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
 // TestFind: a name is found, and whatever else someone gives is answered with what helps.

@@ -18,25 +18,27 @@ const module = "github.com/etcdshift/etcdshift"
 // mayImport is the table: what a room's code, tests aside, may import of this module besides itself. "transform/" stands
 // for each package below transform.
 func mayImport() map[string][]string {
-	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "encoding/native"}
+	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
-		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "publish", "conversion", "encoding/encryption", "finding", "internal/input",
+		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
+			"internal/publish", "internal/conversion", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/render", "internal/timeline"),
-		"transform/":           with("transform", "inspect", "conversion", "finding"),
-		"transform":            with("inspect", "publish", "finding", "internal/input"),
+		"transform/":           with("transform", "inspect", "internal/conversion", "finding"),
+		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
 		"inspect":              with("finding"),
-		"conversion":           {},
-		"snapshot":             {"publish"},
+		"snapshot":             {"internal/publish"},
 		"keys":                 {},
 		"finding":              {},
 		"encoding/schema":      {"encoding"},
-		"encoding/native":      {"encoding"},
 		"encoding/encryption":  {"encoding", "internal/input"},
 		"encoding":             {},
-		"publish":              {},
+		"internal/conversion":  {},
 		"internal/input":       {},
+		"internal/native":      {"encoding"},
+		"internal/publish":     {},
+		"internal/rooms":       {},
 		"internal/columns":     with("inspect", "internal/jsonpath"),
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},
@@ -44,7 +46,8 @@ func mayImport() map[string][]string {
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/timeline":    with("inspect", "internal/compare", "internal/differ"),
-		"internal":             with("transform/", "transform", "inspect", "publish"),
+		"internal/codedoc":     {},
+		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
 	}
 }
 
@@ -68,7 +71,7 @@ func room(dir string) string {
 		return dir
 	}
 	parts := strings.SplitN(dir, "/", 3)
-	if len(parts) > 1 && (parts[0] == "transform" || parts[0] == "encoding") {
+	if len(parts) > 1 && (parts[0] == "transform" || parts[0] == "encoding" || parts[0] == "internal") {
 		return parts[0] + "/" + parts[1]
 	}
 	return parts[0]
@@ -187,7 +190,7 @@ func (s source) check() []string {
 func (s source) checkImport(imported string) string {
 	from := room(s.dir)
 	if imported == "go.etcd.io/bbolt" || strings.HasPrefix(imported, "go.etcd.io/bbolt/") {
-		if from != "snapshot" && s.dir != "internal/etcdtest" {
+		if from != "snapshot" && s.dir != "internal/test/etcdtest" {
 			return "only snapshot may know bbolt"
 		}
 	}
@@ -225,7 +228,7 @@ func (s source) checkNode(node ast.Node) string {
 		}
 	case *ast.BasicLit:
 		text, err := strconv.Unquote(n.Value)
-		home := room(s.dir) == "keys" || room(s.dir) == "internal" || room(s.dir) == "cmd" && strings.Contains(text, "etcdshift ") // an example of the help
+		home := room(s.dir) == "keys" || room(s.dir) == "internal/test" || room(s.dir) == "cmd" && strings.Contains(text, "etcdshift ") // an example of the help
 		if n.Kind == token.STRING && err == nil && strings.Contains(text, "/registry/") && !s.test && !home {
 			return "only keys may spell etcd keys"
 		}

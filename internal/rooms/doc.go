@@ -5,11 +5,11 @@
 //
 // A room may import those to its right, never one to its left or beside it. Besides:
 //
-//   - publish is a leaf; snapshot, transform and cmd may import it.
+//   - internal/publish is a leaf; snapshot, transform and cmd may import it.
 //   - No transform imports another. Of transform/kcp, the programs import survey and archive, and none another.
-//   - internal holds what ships but is no promise, each package with a line of its own in the table. The rest of it is for tests:
-//     only test files import it, and it may import any room but cmd.
-//   - go.etcd.io/bbolt is imported by snapshot and internal/etcdtest only, in tests too.
+//   - internal holds code that ships without a promise; each package has a line in the table.
+//   - internal/test holds servers and fixtures. Only test files import it; it imports any room but cmd.
+//   - go.etcd.io/bbolt is imported by snapshot and internal/test/etcdtest only, in tests too.
 //   - Only cmd prints, logs or exits.
 //   - No function is called init.
 //   - A string with the storage prefix "/registry/" stands in keys only.

@@ -18,7 +18,7 @@ func TestRooms(t *testing.T) {
 	broken, seen, err := check(tree)
 	require.NoError(t, err)
 	require.Empty(t, strings.Join(broken, "\n"))
-	for _, name := range []string{"cmd", "transform", "transform/calico", "transform/kcp", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "conversion", "publish", "internal"} {
+	for _, name := range []string{"cmd", "transform", "transform/calico", "transform/kcp", "snapshot", "keys", "encoding", "encoding/schema", "encoding/encryption", "inspect", "internal/conversion", "internal/publish", "internal/test"} {
 		require.Positive(t, seen[name], "%s was not looked at", name)
 	}
 }
@@ -36,28 +36,28 @@ func TestCheck(t *testing.T) {
 	}
 	for _, tc := range []struct{ file, source, broken string }{
 		// every arrow, at full length
-		{"cmd/etcdshift/a.go", ours("transform/calico", "transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "publish", "cmd/etcdshift/table"), ""},
+		{"cmd/etcdshift/a.go", ours("transform/calico", "transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish", "cmd/etcdshift/table"), ""},
 		{"transform/calico/a.go", ours("transform", "inspect", "snapshot", "keys", "encoding", "encoding/schema", "transform/calico/ipam"), ""},
-		{"transform/a.go", ours("inspect", "snapshot", "keys", "encoding", "encoding/schema", "publish"), ""},
+		{"transform/a.go", ours("inspect", "snapshot", "keys", "encoding", "encoding/schema", "internal/publish"), ""},
 		{"inspect/a.go", ours("snapshot", "keys", "encoding", "encoding/schema"), ""},
-		{"transform/storageversion/a.go", ours("transform", "conversion"), ""},
+		{"transform/storageversion/a.go", ours("transform", "internal/conversion"), ""},
 		{"encoding/encryption/a.go", ours("encoding"), ""},
-		{"snapshot/a.go", ours("publish", "snapshot/page"), ""},
+		{"snapshot/a.go", ours("internal/publish", "snapshot/page"), ""},
 		{"encoding/schema/a.go", ours("encoding"), ""},
-		{"internal/apitest/a.go", ours("transform/calico", "snapshot", "internal/etcdtest"), ""},
+		{"internal/test/apitest/a.go", ours("transform/calico", "snapshot", "internal/test/etcdtest"), ""},
 
 		// against an arrow, or beside it
 		{"transform/a.go", ours("cmd/etcdshift"), ":3: transform must not import cmd"},
 		{"transform/a.go", ours("transform/calico"), ":3: transform must not import transform/calico"},
 		{"transform/calico/a.go", ours("transform", "transform/storageversion"), ":4: transform/calico must not import transform/storageversion"},
-		{"transform/calico/a.go", ours("publish"), ":3: transform/calico must not import publish"},
+		{"transform/calico/a.go", ours("internal/publish"), ":3: transform/calico must not import internal/publish"},
 		{"transform/a.go", ours("encoding/encryption"), ":3: transform must not import encoding/encryption"},
 		{"inspect/a.go", ours("encoding/encryption"), ":3: inspect must not import encoding/encryption"},
 		{"encoding/a.go", ours("encoding/encryption"), ":3: encoding must not import encoding/encryption"},
 		{"encoding/encryption/a.go", ours("keys"), ":3: encoding/encryption must not import keys"},
-		{"conversion/a.go", ours("encoding"), ":3: conversion must not import encoding"},
+		{"internal/conversion/a.go", ours("encoding"), ":3: internal/conversion must not import encoding"},
 		{"inspect/a.go", ours("transform"), ":3: inspect must not import transform"},
-		{"inspect/a.go", ours("publish"), ":3: inspect must not import publish"},
+		{"inspect/a.go", ours("internal/publish"), ":3: inspect must not import internal/publish"},
 		{"snapshot/page/a.go", ours("keys"), ":3: snapshot must not import keys"},
 		{"snapshot/a.go", ours("encoding"), ":3: snapshot must not import encoding"},
 		{"keys/a.go", ours("encoding"), ":3: keys must not import encoding"},
@@ -65,11 +65,11 @@ func TestCheck(t *testing.T) {
 		{"encoding/a.go", ours("keys"), ":3: encoding must not import keys"},
 		{"encoding/a.go", ours("encoding/schema"), ":3: encoding must not import encoding/schema"},
 		{"encoding/schema/a.go", ours("keys"), ":3: encoding/schema must not import keys"},
-		{"publish/a.go", ours("snapshot"), ":3: publish must not import snapshot"},
-		{"snapshot/a.go", ours("internal/etcdtest"), ":3: snapshot must not import internal"},
-		{"cmd/etcdshift/a.go", ours("internal/etcdtest"), ":3: cmd must not import internal"},
-		{"internal/etcdtest/a.go", ours("cmd/etcdshift"), ":3: internal must not import cmd"},
-		{"keys/a_test.go", ours("encoding", "internal/etcdtest"), ""},
+		{"internal/publish/a.go", ours("snapshot"), ":3: internal/publish must not import snapshot"},
+		{"snapshot/a.go", ours("internal/test/etcdtest"), ":3: snapshot must not import internal/test"},
+		{"cmd/etcdshift/a.go", ours("internal/test/etcdtest"), ":3: cmd must not import internal/test"},
+		{"internal/test/etcdtest/a.go", ours("cmd/etcdshift"), ":3: internal/test must not import cmd"},
+		{"keys/a_test.go", ours("encoding", "internal/test/etcdtest"), ""},
 
 		// within a room
 		{"transform/kcp/verify/a.go", ours("transform/kcp/survey", "transform/kcp/archive", "transform", "inspect"), ""},
@@ -88,8 +88,8 @@ func TestCheck(t *testing.T) {
 		// bbolt
 		{"snapshot/a.go", imports("go.etcd.io/bbolt", "go.etcd.io/bbolt/errors"), ""},
 		{"snapshot/a_test.go", imports("go.etcd.io/bbolt"), ""},
-		{"internal/etcdtest/a.go", imports("go.etcd.io/bbolt"), ""},
-		{"internal/apitest/a.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
+		{"internal/test/etcdtest/a.go", imports("go.etcd.io/bbolt"), ""},
+		{"internal/test/apitest/a.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
 		{"transform/a.go", imports("go.etcd.io/bbolt/errors"), ":3: only snapshot may know bbolt"},
 		{"transform/a_test.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
 
@@ -104,7 +104,7 @@ func TestCheck(t *testing.T) {
 		{"keys/a.go", "package p\nimport \"log\"\nfunc f() { log.Fatal() }", ":3: only cmd prints: log.Fatal"},
 		{"keys/a.go", "package p\nfunc f(log interface{ Fatal() }) { log.Fatal() }", ""},
 		{"keys/a.go", "package p\nfunc f() { println() }", ":2: only cmd prints: println"},
-		{"internal/etcdtest/a.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", ":3: only cmd exits"},
+		{"internal/test/etcdtest/a.go", "package p\nimport \"os\"\nfunc f() { os.Exit(1) }", ":3: only cmd exits"},
 
 		// init
 		{"cmd/etcdshift/a.go", "package p\nfunc init() {}", ":2: no init functions"},
@@ -120,7 +120,7 @@ func TestCheck(t *testing.T) {
 		{"inspect/a.go", "package p\n// /registry/pods\nconst k = \"registry\"", ""},
 		{"inspect/a.go", imports("k8s.io/apiserver/pkg/registry/rest"), ""},
 		{"inspect/a_test.go", "package p\nconst k = \"/registry/pods/\"", ""},
-		{"internal/etcdtest/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
+		{"internal/test/etcdtest/a.go", "package p\nconst k = \"/registry/pods/\"", ""},
 	} {
 		tree := fstest.MapFS{tc.file: {Data: []byte(tc.source)}, "e2e/go.mod": {}, "keys/README.md": {Data: []byte("/registry/")}}
 		broken, _, err := check(tree)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/etcdshift/etcdshift/internal/kcptest"
+	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"

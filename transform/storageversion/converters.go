@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/etcdshift/etcdshift/conversion"
+	"github.com/etcdshift/etcdshift/internal/conversion"
 	"github.com/etcdshift/etcdshift/transform"
 )
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/etcdshift/etcdshift/conversion"
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/conversion"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )

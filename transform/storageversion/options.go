@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/etcdshift/etcdshift/conversion"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/internal/conversion"
 )
 
 // Options of a migration. The zero value migrates every custom resource to settled bytes, and needs no converter where the

@@ -74,7 +74,9 @@ func (c *choice) logicalClusterKey(name string) string {
 
 // keyOf is the key that a problem of the whole logical cluster is about: its LogicalCluster's; "" where it has none, as some of kcp's own.
 func (c *choice) keyOf(t *target) string {
-	has := func(r clusters.Resource) bool { return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType()) }
+	has := func(r clusters.Resource) bool {
+		return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType())
+	}
 	if c.shard == nil || t.living == nil || !slices.ContainsFunc(t.living.Resources, has) {
 		return ""
 	}

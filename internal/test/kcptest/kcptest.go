@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // The recorded snapshots.
@@ -56,7 +56,7 @@ func Recorded(t testing.TB, name string) (path string) {
 	t.Helper()
 	_, here, _, ok := runtime.Caller(0)
 	require.True(t, ok)
-	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "testdata", filepath.FromSlash(name)+".db.gz"))
+	in, err := os.Open(filepath.Join(filepath.Dir(here), "..", "..", "..", "testdata", filepath.FromSlash(name)+".db.gz"))
 	require.NoError(t, err)
 	defer in.Close()
 	unzipped, err := gzip.NewReader(in)

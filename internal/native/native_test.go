@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/internal/native"
 )
 
 func stored(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("../testdata", name))
+	data, err := os.ReadFile(filepath.Join("../../encoding/testdata", name))
 	require.NoError(t, err)
 	return data
 }
@@ -36,7 +36,7 @@ func wrap(t testing.TB, gvk schema.GroupVersionKind, obj runtime.Object) []byte 
 
 // What comes out is what the typed object says in JSON.
 func TestDecodeEqualsTyped(t *testing.T) {
-	files, err := filepath.Glob("../testdata/k8s/*.pb")
+	files, err := filepath.Glob("../../encoding/testdata/k8s/*.pb")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -118,7 +118,7 @@ func TestDecodeErrors(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	files, err := filepath.Glob("../testdata/k8s/*")
+	files, err := filepath.Glob("../../encoding/testdata/k8s/*")
 	require.NoError(f, err)
 	for _, file := range files {
 		data, err := os.ReadFile(file)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/encoding/native"
+	"github.com/etcdshift/etcdshift/internal/native"
 )
 
 func TestFieldNames(t *testing.T) {

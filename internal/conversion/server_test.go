@@ -18,8 +18,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	crdschema "github.com/etcdshift/etcdshift/encoding/schema"
-	"github.com/etcdshift/etcdshift/internal/apitest"
-	"github.com/etcdshift/etcdshift/internal/etcdtest"
+	"github.com/etcdshift/etcdshift/internal/test/apitest"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // metadata changes the metadata of a converted object.
