@@ -85,7 +85,7 @@ func TestDeletedEntries(t *testing.T) {
 	require.Equal(t, "{}", string(got[1].Last.Value))
 	got = deleted(NewReader(s, nil), "/registry/secrets/")
 	require.Len(t, got, 1)
-	require.ErrorIs(t, got[0].Last.Sealed, encoding.ErrEncrypted)
+	require.ErrorIs(t, got[0].Last.Undecryptable, encoding.ErrEncrypted)
 	for _, err := range NewReader(s, failing{}).Deleted(ctx, nil) {
 		if err != nil {
 			require.ErrorContains(t, err, "socket is gone")

@@ -122,8 +122,8 @@ func (s *survey) define(ctx context.Context, src Source) error {
 				continue // counted as one that is in no folder
 			}
 			crd, err := schema.ParseCRD(e.Value)
-			if e.Sealed != nil {
-				err = e.Sealed // says why
+			if e.Undecryptable != nil {
+				err = e.Undecryptable // says why
 			}
 			if err != nil {
 				s.definitions[folder{prefix: prefix, resource: key.Name}] = &Definition{Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error()}

@@ -30,10 +30,10 @@ func object(key, apiVersion, kind string) record {
 }
 
 // surveyed is the catalogue of records; every one of them is counted once.
-func surveyed(t testing.TB, opener Opener, records ...record) *Catalogue {
+func surveyed(t testing.TB, decrypter Decrypter, records ...record) *Catalogue {
 	t.Helper()
 	ctx, s := context.Background(), written(t, records...)
-	got, err := Survey(ctx, NewReader(s, opener))
+	got, err := Survey(ctx, NewReader(s, decrypter))
 	require.NoError(t, err)
 	count, err := s.Keys(ctx)
 	require.NoError(t, err)

@@ -32,7 +32,7 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 		if err != nil {
 			return newest, err
 		}
-		if e == nil || e.Sealed != nil {
+		if e == nil || e.Undecryptable != nil {
 			continue
 		}
 		content, err := native.Decode(e.Value)

@@ -89,7 +89,7 @@ func (in Selection) holds(place keys.Key) bool {
 
 // NewObject decodes an entry of the given type.
 func NewObject(t *Type, place keys.Key, e *Entry) *Object {
-	o := &Object{Entry: e, Type: t, Place: place, Err: e.Sealed}
+	o := &Object{Entry: e, Type: t, Place: place, Err: e.Undecryptable}
 	if o.Err != nil {
 		return o
 	}

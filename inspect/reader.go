@@ -14,22 +14,22 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Opener opens values that an API server encrypted at rest. encryption.Transformers is one.
-type Opener interface {
-	// Open returns what was encrypted, or stored itself where nothing was. stale says that a server's next write would store
-	// the same object in another way: by another provider or key, or encrypted at last. An error wraps encoding.ErrEncrypted.
-	Open(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
+// Decrypter decrypts values that an API server encrypted at rest. encryption.Transformers is one.
+type Decrypter interface {
+	// Decrypt returns the plain value, or stored itself where it is not encrypted. stale means that a server's next write would
+	// store the same object by another provider or key. An error wraps encoding.ErrEncrypted.
+	Decrypt(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
 }
 
 // Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not be written to.
 type Entry struct {
-	Key         []byte
-	Value       []byte // decrypted; as it is stored where Sealed says why
-	Stored      []byte
-	ModRevision int64 // 0 for a key that is only staged
-	Lease       int64
-	Stale       bool  // a server's next write would encrypt it by another provider or key
-	Sealed      error // why an encrypted value could not be opened; wraps encoding.ErrEncrypted
+	Key           []byte
+	Value         []byte // decrypted; as stored where it is undecryptable
+	Stored        []byte
+	ModRevision   int64 // 0 for a key that is only staged
+	Lease         int64
+	Stale         bool  // a server's next write would encrypt it by another provider or key
+	Undecryptable error // why an encrypted value could not be decrypted; wraps encoding.ErrEncrypted
 }
 
 // Source is something that has the latest value of each key: a snapshot, or one with changes staged on top.
@@ -42,20 +42,20 @@ type Source interface {
 
 // Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
 type Reader struct {
-	snapshot state
-	opener   Opener
-	named    []string // storage prefixes
-	layouts  keys.Layouts
-	found    bool // layouts are known
-	only     bool // the storage prefixes that are named are looked under, and no other
+	snapshot  state
+	decrypter Decrypter
+	named     []string // storage prefixes
+	layouts   keys.Layouts
+	found     bool // layouts are known
+	only      bool // the storage prefixes that are named are looked under, and no other
 }
 
 var _ Source = (*Reader)(nil)
 
-// NewReader makes a reader of s. opener may be nil: then encrypted values stay closed. prefixes are storage prefixes that a
+// NewReader makes a reader of s. Without a decrypter, nil, encrypted values are undecryptable. prefixes are storage prefixes that a
 // person named; those that keys give away are added.
-func NewReader(s *snapshot.Snapshot, opener Opener, prefixes ...string) *Reader {
-	return &Reader{snapshot: state{Snapshot: s}, opener: opener, named: slices.Clone(prefixes)}
+func NewReader(s *snapshot.Snapshot, decrypter Decrypter, prefixes ...string) *Reader {
+	return &Reader{snapshot: state{Snapshot: s}, decrypter: decrypter, named: slices.Clone(prefixes)}
 }
 
 // Below is a reader of the same snapshot that sees the keys below exactly these storage prefixes, and no other key. A key below a
@@ -165,20 +165,20 @@ func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key fu
 
 func (r *Reader) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
 	e := &Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	return e, r.Open(ctx, e)
+	return e, r.Decrypt(ctx, e)
 }
 
-// Open decrypts an entry: its Value, Stale and Sealed follow from Key and Stored. An error is about reading the snapshot, or a KMS
+// Decrypt decrypts an entry: Value, Stale and Undecryptable follow from Key and Stored. An error is about reading the snapshot, or a KMS
 // plugin that does not answer any more.
-func (r *Reader) Open(ctx context.Context, e *Entry) error {
+func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
 	encrypted := encoding.Detect(e.Stored) == encoding.FormatEncrypted
 	e.Value = e.Stored
-	if r.opener == nil {
+	if r.decrypter == nil {
 		if encrypted {
 			_, err := encoding.Parse(e.Stored)
-			e.Sealed = err
-			if !errors.Is(err, encoding.ErrKMSv1) { // which no configuration would open
-				e.Sealed = fmt.Errorf("%w, and no encryption configuration was given", err)
+			e.Undecryptable = err
+			if !errors.Is(err, encoding.ErrKMSv1) { // which no configuration decrypts
+				e.Undecryptable = fmt.Errorf("%w, and no encryption configuration was given", err)
 			}
 		}
 		return nil
@@ -187,10 +187,10 @@ func (r *Reader) Open(ctx context.Context, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	plain, stale, err := r.opener.Open(ctx, gr, e.Key, e.Stored)
+	plain, stale, err := r.decrypter.Decrypt(ctx, gr, e.Key, e.Stored)
 	switch {
 	case errors.Is(err, encoding.ErrEncrypted):
-		e.Sealed = err
+		e.Undecryptable = err
 		return nil
 	case err != nil: // says nothing of the value: a KMS plugin that is gone would be gone for all others too
 		return &snapshot.FileError{Path: r.snapshot.Path(), Err: fmt.Errorf("key %q: %w", e.Key, err)}

@@ -52,7 +52,7 @@ func transformers(t testing.TB, letters string) *encryption.Transformers {
 
 func sealed(t testing.TB, by *encryption.Transformers, key, plain string) record {
 	t.Helper()
-	value, err := by.Seal(context.Background(), gvr.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
+	value, err := by.Encrypt(context.Background(), gvr.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
 	require.NoError(t, err)
 	return record{key, string(value)}
 }
@@ -74,28 +74,28 @@ func TestOpen(t *testing.T) {
 	for _, letters := range []string{"a", "ba"} {
 		r := NewReader(s, transformers(t, letters))
 		e := get(r, "/registry/secrets/ns/one")
-		require.Equal(t, []any{"{}", one.value, letters == "ba", nil}, []any{string(e.Value), string(e.Stored), e.Stale, e.Sealed})
+		require.Equal(t, []any{"{}", one.value, letters == "ba", nil}, []any{string(e.Value), string(e.Stored), e.Stale, e.Undecryptable})
 		require.Positive(t, e.ModRevision)
 		e = get(r, "/registry/secrets/ns/moved")
-		require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
+		require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
 		require.Equal(t, one.value, string(e.Value), "never guessed")
 		e = get(r, "/registry/secrets/ns/plain")
 		require.True(t, e.Stale)
-		require.NoError(t, e.Sealed)
+		require.NoError(t, e.Undecryptable)
 		for _, key := range []string{"/registry/pods/ns/p", "elsewhere", marker} {
 			e = get(r, key)
 			require.False(t, e.Stale, key)
-			require.NoError(t, e.Sealed)
+			require.NoError(t, e.Undecryptable)
 			require.Equal(t, e.Stored, e.Value)
 		}
 	}
 	e := get(NewReader(s, transformers(t, "b")), "/registry/secrets/ns/one")
-	require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
-	require.ErrorContains(t, e.Sealed, "key-a")
+	require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
+	require.ErrorContains(t, e.Undecryptable, "key-a")
 
 	e = get(NewReader(s, nil), "/registry/secrets/ns/one")
-	require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
-	require.ErrorContains(t, e.Sealed, "no encryption configuration was given")
+	require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
+	require.ErrorContains(t, e.Undecryptable, "no encryption configuration was given")
 	require.Equal(t, one.value, string(e.Value))
 
 	none, err := NewReader(s, nil).Get(ctx, []byte("/registry/secrets/ns/none"))
@@ -106,7 +106,7 @@ func TestOpen(t *testing.T) {
 // failing is a KMS plugin that is gone: its error is not about the value.
 type failing struct{}
 
-func (failing) Open(context.Context, gvr.GroupResource, []byte, []byte) ([]byte, bool, error) {
+func (failing) Decrypt(context.Context, gvr.GroupResource, []byte, []byte) ([]byte, bool, error) {
 	return nil, false, errors.New("socket is gone")
 }
 

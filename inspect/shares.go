@@ -71,12 +71,12 @@ func (f *fieldSizes) add(e *Entry, stored int) {
 		parts, err = encoding.MeasureParts(v)
 	}
 	switch {
-	case e.Sealed != nil:
+	case e.Undecryptable != nil:
 		give(FieldSealed, len(e.Stored))
 	case err != nil:
 		give(FieldNoObject, len(e.Stored))
 	}
-	if e.Sealed == nil && err == nil {
+	if e.Undecryptable == nil && err == nil {
 		for _, p := range parts.Fields {
 			give(f.field(v, p), p.Bytes)
 		}

@@ -129,7 +129,7 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	within.count(rec.Stored)
 	m.rank(rec, resource)
 	e := Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	if err := m.r.Open(ctx, &e); err != nil {
+	if err := m.r.Decrypt(ctx, &e); err != nil {
 		return err
 	}
 	m.owners.of(ownerKind(e.Value)).count(rec.Stored)

@@ -60,8 +60,8 @@ put "\xff/x" x
 func TestStoredEncrypted(t *testing.T) {
 	a := transformers(t, "a")
 	s := written(t, record{marker, "{}"}, sealed(t, a, "/registry/secrets/ns/a", "k8s\x00..."))
-	for encoding, opener := range map[string]Opener{"protobuf": a, "encrypted": transformers(t, "b")} {
-		got := stored(t, NewReader(s, opener), "/registry/secrets/", true)
+	for encoding, decrypter := range map[string]Decrypter{"protobuf": a, "encrypted": transformers(t, "b")} {
+		got := stored(t, NewReader(s, decrypter), "/registry/secrets/", true)
 		require.Len(t, got, 1)
 		require.Equal(t, []any{encoding, "aesgcm:v1:key-a", StateLive}, []any{got[0].Encoding, got[0].Encryption, got[0].State})
 	}

@@ -50,13 +50,13 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 	return v.plan.put(st, stored)
 }
 
-// Seals says whether what is written under key would be encrypted.
-func (v *View) Seals(ctx context.Context, key []byte) (bool, error) {
-	if v.sealer == nil {
+// Encrypts says whether what is written under key would be encrypted.
+func (v *View) Encrypts(ctx context.Context, key []byte) (bool, error) {
+	if v.encrypter == nil {
 		return false, nil
 	}
 	gr, err := v.reader.Resource(ctx, key)
-	return err == nil && v.sealer.Seals(gr), err
+	return err == nil && v.encrypter.Encrypts(gr), err
 }
 
 // Grant stages a lease of ttl seconds in place of the lease id of another file, and returns its own id: the same one where no

@@ -85,7 +85,7 @@ func TestCreateEncrypts(t *testing.T) {
 	verbatim := sealedBy(t, by, secretsDir+"moved", "moved")
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
-			seals, err := v.Seals(ctx, []byte(key))
+			seals, err := v.Encrypts(ctx, []byte(key))
 			require.NoError(t, err)
 			require.Equal(t, want, seals, key)
 			require.NoError(t, v.Create(ctx, []byte(key), []byte("made"), 0, "why"))
@@ -96,7 +96,7 @@ func TestCreateEncrypts(t *testing.T) {
 	got := live(t, f.out)
 	require.Equal(t, "made", got["/registry/configmaps/ns/c"])
 	require.Equal(t, verbatim, got[secretsDir+"moved"])
-	plain, _, err := by.Open(t.Context(), schema.GroupResource{Resource: "secrets"}, []byte(secretsDir+"made"), []byte(got[secretsDir+"made"]))
+	plain, _, err := by.Decrypt(t.Context(), schema.GroupResource{Resource: "secrets"}, []byte(secretsDir+"made"), []byte(got[secretsDir+"made"]))
 	require.NoError(t, err)
 	require.Equal(t, "made", string(plain))
 }

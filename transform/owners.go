@@ -19,8 +19,8 @@ func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 		}
 		return to, changed
 	})
-	if e.Sealed != nil {
-		err = e.Sealed
+	if e.Undecryptable != nil {
+		err = e.Undecryptable
 	}
 	if err != nil {
 		v.Raise(string(e.Key), CodeOf(err).Because("owner references in it cannot be seen: %v", err))

@@ -74,7 +74,7 @@ func (v *View) RaiseUnreadable(key string, f *finding.Finding) {
 
 // Readable reports a value that no API server can read as what its key says. It does not judge encrypted values and unknown kinds.
 func (v *View) Readable(key keys.Key, e *Entry) bool {
-	if e.Sealed != nil {
+	if e.Undecryptable != nil {
 		return true
 	}
 	err := CheckValue(key, e.Value)
@@ -92,10 +92,10 @@ func CheckValue(key keys.Key, value []byte) error {
 	return nil
 }
 
-// noteSealed remembers why a value could not be opened, for who reports that it could not be read.
-func (v *View) noteSealed(e *Entry) {
-	if e != nil && e.Sealed != nil {
-		v.sealed[string(e.Key)] = e.Sealed
+// noteUndecryptable remembers why a value could not be opened, for who reports that it could not be read.
+func (v *View) noteUndecryptable(e *Entry) {
+	if e != nil && e.Undecryptable != nil {
+		v.sealed[string(e.Key)] = e.Undecryptable
 	}
 }
 

@@ -33,7 +33,7 @@ type Options struct {
 	// MaxExpand is how many bytes a compressed input may expand to; 0: snapshot.DefaultMaxExpand. It is expanded in the folder of Out.
 	MaxExpand int64
 	// Encryption opens what is encrypted at rest and encrypts what is written; nil where there is no configuration.
-	Encryption Sealer
+	Encryption Encrypter
 	// BumpRevision is by how much the printed restore commands raise the revision; 0: DefaultBumpRevision.
 	BumpRevision int64
 	// Progress, where it is set, is called with the name of each stage as it begins.
@@ -111,7 +111,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	v := &View{
-		src: src, sealer: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
+		src: src, encrypter: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
 		report: r, problems: map[problemID]int{}, unreadable: map[string]bool{}, prefixes: o.Prefixes, sealed: map[string]error{}, time: o.Time,
 		granted: map[snapshot.Lease]int64{},
 	}
@@ -266,8 +266,8 @@ func (v *View) checkOutput(o Options) func(context.Context, *snapshot.Snapshot) 
 
 // readerOf reads a snapshot with the encryption configuration of the run.
 func (v *View) readerOf(s *snapshot.Snapshot) *inspect.Reader {
-	if v.sealer == nil { // a nil Sealer in an Opener would not be nil
+	if v.encrypter == nil { // a nil Encrypter would be a Decrypter that is not nil
 		return inspect.NewReader(s, nil, v.prefixes...)
 	}
-	return inspect.NewReader(s, v.sealer, v.prefixes...)
+	return inspect.NewReader(s, v.encrypter, v.prefixes...)
 }

@@ -73,7 +73,7 @@ type Args struct {
 // File is a snapshot that a transform reads beside its input.
 type File struct {
 	*inspect.Reader
-	Opener inspect.Opener // nil where there is no EncryptionConfiguration
+	Decrypter inspect.Decrypter // nil where there is no EncryptionConfiguration
 }
 
 // Read runs fn, which reads the file, and then waits for the file's digest. Faults of the mapped file are errors.

@@ -11,14 +11,14 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Sealer opens values that are encrypted at rest and encrypts those that are written, as an API server with one encryption
+// Encrypter decrypts values that are encrypted at rest and encrypts those that are written, as an API server with one encryption
 // configuration does. encryption.Transformers is one.
-type Sealer interface {
-	inspect.Opener
-	// Seal returns what a server stores of plain under key: plain itself where the resource is not to be encrypted.
-	Seal(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error)
-	// Seals says whether a server encrypts the resource.
-	Seals(gr schema.GroupResource) bool
+type Encrypter interface {
+	inspect.Decrypter
+	// Encrypt returns what a server stores of plain under key: plain itself where the resource is not to be encrypted.
+	Encrypt(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error)
+	// Encrypts says whether a server encrypts the resource.
+	Encrypts(gr schema.GroupResource) bool
 }
 
 // Put stages value, decrypted, for key; it is encrypted as a server would. A lease stays attached as it was. Staging what is
@@ -39,7 +39,7 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 	if err != nil {
 		return false, err
 	}
-	if stored != nil && stored.Sealed == nil && bytes.Equal(stored.Value, value) {
+	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) {
 		v.plan.drop(string(key))
 		return true, nil
 	}
@@ -75,14 +75,14 @@ func (v *View) seal(ctx context.Context, from, key []byte, stored *Entry, value 
 
 // encrypt returns value as a server would store it under key.
 func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
-	if v.sealer == nil {
+	if v.encrypter == nil {
 		return value, nil
 	}
 	gr, err := v.reader.Resource(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	if value, err = v.sealer.Seal(ctx, gr, key, value); err != nil {
+	if value, err = v.encrypter.Encrypt(ctx, gr, key, value); err != nil {
 		return nil, fmt.Errorf("encrypt %q: %w", key, err)
 	}
 	return value, nil
@@ -96,7 +96,7 @@ func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, er
 		return "", err
 	}
 	gr, err := v.reader.Resource(ctx, key)
-	if err != nil || v.sealer != nil && v.sealer.Seals(gr) {
+	if err != nil || v.encrypter != nil && v.encrypter.Encrypts(gr) {
 		return "", err
 	}
 	return fmt.Sprintf("it is encrypted, and %s would be stored in the clear: the encryption configuration does not encrypt them", gr), nil
@@ -106,11 +106,11 @@ func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, er
 // stored in another way. rewrapped is false where there is nothing to do, or where it would lose its encryption, which is
 // reported.
 func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err error) {
-	if v.sealer == nil || v.plan.get(key) != nil {
+	if v.encrypter == nil || v.plan.get(key) != nil {
 		return false, nil // what is staged was just encrypted
 	}
 	stored, err := v.reader.Get(ctx, key)
-	if stored == nil || err != nil || stored.Sealed != nil || !stored.Stale {
+	if stored == nil || err != nil || stored.Undecryptable != nil || !stored.Stale {
 		return false, err
 	}
 	return v.seal(ctx, key, key, stored, stored.Value, "encrypted by the first provider")

@@ -57,7 +57,7 @@ func secretsOf(t testing.TB, sealed map[string]*encryption.Transformers) files {
 
 func sealedBy(t testing.TB, by *encryption.Transformers, key, plain string) string {
 	t.Helper()
-	value, err := by.Seal(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
+	value, err := by.Encrypt(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
 	require.NoError(t, err)
 	return string(value)
 }
@@ -66,7 +66,7 @@ func sealedBy(t testing.TB, by *encryption.Transformers, key, plain string) stri
 func opened(t testing.TB, with *encryption.Transformers, key, stored, by string) string {
 	t.Helper()
 	require.True(t, strings.HasPrefix(stored, by), "%.30q", stored)
-	plain, _, err := with.Open(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(stored))
+	plain, _, err := with.Decrypt(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(stored))
 	require.NoError(t, err)
 	return string(plain)
 }
@@ -83,7 +83,7 @@ func TestPutEncrypts(t *testing.T) {
 			e, err := v.Get(ctx, key)
 			require.NoError(t, err)
 			require.Equal(t, value, string(e.Value))
-			require.NoError(t, e.Sealed)
+			require.NoError(t, e.Undecryptable)
 			if name == "a" {
 				require.EqualValues(t, 9, e.Lease)
 			}
@@ -128,13 +128,13 @@ func TestNeverPlaintext(t *testing.T) {
 		"rewrap":         func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
 	}
 	for name, act := range acts {
-		for _, sealer := range []Sealer{nil, sealing(t, "identity", "aescbc=a")} {
-			if sealer != nil && strings.HasSuffix(name, "to a new") || sealer == nil && name == "rewrap" {
+		for _, encrypter := range []Encrypter{nil, sealing(t, "identity", "aescbc=a")} {
+			if encrypter != nil && strings.HasSuffix(name, "to a new") || encrypter == nil && name == "rewrap" {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
 				f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
-				o := Options{In: f.in, Out: f.out, Encryption: sealer, Allow: []string{CodeWouldBePlaintext.Name}}
+				o := Options{In: f.in, Out: f.out, Encryption: encrypter, Allow: []string{CodeWouldBePlaintext.Name}}
 				r, err := Run(context.Background(), o, planFunc(func(ctx context.Context, v *View) error {
 					staged, err := act(ctx, v)
 					require.False(t, staged)
@@ -187,14 +187,14 @@ func TestDerive(t *testing.T) {
 func TestExposes(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": sealing(t, "aescbc=a")})
 	for _, tt := range []struct {
-		sealer   Sealer
-		from, to string
-		exposes  bool
+		encrypter Encrypter
+		from, to  string
+		exposes   bool
 	}{
 		{nil, "a", "a", true}, {nil, "plain", "a", false}, {nil, "none", "a", false},
 		{sealing(t, "aescbc=z"), "a", "b", false}, {sealing(t, "identity"), "a", "b", true}, {sealing(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
 	} {
-		_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Encryption: tt.sealer}, planFunc(func(ctx context.Context, v *View) error {
+		_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Encryption: tt.encrypter}, planFunc(func(ctx context.Context, v *View) error {
 			reason, err := v.Exposes(ctx, []byte(secretsDir+tt.from), []byte(filepath.Clean(secretsDir+tt.to)))
 			require.NoError(t, err)
 			require.Equal(t, tt.exposes, reason != "", "%s to %s: %s", tt.from, tt.to, reason)
@@ -239,7 +239,7 @@ func TestSealedSaysWhy(t *testing.T) {
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: sealing(t, "aescbc=z")}, planFunc(func(ctx context.Context, v *View) error {
 		e, err := v.Get(ctx, []byte(secretsDir+"a"))
 		require.NoError(t, err)
-		require.ErrorIs(t, e.Sealed, encoding.ErrEncrypted)
+		require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)
 		for _, err := range v.Live(ctx, []byte(secretsDir)) {
 			require.NoError(t, err)
 		}

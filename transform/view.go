@@ -18,12 +18,12 @@ type Entry = inspect.Entry
 // View is a snapshot with changes staged on top of it. Values are read and staged decrypted: what is encrypted at rest is
 // opened, and sealed again under its own key when it is staged. It is not safe for concurrent use.
 type View struct {
-	src      *snapshot.Snapshot
-	reader   *inspect.Reader
-	sealer   Sealer // nil where there is no encryption configuration
-	plan     *plan
-	report   *Report
-	problems map[problemID]int // place in the report
+	src       *snapshot.Snapshot
+	reader    *inspect.Reader
+	encrypter Encrypter // nil where there is no encryption configuration
+	plan      *plan
+	report    *Report
+	problems  map[problemID]int // place in the report
 	// unreadable are the keys of values that were reported as ones that cannot be read.
 	unreadable map[string]bool
 	prefixes   []string         // of Options
@@ -80,7 +80,7 @@ func (v *View) Get(ctx context.Context, key []byte) (*Entry, error) {
 		return v.staged(ctx, st)
 	}
 	e, err := v.reader.Get(ctx, key)
-	v.noteSealed(e)
+	v.noteUndecryptable(e)
 	return e, err
 }
 
@@ -90,8 +90,8 @@ func (v *View) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) 
 		return v.staged(ctx, st)
 	}
 	e := &Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	err := v.reader.Open(ctx, e)
-	v.noteSealed(e)
+	err := v.reader.Decrypt(ctx, e)
+	v.noteUndecryptable(e)
 	return e, err
 }
 
@@ -105,7 +105,7 @@ func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
 		return nil, err
 	}
 	e := &Entry{Key: []byte(st.key), Stored: value, ModRevision: st.prior, Lease: st.lease}
-	return e, v.reader.Open(ctx, e)
+	return e, v.reader.Decrypt(ctx, e)
 }
 
 // Layouts are the storage prefixes that the run was given and those that keys of the snapshot give away, of whatever flavour.

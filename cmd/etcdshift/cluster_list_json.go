@@ -57,31 +57,31 @@ type listCluster struct {
 	Definitions    []clusters.Needed   `json:"definitions"` // in system:bound-crds that its APIBindings need
 	Exports        []clusters.Export   `json:"exports"`     // that lie in it
 	Resources      []clusters.Resource `json:"resources"`
-	Sealed         int                 `json:"sealed"` // encrypted records that were not decrypted
+	Undecryptable  int                 `json:"sealed"` // encrypted records that were not decrypted
 }
 
 type listOrphan struct {
 	Name string `json:"name"`
 	clusters.Place
-	LivesOn   []string            `json:"livesOn"`   // shards of these files
-	SaidShard string              `json:"saidShard"` // by its Workspace
-	Bytes     int64               `json:"bytes"`
-	Sealed    int                 `json:"sealed"` // encrypted records that were not decrypted
-	Resources []clusters.Resource `json:"resources"`
-	Keys      []string            `json:"keys"`
+	LivesOn       []string            `json:"livesOn"`   // shards of these files
+	SaidShard     string              `json:"saidShard"` // by its Workspace
+	Bytes         int64               `json:"bytes"`
+	Undecryptable int                 `json:"sealed"` // encrypted records that were not decrypted
+	Resources     []clusters.Resource `json:"resources"`
+	Keys          []string            `json:"keys"`
 }
 
 // listCopy is what a cache has of a logical cluster.
 type listCopy struct {
-	Cluster   string              `json:"cluster"`
-	Shard     string              `json:"shard"` // that it was copied from
-	File      string              `json:"file"`  // of the cache
-	Prefix    string              `json:"prefix"`
-	LivesOn   []string            `json:"livesOn"` // shards of these files
-	Bytes     int64               `json:"bytes"`
-	Sealed    int                 `json:"sealed"` // encrypted records that were not decrypted
-	Resources []clusters.Resource `json:"resources"`
-	Keys      []string            `json:"keys"`
+	Cluster       string              `json:"cluster"`
+	Shard         string              `json:"shard"` // that it was copied from
+	File          string              `json:"file"`  // of the cache
+	Prefix        string              `json:"prefix"`
+	LivesOn       []string            `json:"livesOn"` // shards of these files
+	Bytes         int64               `json:"bytes"`
+	Undecryptable int                 `json:"sealed"` // encrypted records that were not decrypted
+	Resources     []clusters.Resource `json:"resources"`
+	Keys          []string            `json:"keys"`
 }
 
 type listUnknown struct {
@@ -124,7 +124,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	}
 	out.Clusters = mapped(found.Clusters, listClusterOf)
 	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
-		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Sealed, listed(o.Resources), listed(o.Keys)}
+		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
 	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unjudged, listCopyOf)
 	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
@@ -138,12 +138,12 @@ func listClusterOf(c clusters.Resident) listCluster {
 		Keys: c.Keys, Bytes: c.Bytes, Owner: c.Owner, System: c.System, Inactive: c.Inactive, Migrating: c.Migrating,
 		Terminating: c.Terminating, OwnerGone: c.OwnerGone, Elsewhere: listed(c.Elsewhere), Children: listed(c.Children),
 		Identities: listed(c.Identities), Definitions: listed(c.Definitions), Exports: listed(c.Exports),
-		Resources: listed(c.Resources), Sealed: c.Sealed,
+		Resources: listed(c.Resources), Undecryptable: c.Undecryptable,
 	}
 }
 
 func listCopyOf(s clusters.Stale) listCopy {
-	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.LivesOn, s.Bytes, s.Sealed, listed(s.Resources), listed(s.Keys)}
+	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
 }
 
 // problemsOf are those of all files, in the order of files, storages and logical clusters.

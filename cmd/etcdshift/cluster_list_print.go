@@ -162,8 +162,8 @@ func (p surveyPage) notes(all []clusters.Resident) {
 		for _, f := range c.Findings() {
 			notes = append(notes, c.Called()+" "+f.Reason)
 		}
-		if c.Sealed > 0 {
-			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), render.Plural(c.Sealed, "record")))
+		if c.Undecryptable > 0 {
+			notes = append(notes, fmt.Sprintf("%s has %s that no given key decrypts", c.Called(), render.Plural(c.Undecryptable, "record")))
 		}
 	}
 	if len(notes) > 0 {

@@ -143,7 +143,7 @@ func (g *getter) printRaw() error {
 			switch {
 			case err != nil:
 				return err
-			case o.Sealed != nil || o.Value == nil:
+			case o.Undecryptable != nil || o.Value == nil:
 				continue
 			case !g.options.secrets && redact.Value(o.Key, o.Value):
 				return &failure{status: exitRefused, err: fmt.Errorf("%s: holds what is printed only with --show-secrets", render.Printable(string(o.Key)))}

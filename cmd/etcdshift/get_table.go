@@ -187,7 +187,7 @@ func storedColumns() []column {
 	return []column{
 		of("Stored-Version", func(o *gotten) any {
 			v, err := encoding.Parse(o.Value)
-			if err != nil || o.Sealed != nil {
+			if err != nil || o.Undecryptable != nil {
 				return "<unknown>"
 			}
 			return v.GVK.GroupVersion().String()

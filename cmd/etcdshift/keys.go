@@ -82,8 +82,8 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 	switch {
 	case c.Bool("stored"):
 		value = e.Stored
-	case e.Sealed != nil && c.IsSet(encryptionConfig):
-		return &failure{exitFailed, fmt.Errorf("key %q: %w", key, e.Sealed), "--stored writes it as it is"}
+	case e.Undecryptable != nil && c.IsSet(encryptionConfig):
+		return &failure{exitFailed, fmt.Errorf("key %q: %w", key, e.Undecryptable), "--stored writes it as it is"}
 	}
 	if !c.Bool("show-secrets") && redact.Value(key, value) {
 		return &failure{exitRefused, fmt.Errorf("key %q: its value holds a credential", key), "--show-secrets writes it all the same"}

@@ -268,7 +268,7 @@ func (f *openFiles) open(c *cli.Context, path, configFlag string) (*transform.Fi
 		return nil, err
 	}
 	*f = append(*f, o)
-	return &transform.File{Reader: o.Reader, Opener: o.opener()}, nil
+	return &transform.File{Reader: o.Reader, Decrypter: o.decrypter()}, nil
 }
 
 func (f openFiles) close() {

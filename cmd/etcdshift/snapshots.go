@@ -68,7 +68,7 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 		return nil, err
 	}
 	o := &opened{transformers: transformers}
-	o.Reader = inspect.NewReader(s, o.opener(), readPrefixes(c)...)
+	o.Reader = inspect.NewReader(s, o.decrypter(), readPrefixes(c)...)
 	return o, nil
 }
 
@@ -91,8 +91,8 @@ func openSnapshot(c *cli.Context, path, config string) (*opened, error) {
 	return o, err
 }
 
-// opener decrypts the values of the file; nil without a configuration.
-func (o *opened) opener() inspect.Opener {
+// decrypter decrypts the values of the file; nil without a configuration.
+func (o *opened) decrypter() inspect.Decrypter {
 	if o.transformers == nil { // in an interface it would not be nil
 		return nil
 	}

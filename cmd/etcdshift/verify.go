@@ -148,16 +148,16 @@ func openAll(ctx context.Context, r *inspect.Reader, v *verification) (sealed, e
 		if err != nil {
 			return nil, err
 		}
-		if e.Sealed == nil {
+		if e.Undecryptable == nil {
 			continue
 		}
-		if !errors.Is(e.Sealed, encoding.ErrEncrypted) { // a KMS plugin that does not answer any more
-			return nil, e.Sealed
+		if !errors.Is(e.Undecryptable, encoding.ErrEncrypted) { // a KMS plugin that does not answer any more
+			return nil, e.Undecryptable
 		}
 		if sealed == nil {
-			sealed = e.Sealed
+			sealed = e.Undecryptable
 		}
-		v.Findings = append(v.Findings, fmt.Sprintf("%s: %v", e.Key, e.Sealed))
+		v.Findings = append(v.Findings, fmt.Sprintf("%s: %v", e.Key, e.Undecryptable))
 	}
 	return sealed, nil
 }

@@ -33,7 +33,7 @@ func BenchmarkOpenAndSeal(b *testing.B) {
 			b.SetBytes(int64(len(plain)))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				_, _, err := by.Open(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], stored[i%len(etcdKeys)])
+				_, _, err := by.Decrypt(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], stored[i%len(etcdKeys)])
 				require.NoError(b, err)
 			}
 		})
@@ -41,7 +41,7 @@ func BenchmarkOpenAndSeal(b *testing.B) {
 			b.SetBytes(int64(len(plain)))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				_, err := by.Seal(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], plain)
+				_, err := by.Encrypt(context.Background(), widgets, etcdKeys[i%len(etcdKeys)], plain)
 				require.NoError(b, err)
 			}
 		})

@@ -124,7 +124,7 @@ func TestRulesAreChosenAsTheServerChooses(t *testing.T) {
 		described, encrypted := Describe(stored)
 		require.Equal(t, want != "", encrypted, resource)
 		require.Equal(t, want, described.Key, resource)
-		require.Equal(t, want != "", by.Seals(gr), resource)
+		require.Equal(t, want != "", by.Encrypts(gr), resource)
 		opened(t, by, gr, "/registry/x", stored, "{}", false)
 	}
 }

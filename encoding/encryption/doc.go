@@ -6,7 +6,7 @@
 // Invariants, each with a test named after it:
 //
 //   - A value that is not encrypted is given back as the very slice that came in, with any configuration and with none.
-//   - Open(Seal(plain)) is plain, and only under the etcd key it was sealed under where the provider binds the two (aesgcm, kms).
+//   - Decrypt(Encrypt(plain)) is plain, and only under the etcd key it was encrypted for where the provider binds the two (aesgcm, kms).
 //   - What a real server wrote is opened to what a server without encryption stores, and what is sealed here a real
 //     server reads.
 //   - stale is what the server itself would find: its next write of the object stores it otherwise.

@@ -14,7 +14,7 @@ import (
 
 // No value makes Open panic. It gives plain values back, or refuses with an error that quotes nothing, or has opened
 // what may be an object; and what was sealed is opened.
-func FuzzOpen(f *testing.F) {
+func FuzzDecrypt(f *testing.F) {
 	plugin := kmstest.Start(f)
 	by := load(f, configuration(f, rule("'*.*'", keyed("aescbc", "key1", "a", "key1:b", "b"), keyed("aesgcm", "key1", "a"),
 		keyed("secretbox", "key1", "a"), plugged("vault", plugin.Endpoint()), keyed("aescbc", "key2", "c"))))
@@ -24,8 +24,8 @@ func FuzzOpen(f *testing.F) {
 		"k8s:enc:secretbox:v1:key1:": keyed("secretbox", "key1", "a"),
 		"k8s:enc:kms:v2:vault:":      plugged("vault", plugin.Endpoint()),
 	} {
-		sealer := load(f, configuration(f, rule("secrets", provider)))
-		stored := seal(f, sealer, secrets, here, `{"kind":"Secret"}`)
+		encrypter := load(f, configuration(f, rule("secrets", provider)))
+		stored := seal(f, encrypter, secrets, here, `{"kind":"Secret"}`)
 		f.Add(stored, here)
 		f.Add(stored, there)
 		f.Add(stored[:len(stored)-1], here)
@@ -39,7 +39,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stored []byte, key string) {
 		before := bytes.Clone(stored)
 		described, encrypted := Describe(stored)
-		plain, _, err := by.Open(context.Background(), secrets, []byte(key), stored)
+		plain, _, err := by.Decrypt(context.Background(), secrets, []byte(key), stored)
 		require.Equal(t, before, stored)
 		switch {
 		case !encrypted:

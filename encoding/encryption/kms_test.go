@@ -167,12 +167,12 @@ func TestKMSPluginGoneLater(t *testing.T) {
 
 	plugin.Stop()
 	opened(t, writer, secrets, here, own, text, false)
-	_, _, err := writer.Open(context.Background(), secrets, []byte(here), foreign)
+	_, _, err := writer.Decrypt(context.Background(), secrets, []byte(here), foreign)
 	require.ErrorContains(t, err, "opening a value of kms:v2:vault: the KMS plugin does not answer (")
 	require.NotErrorIs(t, err, encoding.ErrEncrypted)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, _, err = writer.Open(ctx, secrets, []byte(here), foreign)
+	_, _, err = writer.Decrypt(ctx, secrets, []byte(here), foreign)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

@@ -48,7 +48,7 @@ func Load(ctx context.Context, path string) (*Transformers, error) {
 	return &Transformers{config: c, again: again, limit: maxCalls, library: loaded}, nil
 }
 
-// Close ends the connections to KMS plugins. It may be called more than once and never fails; Open and Seal must not be
+// Close ends the connections to KMS plugins. It may be called more than once and never fails; Decrypt and Encrypt must not be
 // called after it.
 func (t *Transformers) Close() error {
 	if t != nil {

@@ -22,9 +22,9 @@ func TestKeyMemoryIsNotKept(t *testing.T) {
 	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)
 	mapped := page[:copy(page, here)]
-	plain, _, err := by.Open(ctx, secrets, mapped, stored)
+	plain, _, err := by.Decrypt(ctx, secrets, mapped, stored)
 	require.NoError(t, err)
-	sealed, err := by.Seal(ctx, secrets, mapped, []byte(text))
+	sealed, err := by.Encrypt(ctx, secrets, mapped, []byte(text))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Munmap(page))
 

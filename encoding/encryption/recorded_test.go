@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// What a whole kube-apiserver encrypts under "*.*", and what it does not, is what Seals says, and all of it is opened.
+// What a whole kube-apiserver encrypts under "*.*", and what it does not, is what Encrypts says, and all of it is opened.
 func TestRecordedKubeAPIServer(t *testing.T) {
 	recorded, err := os.ReadFile("testdata/kube-apiserver-1.36.3.jsonl")
 	require.NoError(t, err)
@@ -26,17 +26,17 @@ func TestRecordedKubeAPIServer(t *testing.T) {
 		require.NoError(t, json.Unmarshal(line, &record))
 		gr := parse(record.Resource)
 		_, encrypted := Describe(record.Value)
-		require.Equal(t, encrypted, by.Seals(gr), record.Key)
+		require.Equal(t, encrypted, by.Encrypts(gr), record.Key)
 		if !encrypted {
 			bare = append(bare, record.Resource)
 		}
-		plain, stale, err := by.Open(t.Context(), gr, []byte(record.Key), record.Value)
+		plain, stale, err := by.Decrypt(t.Context(), gr, []byte(record.Key), record.Value)
 		require.NoError(t, err, record.Key)
 		require.False(t, stale, record.Key)
 		require.Contains(t, []encoding.Format{encoding.FormatJSON, encoding.FormatProtobuf}, encoding.Detect(plain), record.Key)
 		require.Equal(t, encrypted, encoding.Detect(seal(t, by, gr, record.Key, string(plain))) == encoding.FormatEncrypted)
 		if record.Resource == "events" {
-			require.True(t, by.Seals(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}))
+			require.True(t, by.Encrypts(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}))
 		}
 	}
 	require.Equal(t, []string{"masterleases", "peerserverleases", "ranges"}, bare)

@@ -26,9 +26,9 @@ func TestLibraryIsRenewed(t *testing.T) {
 		all.Go(func() {
 			for i := 0; i < 100 && results[worker] == nil; i++ {
 				key := fmt.Appendf(nil, "%s-%d-%d", here, worker, i)
-				stored, err := by.Seal(context.Background(), secrets, key, []byte(text))
+				stored, err := by.Encrypt(context.Background(), secrets, key, []byte(text))
 				if err == nil {
-					_, _, err = by.Open(context.Background(), secrets, key, stored)
+					_, _, err = by.Decrypt(context.Background(), secrets, key, stored)
 				}
 				results[worker] = err
 			}
@@ -46,11 +46,11 @@ func TestLibraryIsRenewed(t *testing.T) {
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, []byte("# other\n"+string(before)), 0o600))
-	_, _, err = by.Open(context.Background(), secrets, []byte(here), stored)
+	_, _, err = by.Decrypt(context.Background(), secrets, []byte(here), stored)
 	require.EqualError(t, err, "loading the encryption configuration again: the file has changed")
 	require.NotErrorIs(t, err, encoding.ErrEncrypted)
 	require.NoError(t, os.Remove(path))
-	_, err = by.Seal(context.Background(), secrets, []byte(here), []byte(text))
+	_, err = by.Encrypt(context.Background(), secrets, []byte(here), []byte(text))
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	without := with(t, keyed("aescbc", "key1", "a"))

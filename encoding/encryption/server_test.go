@@ -165,7 +165,7 @@ func TestRealServer(t *testing.T) {
 		definitions := c.api.Extensions.ApiextensionsV1().CustomResourceDefinitions()
 		_, err = definitions.Patch(ctx, crdName, "application/merge-patch+json", []byte(labels), metav1.PatchOptions{})
 		require.NoError(t, err)
-		crd, stale, err := by.Open(ctx, crds, []byte(crdKey), c.get(t, crdKey))
+		crd, stale, err := by.Decrypt(ctx, crds, []byte(crdKey), c.get(t, crdKey))
 		require.NoError(t, err)
 		require.False(t, stale)
 		require.Contains(t, string(crd), `"round":"`)
@@ -208,7 +208,7 @@ func TestRealServerAndRotation(t *testing.T) {
 		by := load(t, path)
 		api = c.serve(t, path)
 		apitest.WaitEstablished(t, c.api, crdName)
-		_, stale, err := by.Open(ctx, widgets, []byte(widgetDir+"one"), c.get(t, widgetDir+"one"))
+		_, stale, err := by.Decrypt(ctx, widgets, []byte(widgetDir+"one"), c.get(t, widgetDir+"one"))
 		require.NoError(t, err)
 		require.Equal(t, step.stale, stale, "%v", step)
 		require.Equal(t, step.stale, touch(t, c, api, "one"), "%v", step)
@@ -217,11 +217,11 @@ func TestRealServerAndRotation(t *testing.T) {
 		if encrypted {
 			require.Equal(t, step.first, described.String())
 		}
-		_, stale, err = by.Open(ctx, widgets, []byte(widgetDir+"one"), c.get(t, widgetDir+"one"))
+		_, stale, err = by.Decrypt(ctx, widgets, []byte(widgetDir+"one"), c.get(t, widgetDir+"one"))
 		require.NoError(t, err)
 		require.False(t, stale, "%v", step)
 		require.False(t, touch(t, c, api, "one"), "%v", step)
-		_, _, err = by.Open(ctx, widgets, []byte(widgetDir+"one"), first)
+		_, _, err = by.Decrypt(ctx, widgets, []byte(widgetDir+"one"), first)
 		require.NoError(t, err)
 	}
 }

@@ -74,7 +74,7 @@ func with(t testing.TB, providers ...string) *Transformers {
 
 func seal(t testing.TB, by *Transformers, gr schema.GroupResource, key, plain string) []byte {
 	t.Helper()
-	stored, err := by.Seal(context.Background(), gr, []byte(key), []byte(plain))
+	stored, err := by.Encrypt(context.Background(), gr, []byte(key), []byte(plain))
 	require.NoError(t, err)
 	return stored
 }
@@ -82,7 +82,7 @@ func seal(t testing.TB, by *Transformers, gr schema.GroupResource, key, plain st
 // opened wants stored to be opened to plain.
 func opened(t testing.TB, by *Transformers, gr schema.GroupResource, key string, stored []byte, plain string, stale bool) {
 	t.Helper()
-	got, isStale, err := by.Open(context.Background(), gr, []byte(key), stored)
+	got, isStale, err := by.Decrypt(context.Background(), gr, []byte(key), stored)
 	require.NoError(t, err)
 	require.Equal(t, plain, string(got))
 	require.Equal(t, stale, isStale, "stale")

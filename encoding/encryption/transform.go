@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// Open gives the plain value of what is stored under the complete etcd key for an object of gr: stored itself where it
+// Decrypt gives the plain value of what is stored under the complete etcd key for an object of gr: stored itself where it
 // is not encrypted, also where the configuration lacks the identity provider without which a server could not read it.
 //
 // stale says that a server's next write of the object would store it otherwise: with another key or provider, in the
@@ -24,12 +24,12 @@ import (
 // err wraps encoding.ErrEncrypted for a value that no key opens, and says by which provider and key it was encrypted and
 // why it stays closed. Any other error says nothing of the value: ctx ended, or a KMS plugin that answered when Load
 // asked does not answer any more.
-func (t *Transformers) Open(
+func (t *Transformers) Decrypt(
 	ctx context.Context, gr schema.GroupResource, key, stored []byte,
 ) (plain []byte, stale bool, err error) {
 	by, encrypted := Describe(stored)
 	if !encrypted {
-		return stored, t.Seals(gr), nil
+		return stored, t.Encrypts(gr), nil
 	}
 	if by.Name == kms && by.Version == "v1" {
 		return nil, false, encoding.Encrypted(stored)
@@ -76,15 +76,15 @@ func unopened(by Provider) string {
 	return who + moved
 }
 
-// Seal gives what a server would store under the complete etcd key for the plain value of an object of gr: encrypted by
+// Encrypt gives what a server would store under the complete etcd key for the plain value of an object of gr: encrypted by
 // the provider that the configuration names first for gr, or plain itself where that is identity, where nothing is
 // configured for gr, and for records that no server encrypts. A plain value that is encrypted already is refused with an
 // error that wraps encoding.ErrEncrypted; it must be opened under the key it came from.
-func (t *Transformers) Seal(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error) {
+func (t *Transformers) Encrypt(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error) {
 	if by, encrypted := Describe(plain); encrypted {
 		return nil, closed(by, "it can't be sealed again")
 	}
-	if !t.Seals(gr) {
+	if !t.Encrypts(gr) {
 		return plain, nil
 	}
 	if len(key) == 0 {
@@ -103,8 +103,8 @@ func (t *Transformers) Seal(ctx context.Context, gr schema.GroupResource, key, p
 	return stored, nil
 }
 
-// Seals says whether Seal encrypts values of gr.
-func (t *Transformers) Seals(gr schema.GroupResource) bool {
+// Encrypts says whether Encrypt encrypts values of gr.
+func (t *Transformers) Encrypts(gr schema.GroupResource) bool {
 	if t == nil || storedBare(gr) {
 		return false
 	}

@@ -33,7 +33,7 @@ func providers(t *testing.T) map[string]string {
 // refused wants a value to stay closed for a reason, and the error to hold no byte of it beyond its prefix.
 func refused(t *testing.T, by *Transformers, gr schema.GroupResource, key string, stored []byte, reasons ...string) {
 	t.Helper()
-	plain, stale, err := by.Open(context.Background(), gr, []byte(key), stored)
+	plain, stale, err := by.Decrypt(context.Background(), gr, []byte(key), stored)
 	require.ErrorIs(t, err, encoding.ErrEncrypted)
 	require.Nil(t, plain)
 	require.False(t, stale)
@@ -58,23 +58,23 @@ func TestPlainIsGivenBackAsItIs(t *testing.T) {
 		"no rule for secrets": {load(t, configuration(t, rule("configmaps", keyed("aescbc", "a", "a")))), false},
 	} {
 		for _, stored := range [][]byte{[]byte(text), []byte("k8s\x00\x0a"), []byte("k8s:enc"), {}, nil, {0xd9, 0xd9, 0xf7}} {
-			plain, stale, err := tc.by.Open(context.Background(), secrets, []byte(here), stored)
+			plain, stale, err := tc.by.Decrypt(context.Background(), secrets, []byte(here), stored)
 			require.NoError(t, err, name)
 			require.Equal(t, stored, plain, name)
 			require.Equal(t, tc.stale, stale, name)
-			require.Equal(t, tc.stale, tc.by.Seals(secrets), name)
+			require.Equal(t, tc.stale, tc.by.Encrypts(secrets), name)
 			if len(stored) > 0 {
 				require.Same(t, &stored[0], &plain[0], name)
 			}
 		}
-		stored, err := tc.by.Seal(context.Background(), secrets, []byte(here), []byte(text))
+		stored, err := tc.by.Encrypt(context.Background(), secrets, []byte(here), []byte(text))
 		require.NoError(t, err, name)
 		require.Equal(t, tc.stale, encoding.Detect(stored) == encoding.FormatEncrypted, name)
 	}
 }
 
 // A value is opened under the key it was sealed under; the providers that bind it to that key refuse it elsewhere.
-func TestSealThenOpen(t *testing.T) {
+func TestEncryptThenDecrypt(t *testing.T) {
 	for prefix, provider := range providers(t) {
 		by := with(t, provider)
 		stored := seal(t, by, secrets, here, text)
@@ -89,12 +89,12 @@ func TestSealThenOpen(t *testing.T) {
 		} else {
 			opened(t, by, secrets, there, stored, text, false)
 		}
-		_, err := by.Seal(context.Background(), secrets, []byte(there), stored)
+		_, err := by.Encrypt(context.Background(), secrets, []byte(there), stored)
 		require.ErrorIs(t, err, encoding.ErrEncrypted)
 		require.ErrorContains(t, err, "by "+named+": it can't be sealed again")
-		_, err = by.Seal(context.Background(), secrets, nil, []byte(text))
+		_, err = by.Encrypt(context.Background(), secrets, nil, []byte(text))
 		require.ErrorContains(t, err, "no etcd key")
-		_, _, err = by.Open(context.Background(), secrets, nil, stored)
+		_, _, err = by.Decrypt(context.Background(), secrets, nil, stored)
 		require.ErrorContains(t, err, "no etcd key")
 		if named != "aescbc:v1:key1" { // which can't tell an empty value from a wrong key
 			opened(t, by, secrets, here, seal(t, by, secrets, here, ""), "", false)
@@ -119,7 +119,7 @@ func TestWhatNoKeyOpensIsRefusedByName(t *testing.T) {
 			both := with(t, keyed(name, "key1", "b"), keyed(name, "key1", "a"))
 			// One aescbc value in 256 looks well padded under a wrong key too: a server then takes the noise for the object.
 			for range 20 {
-				if _, _, err := both.Open(context.Background(), secrets, []byte(here), stored); err == nil || name != "aescbc" {
+				if _, _, err := both.Decrypt(context.Background(), secrets, []byte(here), stored); err == nil || name != "aescbc" {
 					break
 				}
 				stored = seal(t, with(t, provider), secrets, here, text)
@@ -186,7 +186,7 @@ func TestStaleIsWhatTheServerFinds(t *testing.T) {
 	opened(t, with(t, keyed("aesgcm", "key1", "a"), keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
 	opened(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
 	opened(t, with(t, keyed("aescbc", "key1", "a"), "identity: {}"), secrets, here, stored, text, false)
-	require.False(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")).Seals(secrets))
+	require.False(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")).Encrypts(secrets))
 }
 
 // A key name with a colon, and one that begins like another's, are told apart.
@@ -206,11 +206,11 @@ func TestStoredBareIsNeverSealed(t *testing.T) {
 	by := with(t, keyed("aescbc", "key1", "a"))
 	for _, resource := range []string{"masterleases", "peerserverleases", "ranges", ""} {
 		gr := schema.GroupResource{Resource: resource}
-		require.False(t, by.Seals(gr), resource)
+		require.False(t, by.Encrypts(gr), resource)
 		require.Equal(t, text, string(seal(t, by, gr, here, text)), resource)
 		opened(t, by, gr, here, []byte(text), text, false)
 	}
-	require.True(t, by.Seals(schema.GroupResource{Group: "ranges.example.com", Resource: "ranges"}))
+	require.True(t, by.Encrypts(schema.GroupResource{Group: "ranges.example.com", Resource: "ranges"}))
 }
 
 func TestDescribe(t *testing.T) {

@@ -62,9 +62,9 @@ type Records struct {
 	Amount
 	Resources []Resource
 	Problems  []Problem // in revision order
-	// Sealed counts the records that had to be decrypted, which ReadChecked does with all, and no key decrypts.
-	Sealed int
-	tally  map[Resource]*Amount // by Resource without Amount, while they are read
+	// Undecryptable counts the records that had to be decrypted, which ReadChecked does with all, and no key decrypts.
+	Undecryptable int
+	tally         map[Resource]*Amount // by Resource without Amount, while they are read
 }
 
 // Cluster is a logical cluster that lives on a shard.

@@ -43,7 +43,7 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 		return nil, err
 	}
 	p := newPass(ctx, r, layouts, check)
-	for e, err := range r.Unopened(ctx, nil) {
+	for e, err := range r.Raw(ctx, nil) {
 		if err == nil {
 			err = p.add(e)
 		}
@@ -162,15 +162,15 @@ func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *P
 		return nil, true, nil
 	}
 	if !p.opened {
-		if err := p.reader.Open(p.ctx, e); err != nil {
+		if err := p.reader.Decrypt(p.ctx, e); err != nil {
 			return nil, false, err
 		}
 	}
 	switch {
-	case e.Sealed != nil && read == nil:
+	case e.Undecryptable != nil && read == nil:
 		return nil, false, nil
-	case e.Sealed != nil:
-		return &Problem{string(e.Key), CodeEncrypted, e.Sealed.Error()}, false, nil
+	case e.Undecryptable != nil:
+		return &Problem{string(e.Key), CodeEncrypted, e.Undecryptable.Error()}, false, nil
 	case read == nil:
 		read = metadataOf
 	}
@@ -241,7 +241,7 @@ func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) err
 		r.Problems = append(r.Problems, *problem)
 	}
 	if !opened && err == nil {
-		r.Sealed++
+		r.Undecryptable++
 	}
 	return err
 }

@@ -13,12 +13,12 @@ import (
 )
 
 // reader reads the file at path.
-func reader(t testing.TB, path string, opener inspect.Opener, prefixes ...string) *inspect.Reader {
+func reader(t testing.TB, path string, decrypter inspect.Decrypter, prefixes ...string) *inspect.Reader {
 	t.Helper()
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return inspect.NewReader(s, opener, prefixes...)
+	return inspect.NewReader(s, decrypter, prefixes...)
 }
 
 // readFile is what ReadChecked finds in the file at path.
@@ -77,7 +77,7 @@ func TestOneOwner(t *testing.T) {
 		keys, bytes = keys-1, bytes-f.Unknown[0].Bytes
 		for _, c := range s.Clusters {
 			require.Empty(t, c.Problems, c.Name)
-			require.Zero(t, c.Sealed)
+			require.Zero(t, c.Undecryptable)
 			inResources := Amount{}
 			for _, r := range c.Resources {
 				inResources.Keys, inResources.Bytes = inResources.Keys+r.Keys, inResources.Bytes+r.Bytes

@@ -131,7 +131,7 @@ func provider() string { return kcptest.Provider }
 // onlyOpens is a key for what Read has to read. Anything else that it is asked to open fails the read.
 type onlyOpens struct{ opened map[string]int }
 
-func (o onlyOpens) Open(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
+func (o onlyOpens) Decrypt(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
 	o.opened[gr.String()]++
 	switch gr.String() {
 	case "logicalclusters.core.kcp.io", "apibindings.apis.kcp.io", "apiexports.apis.kcp.io", "workspaces.tenancy.kcp.io",
@@ -143,17 +143,17 @@ func (o onlyOpens) Open(_ context.Context, gr schema.GroupResource, key, stored 
 
 // TestReadsNoOtherKind: Read opens no value but of the kinds that tell of logical clusters; of definitions only kcp's own.
 func TestReadsNoOtherKind(t *testing.T) {
-	opener := onlyOpens{map[string]int{}}
+	decrypter := onlyOpens{map[string]int{}}
 	path := kcptest.Single(t)
-	f, err := Read(context.Background(), reader(t, path, opener))
+	f, err := Read(context.Background(), reader(t, path, decrypter))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{
 		"logicalclusters.core.kcp.io": 6, "apibindings.apis.kcp.io": 18, "apiexports.apis.kcp.io": 12,
 		"workspaces.tenancy.kcp.io": 5, "shards.core.kcp.io": 4, "customresourcedefinitions.apiextensions.k8s.io": 21,
-	}, opener.opened)
+	}, decrypter.opened)
 	checked := readFile(t, path)
 	require.Equal(t, checked, f, "where nothing is wrong, both say the same")
-	_, err = ReadChecked(context.Background(), reader(t, path, opener))
+	_, err = ReadChecked(context.Background(), reader(t, path, decrypter))
 	require.ErrorContains(t, err, "opened ", "which reads all of them")
 	require.Equal(t, checked, checkedBy(t, reader(t, path, nil)))
 }
@@ -177,10 +177,10 @@ func TestSealed(t *testing.T) {
 		kcptest.Put(t, client, secret, []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef"))
 	})
 	c := theShard(t, readFile(t, path)).Cluster(kcptest.Consumer)
-	require.Equal(t, 1, c.Sealed)
+	require.Equal(t, 1, c.Undecryptable)
 	require.Equal(t, readFile(t, path), checkedBy(t, reader(t, path, nil)))
 	require.Empty(t, c.Problems)
 	f, err := Read(context.Background(), reader(t, path, nil))
 	require.NoError(t, err)
-	require.Zero(t, theShard(t, f).Cluster(kcptest.Consumer).Sealed)
+	require.Zero(t, theShard(t, f).Cluster(kcptest.Consumer).Undecryptable)
 }

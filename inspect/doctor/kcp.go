@@ -94,7 +94,7 @@ func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
 // judgeProblem reports a record, unless checkEntry has done so.
 func (d *doctor) judgeProblem(ctx context.Context, p clusters.Problem) error {
 	e, err := d.reader.Get(ctx, []byte(p.Key))
-	if e == nil || err != nil || e.Sealed != nil {
+	if e == nil || err != nil || e.Undecryptable != nil {
 		return err
 	}
 	key, _, err := d.layouts.Parse(e.Key)

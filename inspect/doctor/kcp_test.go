@@ -166,7 +166,7 @@ func TestKCPEncrypted(t *testing.T) {
 // counter counts how often each value is opened.
 type counter map[string]int
 
-func (c counter) Open(_ context.Context, _ schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
+func (c counter) Decrypt(_ context.Context, _ schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
 	c[string(key)]++
 	return stored, false, nil
 }

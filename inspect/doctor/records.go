@@ -48,7 +48,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 	}
 	d.countEncryption(key, e)
 	_, judged := layout.(keys.Kubernetes)
-	if e.Sealed != nil {
+	if e.Undecryptable != nil {
 		d.unread[key.Resource] = true
 		if judged {
 			d.see(key, e, encoding.Meta{})
@@ -178,9 +178,9 @@ func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
 	by, encrypted := encoding.Encryption(e.Stored)
 	d.encryption.of(folder{key.Prefix, key.Resource}).add(by, e.Key)
 	switch {
-	case encrypted && e.Sealed != nil && d.options.Keys:
-		d.raise(e.Key, codeEncrypted.Because("%s", e.Sealed))
-	case encrypted && e.Sealed != nil:
+	case encrypted && e.Undecryptable != nil && d.options.Keys:
+		d.raise(e.Key, codeEncrypted.Because("%s", e.Undecryptable))
+	case encrypted && e.Undecryptable != nil:
 		d.closed.add(by, e.Key)
 	}
 }

@@ -31,7 +31,7 @@ func (d *doctor) object(ctx context.Context, key keys.Key, into any) (there bool
 	if err != nil || e == nil {
 		return false, err
 	}
-	if e.Sealed == nil {
+	if e.Undecryptable == nil {
 		_ = decodeInto(e.Value, into) // a value that does not decode was told of; that it is there is what counts
 	}
 	return true, nil
@@ -76,7 +76,7 @@ func (d *doctor) addresses(ctx context.Context, prefix, namespace, name string) 
 			return nil, err
 		}
 		var slice discoveryv1.EndpointSlice
-		if e.Sealed != nil || decodeInto(e.Value, &slice) != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
+		if e.Undecryptable != nil || decodeInto(e.Value, &slice) != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {

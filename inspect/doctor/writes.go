@@ -40,7 +40,7 @@ func (d *doctor) concludeWrites(ctx context.Context) error {
 // checkWrites judges one object as a server reads it. What cannot be read is reported elsewhere.
 func (d *doctor) checkWrites(ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry) {
 	obj, _, err := encoding.DecodeObject(e.Value)
-	if err != nil || e.Sealed != nil || obj["kind"] != crd.GroupKind().Kind {
+	if err != nil || e.Undecryptable != nil || obj["kind"] != crd.GroupKind().Kind {
 		return
 	}
 	_, err = crd.Settle(obj)

@@ -84,7 +84,7 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 		if err != nil {
 			return nil, err
 		}
-		if e == nil || e.Sealed != nil {
+		if e == nil || e.Undecryptable != nil {
 			continue
 		}
 		if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.UID != "" && !slices.Contains(found, name{object, meta.UID}) {

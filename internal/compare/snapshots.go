@@ -328,7 +328,7 @@ func (c *comparison) read(ctx context.Context, side *inspect.Reader, rec *snapsh
 		return Value{}, nil
 	}
 	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	if err := side.Open(ctx, e); err != nil {
+	if err := side.Decrypt(ctx, e); err != nil {
 		return Value{}, err
 	}
 	v := Read(e, c.options.ShowSecrets)

@@ -35,7 +35,7 @@ const bodyField = "(body)"
 // Read reads the value of an entry. With showSecrets nothing is redacted.
 func Read(e *inspect.Entry, showSecrets bool) Value {
 	v := Value{bytes: len(e.Stored)}
-	if e.Sealed != nil {
+	if e.Undecryptable != nil {
 		by, _ := encoding.Encryption(e.Stored)
 		v.Note = "encrypted by " + by + "; compared by its bytes"
 		v.view = differ.View{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}

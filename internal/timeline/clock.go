@@ -48,10 +48,10 @@ func (c *Clock) Read(ctx context.Context, side *inspect.Reader) error {
 			continue
 		}
 		e = inspect.Entry{Key: rec.Key, Stored: rec.Value}
-		if err := side.Open(ctx, &e); err != nil {
+		if err := side.Decrypt(ctx, &e); err != nil {
 			return err
 		}
-		if e.Sealed != nil {
+		if e.Undecryptable != nil {
 			continue
 		}
 		t := timesOf(e.Value)

@@ -61,7 +61,7 @@ func (m *run) reportAggregatedAPIService(ctx context.Context) error {
 		return err
 	}
 	obj, _, err := encoding.DecodeObject(entry.Value)
-	if err != nil && entry.Sealed != nil {
+	if err != nil && entry.Undecryptable != nil {
 		m.view.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
 	if err != nil || automanaged(obj) { // what is not encrypted is reported by checkValues

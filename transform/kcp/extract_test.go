@@ -29,7 +29,7 @@ type extraction struct {
 	Name, In, Out, AsShard string
 	WithChildren, DryRun   bool
 	Prefixes, Allow        []string
-	Opener                 transform.Sealer
+	Decrypter              transform.Encrypter
 	Progress               func(stage string)
 }
 
@@ -41,7 +41,7 @@ type extractReport struct {
 
 func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
 	r, err := transform.Run(ctx, transform.Options{
-		Command: "cluster extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Opener, Progress: e.Progress,
+		Command: "cluster extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Decrypter, Progress: e.Progress,
 	}, extract.New(extract.Options{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes}))
 	return &extractReport{reportOf(r), transform.SectionOf[extract.Manifest](r).Manifest}, err
 }

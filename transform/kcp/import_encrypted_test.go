@@ -51,7 +51,7 @@ func sealedArchive(t testing.TB, by *encryption.Transformers) (from, plain strin
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		value := kcptest.Get(t, client, secretOfConsumer)
 		plain = string(value)
-		sealed, err := by.Seal(context.Background(), secretType(), []byte(secretOfConsumer), value)
+		sealed, err := by.Encrypt(context.Background(), secretType(), []byte(secretOfConsumer), value)
 		require.NoError(t, err)
 		kcptest.Put(t, client, secretOfConsumer, sealed)
 	})
@@ -64,7 +64,7 @@ func (a arrival) requireSealed(with *encryption.Transformers, key, by, plain str
 	a.t.Helper()
 	stored := a.value(key)
 	require.True(a.t, strings.HasPrefix(stored, "k8s:enc:"+by+":"), "%.30q", stored)
-	value, stale, err := with.Open(context.Background(), secretType(), []byte(key), []byte(stored))
+	value, stale, err := with.Decrypt(context.Background(), secretType(), []byte(key), []byte(stored))
 	require.NoError(a.t, err)
 	require.False(a.t, stale)
 	require.Equal(a.t, plain, string(value))
@@ -78,7 +78,7 @@ func TestImportEncrypted(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			theirs, ours := cipher(t, provider+"=o"), cipher(t, provider+"=n", "identity")
 			from, plain := sealedArchive(t, theirs)
-			a := importInto(t, from, shard, carry.ImportOptions{Opener: theirs}, transform.Options{Encryption: ours}).written()
+			a := importInto(t, from, shard, carry.ImportOptions{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
 			require.Empty(t, a.report.Problems)
 			a.requireSealed(ours, secretOfConsumer, provider+":v1:n", plain)
 			came, _ := a.arrived()
@@ -94,12 +94,12 @@ func TestImportKeepsCiphertext(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			both := cipher(t, provider+"=o")
 			from, plain := sealedArchive(t, both)
-			a := importInto(t, from, shard, carry.ImportOptions{Opener: both}, transform.Options{Encryption: both}).written()
+			a := importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: both}).written()
 			stored := a.requireSealed(both, secretOfConsumer, provider+":v1:o", plain)
 			require.Equal(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
 
 			rotated := cipher(t, provider+"=n", provider+"=o")
-			a = importInto(t, from, shard, carry.ImportOptions{Opener: both}, transform.Options{Encryption: rotated}).written()
+			a = importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: rotated}).written()
 			a.requireSealed(rotated, secretOfConsumer, provider+":v1:n", plain)
 		})
 	}
@@ -110,7 +110,7 @@ func TestImportEncryptedPrefix(t *testing.T) {
 	both := cipher(t, "aesgcm=o")
 	from, plain := sealedArchive(t, both)
 	shard := below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one")
-	a := importInto(t, from, shard, carry.ImportOptions{Opener: both}, transform.Options{Encryption: both}).written()
+	a := importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: both}).written()
 	key := strings.Replace(secretOfConsumer, "/registry", "/shard/one", 1)
 	stored := a.requireSealed(both, key, "aesgcm:v1:o", plain)
 	require.NotEqual(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
@@ -128,11 +128,11 @@ func TestImportEncrypts(t *testing.T) {
 func TestImportStaysClosed(t *testing.T) {
 	shard := kcptest.Recorded(t, kcptest.Shard1)
 	from, _ := sealedArchive(t, cipher(t, "aesgcm=o"))
-	for name, opener := range map[string]*encryption.Transformers{"no configuration": nil, "another key": cipher(t, "aesgcm=x")} {
+	for name, decrypter := range map[string]*encryption.Transformers{"no configuration": nil, "another key": cipher(t, "aesgcm=x")} {
 		t.Run(name, func(t *testing.T) {
 			o := carry.ImportOptions{}
-			if opener != nil {
-				o.Opener = opener
+			if decrypter != nil {
+				o.Decrypter = decrypter
 			}
 			found := importInto(t, from, shard, o, transform.Options{}).refused(codeEncrypted)
 			require.Equal(t, secretOfConsumer, found[0].Key)
@@ -158,7 +158,7 @@ func TestImportWouldBePlaintext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run.Allow = append(carry.Codes(), codeWouldBePlaintext)
-			a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{Opener: theirs}, run)
+			a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{Decrypter: theirs}, run)
 			found := a.refused(codeWouldBePlaintext)
 			require.Equal(t, secretOfConsumer, found[0].Key)
 			require.NotContains(t, found[0].Reason, plain)
@@ -172,7 +172,7 @@ func TestImportPlainIntoEncrypted(t *testing.T) {
 	theirs := "/registry/core/secrets/" + kcptest.Consumer1 + "/default/sec"
 	ours, from := cipher(t, "aescbc=n", "identity"), consumerArchive(t)
 	plain := arrival{t: t, out: from}.value(secretOfConsumer)
-	sealed, err := ours.Seal(t.Context(), secretType(), []byte(theirs), []byte(plain))
+	sealed, err := ours.Encrypt(t.Context(), secretType(), []byte(theirs), []byte(plain))
 	require.NoError(t, err)
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(theirs, string(sealed)), nil, nil)
 	for name, run := range map[string]transform.Options{"no configuration": {}, "not theirs": {Encryption: cipher(t, "identity", "aescbc=x")}} {
@@ -197,13 +197,13 @@ func TestPutBackEncrypted(t *testing.T) {
 	orphan := "/registry/core/secrets/" + kcptest.Other + "/" + kcptest.Consumer + "/s"
 	plain := []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"` + kcptest.Consumer + `"},"data":{"a":"c3M="}}`)
 	shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) {
-		sealed, err := theirs.Seal(context.Background(), secretType(), []byte(orphan), plain)
+		sealed, err := theirs.Encrypt(context.Background(), secretType(), []byte(orphan), plain)
 		require.NoError(t, err)
 		kcptest.Put(t, client, orphan, sealed)
 	})
-	a := putBack(t, shard1, root, carry.PutBackOptions{Opener: theirs}, transform.Options{Encryption: ours}).written()
+	a := putBack(t, shard1, root, carry.PutBackOptions{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
 	a.requireSealed(ours, orphan, "aescbc:v1:n", string(plain))
-	again := putBack(t, shard1, a.out, carry.PutBackOptions{Opener: theirs}, transform.Options{Encryption: ours})
+	again := putBack(t, shard1, a.out, carry.PutBackOptions{Decrypter: theirs}, transform.Options{Encryption: ours})
 	require.NoError(t, again.err)
 	require.Equal(t, transform.Unchanged, again.report.Outcome, "the same value, encrypted otherwise")
 	putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{Encryption: ours}).refused(codeEncrypted)
@@ -220,12 +220,12 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, all.Close()) })
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { sealAll(t, client, all) })
-	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Opener: all})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Decrypter: all})
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
 		sealAll(t, client, all)
 		kcptest.Delete(t, client, widgetsDefinition)
 	})
-	o := carry.ImportOptions{Opener: all, AsShard: "shard-1"}
+	o := carry.ImportOptions{Decrypter: all, AsShard: "shard-1"}
 	a := importInto(t, from, shard, o, transform.Options{Encryption: all}).written()
 	require.Empty(t, a.report.Problems)
 	came, _ := a.arrived()
@@ -258,7 +258,7 @@ func sealAll(t testing.TB, client *clientv3.Client, by *encryption.Transformers)
 	for _, kv := range r.Kvs {
 		k, err := keys.KCPShard{Prefix: "/registry"}.Parse(kv.Key)
 		require.NoError(t, err)
-		sealed, err := by.Seal(context.Background(), k.Resource, kv.Key, kv.Value)
+		sealed, err := by.Encrypt(context.Background(), k.Resource, kv.Key, kv.Value)
 		require.NoError(t, err)
 		kcptest.Put(t, client, string(kv.Key), sealed, clientv3.WithLease(clientv3.LeaseID(kv.Lease)))
 	}

@@ -341,7 +341,7 @@ func TestMoveCopyEncrypted(t *testing.T) {
 	from := "/cache/secrets/customresources/root/" + kcptest.ClaimsProvider + "/default/sec"
 	plain := `{"kind":"Secret","metadata":{"name":"sec","namespace":"default","annotations":{"kcp.io/shard":"root"}}}`
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.ClaimsCache), func(client *clientv3.Client) {
-		sealed, err := ours.Seal(context.Background(), secretType(), []byte(from), []byte(plain))
+		sealed, err := ours.Encrypt(context.Background(), secretType(), []byte(from), []byte(plain))
 		require.NoError(t, err)
 		kcptest.Put(t, client, from, sealed)
 	})
@@ -363,7 +363,7 @@ func TestMoveCopyEncrypted(t *testing.T) {
 	rec, err := openFile(t, out).Get(context.Background(), []byte(to))
 	require.NoError(t, err)
 	require.True(t, bytes.HasPrefix(rec.Value, []byte("k8s:enc:aesgcm:v1:b:")))
-	value, stale, err := ours.Open(context.Background(), secretType(), []byte(to), rec.Value)
+	value, stale, err := ours.Decrypt(context.Background(), secretType(), []byte(to), rec.Value)
 	require.NoError(t, err, "AES-GCM opens under the very key alone")
 	require.False(t, stale)
 	require.Equal(t, string(ofShard1([]byte(plain))), string(value))

@@ -20,9 +20,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// sealer loads an encryption configuration of rules such as "widgets.example.com: aescbc=a aesgcm=b identity": the resources,
+// encrypter loads an encryption configuration of rules such as "widgets.example.com: aescbc=a aesgcm=b identity": the resources,
 // and providers in their order, each with keys named after the letters they are made of.
-func sealer(t testing.TB, rules ...string) *encryption.Transformers {
+func encrypter(t testing.TB, rules ...string) *encryption.Transformers {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
 	for _, rule := range rules {
@@ -52,7 +52,7 @@ func sealer(t testing.TB, rules ...string) *encryption.Transformers {
 // seal encrypts a value as it is to be stored under key.
 func seal(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
 	t.Helper()
-	sealed, err := by.Seal(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
+	sealed, err := by.Encrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
 	require.NoError(t, err)
 	return string(sealed)
 }
@@ -61,7 +61,7 @@ func seal(t testing.TB, by *encryption.Transformers, resource, key, plain string
 func (r result) open(with *encryption.Transformers, resource, key, by string) string {
 	r.t.Helper()
 	require.True(r.t, strings.HasPrefix(r.out[key].value, by), "%.40s", r.out[key].value)
-	plain, stale, err := with.Open(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(r.out[key].value))
+	plain, stale, err := with.Decrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(r.out[key].value))
 	require.NoError(r.t, err)
 	require.False(r.t, stale, key)
 	return string(plain)
@@ -72,7 +72,7 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
-			old, now := sealer(t, widgetsCRD+": secretbox=o"), sealer(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
+			old, now := encrypter(t, widgetsCRD+": secretbox=o"), encrypter(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
 			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}, resource{version: "v1alpha1", name: "c"}
 			c := newCluster(t, twoVersions())
 			c.put(stale.key(), seal(t, old, widgetsCRD, stale.key(), stale.json(t)))
@@ -89,7 +89,7 @@ func TestEncrypted(t *testing.T) {
 
 // TestEncryptedClosed (case 41): what no key opens is named with the reason, and keeps the list as it is; no value is quoted.
 func TestEncryptedClosed(t *testing.T) {
-	right := sealer(t, widgetsCRD+": aesgcm=a")
+	right := encrypter(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
 	sealed := seal(t, right, widgetsCRD, o.key(), o.json(t))
 	tests := []struct {
@@ -98,9 +98,9 @@ func TestEncryptedClosed(t *testing.T) {
 		reason           string
 	}{
 		{"no configuration", o.key(), sealed, nil, "no encryption configuration"},
-		{"no such provider", o.key(), sealed, sealer(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
-		{"not this resource", o.key(), sealed, sealer(t, "secrets: aesgcm=a"), "aesgcm"},
-		{"no such key", o.key(), sealed, sealer(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
+		{"no such provider", o.key(), sealed, encrypter(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
+		{"not this resource", o.key(), sealed, encrypter(t, "secrets: aesgcm=a"), "aesgcm"},
+		{"no such key", o.key(), sealed, encrypter(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
 		{"moved", widgetsDir + "ns/moved", sealed, right, "aesgcm:v1:a"},
 		{"truncated", o.key(), sealed[:len(sealed)-20], right, "aesgcm:v1:a"},
 	}
@@ -125,9 +125,9 @@ func TestEncryptedClosed(t *testing.T) {
 
 // TestWouldBePlaintext: an encrypted object that the configuration would store in the clear is refused, or stays as it is.
 func TestWouldBePlaintext(t *testing.T) {
-	with := sealer(t, widgetsCRD+": identity aescbc=a")
+	with := encrypter(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
-	sealed := seal(t, sealer(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
+	sealed := seal(t, encrypter(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
 	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), sealed).add(plain).build(), Encryption: with}
 	r := migrate(t, files, Options{})
 	r.refusedFor("error would-be-plaintext "+o.key(), "warning stored-versions-kept "+widgetsKey)
@@ -145,7 +145,7 @@ func TestWouldBePlaintext(t *testing.T) {
 // be as it was.
 func TestEncryptedDefinition(t *testing.T) {
 	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
-	with := sealer(t, definitionsResource+": aesgcm=a")
+	with := encrypter(t, definitionsResource+": aesgcm=a")
 	sealed := seal(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
 	o := resource{version: "v1alpha1", name: "a"}
 	path := newCluster(t).put(widgetsKey, sealed).add(o).build()
@@ -153,14 +153,14 @@ func TestEncryptedDefinition(t *testing.T) {
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1), r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
 
-	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
+	r = migrate(t, transform.Options{In: path, Encryption: encrypter(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{})
 	require.Equal(t, []string{o.key()}, r.changed())
 	require.Equal(t, StoredVersions{Before: []string{"v1alpha1", "v1"}, After: []string{"v1alpha1", "v1"}, Kept: "it would be stored in the clear"}, r.resources(widgetsCRD).StoredVersions)
 
 	// with another storage version asked for, its objects must not move on without it
 	fresh := resource{version: "v1", name: "b"}
 	path = newCluster(t).put(widgetsKey, sealed).add(fresh).build()
-	r = migrate(t, transform.Options{In: path, Encryption: sealer(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
+	r = migrate(t, transform.Options{In: path, Encryption: encrypter(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())
 }
@@ -173,8 +173,8 @@ func secretObject(name string) *corev1.Secret {
 // TestRewrap (case 28): every value is encrypted by the first provider and its first key, the content is the same, and a second
 // run changes nothing.
 func TestRewrap(t *testing.T) {
-	old := sealer(t, "secrets,"+widgetsCRD+": aescbc=o")
-	now := sealer(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
+	old := encrypter(t, "secrets,"+widgetsCRD+": aescbc=o")
+	now := encrypter(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
 	secret := "/registry/secrets/ns/"
 	native := newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value
 	newest := secret + "newest"
@@ -209,8 +209,8 @@ func TestRewrap(t *testing.T) {
 
 // TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
 func TestRewrapClosed(t *testing.T) {
-	with := sealer(t, "secrets: aescbc=n identity")
-	lost := seal(t, sealer(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
+	with := encrypter(t, "secrets: aescbc=n identity")
+	lost := seal(t, encrypter(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
@@ -223,7 +223,7 @@ func TestRewrapClosed(t *testing.T) {
 // TestRewrapAllowed: an object that is left alone for another reason is rotated all the same: a key that is dropped next would
 // lose it.
 func TestRewrapAllowed(t *testing.T) {
-	old, now := sealer(t, widgetsCRD+": aescbc=o"), sealer(t, widgetsCRD+": aescbc=no")
+	old, now := encrypter(t, widgetsCRD+": aescbc=o"), encrypter(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
 	path := newCluster(t, twoVersions()).put(o.key(), seal(t, old, widgetsCRD, o.key(), o.json(t))).build()
 	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}}, Options{Rewrap: true})
@@ -234,7 +234,7 @@ func TestRewrapAllowed(t *testing.T) {
 
 // TestRewrapStrays: an encrypted value that no API server of the snapshot is known to own is not passed over.
 func TestRewrapStrays(t *testing.T) {
-	with := sealer(t, "secrets: aescbc=n")
+	with := encrypter(t, "secrets: aescbc=n")
 	lost := seal(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})

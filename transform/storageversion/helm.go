@@ -28,7 +28,7 @@ const (
 // reportHelm warns of a Helm release whose manifest names versions that are gone: Helm compares the next upgrade with that
 // manifest, and stops where the server does not know a kind in it. Releases that another one superseded do not matter.
 func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
-	if !strings.HasPrefix(key.Name, helmPrefix) || e.Sealed != nil || len(gone.kinds) == 0 {
+	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
 		return
 	}
 	labels, release, err := helmRelease(e.Value, key.Resource.Resource)

@@ -19,7 +19,7 @@ import (
 
 // configuration writes an EncryptionConfiguration with a provider for each kind, whose keys are named in that order, and returns
 // the server's flag and what loads it here.
-func configuration(t *testing.T, providers map[string]string, keys ...string) (flag string, sealer *encryption.Transformers) {
+func configuration(t *testing.T, providers map[string]string, keys ...string) (flag string, encrypter *encryption.Transformers) {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
 	for crd, provider := range providers {
@@ -31,10 +31,10 @@ func configuration(t *testing.T, providers map[string]string, keys ...string) (f
 	}
 	path := filepath.Join(t.TempDir(), "encryption.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	sealer, err := encryption.Load(t.Context(), path)
+	encrypter, err := encryption.Load(t.Context(), path)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, sealer.Close()) })
-	return "--encryption-provider-config=" + path, sealer
+	t.Cleanup(func() { require.NoError(t, encrypter.Close()) })
+	return "--encryption-provider-config=" + path, encrypter
 }
 
 // TestJudgeEncryption: what a server encrypted is migrated and encrypted anew, and a server with the same keys finds nothing to
@@ -112,7 +112,7 @@ func (w *world) opened(t *testing.T, path string, keys *encryption.Transformers)
 	for key, want := range w.settled {
 		var plain [2]string
 		for i, value := range []string{want, stored[key]} {
-			opened, stale, err := keys.Open(t.Context(), schema.ParseGroupResource(w.of[key].crdName()), []byte(key), []byte(value))
+			opened, stale, err := keys.Decrypt(t.Context(), schema.ParseGroupResource(w.of[key].crdName()), []byte(key), []byte(value))
 			require.NoError(t, err)
 			require.False(t, stale)
 			plain[i] = without(t, string(opened), "managedFields")

@@ -74,8 +74,8 @@ func (r *run) load(ctx context.Context) error {
 
 // parse reads the CustomResourceDefinition, which stays unread where there is a refusal.
 func (k *kind) parse(e *transform.Entry) *finding.Finding {
-	if e.Sealed != nil {
-		return transform.Unreadable(e.Sealed)
+	if e.Undecryptable != nil {
+		return transform.Unreadable(e.Undecryptable)
 	}
 	crd, err := schema.ParseCRD(e.Value)
 	if err != nil {

@@ -44,8 +44,8 @@ func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 		if o.parsed, err = r.keys.Parse(e.Key); err != nil {
 			o.refuse(codeUnknownKey.Because("%v", err))
 		}
-		if e.Sealed != nil {
-			o.refuse(transform.Unreadable(e.Sealed))
+		if e.Undecryptable != nil {
+			o.refuse(transform.Unreadable(e.Undecryptable))
 		}
 		batch = append(batch, o)
 		if size += len(e.Value); len(batch) < batchObjects && size < batchBytes {
@@ -255,7 +255,7 @@ func (r *run) leave(ctx context.Context, k *kind) error {
 				return err
 			}
 			if _, err := encoding.Parse(e.Value); err != nil {
-				r.view.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Sealed, err)))
+				r.view.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 		return nil
 	}
 	format := encoding.Detect(e.Value)
-	if e.Sealed == nil && format == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
+	if e.Undecryptable == nil && format == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
 		return nil
 	}
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {

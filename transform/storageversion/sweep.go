@@ -69,8 +69,8 @@ func (r *run) reportOrphan(e *transform.Entry, key keys.Key) {
 
 // rewrap encrypts a value as the configuration says today. What no key opens is reported.
 func (r *run) rewrap(ctx context.Context, e *transform.Entry) error {
-	if e.Sealed != nil {
-		r.view.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Sealed))
+	if e.Undecryptable != nil {
+		r.view.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Undecryptable))
 		return nil
 	}
 	if !e.Stale {
@@ -96,7 +96,7 @@ func reportStrays(ctx context.Context, v *transform.View, prefixes []string) err
 
 // reportMigrator warns of a migration that the cluster has begun and not ended.
 func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
-	if key.Resource != migratorResource() || e.Sealed != nil {
+	if key.Resource != migratorResource() || e.Undecryptable != nil {
 		return
 	}
 	v, err := encoding.Parse(e.Value)

@@ -62,7 +62,7 @@ func (c *carrier) keyOf(cluster string) string {
 // carryObject is carry for an object of a logical cluster, which the shard has to serve.
 func (c *carrier) carryObject(ctx context.Context, r original, change edit) error {
 	err := c.carry(ctx, r, change)
-	if err == nil && r.Sealed == nil {
+	if err == nil && r.Undecryptable == nil {
 		c.serving.Judge(r.key, c.to.Format(r.key), r.Value)
 	}
 	return err
@@ -72,10 +72,10 @@ func (c *carrier) carryObject(ctx context.Context, r original, change edit) erro
 // read the same from them and would write no others; else they are encrypted as those would.
 func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	to := c.to.Format(r.key)
-	if err := c.from.reader.Open(ctx, r.Entry); err != nil {
+	if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
 		return err
 	}
-	if r.Sealed != nil {
+	if r.Undecryptable != nil {
 		return c.carryClosed(ctx, r, to, change)
 	}
 	value, err := change.of(r.Entry)
@@ -115,7 +115,7 @@ func (change edit) of(e *inspect.Entry) ([]byte, error) {
 
 // carryClosed is carry for a value that no key opens: its bytes stand for the value under the very same key only.
 func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change edit) error {
-	reason := fmt.Sprintf("it is encrypted and stays closed: %v", r.Sealed)
+	reason := fmt.Sprintf("it is encrypted and stays closed: %v", r.Undecryptable)
 	switch {
 	case !bytes.Equal(to, r.Key):
 		c.never(to, clusters.CodeEncrypted, fmt.Sprintf("%s; under another key than %q nobody could open it", reason, r.Key))
@@ -142,8 +142,8 @@ func (c *carrier) never(to []byte, code, reason string) {
 // reads tells whether the API servers of the shard read value from what is stored, and would store it in no other way.
 func (c *carrier) reads(ctx context.Context, to, stored, value []byte) (bool, error) {
 	e := &inspect.Entry{Key: to, Stored: stored}
-	err := c.view.Reader().Open(ctx, e)
-	return err == nil && e.Sealed == nil && !e.Stale && bytes.Equal(e.Value, value), err
+	err := c.view.Reader().Decrypt(ctx, e)
+	return err == nil && e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value), err
 }
 
 // lease is the lease that a record gets for that of the origin: one with the same time to live.

@@ -49,10 +49,10 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 			return fmt.Errorf("%w: key %q: it would expire with a lease that was granted to others", snapshot.ErrVerify, rec.Key)
 		}
 		if want, ok := changed[string(rec.Key)]; ok {
-			if err := out.Open(ctx, got); err != nil {
+			if err := out.Decrypt(ctx, got); err != nil {
 				return err
 			}
-			if got.Sealed == nil && bytes.Equal(got.Value, want) {
+			if got.Undecryptable == nil && bytes.Equal(got.Value, want) {
 				delete(changed, string(rec.Key))
 			}
 		} else if len(rec.Key) > 0 { // the record that a raised revision leaves behind is of no key
@@ -80,17 +80,17 @@ func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, 
 		return nil
 	}
 	from := *s.from
-	if err := c.from.reader.Open(ctx, &from); err != nil {
+	if err := c.from.reader.Decrypt(ctx, &from); err != nil {
 		return err
 	}
-	if err := out.Open(ctx, got); err != nil {
+	if err := out.Decrypt(ctx, got); err != nil {
 		return err
 	}
 	want, err := s.edit.of(&from)
 	if err != nil {
 		return err
 	}
-	if from.Sealed != nil || got.Sealed != nil || !bytes.Equal(got.Value, want) {
+	if from.Undecryptable != nil || got.Undecryptable != nil || !bytes.Equal(got.Value, want) {
 		return fmt.Errorf("%w: key %q: the value is not that of the origin", snapshot.ErrVerify, s.to)
 	}
 	return nil

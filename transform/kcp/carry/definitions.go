@@ -51,7 +51,7 @@ func (c *carrier) bring(ctx context.Context, wanted wants) error {
 			}
 			continue
 		}
-		if err := c.from.reader.Open(ctx, r.Entry); err != nil {
+		if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
 			return err
 		}
 		if reason := unfit(r, types); reason != "" {
@@ -69,8 +69,8 @@ func (c *carrier) bring(ctx context.Context, wanted wants) error {
 // unfit says why a record is not the bound definition of types as kcp makes it (kcp
 // pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" where it is.
 func unfit(r original, types []apischema.GroupResource) string {
-	if r.Sealed != nil {
-		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and stays closed: %v", r.Sealed)
+	if r.Undecryptable != nil {
+		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and stays closed: %v", r.Undecryptable)
 	}
 	crd, err := schema.ParseCRD(r.Value)
 	if err != nil {
@@ -99,13 +99,13 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	key := c.definitionKey(r.key.Name)
 	e, err := c.view.Get(ctx, key)
 	if err == nil {
-		err = c.from.reader.Open(ctx, r.Entry)
+		err = c.from.reader.Decrypt(ctx, r.Entry)
 	}
 	if err != nil {
 		return err
 	}
 	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
-	if e == nil || e.Sealed != nil || r.Sealed != nil {
+	if e == nil || e.Undecryptable != nil || r.Undecryptable != nil {
 		c.view.GoOn(string(key), codeDefinitionDiffers, what+" and that of the origin cannot be compared: one is encrypted and stays closed")
 		return nil
 	}

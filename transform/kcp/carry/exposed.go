@@ -13,7 +13,7 @@ import (
 // exposed reports a value that would be stored in the clear, and must not be: it is encrypted in the origin, or the shard encrypts
 // those of its type.
 func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
-	seals, err := c.view.Seals(ctx, to)
+	seals, err := c.view.Encrypts(ctx, to)
 	if err != nil || seals {
 		return false, err
 	}
@@ -34,7 +34,7 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 // one opens, the configuration is that of the servers, and if it encrypts no more, they do not either.
 func (c *carrier) closedTypes(ctx context.Context) (map[schema.GroupResource]string, error) {
 	closed, known := map[schema.GroupResource]string{}, map[schema.GroupResource]bool{}
-	for e, err := range c.view.Reader().Unopened(ctx, []byte(c.to.Prefix+"/")) {
+	for e, err := range c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")) {
 		if err != nil {
 			return nil, err
 		}
@@ -59,10 +59,10 @@ func (c *carrier) closedTypes(ctx context.Context) (map[schema.GroupResource]str
 
 // knows tells whether the configuration of the run encrypts what is stored under a key, or opens this value of it.
 func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
-	seals, err := c.view.Seals(ctx, e.Key)
+	seals, err := c.view.Encrypts(ctx, e.Key)
 	if err != nil || seals {
 		return seals, err
 	}
-	err = c.view.Reader().Open(ctx, e)
-	return err == nil && e.Sealed == nil, err
+	err = c.view.Reader().Decrypt(ctx, e)
+	return err == nil && e.Undecryptable == nil, err
 }

@@ -16,13 +16,13 @@ import (
 
 // ImportOptions say what an Import brings into a shard.
 type ImportOptions struct {
-	Archive  *snapshot.Snapshot // stays open while the Import is in use
-	Manifest *archive.Manifest  // of Archive, which archive.Check found to be as it was made
-	Opener   inspect.Opener     // opens what is encrypted in Archive; nil where there is no configuration
-	AsShard  string             // the shard's own name; "": what it calls itself
-	FixOwner bool               // LogicalCluster and Workspace are to say at once that it lives here, and in which region
-	Prefixes []string           // of the shard's storage, where its file has several
-	Cache    *clusters.File     // of the cache server, where that has a file of its own; nil for none
+	Archive   *snapshot.Snapshot // stays open while the Import is in use
+	Manifest  *archive.Manifest  // of Archive, which archive.Check found to be as it was made
+	Decrypter inspect.Decrypter  // decrypts Archive; nil without a configuration
+	AsShard   string             // the shard's own name; "": what it calls itself
+	FixOwner  bool               // LogicalCluster and Workspace are to say at once that it lives here, and in which region
+	Prefixes  []string           // of the shard's storage, where its file has several
+	Cache     *clusters.File     // of the cache server, where that has a file of its own; nil for none
 }
 
 var (
@@ -76,7 +76,7 @@ func (o ImportOptions) read(ctx context.Context, v *transform.View) (*importing,
 	if o.FixOwner && dest.name == "" {
 		return nil, fmt.Errorf("%w: say it with --as-shard NAME", ErrNoName)
 	}
-	from, err := openOrigin(ctx, o.Archive, clusters.Read, o.Opener, o.Manifest.Origin.Prefix)
+	from, err := openOrigin(ctx, o.Archive, clusters.Read, o.Decrypter, o.Manifest.Origin.Prefix)
 	if err != nil {
 		return nil, err
 	}

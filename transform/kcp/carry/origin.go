@@ -24,8 +24,8 @@ type origin struct {
 // openOrigin reads what a snapshot holds. prefixes name its storage where there are several, or none gives itself away.
 //
 // read is that of package clusters.
-func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, opener inspect.Opener, prefixes ...string) (*origin, error) {
-	o := &origin{reader: inspect.NewReader(s, opener, prefixes...)}
+func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, decrypter inspect.Decrypter, prefixes ...string) (*origin, error) {
+	o := &origin{reader: inspect.NewReader(s, decrypter, prefixes...)}
 	file, err := read(ctx, o.reader)
 	if err == nil {
 		o.shard, err = file.Shard(prefixes)
@@ -82,7 +82,7 @@ func (o *origin) ttl(id int64) int64 {
 // cluster are passed over.
 func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, error] {
 	return func(yield func(original, error) bool) {
-		for e, err := range o.reader.Unopened(ctx, dir) {
+		for e, err := range o.reader.Raw(ctx, dir) {
 			if err != nil {
 				yield(original{}, err)
 				return
@@ -112,10 +112,10 @@ func (o *origin) defineIn(ctx context.Context, s *survey.Serving, of func(cluste
 		if !of(r.key.Cluster) {
 			continue
 		}
-		if err := o.reader.Open(ctx, r.Entry); err != nil {
+		if err := o.reader.Decrypt(ctx, r.Entry); err != nil {
 			return err
 		}
-		if r.Sealed != nil {
+		if r.Undecryptable != nil {
 			s.Closed[r.key.Cluster] = true
 			continue
 		}

@@ -94,7 +94,7 @@ func (i *importing) readOwner(ctx context.Context, w *clusters.Workspace, comes 
 		get = i.from.reader.Get
 	}
 	e, err := get(ctx, []byte(w.Key))
-	if err != nil || e == nil || e.Sealed != nil { // it was read before, so that none of the latter two can be
+	if err != nil || e == nil || e.Undecryptable != nil { // it was read before, so that none of the latter two can be
 		return o, err
 	}
 	meta, err := encoding.ReadMeta(e.Value)

@@ -25,10 +25,10 @@ import (
 
 // PutBackOptions say where a PutBack takes orphans from.
 type PutBackOptions struct {
-	From     *snapshot.Snapshot // the shard that has keys of logical clusters that live on another; stays open while the PutBack is in use
-	Opener   inspect.Opener     // opens what is encrypted in From; nil where there is no configuration
-	Prefixes []string           // of the storages of both shards, where a file has several
-	Cache    *clusters.File     // of the cache server, where that has a file of its own; nil for none
+	From      *snapshot.Snapshot // the shard that has keys of logical clusters that live on another; stays open while the PutBack is in use
+	Decrypter inspect.Decrypter  // decrypts From; nil without a configuration
+	Prefixes  []string           // of the storages of both shards, where a file has several
+	Cache     *clusters.File     // of the cache server, where that has a file of its own; nil for none
 }
 
 // PutBack brings orphans of one shard, such as a live migration leaves, to the shard where their logical clusters live.
@@ -67,7 +67,7 @@ func (o PutBackOptions) read(ctx context.Context, v *transform.View) (*puttingBa
 	if err != nil {
 		return nil, err
 	}
-	from, err := openOrigin(ctx, o.From, clusters.ReadChecked, o.Opener, o.Prefixes...)
+	from, err := openOrigin(ctx, o.From, clusters.ReadChecked, o.Decrypter, o.Prefixes...)
 	if err != nil {
 		return nil, err
 	}
@@ -177,13 +177,13 @@ func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
 
 // compareLiving reports a key that is on both shards with two values.
 func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
-	if err := p.from.reader.Open(ctx, r.Entry); err != nil {
+	if err := p.from.reader.Decrypt(ctx, r.Entry); err != nil {
 		return err
 	}
-	same := r.Sealed == nil && here.Sealed == nil && bytes.Equal(r.Value, here.Value)
+	same := r.Undecryptable == nil && here.Undecryptable == nil && bytes.Equal(r.Value, here.Value)
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
-	case r.Sealed != nil || here.Sealed != nil:
+	case r.Undecryptable != nil || here.Undecryptable != nil:
 		p.view.Refuse(string(here.Key), codeKeyExists,
 			"the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
 	case writtenByKCP(r.key, r.Value, here.Value):

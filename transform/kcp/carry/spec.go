@@ -75,7 +75,7 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 		if err != nil {
 			return nil, err
 		}
-		return NewPutBack(PutBackOptions{From: f.Snapshot(), Opener: f.Opener, Prefixes: a.Prefixes, Cache: cache}), nil
+		return NewPutBack(PutBackOptions{From: f.Snapshot(), Decrypter: f.Decrypter, Prefixes: a.Prefixes, Cache: cache}), nil
 	}
 	f, err := a.Open(ctx, a.Arguments[0], "archive-encryption-config")
 	if err != nil {
@@ -90,7 +90,7 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 		return nil, err
 	}
 	return NewImport(ImportOptions{
-		Archive: f.Snapshot(), Manifest: m, Opener: f.Opener, AsShard: a.String("as-shard"), FixOwner: a.Bool("fix-owner"),
+		Archive: f.Snapshot(), Manifest: m, Decrypter: f.Decrypter, AsShard: a.String("as-shard"), FixOwner: a.Bool("fix-owner"),
 		Prefixes: a.Prefixes, Cache: cache,
 	}), nil
 }

@@ -121,8 +121,8 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 	if err != nil || e == nil {
 		return err
 	}
-	if e.Sealed != nil {
-		survey.RefuseAlways(c.view, string(key), clusters.CodeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Sealed))
+	if e.Undecryptable != nil {
+		survey.RefuseAlways(c.view, string(key), clusters.CodeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Undecryptable))
 		return nil
 	}
 	value, err := survey.CopyFor(e.Value, c.options.ToShard)
@@ -150,7 +150,7 @@ func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool,
 	if err != nil || there == nil {
 		return err == nil, err
 	}
-	if there.Sealed != nil || !bytes.Equal(there.Value, value) {
+	if there.Undecryptable != nil || !bytes.Equal(there.Value, value) {
 		c.goOn(string(to), codeCopyExists, "shard %q has a copy with another value there", c.options.ToShard)
 	}
 	return false, nil
@@ -171,7 +171,7 @@ func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {
 		switch {
 		case err != nil:
 			return err
-		case is == nil || is.Sealed != nil || !bytes.Equal(is.Value, want) || is.Lease != was.Lease:
+		case is == nil || is.Undecryptable != nil || !bytes.Equal(is.Value, want) || is.Lease != was.Lease:
 			return fmt.Errorf("%w: key %q is not the copy that was under %q", snapshot.ErrVerify, m.to, m.from)
 		case survey.IsEncrypted(was.Stored) && !survey.IsEncrypted(is.Stored):
 			return fmt.Errorf("%w: key %q is in the clear, and was encrypted", snapshot.ErrVerify, m.to)

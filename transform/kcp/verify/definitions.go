@@ -28,8 +28,8 @@ func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
 		case now == nil || is == nil:
 			c.found(CodeDefinitionLost, in, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
 			continue
-		case now.Sealed != nil:
-			c.unjudged(QuestionLost, in, key, now.Sealed)
+		case now.Undecryptable != nil:
+			c.unjudged(QuestionLost, in, key, now.Undecryptable)
 			continue
 		case is.Problem != "":
 			c.unjudged(QuestionLost, in, key, is.Problem)

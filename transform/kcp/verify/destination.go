@@ -183,5 +183,5 @@ func (a *arrivals) before(ctx context.Context, key []byte) (*inspect.Entry, erro
 	if e.Stored == nil {
 		return nil, nil
 	}
-	return e, a.destination.Open(ctx, e)
+	return e, a.destination.Decrypt(ctx, e)
 }

@@ -165,7 +165,7 @@ func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archive
 
 func (a *archived) readRecords(ctx context.Context) error {
 	layout := keys.KCPShard{Prefix: a.manifest.Origin.Prefix}
-	for e, err := range a.Unopened(ctx, nil) {
+	for e, err := range a.Raw(ctx, nil) {
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) 
 		return false, nil
 	case was != nil && c.isWorkspace(key): // the parent may lie below another prefix of the file
 		before := &inspect.Entry{Key: was.Key, Stored: was.Value}
-		if err := c.destination.before.Open(ctx, before); err != nil {
+		if err := c.destination.before.Decrypt(ctx, before); err != nil {
 			return false, err
 		}
 		return true, c.compareWorkspace(ctx, before, now)

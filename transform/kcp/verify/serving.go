@@ -25,11 +25,11 @@ func (c *checker) checkServing(ctx context.Context) error {
 				continue // no Secret is decrypted for it
 			}
 			e := &inspect.Entry{Key: was.Key, Stored: was.Stored}
-			if err := c.archive.Open(ctx, e); err != nil {
+			if err := c.archive.Decrypt(ctx, e); err != nil {
 				return err
 			}
 			switch {
-			case e.Sealed != nil:
+			case e.Undecryptable != nil:
 			case define:
 				s.Define(was.key, e.Value)
 			default:

@@ -18,13 +18,13 @@ import (
 // that of all values.
 func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored []byte) (value []byte, ok bool, err error) {
 	e := &inspect.Entry{Key: key, Stored: stored}
-	if err := in.Open(ctx, e); err != nil {
+	if err := in.Decrypt(ctx, e); err != nil {
 		return nil, false, err
 	}
-	if e.Sealed != nil {
-		c.unjudged(q, in, string(key), e.Sealed)
+	if e.Undecryptable != nil {
+		c.unjudged(q, in, string(key), e.Undecryptable)
 	}
-	return e.Value, e.Sealed == nil, nil
+	return e.Value, e.Undecryptable == nil, nil
 }
 
 // compareValue checks the value of a record that the archive has. The same bytes under the same key are the same value, whether a key
@@ -36,13 +36,13 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	if same && encrypted && !c.configured {
 		return nil
 	}
-	if err := c.destination.Open(ctx, now); err != nil {
+	if err := c.destination.Decrypt(ctx, now); err != nil {
 		return err
 	}
-	was.clear = !stillEncrypted && !(c.configured && now.Sealed == nil && !now.Stale)
+	was.clear = !stillEncrypted && !(c.configured && now.Undecryptable == nil && !now.Stale)
 	switch {
-	case same && now.Sealed != nil && c.configured:
-		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Sealed)
+	case same && now.Undecryptable != nil && c.configured:
+		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
 		return nil
 	case same:
 		return nil
@@ -54,8 +54,8 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	switch {
 	case err != nil || !ok:
 		return err
-	case now.Sealed != nil:
-		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Sealed)
+	case now.Undecryptable != nil:
+		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
 	case isLogicalCluster:
 		c.compareLogicalCluster(value, now)
 	case bytes.Equal(value, now.Value):
@@ -98,8 +98,8 @@ func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec 
 	switch {
 	case err != nil || !ok:
 		return err
-	case was.Sealed != nil:
-		c.unjudged(QuestionTouched, c.destination.file, string(rec.Key), was.Sealed)
+	case was.Undecryptable != nil:
+		c.unjudged(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
 	case !c.onlyMoved(was.Value, now):
 		c.found(CodeDestinationTouched, c.destination.file, string(rec.Key),
 			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)

@@ -5,9 +5,9 @@ import (
 	"iter"
 )
 
-// Unopened is Live without decryption: the Value of an entry is what is stored, until Open is called with it. It is for who reads
-// the values of a few types, and has no business with the Secrets beside them.
-func (r *Reader) Unopened(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+// Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that read a few types and must not
+// decrypt Secrets.
+func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for rec, err := range r.live(ctx, prefix) {
 			if err != nil {

@@ -12,7 +12,7 @@ import (
 // closed opens nothing.
 type closed struct{}
 
-func (closed) Open(context.Context, schema.GroupResource, []byte, []byte) ([]byte, bool, error) {
+func (closed) Decrypt(context.Context, schema.GroupResource, []byte, []byte) ([]byte, bool, error) {
 	return nil, false, errors.New("was asked to open a value")
 }
 
@@ -27,13 +27,13 @@ func TestUnopened(t *testing.T) {
 	}
 	r := NewReader(s, closed{})
 	var got []*Entry
-	for e, err := range r.Unopened(ctx, []byte("/registry/core/")) {
+	for e, err := range r.Raw(ctx, []byte("/registry/core/")) {
 		require.NoError(t, err)
 		got = append(got, e)
 	}
 	require.Equal(t, want, got)
 	require.NotEmpty(t, got)
-	require.ErrorContains(t, r.Open(ctx, got[0]), "was asked to open a value")
+	require.ErrorContains(t, r.Decrypt(ctx, got[0]), "was asked to open a value")
 	for key, there := range map[string]bool{string(got[0].Key): true, "/registry/core/": false} {
 		has, err := r.Has(ctx, []byte(key))
 		require.NoError(t, err)
