@@ -172,15 +172,3 @@ func problemsOf(read []surveyed) []listProblem {
 	}
 	return out
 }
-
-// listed is a list that JSON shows as one, empty or not.
-func listed[T any](all []T) []T { return append([]T{}, all...) }
-
-// mapped is what of makes of each.
-func mapped[T, U any](all []T, of func(T) U) []U {
-	out := make([]U, 0, len(all))
-	for _, one := range all {
-		out = append(out, of(one))
-	}
-	return out
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -14,40 +13,40 @@ import (
 
 // printSurvey prints the list for people.
 func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
-	p := surveyPage{bufio.NewWriter(w), wide}
+	p := surveyPage{render.NewPage(w), wide}
 	p.residents(found.Clusters)
 	p.files(read, found)
 	p.notes(found.Clusters)
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
 	if n := len(found.Unjudged); n > 0 {
-		fmt.Fprintf(p.out, "\ncopies in the cache of %s are not judged: the shards that they are of were not given\n", render.Plural(n, "logical cluster"))
+		p.Printf("\ncopies in the cache of %s are not judged: the shards that they are of were not given\n", render.Plural(n, "logical cluster"))
 	}
 	p.unknown(read)
 	p.problems(read)
-	return p.out.Flush()
+	return p.Flush()
 }
 
-// surveyPage is what cluster list prints for people. Its writer keeps an error of any line until the end.
+// surveyPage is what cluster list prints for people.
 type surveyPage struct {
-	out  *bufio.Writer
+	*render.Page
 	wide bool
 }
 
-// rows prints a table below an empty line, unless it is the first of the page.
+// rows prints a table, where it has rows, below an empty line, unless it is the first of the page.
 func (p surveyPage) rows(first bool, head []any, rows [][]any) {
-	if !first {
-		fmt.Fprintln(p.out)
+	if len(rows) == 0 && !first {
+		return
 	}
-	t := render.NewTable(p.out)
-	t.Row(head...)
+	if !first {
+		p.Printf("\n")
+	}
 	for _, row := range rows {
 		for i, cell := range row[:len(row)-1] {
 			row[i] = shortened(cell)
 		}
-		t.Row(row...)
 	}
-	_ = t.Flush()
+	p.Table(head, rows...)
 }
 
 // shortened is a cell as far as a column gets wide for it, whatever a hostile value has in it.
@@ -60,8 +59,14 @@ func shortened(cell any) any {
 }
 
 func (p surveyPage) residents(all []clusters.Resident) {
+	system := func(c clusters.Resident) int { // those that each shard has come last
+		if strings.HasPrefix(c.Name, "system:") {
+			return 1
+		}
+		return 0
+	}
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b clusters.Resident) int {
-		return cmp.Or(compareBool(system(a), system(b)), strings.Compare(a.Cluster.Path, b.Cluster.Path))
+		return cmp.Or(cmp.Compare(system(a), system(b)), strings.Compare(a.Cluster.Path, b.Cluster.Path))
 	})
 	head := []any{"NAME", "PATH", "SHARD", "PHASE", "OWNER", "KEYS", "BYTES", "CHILDREN", "STATE"}
 	if p.wide {
@@ -73,34 +78,14 @@ func (p surveyPage) residents(all []clusters.Resident) {
 			owner = c.Owner.Cluster + "/" + c.Owner.Name
 		}
 		row := []any{
-			c.Name, dash(c.Cluster.Path), dash(c.Shard), dash(c.Phase), dash(owner), c.Keys, c.Bytes, len(c.Children),
-			dash(strings.Join(states(c), ",")),
+			c.Name, cmp.Or(c.Cluster.Path, "-"), cmp.Or(c.Shard, "-"), cmp.Or(c.Phase, "-"), cmp.Or(owner, "-"), c.Keys, c.Bytes, len(c.Children),
+			cmp.Or(strings.Join(states(c), ","), "-"),
 		}
 		if p.wide {
-			row = append(row, len(c.Identities), definitionsOf(c), dash(c.UID), c.Place.Path)
+			row = append(row, len(c.Identities), definitionsOf(c), cmp.Or(c.UID, "-"), c.Place.Path)
 		}
 		return row
 	}))
-}
-
-// system tells whether a logical cluster is one that each shard has; root, which has the workspaces below it, comes first.
-func system(c clusters.Resident) bool { return strings.HasPrefix(c.Name, "system:") }
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }
 
 // definitionsOf says how many of the bound definitions that are needed are there.
@@ -140,16 +125,15 @@ func states(c clusters.Resident) (words []string) {
 // files tells what is out of the ordinary with the files themselves.
 func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	if len(found.Absent) > 0 {
-		fmt.Fprintf(p.out, "\nregistered, and not among the files: shard %s\n", render.Printable(strings.Join(found.Absent, ", ")))
+		p.Printf("\nregistered, and not among the files: shard %s\n", strings.Join(found.Absent, ", "))
 	}
 	for _, name := range found.Doubled {
-		fmt.Fprintf(p.out, "\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", render.Printable(name))
+		p.Printf("\nseveral files, or storages of one, say that they are shard %s: what lives there lives twice\n", name)
 	}
 	for _, f := range read {
 		for _, s := range f.Shards {
 			if s.Partial {
-				below := render.Printable(s.Prefix + "/")
-				fmt.Fprintf(p.out, "\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", render.Printable(f.Path), below)
+				p.Printf("\n%s, below %s, is no whole shard: it lacks the LogicalCluster of system:shard\n", f.Path, s.Prefix+"/")
 			}
 		}
 	}
@@ -167,17 +151,12 @@ func (p surveyPage) notes(all []clusters.Resident) {
 		}
 	}
 	if len(notes) > 0 {
-		fmt.Fprintln(p.out)
+		p.Printf("\n")
 	}
-	for _, note := range notes {
-		fmt.Fprintln(p.out, render.Printable(note))
-	}
+	p.Lines("", notes, len(notes), len(notes), "")
 }
 
 func (p surveyPage) orphans(all []clusters.Stray) {
-	if len(all) == 0 {
-		return
-	}
 	p.rows(false, []any{"ORPHANS OF", "ON SHARD", "LIVES ON", "KEYS", "BYTES", "WHAT"}, mapped(all, func(o clusters.Stray) []any {
 		lives := clusters.Residence(o.LivesOn)
 		if len(o.LivesOn) == 0 && o.Said != "" {
@@ -189,9 +168,6 @@ func (p surveyPage) orphans(all []clusters.Stray) {
 }
 
 func (p surveyPage) stale(all []clusters.Stale) {
-	if len(all) == 0 {
-		return
-	}
 	head := []any{"STALE COPIES OF", "FROM SHARD", "LIVES ON", "IN CACHE", "KEYS", "BYTES", "WHAT"}
 	p.rows(false, head, mapped(all, func(c clusters.Stale) []any {
 		return []any{c.Cluster, c.Copy.Shard, clusters.Residence(c.LivesOn), c.Path, c.Amount.Keys, c.Bytes, clusters.Contents(c.Resources)}
@@ -216,21 +192,16 @@ func (p surveyPage) unknown(read []surveyed) {
 			}
 		}
 	}
-	if len(rows) > 0 {
-		p.rows(false, []any{"KEY OF NO LOGICAL CLUSTER", "FILE", "BYTES", "WHY"}, rows)
-	}
+	p.rows(false, []any{"KEY OF NO LOGICAL CLUSTER", "FILE", "BYTES", "WHY"}, rows)
 	for _, f := range read {
 		for _, o := range f.Others {
-			below := render.Printable(o.Prefix + "/")
-			fmt.Fprintf(p.out, "\n%s has %s below %s too, which is %s and not kcp\n", render.Printable(f.Path), render.Plural(o.Keys, "key"), below, o.Flavour)
+			p.Printf("\n%s has %s below %s too, which is %s and not kcp\n", f.Path, render.Plural(o.Keys, "key"), o.Prefix+"/", o.Flavour)
 		}
 	}
 }
 
 func (p surveyPage) problems(read []surveyed) {
-	if all := problemsOf(read); len(all) > 0 {
-		p.rows(false, []any{"PROBLEM", "FILE", "KEY", "WHY"}, mapped(all, func(r listProblem) []any {
-			return []any{r.Code, r.File, r.Key, r.Reason}
-		}))
-	}
+	p.rows(false, []any{"PROBLEM", "FILE", "KEY", "WHY"}, mapped(problemsOf(read), func(r listProblem) []any {
+		return []any{r.Code, r.File, r.Key, r.Reason}
+	}))
 }

@@ -63,14 +63,12 @@ func runClusterVerify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	files, damage, err := openMove(c, args)
-	defer files.close()
-	verdict := damage
-	if err == nil && damage == nil {
-		verdict, err = files.judge(c, ignored)
-	}
+	m := newMove(c, args)
+	defer m.close()
+	m.move.Ignore = ignored
+	verdict, err := m.check()
 	if err == nil {
-		err = printMove(c, files, verdict)
+		err = m.print(verdict)
 	}
 	switch {
 	case err != nil:
@@ -101,109 +99,80 @@ func ignoredCodes(c *cli.Context) (codes []verify.Code, err error) {
 	return codes, nil
 }
 
-// moveFiles are the files of a move, open; origin and destination may be nil.
-type moveFiles struct {
-	archive, originOut, destinationOut, origin, destination *opened
-	caches                                                  []*opened
-	cachesBefore                                            []*opened // one a cache, nil where it is not given
+// moveCheck checks a move and prints the verdict.
+type moveCheck struct {
+	c     *cli.Context
+	move  verify.Move
+	doc   moveVerification
+	files []*moveFile
 }
 
-// openMove opens all files. What is damaged beyond reading is a verdict.
-func openMove(c *cli.Context, args []string) (m *moveFiles, damage *verify.Verdict, err error) {
-	m = &moveFiles{}
-	for _, f := range []struct {
-		to   **opened
-		path string
-	}{
-		{&m.archive, args[0]}, {&m.originOut, args[1]}, {&m.destinationOut, args[2]}, {&m.origin, c.String("origin")}, {&m.destination, c.String("destination")},
-	} {
-		if f.path == "" && f.to != &m.archive && f.to != &m.originOut && f.to != &m.destinationOut {
-			continue
-		}
-		flag := encryptionConfig
-		if f.to == &m.archive {
-			flag = "archive-encryption-config"
-		}
-		if *f.to, err = openWhole(c, f.path, flag); err != nil {
-			damage, err = damagedFile(f.path, err)
-			return m, damage, err
+// moveFile is a file of a move; use takes its reader, tell its JSON.
+type moveFile struct {
+	path, config string
+	use          func(*inspect.Reader)
+	tell         func(inputInfo)
+	*opened      // nil until check
+}
+
+func newMove(c *cli.Context, args []string) *moveCheck {
+	m := &moveCheck{c: c, move: verify.Move{
+		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Configured: c.IsSet(encryptionConfig),
+	}}
+	m.doc = moveVerification{APIVersion: apiVersion, Kind: "MoveVerification", Tool: tool(), Caches: []inputInfo{}}
+	add := func(path, config string, use func(*inspect.Reader), tell func(inputInfo)) {
+		if path != "" {
+			m.files = append(m.files, &moveFile{path: path, config: config, use: use, tell: tell})
 		}
 	}
+	move, doc := &m.move, &m.doc
+	to := func(r **inspect.Reader) func(*inspect.Reader) { return func(is *inspect.Reader) { *r = is } }
+	add(args[0], "archive-encryption-config", to(&move.Archive), func(in inputInfo) { doc.Archive = in })
+	add(args[1], encryptionConfig, to(&move.OriginOut), func(in inputInfo) { doc.OriginOut = in })
+	add(args[2], encryptionConfig, to(&move.DestinationOut), func(in inputInfo) { doc.DestinationOut = in })
+	add(c.String("origin"), encryptionConfig, to(&move.Origin), func(in inputInfo) { doc.Origin = &in })
+	add(c.String("destination"), encryptionConfig, to(&move.Destination), func(in inputInfo) { doc.Destination = &in })
+	before := c.StringSlice("cache-before")
 	for n, path := range c.StringSlice("cache") {
 		if samePath(path, args[1]) || samePath(path, args[2]) {
 			continue // shard and cache of one etcd: it is read
 		}
-		if damage, err = m.openCache(c, path, n); err != nil || damage != nil {
-			return m, damage, err
+		add(path, encryptionConfig, func(r *inspect.Reader) {
+			move.Caches, move.CachesBefore = append(move.Caches, r), append(move.CachesBefore, nil)
+		}, func(in inputInfo) { doc.Caches = append(doc.Caches, in) })
+		if n < len(before) {
+			add(before[n], encryptionConfig, func(r *inspect.Reader) { move.CachesBefore[len(move.CachesBefore)-1] = r },
+				func(in inputInfo) { doc.CachesBefore = append(doc.CachesBefore, in) })
 		}
 	}
-	return m, nil, nil
+	return m
 }
 
-// openCache opens the nth file of --cache, and that of --cache-before that goes with it.
-func (m *moveFiles) openCache(c *cli.Context, path string, n int) (*verify.Verdict, error) {
-	o, err := openWhole(c, path, encryptionConfig)
-	if err != nil {
-		return damagedFile(path, err)
-	}
-	m.caches, m.cachesBefore = append(m.caches, o), append(m.cachesBefore, nil)
-	if all := c.StringSlice("cache-before"); n < len(all) {
-		if o, err = openWhole(c, all[n], encryptionConfig); err != nil {
-			return damagedFile(all[n], err)
-		}
-		m.cachesBefore[len(m.cachesBefore)-1] = o
-	}
-	return nil, nil
-}
-
-// damagedFile makes a verdict of an error that says what is wrong with a file.
-func damagedFile(path string, err error) (*verify.Verdict, error) {
-	if !isDamage(err) {
-		return nil, err
-	}
-	return verify.Damaged(path, err), nil
-}
-
-func (m *moveFiles) all() (all []*opened) {
-	for _, o := range slices.Concat([]*opened{m.archive, m.originOut, m.destinationOut, m.origin, m.destination}, m.caches, m.cachesBefore) {
-		if o != nil {
-			all = append(all, o)
-		}
-	}
-	return all
-}
-
-func (m *moveFiles) close() {
-	for _, o := range m.all() {
-		_ = o.Close()
-	}
-}
-
-func (m *moveFiles) judge(c *cli.Context, ignored []verify.Code) (verdict *verify.Verdict, err error) {
-	defer progress(c).Phase("judging the move").End()
-	move := verify.Move{
-		Archive: m.archive.Reader, OriginOut: m.originOut.Reader, DestinationOut: m.destinationOut.Reader,
-		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Ignore: ignored,
-		Configured: c.IsSet(encryptionConfig),
-	}
-	for to, from := range map[**inspect.Reader]*opened{&move.Origin: m.origin, &move.Destination: m.destination} {
-		if from != nil {
-			*to = from.Reader
-		}
-	}
-	for n, o := range m.caches {
-		move.Caches, move.CachesBefore = append(move.Caches, o.Reader), append(move.CachesBefore, nil)
-		if before := m.cachesBefore[n]; before != nil {
-			move.CachesBefore[n] = before.Reader
-		}
-	}
+// check opens the files and checks the move. A file damaged beyond reading is a verdict.
+func (m *moveCheck) check() (verdict *verify.Verdict, err error) {
+	defer progress(m.c).Phase("checking the move").End()
 	read := func() (err error) {
-		verdict, err = move.Verify(c.Context)
+		verdict, err = m.move.Verify(m.c.Context)
 		return err
 	}
-	for _, o := range m.all() {
+	for _, f := range m.files {
+		if f.opened, err = openWhole(m.c, f.path, f.config); isDamage(err) {
+			return verify.Damaged(f.path, err), nil
+		} else if err != nil {
+			return nil, err
+		}
+		f.use(f.Reader)
 		inner := read
-		read = func() error { return o.Snapshot().Guard(inner) }
+		read = func() error { return f.Snapshot().Guard(inner) }
 	}
-	return verdict, read()
+	err = read()
+	return verdict, err
+}
+
+func (m *moveCheck) close() {
+	for _, f := range m.files {
+		if f.opened != nil {
+			_ = f.Close()
+		}
+	}
 }

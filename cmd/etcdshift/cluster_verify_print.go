@@ -1,11 +1,7 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"slices"
-
-	"github.com/urfave/cli/v2"
+	"io"
 
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
@@ -27,108 +23,59 @@ type moveVerification struct {
 	*verify.Verdict
 }
 
-func printMove(c *cli.Context, m *moveFiles, v *verify.Verdict) error {
-	if !wantsJSON(c) {
-		return printMoveText(c, v)
+func (m *moveCheck) print(v *verify.Verdict) error {
+	if !wantsJSON(m.c) {
+		return printMoveText(m.c.App.Writer, v)
 	}
-	doc := moveVerification{APIVersion: apiVersion, Kind: "MoveVerification", Tool: tool(), Caches: []inputInfo{}, Sound: v.Sound(), Verdict: v}
-	for _, o := range m.all() {
-		in, err := o.input(c.Context)
+	m.doc.Verdict, m.doc.Sound = v, v.Sound()
+	for _, f := range m.files {
+		if f.opened == nil {
+			continue
+		}
+		in, err := f.input(m.c.Context)
 		if err != nil && !isDamage(err) {
 			return err
 		}
-		if slices.Contains(m.cachesBefore, o) {
-			doc.CachesBefore = append(doc.CachesBefore, in)
-			continue
-		}
-		switch o {
-		case m.archive:
-			doc.Archive = in
-		case m.originOut:
-			doc.OriginOut = in
-		case m.destinationOut:
-			doc.DestinationOut = in
-		case m.origin:
-			doc.Origin = &in
-		case m.destination:
-			doc.Destination = &in
-		default:
-			doc.Caches = append(doc.Caches, in)
-		}
+		f.tell(in)
 	}
-	return render.JSON(c.App.Writer, doc)
+	return render.JSON(m.c.App.Writer, m.doc)
 }
 
-func printMoveText(c *cli.Context, v *verify.Verdict) error {
-	out := bufio.NewWriter(c.App.Writer)
-	for _, moved := range v.Clusters {
-		fmt.Fprintf(out, "%s %s: %s from %s to %s\n", render.Printable(moved.Name), render.Printable(moved.Path), render.Plural(moved.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
+func printMoveText(w io.Writer, v *verify.Verdict) error {
+	p := render.NewPage(w)
+	for _, c := range v.Clusters {
+		p.Printf("%s %s: %s from %s to %s\n", c.Name, c.Path, render.Plural(c.Keys, "record"), shardCalled(v.From), shardCalled(v.To))
 	}
 	if len(v.Clusters) > 0 {
-		fmt.Fprintln(out)
+		p.Printf("\n")
 	}
-	t := render.NewTable(out)
-	t.Row("QUESTION", "ANSWER", "CHECKED", "FINDINGS")
-	for _, a := range v.Answers {
-		t.Row(a.Question, a.Answer, a.Checked, a.Findings)
+	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, mapped(v.Answers, func(a verify.Answer) []any {
+		return []any{a.Question, a.Answer, a.Checked, a.Findings}
+	})...)
+	const more = "-o json lists them all"
+	for findings := range grouped(v.Findings, func(f verify.Finding) verify.Code { return f.Code }) {
+		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code)
+		p.Lines("   ", mapped(findings, func(f verify.Finding) string { return about(f.Message, f.File, f.Key) }), 5, len(findings), more)
 	}
-	if err := t.Flush(); err != nil {
-		return err
+	if len(v.Unjudged) > 0 {
+		p.Printf("\nnot judged:\n")
 	}
-	printMoveFindings(out, v.Findings)
-	for i, u := range v.Unjudged {
-		if i == 0 {
-			fmt.Fprintln(out, "\nnot judged:")
-		}
-		if i == mostListed {
-			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", len(v.Unjudged)-i)
-			break
-		}
-		fmt.Fprintf(out, "   %s: %s\n", fileAndKey(u.File, u.Key), render.Printable(u.Reason))
+	unjudged := mapped(v.Unjudged, func(u verify.Unjudged) string { return about(u.Reason, u.File, u.Key) })
+	p.Lines("   ", unjudged, mostListed, len(unjudged), more)
+	if len(v.Notes) > 0 {
+		p.Printf("\n")
 	}
-	for i, note := range v.Notes {
-		if i == 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintln(out, "note:", render.Printable(note))
-	}
+	p.Lines("note: ", v.Notes, len(v.Notes), len(v.Notes), "")
 	if v.Sound() {
-		fmt.Fprintln(out, "\nthe move is sound")
-		fmt.Fprintln(out, "   -> with all front-proxies stopped, restore; start the etcds, the cache server and the shards, and the front-proxies last")
+		p.Printf("\nthe move is sound\n   -> with all front-proxies stopped, restore; start the etcds, the cache server and the shards, " +
+			"and the front-proxies last\n")
 	}
-	return out.Flush() // its error is the first of any of the above
-}
-
-// printMoveFindings prints those of one code together.
-func printMoveFindings(out *bufio.Writer, findings []verify.Finding) {
-	const most = 5
-	for len(findings) > 0 {
-		n := slices.IndexFunc(findings, func(f verify.Finding) bool { return f.Code != findings[0].Code })
-		if n < 0 {
-			n = len(findings)
-		}
-		fmt.Fprintf(out, "\n%s: %s\n", findings[0].Question, findings[0].Code)
-		for _, f := range findings[:min(n, most)] {
-			fmt.Fprintf(out, "   %s: %s\n", fileAndKey(f.File, f.Key), render.Printable(f.Message))
-		}
-		if n > most {
-			fmt.Fprintf(out, "   ... and %d more; -o json lists them all\n", n-most)
-		}
-		findings = findings[n:]
-	}
-}
-
-// fileAndKey names a key in a file; "" for the file itself.
-func fileAndKey(file, key string) string {
-	if key == "" {
-		return render.Printable(file)
-	}
-	return render.Printable(file) + " " + render.Printable(key)
+	return p.Flush()
 }
 
 func shardCalled(name string) string {
 	if name == "" {
 		return "a shard that no file names"
 	}
-	return "shard " + render.Printable(name)
+	return "shard " + name
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"slices"
@@ -161,33 +160,30 @@ func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
 	case "sarif":
 		return render.JSON(c.App.Writer, toSARIF(in, report))
 	}
-	out := bufio.NewWriter(c.App.Writer)
-	for findings := report.Findings; len(findings) > 0; {
-		n := 1
-		for n < len(findings) && findings[n].Code == findings[0].Code {
-			n++
-		}
-		printFindings(out, findings[:n], report.Counts[findings[0].Code])
-		findings = findings[n:]
+	p := render.NewPage(c.App.Writer)
+	for findings := range grouped(report.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {
+		code := findings[0].Code
+		p.Printf("%s %s: %s\n", findings[0].Level, code.Name, code.Title)
+		lines := mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
+		p.Lines("   ", lines, 5, report.Counts[code], "-o json has them")
+		p.Printf("   -> %s\n\n", code.Remedy)
 	}
-	fmt.Fprintf(out, "%s, %s, %s\n", render.Plural(report.Count(finding.Error), "error"), render.Plural(report.Count(finding.Warning), "warning"), render.Plural(report.Count(finding.Info), "info"))
-	return out.Flush() // its error is the first of any of the above
+	p.Printf("%s, %s, %s\n", render.Plural(report.Count(finding.Error), "error"), render.Plural(report.Count(finding.Warning), "warning"),
+		render.Plural(report.Count(finding.Info), "info"))
+	return p.Flush()
 }
 
-// printFindings prints those of one code, of which there are so many.
-func printFindings(out *bufio.Writer, findings []finding.Finding, all int) {
-	const most = 5
-	first := findings[0]
-	fmt.Fprintf(out, "%s %s: %s\n", first.Level, first.Code.Name, first.Code.Title)
-	for _, f := range findings[:min(len(findings), most)] {
-		if f.Key == "" {
-			fmt.Fprintf(out, "   %s\n", render.Printable(f.Reason))
-		} else {
-			fmt.Fprintf(out, "   %s: %s\n", render.Printable(f.Key), render.Printable(f.Reason))
+// about puts subjects, such as a file and a key, before a sentence. Empty ones are left out.
+func about(text string, subjects ...string) string {
+	var names []string
+	for _, s := range subjects {
+		if s != "" {
+			names = append(names, render.Printable(s))
 		}
 	}
-	if all > most {
-		fmt.Fprintf(out, "   ... and %d more; -o json has them\n", all-most)
+	text = render.Printable(text)
+	if names == nil {
+		return text
 	}
-	fmt.Fprintf(out, "   -> %s\n\n", first.Code.Remedy)
+	return strings.Join(names, " ") + ": " + text
 }

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bufio"
-	"fmt"
-	"io"
+	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -64,101 +63,90 @@ func runSizes(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return render.JSON(c.App.Writer, sizesDocument{head, chosenSizes(c, sizes)})
+		for _, l := range sizeLists(sizes) {
+			if c.IsSet("by") && c.String("by") != l.by {
+				*l.shares = nil
+			}
+		}
+		return render.JSON(c.App.Writer, sizesDocument{head, sizes})
 	})
 }
 
-// chosenSizes leaves out what --by does not name.
-func chosenSizes(c *cli.Context, s *inspect.Sizes) *inspect.Sizes {
-	out := *s
-	for name, list := range map[string]*[]inspect.Share{"resource": &out.Resources, "namespace": &out.Namespaces, "owner": &out.Owners, "field": &out.Fields} {
-		if c.IsSet("by") && c.String("by") != name {
-			*list = nil
-		}
+// sizeList is a list that --by names.
+type sizeList struct {
+	by      string
+	shares  *[]inspect.Share
+	none    string // stands for an empty name
+	history bool   // it has a column of history
+}
+
+func sizeLists(s *inspect.Sizes) []sizeList {
+	return []sizeList{
+		{"resource", &s.Resources, "", true}, {"namespace", &s.Namespaces, "(cluster-scoped)", true},
+		{"owner", &s.Owners, "(no owner)", false}, {"field", &s.Fields, "", false},
 	}
-	return &out
 }
 
 func printSizes(c *cli.Context, s *inspect.Sizes) error {
-	out := bufio.NewWriter(c.App.Writer)
+	p := render.NewPage(c.App.Writer)
 	if !c.IsSet("by") {
-		printTotals(out, s)
+		printTotals(p, s)
 	}
-	none := map[string]string{"namespace": "(cluster-scoped)", "owner": "(no owner)"}
-	for _, by := range []struct {
-		name, heading string
-		shares        []inspect.Share
-	}{{"resource", "RESOURCE", s.Resources}, {"namespace", "NAMESPACE", s.Namespaces}, {"owner", "OWNER", s.Owners}, {"field", "FIELD", s.Fields}} {
-		most := c.Int("top")
+	for _, l := range sizeLists(s) {
 		switch c.String("by") {
 		case "":
-			fmt.Fprintln(out)
-		case by.name:
-			most = len(by.shares)
-		default:
-			continue
+			p.Printf("\n")
+			l.print(p, c.Int("top"))
+		case l.by:
+			l.print(p, len(*l.shares))
 		}
-		printShares(out, by.heading, by.shares, most, none[by.name])
 	}
 	if len(s.Largest) > 0 && !c.IsSet("by") {
-		fmt.Fprintln(out)
-		t := render.NewTable(out)
-		t.Row("LARGEST VALUES", "BYTES")
-		for _, l := range s.Largest {
-			t.Row(l.Key, l.Bytes)
-		}
-		t.Flush()
+		p.Printf("\n")
+		p.Table([]any{"LARGEST VALUES", "BYTES"}, mapped(s.Largest, func(l inspect.Largest) []any { return []any{l.Key, l.Bytes} })...)
 	}
-	return out.Flush()
+	return p.Flush()
 }
 
-func printTotals(out io.Writer, s *inspect.Sizes) {
-	t := render.NewTable(out)
-	part := func(name string, a inspect.Amount) {
-		t.Row(name, render.Size(a.Bytes), share(a.Bytes, s.Image), render.Plural(a.Records, "record"))
+func printTotals(p *render.Page, s *inspect.Sizes) {
+	part := func(name string, bytes int64, what string) []any {
+		return []any{name, render.Size(bytes), share(bytes, s.Image), what}
 	}
-	t.Row("database", render.Size(s.Image))
-	part("live values", s.Live)
-	part("superseded", s.Superseded)
-	part("tombstones", s.Tombstones)
-	t.Row("free pages", render.Size(s.FreePages), share(s.FreePages, s.Image))
-	t.Row("overhead", render.Size(s.Overhead), share(s.Overhead, s.Image), "room in pages, headers, other buckets")
-	t.Row("compaction would free", render.Size(s.Savings.Compaction.Bytes), share(s.Savings.Compaction.Bytes, s.Image), render.Plural(s.Savings.Compaction.Records, "record"))
-	t.Row("after defragmentation", about(s.Savings.Defragmented))
-	t.Row("after both", about(s.Savings.Compacted))
-	t.Flush()
+	records := func(name string, a inspect.Amount) []any {
+		return part(name, a.Bytes, render.Plural(a.Records, "record"))
+	}
+	p.Table(nil,
+		[]any{"database", render.Size(s.Image)},
+		records("live values", s.Live),
+		records("superseded", s.Superseded),
+		records("tombstones", s.Tombstones),
+		part("free pages", s.FreePages, "")[:3],
+		part("overhead", s.Overhead, "room in pages, headers, other buckets"),
+		records("compaction would free", s.Savings.Compaction),
+		[]any{"after defragmentation", "about " + render.Size(s.Savings.Defragmented)},
+		[]any{"after both", "about " + render.Size(s.Savings.Compacted)})
 }
-
-func about(bytes int64) string { return "about " + render.Size(bytes) }
 
 // share is a part of the whole in percent.
 func share(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(max(whole, 1)), 'f', 1, 64) + "%"
 }
 
-func printShares(out io.Writer, heading string, shares []inspect.Share, most int, none string) {
-	var live, history int64
-	for _, s := range shares {
-		live, history = live+s.Live, history+s.History
+// print prints the largest shares, at most so many.
+func (l sizeList) print(p *render.Page, most int) {
+	all := *l.shares
+	var live int64
+	for _, s := range all {
+		live += s.Live
 	}
-	t := render.NewTable(out)
-	cells := func(name, objects, live, share, history any) {
-		row := []any{name, objects, live, share}
-		if heading == "RESOURCE" || heading == "NAMESPACE" {
-			row = append(row, history)
+	cells := func(row ...any) []any {
+		if l.history {
+			return row
 		}
-		t.Row(row...)
+		return row[:4]
 	}
-	cells(heading, "OBJECTS", "LIVE", "OF ALL", "HISTORY")
-	for _, s := range shares[:min(len(shares), most)] {
-		name := s.Name
-		if name == "" {
-			name = none
-		}
-		cells(name, s.Objects, s.Live, share(s.Live, live), s.History)
-	}
-	t.Flush()
-	if n := len(shares) - most; n > 0 {
-		fmt.Fprintf(out, "... and %d more; --by %s lists them all\n", n, map[string]string{"RESOURCE": "resource", "NAMESPACE": "namespace", "OWNER": "owner", "FIELD": "field"}[heading])
-	}
+	p.Table(cells(strings.ToUpper(l.by), "OBJECTS", "LIVE", "OF ALL", "HISTORY"), mapped(all[:min(len(all), most)], func(s inspect.Share) []any {
+		return cells(cmp.Or(s.Name, l.none), s.Objects, s.Live, share(s.Live, live), s.History)
+	})...)
+	p.Lines("", nil, most, len(all), "--by "+l.by+" lists them all")
 }

@@ -100,44 +100,38 @@ func printStatus(w io.Writer, st status) error {
 	if st.Raw {
 		kind = "database file (member/snap/db)"
 	}
-	if st.Archive != nil {
-		kind = archiveText(st.Archive)
+	rows := [][]any{
+		{"file", st.Path}, {"kind", kind}, {"size", fileSize(st)}, {"sha256", st.SHA256}, {"digest", st.Digest}, {"hash", st.Hash},
+		{"hashkv", st.HashKV}, {"content", st.ContentHash}, {"etcd", st.EtcdVersion},
 	}
-	t := render.NewTable(w)
-	t.Row("file", st.Path)
-	t.Row("kind", kind)
-	t.Row("size", fileSize(st))
-	t.Row("sha256", st.SHA256)
-	t.Row("digest", st.Digest)
-	t.Row("hash", st.Hash)
-	t.Row("hashkv", st.HashKV)
-	t.Row("content", st.ContentHash)
-	if st.Archive == nil { // else no etcd wrote it
-		t.Row("etcd", st.EtcdVersion)
+	if st.Archive != nil { // no etcd wrote it
+		rows[1][1] = archiveText(st.Archive)
+		rows = rows[:len(rows)-1]
 	}
-	t.Row("revision", currentRevision(st))
-	t.Row("compacted", compacted(st))
-	t.Row("keys", st.Keys)
-	t.Row("records", fmt.Sprintf("%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone")))
-	t.Row("pages", fmt.Sprintf("%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages))
-	t.Row("leases", fmt.Sprintf("%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key")))
-	t.Row("auth", auth(st))
+	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
+	add("revision", "%s", currentRevision(st))
+	add("compacted", "%s", compacted(st))
+	add("keys", "%d", st.Keys)
+	add("records", "%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone"))
+	add("pages", "%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages)
+	add("leases", "%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key"))
+	add("auth", "%s", auth(st))
 	if len(st.Alarms) == 0 {
-		t.Row("alarms", "none")
+		add("alarms", "none")
 	}
 	for _, a := range st.Alarms {
-		t.Row("alarm", fmt.Sprintf("%s of member %s, which a restore keeps", a.Kind, a.Member))
+		add("alarm", "%s of member %s, which a restore keeps", a.Kind, a.Member)
 	}
 	for _, m := range st.Members {
-		t.Row("member", fmt.Sprintf("%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ",")))
+		add("member", "%s (%s) %s", m.Name, m.ID, strings.Join(m.PeerURLs, ","))
 	}
 	for _, p := range st.Prefixes {
-		t.Row("prefix", fmt.Sprintf("%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour))
+		add("prefix", "%s (%s)", cmp.Or(p.Prefix, "/"), p.Flavour)
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	return printCatalogue(w, st.Catalogue)
+	p := render.NewPage(w)
+	p.Table(nil, rows...)
+	printCatalogue(p, st.Catalogue)
+	return p.Flush()
 }
 
 func fileSize(st status) string {

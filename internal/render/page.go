@@ -60,6 +60,16 @@ func (p *Page) Printf(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 }
 
+// Lines prints at most so many lines. Where there are more in all, a last line says how many, and where.
+func (p *Page) Lines(indent string, lines []string, most, all int, where string) {
+	for _, line := range lines[:min(len(lines), most)] {
+		p.Printf("%s%s\n", indent, line)
+	}
+	if all > most {
+		p.Printf("%s... and %d more; %s\n", indent, all-most, where)
+	}
+}
+
 // Table prints a table: head, which may be nil, and rows.
 func (p *Page) Table(head []any, rows ...[]any) {
 	t := NewTable(p, head...)
