@@ -16,21 +16,10 @@ import (
 // A flag that the command does not have, one that is given twice or before the command's name, and a value that is empty or not what the
 // flag takes are usage errors. "--" ends the flags, and a flag that takes a value takes the next word whatever it is.
 func arrange(app *cli.App, args []string) ([]string, error) {
-	if args[len(args)-1] == "--generate-bash-completion" {
+	if args[len(args)-1] == completionFlag {
 		return args, nil // half a command line; the parser finds out where it stands
 	}
-	command := &cli.Command{Subcommands: app.Commands, Flags: []cli.Flag{cli.VersionFlag}}
-	var path []string
-	at := 1
-	for ; at < len(args); at++ {
-		i := slices.IndexFunc(command.Subcommands, func(c *cli.Command) bool { return c.HasName(args[at]) })
-		if i < 0 {
-			break
-		}
-		command = command.Subcommands[i]
-		path = append(path, command.Name)
-	}
-	name := strings.Join(path, " ")
+	command, name, at := commandOf(app, args)
 	if len(command.Subcommands) > 0 {
 		if at == len(args) || !strings.HasPrefix(args[at], "-") {
 			return args, nil
@@ -46,6 +35,21 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		return nil, err
 	}
 	return slices.Concat(args[:at], flags, []string{"--"}, arguments), nil
+}
+
+// commandOf returns the command that a command line names, its path, and the number of the first word behind it.
+func commandOf(app *cli.App, args []string) (command *cli.Command, path string, at int) {
+	command = &cli.Command{Subcommands: app.Commands, Flags: []cli.Flag{cli.VersionFlag}}
+	var names []string
+	for at = 1; at < len(args); at++ {
+		i := slices.IndexFunc(command.Subcommands, func(c *cli.Command) bool { return c.HasName(args[at]) })
+		if i < 0 {
+			break
+		}
+		command = command.Subcommands[i]
+		names = append(names, command.Name)
+	}
+	return command, strings.Join(names, " "), at
 }
 
 // split sorts the words after a command's name into flags, with their values, and arguments.
@@ -65,7 +69,7 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		f := flagOf(command, nameOf(word))
 		switch {
 		case f == nil:
-			return nil, nil, usagef(path, "unknown flag %q", word)
+			return nil, nil, suggest(usagef(path, "unknown flag %q", word), "--"+nameOf(word), flagNames(command))
 		case f == cli.HelpFlag: // without arguments: the parser would look for their help
 			return []string{word}, nil, checkValue(path, f, word)
 		case given[f] && !repeatable(f): // the parser would take the last
@@ -137,6 +141,14 @@ func flagOf(command *cli.Command, name string) cli.Flag {
 	return nil
 }
 
+// flagNames returns the names of the command's flags, with dashes.
+func flagNames(command *cli.Command) (names []string) {
+	for _, f := range command.Flags {
+		names = append(names, "--"+f.Names()[0])
+	}
+	return names
+}
+
 // arguments returns the command's arguments, which are as many as names, or else the words of its usage, say: one in brackets may be
 // missing, one with "..." stands for any number.
 func arguments(c *cli.Context, names ...string) ([]string, error) {
@@ -175,7 +187,8 @@ func commandPath(c *cli.Context) string {
 func noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
 		err := usagef(commandPath(c), "unknown command %q", name)
-		return &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
+		err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
+		return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
 	}
 	return usagef(commandPath(c), "which command?")
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -42,7 +41,8 @@ the codes of findings.`,
 				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the order of --cache"},
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
-			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE`, of any question but damaged (repeatable)"},
+			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
+				"a finding of any question but damaged", ignorableCodes()),
 			prefixFlag("work"), encryptionFlag("open values of the destination that are encrypted at rest with"),
 			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
@@ -59,13 +59,9 @@ func runClusterVerify(c *cli.Context) error {
 	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
 		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache", given, of)
 	}
-	ignored, err := ignoredCodes(c)
-	if err != nil {
-		return err
-	}
 	m := newMove(c, args)
 	defer m.close()
-	m.move.Ignore = ignored
+	m.move.Ignore = mapped(c.StringSlice("ignore"), func(name string) verify.Code { return verify.Code(name) })
 	verdict, err := m.check()
 	if err == nil {
 		err = m.print(verdict)
@@ -86,17 +82,14 @@ func runClusterVerify(c *cli.Context) error {
 	return nil
 }
 
-func ignoredCodes(c *cli.Context) (codes []verify.Code, err error) {
-	for _, name := range c.StringSlice("ignore") {
-		if !slices.Contains(verify.Codes(), verify.Code(name)) {
-			return nil, usagef(commandPath(c), "--ignore is %q, which is no code of docs/logical-clusters.md", name)
+// ignorableCodes returns the codes of findings that can be left out.
+func ignorableCodes() (names []string) {
+	for _, code := range verify.Codes() {
+		if code.Ignorable() {
+			names = append(names, string(code))
 		}
-		if !verify.Code(name).Ignorable() {
-			return nil, usagef(commandPath(c), "--ignore is %q: of damaged files nothing else is judged", name)
-		}
-		codes = append(codes, verify.Code(name))
 	}
-	return codes, nil
+	return names
 }
 
 // moveCheck checks a move and prints the verdict.

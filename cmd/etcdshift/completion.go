@@ -18,7 +18,9 @@ etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
 	}
 }
 
-// The scripts ask the program itself: the parser answers --generate-bash-completion with what may come next.
+// completionFlag at the end of a command line asks for the words that may come next. The scripts use it.
+const completionFlag = "--generate-bash-completion"
+
 const (
 	bashCompletion = `_etcdshift() {
 	local cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}")
@@ -55,11 +57,44 @@ func runCompletion(c *cli.Context) error {
 			return err
 		}
 		script = strings.ReplaceAll(script, "' -f -l ", "' -l ") // -f would keep files from being completed
+		script += fishCodes(c.App)
 	default:
 		return usagef(commandPath(c), "no completion for %q; there is one for bash, zsh and fish", args[0])
 	}
 	_, err = fmt.Fprint(c.App.Writer, script)
 	return err
+}
+
+// codesFor returns the codes that complete a command line which ends with a flag such as --allow.
+func codesFor(app *cli.App, args []string) []string {
+	last := len(args) - 2
+	if last < 1 || args[last+1] != completionFlag || !strings.HasPrefix(args[last], "--") {
+		return nil
+	}
+	command, _, _ := commandOf(app, args)
+	if f, ok := flagOf(command, nameOf(args[last])).(*codesFlag); ok {
+		return f.codes
+	}
+	return nil
+}
+
+// fishCodes completes codes in fish, whose script knows flags and commands only.
+func fishCodes(app *cli.App) string {
+	const line = "complete -c etcdshift -n '__fish_seen_subcommand_from %s' %s -a '(etcdshift %s " + completionFlag + ")'\n"
+	script := fmt.Sprintf(line, "explain", "-f", "explain")
+	var add func(path string, commands []*cli.Command)
+	add = func(path string, commands []*cli.Command) {
+		for _, command := range commands {
+			for _, f := range command.Flags {
+				if codes, ok := f.(*codesFlag); ok {
+					script += fmt.Sprintf(line, command.Name, "-x -l "+codes.Name, path+command.Name+" --"+codes.Name)
+				}
+			}
+			add(path+command.Name+" ", command.Subcommands)
+		}
+	}
+	add("", app.Commands)
+	return script
 }
 
 // manCommand is for packagers.

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -26,7 +25,7 @@ etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
 		UsageText: `Judges the file, every record, and what the objects in it say of each other: values that do not decode, versions that are
 gone, owners that are gone, webhooks ("failed calling webhook") and APIServices that will stand in the way. Each finding has a
-level, a stable code that docs/codes.md explains, the key it is about, and what to do. Of a shard of kcp it reports what
+level, a stable code for "etcdshift explain", the key it is about, and what to do. Of a shard of kcp it reports what
 "cluster list" finds in this one file. What the file does not show is not guessed. Of an archive that "cluster extract" made, what
 is about a restore is left out: it is not meant to be restored.
 
@@ -34,7 +33,7 @@ Exit status: 0 nothing of the level of --fail-on or worse, 1 something, 2 usage,
 		Flags: readFlags("open values that are encrypted at rest with",
 			&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
 				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
-			&cli.StringSliceFlag{Name: "ignore", Usage: "leave out findings with `CODE` (repeatable)"},
+			newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
 			&cli.StringFlag{Name: "quota", Usage: "judge by an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
 			&cli.StringFlag{Name: "etcd", Usage: "judge by a restore into etcd `VERSION`, such as 3.5.21"},
 			outputFlag("text", "json", "sarif (2.1.0)")),
@@ -84,18 +83,13 @@ func runDoctor(c *cli.Context) error {
 		if level == "warning" {
 			found += ", " + render.Plural(report.Count(finding.Warning), "warning")
 		}
-		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "docs/codes.md explains the codes; --ignore CODE leaves a code out"}
+		return &failure{exitFound, fmt.Errorf("%s: %s found", args[0], found), "\"etcdshift explain CODE\" explains a code; --ignore CODE leaves it out"}
 	}
 	return nil
 }
 
 func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
-	for _, name := range c.StringSlice("ignore") {
-		if !slices.Contains(finding.Names(doctor.Codes()...), name) {
-			return o, usagef(commandPath(c), "--ignore is %q, which is no code of docs/codes.md", name)
-		}
-		o.Ignore = append(o.Ignore, name)
-	}
+	o.Ignore = c.StringSlice("ignore")
 	if c.IsSet("quota") {
 		quantity, err := resource.ParseQuantity(c.String("quota"))
 		if o.Quota = quantity.Value(); err != nil || o.Quota <= 0 {

@@ -40,6 +40,26 @@ func readPrefixes(c *cli.Context) (prefixes []string) {
 	return prefixes
 }
 
+// codesFlag is a repeatable flag that takes codes of findings.
+type codesFlag struct {
+	*cli.StringSliceFlag
+	codes []string
+}
+
+// newCodesFlag returns a flag that takes no codes but these; takes describes them.
+func newCodesFlag(name, usage, takes string, codes []string) *codesFlag {
+	codes = sorted(codes)
+	return &codesFlag{&cli.StringSliceFlag{Name: name, Usage: usage, Action: func(c *cli.Context, given []string) error {
+		for _, code := range given {
+			if !slices.Contains(codes, code) {
+				err := usagef(commandPath(c), "--%s is %q; it takes the code of %s: %s", name, code, takes, strings.Join(codes, ", "))
+				return suggest(err, code, codes)
+			}
+		}
+		return nil
+	}}, codes}
+}
+
 func encryptionFlag(does string) cli.Flag {
 	return &cli.StringFlag{Name: encryptionConfig, Usage: does + " the EncryptionConfiguration in `FILE` (not KMS v1)"}
 }

@@ -86,7 +86,7 @@ func describeFlags(flags []cli.Flag) string {
 	if order != nil {
 		title = "Other flags"
 	}
-	return text + "\n" + title + ":\n" + groups[""] + entry("--help, -h", "show this")
+	return text + "\n" + title + ":\n" + groups[""] + entry(flagColumn, "--help, -h", "show this")
 }
 
 // describeFlag is the entry of one flag: its names, what it takes, what it does and the default.
@@ -112,21 +112,21 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	if value := f.GetDefaultText(); value != "" && value != "false" && value != "0" { // 0 is a number that is not given
 		usage += " (default: " + strings.Trim(value, `"`) + ")"
 	}
-	return entry(left, usage)
+	return entry(flagColumn, left, usage)
 }
 
-// entry is a flag and its text, wrapped; a long flag has a line of its own.
-func entry(left, text string) string {
+// entry returns a word and its text, which begins at a column and is wrapped. A long word has a line of its own.
+func entry(column int, left, text string) string {
 	out, line := "", "   "+left
-	if len(line) > flagColumn-2 {
+	if len(line) > column-2 {
 		out, line = line+"\n", ""
 	}
-	line = fmt.Sprintf("%-*s", flagColumn, line)
+	line = fmt.Sprintf("%-*s", column, line)
 	for i, word := range strings.Fields(text) {
 		switch {
 		case i > 0 && len(line)+1+len(word) > helpWidth:
 			out += line + "\n"
-			line = strings.Repeat(" ", flagColumn) + word
+			line = strings.Repeat(" ", column) + word
 		case i > 0:
 			line += " " + word
 		default:

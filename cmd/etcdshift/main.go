@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -54,6 +55,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		doctorCommand(),
 		historyCommand(),
 		diffCommand(),
+		explainCommand(specs),
 		verifyCommand(),
 		migrateCommand(specs),
 		clusterCommand(specs),
@@ -65,6 +67,10 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(commands)
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
+	if codes := codesFor(app, args); codes != nil {
+		_, err := fmt.Fprintln(stdout, strings.Join(codes, "\n"))
+		return finish(err, stderr)
+	}
 	args, err := arrange(app, args)
 	if err == nil {
 		err = faultless(func() error { return app.RunContext(ctx, args) })

@@ -71,7 +71,7 @@ With any but %s nothing was written; where only the report could not be, the mes
 		ArgsUsage:   arguments,
 		Description: m.Examples,
 		UsageText:   text,
-		Flags:       append(specFlags(m.Flags), migrationFlags(m.Builds)...),
+		Flags:       append(specFlags(m.Flags), m.flags()...),
 		Action:      m.run,
 	}
 }
@@ -102,15 +102,15 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 	return out
 }
 
-// migrationFlags are those that every transform has, but for one that builds a new file, which has no objects of its own and is not
-// restored.
-func migrationFlags(builds bool) []cli.Flag {
+// flags returns the flags of every transform. One that builds a new file has fewer: nothing is created in it, and it is not restored.
+func (m migration) flags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
-		&cli.StringSliceFlag{Name: "allow", Usage: "go on although records have problem `CODE`; docs/problems.md says what becomes of them; may be repeated"},
+		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them; may be repeated",
+			"a problem that refuses a run", finding.Allowable(m.Codes)),
 	}
-	if !builds {
+	if !m.Builds {
 		flags = append(flags,
 			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
@@ -178,9 +178,6 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	if !m.Builds && o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
-	if err := m.checkAllow(c); err != nil {
-		return o, err
-	}
 	if given := c.String("time"); c.IsSet("time") {
 		if o.Time, err = time.Parse(time.RFC3339, given); err != nil {
 			return o, usagef(commandPath(c), "--time is %q; it takes a time such as 2026-11-20T20:50:00Z", given)
@@ -201,17 +198,6 @@ func fullArguments(c *cli.Context, names []string) ([]string, error) {
 		}
 	}
 	return given, nil
-}
-
-// checkAllow refuses codes that are not the command's: one that is spelled wrong would allow nothing, and not say so.
-func (m migration) checkAllow(c *cli.Context) error {
-	allowable := finding.Allowable(m.Codes)
-	for _, code := range c.StringSlice("allow") {
-		if !slices.Contains(allowable, code) {
-			return usagef(commandPath(c), "--allow is %q; it takes the code of a problem that refuses a run: %s", code, strings.Join(allowable, ", "))
-		}
-	}
-	return nil
 }
 
 // runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
@@ -378,7 +364,7 @@ func (m migration) refusedHint(r *transform.Report) string {
 			allow += " --allow " + code
 		}
 	}
-	hint += "settle them in the cluster and take a new snapshot; docs/problems.md tells how"
+	hint += "settle them in the cluster and take a new snapshot; \"etcdshift explain CODE\" tells how"
 	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
 		return hint // nothing that can be allowed is enough
 	}

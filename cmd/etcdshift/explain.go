@@ -1,0 +1,142 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+func explainCommand(specs []transform.Spec) *cli.Command {
+	x := explainer{explanations(specs)}
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "what a finding or problem means and what to do",
+		ArgsUsage: "[CODE]",
+		Description: `etcdshift explain conflict
+etcdshift explain -o json | jq -r '.codes[] | select(.level == "error") | .code'`,
+		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. Without CODE it lists all codes. Some codes mean
+different things to different commands: each meaning is an entry. docs/codes.md has the same texts.
+
+Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
+		Flags:        []cli.Flag{textOrJSON()},
+		Action:       x.run,
+		BashComplete: x.complete,
+	}
+}
+
+// codeList is what explain -o json prints.
+type codeList struct {
+	APIVersion string        `json:"apiVersion"`
+	Kind       string        `json:"kind"`
+	Tool       toolInfo      `json:"tool"`
+	Codes      []explanation `json:"codes"` // by name; a name with several meanings has several entries
+}
+
+// explanation is one meaning of a code.
+type explanation struct {
+	Code     *finding.Code   `json:"code"`
+	Level    finding.Level   `json:"level"`           // of the gravest findings
+	Warns    string          `json:"warns,omitempty"` // when a finding of an error is a warning
+	Title    string          `json:"title"`
+	Meaning  string          `json:"meaning"`
+	Remedy   string          `json:"remedy"`
+	Allow    string          `json:"allow,omitempty"`   // what --allow does; absent where it does not take the code
+	Allowed  finding.Outcome `json:"allowed,omitempty"` // the decision in a report after --allow
+	Commands []string        `json:"commands"`          // that report it
+}
+
+// explanations returns the codes of all commands, by name, then by command.
+func explanations(specs []transform.Spec) (all []explanation) {
+	add := func(command string, codes []*finding.Code) {
+		for _, code := range codes {
+			if code.Title == "" {
+				continue // a name without texts yet
+			}
+			i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
+			if i < 0 {
+				i = len(all)
+				all = append(all, explanation{
+					code, code.Level, code.Warns, code.Title, code.Meaning, code.Remedy, code.Allow, code.Allowed, nil,
+				})
+			}
+			all[i].Commands = append(all[i].Commands, command)
+		}
+	}
+	for _, spec := range specs {
+		add(spec.Group+" "+spec.Name, slices.Concat(spec.Codes, transform.Codes()))
+	}
+	add("doctor", doctor.Codes())
+	slices.SortStableFunc(all, func(a, b explanation) int { return cmp.Compare(a.Code.Name, b.Code.Name) })
+	return all
+}
+
+type explainer struct{ all []explanation }
+
+func (x explainer) names() []string {
+	return slices.Compact(mapped(x.all, func(e explanation) string { return e.Code.Name }))
+}
+
+// complete prints what may follow: codes, or flags after a dash.
+func (x explainer) complete(c *cli.Context) {
+	cli.DefaultCompleteWithFlags(c.Command)(c)
+	if c.NArg() == 0 {
+		fmt.Fprintln(c.App.Writer, strings.Join(x.names(), "\n"))
+	}
+}
+
+func (x explainer) run(c *cli.Context) error {
+	args, err := arguments(c)
+	if err != nil {
+		return err
+	}
+	chosen := x.all
+	if len(args) > 0 {
+		chosen = slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool { return e.Code.Name != args[0] })
+		if len(chosen) == 0 {
+			err := usagef(commandPath(c), "there is no code %q", args[0])
+			return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, args[0], x.names())
+		}
+	}
+	switch {
+	case wantsJSON(c):
+		return render.JSON(c.App.Writer, codeList{apiVersion, "CodeList", tool(), chosen})
+	case len(args) == 0:
+		return printCodes(c.App.Writer, chosen)
+	}
+	return printExplanations(c.App.Writer, chosen)
+}
+
+func printCodes(w io.Writer, all []explanation) error {
+	p := render.NewPage(w)
+	p.Table([]any{"CODE", "LEVEL", "COMMANDS", "TITLE"}, mapped(all, func(e explanation) []any {
+		return []any{e.Code.Name, e.Level, strings.Join(e.Commands, ", "), e.Title}
+	})...)
+	return p.Flush()
+}
+
+func printExplanations(w io.Writer, all []explanation) error {
+	p := render.NewPage(w)
+	for i, e := range all {
+		if i > 0 {
+			p.Printf("\n")
+		}
+		p.Printf("%s %s: %s\n", e.Level, e.Code.Name, e.Title)
+		for _, line := range [][2]string{
+			{"commands", strings.Join(e.Commands, ", ")}, {"warning", e.Warns}, {"meaning", e.Meaning}, {"remedy", e.Remedy}, {"--allow", e.Allow},
+		} {
+			if line[1] != "" {
+				_, _ = p.WriteString(entry(13, line[0], line[1]))
+			}
+		}
+	}
+	return p.Flush()
+}

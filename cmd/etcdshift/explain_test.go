@@ -1,0 +1,138 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform/migrations"
+)
+
+// TestCodesPage: docs/codes.md has the texts of all codes. With -update it is written.
+func TestCodesPage(t *testing.T) {
+	page, text := filepath.Join("..", "..", "docs", "codes.md"), codesPage(explanations(migrations.All()))
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+	}
+	stored, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, string(stored), text, "go test ./cmd/etcdshift -run TestCodesPage -update")
+}
+
+const codesHead = `# Codes of findings
+
+Generated from the tables that "etcdshift explain" prints. Codes and levels are stable; texts may get better.
+
+- An **error** in the report of a run refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the
+  code has a line on --allow. "decision" in the report says what became of each record. The exit status is then 4, or 0 where the
+  decision is "went on (allowed)".
+- An **error** of "doctor" is sure to hurt after a restore. A **warning** hurts, or may, depending on facts that are not in the file. An
+  **info** is worth knowing. "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. Up to 1000 findings of a code
+  are listed; "counts" of "-o json" has them all.
+- A v1 record of Calico that "--allow" leaves as it is keeps the whole v1 group in the output, locked, as "--keep-v1" does.
+- "doctor" guesses nothing: not whether the new API servers have the key that signed a token, nor whether certificates are theirs.
+
+Codes of several commands come first. Where commands mean different things by a code, each meaning has a section.
+`
+
+// codesPage returns docs/codes.md.
+func codesPage(all []explanation) string {
+	page := strings.ReplaceAll(codesHead, `"`, "`")
+	heading := func(e explanation) string { return "`" + strings.Join(e.Commands, "`, `") + "`" }
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b explanation) int {
+		if n := len(b.Commands) - len(a.Commands); n != 0 {
+			return n
+		}
+		return strings.Compare(heading(b), heading(a))
+	})
+	for section := range grouped(all, heading) {
+		page += "\n## " + heading(section[0]) + "\n"
+		for _, e := range section {
+			level := string(e.Level)
+			if e.Warns != "" {
+				level += ", a warning " + e.Warns
+			}
+			page += "\n### " + e.Code.Name + "\n\n" + wrapped(level+": **"+e.Title+".** "+e.Meaning)
+			page += wrapped("- Do: " + e.Remedy)
+			if e.Allow != "" {
+				page += wrapped("- --allow: " + e.Allow)
+			}
+		}
+	}
+	return page
+}
+
+// wrapped wraps a paragraph or an element of a list.
+func wrapped(text string) string {
+	const width = 130
+	out, line, indent := "", "", ""
+	if strings.HasPrefix(text, "- ") {
+		indent = "  "
+	}
+	for _, word := range strings.Split(text, " ") {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			out += line + "\n"
+			line = indent + word
+		default:
+			line += " " + word
+		}
+	}
+	return out + line + "\n"
+}
+
+// TestCodes: each code has its texts, and one on --allow exactly where --allow takes it.
+func TestCodes(t *testing.T) {
+	for _, e := range explanations(migrations.All()) {
+		require.Contains(t, finding.Levels(), e.Level, e.Code.Name)
+		require.NotEmpty(t, e.Title, e.Code.Name)
+		require.NotEmpty(t, e.Commands, e.Code.Name)
+		require.Regexp(t, `[.]$`, e.Meaning, e.Code.Name)
+		require.Regexp(t, `[.]$`, e.Remedy, e.Code.Name)
+		require.Equal(t, e.Allowed != "", e.Allow != "", e.Code.Name)
+		require.True(t, e.Level == finding.Error || e.Allowed == "" && e.Warns == "", e.Code.Name)
+	}
+}
+
+// TestExplain: explain knows every code that a flag takes, and completion offers it.
+func TestExplain(t *testing.T) {
+	status, all, _ := runWords("explain", completionFlag)
+	require.Equal(t, exitDone, status)
+	known := strings.Fields(all)
+	require.True(t, slices.IsSorted(known))
+	flags := 0
+	eachCommand(commands(), nil, func(path []string, c *cli.Command) {
+		for _, f := range c.Flags {
+			if codes, ok := f.(*codesFlag); ok {
+				flags++
+				if path[0] != "cluster" {
+					require.Subset(t, known, codes.codes, "%s", path)
+				}
+				_, offered, _ := runWords(append(path, "--"+codes.Name, completionFlag)...)
+				require.Equal(t, codes.codes, strings.Fields(offered), "%s", path)
+			}
+		}
+	})
+	require.Greater(t, flags, 5)
+	for _, code := range []string{known[0], "encrypted", known[len(known)-1]} {
+		_, text, _ := runWords("explain", code)
+		require.Contains(t, text, " "+code+": ")
+		_, text, _ = runWords("explain", code, "-o", "json")
+		var list struct{ Codes []struct{ Code string } }
+		require.NoError(t, json.Unmarshal([]byte(text), &list))
+		require.Equal(t, code, list.Codes[0].Code)
+	}
+	status, out, stderr := runWords("explain", "bumprevision")
+	require.Equal(t, exitUsage, status)
+	require.Empty(t, out)
+	require.Equal(t, "etcdshift: explain: there is no code \"bumprevision\"\nhint: did you mean \"bump-revision\"? \"etcdshift explain\" lists all codes\n", stderr)
+}
