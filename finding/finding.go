@@ -89,6 +89,12 @@ func (f *Finding) Settled(how Outcome) *Finding {
 	return f
 }
 
+// At sets the key.
+func (f *Finding) At(key string) *Finding {
+	f.Key = key
+	return f
+}
+
 // About sets the number of objects.
 func (f *Finding) About(objects int) *Finding {
 	f.Objects = objects
@@ -108,6 +114,16 @@ func Names(codes ...*Code) (names []string) {
 		names = append(names, c.Name)
 	}
 	return names
+}
+
+// Named returns the code of that name, nil where it is none of codes.
+func Named(codes []*Code, name string) *Code {
+	for _, c := range codes {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
 }
 
 // Allowable returns the names of the codes that --allow takes, sorted.

@@ -3,6 +3,7 @@ package main
 import (
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -99,7 +100,9 @@ type listOther struct {
 type listProblem struct {
 	File    string `json:"file"`
 	Cluster string `json:"cluster"`
-	clusters.Problem
+	Key     string `json:"key"`
+	Code    string `json:"code"` // etcdshift explain CODE
+	Reason  string `json:"reason"`
 }
 
 func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
@@ -150,9 +153,9 @@ func listCopyOf(s clusters.Stale) listCopy {
 func problemsOf(read []surveyed) []listProblem {
 	out := []listProblem{}
 	for _, f := range read {
-		add := func(cluster string, problems []clusters.Problem) {
+		add := func(cluster string, problems []finding.Finding) {
 			for _, p := range problems {
-				out = append(out, listProblem{f.Path, cluster, p})
+				out = append(out, listProblem{f.Path, cluster, p.Key, p.Code.Name, p.Reason})
 			}
 		}
 		for _, s := range f.Shards {

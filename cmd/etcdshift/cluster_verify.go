@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
@@ -31,8 +32,8 @@ Copies in a cache have to be under the destination's name, with nothing else cha
 A purge with --scrub leaves no history of what it took away: whether the archive has the last of that is told by the revision, or
 by --origin.` + moveOrder + `
 
-Exit status: 0 sound, 1 findings, 2 usage, 5 could not judge, or not all of it, 130 interrupted. docs/logical-clusters.md explains
-the codes of findings.`,
+Exit status: 0 sound, 1 findings, 2 usage, 5 could not judge, or not all of it, 130 interrupted. "etcdshift explain
+CODE" explains a finding.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each record that differs"},
 			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that was there before"},
@@ -42,7 +43,7 @@ the codes of findings.`,
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
 			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
-				"a finding of any question but damaged", ignorableCodes()),
+				"a finding of any question but damaged", finding.Names(verify.Ignorable()...)),
 			prefixFlag("work"), encryptionFlag("open values of the destination that are encrypted at rest with"),
 			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
@@ -61,7 +62,7 @@ func runClusterVerify(c *cli.Context) error {
 	}
 	m := newMove(c, args)
 	defer m.close()
-	m.move.Ignore = mapped(c.StringSlice("ignore"), func(name string) verify.Code { return verify.Code(name) })
+	m.move.Ignore = c.StringSlice("ignore")
 	verdict, err := m.check()
 	if err == nil {
 		err = m.print(verdict)
@@ -71,7 +72,7 @@ func runClusterVerify(c *cli.Context) error {
 		return &failure{status: exitCannotJudge, err: err}
 	case len(verdict.Findings) > 0:
 		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
-			"start none of these shards; docs/logical-clusters.md explains the codes"}
+			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
 	case len(verdict.Unjudged) > 0:
 		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", render.Plural(len(verdict.Unjudged), "matter")),
 			"--encryption-config and --archive-encryption-config open what is encrypted at rest, --origin and --cache-before tell what a scrubbed file cannot, " +
@@ -80,16 +81,6 @@ func runClusterVerify(c *cli.Context) error {
 		return &failure{status: exitCannotJudge, err: errors.New("not all of the move could be judged")}
 	}
 	return nil
-}
-
-// ignorableCodes returns the codes of findings that can be left out.
-func ignorableCodes() (names []string) {
-	for _, code := range verify.Codes() {
-		if code.Ignorable() {
-			names = append(names, string(code))
-		}
-	}
-	return names
 }
 
 // moveCheck checks a move and prints the verdict.

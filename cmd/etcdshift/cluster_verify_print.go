@@ -3,31 +3,58 @@ package main
 import (
 	"io"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
 // moveVerification is what cluster verify -o json prints.
 type moveVerification struct {
-	APIVersion     string      `json:"apiVersion"`
-	Kind           string      `json:"kind"`
-	Tool           toolInfo    `json:"tool"`
-	Archive        inputInfo   `json:"archive"` // empty but for the path where the file could not be opened; so are the others
-	OriginOut      inputInfo   `json:"originOut"`
-	DestinationOut inputInfo   `json:"destinationOut"`
-	Origin         *inputInfo  `json:"origin,omitempty"`      // the input of extract and purge, where it was given
-	Destination    *inputInfo  `json:"destination,omitempty"` // the input of import, where it was given
-	Caches         []inputInfo `json:"caches"`
-	CachesBefore   []inputInfo `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
-	Sound          bool        `json:"sound"`                  // everything was checked and nothing found: every answer is "no"
-	*verify.Verdict
+	APIVersion     string          `json:"apiVersion"`
+	Kind           string          `json:"kind"`
+	Tool           toolInfo        `json:"tool"`
+	Archive        inputInfo       `json:"archive"` // empty but for the path where the file could not be opened; so are the others
+	OriginOut      inputInfo       `json:"originOut"`
+	DestinationOut inputInfo       `json:"destinationOut"`
+	Origin         *inputInfo      `json:"origin,omitempty"`      // the input of extract and purge, where it was given
+	Destination    *inputInfo      `json:"destination,omitempty"` // the input of import, where it was given
+	Caches         []inputInfo     `json:"caches"`
+	CachesBefore   []inputInfo     `json:"cachesBefore,omitempty"` // inputs of the purge of caches, in their order
+	Sound          bool            `json:"sound"`                  // everything was checked and nothing found: every answer is "no"
+	From           string          `json:"from"`                   // name of the shard; "" where the files do not say
+	To             string          `json:"to"`
+	Clusters       []verify.Moved  `json:"clusters"`
+	Answers        []verify.Answer `json:"answers"`  // one a question
+	Findings       []moveFinding   `json:"findings"` // by question, code, file and key
+	Unjudged       []moveUnjudged  `json:"unjudged"` // what the files do not tell
+	Notes          []string        `json:"notes"`    // what a person should know that is no finding
+}
+
+type moveFinding struct {
+	Code     string          `json:"code"` // etcdshift explain CODE
+	Question verify.Question `json:"question"`
+	File     string          `json:"file"`          // the path of the file
+	Key      string          `json:"key,omitempty"` // absent for a finding about a file or a logical cluster as a whole
+	Message  string          `json:"message"`
+}
+
+type moveUnjudged struct {
+	Question verify.Question `json:"question"`
+	File     string          `json:"file"`
+	Key      string          `json:"key,omitempty"`
+	Reason   string          `json:"reason"`
 }
 
 func (m *moveCheck) print(v *verify.Verdict) error {
 	if !wantsJSON(m.c) {
 		return printMoveText(m.c.App.Writer, v)
 	}
-	m.doc.Verdict, m.doc.Sound = v, v.Sound()
+	doc := &m.doc
+	doc.Sound, doc.From, doc.To, doc.Clusters, doc.Answers, doc.Notes = v.Sound(), v.From, v.To, v.Clusters, v.Answers, v.Notes
+	doc.Findings = mapped(v.Findings, func(f verify.Finding) moveFinding {
+		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
+	})
+	doc.Unjudged = mapped(v.Unjudged, func(f verify.Finding) moveUnjudged { return moveUnjudged{f.Question, f.File, f.Key, f.Reason} })
 	for _, f := range m.files {
 		if f.opened == nil {
 			continue
@@ -53,14 +80,14 @@ func printMoveText(w io.Writer, v *verify.Verdict) error {
 		return []any{a.Question, a.Answer, a.Checked, a.Findings}
 	})...)
 	const more = "-o json lists them all"
-	for findings := range grouped(v.Findings, func(f verify.Finding) verify.Code { return f.Code }) {
-		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code)
-		p.Lines("   ", mapped(findings, func(f verify.Finding) string { return about(f.Message, f.File, f.Key) }), 5, len(findings), more)
+	for findings := range grouped(v.Findings, func(f verify.Finding) *finding.Code { return f.Code }) {
+		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
+		p.Lines("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
 	}
 	if len(v.Unjudged) > 0 {
 		p.Printf("\nnot judged:\n")
 	}
-	unjudged := mapped(v.Unjudged, func(u verify.Unjudged) string { return about(u.Reason, u.File, u.Key) })
+	unjudged := mapped(v.Unjudged, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
 	p.Lines("   ", unjudged, mostListed, len(unjudged), more)
 	if len(v.Notes) > 0 {
 		p.Printf("\n")

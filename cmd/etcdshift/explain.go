@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
 func explainCommand(specs []transform.Spec) *cli.Command {
@@ -58,9 +59,6 @@ type explanation struct {
 func explanations(specs []transform.Spec) (all []explanation) {
 	add := func(command string, codes []*finding.Code) {
 		for _, code := range codes {
-			if code.Title == "" {
-				continue // a name without texts yet
-			}
 			i := slices.IndexFunc(all, func(e explanation) bool { return e.Code == code })
 			if i < 0 {
 				i = len(all)
@@ -74,6 +72,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 	for _, spec := range specs {
 		add(spec.Group+" "+spec.Name, slices.Concat(spec.Codes, transform.Codes()))
 	}
+	add("cluster verify", verify.Codes())
 	add("doctor", doctor.Codes())
 	slices.SortStableFunc(all, func(a, b explanation) int { return cmp.Compare(a.Code.Name, b.Code.Name) })
 	return all

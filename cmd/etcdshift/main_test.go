@@ -208,7 +208,7 @@ func TestSamePath(t *testing.T) {
 // TestRefusedHint: it has what settles the codes that refused, and all codes to allow, those that were among them; unless one
 // cannot be.
 func TestRefusedHint(t *testing.T) {
-	m := migration{transform.Spec{Codes: transform.CodesNamed([]string{"bad", "odd"}), Settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}}
+	m := migration{transform.Spec{Codes: []*finding.Code{{Name: "bad", Allowed: finding.WentOn}, {Name: "odd", Allowed: finding.WentOn}}, Settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}}
 	r := transform.NewReport("x")
 	for _, p := range [][2]string{{"odd", "went on (allowed)"}, {"bad", "refused"}, {"bad", "refused"}} {
 		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: p[0]}, Level: finding.Error, Outcome: finding.Outcome(p[1])})

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -61,7 +62,7 @@ type Amount struct {
 type Records struct {
 	Amount
 	Resources []Resource
-	Problems  []Problem // in revision order
+	Problems  []finding.Finding // in revision order
 	// Undecryptable counts the records that had to be decrypted, which ReadChecked does with all, and no key decrypts.
 	Undecryptable int
 	tally         map[Resource]*Amount // by Resource without Amount, while they are read
@@ -194,20 +195,6 @@ type Copy struct {
 	Records
 	Keys []string // as they are stored, in revision order
 }
-
-// Problem is something wrong with a record.
-type Problem struct {
-	Key    string `json:"key"`
-	Code   string `json:"code"` // one of the Code constants
-	Reason string `json:"reason"`
-}
-
-// The codes of problems.
-const (
-	CodeEncrypted   = "encrypted"    // a value that had to be read, and no key opens
-	CodeUndecodable = "undecodable"  // a value that is not what its key says it is
-	CodeKeyMismatch = "key-mismatch" // a value that names another object than its key: the key is what counts
-)
 
 // IsSystem tells whether a logical cluster is a part of kcp itself.
 func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(name, "system:") }

@@ -42,3 +42,30 @@ var (
 		Remedy: "Nothing. They are deleted with the logical cluster.",
 	}
 )
+
+// What is wrong with a record that had to be read.
+var (
+	CodeEncrypted = &finding.Code{Name: "encrypted", Level: finding.Error, Allowed: finding.WentOn, Title: "a value cannot be decrypted",
+		Meaning: "The value is encrypted, and would tell about a logical cluster. `cluster purge` reports a LogicalCluster or a " +
+			"Workspace, and with `--to-shard` each copy that moves, which has to be encrypted for its new key; all else is deleted " +
+			"unread.",
+		Remedy: "Give the EncryptionConfiguration of the API servers with `--encryption-config FILE`.",
+		Allow: "Purges the rest, exit status 0. Check yourself whether the logical cluster is being deleted or moved, and which " +
+			"Workspace leads to it. A copy that moves cannot be allowed.",
+	}
+	CodeUndecodable = &finding.Code{Name: "undecodable", Level: finding.Error, Allowed: finding.WentOn, Title: "a value cannot be decoded",
+		Meaning: "The value is no object, or not the one its key names. `cluster purge` reports a LogicalCluster or a Workspace, which " +
+			"would tell whether the cluster is being deleted or moved, its owner or its children; with `--to-shard` a copy that has to " +
+			"move.",
+		Remedy: "Look at it with `etcdctl get KEY`; restore or delete it on the live cluster.",
+		Allow:  "Purges the rest, exit status 0: a child that nothing but this value names stays. A copy that moves cannot be allowed.",
+	}
+	CodeKeyMismatch = &finding.Code{Name: "key-mismatch", Level: finding.Error, Allowed: finding.WentOn,
+		Title: "an object names itself otherwise than its key",
+		Warns: "for records of an archive",
+		Meaning: "The object has another name than its key, or its annotation `kcp.io/cluster` names another logical cluster. kcp goes " +
+			"by the key.",
+		Remedy: "Look at it with `etcdshift get`; find out who wrote it, before it is purged or moved with the cluster of its key.",
+		Allow:  "Goes by the key, exit status 0.",
+	}
+)

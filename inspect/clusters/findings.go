@@ -67,8 +67,7 @@ type findings struct {
 func (n *findings) add(f *finding.Finding) { n.about(n.own, f) }
 
 func (n *findings) about(key string, f *finding.Finding) {
-	f.Key = key
-	n.all = append(n.all, f)
+	n.all = append(n.all, f.At(key))
 }
 
 // self notes what the LogicalCluster says.

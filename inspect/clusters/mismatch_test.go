@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
@@ -83,15 +84,15 @@ func TestKeyMismatchOfCopies(t *testing.T) {
 		kcptest.Put(t, client, own, []byte(`{"kind":"CustomResourceDefinition","metadata":{"name":"b"}}`))
 		kcptest.Put(t, client, orphan, configMap("b", "default"))
 	}))
-	var found []Problem
+	var found []finding.Finding
 	for _, c := range theCache(t, f).Copies {
 		found = append(found, c.Problems...)
 	}
 	found = append(found, theCache(t, f).Own.Problems...)
 	found = append(found, theShard(t, f).Orphans[0].Problems...)
-	require.Equal(t, []Problem{
-		{copied, CodeKeyMismatch, "kcp.io/shard of the value differs from the key"},
-		{own, CodeKeyMismatch, "metadata.name of the value differs from the key"},
-		{orphan, CodeKeyMismatch, "metadata.name of the value differs from the key"},
+	require.Equal(t, []finding.Finding{
+		*CodeKeyMismatch.Because("kcp.io/shard of the value differs from the key").At(copied),
+		*CodeKeyMismatch.Because("metadata.name of the value differs from the key").At(own),
+		*CodeKeyMismatch.Because("metadata.name of the value differs from the key").At(orphan),
 	}, found)
 }

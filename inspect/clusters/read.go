@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -157,7 +158,7 @@ type reading func(value []byte) (metadata, error)
 
 // examine opens a value, hands it to read and compares it with its key. With nil for read it does so only where all values are
 // checked. What is wrong with the value is a problem; an error is about reading the file. opened is false where no key opens it.
-func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *Problem, opened bool, err error) {
+func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *finding.Finding, opened bool, err error) {
 	if read == nil && !p.check {
 		return nil, true, nil
 	}
@@ -170,16 +171,16 @@ func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *P
 	case e.Undecryptable != nil && read == nil:
 		return nil, false, nil
 	case e.Undecryptable != nil:
-		return &Problem{string(e.Key), CodeEncrypted, e.Undecryptable.Error()}, false, nil
+		return CodeEncrypted.Because("%v", e.Undecryptable).At(string(e.Key)), false, nil
 	case read == nil:
 		read = metadataOf
 	}
 	said, wrong := read(e.Value)
 	if wrong != nil {
-		return &Problem{string(e.Key), CodeUndecodable, wrong.Error()}, true, nil
+		return CodeUndecodable.Because("%v", wrong).At(string(e.Key)), true, nil
 	}
 	if reason := said.differs(key); reason != "" {
-		return &Problem{string(e.Key), CodeKeyMismatch, reason}, true, nil
+		return CodeKeyMismatch.Because("%s", reason).At(string(e.Key)), true, nil
 	}
 	return nil, true, nil
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
@@ -81,7 +82,10 @@ func TestVirtual(t *testing.T) {
 // TestNothingGuessed: what cannot be read is a problem of the logical cluster and leaves empty what it would have told; no reason
 // holds a part of it.
 func TestNothingGuessed(t *testing.T) {
-	for name, c := range map[string]struct{ value, code string }{
+	for name, c := range map[string]struct {
+		value string
+		code  *finding.Code
+	}{
 		"text":          {secretText, CodeUndecodable},
 		"empty":         {"", CodeUndecodable},
 		"cut off":       {`{"apiVersion":"x","kind":"` + secretText, CodeUndecodable},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -68,7 +69,7 @@ func (d *doctor) judgeClusters(found *clusters.Installation) {
 
 // judgeProblems reports the records of kcp that are not what their keys say.
 func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
-	var all []clusters.Problem
+	var all []finding.Finding
 	for _, s := range file.Shards {
 		for _, c := range s.Clusters {
 			all = append(all, c.Problems...)
@@ -92,7 +93,7 @@ func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
 }
 
 // judgeProblem reports a record, unless checkEntry has done so.
-func (d *doctor) judgeProblem(ctx context.Context, p clusters.Problem) error {
+func (d *doctor) judgeProblem(ctx context.Context, p finding.Finding) error {
 	e, err := d.reader.Get(ctx, []byte(p.Key))
 	if e == nil || err != nil || e.Undecryptable != nil {
 		return err

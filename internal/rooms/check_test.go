@@ -46,7 +46,6 @@ func mayImport() map[string][]string {
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/timeline":    with("inspect", "internal/compare", "internal/differ"),
-		"internal/codedoc":     {},
 		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
 	}
 }

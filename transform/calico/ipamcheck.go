@@ -287,9 +287,7 @@ func (c *ipamCheck) checkNodes(ctx context.Context, m *run) error {
 }
 
 func (c *ipamCheck) warn(key string, code *finding.Code, format string, args ...any) {
-	f := code.Because(format, args...)
-	f.Key = key
-	c.warnings = append(c.warnings, f)
+	c.warnings = append(c.warnings, code.Because(format, args...).At(key))
 }
 
 // canonicalCIDR spells a CIDR in one way; what is none stays as it is.

@@ -84,7 +84,7 @@ func TestExtractUnlistable(t *testing.T) {
 	})
 	for _, dry := range []bool{true, false} {
 		for _, o := range []extraction{{Name: kcptest.Consumer, WithChildren: true, DryRun: dry}, {Name: kcptest.Other, DryRun: dry}} {
-			o.Allow = extract.Codes()
+			o.Allow = finding.Allowable(extract.Spec.Codes)
 			r, out, err := tryExtract(t, in, o)
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NotErrorIs(t, err, archive.ErrDamaged)

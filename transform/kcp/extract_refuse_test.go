@@ -90,8 +90,8 @@ func TestExtractUnreadable(t *testing.T) {
 	require.NotEmpty(t, binding)
 	garbled := func([]byte) []byte { return []byte("{") }
 	for _, key := range []string{kcptest.LogicalClusterKey(kcptest.Consumer), binding} {
-		for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted: sealedValue, clusters.CodeUndecodable: garbled} {
-			r, _, err := tryExtract(t, shardWith(t, key, spoil), extraction{Name: kcptest.Consumer, Allow: extract.Codes()})
+		for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted.Name: sealedValue, clusters.CodeUndecodable.Name: garbled} {
+			r, _, err := tryExtract(t, shardWith(t, key, spoil), extraction{Name: kcptest.Consumer, Allow: finding.Allowable(extract.Spec.Codes)})
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.Contains(t, codes(r.report), code)
 		}
@@ -104,7 +104,7 @@ func TestExtractUnreadable(t *testing.T) {
 	require.Equal(t, sealedValue(nil), rec.Value)
 
 	r, _ = extracted(t, shardWith(t, secret, garbled), extraction{Name: kcptest.Consumer})
-	require.Contains(t, codes(r.report), clusters.CodeUndecodable)
+	require.Contains(t, codes(r.report), clusters.CodeUndecodable.Name)
 }
 
 // TestExtractUnreadableChild: whose child one is that cannot be read, nobody knows.
@@ -112,7 +112,7 @@ func TestExtractUnreadableChild(t *testing.T) {
 	in := shardWith(t, kcptest.LogicalClusterKey(kcptest.Child), sealedValue)
 	r, _, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
 	require.ErrorIs(t, err, transform.ErrRefused)
-	require.Equal(t, []string{clusters.CodeEncrypted}, codes(r.report))
+	require.Equal(t, []string{clusters.CodeEncrypted.Name}, codes(r.report))
 	extracted(t, in, extraction{Name: kcptest.Consumer})
 }
 
@@ -121,10 +121,10 @@ func TestExtractUnreadableChild(t *testing.T) {
 func TestExtractUnreadableWorkspace(t *testing.T) {
 	workspace := workspaceKey(kcptest.Consumer, "child")
 	garbled := func([]byte) []byte { return []byte("{") }
-	for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted: sealedValue, clusters.CodeUndecodable: garbled} {
+	for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted.Name: sealedValue, clusters.CodeUndecodable.Name: garbled} {
 		t.Run(code, func(t *testing.T) {
 			in := shardWith(t, workspace, spoil)
-			r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true, Allow: extract.Codes()})
+			r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true, Allow: finding.Allowable(extract.Spec.Codes)})
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NoFileExists(t, out)
 			require.Equal(t, []string{code}, codes(r.report))

@@ -14,6 +14,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/keys"
@@ -157,7 +158,7 @@ func TestImportWouldBePlaintext(t *testing.T) {
 		"no configuration": {}, "identity first": {Encryption: cipher(t, "identity", "aescbc=o")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run.Allow = append(carry.Codes(), codeWouldBePlaintext)
+			run.Allow = append(finding.Allowable(carry.Spec.Codes), codeWouldBePlaintext)
 			a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{Decrypter: theirs}, run)
 			found := a.refused(codeWouldBePlaintext)
 			require.Equal(t, secretOfConsumer, found[0].Key)
@@ -177,7 +178,7 @@ func TestImportPlainIntoEncrypted(t *testing.T) {
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(theirs, string(sealed)), nil, nil)
 	for name, run := range map[string]transform.Options{"no configuration": {}, "not theirs": {Encryption: cipher(t, "identity", "aescbc=x")}} {
 		t.Run(name, func(t *testing.T) {
-			run.Allow = append(carry.Codes(), codeWouldBePlaintext)
+			run.Allow = append(finding.Allowable(carry.Spec.Codes), codeWouldBePlaintext)
 			found := importInto(t, from, shard, carry.ImportOptions{}, run).refused(codeWouldBePlaintext)
 			require.Len(t, found, 1)
 			require.Equal(t, secretOfConsumer, found[0].Key)

@@ -195,12 +195,12 @@ func TestImportUnreadState(t *testing.T) {
 	for name, c := range map[string]struct{ key, value, code string }{
 		"encrypted LogicalCluster": {home, closed, codeEncrypted},
 		"encrypted APIBinding":     {binding, closed, codeEncrypted},
-		"odd LogicalCluster":       {home, `{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster","metadata":{"annotations":[]}}`, clusters.CodeUndecodable},
-		"no APIBinding":            {binding, `{"apiVersion":"v1","kind":"Secret"}`, clusters.CodeUndecodable},
+		"odd LogicalCluster":       {home, `{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster","metadata":{"annotations":[]}}`, clusters.CodeUndecodable.Name},
+		"no APIBinding":            {binding, `{"apiVersion":"v1","kind":"Secret"}`, clusters.CodeUndecodable.Name},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad := reforged(t, from, with(c.key, c.value))
-			found := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: append(carry.Codes(), c.code)}).refused(c.code)
+			found := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: append(finding.Allowable(carry.Spec.Codes), c.code)}).refused(c.code)
 			require.Len(t, found, 1)
 			require.Equal(t, []any{c.key, finding.Error, finding.Refused}, []any{found[0].Key, found[0].Level, found[0].Outcome})
 		})
@@ -212,7 +212,7 @@ func TestPutBackUnreadState(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	home := kcptest.LogicalClusterKey(kcptest.Other)
 	for _, value := range []string{"{", "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"} {
-		a := putBack(t, shard1, rebuilt(t, root, with(home, value), nil, nil), carry.PutBackOptions{}, transform.Options{Allow: carry.Codes()})
+		a := putBack(t, shard1, rebuilt(t, root, with(home, value), nil, nil), carry.PutBackOptions{}, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)})
 		require.ErrorIs(t, a.err, transform.ErrRefused)
 		refused := a.report.Problems[slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Outcome == "refused" })]
 		require.Equal(t, home, refused.Key)
@@ -239,8 +239,8 @@ func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	for key, value := range map[string]string{settings: "\x00garbage", gizmos: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`} {
 		bad := reforged(t, from, with(key, value))
 		a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
-		require.Contains(t, codes(a.report), clusters.CodeUndecodable)
-		at := slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Code.Name == clusters.CodeUndecodable })
+		require.Contains(t, codes(a.report), clusters.CodeUndecodable.Name)
+		at := slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Code.Name == clusters.CodeUndecodable.Name })
 		require.Equal(t, []any{key, finding.Warning}, []any{a.report.Problems[at].Key, a.report.Problems[at].Level})
 		require.Contains(t, a.report.Problems[at].Reason, "1 record of")
 		require.Equal(t, value, a.value(key))

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
@@ -170,7 +171,7 @@ func TestImportOwnerElsewhere(t *testing.T) {
 		"another cluster": withTexts(t, shard, kcptest.WorkspaceKey("consumer"), `"cluster":"2y3qvnqz5ga11oc4"`, `"cluster":"2y3qvnqz5ga11oc5"`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := importInto(t, from, file, fix, transform.Options{Allow: carry.Codes()}).refused(codeOwnerElsewhere)
+			found := importInto(t, from, file, fix, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)}).refused(codeOwnerElsewhere)
 			require.Equal(t, kcptest.LogicalClusterKey(kcptest.Consumer), found[0].Key)
 		})
 	}
@@ -226,8 +227,8 @@ func TestImportDropsMigrating(t *testing.T) {
 
 // TestImportManyOwners: what is the same for hundreds of Workspaces is not said hundreds of times.
 func TestImportManyOwners(t *testing.T) {
-	from := extractOf(t, kcptest.Many(t, 30), extraction{Name: "root", WithChildren: true, Allow: extract.Codes()})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: carry.Codes()}).written()
+	from := extractOf(t, kcptest.Many(t, 30), extraction{Name: "root", WithChildren: true, Allow: finding.Allowable(extract.Spec.Codes)})
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)}).written()
 	require.Len(t, a.report.Clusters, 35)
 	require.Less(t, len(a.report.Steps), 30)
 	require.Contains(t, a.report.Steps[len(a.report.Steps)-1], "other logical clusters that came in, 48 steps")

@@ -45,7 +45,7 @@ func TestImportClusterExists(t *testing.T) {
 			strings.Replace(home, "/registry/", "/other/", 1)), strings.Replace(home, "/registry/", "/other/", 1), `lives there below the prefix "/other", another storage of the same file, already with 1 key`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			run := transform.Options{Allow: carry.Codes()}
+			run := transform.Options{Allow: finding.Allowable(carry.Spec.Codes)}
 			if strings.Contains(name, "another storage") {
 				run.Prefixes = []string{"/registry"}
 			}
@@ -237,9 +237,9 @@ func TestImportNoShard(t *testing.T) {
 func TestImportUndecodable(t *testing.T) {
 	key := "/registry/crd.example.org/gizmos/customresources/" + kcptest.Consumer + "/default/g1"
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Put(t, client, key, []byte("{")) })
-	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: extract.Codes()})
+	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: finding.Allowable(extract.Spec.Codes)})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
-	require.Equal(t, []string{clusters.CodeUndecodable}, codes(a.report))
+	require.Equal(t, []string{clusters.CodeUndecodable.Name}, codes(a.report))
 	require.Equal(t, key, a.report.Problems[0].Key)
 	require.Equal(t, "{", a.value(key))
 }

@@ -56,7 +56,7 @@ func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	a := importInto(t, m.archive, destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition, codeUnknownIdentity}})
 	require.NoError(t, a.err, "%+v", a.report.Problems)
 	m.destinationOut = a.out
-	requireSound(t, m.judged(t, func(m *verify.Move) { m.Ignore = []verify.Code{verify.CodeIdentityUnknown} }))
+	requireSound(t, m.judged(t, func(m *verify.Move) { m.Ignore = []string{"identity-unknown"} }))
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -46,7 +47,7 @@ func TestRestUntouched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.db")
-			_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: purge.Codes()},
+			_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: finding.Allowable(purge.Spec.Codes)},
 				meddled{purge.New(purge.Options{Name: kcptest.Consumer, Scrub: name == "history"}), c.wrong})
 			require.ErrorContains(t, err, c.says)
 			require.NoFileExists(t, out)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
@@ -318,7 +319,7 @@ func TestMoveCopyUnfit(t *testing.T) {
 			in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.ClaimsCache), func(client *clientv3.Client) {
 				kcptest.Put(t, client, claimsCopy, []byte(c.value))
 			})
-			r, out, err := tryPurge(t, in, toShard1, purge.Codes()...)
+			r, out, err := tryPurge(t, in, toShard1, finding.Allowable(purge.Spec.Codes)...)
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NotEmpty(t, reasons(r, c.code))
 			require.NoFileExists(t, out)
@@ -350,10 +351,10 @@ func TestMoveCopyEncrypted(t *testing.T) {
 		r, err := transform.Run(context.Background(), o, purge.New(toShard1))
 		return reportOf(r), o.Out, err
 	}
-	r, _, err := run(transform.Options{Allow: purge.Codes()})
+	r, _, err := run(transform.Options{Allow: finding.Allowable(purge.Spec.Codes)})
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, []string{codeEncrypted}, codes(r))
-	r, _, err = run(transform.Options{Allow: purge.Codes(), Encryption: open})
+	r, _, err = run(transform.Options{Allow: finding.Allowable(purge.Spec.Codes), Encryption: open})
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, []string{codeWouldBePlaintext}, codes(r), "%+v", r.Problems)
 

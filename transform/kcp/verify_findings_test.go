@@ -76,7 +76,7 @@ func TestVerifyStillMigrating(t *testing.T) {
 	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
 	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer}, codeMigrating, codeOwnerPointsHere)
 	m.destinationOut = arriveIn(t, m, m.destination)
-	require.Equal(t, []verify.Code{verify.CodeStillMigrating}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"still-migrating"}, codesOf(m.judged(t)))
 }
 
 // TestVerifyDefinitions: a definition that came is the archive's to the byte; of one that was there all but the stored versions is as it
@@ -96,7 +96,7 @@ func TestVerifyDefinitions(t *testing.T) {
 		m.destinationOut = arriveIn(t, m, edit1(t, without, put(widgetsDefinition, text)))
 		for _, m.destination = range []string{without, ""} {
 			v := m.judged(t)
-			require.Equal(t, []verify.Code{verify.CodeDefinitionDiffers}, codesOf(v))
+			require.Equal(t, []string{"definition-differs"}, codesOf(v))
 			require.Equal(t, widgetsDefinition, v.Findings[0].Key)
 		}
 	})
@@ -113,7 +113,7 @@ func TestVerifyDefinitions(t *testing.T) {
 			swap(widgetsDefinition, `"scope":"Namespaced"`, `"scope":"Cluster"`)(t, client)
 		})
 		m.destinationOut = arriveIn(t, m, m.destination)
-		require.Equal(t, []verify.Code{verify.CodeDefinitionDiffers}, codesOf(m.judged(t)))
+		require.Equal(t, []string{"definition-differs"}, codesOf(m.judged(t)))
 	})
 	t.Run("stored versions", func(t *testing.T) {
 		m := sound
@@ -125,7 +125,7 @@ func TestVerifyDefinitions(t *testing.T) {
 		requireSound(t, m.judged(t))
 		for _, before := range []string{`"v0","v9"`, `"v1"`, `"v1","v0"`} { // lost, invented, in another order
 			m.destination = versions(before)
-			require.Equal(t, []verify.Code{verify.CodeDestinationTouched}, codesOf(m.judged(t)), before)
+			require.Equal(t, []string{"destination-touched"}, codesOf(m.judged(t)), before)
 		}
 	})
 	t.Run("stored version that the spec lacks", func(t *testing.T) {
@@ -149,10 +149,10 @@ func TestVerifyNames(t *testing.T) {
 	purged := purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{edit1(t, purged, put(third, "x"))}
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeStaleCopy}, codesOf(v))
+	require.Equal(t, []string{"stale-copy"}, codesOf(v))
 	require.Equal(t, third, v.Findings[0].Key)
 	m.caches = []string{edit1(t, purged, put(strings.Replace(third, "shard-9", "shard-1", 1), "x"))}
-	require.Equal(t, []verify.Code{verify.CodeCopyChanged}, codesOf(m.judged(t)), "the destination's, but not what the origin wrote")
+	require.Equal(t, []string{"copy-changed"}, codesOf(m.judged(t)), "the destination's, but not what the origin wrote")
 	m.caches = []string{purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root", ToShard: "shard-1"})}
 	requireSound(t, m.judged(t))
 }
@@ -189,7 +189,7 @@ func TestVerifySeveralShards(t *testing.T) {
 	m.originOut = purgeWith(t, both, purge.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
 	m.destinationOut = importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written().out
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeElsewhere}, codesOf(v))
+	require.Equal(t, []string{"elsewhere"}, codesOf(v))
 	require.Len(t, v.Findings, 36)
 	require.Equal(t, m.originOut, v.Findings[0].File)
 }
@@ -215,7 +215,7 @@ func TestVerifyLeases(t *testing.T) {
 	m := sound
 	m.destinationOut = leaseOf(t, m.destinationOut, itsSettings, 4711)
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeLeaseDiffers}, codesOf(v))
+	require.Equal(t, []string{"lease-differs"}, codesOf(v))
 	require.Equal(t, itsSettings, v.Findings[0].Key)
 
 	m = sound
@@ -227,7 +227,7 @@ func TestVerifyLeases(t *testing.T) {
 	m.destination = leaseOf(t, m.destination, another, event.Lease) // in vain, until someone grants it
 	m.destinationOut = arriveIn(t, m, m.destination)
 	v = m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeDestinationTouched}, codesOf(v))
+	require.Equal(t, []string{"destination-touched"}, codesOf(v))
 	require.Equal(t, another, v.Findings[0].Key)
 }
 
@@ -247,7 +247,7 @@ func TestVerifyOthersEncrypted(t *testing.T) {
 	})
 	m.destinationOut = arriveIn(t, m, m.destination)
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeInTheClear}, codesOf(v))
+	require.Equal(t, []string{"in-the-clear"}, codesOf(v))
 	require.Equal(t, secrets+kcptest.Consumer+"/default/sec", v.Findings[0].Key)
 
 	m.destination = edit1(t, m.destination, put(secrets+kcptest.Consumer1+"/default/clear", "x"))
@@ -260,7 +260,7 @@ func TestVerifyForged(t *testing.T) {
 	dir := "/core/configmaps/" + kcptest.Consumer + "/"
 	s := forged(t, dir+"default/a", archive.Resource{Resource: "secrets", Dir: dir}, kcptest.Consumer, nil)
 	v := recordedMove(t).judged(t, func(m *verify.Move) { m.Archive = inspect.NewReader(s, nil) })
-	require.Equal(t, []verify.Code{verify.CodeArchiveDamaged}, codesOf(v))
+	require.Equal(t, []string{"archive-damaged"}, codesOf(v))
 }
 
 // TestVerifyUnserved: objects that kcp does not serve on the destination are told of.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -30,8 +31,8 @@ type spoiled struct {
 	name  string
 	spoil func(t *testing.T, m *moveFiles)
 	more  func(*verify.Move)
-	codes []verify.Code // all that are found
-	key   string        // of the first finding; "" for any
+	codes []string // all that are found
+	key   string   // of the first finding; "" for any
 }
 
 // on is a spoil that writes to one of the files.
@@ -147,42 +148,42 @@ func spoiledMoves() []spoiled {
 func spoiledArrivals() []spoiled {
 	lc := kcptest.LogicalClusterKey(kcptest.Consumer)
 	return []spoiled{
-		{name: "record lost", spoil: on(destinationOut, drop(itsSettings)), codes: []verify.Code{verify.CodeRecordLost}, key: itsSettings},
-		{name: "LogicalCluster lost", spoil: on(destinationOut, drop(lc)), codes: []verify.Code{verify.CodeRecordLost}, key: lc},
-		{name: "byte changed", spoil: on(destinationOut, flip(itsSettings)), codes: []verify.Code{verify.CodeRecordChanged}, key: itsSettings},
-		{name: "LogicalCluster changed", spoil: on(destinationOut, swap(lc, `"Ready"`, `"ready"`)), codes: []verify.Code{verify.CodeRecordChanged}, key: lc},
-		{name: "another shard named", spoil: on(destinationOut, swap(lc, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-2"`)), codes: []verify.Code{verify.CodeShardMisnamed}, key: lc},
-		{name: "still migrating", spoil: on(destinationOut, swap(lc, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`)), codes: []verify.Code{verify.CodeStillMigrating}, key: lc},
-		{name: "lease shorter", spoil: on(destinationOut, leased(itsEvent, 60)), codes: []verify.Code{verify.CodeLeaseDiffers}, key: itsEvent},
-		{name: "lease lost", spoil: on(destinationOut, leased(itsEvent, 0)), codes: []verify.Code{verify.CodeLeaseDiffers}, key: itsEvent},
-		{name: "lease gained", spoil: on(destinationOut, leased(itsSettings, 60)), codes: []verify.Code{verify.CodeLeaseDiffers}, key: itsSettings},
-		{name: "key added", spoil: on(destinationOut, put(itsSettings+"2", "x")), codes: []verify.Code{verify.CodeRecordAdded}, key: itsSettings + "2"},
-		{name: "definition forgotten", spoil: definitionWith("", ""), codes: []verify.Code{verify.CodeDefinitionLost, verify.CodeDestinationTouched}},
-		{name: "storedVersions trimmed", spoil: definitionWith(`"storedVersions":["v1"]`, `"storedVersions":["v2"]`), codes: []verify.Code{verify.CodeDestinationTouched, verify.CodeStoredVersions}},
-		{name: "another schema", spoil: definitionWith(`"scope":"Namespaced"`, `"scope":"Cluster"`), codes: []verify.Code{verify.CodeDefinitionDiffers, verify.CodeDestinationTouched}},
+		{name: "record lost", spoil: on(destinationOut, drop(itsSettings)), codes: []string{"record-lost"}, key: itsSettings},
+		{name: "LogicalCluster lost", spoil: on(destinationOut, drop(lc)), codes: []string{"record-lost"}, key: lc},
+		{name: "byte changed", spoil: on(destinationOut, flip(itsSettings)), codes: []string{"record-changed"}, key: itsSettings},
+		{name: "LogicalCluster changed", spoil: on(destinationOut, swap(lc, `"Ready"`, `"ready"`)), codes: []string{"record-changed"}, key: lc},
+		{name: "another shard named", spoil: on(destinationOut, swap(lc, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-2"`)), codes: []string{"shard-misnamed"}, key: lc},
+		{name: "still migrating", spoil: on(destinationOut, swap(lc, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`)), codes: []string{"still-migrating"}, key: lc},
+		{name: "lease shorter", spoil: on(destinationOut, leased(itsEvent, 60)), codes: []string{"lease-differs"}, key: itsEvent},
+		{name: "lease lost", spoil: on(destinationOut, leased(itsEvent, 0)), codes: []string{"lease-differs"}, key: itsEvent},
+		{name: "lease gained", spoil: on(destinationOut, leased(itsSettings, 60)), codes: []string{"lease-differs"}, key: itsSettings},
+		{name: "key added", spoil: on(destinationOut, put(itsSettings+"2", "x")), codes: []string{"record-added"}, key: itsSettings + "2"},
+		{name: "definition forgotten", spoil: definitionWith("", ""), codes: []string{"definition-lost", "destination-touched"}},
+		{name: "storedVersions trimmed", spoil: definitionWith(`"storedVersions":["v1"]`, `"storedVersions":["v2"]`), codes: []string{"destination-touched", "stored-versions"}},
+		{name: "another schema", spoil: definitionWith(`"scope":"Namespaced"`, `"scope":"Cluster"`), codes: []string{"definition-differs", "destination-touched"}},
 		{name: "identity that nobody knows", spoil: func(t *testing.T, m *moveFiles) {
 			m.destination = purgeOf(t, kcptest.Consumer1, m.destination)
 			m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnknownIdentity}}).out
-		}, codes: []verify.Code{verify.CodeIdentityUnknown}},
-		{name: "purge forgotten", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.origin }, codes: []verify.Code{verify.CodeLivesTwice, verify.CodeSameFile, verify.CodeStillAtOrigin}},
-		{name: "import forgotten", spoil: func(t *testing.T, m *moveFiles) { m.destinationOut = m.destination }, codes: []verify.Code{verify.CodeRecordLost, verify.CodeSameFile}},
-		{name: "one record left", spoil: on(originOut, put(itsSettings, "x")), codes: []verify.Code{verify.CodeStillAtOrigin}, key: itsSettings},
-		{name: "stale copy", spoil: func(t *testing.T, m *moveFiles) { m.caches = []string{kcptest.Recorded(t, kcptest.Cache)} }, codes: []verify.Code{verify.CodeStaleCopy}},
+		}, codes: []string{"identity-unknown"}},
+		{name: "purge forgotten", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.origin }, codes: []string{"lives-twice", "same-file", "still-at-origin"}},
+		{name: "import forgotten", spoil: func(t *testing.T, m *moveFiles) { m.destinationOut = m.destination }, codes: []string{"record-lost", "same-file"}},
+		{name: "one record left", spoil: on(originOut, put(itsSettings, "x")), codes: []string{"still-at-origin"}, key: itsSettings},
+		{name: "stale copy", spoil: func(t *testing.T, m *moveFiles) { m.caches = []string{kcptest.Recorded(t, kcptest.Cache)} }, codes: []string{"stale-copy"}},
 		{name: "stale copy in the origin's file", spoil: func(t *testing.T, m *moveFiles) {
 			m.origin = kcptest.Single(t)
 			m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer})
 			m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 			copied := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/root/" + kcptest.Consumer + "/workspace-admin"
 			m.originOut = kcptest.Edit(t, purgeOf(t, kcptest.Consumer, m.origin), func(client *clientv3.Client) { put(copied, "x")(t, client) })
-		}, codes: []verify.Code{verify.CodeStaleCopy}},
-		{name: "the destination twice", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.destinationOut }, codes: []verify.Code{verify.CodeLivesTwice, verify.CodeOriginTouched, verify.CodeSameFile, verify.CodeStillAtOrigin}},
+		}, codes: []string{"stale-copy"}},
+		{name: "the destination twice", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.destinationOut }, codes: []string{"lives-twice", "origin-touched", "same-file", "still-at-origin"}},
 		{name: "two files of one shard", spoil: func(t *testing.T, m *moveFiles) {
 			m.destination = m.originOut
 			m.destinationOut = importInto(t, m.archive, m.originOut, carry.ImportOptions{}, transform.Options{}).written().out
-		}, codes: []verify.Code{verify.CodeLivesTwice}},
-		{name: "archive damaged", spoil: damage(func(m *moveFiles) *string { return &m.archive }, "team:viewer"), codes: []verify.Code{verify.CodeArchiveDamaged}},
-		{name: "origin damaged", spoil: damage(originOut, "team:viewer"), codes: []verify.Code{verify.CodeDamaged}},
-		{name: "destination damaged", spoil: damage(destinationOut, "team:viewer"), codes: []verify.Code{verify.CodeDamaged}},
+		}, codes: []string{"lives-twice"}},
+		{name: "archive damaged", spoil: damage(func(m *moveFiles) *string { return &m.archive }, "team:viewer"), codes: []string{"archive-damaged"}},
+		{name: "origin damaged", spoil: damage(originOut, "team:viewer"), codes: []string{"damaged"}},
+		{name: "destination damaged", spoil: damage(destinationOut, "team:viewer"), codes: []string{"damaged"}},
 	}
 }
 
@@ -192,33 +193,33 @@ func spoiledRest() []spoiled {
 	noDestination := func(m *verify.Move) { m.Destination = nil }
 	workspace := kcptest.WorkspaceKey("consumer")
 	return []spoiled{
-		{name: "trap sprung", spoil: on(originOut, drop(trap)), codes: []verify.Code{verify.CodeOriginTouched}, key: trap},
-		{name: "trap sprung, no origin", spoil: on(originOut, drop(trap)), more: noOrigin, codes: []verify.Code{verify.CodeOriginTouched}, key: trap},
-		{name: "another's changed on the origin", spoil: on(originOut, flip(trap)), codes: []verify.Code{verify.CodeOriginTouched}, key: trap},
-		{name: "another's changed, no origin", spoil: on(originOut, flip(trap)), more: noOrigin, codes: []verify.Code{verify.CodeOriginTouched}, key: trap},
-		{name: "another's written as it was", spoil: on(originOut, swap(trap, "trap", "trap")), codes: []verify.Code{verify.CodeOriginTouched}, key: trap},
-		{name: "another's added on the origin", spoil: on(originOut, put(trap+"2", "x")), codes: []verify.Code{verify.CodeOriginTouched}, key: trap + "2"},
-		{name: "added, no origin", spoil: on(originOut, put(trap+"2", "x")), more: noOrigin, codes: []verify.Code{verify.CodeOriginTouched}, key: trap + "2"},
-		{name: "Workspace on the origin changed", spoil: on(originOut, swap(workspace, `"1pfxsevk"`, `"2e1tfbst"`)), codes: []verify.Code{verify.CodeOriginTouched}, key: workspace},
-		{name: "key of no cluster added", spoil: on(originOut, put("/elsewhere", "x")), codes: []verify.Code{verify.CodeOriginTouched}, key: "/elsewhere"},
-		{name: "another's deleted on the destination", spoil: on(destinationOut, drop(another)), codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
-		{name: "deleted, no destination", spoil: on(destinationOut, drop(another)), more: noDestination, codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
-		{name: "another's changed on the destination", spoil: on(destinationOut, flip(another)), codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
-		{name: "changed, no destination", spoil: on(destinationOut, flip(another)), more: noDestination, codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
-		{name: "another's added on the destination", spoil: on(destinationOut, put(another+"2", "x")), codes: []verify.Code{verify.CodeDestinationTouched}, key: another + "2"},
-		{name: "added, no destination", spoil: on(destinationOut, put(another+"2", "x")), more: noDestination, codes: []verify.Code{verify.CodeDestinationTouched}, key: another + "2"},
-		{name: "orphans on the destination", spoil: on(destinationOut, put(trap, "x")), codes: []verify.Code{verify.CodeDestinationTouched}, key: trap},
-		{name: "another's deleted before the import", spoil: anew(drop(another)), codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
-		{name: "another's changed before the import", spoil: anew(flip(another)), codes: []verify.Code{verify.CodeDestinationTouched}, key: another},
-		{name: "another's added before the import", spoil: anew(put(another+"2", "x")), codes: []verify.Code{verify.CodeDestinationTouched}, key: another + "2"},
+		{name: "trap sprung", spoil: on(originOut, drop(trap)), codes: []string{"origin-touched"}, key: trap},
+		{name: "trap sprung, no origin", spoil: on(originOut, drop(trap)), more: noOrigin, codes: []string{"origin-touched"}, key: trap},
+		{name: "another's changed on the origin", spoil: on(originOut, flip(trap)), codes: []string{"origin-touched"}, key: trap},
+		{name: "another's changed, no origin", spoil: on(originOut, flip(trap)), more: noOrigin, codes: []string{"origin-touched"}, key: trap},
+		{name: "another's written as it was", spoil: on(originOut, swap(trap, "trap", "trap")), codes: []string{"origin-touched"}, key: trap},
+		{name: "another's added on the origin", spoil: on(originOut, put(trap+"2", "x")), codes: []string{"origin-touched"}, key: trap + "2"},
+		{name: "added, no origin", spoil: on(originOut, put(trap+"2", "x")), more: noOrigin, codes: []string{"origin-touched"}, key: trap + "2"},
+		{name: "Workspace on the origin changed", spoil: on(originOut, swap(workspace, `"1pfxsevk"`, `"2e1tfbst"`)), codes: []string{"origin-touched"}, key: workspace},
+		{name: "key of no cluster added", spoil: on(originOut, put("/elsewhere", "x")), codes: []string{"origin-touched"}, key: "/elsewhere"},
+		{name: "another's deleted on the destination", spoil: on(destinationOut, drop(another)), codes: []string{"destination-touched"}, key: another},
+		{name: "deleted, no destination", spoil: on(destinationOut, drop(another)), more: noDestination, codes: []string{"destination-touched"}, key: another},
+		{name: "another's changed on the destination", spoil: on(destinationOut, flip(another)), codes: []string{"destination-touched"}, key: another},
+		{name: "changed, no destination", spoil: on(destinationOut, flip(another)), more: noDestination, codes: []string{"destination-touched"}, key: another},
+		{name: "another's added on the destination", spoil: on(destinationOut, put(another+"2", "x")), codes: []string{"destination-touched"}, key: another + "2"},
+		{name: "added, no destination", spoil: on(destinationOut, put(another+"2", "x")), more: noDestination, codes: []string{"destination-touched"}, key: another + "2"},
+		{name: "orphans on the destination", spoil: on(destinationOut, put(trap, "x")), codes: []string{"destination-touched"}, key: trap},
+		{name: "another's deleted before the import", spoil: anew(drop(another)), codes: []string{"destination-touched"}, key: another},
+		{name: "another's changed before the import", spoil: anew(flip(another)), codes: []string{"destination-touched"}, key: another},
+		{name: "another's added before the import", spoil: anew(put(another+"2", "x")), codes: []string{"destination-touched"}, key: another + "2"},
 		{name: "archive of another origin", spoil: func(t *testing.T, m *moveFiles) {
 			m.archive = extractOf(t, kcptest.Edit(t, m.origin, func(client *clientv3.Client) { flip(trap)(t, client) }), extraction{Name: kcptest.Consumer})
-		}, codes: []verify.Code{verify.CodeOtherOrigin}},
+		}, codes: []string{"other-origin"}},
 		{name: "archive of an origin that went on", spoil: func(t *testing.T, m *moveFiles) {
 			later := kcptest.Edit(t, m.origin, func(client *clientv3.Client) { flip(trap)(t, client) })
 			m.originOut = purgeOf(t, kcptest.Consumer, later)
-		}, more: noOrigin, codes: []verify.Code{verify.CodeOriginTouched}, key: trap},
-		{name: "another origin at hand", spoil: on(func(m *moveFiles) *string { return &m.origin }, flip(trap)), codes: []verify.Code{verify.CodeOtherOrigin}},
+		}, more: noOrigin, codes: []string{"origin-touched"}, key: trap},
+		{name: "another origin at hand", spoil: on(func(m *moveFiles) *string { return &m.origin }, flip(trap)), codes: []string{"other-origin"}},
 	}
 }
 
@@ -247,7 +248,7 @@ func TestSpoiled(t *testing.T) {
 					s.more(m)
 				}
 			})
-			if len(s.codes) == 1 && !s.codes[0].Ignorable() { // what ends judging leaves the rest unknown, whatever is ignored
+			if len(s.codes) == 1 && finding.Named(verify.Ignorable(), s.codes[0]) == nil { // what ends judging leaves the rest unknown, whatever is ignored
 				require.Equal(t, v.Findings, ignored.Findings)
 				require.False(t, ignored.Sound())
 				return
@@ -257,9 +258,9 @@ func TestSpoiled(t *testing.T) {
 	}
 }
 
-func codesOf(v *verify.Verdict) (found []verify.Code) {
+func codesOf(v *verify.Verdict) (found []string) {
 	for _, f := range v.Findings {
-		found = append(found, f.Code)
+		found = append(found, f.Code.Name)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

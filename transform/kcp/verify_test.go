@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
@@ -46,7 +47,7 @@ func TestVerifyScrubbed(t *testing.T) {
 	requireSound(t, v)
 	require.Contains(t, strings.Join(v.Notes, "\n"), "36 records of the archive (cluster purge --scrub); that those were the last is told by its revision, 797, alone")
 	on(originOut, drop(trap))(t, &without)
-	require.Equal(t, []verify.Code{verify.CodeOriginTouched}, codesOf(without.judged(t)))
+	require.Equal(t, []string{"origin-touched"}, codesOf(without.judged(t)))
 
 	newer := edit1(t, m.origin, put(itsSettings+"2", "x"))
 	m.originOut = purgeWith(t, newer, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
@@ -61,7 +62,7 @@ func TestVerifyScrubbed(t *testing.T) {
 	require.Len(t, v.Unjudged, 1)
 	require.False(t, v.Sound())
 	m.origin = newer
-	require.Equal(t, []verify.Code{verify.CodeArchiveOutdated}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"archive-outdated"}, codesOf(m.judged(t)))
 }
 
 // TestVerifyOutdated: an archive that is older than what was purged lacks what was written in between, with the origin and without.
@@ -83,7 +84,7 @@ func TestVerifyOutdated(t *testing.T) {
 			for _, origin := range []string{"", m.origin, newer} {
 				m.origin = origin
 				v := m.judged(t)
-				require.Equal(t, []verify.Code{verify.CodeArchiveOutdated}, codesOf(v), "%+v", v.Findings)
+				require.Equal(t, []string{"archive-outdated"}, codesOf(v), "%+v", v.Findings)
 				require.Contains(t, v.Findings[0].Key, itsSettings)
 				require.Equal(t, "yes", v.Answers[1].Answer)
 			}
@@ -94,7 +95,7 @@ func TestVerifyOutdated(t *testing.T) {
 		m.origin = edit1(t, m.origin, drop(itsSettings))
 		m.originOut = purgeOf(t, kcptest.Consumer, m.origin)
 		v := m.judged(t)
-		require.Equal(t, []verify.Code{verify.CodeArchiveOutdated}, codesOf(v))
+		require.Equal(t, []string{"archive-outdated"}, codesOf(v))
 		require.Equal(t, m.origin, v.Findings[0].File)
 	})
 	t.Run("another state of that revision", func(t *testing.T) {
@@ -103,16 +104,13 @@ func TestVerifyOutdated(t *testing.T) {
 		m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 		m.originOut = purgeOf(t, kcptest.Consumer, edit1(t, m.origin, swap(itsSettings, "a", "a")))
 		m.origin = ""
-		require.Equal(t, []verify.Code{verify.CodeArchiveOutdated}, codesOf(m.judged(t)))
+		require.Equal(t, []string{"archive-outdated"}, codesOf(m.judged(t)))
 	})
 }
 
 // TestVerifyIgnored: what ends judging cannot be left out, and a verdict without an answer is not sound.
 func TestVerifyIgnored(t *testing.T) {
-	for _, code := range verify.Codes() {
-		require.Equal(t, code != verify.CodeDamaged && code != verify.CodeArchiveDamaged, code.Ignorable(), "%s", code)
-	}
-	require.False(t, verify.Code("lost").Ignorable())
+	require.Equal(t, append([]string{"damaged", "archive-damaged"}, finding.Names(verify.Ignorable()...)...), finding.Names(verify.Codes()...))
 	require.False(t, (&verify.Verdict{}).Sound())
 	require.False(t, (&verify.Verdict{Answers: []verify.Answer{{Answer: "no"}, {Answer: "unknown"}, {Answer: "no"}, {Answer: "no"}}}).Sound())
 	require.True(t, (&verify.Verdict{Answers: []verify.Answer{{Answer: "no"}, {Answer: "no"}, {Answer: "no"}, {Answer: "no"}}}).Sound())
@@ -127,7 +125,7 @@ func TestVerifyCaches(t *testing.T) {
 	requireSound(t, m.judged(t))
 	m.caches = []string{cache, purged}
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeStaleCopy}, codesOf(v))
+	require.Equal(t, []string{"stale-copy"}, codesOf(v))
 	require.Equal(t, cache, v.Findings[0].File)
 }
 
@@ -146,7 +144,7 @@ func TestVerifyChildren(t *testing.T) {
 	requireSound(t, v)
 	require.Len(t, v.Clusters, 2)
 	m.originOut = purgeOf(t, kcptest.Consumer, m.origin)
-	require.Equal(t, []verify.Code{verify.CodeLivesTwice, verify.CodeStillAtOrigin}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"lives-twice", "still-at-origin"}, codesOf(m.judged(t)))
 }
 
 // TestVerifyFixedOwner: what --fix-owner writes is the import's; anything else in a Workspace is not.
@@ -163,10 +161,10 @@ func TestVerifyFixedOwner(t *testing.T) {
 	workspace := "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
 	on(destinationOut, swap(workspace, `"name":"child"`, `"name":"chile"`))(t, &m)
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeDestinationTouched}, codesOf(v))
+	require.Equal(t, []string{"destination-touched"}, codesOf(v))
 	require.Equal(t, workspace, v.Findings[0].Key)
 	without.destinationOut = m.destinationOut
-	require.Equal(t, []verify.Code{verify.CodeDestinationTouched}, codesOf(without.judged(t)))
+	require.Equal(t, []string{"destination-touched"}, codesOf(without.judged(t)))
 }
 
 // TestVerifyElsewhere: keys of the logical cluster below another shard's prefix of the same file are at a second place.
@@ -185,7 +183,7 @@ func TestVerifyElsewhere(t *testing.T) {
 	came, _ := single.arrived()
 	m.destinationOut = kcptest.Edit(t, both, func(client *clientv3.Client) { putAll(t, client, came) })
 	v := m.judged(t, func(m *verify.Move) { m.Prefixes = []string{"/registry"} })
-	require.Contains(t, codesOf(v), verify.CodeElsewhere)
+	require.Contains(t, codesOf(v), "elsewhere")
 	_, err := m.verify(t)
 	require.ErrorIs(t, err, clusters.ErrSeveralShards)
 }
@@ -235,14 +233,14 @@ func TestVerifyInTheClear(t *testing.T) {
 	requireSound(t, m.judged(t))
 	on(destinationOut, put(secret, "in the clear"))(t, &m)
 	v := m.judged(t)
-	require.Equal(t, []verify.Code{verify.CodeInTheClear}, codesOf(v))
+	require.Equal(t, []string{"in-the-clear"}, codesOf(v))
 	require.Equal(t, secret, v.Findings[0].Key)
 	require.Empty(t, v.Unjudged)
 
 	on(destinationOut, put(secret, "k8s:enc:aescbc:v1:k2:0123456789abcdef0123456789abcdef"))(t, &m)
 	v = m.judged(t)
 	require.Empty(t, v.Findings)
-	require.Equal(t, []verify.Unjudged{{Question: verify.QuestionLost, File: m.archive, Key: secret, Reason: v.Unjudged[0].Reason}}, v.Unjudged)
+	require.Equal(t, []verify.Finding{{Finding: finding.Finding{Key: secret, Reason: v.Unjudged[0].Reason}, Question: verify.QuestionLost, File: m.archive}}, v.Unjudged)
 	require.False(t, v.Sound())
 	require.Equal(t, "unknown", v.Answers[1].Answer)
 }

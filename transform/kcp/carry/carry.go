@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -118,12 +119,12 @@ func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change
 	reason := fmt.Sprintf("it is encrypted and stays closed: %v", r.Undecryptable)
 	switch {
 	case !bytes.Equal(to, r.Key):
-		c.never(to, clusters.CodeEncrypted, fmt.Sprintf("%s; under another key than %q nobody could open it", reason, r.Key))
+		c.view.Raise(string(to), codeEncrypted.Because("%s; under another key than %q nobody could open it", reason, r.Key).Settled(finding.Refused))
 		return nil
 	case change != nil:
-		c.never(to, clusters.CodeEncrypted, reason+"; it has to be changed")
+		c.view.Raise(string(to), codeEncrypted.Because("%s; it has to be changed", reason).Settled(finding.Refused))
 		return nil
-	case !c.view.Refuse(string(to), clusters.CodeEncrypted, reason), c.held:
+	case !c.view.Raise(string(to), codeEncrypted.Because("%s", reason)), c.held:
 		return nil
 	}
 	lease, err := c.lease(ctx, r.Lease)
@@ -132,11 +133,6 @@ func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change
 	}
 	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, closed: true})
 	return c.view.CreateStored(ctx, to, r.Stored, lease, c.why)
-}
-
-// never refuses whatever was allowed.
-func (c *carrier) never(to []byte, code, reason string) {
-	survey.RefuseAlways(c.view, string(to), code, reason)
 }
 
 // reads tells whether the API servers of the shard read value from what is stored, and would store it in no other way.

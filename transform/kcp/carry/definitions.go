@@ -10,6 +10,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
@@ -106,17 +107,17 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	}
 	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
 	if e == nil || e.Undecryptable != nil || r.Undecryptable != nil {
-		c.view.GoOn(string(key), codeDefinitionDiffers, what+" and that of the origin cannot be compared: one is encrypted and stays closed")
+		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s and that of the origin cannot be compared: one is encrypted and stays closed", what))
 		return nil
 	}
 	mine, err := schema.ParseCRD(e.Value)
 	if err != nil {
-		c.view.GoOn(string(key), codeDefinitionDiffers, what+" cannot be read")
+		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s cannot be read", what))
 		return nil
 	}
 	theirs, err := schema.ParseCRD(r.Value)
 	if err != nil || !reflect.DeepEqual(mine.Object().Spec, theirs.Object().Spec) {
-		c.view.GoOn(string(key), codeDefinitionDiffers, what+" has another spec than that of the origin")
+		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s has another spec than that of the origin", what))
 	}
 	if err != nil {
 		return nil
@@ -134,8 +135,7 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 		case slices.Contains(here.Versions, version):
 			stored = append(stored, version)
 		default:
-			c.view.Warn(string(key), survey.CodeUnlistedVersion,
-				fmt.Sprintf("storedVersions of the origin has %q, which the definition here does not list: it is left out", version))
+			c.view.Raise(string(key), survey.CodeUnlistedVersion.Because("storedVersions of the origin has %q, which the definition here does not list: it is left out", version).Settled(finding.Noted))
 		}
 	}
 	if len(stored) == len(here.StoredVersions) {
@@ -156,16 +156,14 @@ func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
 		switch {
 		case bound.Virtual || wanted[bound.UID] == nil:
 		case here != nil && here.Problem != "" && c.from.shard.Definition(bound.UID) == nil: // else it was compared
-			c.view.GoOn(here.Key, codeDefinitionDiffers,
-				fmt.Sprintf("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
+			c.view.Raise(here.Key, codeDefinitionDiffers.Because("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
 		case here == nil:
 			where := "which is neither here nor in the origin"
 			if reason := c.serving.Unfit[bound.UID]; reason != "" {
 				where = "which is not here, and that of the origin does not come: " + reason
 			}
-			c.view.GoOn(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition,
-				fmt.Sprintf("APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s",
-					b.Name, cluster.Name, bound.Resource, bound.Schema, where))
+			c.view.Raise(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition.Because("APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s",
+				b.Name, cluster.Name, bound.Resource, bound.Schema, where))
 		}
 	}
 }
@@ -174,8 +172,7 @@ func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
 func (c *carrier) judgeUnwanted(wanted wants) {
 	for _, d := range c.from.shard.Definitions {
 		if wanted[d.Name] == nil {
-			c.view.GoOn(string(c.definitionKey(d.Name)), codeDefinitionDiffers,
-				"no APIBinding of the archive names this definition, and it stays out")
+			c.view.Raise(string(c.definitionKey(d.Name)), codeDefinitionDiffers.Because("no APIBinding of the archive names this definition, and it stays out"))
 		}
 	}
 }

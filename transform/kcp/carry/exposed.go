@@ -2,7 +2,6 @@ package carry
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,14 +17,14 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 		return false, err
 	}
 	if survey.IsEncrypted(r.Stored) {
-		c.never(to, survey.CodeWouldBePlaintext,
-			fmt.Sprintf("it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
+		c.view.Raise(string(to), codeWouldBePlaintext.Because(
+			"it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
 		return true, nil
 	}
 	example, closed := c.closed[r.key.Resource]
 	if closed {
-		c.never(to, survey.CodeWouldBePlaintext,
-			fmt.Sprintf("the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear", r.key.Resource, example))
+		c.view.Raise(string(to), codeWouldBePlaintext.Because(
+			"the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear", r.key.Resource, example))
 	}
 	return closed, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -145,13 +146,13 @@ func (i *importing) judgeClusters() {
 	for _, c := range i.incoming {
 		if key, what := i.dest.presence(c.Name); what != "" {
 			i.held = true
-			i.view.Refuse(key, codeClusterExists, what)
+			i.view.Raise(key, codeClusterExists.Because("%s", what))
 		}
 		if c.System {
-			i.view.GoOn(i.keyOf(c.Name), survey.CodeSystemCluster, fmt.Sprintf("%q is a part of kcp itself", c.Name))
+			i.view.Raise(i.keyOf(c.Name), survey.CodeSystemCluster.Because("%q is a part of kcp itself", c.Name))
 		}
 		if c.Terminating != "" {
-			i.view.GoOn(i.keyOf(c.Name), survey.CodeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
+			i.view.Raise(i.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
 		}
 		for _, p := range c.Problems {
 			i.judgeProblem(p)
@@ -160,20 +161,20 @@ func (i *importing) judgeClusters() {
 }
 
 // judgeProblem reports what is wrong with an object of the archive that tells about a logical cluster.
-func (i *importing) judgeProblem(p clusters.Problem) {
+func (i *importing) judgeProblem(p finding.Finding) {
 	key, err := i.from.layout.Parse([]byte(p.Key))
 	switch {
 	case err == nil && unread(key, p):
 		i.unread[p.Key] = true
-		i.never(i.to.Format(key), p.Code, "in the archive: it tells what the logical cluster needs: "+p.Reason)
+		i.view.Raise(string(i.to.Format(key)), codeOf(p.Code).Because("in the archive: it tells what the logical cluster needs: %s", p.Reason).Settled(finding.Refused))
 	case p.Code != clusters.CodeEncrypted: // which is reported when the record is to be written
-		i.view.Warn(p.Key, p.Code, "in the archive: "+p.Reason)
+		i.view.Raise(p.Key, codeOf(p.Code).Because("in the archive: %s", p.Reason).Settled(finding.Noted))
 	}
 }
 
 // unread tells whether an object could not be read without which nobody knows the state of a logical cluster, and what it needs: its
 // LogicalCluster, or an APIBinding.
-func unread(key keys.Key, p clusters.Problem) bool {
+func unread(key keys.Key, p finding.Finding) bool {
 	return survey.Unread(p) && key.Custom && (key.Resource == clusters.BindingType() || key.Resource == clusters.LogicalClusterType())
 }
 

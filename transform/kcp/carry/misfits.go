@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -27,7 +28,7 @@ func (c *carrier) reportMisfits() {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)
 		switch m.Code {
 		case clusters.CodeUndecodable:
-			c.view.Warn(m.Key, m.Code, what+" cannot be read, and stored as it is")
+			c.view.Raise(m.Key, codeOf(m.Code).Because("%s cannot be read, and stored as it is", what).Settled(finding.Noted))
 			continue
 		case survey.CodeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.Version)
@@ -36,7 +37,7 @@ func (c *carrier) reportMisfits() {
 		default:
 			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" + perhaps(c.serving, m.Cluster)
 		}
-		c.view.GoOn(m.Key, m.Code, what)
+		c.view.Raise(m.Key, codeOf(m.Code).Because("%s", what))
 	}
 }
 
@@ -48,7 +49,7 @@ func (c *carrier) judgeIdentities(types map[string][]string) {
 			continue
 		}
 		slices.Sort(types[identity])
-		c.view.GoOn("", codeUnknownIdentity, fmt.Sprintf("identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows",
+		c.view.Raise("", codeUnknownIdentity.Because("identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows",
 			identity, strings.Join(slices.Compact(types[identity]), ", ")))
 	}
 }

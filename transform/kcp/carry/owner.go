@@ -122,8 +122,7 @@ func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 		if w != nil {
 			where = fmt.Sprintf("its Workspace %q says shard %q", w.Name, w.ShardName)
 		}
-		i.view.Warn(i.keyOf(c.Name), codeOwnerNotHealed,
-			fmt.Sprintf("the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where))
+		i.view.Raise(i.keyOf(c.Name), codeOwnerNotHealed.Because("the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where))
 		i.stepToAnnotate(c)
 	default:
 		i.stepToHeal(c)
@@ -145,7 +144,7 @@ func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key strin
 			reason = fmt.Sprintf("the owner of %q, %s %q in %q, is in neither file, or another by now: there is nothing to fix",
 				c.Name, c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
 		}
-		i.view.Refuse(i.keyOf(c.Name), codeOwnerElsewhere, reason)
+		i.view.Raise(i.keyOf(c.Name), codeOwnerElsewhere.Because("%s", reason))
 		return nil
 	}
 	i.addEdit(key, func(value []byte) ([]byte, error) { return survey.MoveLogicalCluster(value, name) })
@@ -182,10 +181,9 @@ func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
 	case here != nil && w.region == "":
 		return ""
 	case here != nil:
-		i.view.Warn(w.Key, codeRegionUnknown, fmt.Sprintf("shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name))
+		i.view.Raise(w.Key, codeRegionUnknown.Because("shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name))
 	default:
-		i.view.Warn(w.Key, codeRegionUnknown,
-			fmt.Sprintf("no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name))
+		i.view.Raise(w.Key, codeRegionUnknown.Because("no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name))
 		i.stepOfRegion(c, w)
 	}
 	return ""

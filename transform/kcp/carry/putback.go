@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -82,7 +83,7 @@ func (o PutBackOptions) read(ctx context.Context, v *transform.View) (*puttingBa
 	for _, orphan := range from.shard.Orphans {
 		c := dest.shard.Cluster(orphan.Name)
 		if c == nil {
-			v.Warn(orphan.Keys[0], codeLivesNowhere, fmt.Sprintf("orphans of %q stay there, %s: it does not live on %s",
+			v.Raise(orphan.Keys[0], codeLivesNowhere.Because("orphans of %q stay there, %s: it does not live on %s",
 				orphan.Name, survey.Counted(orphan.Amount.Keys, "key"), dest.called()))
 			continue
 		}
@@ -121,7 +122,7 @@ func (p *puttingBack) plan(ctx context.Context) error {
 func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	to := string(p.to.Format(r.key))
 	if reason := p.odd[string(r.Key)]; reason != "" {
-		p.view.GoOn(to, clusters.CodeKeyMismatch, reason)
+		p.view.Raise(to, clusters.CodeKeyMismatch.Because("%s", reason))
 	}
 	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
 		p.forever = append(p.forever, to)
@@ -135,11 +136,11 @@ func (p *puttingBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 	p.homes[c.Name] = c
 	p.serving.Bind(c)
 	if c.Terminating != "" {
-		p.view.GoOn(p.keyOf(c.Name), survey.CodeTerminating, fmt.Sprintf("%q is being deleted since %s", c.Name, c.Terminating))
+		p.view.Raise(p.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
 	}
 	for _, problem := range c.Problems {
 		if key, err := p.to.Parse([]byte(problem.Key)); err == nil && unread(key, problem) {
-			p.never([]byte(problem.Key), problem.Code, "it tells what the logical cluster needs: "+problem.Reason)
+			p.view.Raise(problem.Key, codeOf(problem.Code).Because("it tells what the logical cluster needs: %s", problem.Reason).Settled(finding.Refused))
 		}
 	}
 	for _, problem := range orphan.Problems {
@@ -184,12 +185,11 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
 	case r.Undecryptable != nil || here.Undecryptable != nil:
-		p.view.Refuse(string(here.Key), codeKeyExists,
-			"the key is there already; whether with the same value cannot be told: one is encrypted and stays closed")
+		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already; whether with the same value cannot be told: one is encrypted and stays closed"))
 	case writtenByKCP(r.key, r.Value, here.Value):
-		p.view.Warn(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
+		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value, which stays: kcp writes it itself").Settled(finding.Noted))
 	default:
-		p.view.Refuse(string(here.Key), codeKeyExists, "the key is there already, with another value")
+		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value"))
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (p *puttingBack) judgeNamespaces(ctx context.Context, lost []original) erro
 			return err
 		}
 		if !there && !come[string(namespace)] {
-			p.view.GoOn(string(p.to.Format(r.key)), codeNamespaceMissing, fmt.Sprintf("namespace %q is not in %q", r.key.Namespace, r.key.Cluster))
+			p.view.Raise(string(p.to.Format(r.key)), codeNamespaceMissing.Because("namespace %q is not in %q", r.key.Namespace, r.key.Cluster))
 		}
 	}
 	return nil

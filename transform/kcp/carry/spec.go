@@ -30,7 +30,7 @@ With --orphans-from SHARD1 there is no archive: keys of logical clusters that li
 SHARD1, are put back where SHARD lacks them. What is there already stays.`,
 	ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 	Arguments: importArgs,
-	Codes:     transform.CodesNamed(Codes()),
+	Codes:     codes(),
 	Settles: map[string]string{
 		"encrypted":          "open them with --archive-encryption-config FILE, the configuration of the origin",
 		"owner-elsewhere":    "leave --fix-owner out, and kcp tells the Workspace when it runs",

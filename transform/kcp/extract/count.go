@@ -3,11 +3,11 @@ package extract
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -70,7 +70,7 @@ func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, res
 func (e *extraction) countOwn(rec *snapshot.Record, k keys.Key, tally *archive.Tally) {
 	of := archive.ResourceOf(k, rec.Key)
 	if !archive.IsText(of.Dir) {
-		e.report.Refuse(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
+		e.report.Raise(string(rec.Key), codeOddName.Because("its folder is longer than a manifest can say"))
 		return
 	}
 	tally.Add(rec, k.Cluster, of)
@@ -97,14 +97,14 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 		}
 		if n.definition == nil {
 			missing = append(missing, d)
-			e.report.Warn("", survey.CodeMissingDefinition, fmt.Sprintf("%s is bound, and this shard has no bound definition %q of it", d.Resource, uid))
+			e.report.Raise("", codeMissingDefinition.Because("%s is bound, and this shard has no bound definition %q of it", d.Resource, uid))
 			continue
 		}
 		if e.taken.Has([]byte(n.definition.Key)) {
 			continue // as a record of a logical cluster
 		}
 		if n.definition.Problem != "" {
-			e.report.Warn(n.definition.Key, clusters.CodeUndecodable, "it is taken as it is stored: "+n.definition.Problem)
+			e.report.Raise(n.definition.Key, codeUndecodable.Because("it is taken as it is stored: %s", n.definition.Problem).Settled(finding.Noted))
 		} else {
 			d.StoredVersions = e.texts(n.definition.Key, "a version", n.definition.StoredVersions)
 		}

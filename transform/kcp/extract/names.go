@@ -1,29 +1,20 @@
 package extract
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
-
-// codeOddName is that of what a manifest does not say: a warning, and an error where it is the name of a logical cluster or of a folder.
-const codeOddName = "odd-name"
 
 // maxName is how many bytes a name may have that an API server takes (k8s.io/apimachinery validation, DNS subdomain).
 const maxName = 253
-
-// ExtractCodes are the codes of problems that refuse to extract, and that can be allowed not to; sorted.
-func Codes() []string {
-	return []string{clusters.CodeKeyMismatch, survey.CodeMigrating, survey.CodeSystemCluster, survey.CodeTerminating}
-}
 
 // isName tells whether s can be the name of something that a manifest lists by it.
 func isName(s string) bool {
@@ -61,8 +52,8 @@ func (e *extraction) judgeOdd() {
 		what := e.odd[key]
 		slices.Sort(what)
 		what = slices.Compact(what)
-		e.report.Warn(key, codeOddName, fmt.Sprintf("the manifest leaves out %s: too long, not to be printed, or not what it should be; "+
-			"the record itself is taken as it is stored", strings.Join(what, ", ")))
+		e.report.Raise(key, codeOddName.Because("the manifest leaves out %s: too long, not to be printed, or not what it should be; "+
+			"the record itself is taken as it is stored", strings.Join(what, ", ")).Settled(finding.Noted))
 	}
 }
 
@@ -70,7 +61,7 @@ func (e *extraction) judgeOdd() {
 func (e *extraction) judgeNames() {
 	for _, name := range e.order {
 		if !isName(name) {
-			e.report.Refuse(e.keyOf(name), codeOddName, fmt.Sprintf("%.100q is no name of a logical cluster that a manifest can list", name))
+			e.report.Raise(e.keyOf(name), codeOddName.Because("%.100q is no name of a logical cluster that a manifest can list", name))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package extract
 import (
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -22,7 +23,7 @@ func (e *extraction) judge() {
 // judgeShardName reports a name for the shard that is not its own.
 func (e *extraction) judgeShardName() {
 	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
-		e.report.Warn(e.keyOf(clusters.SystemShard), survey.CodeShardName, fmt.Sprintf("this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+		e.report.Raise(e.keyOf(clusters.SystemShard), survey.CodeShardName.Because("this file calls itself shard %q, and --as-shard %q: the manifest says the "+
 			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard))
 	}
 }
@@ -33,29 +34,26 @@ func (e *extraction) keyOf(name string) string {
 }
 
 func (e *extraction) judgeCluster(c *clusters.Cluster) {
-	goOn := func(key, code, format string, args ...any) {
-		e.report.GoOn(key, code, fmt.Sprintf(format, args...))
-	}
 	if c.System {
-		goOn(e.keyOf(c.Name), survey.CodeSystemCluster, "%q is a part of kcp itself", c.Name)
+		e.report.Raise(e.keyOf(c.Name), survey.CodeSystemCluster.Because("%q is a part of kcp itself", c.Name))
 	}
 	if c.Terminating != "" {
-		goOn(e.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
+		e.report.Raise(e.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
 	}
 	if c.Migrating != "" {
-		goOn(e.keyOf(c.Name), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
+		e.report.Raise(e.keyOf(c.Name), survey.CodeMigrating.Because("%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating))
 	}
 	leads := e.leads(c)
 	for _, p := range c.Problems {
 		switch {
 		case p.Code == clusters.CodeKeyMismatch:
-			goOn(p.Key, clusters.CodeKeyMismatch, "%s", p.Reason)
+			e.report.Raise(p.Key, clusters.CodeKeyMismatch.Because("%s", p.Reason))
 		case e.tells(p.Key):
-			e.report.Refuse(p.Key, p.Code, "it tells what the logical cluster needs: "+p.Reason)
+			e.report.Raise(p.Key, codeOf(p).Because("it tells what the logical cluster needs: %s", p.Reason))
 		case leads[p.Key] && survey.Unread(p):
-			e.report.Refuse(p.Key, p.Code, "which logical cluster it leads to, and --with-children takes along, cannot be told: "+p.Reason)
+			e.report.Raise(p.Key, codeOf(p).Because("which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason))
 		default:
-			e.report.Warn(p.Key, p.Code, "it is taken as it is stored: "+p.Reason)
+			e.report.Raise(p.Key, codeOf(p).Because("it is taken as it is stored: %s", p.Reason).Settled(finding.Noted))
 		}
 	}
 	e.judgeOwner(c)
@@ -87,10 +85,9 @@ func (e *extraction) judgeOwner(c *clusters.Cluster) {
 	switch {
 	case c.System || owner != nil && e.file.Lives(owner.Cluster):
 	case owner == nil:
-		e.report.Warn(e.keyOf(c.Name), survey.CodeOwnerUnseen, fmt.Sprintf("the LogicalCluster of %q does not tell its owner", c.Name))
+		e.report.Raise(e.keyOf(c.Name), survey.CodeOwnerUnseen.Because("the LogicalCluster of %q does not tell its owner", c.Name))
 	default:
-		e.report.Warn(e.keyOf(c.Name), survey.CodeOwnerUnseen,
-			fmt.Sprintf("Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, c.Name))
+		e.report.Raise(e.keyOf(c.Name), survey.CodeOwnerUnseen.Because("Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, c.Name))
 	}
 }
 
@@ -105,23 +102,20 @@ func (e *extraction) judgeChildren(c *clusters.Cluster) {
 		if lying[child.Owner.Name] {
 			reason = fmt.Sprintf("%q is not in the archive, and its Workspace %q is", child.Name, child.Owner.Name)
 		}
-		e.report.Warn(e.keyOf(child.Name), survey.CodeChildrenStay, reason+"; --with-children takes it along")
+		e.report.Raise(e.keyOf(child.Name), survey.CodeChildrenStay.Because("%s; --with-children takes it along", reason))
 	}
 	for _, w := range c.Workspaces {
 		child := e.shard.Cluster(w.Cluster)
 		switch {
 		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
 		case child == nil:
-			e.report.Warn(w.Key, survey.CodeChildElsewhere, fmt.Sprintf("%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w)))
+			e.report.Raise(w.Key, survey.CodeChildElsewhere.Because("%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w)))
 		case survey.Unread(e.problem(child)) && !e.WithChildren:
-			e.report.Warn(e.keyOf(child.Name), survey.CodeChildrenStay,
-				fmt.Sprintf("%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name))
+			e.report.Raise(e.keyOf(child.Name), survey.CodeChildrenStay.Because("%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name))
 		case survey.Unread(e.problem(child)):
-			e.report.Refuse(e.keyOf(child.Name), e.problem(child).Code,
-				fmt.Sprintf("it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, e.problem(child).Reason))
+			e.report.Raise(e.keyOf(child.Name), codeOf(e.problem(child)).Because("it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, e.problem(child).Reason))
 		default:
-			e.report.Warn(w.Key, survey.CodeChildElsewhere,
-				fmt.Sprintf("%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster, w.Name, c.Name))
+			e.report.Raise(w.Key, survey.CodeChildElsewhere.Because("%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster, w.Name, c.Name))
 		}
 	}
 }
@@ -140,12 +134,12 @@ func (e *extraction) judgeUnreadable() {
 	}
 	for _, c := range e.shard.Clusters {
 		if p := e.problem(c); survey.Unread(p) && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
-			e.report.Warn(p.Key, p.Code, fmt.Sprintf("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason))
+			e.report.Raise(p.Key, codeOf(p).Because("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason).Settled(finding.Noted))
 		}
 	}
 }
 
 // problem is that of a LogicalCluster, the zero one where it has none.
-func (e *extraction) problem(c *clusters.Cluster) clusters.Problem {
+func (e *extraction) problem(c *clusters.Cluster) finding.Finding {
 	return survey.ProblemOf(c.Problems, e.keyOf(c.Name))
 }

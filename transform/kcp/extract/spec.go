@@ -3,7 +3,6 @@ package extract
 import (
 	"context"
 
-	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -28,8 +27,8 @@ cluster purge takes it out there.`,
 	ArgsText:  "NAME SHARD ARCHIVE",
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
 	Builds:    true,
-	Codes:     transform.CodesNamed(Codes()),
-	Settles:   map[string]string{clusters.CodeEncrypted: "open them with --encryption-config FILE"},
+	Codes:     codes(),
+	Settles:   map[string]string{codeEncrypted.Name: "open them with --encryption-config FILE"},
 	Sections:  []transform.Section{&survey.Receipts{}},
 	Appendix:  &Manifest{},
 	Flags: []transform.Flag{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -31,7 +32,7 @@ func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
 // TestScrubProved: the proof of a scrub does not ask the purge what it took for the logical cluster's.
 func TestScrubProved(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "purged.db")
-	_, err := transform.Run(context.Background(), transform.Options{In: kcptest.Single(t), Out: in, Allow: Codes()},
+	_, err := transform.Run(context.Background(), transform.Options{In: kcptest.Single(t), Out: in, Allow: finding.Allowable(codes())},
 		New(Options{Name: kcptest.Consumer}))
 	require.NoError(t, err)
 	for _, at := range []survey.Place{{Prefix: "/cache", Shard: "root", Cluster: kcptest.Consumer}, {Prefix: "/registry", Cluster: kcptest.Consumer}} {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -81,7 +82,7 @@ func (c *choice) checkExports() {
 			for _, key := range copied.Keys {
 				k, _, err := c.Layouts.Parse([]byte(key))
 				if err == nil && k.Custom && k.Resource == clusters.ExportType() && !c.copiedElsewhere(copied, key) {
-					c.goOn(key, codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
+					c.raise(key, codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
 						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name)
 				}
 			}
@@ -122,12 +123,12 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 		return err
 	}
 	if e.Undecryptable != nil {
-		survey.RefuseAlways(c.view, string(key), clusters.CodeEncrypted, fmt.Sprintf("it has to be encrypted for its new key: %v", e.Undecryptable))
+		c.view.Raise(string(key), clusters.CodeEncrypted.Because("it has to be encrypted for its new key: %v", e.Undecryptable).Settled(finding.Refused))
 		return nil
 	}
 	value, err := survey.CopyFor(e.Value, c.options.ToShard)
 	if err != nil {
-		survey.RefuseAlways(c.view, string(key), clusters.CodeUndecodable, fmt.Sprintf("whether it says which shard wrote it cannot be told: %v", err))
+		c.view.Raise(string(key), clusters.CodeUndecodable.Because("whether it says which shard wrote it cannot be told: %v", err).Settled(finding.Refused))
 		return nil
 	}
 	if free, err := c.checkArrival(ctx, to, value); err != nil || !free {
@@ -135,7 +136,7 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 	}
 	if reason, err := c.view.Exposes(ctx, key, to); err != nil || reason != "" {
 		if reason != "" {
-			survey.RefuseAlways(c.view, string(key), survey.CodeWouldBePlaintext, reason)
+			c.raise(string(key), codeWouldBePlaintext, "%s", reason)
 		}
 		return err
 	}
@@ -151,7 +152,7 @@ func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool,
 		return err == nil, err
 	}
 	if there.Undecryptable != nil || !bytes.Equal(there.Value, value) {
-		c.goOn(string(to), codeCopyExists, "shard %q has a copy with another value there", c.options.ToShard)
+		c.raise(string(to), codeCopyExists, "shard %q has a copy with another value there", c.options.ToShard)
 	}
 	return false, nil
 }

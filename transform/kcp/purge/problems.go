@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -11,14 +12,14 @@ import (
 // checkChoice reports what speaks against a purge.
 func (c *choice) checkChoice() {
 	if c.shard != nil && c.shard.Name != "" && c.shard.Name != c.shardName {
-		c.warn(c.logicalClusterKey(clusters.SystemShard), survey.CodeShardName,
+		c.raise(c.logicalClusterKey(clusters.SystemShard), survey.CodeShardName,
 			"this file calls itself shard %q, and --as-shard %q: copies of the latter go, and a Workspace that says either leads here",
 			c.shard.Name, c.shardName)
 	}
 	c.checkHome()
 	for _, t := range c.targets {
 		if clusters.IsSystem(t.name) {
-			c.goOn(c.keyOf(t), survey.CodeSystemCluster, "%q is a part of kcp itself", t.name)
+			c.raise(c.keyOf(t), survey.CodeSystemCluster, "%q is a part of kcp itself", t.name)
 		}
 		if t.living != nil {
 			c.checkLiving(t)
@@ -28,7 +29,7 @@ func (c *choice) checkChoice() {
 		}
 		for _, p := range t.problems() {
 			if p.Code == clusters.CodeKeyMismatch {
-				c.goOn(p.Key, p.Code, "%s", p.Reason)
+				c.raise(p.Key, p.Code, "%s", p.Reason)
 			}
 		}
 	}
@@ -37,7 +38,7 @@ func (c *choice) checkChoice() {
 	c.checkBinders()
 	c.checkExports()
 	if reason := c.unknownShard("", c.options.ToShard); reason != "" {
-		c.goOn("", codeUnknownShard, "%s", reason)
+		c.raise("", codeUnknownShard, "%s", reason)
 	}
 	storages := map[string]bool{}
 	for p := range c.Places {
@@ -46,16 +47,12 @@ func (c *choice) checkChoice() {
 	survey.WarnUnknown(c.view, c.file, storages)
 }
 
-func (c *choice) warn(key, code, format string, args ...any) {
-	c.view.Warn(key, code, fmt.Sprintf(format, args...))
-}
-
-func (c *choice) goOn(key, code, format string, args ...any) {
-	c.view.GoOn(key, code, fmt.Sprintf(format, args...))
+func (c *choice) raise(key string, code *finding.Code, format string, args ...any) {
+	c.view.Raise(key, code.Because(format, args...))
 }
 
 // problems are those of all that goes of a logical cluster.
-func (t *target) problems() (all []clusters.Problem) {
+func (t *target) problems() (all []finding.Finding) {
 	if t.living != nil {
 		all = append(all, t.living.Problems...)
 	}
@@ -84,11 +81,11 @@ func (c *choice) keyOf(t *target) string {
 }
 
 // unread is why the LogicalCluster of a living one cannot be read; the zero Problem where it can.
-func (c *choice) unread(living *clusters.Cluster) clusters.Problem {
+func (c *choice) unread(living *clusters.Cluster) finding.Finding {
 	if p := survey.ProblemOf(living.Problems, c.logicalClusterKey(living.Name)); survey.Unread(p) {
 		return p
 	}
-	return clusters.Problem{}
+	return finding.Finding{}
 }
 
 // checkHome reports orphans of a file that tells of nothing, or of no tenant's logical cluster, that it lives there.
@@ -103,23 +100,23 @@ func (c *choice) checkHome() {
 	case slices.ContainsFunc(c.shard.Clusters, func(l *clusters.Cluster) bool { return !l.System }):
 		return
 	}
-	report := c.goOn
-	if c.options.Name != "" {
-		report = c.warn
-	}
-	report("", codeNoHome, "below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
+	f := codeNoHome.Because("below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
 		c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why)
+	if c.options.Name != "" {
+		f.Settled(finding.Noted)
+	}
+	c.view.Raise("", f)
 }
 
 func (c *choice) checkLiving(t *target) {
-	if p := c.unread(t.living); p.Code != "" {
-		c.goOn(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
+	if p := c.unread(t.living); p.Code != nil {
+		c.raise(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
 	}
 	if at := t.living.Terminating; at != "" {
-		c.goOn(c.keyOf(t), survey.CodeTerminating, "%q is being deleted since %s", t.name, at)
+		c.raise(c.keyOf(t), survey.CodeTerminating, "%q is being deleted since %s", t.name, at)
 	}
 	if by := t.living.Migrating; by != "" {
-		c.goOn(c.keyOf(t), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", t.name, by)
+		c.raise(c.keyOf(t), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", t.name, by)
 	}
 }
 
@@ -147,7 +144,7 @@ func (c *choice) checkBinders() {
 	}
 	for _, t := range c.targets {
 		if all := binders[t.name]; t.living != nil && len(all) > 0 {
-			c.warn(c.keyOf(t), codeExportsBound, "logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
+			c.raise(c.keyOf(t), codeExportsBound, "logical clusters that stay here (%d) bind what %q exports: %s; its copies in the cache have to move "+
 				"with it (--to-shard), else they lose the labels of their permission claims", len(all), t.name, survey.FirstOf(all))
 		}
 	}

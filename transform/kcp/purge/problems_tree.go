@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -19,9 +20,9 @@ func (c *choice) checkOwner(t *target) {
 		case c.shardName == "":
 			where = fmt.Sprintf("on shard %q, and this file does not say what this one is called (--as-shard)", w.ShardName)
 		}
-		c.goOn(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
+		c.raise(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
 	}
-	if t.living != nil && c.unread(t.living).Code == "" {
+	if t.living != nil && c.unread(t.living).Code == nil {
 		c.checkUnseen(t)
 	}
 }
@@ -49,10 +50,10 @@ func (c *choice) checkUnseen(t *target) {
 	owner, key := t.living.Owner, c.keyOf(t)
 	switch {
 	case owner == nil:
-		c.warn(key, survey.CodeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", t.name)
+		c.raise(key, survey.CodeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", t.name)
 		return
 	case owner.Resource != "workspaces" || !strings.HasPrefix(owner.APIVersion, "tenancy.kcp.io/"):
-		c.warn(key, survey.CodeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
+		c.raise(key, survey.CodeOwnerUnseen, "%q belongs to %q in %q, which is no Workspace: look there whether it says that %q lives here",
 			t.name, owner.Name, owner.Cluster, t.name)
 		return
 	}
@@ -61,17 +62,17 @@ func (c *choice) checkUnseen(t *target) {
 		case w.Cluster == t.name, w.Cluster == "" && c.along(w):
 			return
 		case w.Cluster == "":
-			c.warn(w.Key, survey.CodeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
+			c.raise(w.Key, survey.CodeOwnerUnseen, "Workspace %q in %q cannot be read, or names nothing: look whether it says that %q lives here",
 				w.Name, w.Parent.Name, t.name)
 			return
 		}
 	}
 	if c.file.Lives(owner.Cluster) {
-		c.warn(key, survey.CodeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads to another",
+		c.raise(key, survey.CodeOwnerUnseen, "%q says that it belongs to Workspace %q in %q, which is not there, or leads to another",
 			t.name, owner.Name, owner.Cluster)
 		return
 	}
-	c.warn(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, t.name)
+	c.raise(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, t.name)
 }
 
 // checkUnreadOwners reports that Workspaces cannot be read, of which each may say that orphans live here.
@@ -91,7 +92,7 @@ func (c *choice) checkUnreadOwners() {
 		}
 	}
 	if n := len(unread); n > 0 {
-		c.warn(unread[0], survey.CodeOwnerUnseen, "Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
+		c.raise(unread[0], survey.CodeOwnerUnseen, "Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
 	}
 }
 
@@ -108,9 +109,9 @@ func (c *choice) checkChildren() {
 			switch {
 			case c.goes(child.Name):
 			case lying[child.Owner.Name]:
-				c.warn(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name)
+				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name)
 			case t.living != nil: // else the Workspace is where the parent lives
-				c.warn(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%s", survey.StaysWithout(child))
+				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%s", survey.StaysWithout(child))
 			}
 		}
 		if t.living != nil {
@@ -141,27 +142,27 @@ func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 		switch {
 		case w.Cluster == "" && (told[w.Name] || !survey.Unread(why)) || c.goes(w.Cluster):
 		case w.Cluster == "" && c.options.WithChildren:
-			c.goOn(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name, why.Reason)
+			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name, why.Reason)
 		case w.Cluster == "":
-			c.warn(w.Key, survey.CodeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name, why.Reason)
+			c.raise(w.Key, survey.CodeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name, why.Reason)
 		case child == nil:
-			c.warn(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w))
+			c.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w))
 		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
-			if p := c.unread(child); p.Code != "" && c.options.WithChildren {
-				c.goOn(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name, p.Reason)
+			if p := c.unread(child); p.Code != nil && c.options.WithChildren {
+				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name, p.Reason)
 			}
-			c.warn(c.logicalClusterKey(child.Name), survey.CodeChildrenStay,
+			c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay,
 				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name)
 		case child.Owner.Cluster != t.name:
-			c.warn(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
+			c.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it, and goes",
 				w.Cluster, w.Name, t.name)
 		}
 	}
 }
 
 // byKey are problems by the keys of their records.
-func byKey(problems []clusters.Problem) map[string]clusters.Problem {
-	out := make(map[string]clusters.Problem, len(problems))
+func byKey(problems []finding.Finding) map[string]finding.Finding {
+	out := make(map[string]finding.Finding, len(problems))
 	for _, p := range problems {
 		out[p.Key] = p
 	}

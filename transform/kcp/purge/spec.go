@@ -30,7 +30,7 @@ The deletions are new revisions on top, so that clients that watch see them; wha
 With --scrub the file is written anew without any record of these keys, whatever its revision.`,
 	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 	Arguments: purgeArgs,
-	Codes:     transform.CodesNamed(Codes()),
+	Codes:     codes(),
 	Settles: map[string]string{
 		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
 		"encrypted":         "--encryption-config FILE opens what tells whose the logical cluster is, and copies that move",

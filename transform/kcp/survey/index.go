@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -87,16 +88,16 @@ func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []CacheC
 func (x *Index) WorkspacesAt(parent, name string) []Link { return x.lying[location{parent, name}] }
 
 // ProblemOf is what is wrong with the record under a key, the zero Problem for nothing.
-func ProblemOf(problems []clusters.Problem, key string) clusters.Problem {
-	i := slices.IndexFunc(problems, func(p clusters.Problem) bool { return p.Key == key })
+func ProblemOf(problems []finding.Finding, key string) finding.Finding {
+	i := slices.IndexFunc(problems, func(p finding.Finding) bool { return p.Key == key })
 	if i < 0 {
-		return clusters.Problem{}
+		return finding.Finding{}
 	}
 	return problems[i]
 }
 
 // Unread tells whether the problem of a record is that nobody could read it.
-func Unread(p clusters.Problem) bool {
+func Unread(p finding.Finding) bool {
 	return p.Code == clusters.CodeEncrypted || p.Code == clusters.CodeUndecodable
 }
 
@@ -104,7 +105,7 @@ func Unread(p clusters.Problem) bool {
 func WarnUnknown(v *transform.View, f *clusters.File, prefixes map[string]bool) {
 	for _, u := range f.Unknown {
 		if s, ok := f.Layouts.Of([]byte(u.Key)); ok && prefixes[s.Prefix] && !u.Expected {
-			v.Warn(u.Key, CodeUnknownKey, "it is of no logical cluster, and stays: "+u.Reason)
+			v.Raise(u.Key, CodeUnknownKey.Because("it is of no logical cluster, and stays: %s", u.Reason))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -41,9 +42,10 @@ type Serving struct {
 // Misfit is a reason why records of a type cannot be read on the destination.
 type Misfit struct {
 	storedType
-	Code, Version string
-	Key           string // of the first record
-	Records       int
+	Code    *finding.Code
+	Version string
+	Key     string // of the first record
+	Records int
 }
 
 // NewServing makes a Serving of the definitions that a shard has for all its logical clusters.
@@ -92,20 +94,20 @@ func (s *Serving) Define(key keys.Key, value []byte) {
 }
 
 // Versions are those that a type is served in, or the code of why it is not. Neither says that nobody knows.
-func (s *Serving) Versions(key keys.Key) (versions []string, code string) {
+func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code) {
 	of := typeOf(key)
 	switch def := s.system[key.Resource]; {
 	case key.Identity != "":
 		if def := s.Bound[s.uids[of]]; def != nil {
-			return def.Versions, ""
+			return def.Versions, nil
 		}
-		return nil, "" // bound no more, or its definition is missing, which is reported once
+		return nil, nil // bound no more, or its definition is missing, which is reported once
 	case !key.Custom:
-		return nil, ""
+		return nil, nil
 	case def != nil:
-		return def.Versions, ""
+		return def.Versions, nil
 	case s.own[of] != nil:
-		return s.own[of], ""
+		return s.own[of], nil
 	case strings.HasSuffix("."+key.Resource.Group, ".kcp.io"):
 		return nil, CodeUnserved
 	}
@@ -122,7 +124,7 @@ func (s *Serving) Judge(key keys.Key, to, value []byte) {
 	}
 	versions, code := s.Versions(key)
 	switch {
-	case code != "":
+	case code != nil:
 		m.Code = code
 		s.note(m, to)
 	case readable && versions != nil && !slices.Contains(versions, version):

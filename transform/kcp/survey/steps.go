@@ -64,9 +64,3 @@ func FirstOf(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// RefuseAlways refuses whatever was allowed.
-func RefuseAlways(v *transform.View, key, code, reason string) {
-	const refused = "refused"
-	v.RefuseUnless(key, code, reason, refused)
-}

@@ -55,10 +55,10 @@ func (c *checker) checkCopies(ctx context.Context) error {
 			one, _ := p.at(key)
 			return one != nil
 		}
-		if err := (&comparison{checker: c, code: CodeCacheTouched, out: f, skip: skip}).run(ctx); err != nil {
+		if err := (&comparison{checker: c, code: codeCacheTouched, out: f, skip: skip}).run(ctx); err != nil {
 			return err
 		}
-		c.compareLeases(CodeCacheTouched, f)
+		c.compareLeases(codeCacheTouched, f)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (c *checker) checkExported() (exporters map[string]bool) {
 			if k.Shard = c.To; c.To != "" {
 				missing = string((keys.KCPCache{Prefix: with[0].Caches[0].Prefix}).Format(k))
 			}
-			c.found(CodeCopyLost, with[0].file, missing, "no cache has a copy of APIExport %q of %q: "+
+			c.found(codeCopyLost, with[0].file, missing, "no cache has a copy of APIExport %q of %q: "+
 				"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, k.Cluster)
 		}
 	}
@@ -191,15 +191,15 @@ func (c *copies) check(ctx context.Context, exporters map[string]bool) error {
 		switch {
 		case one.left: // which checkStale finds
 		case one.is == nil && one.prior != nil:
-			c.found(CodeCopyLost, c.in.file, to, "shard %q had a copy of this object before the move, and does not have it", c.To)
+			c.found(codeCopyLost, c.in.file, to, "shard %q had a copy of this object before the move, and does not have it", c.To)
 		case one.is == nil && one.was == nil:
 		case one.is == nil && (before && (moves || exporters[one.cluster]) || moves && one.gone > since):
-			c.found(CodeCopyLost, c.in.file, to, "shard %q wrote a copy of this object, and %q does not have it", c.From, c.To)
+			c.found(codeCopyLost, c.in.file, to, "shard %q wrote a copy of this object, and %q does not have it", c.From, c.To)
 		case one.is == nil: // deleted before, or the copies of one that exports nothing, which kcp makes again
 		case one.prior != nil && equalRecords(one.prior, one.is):
 			c.note("%s: shard %q had %s before the move, and it stayed", c.in.path, c.To, to)
 		case one.was == nil && before:
-			c.found(CodeCopyChanged, c.in.file, to, "shard %q did not write a copy of this object", c.From)
+			c.found(codeCopyChanged, c.in.file, to, "shard %q did not write a copy of this object", c.From)
 		case one.was == nil:
 			c.unjudged(QuestionLost, c.in.file, to, fmt.Sprintf(
 				"the file does not tell what shard %q wrote of it; the input of the purge does (--cache-before, --origin, --destination)", c.From))
@@ -216,7 +216,7 @@ func (c *copies) check(ctx context.Context, exporters map[string]bool) error {
 func (c *copies) compare(ctx context.Context, to string, one *copied) error {
 	c.checked[QuestionLost]++
 	if survey.IsEncrypted(one.was.Value) && !survey.IsEncrypted(one.is.Value) {
-		c.found(CodeInTheClear, c.in.file, to, "it was encrypted at rest under shard %q, and is not any more", c.From)
+		c.found(codeInTheClear, c.in.file, to, "it was encrypted at rest under shard %q, and is not any more", c.From)
 		return nil
 	}
 	was, ok, err := c.decrypt(ctx, QuestionLost, c.in.file, one.was.Key, one.was.Value)
@@ -230,9 +230,9 @@ func (c *copies) compare(ctx context.Context, to string, one *copied) error {
 	want, err := survey.CopyFor(was, c.To)
 	switch {
 	case err != nil || !bytes.Equal(want, is):
-		c.found(CodeCopyChanged, c.in.file, to, "more of it than its key and %s is not what shard %q wrote", survey.AnnotationCopiedFrom, c.From)
+		c.found(codeCopyChanged, c.in.file, to, "more of it than its key and %s is not what shard %q wrote", survey.AnnotationCopiedFrom, c.From)
 	case one.was.Lease != one.is.Lease:
-		c.found(CodeCopyChanged, c.in.file, to, "it is attached to lease %x, and was to %x", uint64(one.is.Lease), uint64(one.was.Lease))
+		c.found(codeCopyChanged, c.in.file, to, "it is attached to lease %x, and was to %x", uint64(one.is.Lease), uint64(one.was.Lease))
 	}
 	return nil
 }

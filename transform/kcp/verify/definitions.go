@@ -26,7 +26,7 @@ func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
 		is := c.to.Definition(d.UID)
 		switch {
 		case now == nil || is == nil:
-			c.found(CodeDefinitionLost, in, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
+			c.found(codeDefinitionLost, in, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
 			continue
 		case now.Undecryptable != nil:
 			c.unjudged(QuestionLost, in, key, now.Undecryptable)
@@ -40,7 +40,7 @@ func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
 		}
 		for _, version := range d.StoredVersions { // one that the definition does not have is not merged either
 			if slices.Contains(is.Versions, version) && !slices.Contains(is.StoredVersions, version) {
-				c.found(CodeStoredVersions, in, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
+				c.found(codeStoredVersions, in, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
 			}
 		}
 	}
@@ -69,12 +69,12 @@ func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect
 	}
 	in, key := c.destination.file, string(now.Key)
 	if !reflect.DeepEqual(before.Object().Spec, after.Object().Spec) {
-		c.found(CodeDefinitionDiffers, in, key, "its spec is not the one that the origin had")
+		c.found(codeDefinitionDiffers, in, key, "its spec is not the one that the origin had")
 		return nil
 	}
 	brought, err := c.brought(ctx, now, before.Object().UID == after.Object().UID, first)
 	if brought {
-		c.found(CodeDefinitionDiffers, in, key, "it came with the archive, and is not as it is there")
+		c.found(codeDefinitionDiffers, in, key, "it came with the archive, and is not as it is there")
 	}
 	return err
 }

@@ -38,10 +38,10 @@ func (c *checker) checkDestination(ctx context.Context) (first int64, err error)
 	}
 	for key, r := range c.archive.sorted() {
 		if !r.seen && !r.definition {
-			c.found(CodeRecordLost, c.destination.file, c.to.Prefix+key, "the archive has it, the destination does not")
+			c.found(codeRecordLost, c.destination.file, c.to.Prefix+key, "the archive has it, the destination does not")
 		}
 		if n := a.others[r.key.Resource]; r.clear && n.clear == 0 && n.encrypted > 0 {
-			c.found(CodeInTheClear, c.destination.file, c.to.Prefix+key, "it is in the clear; all other %s of the destination, %d, are encrypted at rest",
+			c.found(codeInTheClear, c.destination.file, c.to.Prefix+key, "it is in the clear; all other %s of the destination, %d, are encrypted at rest",
 				r.key.Resource, n.encrypted)
 		}
 	}
@@ -60,7 +60,7 @@ func (a *arrivals) checkShared(ctx context.Context) error {
 		}
 		key, _, err := a.destination.Layouts.Parse(rec.Key)
 		if err != nil || key.Shard != "" || key.Prefix != a.to.Prefix || !a.archive.moved[key.Cluster] {
-			a.found(CodeDestinationTouched, a.destination.file, string(rec.Key),
+			a.found(codeDestinationTouched, a.destination.file, string(rec.Key),
 				"it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
 		}
 	}
@@ -73,7 +73,7 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
 	switch {
 	case theirs && rec.Live && key.Prefix != a.to.Prefix:
-		a.found(CodeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster, a.to.Prefix)
+		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster, a.to.Prefix)
 		return nil
 	case theirs && key.Prefix == a.to.Prefix:
 		if !rec.Live {
@@ -130,16 +130,16 @@ func (a *arrivals) compare(ctx context.Context, key keys.Key, rec *snapshot.Reco
 	a.checked[QuestionLost]++
 	was := a.archive.records[string(rec.Key[len(a.to.Prefix):])]
 	if was == nil {
-		a.found(CodeRecordAdded, a.destination.file, string(rec.Key), "it is of logical cluster %q, and the archive does not have it", key.Cluster)
+		a.found(codeRecordAdded, a.destination.file, string(rec.Key), "it is of logical cluster %q, and the archive does not have it", key.Cluster)
 		return nil
 	}
 	was.seen = true
 	after, granted := a.destination.leases[rec.Lease]
 	switch before := a.archive.leases[was.Lease]; {
 	case before != after:
-		a.found(CodeLeaseDiffers, a.destination.file, string(rec.Key), "its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
+		a.found(codeLeaseDiffers, a.destination.file, string(rec.Key), "its lease has a TTL of %d s (0: it has none), in the archive %d s", after, before)
 	case rec.Lease != 0 && !granted:
-		a.found(CodeLeaseDiffers, a.destination.file, string(rec.Key),
+		a.found(codeLeaseDiffers, a.destination.file, string(rec.Key),
 			"it names lease %x, which the file does not have: it would expire with whoever is granted that", uint64(rec.Lease))
 	case granted:
 		a.leases[rec.Lease] = true
@@ -164,7 +164,7 @@ func (a *arrivals) checkLater(ctx context.Context, key keys.Key, rec snapshot.Sc
 			return err
 		}
 	}
-	a.found(CodeDestinationTouched, a.destination.file, string(rec.Key), "it was %s at revision %s, during the import or after it", what, rec.Revision)
+	a.found(codeDestinationTouched, a.destination.file, string(rec.Key), "it was %s at revision %s, during the import or after it", what, rec.Revision)
 	return nil
 }
 

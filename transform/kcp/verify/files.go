@@ -142,7 +142,7 @@ func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archive
 		a.leases, err = s.Leases(ctx)
 	}
 	if isDamage(err) {
-		f.found(CodeArchiveDamaged, a.file, "", "%v", err)
+		f.found(codeArchiveDamaged, a.file, "", "%v", err)
 		return nil, errStop
 	}
 	if err != nil {
@@ -215,7 +215,7 @@ func (f *findings) open(ctx context.Context, r *inspect.Reader) (*file, error) {
 		if !isDamage(err) {
 			return nil, err
 		}
-		f.found(CodeDamaged, in, "", "%v", err)
+		f.found(codeDamaged, in, "", "%v", err)
 		damaged = true
 	}
 	if damaged {
@@ -240,12 +240,12 @@ func (c *checker) checkSame() {
 	source := func(f *file) bool { return fmt.Sprintf("%x", f.digest.File) == c.archive.manifest.Origin.SHA256 }
 	switch {
 	case same(origin.file, destination.file):
-		c.found(CodeSameFile, destination.file, "", "it is the same snapshot as %s", origin.path)
+		c.found(codeSameFile, destination.file, "", "it is the same snapshot as %s", origin.path)
 	case source(origin.file) || same(origin.file, origin.before):
-		c.found(CodeSameFile, origin.file, "", "it is the snapshot that the archive was made of: nothing was purged")
+		c.found(codeSameFile, origin.file, "", "it is the snapshot that the archive was made of: nothing was purged")
 	case source(destination.file) || same(destination.file, origin.before):
-		c.found(CodeSameFile, destination.file, "", "it is the snapshot that the archive was made of")
+		c.found(codeSameFile, destination.file, "", "it is the snapshot that the archive was made of")
 	case same(destination.file, destination.before):
-		c.found(CodeSameFile, destination.file, "", "it is the same snapshot as %s: nothing was imported", destination.before.path)
+		c.found(codeSameFile, destination.file, "", "it is the same snapshot as %s: nothing was imported", destination.before.path)
 	}
 }

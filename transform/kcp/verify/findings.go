@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // findings gathers what checking a move tells.
@@ -15,29 +17,29 @@ type findings struct {
 
 // about is what a finding is about.
 type about struct {
-	code      Code
+	code      *finding.Code
 	file, key string
 }
 
 func newFindings() *findings {
 	return &findings{
-		Verdict: Verdict{Clusters: []Moved{}, Findings: []Finding{}, Unjudged: []Unjudged{}, Notes: []string{}},
+		Verdict: Verdict{Clusters: []Moved{}, Notes: []string{}},
 		checked: map[Question]int{}, about: map[about]bool{},
 	}
 }
 
 // found adds a finding; of two with one code about one key the first stays.
-func (f *findings) found(code Code, in *file, key, format string, args ...any) {
+func (f *findings) found(code *finding.Code, in *file, key, format string, args ...any) {
 	at := about{code, in.path, key}
 	if key != "" && f.about[at] {
 		return
 	}
 	f.about[at] = true
-	f.Findings = append(f.Findings, Finding{Code: code, Question: code.Question(), File: in.path, Key: key, Message: fmt.Sprintf(format, args...)})
+	f.Findings = append(f.Findings, Finding{*code.Because(format, args...).At(key), question(code), in.path})
 }
 
 func (f *findings) unjudged(q Question, in *file, key string, reason any) {
-	f.Unjudged = append(f.Unjudged, Unjudged{q, in.path, key, fmt.Sprint(reason)})
+	f.Unjudged = append(f.Unjudged, Finding{finding.Finding{Key: key, Reason: fmt.Sprint(reason)}, q, in.path})
 }
 
 func (f *findings) note(format string, args ...any) {
@@ -45,15 +47,17 @@ func (f *findings) note(format string, args ...any) {
 }
 
 // finish puts the findings in order and answers the questions. Where the files could not be compared, only that about damage is answered.
-func (f *findings) finish(ignore []Code, compared bool) *Verdict {
-	f.Findings = slices.DeleteFunc(f.Findings, func(one Finding) bool { return one.Code.Ignorable() && slices.Contains(ignore, one.Code) })
+func (f *findings) finish(ignore []string, compared bool) *Verdict {
+	f.Findings = slices.DeleteFunc(f.Findings, func(one Finding) bool {
+		return one.Question != QuestionDamaged && slices.Contains(ignore, one.Code.Name)
+	})
 	all := Codes()
 	slices.SortStableFunc(f.Findings, func(a, b Finding) int {
 		return cmp.Or(slices.Index(all, a.Code)-slices.Index(all, b.Code), cmp.Compare(a.File, b.File), cmp.Compare(a.Key, b.Key))
 	})
 	for _, q := range Questions() {
 		a := Answer{Question: q, Answer: "no", Checked: f.checked[q]}
-		if !compared && q != QuestionDamaged || slices.ContainsFunc(f.Unjudged, func(u Unjudged) bool { return u.Question == q }) {
+		if !compared && q != QuestionDamaged || slices.ContainsFunc(f.Unjudged, func(u Finding) bool { return u.Question == q }) {
 			a.Answer = "unknown"
 		}
 		for _, one := range f.Findings {

@@ -34,7 +34,7 @@ func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 	made := c.archive.manifest.Origin.Revision
 	for _, key := range slices.Sorted(maps.Keys(p.written)) {
 		if rec := p.written[key]; !p.live[key] { // what lives still is found as that
-			c.found(CodeArchiveOutdated, c.origin.file, string(rec.Key),
+			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key),
 				"it was written at revision %s and deleted since; the archive was made at %d, and lacks that", rec.Revision, made)
 		}
 	}
@@ -43,9 +43,9 @@ func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 		switch {
 		case p.live[key]:
 		case was == nil:
-			c.found(CodeArchiveOutdated, c.origin.file, string(rec.Key), "it lived at revision %d, at which the archive was made; the archive does not have it", made)
+			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key), "it lived at revision %d, at which the archive was made; the archive does not have it", made)
 		case !was.is(rec):
-			c.found(CodeArchiveOutdated, c.origin.file, string(rec.Key),
+			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key),
 				"at revision %d, at which the archive was made, it was of revision %d; the archive has another, of %d", made, rec.ModRevision, was.ModRevision)
 		}
 	}
@@ -59,7 +59,7 @@ func (p *past) add(rec snapshot.Scanned) {
 	}
 	if at.Prefix != p.from.Prefix {
 		if rec.Live {
-			p.found(CodeElsewhere, p.origin.file, string(rec.Key), "it lies below the prefix %q, and %q was moved away from below %q", at.Prefix, at.Cluster, p.from.Prefix)
+			p.found(codeElsewhere, p.origin.file, string(rec.Key), "it lies below the prefix %q, and %q was moved away from below %q", at.Prefix, at.Cluster, p.from.Prefix)
 		}
 		return
 	}
@@ -124,14 +124,14 @@ func (c *checker) compareGiven(ctx context.Context, given *file, left []string) 
 		there[key] = true
 		switch was := c.archive.records[key]; {
 		case was == nil:
-			c.found(CodeArchiveOutdated, given, full, "the archive does not have it")
+			c.found(codeArchiveOutdated, given, full, "the archive does not have it")
 		case !was.is(rec) || c.archive.leases[was.Lease] != given.leases[rec.Lease]:
-			c.found(CodeArchiveOutdated, given, full, "the archive has another, of revision %d; here it is of %d", was.ModRevision, rec.ModRevision)
+			c.found(codeArchiveOutdated, given, full, "the archive has another, of revision %d; here it is of %d", was.ModRevision, rec.ModRevision)
 		}
 	}
 	for key, was := range c.archive.sorted() {
 		if !was.definition && !there[key] {
-			c.found(CodeArchiveOutdated, given, c.from.Prefix+key, "the archive has it; here it is not")
+			c.found(codeArchiveOutdated, given, c.from.Prefix+key, "the archive has it; here it is not")
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 )
 
@@ -38,7 +39,7 @@ func (c *checker) checkIdentities(context.Context) error {
 			c.unjudged(QuestionLost, c.destination.file, "",
 				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
 		default:
-			c.found(CodeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
+			c.found(codeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
 		}
 	}
 	return nil
@@ -47,7 +48,7 @@ func (c *checker) checkIdentities(context.Context) error {
 // hasUnread tells whether a shard has records that tell about its logical clusters and could not be read.
 func hasUnread(s *clusters.Shard) bool {
 	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool {
-		return slices.ContainsFunc(c.Problems, func(p clusters.Problem) bool { return p.Code != clusters.CodeKeyMismatch })
+		return slices.ContainsFunc(c.Problems, func(p finding.Finding) bool { return p.Code != clusters.CodeKeyMismatch })
 	})
 }
 

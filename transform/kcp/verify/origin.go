@@ -30,7 +30,7 @@ func (c *checker) checkOrigin(ctx context.Context) error {
 	}
 	for _, key := range left.Keys {
 		if at, _ := theirs.Of([]byte(key)); at.Prefix == c.from.Prefix {
-			c.found(CodeStillAtOrigin, c.origin.file, key, "it is of logical cluster %q, which was moved", at.Cluster)
+			c.found(codeStillAtOrigin, c.origin.file, key, "it is of logical cluster %q, which was moved", at.Cluster)
 		}
 	}
 	rest := left.Rest.Sum()
@@ -76,7 +76,7 @@ func (c *checker) checkGiven(ctx context.Context, theirs *survey.Selection) erro
 		return err
 	}
 	if was.Rest.Sum() != c.archive.manifest.Origin.Rest {
-		c.found(CodeOtherOrigin, given, "", "the archive was made of another file, with SHA-256 %s", c.archive.manifest.Origin.SHA256)
+		c.found(codeOtherOrigin, given, "", "the archive was made of another file, with SHA-256 %s", c.archive.manifest.Origin.SHA256)
 	}
 	return c.compareGiven(ctx, given, slices.DeleteFunc(was.Keys, func(key string) bool {
 		at, _ := theirs.Of([]byte(key))
@@ -89,7 +89,7 @@ func (c *checker) checkGiven(ctx context.Context, theirs *survey.Selection) erro
 func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) error {
 	before := len(c.Findings)
 	if c.origin.before != nil {
-		if err := (&comparison{checker: c, code: CodeOriginTouched, out: c.origin, skip: theirs.Purged}).run(ctx); err != nil {
+		if err := (&comparison{checker: c, code: codeOriginTouched, out: c.origin, skip: theirs.Purged}).run(ctx); err != nil {
 			return err
 		}
 	}
@@ -108,14 +108,14 @@ func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) er
 		case rec.CreateRevision > since:
 			what = "created"
 		}
-		c.found(CodeOriginTouched, c.origin.file, string(rec.Key), "it was %s at revision %s; the archive was made at %d", what, rec.Revision, since)
+		c.found(codeOriginTouched, c.origin.file, string(rec.Key), "it was %s at revision %s; the archive was made at %d", what, rec.Revision, since)
 	}
 	switch {
 	case len(c.Findings) > before:
 	case c.archive.manifest.Origin.Shard == "" && len(c.origin.Caches) > 0:
 		c.unjudged(QuestionTouched, c.origin.file, "", "it has a cache, and the archive does not say which copies in it were the origin's")
 	default:
-		c.found(CodeOtherOrigin, c.origin.file, "", "its other records are not those that the archive was made beside, at revision %d of a file with "+
+		c.found(codeOtherOrigin, c.origin.file, "", "its other records are not those that the archive was made beside, at revision %d of a file with "+
 			"SHA-256 %s; --origin FILE names them", since, c.archive.manifest.Origin.SHA256)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) er
 func (c *checker) checkDoubled(context.Context) error {
 	for _, is := range c.from.Clusters {
 		if (!is.System || c.archive.moved[is.Name]) && c.to.Cluster(is.Name) != nil {
-			c.found(CodeLivesTwice, c.origin.file, "", "logical cluster %q (%s) lives here and in %s: two shards would serve it",
+			c.found(codeLivesTwice, c.origin.file, "", "logical cluster %q (%s) lives here and in %s: two shards would serve it",
 				is.Name, is.Path, c.destination.path)
 		}
 	}
@@ -164,7 +164,7 @@ func (c *checker) checkStale(in *file, copied *clusters.Copy) {
 	switch everywhere := strings.HasPrefix(copied.Cluster, "system:"); {
 	case c.isStale(copied.Shard, copied.Cluster):
 		for _, key := range copied.Keys {
-			c.found(CodeStaleCopy, in, key, "a copy of %q as shard %q wrote it, where it does not live any more", copied.Cluster, copied.Shard)
+			c.found(codeStaleCopy, in, key, "a copy of %q as shard %q wrote it, where it does not live any more", copied.Cluster, copied.Shard)
 		}
 	case everywhere && c.From != "", copied.Shard == c.To:
 	default:

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
@@ -22,8 +23,8 @@ func (c *checker) checkRests(ctx context.Context) error {
 	if c.origin.before == nil {
 		c.note("leases of others in %s were compared by their ids, and not by their TTLs; --origin FILE compares both", c.origin.path)
 	}
-	c.compareLeases(CodeOriginTouched, c.origin)
-	c.compareLeases(CodeDestinationTouched, c.destination)
+	c.compareLeases(codeOriginTouched, c.origin)
+	c.compareLeases(codeDestinationTouched, c.destination)
 	return nil
 }
 
@@ -41,7 +42,7 @@ func (c *checker) compareDestination(ctx context.Context) error {
 		// To go from the cache of a shard's own etcd is right, and to move there; checkCopies compares what moved.
 		return err == nil && key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
 	}
-	return (&comparison{checker: c, code: CodeDestinationTouched, out: c.destination, skip: skip, allowed: c.importChanges}).run(ctx)
+	return (&comparison{checker: c, code: codeDestinationTouched, out: c.destination, skip: skip, allowed: c.importChanges}).run(ctx)
 }
 
 // importChanges tells whether a record of something else is one that an import writes, and checks it.
@@ -65,7 +66,7 @@ func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) 
 }
 
 // compareLeases finds leases that are gone or have another TTL than what the command was given, where that is at hand.
-func (c *checker) compareLeases(code Code, out *output) {
+func (c *checker) compareLeases(code *finding.Code, out *output) {
 	if out.before == nil {
 		return
 	}
@@ -80,7 +81,7 @@ func (c *checker) compareLeases(code Code, out *output) {
 // comparison finds every live record that a file has and the input of its command has not, to the last detail, or the other way round.
 type comparison struct {
 	*checker
-	code Code
+	code *finding.Code
 	out  *output
 	skip func(key []byte) bool
 	// allowed checks a record that is another than it was, or new where was is nil; nil where nothing may be.

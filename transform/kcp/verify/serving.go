@@ -21,7 +21,7 @@ func (c *checker) checkServing(ctx context.Context) error {
 			if was.definition || define != (was.key.Resource == keys.DefinitionType()) {
 				continue
 			}
-			if versions, code := s.Versions(was.key); !define && versions == nil && code == "" {
+			if versions, code := s.Versions(was.key); !define && versions == nil && code == nil {
 				continue // no Secret is decrypted for it
 			}
 			e := &inspect.Entry{Key: was.Key, Stored: was.Stored}

@@ -47,7 +47,7 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	case same:
 		return nil
 	case encrypted && !stillEncrypted:
-		c.found(CodeInTheClear, c.destination.file, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
+		c.found(codeInTheClear, c.destination.file, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
 		return nil
 	}
 	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
@@ -61,7 +61,7 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	case bytes.Equal(value, now.Value):
 	case c.isWorkspace(key) && c.onlyMoved(value, now.Value): // of a child that came along
 	default:
-		c.found(CodeRecordChanged, c.destination.file, string(now.Key), "its value is not the archive's")
+		c.found(codeRecordChanged, c.destination.file, string(now.Key), "its value is not the archive's")
 	}
 	return nil
 }
@@ -73,21 +73,21 @@ func (c *checker) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	want, err := survey.DropMigrating(was)
 	meta, metaErr := encoding.ReadMeta(now.Value)
 	if err != nil || metaErr != nil {
-		c.found(CodeRecordChanged, in, key, "its value is not the archive's, and cannot be read")
+		c.found(codeRecordChanged, in, key, "its value is not the archive's, and cannot be read")
 		return
 	}
 	says := meta.Annotations[clusters.AnnotationShard]
 	moved, err := survey.MoveLogicalCluster(want, says)
 	switch _, migrating := meta.Annotations[clusters.AnnotationMigrating]; {
 	case migrating:
-		c.found(CodeStillMigrating, in, key, "it has the annotation %s: kcp would answer no request for it", clusters.AnnotationMigrating)
+		c.found(codeStillMigrating, in, key, "it has the annotation %s: kcp would answer no request for it", clusters.AnnotationMigrating)
 	case bytes.Equal(now.Value, want):
 	case err != nil || !bytes.Equal(now.Value, moved):
-		c.found(CodeRecordChanged, in, key, "more of it than an import changes is not the archive's")
+		c.found(codeRecordChanged, in, key, "more of it than an import changes is not the archive's")
 	case c.To == "":
 		c.unjudged(QuestionLost, in, key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
 	case says != c.To:
-		c.found(CodeShardMisnamed, in, key, "it says that it lives on %q, and this shard is %q", says, c.To)
+		c.found(codeShardMisnamed, in, key, "it says that it lives on %q, and this shard is %q", says, c.To)
 	}
 }
 
@@ -101,7 +101,7 @@ func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec 
 	case was.Undecryptable != nil:
 		c.unjudged(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
 	case !c.onlyMoved(was.Value, now):
-		c.found(CodeDestinationTouched, c.destination.file, string(rec.Key),
+		c.found(codeDestinationTouched, c.destination.file, string(rec.Key),
 			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
@@ -20,20 +21,20 @@ type Move struct {
 	Prefixes       []string          // of the destination's storage, where its file has several
 	FromShard      string            // the origin's name, where the archive does not say
 	AsShard        string            // the destination's name, where its file does not say
-	Ignore         []Code            // findings that are left out, of those that are Ignorable
+	Ignore         []string          // codes to leave out, of those that are Ignorable
 	// Configured: there is an encryption configuration of the destination, and it has to open every value that was moved.
 	Configured bool
 }
 
 // Verdict is what judging a move found.
 type Verdict struct {
-	From     string     `json:"from"` // name of the shard; "" where nothing says it
-	To       string     `json:"to"`
-	Clusters []Moved    `json:"clusters"`
-	Answers  []Answer   `json:"answers"`  // one a question, in the order of Questions
-	Findings []Finding  `json:"findings"` // by code, in the order of Codes, file and key
-	Unjudged []Unjudged `json:"unjudged"`
-	Notes    []string   `json:"notes"` // what a person should know that is no finding
+	From     string // name of the shard; "" where nothing says it
+	To       string
+	Clusters []Moved
+	Answers  []Answer  // one a question, in the order of Questions
+	Findings []Finding // by code, in the order of Codes, file and key
+	Unjudged []Finding // what nobody can tell from the files; they have no code
+	Notes    []string  // what a person should know that is no finding
 }
 
 // Moved is a logical cluster of the move.
@@ -51,21 +52,11 @@ type Answer struct {
 	Findings int      `json:"findings"`
 }
 
-// MoveFinding is something that is not as a sound move leaves it.
+// Finding is something that is not as a sound move leaves it.
 type Finding struct {
-	Code     Code     `json:"code"`
-	Question Question `json:"question"`
-	File     string   `json:"file"`          // the path of the file it was found in
-	Key      string   `json:"key,omitempty"` // "" for one about the file, or a logical cluster, as a whole
-	Message  string   `json:"message"`
-}
-
-// Unjudged is something that nobody can tell from what was given.
-type Unjudged struct {
-	Question Question `json:"question"`
-	File     string   `json:"file"`
-	Key      string   `json:"key,omitempty"`
-	Reason   string   `json:"reason"`
+	finding.Finding // with no key where it is about the file, or a logical cluster, as a whole
+	Question        Question
+	File            string // the path of the file it was found in
 }
 
 // Sound tells whether all was judged and nothing found: the answer to each question is "no".
@@ -102,7 +93,7 @@ func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 func Damaged(path string, err error) *Verdict {
 	f := newFindings()
 	f.checked[QuestionDamaged] = 1
-	f.found(CodeDamaged, &file{path: path}, "", "%v", err)
+	f.found(codeDamaged, &file{path: path}, "", "%v", err)
 	return f.finish(nil, false)
 }
 
