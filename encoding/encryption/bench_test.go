@@ -11,8 +11,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// 2 KB of JSON under 1000 etcd keys, by each provider; kms with one data key, as one run of a server writes.
-func BenchmarkOpenAndSeal(b *testing.B) {
+// 2 KB of JSON under 1000 etcd keys, by each provider; kms with one data key, as one run of a
+// server writes.
+func BenchmarkDecryptAndEncrypt(b *testing.B) {
 	plugin := kmstest.Start(b)
 	plain := []byte(fmt.Sprintf(`{"kind":"Widget","apiVersion":"demo.example.com/v1","spec":{"text":%q}}`, strings.Repeat("x", 1970)))
 	var etcdKeys [1000][]byte
@@ -27,9 +28,9 @@ func BenchmarkOpenAndSeal(b *testing.B) {
 		name, _, _ := strings.Cut(provider, ":")
 		var stored [len(etcdKeys)][]byte
 		for i, key := range etcdKeys {
-			stored[i] = seal(b, by, widgets, string(key), string(plain))
+			stored[i] = encrypt(b, by, widgets, string(key), string(plain))
 		}
-		b.Run("open/"+name, func(b *testing.B) {
+		b.Run("decrypt/"+name, func(b *testing.B) {
 			b.SetBytes(int64(len(plain)))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -37,7 +38,7 @@ func BenchmarkOpenAndSeal(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
-		b.Run("seal/"+name, func(b *testing.B) {
+		b.Run("encrypt/"+name, func(b *testing.B) {
 			b.SetBytes(int64(len(plain)))
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -21,9 +21,9 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// config is what errors and the rules of this package need to know of a configuration: names, no keys.
+// config holds the names of a configuration, no keys.
 type config struct {
-	rules   map[schema.GroupResource][]Provider // as the file spells the resource, "*" included; in the order they are tried
+	rules   map[schema.GroupResource][]provider // by the resource as in the file, "*" included; in order
 	plugins []plugin
 }
 
@@ -35,64 +35,45 @@ type plugin struct {
 
 func (p plugin) String() string { return fmt.Sprintf("%q at %s", p.name, p.endpoint) }
 
-// parseConfig reads an EncryptionConfiguration as the server does. It is read here before the server's own loader reads
-// it since that one's errors quote the file, keys and all: "Object 'Kind' is missing in" and then the whole text, or the
-// JSON of an element with two providers.
+// parseConfig reads an EncryptionConfiguration as the server does. The server's own loader runs
+// later, because its errors quote the file, keys included: "Object 'Kind' is missing in" and the
+// whole text, or the JSON of an element with two providers.
 func parseConfig(text []byte) (config, error) {
 	data, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
-		return config{}, errors.New(notYAML(err))
+		line := regexp.MustCompile(`line \d+`).FindString(err.Error()) // the rest may quote the file
+		return config{}, errors.New(strings.TrimPrefix(line+": not YAML, or a field given twice", ": "))
 	}
-	if err := checkFields(data); err != nil {
+	fields, err := decode(data)
+	if err != nil {
 		return config{}, err
 	}
-	scheme := runtime.NewScheme()
+	scheme, parsed := runtime.NewScheme(), &apiserver.EncryptionConfiguration{}
 	if err := errors.Join(apiserver.AddToScheme(scheme), apiserverv1.AddToScheme(scheme)); err != nil {
 		return config{}, err
 	}
-	object, _, err := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder().Decode(data, nil, nil)
-	if err != nil {
-		return config{}, errors.New("not an EncryptionConfiguration") // checkFields has found all that is known to be wrong
-	}
-	parsed, ok := object.(*apiserver.EncryptionConfiguration)
-	if !ok {
-		return config{}, errors.New("kind: not EncryptionConfiguration")
+	scheme.Default(fields)
+	if err := scheme.Convert(fields, parsed, nil); err != nil {
+		return config{}, errors.New("not an EncryptionConfiguration") // the error may quote the file
 	}
 	if err := invalid(validation.ValidateEncryptionConfiguration(parsed, false)); err != nil {
 		return config{}, err
 	}
-	return describe(parsed)
+	return configOf(parsed)
 }
 
-// notYAML keeps the line number of a YAML error. The rest may quote the file.
-func notYAML(err error) string {
-	if line := regexp.MustCompile(`line \d+`).FindString(err.Error()); line != "" {
-		return line + ": not YAML, or a field given twice"
-	}
-	return "not YAML, or a field given twice"
-}
-
-// checkFields finds what the file says that an EncryptionConfiguration does not have, by field.
-func checkFields(data []byte) error {
-	var meta struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &meta); err != nil {
-		return typeError(err)
-	}
-	legacy := meta.APIVersion == "v1" && meta.Kind == "EncryptionConfig" // as Kubernetes 1.7 documented it; still read
+// decode reports wrong and unknown fields by their paths.
+func decode(data []byte) (*apiserverv1.EncryptionConfiguration, error) {
+	fields := &apiserverv1.EncryptionConfiguration{}
+	unknown, err := kjson.UnmarshalStrict(data, fields)
+	legacy := fields.APIVersion == "v1" && fields.Kind == "EncryptionConfig" // as Kubernetes 1.7 documented it; still read
 	switch {
-	case legacy:
-	case meta.Kind != "EncryptionConfiguration":
-		return fmt.Errorf("kind: %q, want EncryptionConfiguration", shown(meta.Kind))
-	case meta.APIVersion != apiserverv1.SchemeGroupVersion.String():
-		return fmt.Errorf("apiVersion: %q, want %s", shown(meta.APIVersion), apiserverv1.SchemeGroupVersion)
-	}
-	var fields apiserverv1.EncryptionConfiguration
-	unknown, err := kjson.UnmarshalStrict(data, &fields)
-	if err != nil {
-		return typeError(err)
+	case err != nil:
+		return nil, typeError(err)
+	case !legacy && fields.Kind != "EncryptionConfiguration":
+		return nil, fmt.Errorf("kind: %q, want EncryptionConfiguration", shown(fields.Kind))
+	case !legacy && fields.APIVersion != apiserverv1.SchemeGroupVersion.String():
+		return nil, fmt.Errorf("apiVersion: %q, want %s", shown(fields.APIVersion), apiserverv1.SchemeGroupVersion)
 	}
 	var errs []error
 	for _, err := range unknown {
@@ -102,10 +83,10 @@ func checkFields(data []byte) error {
 		}
 		errs = append(errs, fmt.Errorf("%s: unknown field", path))
 	}
-	return errors.Join(errs...)
+	return fields, errors.Join(errs...)
 }
 
-// typeError names the field that is not of its type; the library's text may hold the field's value.
+// typeError names the field of the wrong type; the library's text may quote the field's value.
 func typeError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
@@ -118,36 +99,32 @@ func typeError(err error) error {
 	return errors.New("resources.providers.kms.timeout: not a duration") // the only field that decodes itself
 }
 
-// shownPath is a field's path without its last part where that may be anything: in a file with a line too far left, or
-// a colon too few, a key can stand where a field's name belongs.
+// shownPath hides parts of a path that may be a key: in a badly indented file, a key can stand in
+// the place of a field's name.
 func shownPath(path string) string {
 	parts := strings.Split(path, ".")
 	for i, part := range parts {
-		name, index, indexed := strings.Cut(part, "[")
-		parts[i] = shown(name)
-		if indexed {
-			parts[i] += "[" + index
-		}
+		name, _, _ := strings.Cut(part, "[")
+		parts[i] = shown(name) + part[len(name):]
 	}
 	return strings.Join(parts, ".")
 }
 
-// shown is the text where it can't be a key: the shortest, 16 bytes in base64, has 22 letters.
+// shown returns the text unless it may be a key: the shortest key, 16 bytes in base64, has 22
+// letters.
 func shown(text string) string {
-	if len(text) < 20 {
-		return text
+	known := []string{
+		"EncryptionConfiguration", apiserverv1.SchemeGroupVersion.String(), "AuthenticationConfiguration",
+		"AuthorizationConfiguration", "AdmissionConfiguration", "CustomResourceDefinition",
 	}
-	for _, known := range []string{"EncryptionConfiguration", apiserverv1.SchemeGroupVersion.String(), "AuthenticationConfiguration",
-		"AuthorizationConfiguration", "AdmissionConfiguration", "CustomResourceDefinition"} {
-		if text == known {
-			return text
-		}
+	if len(text) < 20 || slices.Contains(known, text) {
+		return text
 	}
 	return fmt.Sprintf("(%d letters)", len(text))
 }
 
-// invalid joins what the server's validation found. Values are shown where they are single strings, which are names and
-// endpoints ("REDACTED" for a key); others are whole parts of the file.
+// invalid joins the errors of the server's validation. It quotes single strings, which are names,
+// endpoints, or "REDACTED" for a key; other values are whole parts of the file.
 func invalid(found field.ErrorList) error {
 	var errs []error
 	for _, err := range found {
@@ -160,12 +137,12 @@ func invalid(found field.ErrorList) error {
 	return errors.Join(errs...)
 }
 
-// describe keeps the names. A KMS v1 provider is refused: its API is off by default since Kubernetes 1.29 and can be
-// turned on for a whole process only.
-func describe(parsed *apiserver.EncryptionConfiguration) (config, error) {
-	c := config{rules: make(map[schema.GroupResource][]Provider)}
+// configOf keeps the names. It refuses a KMS v1 provider: its API is off by default since
+// Kubernetes 1.29, and can be enabled only for a whole process.
+func configOf(parsed *apiserver.EncryptionConfiguration) (config, error) {
+	c := config{rules: make(map[schema.GroupResource][]provider)}
 	for i, rule := range parsed.Resources {
-		var providers []Provider
+		var providers []provider
 		for j, p := range rule.Providers {
 			if p.KMS != nil && p.KMS.APIVersion != "v2" {
 				return config{}, fmt.Errorf("resources[%d].providers[%d].kms: provider %q is for KMS %s, and only KMS v2 is supported "+
@@ -174,7 +151,7 @@ func describe(parsed *apiserver.EncryptionConfiguration) (config, error) {
 			if p.KMS != nil {
 				c.plugins = append(c.plugins, plugin{p.KMS.Name, p.KMS.Endpoint, p.KMS.Timeout.Duration})
 			}
-			providers = append(providers, named(p)...)
+			providers = append(providers, keysOf(p)...)
 		}
 		for _, resource := range rule.Resources {
 			gr := schema.ParseGroupResource(resource)
@@ -184,31 +161,32 @@ func describe(parsed *apiserver.EncryptionConfiguration) (config, error) {
 	return c, nil
 }
 
-// named are the keys of a provider, one each.
-func named(p apiserver.ProviderConfiguration) []Provider {
-	keys := func(name string, keys []apiserver.Key) (named []Provider) {
-		for _, key := range keys {
-			named = append(named, Provider{Name: name, Version: "v1", Key: key.Name})
-		}
-		return named
-	}
+// keysOf returns one provider for each key.
+func keysOf(p apiserver.ProviderConfiguration) (named []provider) {
+	var name string
+	var keys []apiserver.Key
 	switch {
-	case p.AESCBC != nil:
-		return keys(aescbc, p.AESCBC.Keys)
-	case p.AESGCM != nil:
-		return keys(aesgcm, p.AESGCM.Keys)
-	case p.Secretbox != nil:
-		return keys(secretbox, p.Secretbox.Keys)
 	case p.KMS != nil:
-		return []Provider{{Name: kms, Version: p.KMS.APIVersion, Key: p.KMS.Name}}
+		return []provider{{kms, p.KMS.APIVersion, p.KMS.Name}}
+	case p.AESCBC != nil:
+		name, keys = aescbc, p.AESCBC.Keys
+	case p.AESGCM != nil:
+		name, keys = aesgcm, p.AESGCM.Keys
+	case p.Secretbox != nil:
+		name, keys = secretbox, p.Secretbox.Keys
 	default:
-		return []Provider{{Name: identity}}
+		return []provider{{name: identity}}
 	}
+	for _, key := range keys {
+		named = append(named, provider{name, "v1", key.Name})
+	}
+	return named
 }
 
-// providers are those of the first rule that is for gr, in the order of encryptionconfig.TransformerForResource: the
-// resource itself, all of its group, all. Several rules for the very same resource are one.
-func (c config) providers(gr schema.GroupResource) []Provider {
+// providers returns those of the first rule for gr, in the order of
+// encryptionconfig.TransformerForResource: the resource, its group, all. Rules for one resource
+// join.
+func (c config) providers(gr schema.GroupResource) []provider {
 	for _, rule := range []schema.GroupResource{gr, {Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
 		if providers, found := c.rules[rule]; found {
 			return providers

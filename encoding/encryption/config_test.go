@@ -82,13 +82,14 @@ func TestConfigErrorsNameFieldsAndHideKeys(t *testing.T) {
 	require.ErrorContains(t, err, missing)
 }
 
-// JSON, the name of Kubernetes 1.7 and a pipe that can be read only once are as good as a YAML file.
+// JSON, the name of Kubernetes 1.7 and a pipe that can be read only once are as good as a YAML
+// file.
 func TestLoadReadsWhatTheServerReads(t *testing.T) {
 	asJSON := `{"apiVersion":"apiserver.config.k8s.io/v1","kind":"EncryptionConfiguration","resources":[` +
 		`{"resources":["secrets"],"providers":[{"aescbc":{"keys":[{"name":"a","secret":"` + secret("a") + `"}]}}]}]}`
 	legacy := "apiVersion: v1\nkind: EncryptionConfig\nresources:\n" + rule("secrets", keyed("aescbc", "a", "a"))
 	for _, text := range []string{asJSON, legacy} {
-		stored := seal(t, load(t, file(t, text)), secrets, "/registry/secrets/a/a", "{}")
+		stored := encrypt(t, load(t, file(t, text)), secrets, "/registry/secrets/a/a", "{}")
 		require.True(t, strings.HasPrefix(string(stored), "k8s:enc:aescbc:v1:a:"))
 
 		r, w, err := os.Pipe()
@@ -98,11 +99,12 @@ func TestLoadReadsWhatTheServerReads(t *testing.T) {
 		require.NoError(t, w.Close())
 		piped := load(t, pathOf(r))
 		require.NoError(t, r.Close())
-		opened(t, piped, secrets, "/registry/secrets/a/a", stored, "{}", false)
+		decrypts(t, piped, secrets, "/registry/secrets/a/a", stored, "{}", false)
 	}
 }
 
-// The rule for a resource is the server's: itself, then its group, then all; several rules for one resource are joined.
+// The rule for a resource is the server's: itself, then its group, then all; several rules for one
+// resource are joined.
 func TestRulesAreChosenAsTheServerChooses(t *testing.T) {
 	by := load(t, configuration(t,
 		rule("secrets, widgets.demo.example.com", keyed("aescbc", "exact", "a")),
@@ -120,11 +122,11 @@ func TestRulesAreChosenAsTheServerChooses(t *testing.T) {
 		"events":                             "", "events.events.k8s.io": "",
 	} {
 		gr := parse(resource)
-		stored := seal(t, by, gr, "/registry/x", "{}")
-		described, encrypted := Describe(stored)
+		stored := encrypt(t, by, gr, "/registry/x", "{}")
+		described, encrypted := describe(stored)
 		require.Equal(t, want != "", encrypted, resource)
-		require.Equal(t, want, described.Key, resource)
+		require.Equal(t, want, described.key, resource)
 		require.Equal(t, want != "", by.Encrypts(gr), resource)
-		opened(t, by, gr, "/registry/x", stored, "{}", false)
+		decrypts(t, by, gr, "/registry/x", stored, "{}", false)
 	}
 }

@@ -1,22 +1,26 @@
-// Package encryption opens and seals stored values as a kube-apiserver with --encryption-provider-config does. All
-// cryptography, and the choice of a provider for a resource, is k8s.io/apiserver's own (pkg/server/options/encryptionconfig,
-// pkg/storage/value); this package loads a configuration offline, guards that library against values and buffers it was
-// not made for, and says in names why a value can't be opened.
+// Package encryption decrypts and encrypts stored values as a kube-apiserver with
+// --encryption-provider-config does. [Load] reads the configuration; [Transformers.Decrypt] and
+// [Transformers.Encrypt] do the rest.
+//
+// All cryptography and the choice of a provider for a resource come from k8s.io/apiserver
+// (pkg/server/options/encryptionconfig, pkg/storage/value). This package loads a configuration
+// offline, guards that library against values and buffers that it cannot handle, and explains by
+// names why a value is undecryptable.
 //
 // Invariants, each with a test named after it:
 //
-//   - A value that is not encrypted is given back as the very slice that came in, with any configuration and with none.
-//   - Decrypt(Encrypt(plain)) is plain, and only under the etcd key it was encrypted for where the provider binds the two (aesgcm, kms).
-//   - What a real server wrote is opened to what a server without encryption stores, and what is sealed here a real
-//     server reads.
-//   - stale is what the server itself would find: its next write of the object stores it otherwise.
-//   - No value makes it panic, whatever its bytes and wherever it was cut off.
-//   - No error holds bytes of a value, key material, or any text of a configuration file but names, sockets and fields.
-//   - What kube-apiserver stores in the clear whatever the configuration says (see storedBare) is never sealed.
-//   - Memory stays bounded: where KMS plugins are used the library is renewed after a number of calls, for it keeps a
-//     derived key for every etcd key; the memory of the caller's etcd key is not kept at all.
-//   - After Close nothing runs and no socket is open.
+//   - Any configuration, and none, returns plaintext as the very slice that came in.
+//   - Decrypt(Encrypt(plain)) is plain; with aesgcm and kms only under the same etcd key.
+//   - Decrypt of a value of a real server returns the bytes that a server without encryption
+//     stores, and a real server reads values of Encrypt.
+//   - stale agrees with the server: its next write of the object stores it otherwise.
+//   - No value makes it panic, regardless of its bytes and length.
+//   - No error quotes a value, a key, or text of a configuration except names, sockets and fields.
+//   - Records that kube-apiserver never encrypts (see storedBare) stay plaintext.
+//   - Memory stays bounded: with KMS plugins the library, which keeps a derived key for each etcd
+//     key, is renewed after a number of calls. The memory of the caller's etcd key is never kept.
+//   - After Close no goroutine runs and no socket is open.
 //
-// The packages beneath log failures with klog, which writes to standard error unless the program sets klog's logger; a
-// library can't do that for itself, so the program has to. They never log bytes of a value.
+// The Kubernetes libraries log failures with klog to standard error unless the program sets klog's
+// logger. They never log bytes of a value.
 package encryption

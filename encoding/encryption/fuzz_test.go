@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// No value makes Open panic. It gives plain values back, or refuses with an error that quotes nothing, or has opened
-// what may be an object; and what was sealed is opened.
+// No value makes Decrypt panic: it returns plaintext or an error that quotes nothing. It decrypts
+// values of Encrypt.
 func FuzzDecrypt(f *testing.F) {
 	plugin := kmstest.Start(f)
 	by := load(f, configuration(f, rule("'*.*'", keyed("aescbc", "key1", "a", "key1:b", "b"), keyed("aesgcm", "key1", "a"),
@@ -25,7 +25,7 @@ func FuzzDecrypt(f *testing.F) {
 		"k8s:enc:kms:v2:vault:":      plugged("vault", plugin.Endpoint()),
 	} {
 		encrypter := load(f, configuration(f, rule("secrets", provider)))
-		stored := seal(f, encrypter, secrets, here, `{"kind":"Secret"}`)
+		stored := encrypt(f, encrypter, secrets, here, `{"kind":"Secret"}`)
 		f.Add(stored, here)
 		f.Add(stored, there)
 		f.Add(stored[:len(stored)-1], here)
@@ -38,7 +38,7 @@ func FuzzDecrypt(f *testing.F) {
 	f.Add([]byte("{}"), here)
 	f.Fuzz(func(t *testing.T, stored []byte, key string) {
 		before := bytes.Clone(stored)
-		described, encrypted := Describe(stored)
+		described, encrypted := describe(stored)
 		plain, _, err := by.Decrypt(context.Background(), secrets, []byte(key), stored)
 		require.Equal(t, before, stored)
 		switch {
@@ -46,7 +46,7 @@ func FuzzDecrypt(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, stored, plain)
 			if key != "" {
-				opened(t, by, secrets, key, seal(t, by, secrets, key, `{"a":1}`), `{"a":1}`, false)
+				decrypts(t, by, secrets, key, encrypt(t, by, secrets, key, `{"a":1}`), `{"a":1}`, false)
 			}
 		case err != nil:
 			require.Nil(t, plain)

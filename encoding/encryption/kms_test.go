@@ -33,15 +33,15 @@ func silent(t *testing.T) (socket string) {
 	return socket
 }
 
-// A plugin that does not answer is an error after ten seconds, however long the file lets a call take, and the socket is
-// named; those of healthy plugins are not.
+// A plugin that does not answer is an error after ten seconds, however long the file lets a call
+// take, and the socket is named; those of healthy plugins are not.
 func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
 	alive := kmstest.Start(t)
 	absent, mute := kmstest.Socket(t), silent(t)
 	file := kmstest.Socket(t)
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	sick := kmstest.Start(t)
-	sick.SetHealthz("sealed")
+	sick.SetHealthz("locked")
 	stuck := kmstest.Start(t)
 	stuck.HangEncrypt()
 	patient := func(socket string) string {
@@ -62,7 +62,7 @@ func TestDeadSocketsAreNamedAfterTenSeconds(t *testing.T) {
 		},
 		"not healthy": {
 			[]string{plugged("sick", sick.Endpoint())},
-			[]string{`"sick" at ` + sick.Endpoint(), "unexpected healthz status: sealed"}, nil,
+			[]string{`"sick" at ` + sick.Endpoint(), "unexpected healthz status: locked"}, nil,
 		},
 		"hangs later": {
 			[]string{strings.Replace(plugged("stuck", stuck.Endpoint()), "v2,", "v2, timeout: 1h,", 1)},
@@ -110,7 +110,7 @@ func TestLoadWaitsForALatePlugin(t *testing.T) {
 	late.Restart(t)
 	<-finished
 	require.NoError(t, err)
-	opened(t, loaded, secrets, here, seal(t, loaded, secrets, here, text), text, false)
+	decrypts(t, loaded, secrets, here, encrypt(t, loaded, secrets, here, text), text, false)
 	require.NoError(t, loaded.Close())
 }
 
@@ -127,48 +127,49 @@ func TestLoadAndContexts(t *testing.T) {
 	loaded, err := Load(ctx, configuration(t, rule("secrets", plugged("vault", kmstest.Start(t).Endpoint()))))
 	require.NoError(t, err)
 	cancel()
-	foreign := seal(t, loaded, secrets, here, text)
-	opened(t, loaded, secrets, here, foreign, text, false)
+	foreign := encrypt(t, loaded, secrets, here, text)
+	decrypts(t, loaded, secrets, here, foreign, text, false)
 	require.NoError(t, loaded.Close())
 }
 
-// A key of the plugin that it does not seal with any more makes values stale; one that it has lost leaves them closed.
+// Values of an older key of the plugin are stale; values of a lost key are undecryptable.
 func TestKMSKeyRotation(t *testing.T) {
 	plugin := kmstest.Start(t)
 	before := with(t, plugged("vault", plugin.Endpoint()))
-	stored := seal(t, before, secrets, here, text)
-	opened(t, before, secrets, here, stored, text, false)
+	stored := encrypt(t, before, secrets, here, text)
+	decrypts(t, before, secrets, here, stored, text, false)
 
 	require.Equal(t, "key-2", plugin.Rotate(t))
-	opened(t, before, secrets, here, stored, text, false) // as a server that has not asked the plugin since
+	decrypts(t, before, secrets, here, stored, text, false) // as a server that has not asked the plugin since
 	after := with(t, plugged("vault", plugin.Endpoint()))
-	opened(t, after, secrets, here, stored, text, true)
-	fresh := seal(t, after, secrets, here, text)
-	opened(t, after, secrets, here, fresh, text, false)
-	opened(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, fresh, text, false)
+	decrypts(t, after, secrets, here, stored, text, true)
+	fresh := encrypt(t, after, secrets, here, text)
+	decrypts(t, after, secrets, here, fresh, text, false)
+	decrypts(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, fresh, text, false)
 
 	plugin.Forget("key-1")
-	opened(t, after, secrets, here, stored, text, true) // its data key is known by now
-	refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, "by kms:v2:vault: the KMS plugin does not open it")
+	decrypts(t, after, secrets, here, stored, text, true) // its data key is known by now
+	refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, "by kms:v2:vault: the KMS plugin does not decrypt it")
 }
 
-// All values of one data key cost one call. A plugin that is gone later is no reason to call a value unreadable.
+// All values of one data key cost one call. A plugin that is gone later is no reason to call a
+// value unreadable.
 func TestKMSPluginGoneLater(t *testing.T) {
 	plugin := kmstest.Start(t)
 	writer := with(t, plugged("vault", plugin.Endpoint()))
-	foreign := seal(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, text)
+	foreign := encrypt(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, text)
 	asked := plugin.Decrypts()
 	for i := range 50 {
 		key := fmt.Sprintf("%s-%d", here, i)
-		opened(t, writer, secrets, key, seal(t, writer, secrets, key, text), text, false)
+		decrypts(t, writer, secrets, key, encrypt(t, writer, secrets, key, text), text, false)
 	}
 	require.Equal(t, asked, plugin.Decrypts())
-	own := seal(t, writer, secrets, here, text)
+	own := encrypt(t, writer, secrets, here, text)
 
 	plugin.Stop()
-	opened(t, writer, secrets, here, own, text, false)
+	decrypts(t, writer, secrets, here, own, text, false)
 	_, _, err := writer.Decrypt(context.Background(), secrets, []byte(here), foreign)
-	require.ErrorContains(t, err, "opening a value of kms:v2:vault: the KMS plugin does not answer (")
+	require.ErrorContains(t, err, "decrypting a value of kms:v2:vault: the KMS plugin does not answer (")
 	require.NotErrorIs(t, err, encoding.ErrEncrypted)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

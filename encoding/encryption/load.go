@@ -10,12 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/internal/input"
 )
 
-// maxCalls bounds what the library keeps where KMS plugins are used: a key for every etcd key it has seen, for ten
-// minutes, which was measured as 1.2 KB each.
+// maxCalls bounds the memory of a library with KMS plugins: for ten minutes it keeps a derived key
+// for each etcd key, measured as 1.2 KB.
 const maxCalls = 50_000
 
-// Transformers open and seal values as an API server with one EncryptionConfiguration does. A nil *Transformers has no
-// configuration: what is in the clear is opened, nothing is sealed. It may be used from several goroutines.
+// Transformers decrypt and encrypt values as an API server with one EncryptionConfiguration does. A
+// nil *Transformers has no configuration: it returns plaintext and encrypts nothing. It is safe for
+// concurrent use.
 type Transformers struct {
 	config config
 	again  source
@@ -26,12 +27,13 @@ type Transformers struct {
 	calls   atomic.Int64 // of this library
 }
 
-// source gives a path at which the configuration can be read once, and what ends that.
+// source returns a path from which the configuration can be read once, and its release.
 type source func() (path string, release func(), err error)
 
-// Load reads the EncryptionConfiguration in the file path, which may be a pipe, and connects to its KMS plugins. Errors
-// name the file and the field, never a key. A KMS plugin that does not answer, or not as a healthy KMS v2 plugin, is an
-// error after ten seconds that names its socket. ctx is for loading only; Close ends what Load has started.
+// Load reads the EncryptionConfiguration in the file path, which may be a pipe, and connects to its
+// KMS plugins. Errors name file and field, never a key. A KMS plugin without a healthy KMS v2
+// answer within ten seconds is an error that names its socket. ctx ends Load only; Close ends the
+// rest.
 func Load(ctx context.Context, path string) (*Transformers, error) {
 	text, again, err := read(ctx, path)
 	if err != nil {
@@ -48,8 +50,7 @@ func Load(ctx context.Context, path string) (*Transformers, error) {
 	return &Transformers{config: c, again: again, limit: maxCalls, library: loaded}, nil
 }
 
-// Close ends the connections to KMS plugins. It may be called more than once and never fails; Decrypt and Encrypt must not be
-// called after it.
+// Close ends the connections to KMS plugins and never fails. Only Close may be called after it.
 func (t *Transformers) Close() error {
 	if t != nil {
 		t.mu.RLock()
@@ -59,11 +60,12 @@ func (t *Transformers) Close() error {
 	return nil
 }
 
-// maxConfig is how long a configuration may be, in bytes.
+// maxConfig is the longest configuration in bytes.
 const maxConfig = 4 << 20
 
-// read returns the file's text, and what gives the library, which opens a file by name, the same text again: the path
-// itself, or for what can be read only once (a shell's <(sops -d FILE)) a pipe. Decrypted keys never go to a disk.
+// read returns the text of the file, and a source of the same text for the library, which opens a
+// file by name: the path itself, or a pipe for a file that can be read only once, such as a shell's
+// <(sops -d FILE). Decrypted keys are never written to a disk.
 func read(ctx context.Context, path string) (text []byte, again source, err error) {
 	text, regular, err := input.ReadFile(ctx, path, maxConfig)
 	if err != nil {
@@ -75,7 +77,7 @@ func read(ctx context.Context, path string) (text []byte, again source, err erro
 	return text, func() (string, func(), error) { return pipe(text) }, nil
 }
 
-// pipe is the path of a pipe that gives text once.
+// pipe returns the path of a pipe that holds text once.
 func pipe(text []byte) (path string, release func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -13,24 +13,25 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// The memory of an etcd key is the caller's again after a call. The library would keep it, not its bytes, as the key of
-// a cache, and read it when the cache grows: here it is in a page that is gone by then, as a file's mapping may be.
+// The memory of an etcd key is the caller's again after a call. The library would keep it, not its
+// bytes, as the key of a cache, and read it when the cache grows: here it is in a page that is gone
+// by then, as a file's mapping may be.
 func TestKeyMemoryIsNotKept(t *testing.T) {
 	ctx := context.Background()
 	by := with(t, plugged("vault", kmstest.Start(t).Endpoint()))
-	stored := seal(t, by, secrets, here, text)
+	stored := encrypt(t, by, secrets, here, text)
 	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	require.NoError(t, err)
 	mapped := page[:copy(page, here)]
 	plain, _, err := by.Decrypt(ctx, secrets, mapped, stored)
 	require.NoError(t, err)
-	sealed, err := by.Encrypt(ctx, secrets, mapped, []byte(text))
+	again, err := by.Encrypt(ctx, secrets, mapped, []byte(text))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Munmap(page))
 
 	require.Equal(t, text, string(plain))
-	opened(t, by, secrets, here, sealed, text, false)
+	decrypts(t, by, secrets, here, again, text, false)
 	for i := range 2000 {
-		seal(t, by, secrets, fmt.Sprintf("%s-%d", here, i), text)
+		encrypt(t, by, secrets, fmt.Sprintf("%s-%d", here, i), text)
 	}
 }

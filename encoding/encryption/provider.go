@@ -1,10 +1,10 @@
 package encryption
 
-import "github.com/etcdshift/etcdshift/encoding"
+import (
+	"strings"
 
-// prefix is what every encrypted value begins with, and nothing else that an API server stores
-// (k8s.io/apiserver pkg/storage/value/encrypt/identity).
-const prefix = "k8s:enc:"
+	"github.com/etcdshift/etcdshift/encoding"
+)
 
 // Names of the providers, as configurations and prefixes spell them.
 const (
@@ -15,44 +15,30 @@ const (
 	identity  = "identity"
 )
 
-// Provider is how a value was encrypted, or would be.
-type Provider struct {
-	Name    string // aescbc, aesgcm, secretbox, kms; of one a later server has, its name
-	Version string // of the provider's format: v1, for kms also v2
-	Key     string // the key's name in the configuration; for kms the plugin's name there
+// provider names how a value is encrypted.
+type provider struct {
+	name    string // one of the names above, or the name of a later server's provider
+	version string // of the provider's format: v1, for kms also v2
+	key     string // the name of the key in the configuration; for kms the name of the plugin
 }
 
-// String is "aescbc:v1:key1", as it stands in the value; parts that are not known are left out.
-func (p Provider) String() string {
-	switch {
-	case p.Name == "":
+// String is "aescbc:v1:key1", as in the value, without the unknown parts.
+func (p provider) String() string {
+	if p.name == "" {
 		return "an unnamed provider"
-	case p.Version == "":
-		return p.Name
-	case p.Key == "":
-		return p.Name + ":" + p.Version
-	default:
-		return p.Name + ":" + p.Version + ":" + p.Key
 	}
+	return strings.TrimRight(p.name+":"+p.version+":"+p.key, ":")
 }
 
-// prefix is what a value of this provider and key begins with.
-func (p Provider) prefix() string {
-	if p.Name == identity {
-		return ""
-	}
-	return prefix + p.Name + ":" + p.Version + ":" + p.Key + ":"
-}
+// prefix is the beginning of each value of this provider and key
+// (k8s.io/apiserver pkg/storage/value/encrypt/identity).
+func (p provider) prefix() string { return "k8s:enc:" + p.name + ":" + p.version + ":" + p.key + ":" }
 
-// Describe says by which provider and key a value was encrypted, from what it begins with. ok is false for a value that is
-// not encrypted. Parts that do not look like names, as in a damaged or cut off value, stay empty with all after them. A
-// key whose name has a colon in it is described by the part before.
-func Describe(stored []byte) (p Provider, ok bool) {
+// describe reads provider and key from the beginning of a value. ok is false for plaintext. A part
+// that does not look like a name, as in a damaged value, is empty, with all parts after it. The
+// name of a key ends at its first colon.
+func describe(stored []byte) (p provider, ok bool) {
 	parts, ok := encoding.EncryptionParts(stored)
-	for i, part := range []*string{&p.Name, &p.Version, &p.Key} {
-		if i < len(parts) {
-			*part = parts[i]
-		}
-	}
-	return p, ok
+	parts = append(parts, "", "", "")
+	return provider{parts[0], parts[1], parts[2]}, ok
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// What a whole kube-apiserver encrypts under "*.*", and what it does not, is what Encrypts says, and all of it is opened.
+// Encrypts agrees with the records of a whole kube-apiserver under "*.*"; Decrypt decrypts all of
+// them.
 func TestRecordedKubeAPIServer(t *testing.T) {
 	recorded, err := os.ReadFile("testdata/kube-apiserver-1.36.3.jsonl")
 	require.NoError(t, err)
@@ -25,7 +26,7 @@ func TestRecordedKubeAPIServer(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal(line, &record))
 		gr := parse(record.Resource)
-		_, encrypted := Describe(record.Value)
+		_, encrypted := describe(record.Value)
 		require.Equal(t, encrypted, by.Encrypts(gr), record.Key)
 		if !encrypted {
 			bare = append(bare, record.Resource)
@@ -34,7 +35,7 @@ func TestRecordedKubeAPIServer(t *testing.T) {
 		require.NoError(t, err, record.Key)
 		require.False(t, stale, record.Key)
 		require.Contains(t, []encoding.Format{encoding.FormatJSON, encoding.FormatProtobuf}, encoding.Detect(plain), record.Key)
-		require.Equal(t, encrypted, encoding.Detect(seal(t, by, gr, record.Key, string(plain))) == encoding.FormatEncrypted)
+		require.Equal(t, encrypted, encoding.Detect(encrypt(t, by, gr, record.Key, string(plain))) == encoding.FormatEncrypted)
 		if record.Resource == "events" {
 			require.True(t, by.Encrypts(schema.GroupResource{Group: "events.k8s.io", Resource: "events"}))
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kmstest"
 )
 
-// A library with a KMS plugin is renewed after its number of calls, under the feet of nobody, and what was sealed
-// before is opened after.
+// A library with a KMS plugin is renewed after its number of calls, without disturbing running
+// calls. The new one decrypts values of the old.
 func TestLibraryIsRenewed(t *testing.T) {
 	plugin := kmstest.Start(t)
 	path := configuration(t, rule("secrets", plugged("vault", plugin.Endpoint())))
@@ -38,7 +38,7 @@ func TestLibraryIsRenewed(t *testing.T) {
 	for _, err := range results {
 		require.NoError(t, err)
 	}
-	require.Positive(t, plugin.Decrypts(), "data keys of earlier libraries are opened by the plugin")
+	require.Positive(t, plugin.Decrypts(), "data keys of earlier libraries are decrypted by the plugin")
 	require.LessOrEqual(t, by.calls.Load(), by.limit)
 
 	by.calls.Store(by.limit)
@@ -55,6 +55,6 @@ func TestLibraryIsRenewed(t *testing.T) {
 
 	without := with(t, keyed("aescbc", "key1", "a"))
 	without.limit = 0
-	opened(t, without, secrets, here, seal(t, without, secrets, here, text), text, false)
+	decrypts(t, without, secrets, here, encrypt(t, without, secrets, here, text), text, false)
 	require.Zero(t, without.calls.Load())
 }

@@ -104,8 +104,8 @@ func touch(t *testing.T, c *cluster, api dynamic.ResourceInterface, name string)
 	return string(c.get(t, widgetDir+name)) != string(before)
 }
 
-// What a real server wrote under each provider is opened to what it stores without encryption; what is sealed here,
-// under the same key or another, the server reads, and a no-op update by it writes exactly where Open said stale.
+// Values of a real server decrypt to the bytes it stores without encryption, for each provider. The
+// server reads values of Encrypt, and its no-op update writes exactly the values that are stale.
 func TestRealServer(t *testing.T) {
 	ctx := context.Background()
 	c := &cluster{etcd: etcdtest.Start(t, filepath.Join(t.TempDir(), "encrypted.etcd"))}
@@ -128,24 +128,24 @@ func TestRealServer(t *testing.T) {
 
 		// The server encrypts what it reads in the clear.
 		c.put(t, widgetDir+"one", plain)
-		opened(t, by, widgets, widgetDir+"one", plain, string(plain), true)
+		decrypts(t, by, widgets, widgetDir+"one", plain, string(plain), true)
 		require.True(t, touch(t, c, api, "one"), named)
 		stored := c.get(t, widgetDir+"one")
-		described, encrypted := Describe(stored)
+		described, encrypted := describe(stored)
 		require.True(t, encrypted)
 		require.Equal(t, named, described.String())
-		opened(t, by, widgets, widgetDir+"one", stored, string(plain), false)
+		decrypts(t, by, widgets, widgetDir+"one", stored, string(plain), false)
 		require.False(t, touch(t, c, api, "one"), named)
 
-		// What is sealed here it reads, and has nothing to write.
+		// It reads a value of Encrypt and has nothing to write.
 		moved := strings.Replace(string(plain), `"name":"one"`, `"name":"moved"`, 1)
-		c.put(t, widgetDir+"moved", seal(t, by, widgets, widgetDir+"moved", moved))
+		c.put(t, widgetDir+"moved", encrypt(t, by, widgets, widgetDir+"moved", moved))
 		object, err := api.Get(ctx, "moved", metav1.GetOptions{})
 		require.NoError(t, err, named)
 		require.Equal(t, "moved", object.GetName())
 		require.False(t, touch(t, c, api, "moved"), named)
 
-		// Ciphertext copied to another key: the server and Open agree.
+		// Ciphertext copied to another key: the server and Decrypt agree.
 		c.put(t, widgetDir+"copied", stored)
 		_, err = api.Get(ctx, "copied", metav1.GetOptions{})
 		if bound := i == 1 || i == 3; bound {
@@ -153,7 +153,7 @@ func TestRealServer(t *testing.T) {
 			refused(t, by, widgets, widgetDir+"copied", stored, named, "copied from another etcd key")
 		} else {
 			require.NoError(t, err)
-			opened(t, by, widgets, widgetDir+"copied", stored, string(plain), false)
+			decrypts(t, by, widgets, widgetDir+"copied", stored, string(plain), false)
 		}
 		for _, name := range []string{"copied", "moved"} {
 			_, err = c.etcd.Client.Delete(ctx, widgetDir+name)
@@ -175,7 +175,7 @@ func TestRealServer(t *testing.T) {
 	}
 }
 
-// Rotation: what Open calls stale the server rewrites, what it does not the server leaves.
+// Rotation: the server rewrites stale values, and no others.
 func TestRealServerAndRotation(t *testing.T) {
 	ctx := context.Background()
 	c := &cluster{etcd: etcdtest.Start(t, filepath.Join(t.TempDir(), "rotated.etcd"))}
@@ -212,7 +212,7 @@ func TestRealServerAndRotation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, step.stale, stale, "%v", step)
 		require.Equal(t, step.stale, touch(t, c, api, "one"), "%v", step)
-		described, encrypted := Describe(c.get(t, widgetDir+"one"))
+		described, encrypted := describe(c.get(t, widgetDir+"one"))
 		require.Equal(t, step.first != "", encrypted, "%v", step)
 		if encrypted {
 			require.Equal(t, step.first, described.String())

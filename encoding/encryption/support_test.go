@@ -72,15 +72,15 @@ func with(t testing.TB, providers ...string) *Transformers {
 	return load(t, configuration(t, rule("'*.*'", providers...)))
 }
 
-func seal(t testing.TB, by *Transformers, gr schema.GroupResource, key, plain string) []byte {
+func encrypt(t testing.TB, by *Transformers, gr schema.GroupResource, key, plain string) []byte {
 	t.Helper()
 	stored, err := by.Encrypt(context.Background(), gr, []byte(key), []byte(plain))
 	require.NoError(t, err)
 	return stored
 }
 
-// opened wants stored to be opened to plain.
-func opened(t testing.TB, by *Transformers, gr schema.GroupResource, key string, stored []byte, plain string, stale bool) {
+// decrypts requires that stored decrypts to plain.
+func decrypts(t testing.TB, by *Transformers, gr schema.GroupResource, key string, stored []byte, plain string, stale bool) {
 	t.Helper()
 	got, isStale, err := by.Decrypt(context.Background(), gr, []byte(key), stored)
 	require.NoError(t, err)
@@ -90,5 +90,5 @@ func opened(t testing.TB, by *Transformers, gr schema.GroupResource, key string,
 
 func parse(resource string) schema.GroupResource { return schema.ParseGroupResource(resource) }
 
-// pathOf is a path by which an open file can be opened once more.
+// pathOf is a path that opens the file of f again.
 func pathOf(f *os.File) string { return fmt.Sprintf("/dev/fd/%d", f.Fd()) }

@@ -30,7 +30,8 @@ func providers(t *testing.T) map[string]string {
 	}
 }
 
-// refused wants a value to stay closed for a reason, and the error to hold no byte of it beyond its prefix.
+// refused requires that a value is undecryptable for a reason, and that the error quotes only its
+// prefix.
 func refused(t *testing.T, by *Transformers, gr schema.GroupResource, key string, stored []byte, reasons ...string) {
 	t.Helper()
 	plain, stale, err := by.Decrypt(context.Background(), gr, []byte(key), stored)
@@ -46,7 +47,7 @@ func refused(t *testing.T, by *Transformers, gr schema.GroupResource, key string
 	}
 }
 
-func TestPlainIsGivenBackAsItIs(t *testing.T) {
+func TestPlaintextStaysTheSameSlice(t *testing.T) {
 	for name, tc := range map[string]struct {
 		by    *Transformers
 		stale bool
@@ -73,38 +74,38 @@ func TestPlainIsGivenBackAsItIs(t *testing.T) {
 	}
 }
 
-// A value is opened under the key it was sealed under; the providers that bind it to that key refuse it elsewhere.
+// A value decrypts under its own etcd key. aesgcm and kms refuse it under another.
 func TestEncryptThenDecrypt(t *testing.T) {
 	for prefix, provider := range providers(t) {
 		by := with(t, provider)
-		stored := seal(t, by, secrets, here, text)
+		stored := encrypt(t, by, secrets, here, text)
 		require.True(t, strings.HasPrefix(string(stored), prefix))
 		require.NotContains(t, string(stored), "password")
-		opened(t, by, secrets, here, stored, text, false)
-		opened(t, by, secrets, there, seal(t, by, secrets, there, text), text, false)
+		decrypts(t, by, secrets, here, stored, text, false)
+		decrypts(t, by, secrets, there, encrypt(t, by, secrets, there, text), text, false)
 
 		named := strings.TrimSuffix(strings.TrimPrefix(prefix, "k8s:enc:"), ":")
 		if named == "aesgcm:v1:key1" || named == "kms:v2:vault" {
-			refused(t, by, secrets, there, stored, "value is encrypted by "+named+": ", "does not open it", "copied from another etcd key")
+			refused(t, by, secrets, there, stored, "value is encrypted by "+named+": ", "does not decrypt it", "copied from another etcd key")
 		} else {
-			opened(t, by, secrets, there, stored, text, false)
+			decrypts(t, by, secrets, there, stored, text, false)
 		}
 		_, err := by.Encrypt(context.Background(), secrets, []byte(there), stored)
 		require.ErrorIs(t, err, encoding.ErrEncrypted)
-		require.ErrorContains(t, err, "by "+named+": it can't be sealed again")
+		require.ErrorContains(t, err, "by "+named+": it cannot be encrypted again")
 		_, err = by.Encrypt(context.Background(), secrets, nil, []byte(text))
 		require.ErrorContains(t, err, "no etcd key")
 		_, _, err = by.Decrypt(context.Background(), secrets, nil, stored)
 		require.ErrorContains(t, err, "no etcd key")
 		if named != "aescbc:v1:key1" { // which can't tell an empty value from a wrong key
-			opened(t, by, secrets, here, seal(t, by, secrets, here, ""), "", false)
+			decrypts(t, by, secrets, here, encrypt(t, by, secrets, here, ""), "", false)
 		}
 	}
 }
 
-func TestWhatNoKeyOpensIsRefusedByName(t *testing.T) {
+func TestUndecryptableIsExplainedByName(t *testing.T) {
 	for prefix, provider := range providers(t) {
-		stored := seal(t, with(t, provider), secrets, here, text)
+		stored := encrypt(t, with(t, provider), secrets, here, text)
 		named := strings.TrimSuffix(strings.TrimPrefix(prefix, "k8s:enc:"), ":")
 		name, _, _ := strings.Cut(named, ":")
 
@@ -117,18 +118,19 @@ func TestWhatNoKeyOpensIsRefusedByName(t *testing.T) {
 			refused(t, with(t, keyed(name, "key1", "b")), secrets, here, stored, named, "another key of that name")
 			refused(t, with(t, keyed(name, "key1", "b", "key2", "a")), secrets, here, stored, named, "another key of that name")
 			both := with(t, keyed(name, "key1", "b"), keyed(name, "key1", "a"))
-			// One aescbc value in 256 looks well padded under a wrong key too: a server then takes the noise for the object.
+			// One aescbc value in 256 looks well padded under a wrong key too: a server then takes
+			// the noise for the object.
 			for range 20 {
 				if _, _, err := both.Decrypt(context.Background(), secrets, []byte(here), stored); err == nil || name != "aescbc" {
 					break
 				}
-				stored = seal(t, with(t, provider), secrets, here, text)
+				stored = encrypt(t, with(t, provider), secrets, here, text)
 			}
-			opened(t, both, secrets, here, stored, text, true)
+			decrypts(t, both, secrets, here, stored, text, true)
 		} else {
 			plugin := kmstest.Start(t)
 			refused(t, with(t, plugged("other", plugin.Endpoint())), secrets, here, stored, named, "no KMS provider of that name")
-			refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, named, "the KMS plugin does not open it")
+			refused(t, with(t, plugged("vault", plugin.Endpoint())), secrets, here, stored, named, "the KMS plugin does not decrypt it")
 		}
 	}
 	by := with(t, keyed("aescbc", "key1", "a"))
@@ -136,14 +138,14 @@ func TestWhatNoKeyOpensIsRefusedByName(t *testing.T) {
 		"by rot13:v7:key1: the configuration has no provider rot13:v7 for secrets")
 	refused(t, by, secrets, here, []byte("k8s:enc:"), "by an unnamed provider: it is cut off")
 	refused(t, nil, secrets, here, []byte("k8s:enc:\x01\x02:\xff:"), "by an unnamed provider: no encryption configuration")
-	refused(t, by, schema.GroupResource{Resource: "masterleases"}, here, seal(t, by, secrets, here, text),
+	refused(t, by, schema.GroupResource{Resource: "masterleases"}, here, encrypt(t, by, secrets, here, text),
 		"an API server does not encrypt masterleases")
 }
 
 func TestTruncatedAtEveryLength(t *testing.T) {
 	for prefix, provider := range providers(t) {
 		by := with(t, provider)
-		stored := seal(t, by, secrets, here, text)
+		stored := encrypt(t, by, secrets, here, text)
 		for n := len("k8s:enc:"); n < len(stored); n++ {
 			refused(t, by, secrets, here, stored[:n])
 		}
@@ -156,36 +158,36 @@ func TestTruncatedAtEveryLength(t *testing.T) {
 		"16 bytes after the key's name")
 }
 
-// A wrong key of aescbc opens one value in 256 to noise, which is refused like the others.
+// A wrong key of aescbc decrypts one value in 256 to noise, which is refused like the others.
 func TestNoiseIsRefused(t *testing.T) {
 	wrong := with(t, keyed("aescbc", "key1", "b"))
 	by := with(t, keyed("aescbc", "key1", "a"))
 	noise := 0
 	for range 4000 {
-		stored := seal(t, by, secrets, here, text)
+		stored := encrypt(t, by, secrets, here, text)
 		library := wrong.library.TransformerForResource(secrets)
 		if plain, _, err := library.TransformFromStorage(context.Background(), stored, bound([]byte(here))); err == nil {
 			noise++
 			require.NotEqual(t, text, string(plain))
 		}
-		refused(t, wrong, secrets, here, stored, "by aescbc:v1:key1: the key does not open it")
+		refused(t, wrong, secrets, here, stored, "by aescbc:v1:key1: the key does not decrypt it")
 	}
 	require.Positive(t, noise)
 	for _, object := range []string{"k8s\x00\x0a\x04", "\xd9\xd9\xf7\xa0", "{}\n", " {}"} {
-		opened(t, by, secrets, here, seal(t, by, secrets, here, object), object, false)
+		decrypts(t, by, secrets, here, encrypt(t, by, secrets, here, object), object, false)
 	}
 }
 
-func TestStaleIsWhatTheServerFinds(t *testing.T) {
+func TestStaleAgreesWithTheServer(t *testing.T) {
 	old := with(t, keyed("aescbc", "key1", "a"))
-	stored := seal(t, old, secrets, here, text)
-	opened(t, old, secrets, here, stored, text, false)
-	opened(t, with(t, keyed("aescbc", "key1", "a", "key2", "b")), secrets, here, stored, text, false)
-	opened(t, with(t, keyed("aescbc", "key2", "b", "key1", "a")), secrets, here, stored, text, true)
-	opened(t, with(t, keyed("aescbc", "key2", "b"), keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
-	opened(t, with(t, keyed("aesgcm", "key1", "a"), keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
-	opened(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
-	opened(t, with(t, keyed("aescbc", "key1", "a"), "identity: {}"), secrets, here, stored, text, false)
+	stored := encrypt(t, old, secrets, here, text)
+	decrypts(t, old, secrets, here, stored, text, false)
+	decrypts(t, with(t, keyed("aescbc", "key1", "a", "key2", "b")), secrets, here, stored, text, false)
+	decrypts(t, with(t, keyed("aescbc", "key2", "b", "key1", "a")), secrets, here, stored, text, true)
+	decrypts(t, with(t, keyed("aescbc", "key2", "b"), keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
+	decrypts(t, with(t, keyed("aesgcm", "key1", "a"), keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
+	decrypts(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")), secrets, here, stored, text, true)
+	decrypts(t, with(t, keyed("aescbc", "key1", "a"), "identity: {}"), secrets, here, stored, text, false)
 	require.False(t, with(t, "identity: {}", keyed("aescbc", "key1", "a")).Encrypts(secrets))
 }
 
@@ -194,21 +196,21 @@ func TestKeyNamesWithColons(t *testing.T) {
 	by := with(t, keyed("aesgcm", "a", "a", "a:b", "b", "c d", "c"))
 	for _, name := range []string{"a", "a:b", "c d"} {
 		letter := map[string]string{"a": "a", "a:b": "b", "c d": "c"}[name]
-		stored := seal(t, with(t, keyed("aesgcm", name, letter)), secrets, here, text)
-		opened(t, by, secrets, here, stored, text, name != "a")
-		refused(t, by, secrets, there, stored, "by aesgcm:v1:"+name+": the key does not open it")
-		refused(t, by, secrets, here, append(bytes.Clone(stored), 0), "by aesgcm:v1:"+name+": the key does not open it")
+		stored := encrypt(t, with(t, keyed("aesgcm", name, letter)), secrets, here, text)
+		decrypts(t, by, secrets, here, stored, text, name != "a")
+		refused(t, by, secrets, there, stored, "by aesgcm:v1:"+name+": the key does not decrypt it")
+		refused(t, by, secrets, here, append(bytes.Clone(stored), 0), "by aesgcm:v1:"+name+": the key does not decrypt it")
 	}
 }
 
-// Records that kube-apiserver never encrypts stay in the clear under "*.*".
-func TestStoredBareIsNeverSealed(t *testing.T) {
+// Records that kube-apiserver never encrypts stay plaintext under "*.*".
+func TestStoredBareIsNeverEncrypted(t *testing.T) {
 	by := with(t, keyed("aescbc", "key1", "a"))
 	for _, resource := range []string{"masterleases", "peerserverleases", "ranges", ""} {
 		gr := schema.GroupResource{Resource: resource}
 		require.False(t, by.Encrypts(gr), resource)
-		require.Equal(t, text, string(seal(t, by, gr, here, text)), resource)
-		opened(t, by, gr, here, []byte(text), text, false)
+		require.Equal(t, text, string(encrypt(t, by, gr, here, text)), resource)
+		decrypts(t, by, gr, here, []byte(text), text, false)
 	}
 	require.True(t, by.Encrypts(schema.GroupResource{Group: "ranges.example.com", Resource: "ranges"}))
 }
@@ -224,14 +226,14 @@ func TestDescribe(t *testing.T) {
 		"k8s:enc::::":                     "an unnamed provider",
 		"k8s:enc:aesgcm:v1:" + strings.Repeat("k", 600) + ":": "aesgcm:v1",
 	} {
-		p, ok := Describe([]byte(stored))
+		p, ok := describe([]byte(stored))
 		require.True(t, ok)
 		require.Equal(t, want, p.String(), "%q", stored)
 	}
-	p, _ := Describe([]byte("k8s:enc:aescbc:v1:key1:\x00"))
-	require.Equal(t, Provider{Name: "aescbc", Version: "v1", Key: "key1"}, p)
+	p, _ := describe([]byte("k8s:enc:aescbc:v1:key1:\x00"))
+	require.Equal(t, provider{"aescbc", "v1", "key1"}, p)
 	for _, stored := range []string{"", "k8s:enc", "{}", "k8s\x00", " k8s:enc:"} {
-		_, ok := Describe([]byte(stored))
+		_, ok := describe([]byte(stored))
 		require.False(t, ok, fmt.Sprintf("%q", stored))
 	}
 }
