@@ -3,7 +3,7 @@ package finding
 // The codes that several packages report with one meaning.
 var (
 	// Undecodable is for a value that is no object, or not the one its key names.
-	Undecodable = &Code{Name: "undecodable", Level: Error, Allowed: LeftAlone,
+	Undecodable = &Code{Name: "undecodable", Level: Error, Allowed: Skipped,
 		Title: "a value cannot be decoded",
 		Meaning: "The value is no object, or not the one its key names, or the schemas of its CRD cannot be applied to it. " +
 			"Every value under the storage prefix is checked, since one such value makes every list of its kind fail.",
@@ -12,7 +12,7 @@ var (
 			"`migrate storage-versions` removes no version from its CRD's storedVersions.",
 	}
 	// Encrypted is for a value that no configured key decrypts.
-	Encrypted = &Code{Name: "encrypted", Level: Error, Allowed: LeftAlone,
+	Encrypted = &Code{Name: "encrypted", Level: Error, Allowed: Skipped,
 		Title: "a value cannot be decrypted",
 		Meaning: "The reason names the provider and key that encrypted the value, as in `aescbc:v1:key1`, and why it cannot be decrypted: " +
 			"no configuration was given, it has no such provider or key for this resource, the key does not fit, or the value is cut off.",

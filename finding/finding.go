@@ -31,10 +31,10 @@ type Outcome string
 
 // The outcomes, as reports spell them.
 const (
-	Refused   Outcome = "refused"              // nothing is written
-	LeftAlone Outcome = "left alone (allowed)" // the record stays as it is
-	WentOn    Outcome = "went on (allowed)"    // everything is done all the same
-	Noted     Outcome = "noted"                // it needs no decision
+	Refused Outcome = "refused"              // nothing is written
+	Skipped Outcome = "left alone (allowed)" // the record stays as it is
+	WentOn  Outcome = "went on (allowed)"    // everything is done all the same
+	Noted   Outcome = "noted"                // it needs no decision
 )
 
 // Code is one sort of finding.
@@ -81,8 +81,8 @@ type Finding struct {
 // Error returns the reason.
 func (f *Finding) Error() string { return f.Reason }
 
-// Settled decides the outcome, whatever --allow says. All outcomes but Refused make the finding a warning.
-func (f *Finding) Settled(how Outcome) *Finding {
+// Decided sets the outcome, whatever --allow says. All outcomes but Refused make the finding a warning.
+func (f *Finding) Decided(how Outcome) *Finding {
 	if f.Outcome = how; how != Refused {
 		f.Level = Warning
 	}

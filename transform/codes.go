@@ -41,7 +41,7 @@ var (
 	}
 
 	// CodeUnsupportedLayout is for a storage prefix whose layout a migration does not support.
-	CodeUnsupportedLayout = &finding.Code{Name: "unsupported-layout", Level: finding.Error, Allowed: finding.LeftAlone,
+	CodeUnsupportedLayout = &finding.Code{Name: "unsupported-layout", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a storage prefix is not laid out as Kubernetes lays it out",
 		Meaning: "A shard or a cache server of kcp stores there, where each logical cluster has definitions of its own. A warning: " +
 			"OpenShift's own API servers store there, which hold no custom resources; owner references there are not checked either.",
@@ -49,7 +49,7 @@ var (
 		Allow:  "Everything below the prefix stays as it is.",
 	}
 	// CodeWouldBePlaintext is for an encrypted value that the encryption configuration would store in the clear.
-	CodeWouldBePlaintext = &finding.Code{Name: "would-be-plaintext", Level: finding.Error, Allowed: finding.LeftAlone,
+	CodeWouldBePlaintext = &finding.Code{Name: "would-be-plaintext", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "an encrypted value would be stored in the clear",
 		Meaning: "The value, or the one it was made of, is encrypted in the input. " +
 			"The configuration of `--encryption-config` names `identity` first for its resource, or nothing.",

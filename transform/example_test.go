@@ -36,7 +36,7 @@ var Spec = transform.Spec{
 
 // codeOwned is for a Pod that something else keeps as it is.
 var codeOwned = &finding.Code{
-	Name: "label-owned", Level: finding.Error, Allowed: finding.LeftAlone,
+	Name: "label-owned", Level: finding.Error, Allowed: finding.Skipped,
 	Title:   "a Pod with the label has an owner",
 	Meaning: "A controller made the Pod, and would set the label again.",
 	Remedy:  "Remove the label where the owner takes it from, then take a new snapshot.",

@@ -35,7 +35,7 @@ func TestReportOfReading(t *testing.T) {
 	r.Raise("/b", on.Because("why"))
 	all, refusing := r.Errors()
 	require.Equal(t, []int{0, 0}, []int{all, refusing})
-	r.Raise("/c", on.Because("why").Settled(finding.Refused))
+	r.Raise("/c", on.Because("why").Decided(finding.Refused))
 	r.Raise("/d", invalid.Because("why"))
 	all, refusing = r.Errors()
 	require.Equal(t, []int{2, 2}, []int{all, refusing})

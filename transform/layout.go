@@ -63,7 +63,7 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 				"where each logical cluster has definitions of its own; this migration is for Kubernetes", s.Flavour))
 		case s.Flavour == keys.FlavourOpenShift:
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because(
-				"OpenShift's own API servers store here; this migration does not look at it").Settled(finding.Noted))
+				"OpenShift's own API servers store here; this migration does not look at it").Decided(finding.Noted))
 		default:
 			if err := v.anyBelow(ctx, s); err != nil {
 				return nil, err

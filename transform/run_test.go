@@ -119,7 +119,7 @@ func TestRunWrites(t *testing.T) {
 }
 
 var (
-	invalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.LeftAlone}
+	invalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.Skipped}
 	general = &finding.Code{Name: "general", Level: finding.Warning}
 )
 
@@ -167,7 +167,7 @@ func TestRunAllowed(t *testing.T) {
 	require.NoError(t, err)
 	all, refusing := r.Errors()
 	require.Equal(t, []int{1, 0}, []int{all, refusing})
-	require.Equal(t, finding.LeftAlone, r.Problems[0].Outcome)
+	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)
 }
 
 // TestProblemsOnce: what is found of a record in two places is one problem with both reasons.
@@ -178,7 +178,7 @@ func TestProblemsOnce(t *testing.T) {
 		v.Raise("/a", finding.Encrypted.Because("owners cannot be seen"))
 		v.Raise("/a", finding.Encrypted.Because("no key"))
 		v.Raise("/a", invalid.Because("it is"))
-		v.Raise("/a", finding.Encrypted.Because("a warning is another thing").Settled(finding.Noted))
+		v.Raise("/a", finding.Encrypted.Because("a warning is another thing").Decided(finding.Noted))
 		v.Raise("", general.Because("one"))
 		v.Raise("", general.Because("two"))
 		return nil

@@ -143,7 +143,7 @@ func TestNeverPlaintext(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, Unchanged, r.Outcome)
 				require.Len(t, r.Problems, 1)
-				require.Equal(t, []any{string(key), CodeWouldBePlaintext, finding.LeftAlone}, []any{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Outcome})
+				require.Equal(t, []any{string(key), CodeWouldBePlaintext, finding.Skipped}, []any{r.Problems[0].Key, r.Problems[0].Code, r.Problems[0].Outcome})
 				require.Contains(t, r.Problems[0].Reason, "would be stored in the clear")
 				o.Allow = nil
 				o.Out = filepath.Join(t.TempDir(), "refused.db")

@@ -30,7 +30,7 @@ const (
 	exitFound       = 1   // of the commands that look for something: found
 	exitUsage       = 2   // the command line is wrong
 	exitRefused     = 3   // records that can't be migrated; nothing was written
-	exitLeftAlone   = 4   // written, but for records that a flag allowed to be left alone
+	exitSkipped     = 4   // written, but records that --allow names were skipped
 	exitCannotJudge = 5   // of the commands that look for something: could not look
 	exitInterrupted = 130 // 128 + SIGINT, as shells say; nothing was written
 )

@@ -54,7 +54,7 @@ func (f fake) Plan(ctx context.Context, v *transform.View) error {
 	v.Raise("", (&finding.Code{Name: "fake", Level: finding.Warning}).Because("a warning"))
 	for _, key := range []string{"a", "b\x1b[2J"} {
 		if f.Conflicts == "" && f.KeepV1 {
-			v.Raise(key, (&finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.LeftAlone}).Because("two of them"))
+			v.Raise(key, (&finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped}).Because("two of them"))
 		}
 	}
 	if f.NewUIDs {

@@ -54,7 +54,7 @@ func (m migration) command() *cli.Command {
 	if m.Group == transform.GroupCluster {
 		text += moveOrder
 	}
-	leaves, written := " 4 written but for records that --allow left alone,", "0 and 4"
+	leaves, written := " 4 written, but records that --allow names were skipped,", "0 and 4"
 	if m.Builds {
 		leaves, written = "", "0"
 	}
@@ -135,7 +135,7 @@ func (m migration) run(c *cli.Context) error {
 	if file != nil {
 		defer file.Discard()
 	}
-	report, err := m.runStages(c, options, args)
+	report, err := m.runPhases(c, options, args)
 	if err != nil && statusOf(err) == exitUsage {
 		return err
 	}
@@ -200,8 +200,8 @@ func fullArguments(c *cli.Context, names []string) ([]string, error) {
 	return given, nil
 }
 
-// runStages builds the transform, runs it and shows on a terminal which stage it is in. The report is never nil.
-func (m migration) runStages(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
+// runPhases builds the transform, runs it and shows its phases on a terminal. The report is never nil.
+func (m migration) runPhases(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
 	fail := func(err error) (*transform.Report, error) {
 		r := transform.NewReport(o.Command)
 		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
@@ -315,16 +315,8 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		if left == 0 {
 			return nil
 		}
-		are := "left alone"
-		if slices.ContainsFunc(r.Problems, func(p finding.Finding) bool {
-			return p.Level == finding.Error && p.Outcome != finding.LeftAlone
-		}) {
-			are = "passed over" // such as a field that was dropped
-		}
-		if r.Outcome == transform.Planned {
-			are = "would be " + are
-		}
-		return &failure{exitLeftAlone, fmt.Errorf("%s %s, as --allow says", render.Plural(left, "problem"), are), "each is listed; look at them before you restore"}
+		return &failure{exitSkipped, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
+			"each is listed with its decision; look at them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
 		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))}, m.refusedHint(r)}

@@ -20,7 +20,7 @@ func codes() []*finding.Code {
 
 // What stands in the way of the whole migration.
 var (
-	codeCalicoTooOld = &finding.Code{Name: "calico-too-old", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeCalicoTooOld = &finding.Code{Name: "calico-too-old", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a Calico component is older than 3.32",
 		Meaning: "ClusterInformation or the image of a Calico workload names a release before 3.32. Such a release does not work on " +
 			"`projectcalico.org/v3` records: its pods would come up with an empty datastore.",
@@ -34,7 +34,7 @@ var (
 			"or a product other than Calico Open Source.",
 		Remedy: "Check the release of every component before the restore.",
 	}
-	codeTierDrift = &finding.Code{Name: "tier-drift", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeTierDrift = &finding.Code{Name: "tier-drift", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a built-in tier is not as v3 demands",
 		Meaning: "`default` needs order 1000000 and action Deny, `kube-admin` 1000 and Pass, `kube-baseline` 10000000 and Pass. " +
 			"Unset fields count as Calico reads them: order 1000000, action Deny.",
@@ -47,7 +47,7 @@ var (
 			"sets what it would have set. Policies created later get no tier, tier label or types, or built-in tiers can be deleted.",
 		Remedy: "Apply it after the restore, from the release's manifest of v3 CRDs.",
 	}
-	codeRBACMissing = &finding.Code{Name: "rbac-missing", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeRBACMissing = &finding.Code{Name: "rbac-missing", Level: finding.Error, Allowed: finding.Skipped,
 		Warns: "where they grant less than in `crd.projectcalico.org`, where only RoleBindings name the account, and where the role or " +
 			"the binding is being deleted",
 		Title: "a Calico component may not use the v3 group",
@@ -62,7 +62,7 @@ var (
 			"read. On a binding: the readable roles grant its account too little in `projectcalico.org`; the unreadable ones may grant the rest.",
 		Remedy: "Check by hand that the roles of Calico's components grant `projectcalico.org`.",
 	}
-	codeHalfDoneMigration = &finding.Code{Name: "half-done-migration", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeHalfDoneMigration = &finding.Code{Name: "half-done-migration", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "Calico's own live migration is under way",
 		Meaning: "Its DatastoreMigration has locked the v1 datastore or begun to copy, and is not complete. Some v3 records are there, " +
 			"and the controller would go on after the restore.",
@@ -97,14 +97,14 @@ var (
 			"The v3 datastore is written ready.",
 		Remedy: "Nothing, unless it was locked for a reason that still holds.",
 	}
-	codeCRDMissing = &finding.Code{Name: "crd-missing", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeCRDMissing = &finding.Code{Name: "crd-missing", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a v3 CRD is missing",
 		Meaning: "The v3 CRD of a kind is neither in the snapshot nor in the manifest of `--v3-crds`. " +
 			"On a record: there is no CRD to write it by.",
 		Remedy: "Give the release's manifest of v3 CRDs with `--v3-crds FILE`, or apply it to the live cluster and take a new snapshot.",
 		Allow:  "Records of that kind stay v1 records.",
 	}
-	codeCRDUnfit = &finding.Code{Name: "crd-unfit", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeCRDUnfit = &finding.Code{Name: "crd-unfit", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a v3 CRD cannot hold the records",
 		Meaning: "Its group, plural, kind or scope differs; version v3 is missing, not served or not the storage version; it is being " +
 			"deleted; its names were not accepted; or it lacks a status subresource. On a record: the v3 CRD does not know fields that " +
@@ -117,7 +117,7 @@ var (
 
 // Records of the v1 group, and the v3 records they become.
 var (
-	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped,
 		Warns: "when `--conflicts` settled it",
 		Title: "a v3 object with another spec is there",
 		Meaning: "A v3 object has the name that the v1 record gets, with another spec. " +
@@ -125,13 +125,13 @@ var (
 		Remedy: "Choose with `--conflicts keep-v3` or `--conflicts take-v1`, for all conflicts; or correct single objects and take a new snapshot.",
 		Allow:  "Both stay as they are, but for a v3 ClusterInformation that is locked: it is made ready.",
 	}
-	codeNameCollision = &finding.Code{Name: "name-collision", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeNameCollision = &finding.Code{Name: "name-collision", Level: finding.Error, Allowed: finding.Skipped,
 		Title:   "two v1 records get the same v3 name",
 		Meaning: "Such as `default.web` and `web`. Calico's live migration keeps one of them, by chance.",
 		Remedy:  "Delete the one that is not wanted; with the same spec it does not matter which.",
 		Allow:   "The record that is stored under the v3 name is migrated, the other stays.",
 	}
-	codeInvalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeInvalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a record does not validate against its v3 CRD",
 		Meaning: "The reason names field and rule. Its v3 name may be one that no server accepts, or the defaults of the CRD make it more than " +
 			"6 MiB larger. Objects written under an older CRD, or straight into etcd, can be like that. " +
@@ -145,21 +145,21 @@ var (
 		Remedy: "Look at it with `etcdctl get KEY`; no API server serves it, though lists may fail on it. " +
 			"`etcdctl del KEY` removes it.",
 	}
-	codeBadUID = &finding.Code{Name: "bad-uid", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeBadUID = &finding.Code{Name: "bad-uid", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a UID is not a UUID, or not unique",
 		Meaning: "The UID that clients saw cannot be computed. " +
 			"The live migration loses such records without a word.",
 		Remedy: "Create the object again on the live cluster, take a new snapshot.",
 		Allow:  "The record stays a v1 record.",
 	}
-	codeBadMetadata = &finding.Code{Name: "bad-metadata", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeBadMetadata = &finding.Code{Name: "bad-metadata", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "the metadata of a record cannot be read",
 		Meaning: "The annotation `projectcalico.org/metadata` cannot be read, or metadata and key name different objects. " +
 			"The live migration loses such records without a word.",
 		Remedy: "Correct or delete the record, take a new snapshot.",
 		Allow:  "The record stays a v1 record.",
 	}
-	codeDanglingOwner = &finding.Code{Name: "dangling-owner", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeDanglingOwner = &finding.Code{Name: "dangling-owner", Level: finding.Error, Allowed: finding.Skipped,
 		Warns: "where the garbage collector would only drop the reference, or cannot look for the owner: its group is gone, or it cannot be read",
 		Title: "the garbage collector would delete the object",
 		Meaning: "An owner does not exist, has another UID, or is of a scope that cannot own the object. In v1 the reference sat in an " +
@@ -175,7 +175,7 @@ var (
 		Remedy: "Compare them with what was meant. If they are wanted, move them to a field of the schema on the live cluster, and take a new " +
 			"snapshot.",
 	}
-	codeUnknownKind = &finding.Code{Name: "unknown-kind", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeUnknownKind = &finding.Code{Name: "unknown-kind", Level: finding.Error, Allowed: finding.Skipped,
 		Warns: "for a CRD without records, which goes with the rest of its group",
 		Title: "a kind that `projectcalico.org/v3` does not have",
 		Meaning: "A Calico Enterprise kind, one of a very old release, or records whose CRD is gone. " +

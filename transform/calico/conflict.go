@@ -54,13 +54,13 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
-		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Settled("the v3 object stays (--conflicts keep-v3)"))
+		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Decided("the v3 object stays (--conflicts keep-v3)"))
 		return nil
 	case TakeV1:
 		id.fate = replaced
 		id.there.replaced = true
 		m.feedIPAM(id, obj)
-		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Settled("the v1 record takes its place (--conflicts take-v1)"))
+		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Decided("the v1 record takes its place (--conflicts take-v1)"))
 		return m.put(ctx, id, succeed(obj, there), format)
 	default:
 		m.leave(id, codeConflict.Because("%s", reason))

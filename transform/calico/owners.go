@@ -143,10 +143,10 @@ func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]tran
 		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", join(lost))
 	}
 	if len(lost) > 0 {
-		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(lost)).Settled(finding.Noted))
+		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(lost)).Decided(finding.Noted))
 	}
 	if len(ignored) > 0 {
-		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector cannot look for it: %s", join(ignored)).Settled(finding.Noted))
+		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector cannot look for it: %s", join(ignored)).Decided(finding.Noted))
 	}
 	return out, nil
 }
@@ -199,7 +199,7 @@ func (m *run) settleOwners(ctx context.Context) error {
 			again = true
 			reason := fmt.Sprintf("owner %s %q: %s", m.kinds[o.kind].Kind, o.name, o.absence())
 			if id.firm || len(id.owners) > 0 {
-				m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", reason).Settled(finding.Noted))
+				m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", reason).Decided(finding.Noted))
 				continue
 			}
 			if err := m.unstage(ctx, id); err != nil {

@@ -141,7 +141,7 @@ func (m *run) removeV1(ctx context.Context) error {
 	for _, plural := range m.crds.old {
 		key := m.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + groupV1})
 		if _, known := kindOfV1(plural); !known {
-			m.view.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s", apiVersionV3, groupV1).Settled(finding.Noted))
+			m.view.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s", apiVersionV3, groupV1).Decided(finding.Noted))
 		}
 		if err := m.view.Delete(ctx, key, "its group was migrated to "+apiVersionV3); err != nil {
 			return err

@@ -114,7 +114,7 @@ func (g *grant) judge(m *run, found *installation) {
 		lacking := a.lacking(g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
 			m.view.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
-				g.account, namespace, several(lacking), groupV1, groupV3).Settled(finding.Noted))
+				g.account, namespace, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 		}
 	}
 }
@@ -133,7 +133,7 @@ func (g *grant) judgeCluster(m *run, found *installation) {
 	case !g.allowsAny(groupV3):
 		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3).Settled(finding.Noted))
+		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
 
@@ -223,7 +223,7 @@ func (a account) warnDeleted(v *transform.View, key string, b *rbacv1.RoleBindin
 	default:
 		return
 	}
-	v.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", what, a).Settled(finding.Noted))
+	v.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", what, a).Decided(finding.Noted))
 }
 
 // among says whether subjects name the account, or mean it with a group that it is in.

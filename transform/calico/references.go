@@ -113,10 +113,10 @@ func (e *referenceEdit) report(key []byte) bool {
 		return false
 	}
 	if len(e.fatal) > 0 {
-		e.run.view.Raise(string(key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(e.fatal)).Settled(finding.Noted))
+		e.run.view.Raise(string(key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(e.fatal)).Decided(finding.Noted))
 	}
 	if len(e.lost) > 0 {
-		e.run.view.Raise(string(key), codeDanglingOwner.Because("%s", join(e.lost)).Settled(finding.Noted))
+		e.run.view.Raise(string(key), codeDanglingOwner.Because("%s", join(e.lost)).Decided(finding.Noted))
 	}
 	return true
 }

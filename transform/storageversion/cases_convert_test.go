@@ -101,7 +101,7 @@ func TestNeedsWebhook(t *testing.T) {
 	r := migrate(t, transform.Options{In: path, Allow: []string{codeNeedsWebhook.Name}}, Options{})
 	require.Equal(t, []string{current.key()}, r.changed(), "it gets its default")
 	require.Equal(t, []string{"v1", "v2"}, r.storedVersions(widgetsKey))
-	require.Equal(t, finding.LeftAlone, r.Problems[0].Outcome)
+	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)
 }
 
 // TestConverterRefuses (cases 7 and 21): of many objects those that the converter answers wrongly for are named, and only they.

@@ -18,20 +18,20 @@ func codes() []*finding.Code {
 
 // Errors. A record, or a CustomResourceDefinition with all its records, stays as it is.
 var (
-	codeUnknownKey = &finding.Code{Name: "unknown-key", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeUnknownKey = &finding.Code{Name: "unknown-key", Level: finding.Error, Allowed: finding.Skipped,
 		Title:   "a key that no API server makes",
 		Meaning: "The key lies in the folder of a CRD's objects, or of CRDs, and is not one that an API server makes.",
 		Remedy: "Look at it with `etcdctl get KEY`; no API server serves it, though lists may fail on it. " +
 			"`etcdctl del KEY` removes it.",
 		Allow: "The record stays as it is; no version leaves its CRD's storedVersions.",
 	}
-	codeUnknownKind = &finding.Code{Name: "unknown-kind", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeUnknownKind = &finding.Code{Name: "unknown-kind", Level: finding.Error, Allowed: finding.Skipped,
 		Title:   "a value of another kind or group",
 		Meaning: "The value lies among the objects of a CRD and is of another kind or group.",
 		Remedy:  "Look at it with `etcdctl get KEY`; `etcdctl del KEY` removes it.",
 		Allow:   "The value stays as it is; no version leaves its CRD's storedVersions.",
 	}
-	codeUnlistedVersion = &finding.Code{Name: "unlisted-version", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeUnlistedVersion = &finding.Code{Name: "unlisted-version", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "an object is stored at a version that its CRD does not list",
 		Meaning: "No API server reads it, nor any list it is in: `kubectl get` of the kind says `request to convert CR from an " +
 			"invalid group/version`. On a CRD: `--to` names a version that it does not have.",
@@ -41,13 +41,13 @@ var (
 		Allow: "The object stays as it is, and its version enters storedVersions: until it is repaired, an API server refuses every " +
 			"update of that CRD's spec (`missing from spec.versions`).",
 	}
-	codeNeedsWebhook = &finding.Code{Name: "needs-webhook", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeNeedsWebhook = &finding.Code{Name: "needs-webhook", Level: finding.Error, Allowed: finding.Skipped,
 		Title:   "only a conversion webhook can convert the object",
 		Meaning: "The object is not at the storage version, and only the conversion webhook of its CRD can bring it there.",
 		Remedy:  "`--conversion-webhook GROUP=URL` or `--conversion-exec GROUP=COMMAND` (docs/storage-versions.md).",
 		Allow:   "The object stays at its version, and that version in storedVersions.",
 	}
-	codeConversionFailed = &finding.Code{Name: "conversion-failed", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeConversionFailed = &finding.Code{Name: "conversion-failed", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "the converter failed",
 		Meaning: "The webhook or the command could not be reached, ended with an error, or gave an answer that an API server would refuse: " +
 			"another name or uid, another version, a missing object. The reason quotes the converter. One that cannot be reached, " +
@@ -64,14 +64,14 @@ var (
 			"on the live cluster; take a new snapshot.",
 		Allow: "The objects are written without those fields. The input still has them.",
 	}
-	codeInvalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeInvalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a CRD cannot be used",
 		Meaning: "None of its versions is the storage version, a schema in it is broken, or its name is not that of its key, or not its plural and " +
 			"group. On an object: the defaults of the CRD, or the converter's answer, make it more than 6 MiB larger, four times what etcd takes in one request.",
 		Remedy: "Correct the CRD or the object; take a new snapshot.",
 		Allow:  "The CRD and all its objects stay as they are, or the one object does.",
 	}
-	codeStorageMigrating = &finding.Code{Name: "storage-migrating", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeStorageMigrating = &finding.Code{Name: "storage-migrating", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "the cluster's own migrator is at work on a CRD",
 		Meaning: "The CRD's condition StorageMigrating is True. Restored, the migrator would go on from there and overwrite the " +
 			"status.",

@@ -119,10 +119,10 @@ func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change
 	reason := fmt.Sprintf("it is encrypted and stays closed: %v", r.Undecryptable)
 	switch {
 	case !bytes.Equal(to, r.Key):
-		c.view.Raise(string(to), codeEncrypted.Because("%s; under another key than %q nobody could open it", reason, r.Key).Settled(finding.Refused))
+		c.view.Raise(string(to), codeEncrypted.Because("%s; under another key than %q nobody could open it", reason, r.Key).Decided(finding.Refused))
 		return nil
 	case change != nil:
-		c.view.Raise(string(to), codeEncrypted.Because("%s; it has to be changed", reason).Settled(finding.Refused))
+		c.view.Raise(string(to), codeEncrypted.Because("%s; it has to be changed", reason).Decided(finding.Refused))
 		return nil
 	case !c.view.Raise(string(to), codeEncrypted.Because("%s", reason)), c.held:
 		return nil

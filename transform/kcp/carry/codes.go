@@ -21,7 +21,7 @@ func codeOf(c *finding.Code) *finding.Code { return finding.Named(codes(), c.Nam
 
 // The codes that only an import reports, and what codes of other commands mean here.
 var (
-	codeEncrypted = &finding.Code{Name: "encrypted", Level: finding.Error, Allowed: finding.LeftAlone, Title: "a value cannot be decrypted",
+	codeEncrypted = &finding.Code{Name: "encrypted", Level: finding.Error, Allowed: finding.Skipped, Title: "a value cannot be decrypted",
 		Meaning: "The reason names the provider and key that encrypted it. Not allowable for a LogicalCluster or an APIBinding, which " +
 			"tell what the cluster needs; under another storage prefix, where nobody could decrypt it; and where the value has to be " +
 			"changed (`--fix-owner`, the mark of a live migration).",
@@ -77,7 +77,7 @@ var (
 		Meaning: "`--fix-owner` found no Shard object with the region of this shard: the Workspace's label `region` stays as it is.",
 		Remedy:  "Give the cache server's snapshot with `--cache FILE`; or change the label by hand, if something selects by it.",
 	}
-	codeKeyExists = &finding.Code{Name: "key-exists", Level: finding.Error, Allowed: finding.LeftAlone,
+	codeKeyExists = &finding.Code{Name: "key-exists", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "the key of an orphan is taken",
 		Warns: "for ConfigMaps `kube-root-ca.crt`, and `ca.crt` in Secrets with a service account token, which kcp writes itself",
 		Meaning: "The records that a live migration took are to be put back, and one was written again in the meantime, with another " +

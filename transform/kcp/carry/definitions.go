@@ -135,7 +135,7 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 		case slices.Contains(here.Versions, version):
 			stored = append(stored, version)
 		default:
-			c.view.Raise(string(key), survey.CodeUnlistedVersion.Because("storedVersions of the origin has %q, which the definition here does not list: it is left out", version).Settled(finding.Noted))
+			c.view.Raise(string(key), survey.CodeUnlistedVersion.Because("storedVersions of the origin has %q, which the definition here does not list: it is left out", version).Decided(finding.Noted))
 		}
 	}
 	if len(stored) == len(here.StoredVersions) {

@@ -166,9 +166,9 @@ func (i *importing) judgeProblem(p finding.Finding) {
 	switch {
 	case err == nil && unread(key, p):
 		i.unread[p.Key] = true
-		i.view.Raise(string(i.to.Format(key)), codeOf(p.Code).Because("in the archive: it tells what the logical cluster needs: %s", p.Reason).Settled(finding.Refused))
+		i.view.Raise(string(i.to.Format(key)), codeOf(p.Code).Because("in the archive: it tells what the logical cluster needs: %s", p.Reason).Decided(finding.Refused))
 	case p.Code != clusters.CodeEncrypted: // which is reported when the record is to be written
-		i.view.Raise(p.Key, codeOf(p.Code).Because("in the archive: %s", p.Reason).Settled(finding.Noted))
+		i.view.Raise(p.Key, codeOf(p.Code).Because("in the archive: %s", p.Reason).Decided(finding.Noted))
 	}
 }
 

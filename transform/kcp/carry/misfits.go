@@ -28,7 +28,7 @@ func (c *carrier) reportMisfits() {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)
 		switch m.Code {
 		case clusters.CodeUndecodable:
-			c.view.Raise(m.Key, codeOf(m.Code).Because("%s cannot be read, and stored as it is", what).Settled(finding.Noted))
+			c.view.Raise(m.Key, codeOf(m.Code).Because("%s cannot be read, and stored as it is", what).Decided(finding.Noted))
 			continue
 		case survey.CodeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.Version)

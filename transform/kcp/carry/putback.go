@@ -140,7 +140,7 @@ func (p *puttingBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 	}
 	for _, problem := range c.Problems {
 		if key, err := p.to.Parse([]byte(problem.Key)); err == nil && unread(key, problem) {
-			p.view.Raise(problem.Key, codeOf(problem.Code).Because("it tells what the logical cluster needs: %s", problem.Reason).Settled(finding.Refused))
+			p.view.Raise(problem.Key, codeOf(problem.Code).Because("it tells what the logical cluster needs: %s", problem.Reason).Decided(finding.Refused))
 		}
 	}
 	for _, problem := range orphan.Problems {
@@ -187,7 +187,7 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	case r.Undecryptable != nil || here.Undecryptable != nil:
 		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already; whether with the same value cannot be told: one is encrypted and stays closed"))
 	case writtenByKCP(r.key, r.Value, here.Value):
-		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value, which stays: kcp writes it itself").Settled(finding.Noted))
+		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value, which stays: kcp writes it itself").Decided(finding.Noted))
 	default:
 		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value"))
 	}

@@ -104,7 +104,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 			continue // as a record of a logical cluster
 		}
 		if n.definition.Problem != "" {
-			e.report.Raise(n.definition.Key, codeUndecodable.Because("it is taken as it is stored: %s", n.definition.Problem).Settled(finding.Noted))
+			e.report.Raise(n.definition.Key, codeUndecodable.Because("it is taken as it is stored: %s", n.definition.Problem).Decided(finding.Noted))
 		} else {
 			d.StoredVersions = e.texts(n.definition.Key, "a version", n.definition.StoredVersions)
 		}

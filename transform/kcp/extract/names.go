@@ -53,7 +53,7 @@ func (e *extraction) judgeOdd() {
 		slices.Sort(what)
 		what = slices.Compact(what)
 		e.report.Raise(key, codeOddName.Because("the manifest leaves out %s: too long, not to be printed, or not what it should be; "+
-			"the record itself is taken as it is stored", strings.Join(what, ", ")).Settled(finding.Noted))
+			"the record itself is taken as it is stored", strings.Join(what, ", ")).Decided(finding.Noted))
 	}
 }
 

@@ -53,7 +53,7 @@ func (e *extraction) judgeCluster(c *clusters.Cluster) {
 		case leads[p.Key] && survey.Unread(p):
 			e.report.Raise(p.Key, codeOf(p).Because("which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason))
 		default:
-			e.report.Raise(p.Key, codeOf(p).Because("it is taken as it is stored: %s", p.Reason).Settled(finding.Noted))
+			e.report.Raise(p.Key, codeOf(p).Because("it is taken as it is stored: %s", p.Reason).Decided(finding.Noted))
 		}
 	}
 	e.judgeOwner(c)
@@ -134,7 +134,7 @@ func (e *extraction) judgeUnreadable() {
 	}
 	for _, c := range e.shard.Clusters {
 		if p := e.problem(c); survey.Unread(p) && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
-			e.report.Raise(p.Key, codeOf(p).Because("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason).Settled(finding.Noted))
+			e.report.Raise(p.Key, codeOf(p).Because("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason).Decided(finding.Noted))
 		}
 	}
 }

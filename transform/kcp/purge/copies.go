@@ -123,12 +123,12 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 		return err
 	}
 	if e.Undecryptable != nil {
-		c.view.Raise(string(key), clusters.CodeEncrypted.Because("it has to be encrypted for its new key: %v", e.Undecryptable).Settled(finding.Refused))
+		c.view.Raise(string(key), clusters.CodeEncrypted.Because("it has to be encrypted for its new key: %v", e.Undecryptable).Decided(finding.Refused))
 		return nil
 	}
 	value, err := survey.CopyFor(e.Value, c.options.ToShard)
 	if err != nil {
-		c.view.Raise(string(key), clusters.CodeUndecodable.Because("whether it says which shard wrote it cannot be told: %v", err).Settled(finding.Refused))
+		c.view.Raise(string(key), clusters.CodeUndecodable.Because("whether it says which shard wrote it cannot be told: %v", err).Decided(finding.Refused))
 		return nil
 	}
 	if free, err := c.checkArrival(ctx, to, value); err != nil || !free {

@@ -103,7 +103,7 @@ func (c *choice) checkHome() {
 	f := codeNoHome.Because("below %q lie keys of logical clusters without a LogicalCluster (%d, such as %q); %s",
 		c.shard.Prefix, len(c.shard.Orphans), c.targets[0].name, why)
 	if c.options.Name != "" {
-		f.Settled(finding.Noted)
+		f.Decided(finding.Noted)
 	}
 	c.view.Raise("", f)
 }
