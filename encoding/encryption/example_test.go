@@ -2,6 +2,7 @@ package encryption_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -57,8 +58,9 @@ func Example() {
 
 	// Another etcd key: aesgcm binds a value to its key.
 	_, _, err = keys.Decrypt(ctx, secrets, []byte("/registry/secrets/b/s"), stored)
-	fmt.Println(err)
-	// Output: aesgcm:v1:key1 true protobuf false <nil> value is encrypted by aesgcm:v1:key1: the
-	// key does not decrypt it: another key of that name, or the value is damaged or was copied from
-	// another etcd key
+	fmt.Println(errors.Is(err, encoding.ErrEncrypted))
+	// Output:
+	// aesgcm:v1:key1 true
+	// protobuf false <nil>
+	// true
 }
