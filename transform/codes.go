@@ -7,7 +7,7 @@ func Codes() []*finding.Code {
 	return []*finding.Code{CodeRawFile, CodeCompressed, CodeFreeList, CodeBumpTooLarge, CodeLargeValue}
 }
 
-// The codes that the runner reports.
+// The codes that Run reports, and those that migrations share.
 var (
 	CodeRawFile = &finding.Code{Name: "raw-file", Level: finding.Warning,
 		Title: "the input is a raw database file, not a snapshot",
@@ -31,16 +31,13 @@ var (
 		Title: "the restore commands would raise the revision too far",
 		Meaning: "After a restore that raises the revision by `--bump-revision`, less than half of the remaining revisions would be left. " +
 			"Beyond 2^63 `etcdutl` restores and the server panics.",
-		Remedy: "Give the `--bump-revision` that the message names. " +
-			"No cluster reaches such a revision by itself: find out where the file is from.",
+		Remedy: "Give the `--bump-revision` that the message names. No cluster reaches such a revision by itself: find out where the file is from.",
 	}
 	CodeLargeValue = &finding.Code{Name: "large-value", Level: finding.Warning,
 		Title:   "a value to be written is larger than a request",
 		Meaning: "A server accepts 1.5 MiB in one request: the value can be read and deleted, but not updated.",
 		Remedy:  "Raise `--max-request-bytes` of etcd, or make the object smaller.",
 	}
-
-	// CodeUnsupportedLayout is for a storage prefix whose layout a migration does not support.
 	CodeUnsupportedLayout = &finding.Code{Name: "unsupported-layout", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a storage prefix is not laid out as Kubernetes lays it out",
 		Meaning: "A shard or a cache server of kcp stores there, where each logical cluster has definitions of its own. A warning: " +
@@ -48,7 +45,6 @@ var (
 		Remedy: "Name the prefixes to migrate with `--prefix`, where the file holds others too.",
 		Allow:  "Everything below the prefix stays as it is.",
 	}
-	// CodeWouldBePlaintext is for an encrypted value that the encryption configuration would store in the clear.
 	CodeWouldBePlaintext = &finding.Code{Name: "would-be-plaintext", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "an encrypted value would be stored in the clear",
 		Meaning: "The value, or the one it was made of, is encrypted in the input. " +

@@ -1,12 +1,16 @@
-// Package transform is what all migrations share: a View of a snapshot with staged changes, the Report of what was found,
-// planned and done, and Run, which takes a Transform from an input file to a verified output file.
+// Package transform is what all migrations share. [Run] takes a [Transform] from an input file to a
+// verified output file: the Transform stages changes on a [View], and the [Report] tells what was
+// found, planned and done. A [Spec] describes a Transform as a command.
 //
 // Invariants, each with a test:
 //
-//   - A Transform stages and never writes: the output appears only after the whole plan was made, checked and verified.
-//   - A later read sees what was staged before it; two changes of one key compose, the last one is written.
-//   - Nothing is skipped in silence: a record that cannot be handled is a Problem with its key, and any problem above a
-//     warning refuses the run unless its code was allowed.
-//   - Deterministic: the order of staging is the order of writing; times come from Options.Time or the snapshot.
-//   - Staged values beyond a few MiB lie in a nameless scratch file in the folder of the output, never in memory.
+//   - A Transform stages and never writes: the output appears only after the whole plan was made,
+//     checked and verified.
+//   - A later read sees what was staged before it. Of two changes of one key the last is written.
+//   - Nothing is skipped in silence: a record that cannot be handled is a [finding.Finding] with its
+//     key ([View.Raise]). An error-level finding refuses the run unless its code is allowed.
+//   - Deterministic: the order of staging is the order of writing; times come from [Options] or the
+//     snapshot.
+//   - Staged values beyond a few MiB lie in a nameless scratch file in the folder of the output.
+//   - An encrypted value is never written in the clear: see [View.Put] and [View.Derive].
 package transform

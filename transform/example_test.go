@@ -105,6 +105,26 @@ func TestDropLabel(t *testing.T) {
 
 // end test
 
+// Run a migration on a recorded snapshot.
+func Example() {
+	folder, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	report, err := transform.Run(context.Background(), transform.Options{
+		Command: "migrate drop-label", In: "../testdata/kubectl/all.db.gz", Out: filepath.Join(folder, "after.db"),
+	}, &dropLabel{label: "app"})
+	fmt.Println(report.Outcome, report.Changes.Updated, err)
+	for _, p := range report.Problems {
+		fmt.Println(p.Level, p.Code.Name)
+	}
+	// Output:
+	// written 1 <nil>
+	// warning compressed
+	// warning raw-file
+}
+
 // TestContributing: CONTRIBUTING.md shows this migration, and its test.
 func TestContributing(t *testing.T) {
 	source, err := os.ReadFile("example_test.go")

@@ -17,11 +17,11 @@ import (
 // ErrNoPrefix is returned where no key shows a storage prefix and none was named.
 var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of a Kubernetes API server; name it with --prefix")
 
-// ErrEmptyPrefix is returned for a named storage prefix that no key lies below: one that is spelled wrong would hold nothing to
-// migrate, and not say so.
+// ErrEmptyPrefix is returned for a named storage prefix without keys, which may be misspelled.
 var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
 
-// Below yields what Live yields below a storage prefix, but for what lies below a longer prefix: that belongs to another API server.
+// Below is [View.Live] below a storage prefix, without the keys of another API server below a longer
+// prefix.
 func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		all, err := v.Prefixes(ctx)
@@ -29,14 +29,9 @@ func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error
 			yield(nil, err)
 			return
 		}
-		var nested [][]byte
-		for _, other := range all {
-			if strings.HasPrefix(other, prefix+"/") {
-				nested = append(nested, []byte(other+"/"))
-			}
-		}
+		nested := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") })
 		for e, err := range v.Live(ctx, []byte(prefix+"/")) {
-			if err == nil && slices.ContainsFunc(nested, func(dir []byte) bool { return bytes.HasPrefix(e.Key, dir) }) {
+			if err == nil && slices.ContainsFunc(nested, func(other string) bool { return bytes.HasPrefix(e.Key, []byte(other+"/")) }) {
 				continue
 			}
 			if !yield(e, err) || err != nil {
@@ -46,9 +41,10 @@ func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error
 	}
 }
 
-// KubernetesPrefixes are the storage prefixes for a migration to work on: those that Options name, or all there are. One that is
-// kcp's is refused, since there each logical cluster has definitions of its own; one of OpenShift's own API servers, which
-// hold no custom resources, is left with a warning. It returns ErrNoPrefix where nothing shows any.
+// KubernetesPrefixes are the storage prefixes for a migration to work on: those that [Options] name,
+// or all. A kcp prefix is refused, since each logical cluster has its own definitions there. A prefix
+// of OpenShift's own API servers, which hold no custom resources, is reported as a warning. It
+// returns [ErrNoPrefix] where no key shows a prefix.
 func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
@@ -65,7 +61,7 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 			v.Raise(s.Prefix+"/", CodeUnsupportedLayout.Because(
 				"OpenShift's own API servers store here; this migration does not look at it").Decided(finding.Noted))
 		default:
-			if err := v.anyBelow(ctx, s); err != nil {
+			if err := v.anyBelow(ctx, s, layouts); err != nil {
 				return nil, err
 			}
 			prefixes = append(prefixes, s.Prefix)
@@ -77,14 +73,10 @@ func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 	return prefixes, nil
 }
 
-// anyBelow looks for a key below a prefix that nothing but its name vouches for.
-func (v *View) anyBelow(ctx context.Context, s keys.Storage) error {
+// anyBelow demands a key below a prefix that only a flag names.
+func (v *View) anyBelow(ctx context.Context, s keys.Storage, layouts keys.Layouts) error {
 	if s.Flavour != keys.FlavourUnknown {
 		return nil
-	}
-	layouts, err := v.Layouts(ctx)
-	if err != nil {
-		return err
 	}
 	for rec, err := range v.src.Live(ctx, []byte(s.Prefix+"/")) {
 		if err != nil {

@@ -6,8 +6,9 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// EditOwners stages an object with its owner references edited, and lists those that changed in the report. accept, which may be nil,
-// is asked whether to go on once all were edited. An object whose references cannot be seen is reported, and stays as it is.
+// EditOwners stages an object with its owner references edited, and lists the changes in the report.
+// Once all are edited, accept is asked whether to go on; nil accepts. An object whose references
+// cannot be read is reported, and stays as it is.
 func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
 ) error {
@@ -23,7 +24,7 @@ func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 		err = e.Undecryptable
 	}
 	if err != nil {
-		v.Raise(string(e.Key), CodeOf(err).Because("owner references in it cannot be seen: %v", err))
+		v.Raise(string(e.Key), codeOf(err).Because("owner references in it cannot be seen: %v", err))
 		return nil
 	}
 	if accept != nil && !accept() || changed == 0 {
@@ -38,13 +39,12 @@ func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 	return err
 }
 
-// AddReference lists an owner reference of the object at key that is not what it was.
+// AddReference lists an owner reference of the object at key that has changed.
 func (r *Report) AddReference(key string, from, to encoding.OwnerReference) {
-	if from.APIVersion == to.APIVersion && from.UID == to.UID && from.Kind == to.Kind && from.Name == to.Name {
-		return
+	from.Controller, from.BlockOwnerDeletion = to.Controller, to.BlockOwnerDeletion
+	if from != to {
+		r.References = append(r.References, Reference{
+			Key: key, OwnerKind: to.Kind, OwnerName: to.Name, From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
+		})
 	}
-	r.References = append(r.References, Reference{
-		Key: key, OwnerKind: to.Kind, OwnerName: to.Name,
-		From: from.APIVersion + "/" + from.UID, To: to.APIVersion + "/" + to.UID,
-	})
 }

@@ -4,35 +4,35 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// staged is one planned write. Its value lies in the plan's spool.
+// staged is one planned write. Its value lies in the plan.
 type staged struct {
 	key    string
 	delete bool
 	why    string
-	prior  int64 // ModRevision of the record it was planned against, 0 for none
+	prior  int64 // ModRevision of the stored record, 0 for none
 	lease  int64
-	at     int64 // offset in the spool
+	at     int64 // offset of the value
 	size   int
 }
 
-// plan keeps staged writes in order. Values are kept in memory up to memoryLimit bytes; beyond, they are appended to a
-// scratch file.
+// plan keeps staged writes in order. Values beyond memoryLimit bytes lie in a scratch file.
 type plan struct {
 	byKey map[string]*staged
 	order []*staged
 
-	dir     string // where a scratch file may lie
+	dir     string // of a scratch file
 	memory  []byte
 	spilled *os.File
-	size    int64 // bytes spooled
+	size    int64 // bytes of values
 }
 
-// memoryLimit is how many bytes of values a plan keeps before it takes to a file.
+// memoryLimit is how many bytes of values a plan keeps in memory.
 const memoryLimit = 4 << 20
 
 func newPlan(dir string) *plan {
@@ -41,7 +41,7 @@ func newPlan(dir string) *plan {
 
 func (p *plan) get(key []byte) *staged { return p.byKey[string(key)] }
 
-// put stages st. A key staged before keeps its place in the order.
+// put stages st. A key that is staged again keeps its position.
 func (p *plan) put(st *staged, value []byte) error {
 	st.at, st.size = p.size, len(value)
 	if err := p.spool(value); err != nil {
@@ -56,46 +56,41 @@ func (p *plan) put(st *staged, value []byte) error {
 	return nil
 }
 
-// drop forgets what was staged for key.
+// drop forgets the staged write of key.
 func (p *plan) drop(key string) {
 	st := p.byKey[key]
 	if st == nil {
 		return
 	}
 	delete(p.byKey, key)
-	for i := range p.order {
-		if p.order[i] == st {
-			p.order = append(p.order[:i], p.order[i+1:]...)
-			return
-		}
-	}
+	i := slices.Index(p.order, st)
+	p.order = slices.Delete(p.order, i, i+1)
 }
 
-func (p *plan) spool(value []byte) error {
+// spool appends value to the memory, or to the scratch file.
+func (p *plan) spool(value []byte) (err error) {
 	if p.spilled == nil && len(p.memory)+len(value) <= memoryLimit {
 		p.memory = append(p.memory, value...)
 		p.size += int64(len(value))
 		return nil
 	}
 	if p.spilled == nil {
-		f, err := publish.Scratch(p.dir)
-		if err != nil {
-			return fmt.Errorf("scratch file in %q: %w", p.dir, err)
-		}
-		p.spilled = f
-		if _, err := f.WriteAt(p.memory, 0); err != nil {
-			return fmt.Errorf("scratch file in %q: %w", p.dir, err)
+		if p.spilled, err = publish.Scratch(p.dir); err == nil {
+			_, err = p.spilled.WriteAt(p.memory, 0)
 		}
 		p.memory = nil
 	}
-	if _, err := p.spilled.WriteAt(value, p.size); err != nil {
+	if err == nil {
+		_, err = p.spilled.WriteAt(value, p.size)
+	}
+	if err != nil {
 		return fmt.Errorf("scratch file in %q: %w", p.dir, err)
 	}
 	p.size += int64(len(value))
 	return nil
 }
 
-// value returns a copy of the staged value.
+// value returns a copy of the staged value, nil for a deletion.
 func (p *plan) value(st *staged) ([]byte, error) {
 	if st.delete {
 		return nil, nil
@@ -111,7 +106,7 @@ func (p *plan) value(st *staged) ([]byte, error) {
 	return b, nil
 }
 
-// changes yields the plan for snapshot.Write, in order; it can be ranged over more than once.
+// changes yields the plan for [snapshot.Write], in order, any number of times.
 func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
 		for _, st := range p.order {
@@ -123,7 +118,7 @@ func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 	}
 }
 
-// count says what becomes of the records.
+// count counts the records by what becomes of them.
 func (p *plan) count() (c Changes) {
 	for _, st := range p.order {
 		switch {

@@ -12,13 +12,13 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Raise reports a finding about the record at key. goOn is false where it refuses the run; a finding that --allow takes goes on
-// as its code says. Several reasons of one code about one record become one problem.
+// Raise reports a finding about the record at key. goOn is false where it refuses the run; after a
+// finding that --allow takes, the caller goes on as its code says. Reasons of one code about one
+// record become one problem.
 func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
 	p := v.report.decide(key, f)
 	if p.Level == finding.Error {
 		p.Reason = v.explain(p)
-		v.unreadable[key] = v.unreadable[key] || p.Code == finding.Encrypted || p.Code == finding.Undecodable
 	}
 	id := problemID{p.Key, p.Code.Name, p.Level, p.Outcome}
 	if at, there := v.problems[id]; there && key != "" {
@@ -30,14 +30,14 @@ func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
 	return p.Outcome != finding.Refused
 }
 
-// Raise is View.Raise without a view: what is found twice is reported twice.
+// Raise is [View.Raise] without merging: what is raised twice is reported twice.
 func (r *Report) Raise(key string, f *finding.Finding) (goOn bool) {
 	p := r.decide(key, f)
 	r.Problems = append(r.Problems, p)
 	return p.Outcome != finding.Refused
 }
 
-// decide returns f with its key and its outcome, where it has none yet.
+// decide returns f with its key, and with its outcome where it has none yet.
 func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
 	p := *f
 	p.Key = key
@@ -45,7 +45,7 @@ func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
 	case p.Outcome != "":
 	case p.Level != finding.Error:
 		p.Outcome = finding.Noted
-	case p.Code.Allowed != "" && r.allow[p.Code.Name]:
+	case p.Code.Allowed != "" && slices.Contains(r.allow, p.Code.Name):
 		p.Outcome = p.Code.Allowed
 	default:
 		p.Outcome = finding.Refused
@@ -53,8 +53,8 @@ func (r *Report) decide(key string, f *finding.Finding) finding.Finding {
 	return p
 }
 
-// CodeOf is the code of an error about a value as a whole.
-func CodeOf(err error) *finding.Code {
+// codeOf is the code of an error about a value as a whole.
+func codeOf(err error) *finding.Code {
 	if errors.Is(err, encoding.ErrEncrypted) {
 		return finding.Encrypted
 	}
@@ -62,29 +62,22 @@ func CodeOf(err error) *finding.Code {
 }
 
 // Unreadable is the finding of a value that cannot be read.
-func Unreadable(err error) *finding.Finding { return CodeOf(err).Because("%v", err) }
+func Unreadable(err error) *finding.Finding { return codeOf(err).Because("%v", err) }
 
-// RaiseUnreadable is Raise for a value that cannot be read. Several phases look at some values; the first to find one unreadable
-// says so.
-func (v *View) RaiseUnreadable(key string, f *finding.Finding) {
-	if !v.unreadable[key] {
-		v.Raise(key, f)
-	}
-}
-
-// Readable reports a value that no API server can read as what its key says. It does not judge encrypted values and unknown kinds.
+// Readable reports a value that no API server can read as the object its key names. Encrypted values
+// and unknown kinds pass.
 func (v *View) Readable(key keys.Key, e *Entry) bool {
 	if e.Undecryptable != nil {
 		return true
 	}
 	err := CheckValue(key, e.Value)
 	if err != nil {
-		v.RaiseUnreadable(string(e.Key), Unreadable(err))
+		v.Raise(string(e.Key), Unreadable(err))
 	}
 	return err == nil
 }
 
-// CheckValue says why no API server can read a decrypted value. Kinds that this build does not know are not judged.
+// CheckValue says why no API server can read a decrypted value. Unknown kinds pass.
 func CheckValue(key keys.Key, value []byte) error {
 	if err := inspect.CheckValue(key, value); !errors.Is(err, native.ErrUnknownKind) {
 		return err
@@ -92,33 +85,35 @@ func CheckValue(key keys.Key, value []byte) error {
 	return nil
 }
 
-// noteUndecryptable remembers why a value could not be opened, for who reports that it could not be read.
+// noteUndecryptable remembers why a value cannot be decrypted, for later findings about it.
 func (v *View) noteUndecryptable(e *Entry) {
 	if e != nil && e.Undecryptable != nil {
-		v.sealed[string(e.Key)] = e.Undecryptable
+		v.undecryptable[string(e.Key)] = e.Undecryptable
 	}
 }
 
-// explain adds to the reason of an encrypted value why no key opens it.
+// explain adds to the reason of an encrypted value why no key decrypts it.
 func (v *View) explain(p finding.Finding) string {
-	sealed, reason := v.sealed[p.Key], p.Reason
-	if p.Code.Name != finding.Encrypted.Name || sealed == nil || strings.Contains(reason, sealed.Error()) {
+	why, reason := v.undecryptable[p.Key], p.Reason
+	if p.Code.Name != finding.Encrypted.Name || why == nil || strings.Contains(reason, why.Error()) {
 		return reason
 	}
 	for at := range reason { // where a reason ends as the longer one begins, it is said once
-		if strings.HasPrefix(sealed.Error(), reason[at:]) {
-			return reason[:at] + sealed.Error()
+		if strings.HasPrefix(why.Error(), reason[at:]) {
+			return reason[:at] + why.Error()
 		}
 	}
-	return reason + ": " + sealed.Error()
+	return reason + ": " + why.Error()
 }
 
-// merge adds the reason of p to that of the problem that is there.
+// merge adds the reason of p to a problem, unless it is said already.
 func (v *View) merge(old *finding.Finding, p finding.Finding) {
-	if sealed := v.sealed[p.Key]; p.Code.Name == finding.Encrypted.Name && sealed != nil && strings.Contains(old.Reason, sealed.Error()) {
-		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, sealed.Error()), ": ") // said already
+	if why := v.undecryptable[p.Key]; p.Code.Name == finding.Encrypted.Name && why != nil && strings.Contains(old.Reason, why.Error()) {
+		p.Reason = strings.TrimSuffix(strings.TrimSuffix(p.Reason, why.Error()), ": ")
 	}
-	if p.Reason == "" || len(old.Reason) > maxReasons || slices.Contains(strings.Split(old.Reason, reasonSeparator), p.Reason) {
+	unreadable := p.Code == finding.Encrypted || p.Code == finding.Undecodable
+	if p.Reason == "" || unreadable && strings.Contains(old.Reason, p.Reason) || len(old.Reason) > maxReasons ||
+		slices.Contains(strings.Split(old.Reason, reasonSeparator), p.Reason) {
 		return
 	}
 	old.Reason += reasonSeparator + p.Reason
@@ -126,8 +121,7 @@ func (v *View) merge(old *finding.Finding, p finding.Finding) {
 
 const (
 	reasonSeparator = "; "
-	// maxReasons is how many bytes of reasons a problem gathers.
-	maxReasons = 4096
+	maxReasons      = 4096 // bytes of reasons that a problem gathers
 )
 
 // problemID is what makes two findings one problem.
@@ -137,5 +131,5 @@ type problemID struct {
 	outcome   finding.Outcome
 }
 
-// Report is the report of the run, for what only the transform knows.
+// Report is the report of the run, for the transform to add to.
 func (v *View) Report() *Report { return v.report }

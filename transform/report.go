@@ -3,6 +3,7 @@ package transform
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
 )
@@ -19,15 +20,15 @@ const (
 	Failed    Outcome = "failed"
 )
 
-// Report is what a run found, planned and did. Other programs rely on its JSON, in which the fields of all parts stand side by
-// side; it holds no Secret values.
+// Report is what a run found, planned and did. In its JSON, on which other programs rely, the fields
+// of all parts stand side by side. It holds no Secret values.
 type Report struct {
 	Head
 	Sections []Section // of one transform only
 	Body
-	Appendix      Section         // nil for none
-	BeforeRestore int             // how many of Steps come before the restore
-	allow         map[string]bool // codes
+	Appendix      Section  // nil for none
+	BeforeRestore int      // how many of Steps come before the restore
+	allow         []string // codes
 }
 
 // Head says what ran, how it ended, and on which files.
@@ -117,15 +118,11 @@ type Reference struct {
 	To        string `json:"to"`
 }
 
-// NewReport returns an empty report of a command that goes on although there are problems with the allowed codes. Lists are empty,
-// not null, in its JSON.
+// NewReport returns the empty report of a command that goes on after problems with the allowed codes.
+// Lists are empty, not null, in its JSON.
 func NewReport(command string, allowed ...string) *Report {
-	allow := map[string]bool{}
-	for _, code := range allowed {
-		allow[code] = true
-	}
 	return &Report{
-		allow: allow,
+		allow: allowed,
 		Head:  Head{APIVersion: "etcdshift/v1", Kind: "Report", Command: command, Kinds: []KindCount{}},
 		Body: Body{
 			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
@@ -135,13 +132,9 @@ func NewReport(command string, allowed ...string) *Report {
 
 // AddStep appends a thing to do by hand, once.
 func (r *Report) AddStep(format string, args ...any) {
-	step := fmt.Sprintf(format, args...)
-	for _, s := range r.Steps {
-		if s == step {
-			return
-		}
+	if step := fmt.Sprintf(format, args...); !slices.Contains(r.Steps, step) {
+		r.Steps = append(r.Steps, step)
 	}
-	r.Steps = append(r.Steps, step)
 }
 
 // Save keeps a deleted object (JSON) under its key.
@@ -152,8 +145,8 @@ func (r *Report) Save(key string, object json.RawMessage) {
 	r.Saved[key] = object
 }
 
-// Errors counts the problems above a warning, but for those that were allowed and left nothing alone, and those of them that were
-// not allowed.
+// Errors counts the problems above a warning, and those of them that refuse the run. An allowed one
+// after which everything was done all the same is not counted.
 func (r *Report) Errors() (all, refusing int) {
 	for _, p := range r.Problems {
 		if p.Level != finding.Error || p.Outcome == finding.WentOn {

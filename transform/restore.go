@@ -10,9 +10,26 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// restoreCommands are the etcdutl calls that bring out back, one for each member that the snapshot knows; a snapshot without
-// members (a single restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked compacted so that no
-// client goes on from a revision that it saw after the snapshot was taken (etcd#16028). left are the members that no command can name.
+// addRestore adds the commands that restore the output, and what to mind with them.
+func (r *Report) addRestore(o Options, members []snapshot.Member) {
+	var left []snapshot.Member
+	r.Restore, left = restoreCommands(o.Out, members, o.BumpRevision)
+	for _, m := range left {
+		if m.Name == "" {
+			continue // it was added and never started: there is nothing to restore
+		}
+		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name %q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
+	}
+	r.Steps = slices.Insert(r.Steps, r.BeforeRestore,
+		fmt.Sprintf("restore every member from this one file: copy it to each and compare its SHA-256 (%s)", r.Output.SHA256),
+		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
+	)
+}
+
+// restoreCommands are the etcdutl calls that restore out, one a member; a snapshot without members
+// (a restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked compacted, so
+// that no client goes on from a revision it saw after the snapshot was taken (etcd#16028). left are
+// the members that no command can name.
 func restoreCommands(out string, members []snapshot.Member, bump int64) (commands []string, left []snapshot.Member) {
 	common := fmt.Sprintf("etcdutl snapshot restore %s --bump-revision %d --mark-compacted", ShellWord(out), bump)
 	var named []snapshot.Member
@@ -37,21 +54,22 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 	return commands, left
 }
 
-// restorable says whether etcdutl takes the member's name and URLs from a command line that a terminal can show. --initial-cluster is NAME=URL,NAME=URL.
+// restorable says whether etcdutl takes the member's name and URLs from a command line that a terminal
+// can show. --initial-cluster is NAME=URL,NAME=URL.
 func restorable(m snapshot.Member) bool {
 	return m.Name != "" && !strings.HasPrefix(m.Name, "-") && !strings.ContainsAny(m.Name, ",=") && isPrintable(m.Name) &&
 		!slices.ContainsFunc(m.PeerURLs, func(url string) bool { return strings.Contains(url, ",") || !isPrintable(url) })
 }
 
-// plain is what a shell takes as it is.
+// plain is text that needs no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// ShellWord makes one word of s for a POSIX shell, for the commands that a report tells to run next. Names in a snapshot are not to be
-// trusted with a command line. What a terminal must not get is a question mark, with which the command finds nothing: printed with
-// escapes, as other text is, it would no longer be quoted for a shell.
+// ShellWord quotes s as one word of a POSIX shell, for the commands in a report: names in a snapshot
+// are not to be trusted with a command line. A character that a terminal must not get becomes a
+// question mark, with which the command finds nothing.
 func ShellWord(s string) string {
 	if strings.HasPrefix(s, "-") {
-		s = "./" + s // else a flag; only the path of the output can begin so
+		s = "./" + s // else it is a flag
 	}
 	if plain.MatchString(s) {
 		return s

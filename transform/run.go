@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/etcdshift/etcdshift/finding"
@@ -16,46 +15,47 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Transform plans changes to a snapshot. It stages them on the view and reports there; it never writes.
+// Transform plans changes to a snapshot: it stages them on the view and reports there.
 type Transform interface {
 	Plan(ctx context.Context, v *View) error
 }
 
-// Options say what Run reads and writes. The zero value of each field but In and Out is the careful choice.
+// Options say what [Run] reads and writes. The zero value of each field but In and Out is careful.
 type Options struct {
 	Command string    // as the report names it, "migrate calico-v3"
 	In, Out string    // paths; Out must not exist, also for a dry run
 	DryRun  bool      // plan, validate and report, write nothing
 	Allow   []string  // problem codes that do not refuse the run
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
-	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not give away by themselves.
+	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not show.
 	Prefixes []string
-	// MaxExpand is how many bytes a compressed input may expand to; 0: snapshot.DefaultMaxExpand. It is expanded in the folder of Out.
+	// MaxExpand is how many bytes a compressed input may expand to, in the folder of Out; 0:
+	// snapshot.DefaultMaxExpand.
 	MaxExpand int64
-	// Encryption opens what is encrypted at rest and encrypts what is written; nil where there is no configuration.
+	// Encryption decrypts and encrypts values; nil where there is no configuration.
 	Encryption Encrypter
-	// BumpRevision is by how much the printed restore commands raise the revision; 0: DefaultBumpRevision.
+	// BumpRevision is by how much the restore commands raise the revision; 0: DefaultBumpRevision.
 	BumpRevision int64
-	// Progress, where it is set, is called with the name of each stage as it begins.
-	Progress func(stage string)
+	// Progress, where it is set, is called with the name of each phase as it begins.
+	Progress func(phase string)
 }
 
-// DefaultBumpRevision is what etcd's documentation advises for a cluster that may have lived on for a week after its snapshot.
+// DefaultBumpRevision is etcd's advice for a cluster that lived on for a week after its snapshot.
 const DefaultBumpRevision = 1_000_000_000
 
 var (
 	// ErrOutIsIn is returned when the output is the input.
 	ErrOutIsIn = errors.New("output is the input")
-	// ErrRefused is returned when the report holds problems that nobody allowed. Nothing was written.
+	// ErrRefused is returned when problems that were not allowed refuse the run. Nothing was written.
 	ErrRefused = errors.New("refused")
 )
 
-// maxRequest is the size beyond which a server refuses a write (etcd server/embed/config.go, DefaultMaxRequestBytes): a larger
-// value is restored and served, but cannot be updated.
+// maxRequest is the size beyond which a server refuses a write (etcd server/embed/config.go,
+// DefaultMaxRequestBytes): a larger value is restored and served, but cannot be updated.
 const maxRequest = 1_572_864 // bytes
 
-// Run takes a transform from o.In to o.Out and returns the report, which is never nil: of what was written, of a dry run, of
-// what was refused (ErrRefused), or of how far a failed run came. Whatever the error, o.Out then does not exist.
+// Run takes a transform from o.In to o.Out. The report is never nil, also of a refused run
+// ([ErrRefused]) and of a failed one. After any error o.Out does not exist.
 func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
 	r := NewReport(o.Command, o.Allow...)
 	r.Input.Path = o.In
@@ -73,7 +73,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	if err := checkPaths(o.In, o.Out); err != nil {
 		return err
 	}
-	o.stage("read")
+	o.phase("read")
 	src, err := snapshot.Open(ctx, o.In, snapshot.Config{MaxExpand: o.MaxExpand, ScratchDir: filepath.Dir(o.Out)})
 	if err != nil {
 		return err
@@ -84,9 +84,9 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	for _, odd := range OddFile(src) {
 		r.Raise("", odd)
 	}
-	o.stage("plan")
+	o.phase("plan")
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
-	if r.Input, err = InfoOf(ctx, src); err != nil { // a wrong digest explains whatever else was found
+	if r.Input, err = InfoOf(ctx, src); err != nil { // a wrong digest explains all other errors
 		return err
 	}
 	if about := (*snapshot.FileError)(nil); errors.As(planErr, &about) {
@@ -98,38 +98,37 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	if o.BumpRevision == 0 {
 		o.BumpRevision = DefaultBumpRevision
 	}
-	if err := v.settle(o, r); err != nil {
+	if err := v.close(o, r); err != nil {
 		return err
 	}
 	if o.DryRun {
 		r.Outcome = Planned
-		return src.Sound(ctx) // else only the run that writes would find out
+		return src.Sound(ctx) // as the run that writes would
 	}
-	o.stage("write")
+	o.phase("write")
 	return v.write(ctx, o, r)
 }
 
 func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 	v := &View{
-		src: src, encrypter: o.Encryption, plan: newPlan(filepath.Dir(o.Out)),
-		report: r, problems: map[problemID]int{}, unreadable: map[string]bool{}, prefixes: o.Prefixes, sealed: map[string]error{}, time: o.Time,
-		granted: map[snapshot.Lease]int64{},
+		src: src, encrypter: o.Encryption, plan: newPlan(filepath.Dir(o.Out)), report: r, problems: map[problemID]int{},
+		prefixes: o.Prefixes, undecryptable: map[string]error{}, time: o.Time, granted: map[snapshot.Lease]int64{},
 	}
 	v.reader = v.readerOf(src)
 	return v
 }
 
-// stage tells who watches.
-func (o Options) stage(name string) {
+// phase reports the beginning of a phase.
+func (o Options) phase(name string) {
 	if o.Progress != nil {
 		o.Progress(name)
 	}
 }
 
-// checkPaths refuses an output that exists before anything is read; it is refused again when the output is named.
+// checkPaths refuses an output that exists, or that cannot be created, before anything is read.
 func checkPaths(in, out string) error {
 	if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
-		f, err := publish.Create(out) // a dry run too has to find out that its folder cannot be written to
+		f, err := publish.Create(out)
 		if err != nil {
 			return err
 		}
@@ -175,8 +174,8 @@ func OddFile(s *snapshot.Snapshot) (warnings []*finding.Finding) {
 	return warnings
 }
 
-// settle closes the plan: what becomes of the records, and whether a problem refuses them all.
-func (v *View) settle(o Options, r *Report) error {
+// close closes the plan: it counts the changes, and refuses the run for its problems.
+func (v *View) close(o Options, r *Report) error {
 	r.Changes = v.plan.count()
 	if t := v.time; !t.IsZero() {
 		r.Time = t.UTC().Format(time.RFC3339)
@@ -196,7 +195,7 @@ func (v *View) settle(o Options, r *Report) error {
 	return nil
 }
 
-// checkBump refuses a bump after which the restored store would be left too few revisions.
+// checkBump refuses a bump that leaves the restored store too few revisions.
 func (v *View) checkBump(o Options, r *Report) {
 	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
 	if most := snapshot.MostBump(last); o.BumpRevision > most {
@@ -206,67 +205,49 @@ func (v *View) checkBump(o Options, r *Report) {
 	}
 }
 
-// write makes the output: a new file, or a changed copy of the input.
+// write makes the output: a new file, or a changed copy of the input with the commands to restore it.
 func (v *View) write(ctx context.Context, o Options, r *Report) error {
-	check := v.checkOutput(o)
-	if v.built == nil {
-		return v.writeChanges(ctx, o, r, check)
-	}
-	return v.src.Guard(func() error {
-		res, err := snapshot.Build(ctx, o.Out, *v.built, check)
-		if err != nil {
-			return err
+	var check func(context.Context, *snapshot.Snapshot) error
+	if v.check != nil {
+		check = func(ctx context.Context, out *snapshot.Snapshot) error {
+			o.phase("check")
+			return out.Guard(func() error { return v.check(ctx, v.readerOf(out)) })
 		}
-		r.Outcome = Written
-		r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
-		return nil
-	})
-}
-
-// writeChanges writes the input with the staged changes, and says how to restore it.
-func (v *View) writeChanges(ctx context.Context, o Options, r *Report, check func(context.Context, *snapshot.Snapshot) error) error {
+	}
+	if v.built != nil {
+		return v.src.Guard(func() error {
+			res, err := snapshot.Build(ctx, o.Out, *v.built, check)
+			return r.written(o, res, err)
+		})
+	}
 	members, err := v.src.Members(ctx)
 	if err != nil {
 		return err
 	}
 	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: check})
+	if err := r.written(o, res, err); err != nil {
+		return err
+	}
+	if res.Appended == 0 && res.Scrubbed == 0 && v.src.FreeList() == nil {
+		r.Outcome = Unchanged
+	}
+	r.addRestore(o, members)
+	return nil
+}
+
+// written takes the result of a write into the report.
+func (r *Report) written(o Options, res snapshot.WriteResult, err error) error {
 	if err != nil {
 		return err
 	}
 	r.Outcome = Written
-	if res.Appended == 0 && res.Scrubbed == 0 && v.src.FreeList() == nil {
-		r.Outcome = Unchanged
-	}
 	r.Output = &FileInfo{Path: o.Out, SHA256: res.SHA256, Revision: res.Revision, Keys: res.Keys, Bytes: res.Bytes}
-	var left []snapshot.Member
-	r.Restore, left = restoreCommands(o.Out, members, o.BumpRevision)
-	for _, m := range left {
-		if m.Name == "" {
-			continue // it was added and never started: there is nothing to restore
-		}
-		r.AddStep("the commands leave out member %q: etcdutl takes no such name or URLs from a command line (name %q, peer URLs %q)", m.ID, m.Name, m.PeerURLs)
-	}
-	r.Steps = slices.Insert(r.Steps, r.BeforeRestore,
-		fmt.Sprintf("restore every member from this one file: copy it to each and compare its SHA-256 (%s)", res.SHA256),
-		"restore with etcdutl 3.5.10 or later, or 3.4.27 or later of the 3.4 line: older ones do not know --bump-revision and --mark-compacted",
-	)
 	return nil
-}
-
-// checkOutput is what CheckOutput was given, for snapshot.Write.
-func (v *View) checkOutput(o Options) func(context.Context, *snapshot.Snapshot) error {
-	if v.check == nil {
-		return nil
-	}
-	return func(ctx context.Context, out *snapshot.Snapshot) error {
-		o.stage("check")
-		return out.Guard(func() error { return v.check(ctx, v.readerOf(out)) })
-	}
 }
 
 // readerOf reads a snapshot with the encryption configuration of the run.
 func (v *View) readerOf(s *snapshot.Snapshot) *inspect.Reader {
-	if v.encrypter == nil { // a nil Encrypter would be a Decrypter that is not nil
+	if v.encrypter == nil { // a nil Encrypter in another interface would not be nil
 		return inspect.NewReader(s, nil, v.prefixes...)
 	}
 	return inspect.NewReader(s, v.encrypter, v.prefixes...)

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Section is a part of a report that belongs to one transform. In JSON it is an object, whose fields become fields of the report.
-// Printed for a person, it takes the place of the table of kinds.
+// Section is a part of a report that belongs to one transform. In JSON it is an object, whose fields
+// become fields of the report. In text it replaces the table of kinds.
 type Section interface {
-	// Tables returns the section as it is printed for a person; none where it says nothing after such an outcome.
+	// Tables returns the section for a person; none where it says nothing after such an outcome.
 	Tables(Outcome) []Table
 }
 
@@ -23,7 +23,7 @@ type Table struct {
 	Notes  []string // lines below
 }
 
-// SectionOf returns the section of a type, an empty one where the report has none.
+// SectionOf returns the section of a type; an empty one where the report has none.
 func SectionOf[S any](r *Report) *S {
 	for _, s := range append(slices.Clone(r.Sections), r.Appendix) {
 		if section, ok := any(s).(*S); ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Encrypter decrypts values that are encrypted at rest and encrypts those that are written, as an API server with one encryption
-// configuration does. encryption.Transformers is one.
+// Encrypter decrypts values that are read and encrypts those that are written, as an API server with
+// one encryption configuration does. encryption.Transformers is one.
 type Encrypter interface {
 	inspect.Decrypter
 	// Encrypt returns what a server stores of plain under key: plain itself where the resource is not to be encrypted.
@@ -21,16 +21,16 @@ type Encrypter interface {
 	Encrypts(gr schema.GroupResource) bool
 }
 
-// Put stages value, decrypted, for key; it is encrypted as a server would. A lease stays attached as it was. Staging what is
-// stored already stages nothing, and so keeps its ciphertext. why is a reason a person can read. A value that would lose its
-// encryption is reported instead (would-be-plaintext), and left as it is.
+// Put stages a decrypted value for key; it is encrypted as a server would, and its lease stays. A
+// value that is stored already stages nothing, and so keeps its ciphertext. why is a reason for
+// people. A value that would lose its encryption is reported (would-be-plaintext) and stays as it is.
 func (v *View) Put(ctx context.Context, key, value []byte, why string) error {
 	_, err := v.Derive(ctx, key, key, value, why)
 	return err
 }
 
-// Derive is Put of a value that was made of the one stored at from, which may be another key: it too must not lose its
-// encryption. staged is false where that was reported, and nothing staged.
+// Derive is [View.Put] with a value made of the one at from, which must not lose its encryption
+// either. staged is false where that was reported.
 func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) (staged bool, err error) {
 	if len(key) == 0 || len(value) == 0 {
 		return false, fmt.Errorf("stage %q: key and value must not be empty", key)
@@ -43,16 +43,12 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 		v.plan.drop(string(key))
 		return true, nil
 	}
-	return v.seal(ctx, from, key, stored, value, why)
+	return v.put(ctx, from, key, stored, value, why)
 }
 
-// seal stages value, encrypted as a server would. stored is what is there now, nil for nothing.
-func (v *View) seal(ctx context.Context, from, key []byte, stored *Entry, value []byte, why string) (bool, error) {
-	origins := [][]byte{from}
-	if !bytes.Equal(from, key) {
-		origins = append(origins, key)
-	}
-	for _, origin := range origins {
+// put stages value, encrypted as a server would. stored is the record of key, nil for none.
+func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value []byte, why string) (bool, error) {
+	for _, origin := range [][]byte{from, key} {
 		reason, err := v.Exposes(ctx, origin, key)
 		if err != nil {
 			return false, err
@@ -88,8 +84,14 @@ func (v *View) encrypt(ctx context.Context, key, value []byte) ([]byte, error) {
 	return value, nil
 }
 
-// Exposes says why what is encrypted at from must not be written to key: it would be in the clear there. The reason is empty
-// where it would not.
+// Encrypts says whether a value written under key would be encrypted.
+func (v *View) Encrypts(ctx context.Context, key []byte) (bool, error) {
+	gr, err := v.reader.Resource(ctx, key)
+	return err == nil && v.encrypter != nil && v.encrypter.Encrypts(gr), err
+}
+
+// Exposes says why the encrypted value of from must not be written to key: it would be stored in the
+// clear. The reason is empty where it would not.
 func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
 	rec, err := v.src.Get(ctx, from)
 	if rec == nil || err != nil || encoding.Detect(rec.Value) != encoding.FormatEncrypted {
@@ -102,21 +104,21 @@ func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, er
 	return fmt.Sprintf("it is encrypted, and %s would be stored in the clear: the encryption configuration does not encrypt them", gr), nil
 }
 
-// Rewrap stages the value of key, unchanged, encrypted by the provider and key that the configuration names first, where it is
-// stored in another way. rewrapped is false where there is nothing to do, or where it would lose its encryption, which is
-// reported.
+// Rewrap stages the value of key, unchanged, encrypted by the provider and key that the configuration
+// names first. rewrapped is false where it is stored so already, or would lose its encryption, which
+// is reported.
 func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err error) {
 	if v.encrypter == nil || v.plan.get(key) != nil {
-		return false, nil // what is staged was just encrypted
+		return false, nil // a staged value was just encrypted
 	}
 	stored, err := v.reader.Get(ctx, key)
 	if stored == nil || err != nil || stored.Undecryptable != nil || !stored.Stale {
 		return false, err
 	}
-	return v.seal(ctx, key, key, stored, stored.Value, "encrypted by the first provider")
+	return v.put(ctx, key, key, stored, stored.Value, "encrypted by the first provider")
 }
 
-// Delete stages the deletion of key; of a key that is not there it stages nothing, as a live server does.
+// Delete stages the deletion of key. It stages nothing where there is none, as a live server.
 func (v *View) Delete(ctx context.Context, key []byte, why string) error {
 	rec, err := v.src.Get(ctx, key)
 	if err != nil {
@@ -126,6 +128,5 @@ func (v *View) Delete(ctx context.Context, key []byte, why string) error {
 		v.plan.drop(string(key))
 		return nil
 	}
-	st := &staged{key: string(key), delete: true, why: why, prior: rec.ModRevision, lease: rec.Lease}
-	return v.plan.put(st, nil)
+	return v.plan.put(&staged{key: string(key), delete: true, why: why, prior: rec.ModRevision, lease: rec.Lease}, nil)
 }

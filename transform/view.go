@@ -15,40 +15,37 @@ import (
 // Entry is the latest value of a key, as stored or as staged, decrypted.
 type Entry = inspect.Entry
 
-// View is a snapshot with changes staged on top of it. Values are read and staged decrypted: what is encrypted at rest is
-// opened, and sealed again under its own key when it is staged. It is not safe for concurrent use.
+// View is a snapshot with changes staged on top. Values are read and staged decrypted; staging
+// encrypts them under their own key. It is not safe for concurrent use.
 type View struct {
-	src       *snapshot.Snapshot
-	reader    *inspect.Reader
-	encrypter Encrypter // nil where there is no encryption configuration
-	plan      *plan
-	report    *Report
-	problems  map[problemID]int // place in the report
-	// unreadable are the keys of values that were reported as ones that cannot be read.
-	unreadable map[string]bool
-	prefixes   []string         // of Options
-	sealed     map[string]error // why values of these keys could not be opened
-	time       time.Time
+	src           *snapshot.Snapshot
+	reader        *inspect.Reader
+	encrypter     Encrypter // nil where there is no encryption configuration
+	plan          *plan
+	report        *Report
+	problems      map[problemID]int // index in the report
+	prefixes      []string          // of Options
+	undecryptable map[string]error  // why values of these keys cannot be decrypted
+	time          time.Time
 
-	leases  map[int64]bool           // ids that are taken, those of grants too; nil until asked for
+	leases  map[int64]bool           // ids that are taken, grants included; nil until asked for
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
-	scrub   func(key []byte) bool    // nil where nothing is
+	scrub   func(key []byte) bool    // nil for none
 	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
 }
 
-// Live yields the latest value of each key that begins with prefix: first those of the file in revision order, with staged
-// changes applied, then keys that are only staged, in the order they were staged. What is staged while the sequence runs is
-// seen where the scan has not passed yet.
+// Live yields the latest value of each key that begins with prefix: first those of the file in
+// revision order, changes applied, then keys that are only staged, in the order of staging. Changes
+// staged meanwhile are seen where the scan has not come yet.
 func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for rec, err := range v.src.Live(ctx, prefix) {
-			if err != nil {
-				yield(nil, err)
-				return
+			var e *Entry
+			if err == nil {
+				e, err = v.entry(ctx, rec)
 			}
-			e, err := v.entry(ctx, rec)
 			if err == nil && e == nil {
 				continue
 			}
@@ -56,25 +53,20 @@ func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
 				return
 			}
 		}
-		v.liveStaged(ctx, prefix, yield)
-	}
-}
-
-// liveStaged yields the keys that only the plan has.
-func (v *View) liveStaged(ctx context.Context, prefix []byte, yield func(*Entry, error) bool) {
-	for i := 0; i < len(v.plan.order); i++ {
-		st := v.plan.order[i]
-		if st.prior != 0 || st.delete || !bytes.HasPrefix([]byte(st.key), prefix) {
-			continue
-		}
-		e, err := v.staged(ctx, st)
-		if !yield(e, err) || err != nil {
-			return
+		for i := 0; i < len(v.plan.order); i++ {
+			st := v.plan.order[i]
+			if st.prior != 0 || st.delete || !bytes.HasPrefix([]byte(st.key), prefix) {
+				continue
+			}
+			e, err := v.staged(ctx, st)
+			if !yield(e, err) || err != nil {
+				return
+			}
 		}
 	}
 }
 
-// Get returns the latest value of key, nil when there is none.
+// Get returns the latest value of key, nil where there is none.
 func (v *View) Get(ctx context.Context, key []byte) (*Entry, error) {
 	if st := v.plan.get(key); st != nil {
 		return v.staged(ctx, st)
@@ -108,14 +100,14 @@ func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
 	return e, v.reader.Decrypt(ctx, e)
 }
 
-// Layouts are the storage prefixes that the run was given and those that keys of the snapshot give away, of whatever flavour.
+// Layouts are the storage prefixes that the run was given, and those that keys show, of any layout.
 func (v *View) Layouts(ctx context.Context) (keys.Layouts, error) { return v.reader.Layouts(ctx) }
 
-// Prefixes are those of Layouts that are laid out as Kubernetes does.
+// Prefixes are the storage prefixes of Kubernetes' layout.
 func (v *View) Prefixes(ctx context.Context) ([]string, error) { return v.reader.Prefixes(ctx) }
 
-// Time is what a new object gets as its time: Options.Time, else the newest creationTimestamp in the snapshot, found by one
-// scan when it is first asked for; never the clock.
+// Time is the time given to new objects: that of [Options], else the newest creationTimestamp in the
+// snapshot, found by one scan when it is first asked for; never the clock.
 func (v *View) Time(ctx context.Context) (time.Time, error) {
 	if !v.time.IsZero() {
 		return v.time, nil
@@ -132,8 +124,8 @@ func (v *View) Time(ctx context.Context) (time.Time, error) {
 	return v.time, nil
 }
 
-// InputDigest is the SHA-256 of the input's image, for UIDs that must be the same at each run. It waits for the pass over
-// the input.
+// InputDigest is the SHA-256 of the input's image, for UIDs that are the same at each run. It waits
+// for the pass over the input.
 func (v *View) InputDigest(ctx context.Context) ([32]byte, error) {
 	d, err := v.src.Digest(ctx)
 	return d.Image, err

@@ -36,7 +36,7 @@ func (m *run) removeAggregatedAPIService(ctx context.Context) error {
 	obj, format, err := encoding.DecodeObject(entry.Value)
 	switch {
 	case err != nil:
-		m.view.RaiseUnreadable(string(key), transform.Unreadable(err))
+		m.view.Raise(string(key), transform.Unreadable(err))
 		m.view.Report().AddStep("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
 		return nil
 	case automanaged(obj):

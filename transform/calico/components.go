@@ -56,7 +56,7 @@ func (m *run) setWorkload(ctx context.Context, c component) error {
 		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
 	}
 	if err != nil {
-		m.view.RaiseUnreadable(string(c.key), transform.Unreadable(err))
+		m.view.Raise(string(c.key), transform.Unreadable(err))
 		byHand()
 		return nil
 	}
@@ -103,7 +103,7 @@ func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		m.view.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
+		m.view.Raise(string(entry.Key), transform.Unreadable(err))
 		m.view.Report().AddStep("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
 		return nil
 	}
@@ -118,7 +118,7 @@ func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		m.view.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
+		m.view.Raise(string(entry.Key), transform.Unreadable(err))
 		return nil
 	}
 	return m.view.Put(ctx, entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))

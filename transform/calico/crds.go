@@ -124,7 +124,7 @@ func (s *crdSet) loadV3(ctx context.Context, kd kind, shipped *schema.CRD) error
 	}
 	crd, err := schema.ParseCRD(entry.Value)
 	if err != nil {
-		s.view.RaiseUnreadable(string(key), transform.Unreadable(err))
+		s.view.Raise(string(key), transform.Unreadable(err))
 		return nil
 	}
 	s.use(key, crd, kd)

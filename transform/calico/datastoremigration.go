@@ -29,7 +29,7 @@ func (m *run) checkMigration(ctx context.Context) error {
 		}
 		found, err := readMigration(entry.Value)
 		if err != nil {
-			m.view.RaiseUnreadable(string(entry.Key), transform.Unreadable(err))
+			m.view.Raise(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
 		known[found.uid] = true
