@@ -25,7 +25,7 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 		Description: `etcdshift explain conflict
 etcdshift explain -o json | jq -r '.codes[] | select(.level == "error") | .code'`,
 		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. Without CODE it lists all codes. Some codes mean
-different things to different commands: each meaning is an entry. docs/codes.md has the same texts.
+different things to different commands: each meaning is an entry. docs/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:        []cli.Flag{textOrJSON()},

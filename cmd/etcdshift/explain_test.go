@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -28,18 +29,18 @@ func TestCodesPage(t *testing.T) {
 
 const codesHead = `# Codes of findings
 
-Generated from the tables that "etcdshift explain" prints. Codes and levels are stable; texts may get better.
+Generated from the table of "etcdshift explain": "etcdshift explain CODE" also prints what a finding means and what was checked. Codes
+and levels are stable; texts may get better.
 
-- An **error** in the report of a run refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the
-  code has a line on --allow. "decision" in the report says what became of each record. The exit status is then 4, or 0 where the
-  decision is "went on (allowed)".
-- An **error** of "doctor" is sure to hurt after a restore. A **warning** hurts, or may, depending on facts that are not in the file. An
-  **info** is worth knowing. "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. Up to 1000 findings of a code
-  are listed; "counts" of "-o json" has them all.
-- A v1 record of Calico that "--allow" leaves as it is keeps the whole v1 group in the output, locked, as "--keep-v1" does.
-- "doctor" guesses nothing: not whether the new API servers have the key that signed a token, nor whether certificates are theirs.
+- **error** in the report of a run: the run is refused, exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the
+  entry has a text on it; "decision" in the report says what became of each record. The exit status is then 4, or 0 where the decision
+  is "went on (allowed)". A v1 record of Calico that stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
+- **error** of "doctor": sure to hurt after a restore. A **warning** hurts, or may, depending on facts that are not in the file. An **info**
+  is worth knowing. "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. Up to 1000 findings of a code are
+  listed; "counts" of "-o json" has them all. "doctor" guesses nothing: not whether the new API servers have the key that signed a
+  token, nor whether certificates are theirs.
 
-Codes of several commands come first. Where commands mean different things by a code, each meaning has a section.
+Codes of several commands come first. Where commands mean different things by a code, each meaning has a row.
 `
 
 // codesPage returns docs/codes.md.
@@ -47,47 +48,23 @@ func codesPage(all []explanation) string {
 	page := strings.ReplaceAll(codesHead, `"`, "`")
 	heading := func(e explanation) string { return "`" + strings.Join(e.Commands, "`, `") + "`" }
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b explanation) int {
-		if n := len(b.Commands) - len(a.Commands); n != 0 {
-			return n
-		}
-		return strings.Compare(heading(b), heading(a))
+		return cmp.Or(len(b.Commands)-len(a.Commands), strings.Compare(heading(b), heading(a)))
 	})
+	cell := strings.NewReplacer("|", `\|`).Replace
 	for section := range grouped(all, heading) {
-		page += "\n## " + heading(section[0]) + "\n"
+		page += "\n## " + heading(section[0]) + "\n\n| code | finding | what to do |\n|---|---|---|\n"
 		for _, e := range section {
-			level := string(e.Level)
+			found, do := string(e.Level)+": "+e.Title, e.Remedy
 			if e.Warns != "" {
-				level += ", a warning " + e.Warns
+				found += "; a warning " + e.Warns
 			}
-			page += "\n### " + e.Code.Name + "\n\n" + wrapped(level+": **"+e.Title+".** "+e.Meaning)
-			page += wrapped("- Do: " + e.Remedy)
 			if e.Allow != "" {
-				page += wrapped("- --allow: " + e.Allow)
+				do += " `--allow`: " + e.Allow
 			}
+			page += "| `" + e.Code.Name + "` | " + cell(found) + " | " + cell(do) + " |\n"
 		}
 	}
 	return page
-}
-
-// wrapped wraps a paragraph or an element of a list.
-func wrapped(text string) string {
-	const width = 130
-	out, line, indent := "", "", ""
-	if strings.HasPrefix(text, "- ") {
-		indent = "  "
-	}
-	for _, word := range strings.Split(text, " ") {
-		switch {
-		case line == "":
-			line = word
-		case len(line)+1+len(word) > width:
-			out += line + "\n"
-			line = indent + word
-		default:
-			line += " " + word
-		}
-	}
-	return out + line + "\n"
 }
 
 // TestCodes: each code has its texts, and one on --allow exactly where --allow takes it.
