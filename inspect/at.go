@@ -35,7 +35,7 @@ func (s state) Get(ctx context.Context, key []byte) (*snapshot.Record, error) {
 func (r *Reader) At(rev int64) *Reader {
 	at := *r
 	at.snapshot.past, at.snapshot.revision = true, rev
-	at.found = false
+	at.layouts = nil
 	return &at
 }
 
@@ -62,7 +62,7 @@ func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion
 			}
 			out := &Deletion{Key: d.Key, Revision: d.Revision.Main}
 			if d.Last != nil {
-				out.Last, err = r.entry(ctx, d.Last)
+				out.Last, err = r.Entry(ctx, d.Last)
 			}
 			if err != nil {
 				yield(nil, err)

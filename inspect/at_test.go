@@ -14,7 +14,7 @@ import (
 // TestAt reads an earlier revision through the whole of a reader: values, decryption, prefixes, catalogue.
 func TestAt(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
-	secret := sealed(t, by, "/registry/secrets/ns/s", `{"apiVersion":"v1","kind":"Secret"}`)
+	secret := encrypted(t, by, "/registry/secrets/ns/s", `{"apiVersion":"v1","kind":"Secret"}`)
 	s := written(t, record{marker, "{}"}, secret, record{secret.key, "{}"}, record{"/other/namespaces/default", "{}"})
 	values := func(r *Reader) map[string]string {
 		m := map[string]string{}
@@ -56,7 +56,7 @@ func TestAt(t *testing.T) {
 // TestDeletedEntries: what is gone, with its last value as far as that can be had.
 func TestDeletedEntries(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
-	secret := sealed(t, by, "/registry/secrets/ns/s", "{}")
+	secret := encrypted(t, by, "/registry/secrets/ns/s", "{}")
 	server := etcdtest.Start(t, t.TempDir()+"/etcd")
 	put := func(r record) { // values that no script can hold
 		_, err := server.Client.Put(ctx, r.key, r.value)

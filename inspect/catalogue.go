@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Catalogue says which resources a source holds, and at which versions their objects are stored.
+// Catalogue says which resources a snapshot holds, and at which versions their objects are stored.
 type Catalogue struct {
 	Flavour   keys.Flavour   `json:"flavour"`   // of the file as a whole
 	Prefixes  []keys.Storage `json:"prefixes"`  // the storage prefixes, in the order they were named and met
@@ -70,17 +70,17 @@ type Version struct {
 // MaxKeys is how many keys a Version names.
 const MaxKeys = 1000
 
-// Survey reads every value of a source once.
-func Survey(ctx context.Context, src Source) (*Catalogue, error) {
-	layouts, err := src.Layouts(ctx)
+// Survey reads every value of a snapshot once.
+func Survey(ctx context.Context, r *Reader) (*Catalogue, error) {
+	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := survey{layouts: layouts, definitions: map[folder]*Definition{}, kinds: map[folder]gvr.GroupKind{}, found: map[folder]map[typeMeta]*Version{}}
-	if err := s.define(ctx, src); err != nil {
+	if err := s.define(ctx, r); err != nil {
 		return nil, err
 	}
-	for e, err := range src.Live(ctx, nil) {
+	for e, err := range r.Live(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ type survey struct {
 }
 
 // define reads the CustomResourceDefinitions.
-func (s *survey) define(ctx context.Context, src Source) error {
+func (s *survey) define(ctx context.Context, r *Reader) error {
 	s.custom = map[folder]bool{}
 	for _, storage := range s.layouts.Storages() {
 		layout, ok := storage.Layout.(keys.Kubernetes)
@@ -113,11 +113,11 @@ func (s *survey) define(ctx context.Context, src Source) error {
 		}
 		prefix := storage.Prefix
 		dir := layout.Dir(keys.DefinitionType())
-		for e, err := range src.Live(ctx, dir) {
+		for e, err := range r.Live(ctx, dir) {
 			if err != nil {
 				return err
 			}
-			key, err := layout.Parse(e.Key)
+			key, err := e.ParseKey()
 			if err != nil {
 				continue // counted as one that is in no folder
 			}
@@ -155,7 +155,7 @@ func define(crd *schema.CRD) *Definition {
 
 // add counts one value.
 func (s *survey) add(e *Entry) {
-	key, layout, err := s.layouts.Parse(e.Key)
+	key, err := e.ParseKey()
 	if err != nil {
 		s.other++
 		return
@@ -163,11 +163,11 @@ func (s *survey) add(e *Entry) {
 	at := folder{key.Prefix, key.Resource.String(), key.Identity}
 	if s.found[at] == nil {
 		s.found[at] = map[typeMeta]*Version{}
-		_, plain := layout.(keys.Kubernetes)
+		_, plain := e.Layout().(keys.Kubernetes)
 		s.custom[at] = plain && keys.IsCustom(key.Resource)
 	}
 	var is typeMeta
-	if v, err := encoding.Parse(e.Value); err == nil {
+	if v, err := e.ParseValue(); err == nil {
 		is.apiVersion, is.kind = v.GVK.ToAPIVersionAndKind()
 	}
 	v := s.found[at][is]

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/etcdshift/etcdshift/keys"
 )
 
 // crd is a CustomResourceDefinition that lists v1alpha1 (not served), v1beta1 and v1, and stores at v1.
@@ -114,7 +112,7 @@ func TestSurveyEncrypted(t *testing.T) {
 	a, b := transformers(t, "a"), transformers(t, "b")
 	secret := `{"apiVersion":"v1","kind":"Secret"}`
 	records := []record{
-		{marker, "{}"}, sealed(t, a, "/registry/secrets/ns/a", secret), sealed(t, a, "/registry/secrets/ns/b", secret), sealed(t, b, "/registry/secrets/ns/c", secret),
+		{marker, "{}"}, encrypted(t, a, "/registry/secrets/ns/a", secret), encrypted(t, a, "/registry/secrets/ns/b", secret), encrypted(t, b, "/registry/secrets/ns/c", secret),
 		{"/registry/secrets/ns/d", secret},
 		{"/registry/apiextensions.k8s.io/customresourcedefinitions/bad.example.com", "k8s:enc:aescbc:v1:k:xxxx"},
 	}
@@ -142,12 +140,11 @@ func TestSurveyPrefixes(t *testing.T) {
 
 // TestSurveyKeys: of many objects that need attention the first are named, and all counted.
 func TestSurveyKeys(t *testing.T) {
-	s := survey{layouts: keys.NewLayouts(keys.Storage{Prefix: "/registry", Flavour: keys.FlavourKubernetes}), definitions: map[folder]*Definition{{"/registry", "widgets.example.com", ""}: {Name: "widgets.example.com", StorageVersion: "v1", Listed: []string{"v1"}}},
-		found: map[folder]map[typeMeta]*Version{}, custom: map[folder]bool{}}
+	records := []record{{marker, "{}"}}
 	for i := range MaxKeys + 5 {
-		s.add(&Entry{Key: fmt.Appendf(nil, "/registry/example.com/widgets/ns/%04d", i), Value: []byte("{"), Stored: []byte("{")})
+		records = append(records, record{fmt.Sprintf("/registry/example.com/widgets/ns/%04d", i), "{"})
 	}
-	v := s.catalogue().Resources[0].Versions[0]
+	v := surveyed(t, nil, records...).Resources[1].Versions[0]
 	require.Equal(t, MaxKeys+5, v.Objects)
 	require.Len(t, v.Keys, MaxKeys)
 	require.Equal(t, "/registry/example.com/widgets/ns/0999", v.Keys[MaxKeys-1])

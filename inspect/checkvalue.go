@@ -24,6 +24,23 @@ func CheckValue(key keys.Key, value []byte) error {
 	if err != nil {
 		return err
 	}
+	return checkValue(key, v)
+}
+
+// Check is CheckValue of an entry. A key of no layout is an error too.
+func (e *Entry) Check() error {
+	key, err := e.ParseKey()
+	if err != nil {
+		return err
+	}
+	v, err := e.ParseValue()
+	if err != nil {
+		return err
+	}
+	return checkValue(key, v)
+}
+
+func checkValue(key keys.Key, v encoding.Value) error {
 	if v.GVK.Version == "" || v.GVK.Kind == "" {
 		return fmt.Errorf("%s value: %w", v.Format, errKind)
 	}

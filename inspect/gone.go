@@ -30,13 +30,13 @@ func (r *Reader) DeletedObjects(ctx context.Context, t *Type, in Selection) iter
 					yield(nil, err)
 					return
 				}
-				place, _, err := layouts.Parse(d.Key)
-				if err != nil || place.Resource != t.Resource || !in.holds(place) {
+				key, _, err := layouts.Parse(d.Key)
+				if err != nil || key.Resource != t.Resource || !in.holds(key) {
 					continue
 				}
-				o := &Object{Entry: &Entry{Key: d.Key}, Type: t, Place: place, Err: ErrCompactedAway}
+				o := &Object{Entry: &Entry{Key: d.Key}, Type: t, Parsed: key, Err: ErrCompactedAway}
 				if d.Last != nil {
-					o = NewObject(t, place, d.Last)
+					o = NewObject(t, d.Last)
 				}
 				if !yield(&DeletedObject{o, d.Revision}, nil) {
 					return

@@ -35,14 +35,14 @@ put /registry/pods/a/two "{}"
 	list := func(in Selection) (names []string, revisions []int64) {
 		for o, err := range r.DeletedObjects(ctx, types.Of(gvr.GroupResource{Resource: "pods"}), in) {
 			require.NoError(t, err)
-			if o.Place.Name == "three" {
+			if o.Parsed.Name == "three" {
 				require.Error(t, o.Err)
 				require.Nil(t, o.Content)
 			} else {
 				require.NoError(t, o.Err)
-				require.Equal(t, map[string]any{"name": o.Place.Name, "resourceVersion": "3"}, o.Content["metadata"])
+				require.Equal(t, map[string]any{"name": o.Parsed.Name, "resourceVersion": "3"}, o.Content["metadata"])
 			}
-			names, revisions = append(names, o.Place.Name), append(revisions, o.Revision)
+			names, revisions = append(names, o.Parsed.Name), append(revisions, o.Revision)
 		}
 		return names, revisions
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -16,8 +15,8 @@ import (
 // Object is a stored object as JSON content, at the version it is stored at.
 type Object struct {
 	*Entry
-	Type  *Type
-	Place keys.Key // the key taken apart
+	Type   *Type
+	Parsed keys.Key // the parts of Entry.Key
 	// Content is the object, with metadata.resourceVersion as a server fills it in; nil where Err says why there is none.
 	Content map[string]any
 	Partial bool  // the kind is not known to this build: Content is apiVersion, kind and metadata
@@ -40,11 +39,6 @@ func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 			yield(nil, err)
 			return
 		}
-		layouts, err := r.Layouts(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		for _, key := range found {
 			e, err := r.Get(ctx, key)
 			if err != nil {
@@ -54,8 +48,7 @@ func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 			if e == nil {
 				continue
 			}
-			place, _, _ := layouts.Parse(key) // keysOf has done it before
-			if !yield(NewObject(t, place, e), nil) {
+			if !yield(NewObject(t, e), nil) {
 				return
 			}
 		}
@@ -87,20 +80,21 @@ func (in Selection) holds(place keys.Key) bool {
 		(in.Names == nil || slices.Contains(in.Names, place.Name))
 }
 
-// NewObject decodes an entry of the given type.
-func NewObject(t *Type, place keys.Key, e *Entry) *Object {
-	o := &Object{Entry: e, Type: t, Place: place, Err: e.Undecryptable}
-	if o.Err != nil {
+// NewObject decodes an entry of the given type, whose key is known to parse.
+func NewObject(t *Type, e *Entry) *Object {
+	o := &Object{Entry: e, Type: t}
+	o.Parsed, _ = e.ParseKey()
+	v, err := e.ParseValue()
+	if o.Err = err; err != nil {
 		return o
 	}
-	o.Content, o.Err = native.Decode(e.Value)
+	o.Content, o.Err = native.DecodeParsed(v)
 	if errors.Is(o.Err, native.ErrUnknownKind) {
 		o.Partial = true
 		o.Content, o.Err = native.Metadata(e.Value)
 	}
 	if o.Err == nil {
-		v, _ := encoding.Parse(e.Value) // did not fail before
-		o.Err = checkDecoded(place, v)
+		o.Err = checkDecoded(o.Parsed, v)
 	}
 	if o.Err != nil {
 		o.Content = nil

@@ -2,14 +2,11 @@ package inspect
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -21,36 +18,14 @@ type Decrypter interface {
 	Decrypt(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
 }
 
-// Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not be written to.
-type Entry struct {
-	Key           []byte
-	Value         []byte // decrypted; as stored where it is undecryptable
-	Stored        []byte
-	ModRevision   int64 // 0 for a key that is only staged
-	Lease         int64
-	Stale         bool  // a server's next write would encrypt it by another provider or key
-	Undecryptable error // why an encrypted value could not be decrypted; wraps encoding.ErrEncrypted
-}
-
-// Source is something that has the latest value of each key: a snapshot, or one with changes staged on top.
-type Source interface {
-	// Live yields the entries whose keys begin with prefix. An error ends the sequence.
-	Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
-	// Layouts are the storage prefixes of the keys, and how objects are laid out below them.
-	Layouts(ctx context.Context) (keys.Layouts, error)
-}
-
 // Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
 type Reader struct {
 	snapshot  state
 	decrypter Decrypter
-	named     []string // storage prefixes
-	layouts   keys.Layouts
-	found     bool // layouts are known
-	only      bool // the storage prefixes that are named are looked under, and no other
+	named     []string      // storage prefixes
+	layouts   *keys.Layouts // nil until they are asked for
+	only      bool          // the storage prefixes that are named are looked under, and no other
 }
-
-var _ Source = (*Reader)(nil)
 
 // NewReader makes a reader of s. Without a decrypter, nil, encrypted values are undecryptable. prefixes are storage prefixes that a
 // person named; those that keys give away are added.
@@ -65,7 +40,7 @@ func (r *Reader) Below(prefixes ...string) *Reader {
 		return r
 	}
 	below := *r
-	below.named, below.only, below.found = slices.Clone(prefixes), true, false
+	below.named, below.only, below.layouts = slices.Clone(prefixes), true, nil
 	return &below
 }
 
@@ -107,13 +82,29 @@ func (r *Reader) Vacant(ctx context.Context) ([]string, error) {
 
 // Live yields the latest value of each key that begins with prefix and is not deleted, in revision order.
 func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+	return r.entries(ctx, prefix, r.Entry)
+}
+
+// Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that read a few types and must not
+// decrypt Secrets.
+func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+	return r.entries(ctx, prefix, func(_ context.Context, rec *snapshot.Record) (*Entry, error) {
+		e := r.raw(rec)
+		return &e, nil
+	})
+}
+
+func (r *Reader) entries(ctx context.Context, prefix []byte, of func(context.Context, *snapshot.Record) (*Entry, error)) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
+		if _, err := r.Layouts(ctx); err != nil { // parse the keys
+			yield(nil, err)
+			return
+		}
 		for rec, err := range r.live(ctx, prefix) {
-			if err != nil {
-				yield(nil, err)
-				return
+			var e *Entry
+			if err == nil {
+				e, err = of(ctx, rec)
 			}
-			e, err := r.entry(ctx, rec)
 			if !yield(e, err) || err != nil {
 				return
 			}
@@ -127,7 +118,13 @@ func (r *Reader) Get(ctx context.Context, key []byte) (*Entry, error) {
 	if rec == nil || err != nil {
 		return nil, err
 	}
-	return r.entry(ctx, rec)
+	return r.Entry(ctx, rec)
+}
+
+// Has tells whether key has a value, without decrypting it.
+func (r *Reader) Has(ctx context.Context, key []byte) (bool, error) {
+	rec, err := r.get(ctx, key)
+	return rec != nil, err
 }
 
 // get is that of the snapshot, of keys that the reader sees.
@@ -163,42 +160,6 @@ func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key fu
 	}
 }
 
-func (r *Reader) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
-	e := &Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	return e, r.Decrypt(ctx, e)
-}
-
-// Decrypt decrypts an entry: Value, Stale and Undecryptable follow from Key and Stored. An error is about reading the snapshot, or a KMS
-// plugin that does not answer any more.
-func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
-	encrypted := encoding.Detect(e.Stored) == encoding.FormatEncrypted
-	e.Value = e.Stored
-	if r.decrypter == nil {
-		if encrypted {
-			_, err := encoding.Parse(e.Stored)
-			e.Undecryptable = err
-			if !errors.Is(err, encoding.ErrKMSv1) { // which no configuration decrypts
-				e.Undecryptable = fmt.Errorf("%w, and no encryption configuration was given", err)
-			}
-		}
-		return nil
-	}
-	gr, err := r.Resource(ctx, e.Key)
-	if err != nil {
-		return err
-	}
-	plain, stale, err := r.decrypter.Decrypt(ctx, gr, e.Key, e.Stored)
-	switch {
-	case errors.Is(err, encoding.ErrEncrypted):
-		e.Undecryptable = err
-		return nil
-	case err != nil: // says nothing of the value: a KMS plugin that is gone would be gone for all others too
-		return &snapshot.FileError{Path: r.snapshot.Path(), Err: fmt.Errorf("key %q: %w", e.Key, err)}
-	}
-	e.Value, e.Stale = plain, stale
-	return nil
-}
-
 // Resource is the resource whose folder key lies in, which decides how a server encrypts the value; empty where key is in
 // none.
 func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource, error) {
@@ -215,8 +176,8 @@ func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource
 
 // Layouts finds the storage prefixes, those that were named among them, by one pass over the keys when it is first asked.
 func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
-	if r.found {
-		return r.layouts, nil
+	if r.layouts != nil {
+		return *r.layouts, nil
 	}
 	d := keys.NewDetector(r.named...)
 	for rec, err := range r.snapshot.Live(ctx, nil) {
@@ -225,11 +186,12 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 		}
 		d.Add(rec.Key)
 	}
-	r.layouts, r.found = d.Layouts(), true
+	layouts := d.Layouts()
 	if r.only {
-		r.layouts = r.layouts.Only(r.named...)
+		layouts = layouts.Only(r.named...)
 	}
-	return r.layouts, nil
+	r.layouts = &layouts
+	return layouts, nil
 }
 
 // Prefixes returns the storage prefixes of Kubernetes' layout: first those that were named, then those that keys of the

@@ -50,7 +50,7 @@ func transformers(t testing.TB, letters string) *encryption.Transformers {
 	return loaded
 }
 
-func sealed(t testing.TB, by *encryption.Transformers, key, plain string) record {
+func encrypted(t testing.TB, by *encryption.Transformers, key, plain string) record {
 	t.Helper()
 	value, err := by.Encrypt(context.Background(), gvr.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ const marker = "/registry/namespaces/default" // gives the prefix away
 // TestOpen: what a key opens is handed on decrypted, and what none does as it is stored, with the reason.
 func TestOpen(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
-	one := sealed(t, by, "/registry/secrets/ns/one", "{}")
+	one := encrypted(t, by, "/registry/secrets/ns/one", "{}")
 	s := written(t, record{marker, "{}"}, one, record{"/registry/secrets/ns/moved", one.value}, record{"/registry/secrets/ns/plain", "{}"}, record{"/registry/pods/ns/p", "{}"}, record{"elsewhere", "x"})
 	get := func(r *Reader, key string) *Entry {
 		e, err := r.Get(ctx, []byte(key))

@@ -65,7 +65,7 @@ func (f *fieldSizes) add(e *Entry, stored int) {
 		sizes[field] += n
 		sizes[FieldEnvelope] -= n
 	}
-	v, err := encoding.Parse(e.Value)
+	v, err := e.ParseValue()
 	var parts encoding.Parts
 	if err == nil {
 		parts, err = encoding.MeasureParts(v)

@@ -128,7 +128,7 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	in.count(rec.Stored)
 	within.count(rec.Stored)
 	m.rank(rec, resource)
-	e := Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
+	e := m.r.raw(rec.Record)
 	if err := m.r.Decrypt(ctx, &e); err != nil {
 		return err
 	}

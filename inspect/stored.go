@@ -107,7 +107,7 @@ func (r *Reader) takeApart(ctx context.Context, rec *snapshot.Record, history bo
 			out.State = StateSuperseded
 		}
 	}
-	e, err := r.entry(ctx, rec)
+	e, err := r.Entry(ctx, rec)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ put "\xff/x" x
 // TestStoredEncrypted: by what a value is encrypted, and how it is written below that where it can be opened.
 func TestStoredEncrypted(t *testing.T) {
 	a := transformers(t, "a")
-	s := written(t, record{marker, "{}"}, sealed(t, a, "/registry/secrets/ns/a", "k8s\x00..."))
+	s := written(t, record{marker, "{}"}, encrypted(t, a, "/registry/secrets/ns/a", "k8s\x00..."))
 	for encoding, decrypter := range map[string]Decrypter{"protobuf": a, "encrypted": transformers(t, "b")} {
 		got := stored(t, NewReader(s, decrypter), "/registry/secrets/", true)
 		require.Len(t, got, 1)

@@ -9,7 +9,6 @@ import (
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
@@ -138,7 +137,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 		}
 		var last *Entry
 		if d.Last != nil {
-			if last, err = r.entry(ctx, d.Last); err != nil {
+			if last, err = r.Entry(ctx, d.Last); err != nil {
 				return nil, err
 			}
 		}
@@ -196,7 +195,7 @@ func customType(crd *schema.CRD) *Type {
 func folderType(key keys.Key, e *Entry) *Type {
 	t := &Type{Resource: key.Resource, Namespaced: key.Namespace != ""}
 	if e != nil {
-		if v, err := encoding.Parse(e.Value); err == nil {
+		if v, err := e.ParseValue(); err == nil {
 			t.Kind = v.GVK.Kind
 		}
 	}

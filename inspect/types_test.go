@@ -88,7 +88,7 @@ func TestObjects(t *testing.T) {
 	list := func(in Selection) (out []string) {
 		for o, err := range r.Objects(ctx, pods, in) {
 			require.NoError(t, err)
-			text := o.Place.Namespace + "/" + o.Place.Name
+			text := o.Parsed.Namespace + "/" + o.Parsed.Name
 			switch {
 			case o.Err != nil:
 				require.Nil(t, o.Content)

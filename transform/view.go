@@ -41,6 +41,10 @@ type View struct {
 // staged meanwhile are seen where the scan has not come yet.
 func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
+		if _, err := v.reader.Layouts(ctx); err != nil { // parse the keys
+			yield(nil, err)
+			return
+		}
 		for rec, err := range v.src.Live(ctx, prefix) {
 			var e *Entry
 			if err == nil {
@@ -81,8 +85,7 @@ func (v *View) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) 
 	if st := v.plan.get(rec.Key); st != nil {
 		return v.staged(ctx, st)
 	}
-	e := &Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	err := v.reader.Decrypt(ctx, e)
+	e, err := v.reader.Entry(ctx, rec)
 	v.noteUndecryptable(e)
 	return e, err
 }

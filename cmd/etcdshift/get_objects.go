@@ -61,7 +61,7 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 			if g.met == nil {
 				g.met = map[[2]string]bool{}
 			}
-			g.met[[2]string{a.kind.Name(), o.Place.Name}] = true
+			g.met[[2]string{a.kind.Name(), o.Parsed.Name}] = true
 			if o.Err != nil {
 				g.sayUnread(o, o.Err)
 			} else {
@@ -191,7 +191,7 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 		for _, p := range places {
 			o := p.o
 			if o.Content == nil && o.Err == nil {
-				o = &gotten{Object: inspect.NewObject(o.Type, o.Place, o.Entry)}
+				o = &gotten{Object: inspect.NewObject(o.Type, o.Entry)}
 				asServed(o.Object)
 			}
 			if !yield(o, nil) {

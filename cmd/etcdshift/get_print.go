@@ -56,7 +56,7 @@ func (g *getter) printNames() error {
 		if o.Type.Resource.Group != "" {
 			kind += "." + o.Type.Resource.Group
 		}
-		_, err := fmt.Fprintln(g.c.App.Writer, render.Printable(kind+"/"+o.Place.Name))
+		_, err := fmt.Fprintln(g.c.App.Writer, render.Printable(kind+"/"+o.Parsed.Name))
 		return err
 	})
 }

@@ -87,11 +87,11 @@ type column struct {
 func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
 	if kcp {
-		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Place.Cluster }})
-		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Place.Identity }})
+		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Parsed.Cluster }})
+		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Parsed.Identity }})
 	}
 	if kind.Namespaced && g.options.namespace == "" {
-		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Place.Namespace }})
+		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
 	if g.options.deleted {
 		t.after = append(t.after, column{"Deleted-At", 0, func(o *gotten) any { return o.deletedAt }})
@@ -125,7 +125,7 @@ func (t *typeTable) cells(o *gotten) []any {
 		// the end of the context, its only error, ends the objects too
 		_ = t.g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
-		own[name] = o.Place.Name
+		own[name] = o.Parsed.Name
 	}
 	of := func(c column) any { return c.cell(o) }
 	cells := slices.Concat(mapped(t.before, of), own, mapped(t.after, of))
@@ -186,8 +186,8 @@ func storedColumns() []column {
 	}
 	return []column{
 		of("Stored-Version", func(o *gotten) any {
-			v, err := encoding.Parse(o.Value)
-			if err != nil || o.Undecryptable != nil {
+			v, err := o.ParseValue()
+			if err != nil {
 				return "<unknown>"
 			}
 			return v.GVK.GroupVersion().String()

@@ -1,14 +1,16 @@
 package doctor
 
 import (
+	"context"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
-	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/inspect"
 )
 
 // FuzzDecode: whatever is stored, reading it ends, in an object or an error.
@@ -20,8 +22,14 @@ func FuzzDecode(f *testing.F) {
 	) {
 		f.Add([]byte(balanced(r.value)))
 	}
+	ctx := context.Background()
+	r := inspect.NewReader(written(f, base(f), healthy()...), nil)
+	_, err := r.Layouts(ctx)
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, value []byte) {
-		_, _ = decode(keys.Key{}, value)
+		e := &inspect.Entry{Key: []byte("/registry/things/x"), Stored: value}
+		require.NoError(t, r.Decrypt(ctx, e))
+		_, _ = decode(e)
 		for _, into := range []any{
 			&corev1.Namespace{}, &corev1.Service{}, &corev1.Endpoints{}, &corev1.Secret{}, &discoveryv1.EndpointSlice{}, //nolint:staticcheck // as in the code
 			&coordinationv1.Lease{}, &admissionv1.MutatingWebhookConfiguration{}, &apiService{},

@@ -98,11 +98,11 @@ func (d *doctor) judgeProblem(ctx context.Context, p finding.Finding) error {
 	if e == nil || err != nil || e.Undecryptable != nil {
 		return err
 	}
-	key, _, err := d.layouts.Parse(e.Key)
+	key, err := e.ParseKey()
 	if err != nil {
 		return nil // told as a stray key
 	}
-	meta, wrong := decode(key, e.Value)
+	meta, wrong := decode(e)
 	switch {
 	case p.Code == clusters.CodeUndecodable && wrong == nil:
 		d.raise(e.Key, codeUndecodable.Because("%s", p.Reason))

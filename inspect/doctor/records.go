@@ -25,8 +25,8 @@ const (
 // checkEntry judges one record, and keeps of it what conclusions are drawn of when all were read.
 func (d *doctor) checkEntry(e *inspect.Entry) error {
 	if e.Lease != 0 {
-		if _, known := d.leases[e.Lease]; !known && d.resourceName(e.Key) != "masterleases" { // told of by judgeMasters
-			d.leaseless.add(d.resourceName(e.Key), e.Key)
+		if _, known := d.leases[e.Lease]; !known && resourceName(e) != "masterleases" { // told of by judgeMasters
+			d.leaseless.add(resourceName(e), e.Key)
 		}
 	}
 	switch n := len(e.Key) + len(e.Stored); {
@@ -35,7 +35,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 	case n > nearLimit:
 		d.raise(e.Key, codeNearLimit.Because("the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit))
 	}
-	key, layout, err := d.layouts.Parse(e.Key)
+	key, err := e.ParseKey()
 	if err != nil {
 		storage, below := d.layouts.Of(e.Key)
 		switch {
@@ -47,7 +47,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		return nil
 	}
 	d.countEncryption(key, e)
-	_, judged := layout.(keys.Kubernetes)
+	_, judged := e.Layout().(keys.Kubernetes)
 	if e.Undecryptable != nil {
 		d.unread[key.Resource] = true
 		if judged {
@@ -55,7 +55,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		}
 		return nil
 	}
-	meta, err := decode(key, e.Value)
+	meta, err := decode(e)
 	switch {
 	case errors.Is(err, native.ErrUnknownKind):
 		d.unknown.add(meta.GVK(), e.Key)
@@ -85,16 +85,16 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 var errMetadata = errors.New("metadata is not that of an object")
 
 // decode reads a value as a server does, and its metadata. ErrUnknownKind comes with metadata, errMetadata with the type.
-func decode(key keys.Key, value []byte) (encoding.Meta, error) {
-	err := inspect.CheckValue(key, value)
+func decode(e *inspect.Entry) (encoding.Meta, error) {
+	err := e.Check()
 	if err != nil && !errors.Is(err, native.ErrUnknownKind) {
 		return encoding.Meta{}, err
 	}
-	meta, metaErr := encoding.ReadMeta(value)
+	meta, metaErr := encoding.ReadMeta(e.Value)
 	if metaErr == nil {
 		return meta, err
 	}
-	v, _ := encoding.Parse(value) // did not fail before
+	v, _ := e.ParseValue() // did not fail before
 	apiVersion, kind := v.GVK.ToAPIVersionAndKind()
 	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
 }
@@ -121,8 +121,8 @@ func isRecord(gr gvr.GroupResource) bool {
 	return false
 }
 
-func (d *doctor) resourceName(key []byte) string {
-	k, _, err := d.layouts.Parse(key)
+func resourceName(e *inspect.Entry) string {
+	k, err := e.ParseKey()
 	if err != nil {
 		return "no resource"
 	}

@@ -327,8 +327,8 @@ func (c *comparison) read(ctx context.Context, side *inspect.Reader, rec *snapsh
 	if rec == nil {
 		return Value{}, nil
 	}
-	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	if err := side.Decrypt(ctx, e); err != nil {
+	e, err := side.Entry(ctx, rec)
+	if err != nil {
 		return Value{}, err
 	}
 	v := Read(e, c.options.ShowSecrets)

@@ -32,8 +32,13 @@ func Decode(value []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DecodeParsed(v)
+}
+
+// DecodeParsed is Decode of a parsed value.
+func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	if v.Format != encoding.FormatProtobuf {
-		obj, _, err := encoding.DecodeObject(value)
+		obj, _, err := encoding.DecodeObject(v.Raw)
 		return obj, err
 	}
 	obj, err := decodeProtobuf(v)

@@ -161,8 +161,8 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 
 // value fills in what the value of a Put tells.
 func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
-	e := &inspect.Entry{Key: rec.Key, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease}
-	if err := t.sides[rec.sources[0]].Decrypt(ctx, e); err != nil {
+	e, err := t.sides[rec.sources[0]].Entry(ctx, &rec.Record)
+	if err != nil {
 		return err
 	}
 	v := compare.Read(e, t.options.ShowSecrets)

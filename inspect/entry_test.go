@@ -1,0 +1,108 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// closed opens nothing.
+type closed struct{}
+
+func (closed) Decrypt(context.Context, schema.GroupResource, []byte, []byte) ([]byte, bool, error) {
+	return nil, false, errors.New("was asked to open a value")
+}
+
+// TestParsed: an entry's key and value are parsed as the layouts and encoding parse them, and an undecryptable value says so.
+func TestParsed(t *testing.T) {
+	ctx, by := context.Background(), transformers(t, "a")
+	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/p", `{"apiVersion":"v1","kind":"Pod"}`}, record{"/registry/pods/p", "{"}, record{"elsewhere", "x"},
+		encrypted(t, by, "/registry/secrets/ns/s", "{}"))
+	for _, r := range []*Reader{NewReader(s, by), NewReader(s, nil)} {
+		early, err := r.Get(ctx, []byte(marker))
+		require.NoError(t, err)
+		if _, err = early.ParseKey(); r.decrypter == nil {
+			require.ErrorIs(t, err, errNoLayouts)
+		}
+		layouts, err := r.Layouts(ctx)
+		require.NoError(t, err)
+		for e, err := range r.Live(ctx, nil) {
+			require.NoError(t, err)
+			for range 2 {
+				wantKey, wantLayout, wantErr := layouts.Parse(e.Key)
+				key, err := e.ParseKey()
+				require.Equal(t, wantErr, err)
+				require.Equal(t, wantKey, key)
+				require.Equal(t, wantLayout, e.Layout())
+				wantValue, wantErr := encoding.Parse(e.Value)
+				if e.Undecryptable != nil {
+					wantErr = e.Undecryptable
+				}
+				value, err := e.ParseValue()
+				require.Equal(t, wantErr, err)
+				require.Equal(t, wantValue, value)
+			}
+		}
+	}
+}
+
+// TestRaw: Raw yields what Live yields, and decrypts nothing. Has decrypts nothing either.
+func TestRaw(t *testing.T) {
+	ctx := context.Background()
+	s := recordedKCP(t, "root-before")
+	var want []*Entry
+	for e, err := range NewReader(s, nil).Live(ctx, []byte("/registry/core/")) {
+		require.NoError(t, err)
+		want = append(want, e)
+	}
+	r := NewReader(s, closed{})
+	var got []*Entry
+	for e, err := range r.Raw(ctx, []byte("/registry/core/")) {
+		require.NoError(t, err)
+		got = append(got, e)
+	}
+	require.Equal(t, want, got)
+	require.NotEmpty(t, got)
+	require.ErrorContains(t, r.Decrypt(ctx, got[0]), "was asked to open a value")
+	for key, there := range map[string]bool{string(got[0].Key): true, "/registry/core/": false} {
+		has, err := r.Has(ctx, []byte(key))
+		require.NoError(t, err)
+		require.Equal(t, there, has)
+	}
+}
+
+// BenchmarkLive: an entry costs what is asked of it.
+func BenchmarkLive(b *testing.B) {
+	ctx := context.Background()
+	records := []record{{marker, "{}"}}
+	for i := range 20_000 {
+		records = append(records, record{fmt.Sprintf("/registry/pods/ns-%d/pod-%d", i%100, i), `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x"}}`})
+	}
+	r := NewReader(written(b, records...), nil)
+	layouts, err := r.Layouts(ctx)
+	require.NoError(b, err)
+	for name, visit := range map[string]func(*Entry){
+		"nothing": func(*Entry) {},
+		"layouts": func(e *Entry) { _, _, _ = layouts.Parse(e.Key) },
+		"key":     func(e *Entry) { _, _ = e.ParseKey() },
+		"twice":   func(e *Entry) { _, _ = e.ParseKey(); _ = e.Layout() },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for e, err := range r.Live(ctx, nil) {
+					if err != nil {
+						b.Fatal(err)
+					}
+					visit(e)
+				}
+			}
+		})
+	}
+}
