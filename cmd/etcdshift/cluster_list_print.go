@@ -153,7 +153,7 @@ func (p surveyPage) notes(all []clusters.Resident) {
 	if len(notes) > 0 {
 		p.Printf("\n")
 	}
-	p.Lines("", notes, len(notes), len(notes), "")
+	p.Lines("", notes)
 }
 
 func (p surveyPage) orphans(all []clusters.Stray) {

@@ -79,20 +79,20 @@ func printMoveText(w io.Writer, v *verify.Verdict) error {
 	p.Table([]any{"QUESTION", "ANSWER", "CHECKED", "FINDINGS"}, mapped(v.Answers, func(a verify.Answer) []any {
 		return []any{a.Question, a.Answer, a.Checked, a.Findings}
 	})...)
-	const more = "-o json lists them all"
+	const more = "; -o json lists them all"
 	for findings := range grouped(v.Findings, func(f verify.Finding) *finding.Code { return f.Code }) {
 		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
-		p.Lines("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
+		p.First("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
 	}
 	if len(v.Unjudged) > 0 {
 		p.Printf("\nnot judged:\n")
 	}
 	unjudged := mapped(v.Unjudged, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
-	p.Lines("   ", unjudged, mostListed, len(unjudged), more)
+	p.First("   ", unjudged, mostListed, len(unjudged), more)
 	if len(v.Notes) > 0 {
 		p.Printf("\n")
 	}
-	p.Lines("note: ", v.Notes, len(v.Notes), len(v.Notes), "")
+	p.Lines("note: ", v.Notes)
 	if v.Sound() {
 		p.Printf("\nthe move is sound\n   -> with all front-proxies stopped, restore; start the etcds, the cache server and the shards, " +
 			"and the front-proxies last\n")

@@ -159,7 +159,7 @@ func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
 		code := findings[0].Code
 		p.Printf("%s %s: %s\n", findings[0].Level, code.Name, code.Title)
 		lines := mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
-		p.Lines("   ", lines, 5, report.Counts[code], "-o json has them")
+		p.First("   ", lines, 5, report.Counts[code], "; -o json has them")
 		p.Printf("   -> %s\n\n", code.Remedy)
 	}
 	p.Printf("%s, %s, %s\n", render.Plural(report.Count(finding.Error), "error"), render.Plural(report.Count(finding.Warning), "warning"),

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -13,31 +12,38 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// mostListed is how many entries of one sort are printed; a large cluster may have thousands, and the report has them all.
+// mostListed is the number of entries of one sort that are printed. The report has all of them.
 const mostListed = 20
 
-// printReport prints a report for a person: what became of the records first, what to do next last.
+// reportPage prints a report for people.
+type reportPage struct{ *render.Page }
+
+// printReport prints first what became of the records, last what to do next.
 func printReport(w io.Writer, r *transform.Report) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s: %s\n", r.Command, outcome(r))
+	p := reportPage{render.NewPage(w)}
+	p.Printf("%s: %s\n", r.Command, outcome(r))
 	planned := r.Outcome != transform.Failed && r.Outcome != transform.Refused
 	if r.Outcome != transform.Failed { // else none of it is known for sure
-		printFiles(out, r)
+		p.files(r)
 		if len(r.Sections) == 0 { // else a section says more
-			printTable(out, kindsTable(r))
+			p.table(kindsTable(r))
 		}
 		for _, s := range append(slices.Clip(r.Sections), r.Appendix) {
-			printSection(out, s, r.Outcome)
+			if s != nil {
+				for _, t := range s.Tables(r.Outcome) {
+					p.table(t)
+				}
+			}
 		}
 	}
-	if planned && r.Appendix == nil { // else it is a plan that nobody will carry out, or a new file
-		printChanges(out, r)
+	if planned && r.Appendix == nil { // else nobody will carry out the plan, or the file is new
+		p.changes(r)
 	}
-	printProblems(out, r)
+	p.problems(r)
 	if planned {
-		printNext(out, r)
+		p.next(r)
 	}
-	return out.Flush() // its error is the first of any of the above
+	return p.Flush()
 }
 
 // outcome says in words how the run ended.
@@ -79,21 +85,18 @@ func sameRecords(r *transform.Report) string {
 	return "has the same records, but is no copy: " + strings.Join(why, ", ")
 }
 
-func printFiles(w io.Writer, r *transform.Report) {
-	fmt.Fprintln(w)
-	t := render.NewTable(w)
-	t.Row("", "PATH", "REVISION", "KEYS", "BYTES", "SHA256")
-	file := func(name string, f transform.FileInfo) {
-		t.Row(name, f.Path, f.Revision, f.Keys, f.Bytes, f.SHA256)
+func (p reportPage) files(r *transform.Report) {
+	var rows [][]any
+	for _, f := range []struct {
+		name string
+		*transform.FileInfo
+	}{{"archive", r.Archive}, {"in", &r.Input}, {"out", r.Output}} {
+		if f.FileInfo != nil {
+			rows = append(rows, []any{f.name, f.Path, f.Revision, f.Keys, f.Bytes, f.SHA256})
+		}
 	}
-	if r.Archive != nil {
-		file("archive", *r.Archive)
-	}
-	file("in", r.Input)
-	if r.Output != nil {
-		file("out", *r.Output)
-	}
-	t.Flush()
+	p.Printf("\n")
+	p.Table([]any{"", "PATH", "REVISION", "KEYS", "BYTES", "SHA256"}, rows...)
 }
 
 func kindsTable(r *transform.Report) transform.Table {
@@ -110,50 +113,34 @@ func kindsTable(r *transform.Report) transform.Table {
 	return t
 }
 
-func printSection(w io.Writer, s transform.Section, outcome transform.Outcome) {
-	if s == nil {
+// table prints a table that has rows or notes.
+func (p reportPage) table(t transform.Table) {
+	if len(t.Rows)+len(t.Notes) == 0 {
 		return
 	}
-	for _, t := range s.Tables(outcome) {
-		printTable(w, t)
+	p.Printf("\n")
+	if t.Title != "" {
+		p.Printf("%s\n", t.Title)
 	}
+	most := len(t.Rows)
+	if t.Of != "" {
+		most = min(most, mostListed)
+	}
+	head := t.Header
+	if most == 0 {
+		head = nil
+	}
+	p.Table(head, append(slices.Clip(t.Rows[:most]), t.Totals...)...)
+	p.First("", nil, most, len(t.Rows), " "+t.Of+"; --report lists them all")
+	p.Lines("", t.Notes)
 }
 
-// printTable prints a table that has rows or notes.
-func printTable(w io.Writer, table transform.Table) {
-	if len(table.Rows)+len(table.Notes) == 0 {
-		return
-	}
-	fmt.Fprintln(w)
-	if table.Title != "" {
-		fmt.Fprintln(w, render.Printable(table.Title))
-	}
-	rows := table.Rows
-	if table.Of != "" {
-		rows = rows[:min(len(rows), mostListed)]
-	}
-	t := render.NewTable(w)
-	if len(rows) > 0 && table.Header != nil {
-		t.Row(table.Header...)
-	}
-	for _, row := range append(slices.Clip(rows), table.Totals...) {
-		t.Row(row...)
-	}
-	t.Flush()
-	if table.Of != "" {
-		printMore(w, len(table.Rows), table.Of)
-	}
-	for _, note := range table.Notes {
-		fmt.Fprintln(w, render.Printable(note))
-	}
-}
-
-func printChanges(w io.Writer, r *transform.Report) {
+func (p reportPage) changes(r *transform.Report) {
 	what := "records"
 	if r.Outcome == transform.Planned {
 		what = "records that would be changed"
 	}
-	fmt.Fprintf(w, "\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated, r.Changes.Deleted)
+	p.Printf("\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated, r.Changes.Deleted)
 	if len(r.UIDs) > 0 {
 		seen := 0
 		for _, u := range r.UIDs {
@@ -161,60 +148,46 @@ func printChanges(w io.Writer, r *transform.Report) {
 				seen++
 			}
 		}
-		fmt.Fprintf(w, "UIDs: %d as clients saw them before, %s\n", seen, render.Plural(len(r.UIDs)-seen, "other"))
+		p.Printf("UIDs: %d as clients saw them before, %s\n", seen, render.Plural(len(r.UIDs)-seen, "other"))
 	}
 	if len(r.References) > 0 {
-		fmt.Fprintf(w, "owner references: %d rewritten\n", len(r.References))
+		p.Printf("owner references: %d rewritten\n", len(r.References))
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Saved)) {
-		fmt.Fprintf(w, "deleted, and kept by --report: %s\n", render.Printable(key))
+		p.Printf("deleted, and kept by --report: %s\n", key)
 	}
-	renamed := transform.Table{Header: []any{"RENAMED", "NAMESPACE", "FROM", "TO"}, Of: "renamed"}
-	for _, n := range r.Renamed {
-		renamed.Rows = append(renamed.Rows, []any{n.Kind, n.Namespace, n.From, n.To})
-	}
-	printTable(w, renamed)
+	p.table(transform.Table{Header: []any{"RENAMED", "NAMESPACE", "FROM", "TO"}, Of: "renamed",
+		Rows: mapped(r.Renamed, func(n transform.Rename) []any { return []any{n.Kind, n.Namespace, n.From, n.To} })})
 }
 
-// printMore says how many of n entries were not printed.
-func printMore(w io.Writer, n int, what string) {
-	if n > mostListed {
-		fmt.Fprintf(w, "... and %d more %s; --report lists them all\n", n-mostListed, what)
-	}
-}
-
-// printProblems lists them by code, errors first.
-func printProblems(w io.Writer, r *transform.Report) {
+// problems lists problems by code, errors first.
+func (p reportPage) problems(r *transform.Report) {
 	var order []string
-	groups := map[string][]finding.Finding{}
-	errors := 0
+	groups, errors := map[string][]string{}, 0
 	for _, level := range []finding.Level{finding.Error, finding.Warning} {
-		for _, p := range r.Problems {
-			if p.Level != level {
+		for _, f := range r.Problems {
+			if f.Level != level {
 				continue
 			}
-			name := fmt.Sprintf("%s %s", level, p.Code.Name)
+			name := fmt.Sprintf("%s %s", level, f.Code.Name)
 			if groups[name] == nil {
 				order = append(order, name)
 			}
-			groups[name] = append(groups[name], p)
+			groups[name] = append(groups[name], name+": "+problemText(f))
 			if level == finding.Error {
 				errors++
 			}
 		}
 	}
 	if len(order) > 0 {
-		fmt.Fprintf(w, "\nproblems: %s, %s\n", render.Plural(errors, "error"), render.Plural(len(r.Problems)-errors, "warning"))
+		p.Printf("\nproblems: %s, %s\n", render.Plural(errors, "error"), render.Plural(len(r.Problems)-errors, "warning"))
 	}
 	for _, name := range order {
-		for _, p := range groups[name][:min(len(groups[name]), mostListed)] {
-			fmt.Fprintf(w, "%s: %s\n", name, problemText(p))
-		}
-		printMore(w, len(groups[name]), "of "+name)
+		p.First("", groups[name], mostListed, len(groups[name]), " of "+name+"; --report lists them all")
 	}
 }
 
-// problemText is what a problem is about, and what was done about it where that is not nothing.
+// problemText returns the key and the reason of a problem, and its decision where it needed one.
 func problemText(p finding.Finding) string {
 	text := render.Printable(p.Reason)
 	if p.Key != "" {
@@ -226,42 +199,24 @@ func problemText(p finding.Finding) string {
 	return text
 }
 
-// printNext ends with what to do now.
-func printNext(w io.Writer, r *transform.Report) {
+// next ends the report with what to do now.
+func (p reportPage) next(r *transform.Report) {
 	before := 0
 	if len(r.Restore) > 0 {
 		before = r.BeforeRestore
-		printSteps(w, "by hand, before the restore", r.Steps[:before], 1)
-		fmt.Fprint(w, "\nrestore, one command on each member:\n")
-		for _, command := range r.Restore {
-			fmt.Fprintf(w, "   %s\n", render.Printable(command))
-		}
+		p.steps("by hand, before the restore", r.Steps[:before], 1)
+		p.Printf("\nrestore, one command on each member:\n")
+		p.Lines("   ", r.Restore)
 	}
-	printSteps(w, "by hand", r.Steps[before:], before+1)
+	p.steps("by hand", r.Steps[before:], before+1)
 }
 
-// printSteps prints steps with their numbers.
-func printSteps(w io.Writer, title string, steps []string, first int) {
+// steps prints numbered steps.
+func (p reportPage) steps(title string, steps []string, first int) {
 	if len(steps) > 0 {
-		fmt.Fprintf(w, "\n%s:\n", title)
+		p.Printf("\n%s:\n", title)
 	}
 	for i, step := range steps {
-		fmt.Fprintf(w, "%3d. %s\n", first+i, render.Printable(step))
+		p.Printf("%3d. %s\n", first+i, step)
 	}
-}
-
-// are is a number and what it counts, behind its verb.
-func are(n int, what string) string {
-	if n == 1 {
-		return "is " + render.Plural(n, what)
-	}
-	return "are " + render.Plural(n, what)
-}
-
-// plural is a number and what it counts.
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

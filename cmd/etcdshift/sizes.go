@@ -148,5 +148,5 @@ func (l sizeList) print(p *render.Page, most int) {
 	p.Table(cells(strings.ToUpper(l.by), "OBJECTS", "LIVE", "OF ALL", "HISTORY"), mapped(all[:min(len(all), most)], func(s inspect.Share) []any {
 		return cells(cmp.Or(s.Name, l.none), s.Objects, s.Live, share(s.Live, live), s.History)
 	})...)
-	p.Lines("", nil, most, len(all), "--by "+l.by+" lists them all")
+	p.First("", nil, most, len(all), "; --by "+l.by+" lists them all")
 }

@@ -60,13 +60,18 @@ func (p *Page) Printf(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
 }
 
-// Lines prints at most so many lines. Where there are more in all, a last line says how many, and where.
-func (p *Page) Lines(indent string, lines []string, most, all int, where string) {
-	for _, line := range lines[:min(len(lines), most)] {
+// Lines prints each line behind an indent.
+func (p *Page) Lines(indent string, lines []string) {
+	for _, line := range lines {
 		p.Printf("%s%s\n", indent, line)
 	}
+}
+
+// First prints at most so many lines. Where there are more in all, a last line says how many; rest ends it.
+func (p *Page) First(indent string, lines []string, most, all int, rest string) {
+	p.Lines(indent, lines[:min(len(lines), most)])
 	if all > most {
-		p.Printf("%s... and %d more; %s\n", indent, all-most, where)
+		p.Printf("%s... and %d more%s\n", indent, all-most, rest)
 	}
 }
 
