@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// clusterCommand is the group of what is done with kcp's logical clusters. Its examples are the first of each command.
+// clusterCommand is the group for logical clusters of kcp. Its examples are the first of each command.
 func clusterCommand(specs []transform.Spec) *cli.Command {
 	sub := append([]*cli.Command{clusterListCommand()}, specCommands(specs, transform.GroupCluster)...)
 	sub = append(sub, clusterVerifyCommand())
@@ -21,7 +21,7 @@ func clusterCommand(specs []transform.Spec) *cli.Command {
 	}
 	return &cli.Command{
 		Name:        "cluster",
-		Usage:       "logical clusters of kcp: list them, move them, mend what a move broke",
+		Usage:       "logical clusters of kcp: list, move and repair them",
 		Description: strings.Join(examples, "\n"),
 		Subcommands: sub,
 	}
@@ -33,7 +33,7 @@ const moveOrder = `
 In a move, stop all front-proxies first, then kcp of both shards and the cache server; restore; start the etcds, the cache server
 and the shards, and start the front-proxies last. A front-proxy that runs on sends requests to the old shard for a minute or more.`
 
-// withShardNames is an action after a look at the flags that name shards.
+// withShardNames checks the flags that name shards before an action.
 func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		for _, flag := range []string{"as-shard", "from-shard", "to-shard"} {
@@ -45,5 +45,5 @@ func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-// namesShard is what the cache server of kcp takes for the name of a shard (kcp pkg/cache/server/handler.go), but for none.
+// namesShard matches the shard names that kcp's cache server accepts (kcp pkg/cache/server/handler.go).
 var namesShard = regexp.MustCompile(`^[a-z0-9:-]{1,61}$`)

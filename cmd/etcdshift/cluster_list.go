@@ -17,21 +17,21 @@ import (
 func clusterListCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "list",
-		Usage:     "which logical clusters live here, and what lies about of others",
+		Usage:     "which logical clusters live here, and the orphans of others",
 		ArgsUsage: "SHARD...",
 		Description: `etcdshift cluster list root.db
 etcdshift cluster list root.db shard-1.db --cache cache.db
 etcdshift cluster list -o json root.db | jq -r '.orphans[].keys[]'`,
-		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with what they hold, need and belong to. Then, where there are any: the
-orphans, which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of what does
-not live where it was copied from; keys that are of no logical cluster; and records that could not be read, or whose value
-contradicts its key.
+		UsageText: `Lists the logical clusters of kcp that live on each SHARD, with their contents, needs and owners. Then, if there are any: orphans,
+which are keys of logical clusters that do not live on that shard, as a live migration leaves them; copies in a cache of logical
+clusters that do not live where they were copied from; keys of no logical cluster; and records that are unreadable or
+contradict their key.
 
-More shards tell more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale. A cache in the
-same etcd as a shard is found there; one of its own is given with --cache.
+More shards show more: where the owner of an orphan lives, which logical cluster lives twice, which copies are stale. A cache in the
+etcd of a shard is found there; one of its own is given with --cache.
 
-Exit status: 0 read, whatever was found; 1 could not be read, is damaged or holds no shard of kcp; 2 usage; 130 interrupted.`,
-		Flags: readFlags("open values that are encrypted at rest with",
+Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard of kcp; 2 usage; 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
 			&cli.StringSliceFlag{Name: "cache", Usage: "read the cache server's snapshot `FILE` too; may be repeated"},
 			outputFlag("table", "wide", "json")),
 		Action: runClusterList,

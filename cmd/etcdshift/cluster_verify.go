@@ -20,32 +20,31 @@ func clusterVerifyCommand() *cli.Command {
 		Description: `etcdshift cluster verify team.archive root.out.db shard-1.out.db
 etcdshift cluster verify team.archive root.out.db shard-1.out.db --origin root.db --destination shard-1.db --cache cache.out.db --cache-before cache.db
 etcdshift cluster verify -o json team.archive root.out.db shard-1.out.db | jq -r '.findings[] | .code + " " + .key'`,
-		UsageText: `Judges a move before any shard of it is started. ARCHIVE is what "cluster extract" made, ORIGIN-OUT what "cluster purge" made of
-the shard that it came from, DESTINATION-OUT what "cluster import" made of the shard that it went to.
+		UsageText: `Checks a move before any of its shards starts. ARCHIVE is the file of "cluster extract", ORIGIN-OUT the output of "cluster purge" for
+the shard of before, DESTINATION-OUT the output of "cluster import" for the new shard.
 
-Each question has an answer: is a file damaged; is anything of the archive lost, which is not on the destination as it was; is
-anything doubled, which is still on the origin, in a second place, or in a cache as the origin wrote it; was anything touched that
-is none of the logical clusters' own. All other records of the origin are compared with those at the extraction by their digest.
-Of the destination, what was written since the import began is judged; with --destination, the input of the import, all of it.
-Copies in a cache have to be under the destination's name, with nothing else changed in them; those of an APIExport must be there.
---cache-before, the input of the purge of --cache, tells whether anything else in that cache was touched.
-A purge with --scrub leaves no history of what it took away: whether the archive has the last of that is told by the revision, or
-by --origin.` + moveOrder + `
+Four questions are answered. Is a file damaged? Is anything of the archive lost, that is missing or changed on the destination? Is
+anything doubled, that is on the origin, in a second place, or in a cache as the origin wrote it? Was a record of anything else
+touched? All other records of the origin are compared with the digest from the extraction. On the destination, records written
+since the import are checked; with --destination, the input of the import, all of them. Copies in a cache must have the
+destination's name and no other change, and those of APIExports must be there. --cache-before, the input of the purge of --cache,
+shows whether other records of that cache were touched. A purge with --scrub leaves no history of the purged records: the revision,
+or --origin, shows whether the archive has their last state.` + moveOrder + `
 
-Exit status: 0 sound, 1 findings, 2 usage, 5 could not judge, or not all of it, 130 interrupted. "etcdshift explain
+Exit status: 0 sound, 1 findings, 2 usage, 5 could not check, or not all of it, 130 interrupted. "etcdshift explain
 CODE" explains a finding.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "origin", Usage: "compare with `FILE`, the input of extract and purge: names each record that differs"},
 			&cli.StringFlag{Name: "destination", Usage: "compare with `FILE`, the input of import: every record that was there before"},
-			&cli.StringSliceFlag{Name: "cache", Usage: "judge the copies in the cache server's snapshot `FILE`, as it is to be started; may be repeated"},
+			&cli.StringSliceFlag{Name: "cache", Usage: "check the copies in the cache server's snapshot `FILE`, as it will be started; may be repeated"},
 			&cli.StringSliceFlag{Name: "cache-before",
 				Usage: "compare the snapshot of --cache with `FILE`, the input of its purge; may be repeated, in the order of --cache"},
 			&cli.StringFlag{Name: "from-shard", Usage: "the origin is the shard `NAME`, where the archive does not say"},
 			&cli.StringFlag{Name: "as-shard", Usage: "the destination is the shard `NAME`, where its file does not say"},
 			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
 				"a finding of any question but damaged", finding.Names(verify.Ignorable()...)),
-			prefixFlag("work"), encryptionFlag("open values of the destination that are encrypted at rest with"),
-			&cli.StringFlag{Name: "archive-encryption-config", Usage: "open values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
+			prefixFlag("work"), encryptionFlag("decrypt values of the destination with"),
+			&cli.StringFlag{Name: "archive-encryption-config", Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
 		Action: runClusterVerify,
@@ -69,16 +68,16 @@ func runClusterVerify(c *cli.Context) error {
 	}
 	switch {
 	case err != nil:
-		return &failure{status: exitCannotJudge, err: err}
+		return &failure{status: exitCannotCheck, err: err}
 	case len(verdict.Findings) > 0:
 		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
 			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
 	case len(verdict.Unjudged) > 0:
-		return &failure{exitCannotJudge, fmt.Errorf("not all of the move could be judged: %s left open", render.Plural(len(verdict.Unjudged), "matter")),
-			"--encryption-config and --archive-encryption-config open what is encrypted at rest, --origin and --cache-before tell what a scrubbed file cannot, " +
-				"--cache whether copies of APIExports are there; -o json lists all that was left open"}
+		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", render.Plural(len(verdict.Unjudged), "part")),
+			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show what a scrubbed file cannot, " +
+				"--cache shows whether copies of APIExports are there; -o json lists all that was not checked"}
 	case !verdict.Sound():
-		return &failure{status: exitCannotJudge, err: errors.New("not all of the move could be judged")}
+		return &failure{status: exitCannotCheck, err: errors.New("not all of the move could be checked")}
 	}
 	return nil
 }

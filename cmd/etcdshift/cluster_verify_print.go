@@ -26,7 +26,7 @@ type moveVerification struct {
 	Clusters       []verify.Moved  `json:"clusters"`
 	Answers        []verify.Answer `json:"answers"`  // one a question
 	Findings       []moveFinding   `json:"findings"` // by question, code, file and key
-	Unjudged       []moveUnjudged  `json:"unjudged"` // what the files do not tell
+	Unjudged       []moveUnjudged  `json:"unjudged"` // parts that could not be checked
 	Notes          []string        `json:"notes"`    // what a person should know that is no finding
 }
 
@@ -85,7 +85,7 @@ func printMoveText(w io.Writer, v *verify.Verdict) error {
 		p.First("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
 	}
 	if len(v.Unjudged) > 0 {
-		p.Printf("\nnot judged:\n")
+		p.Printf("\nnot checked:\n")
 	}
 	unjudged := mapped(v.Unjudged, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
 	p.First("   ", unjudged, mostListed, len(unjudged), more)

@@ -23,17 +23,16 @@ func diffCommand() *cli.Command {
 		Description: `etcdshift diff monday.db tuesday.db
 etcdshift diff monday.db tuesday.db -n shop deployments configmap/prices
 etcdshift diff -o json before.db after.db`,
-		UsageText: `Compares what is stored under each key and shows, field by field, what became of each object: added, removed, changed, or
-recreated (deleted and created again: another uid). Items of lists are matched by what names them.
+		UsageText: `Compares the values of each key and shows, field by field, how each object differs: added, removed, changed, or recreated (deleted
+and created again: another uid). Items of lists are matched by their keys or names.
 
 Noise is folded away and counted: Events, managedFields, renewals of Leases, heartbeats of Nodes, the records of API servers
 about themselves, leases of etcd. --all shows it. Secrets are compared, and shown as redacted.
 
-Values that are encrypted at rest are compared decrypted with --encryption-config, else by their bytes, which differ each time
-an object is written.
+Encrypted values are compared decrypted with --encryption-config, else by their bytes, which differ after each write of an object.
 
-Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not judge or TYPE/NAME is in neither, 130 interrupted.`,
-		Flags: readFlags("decrypt with",
+Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not check or TYPE/NAME is in neither, 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "compare what is in `NAMESPACE` alone"},
 			&cli.StringFlag{Name: "cluster", Usage: "compare what is in logical cluster `NAME` of kcp alone"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "compare what has the `LABELS` in one of the snapshots, such as app=web,tier!=db"},
@@ -78,7 +77,7 @@ func runDiff(c *cli.Context) error {
 	case err != nil && statusOf(err) == exitUsage:
 		return err
 	case err != nil:
-		return &failure{status: exitCannotJudge, err: err}
+		return &failure{status: exitCannotCheck, err: err}
 	case found > 0:
 		return &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
 	}

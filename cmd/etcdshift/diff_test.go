@@ -16,9 +16,9 @@ func TestComparingFails(t *testing.T) {
 		args   []string
 		status int
 	}{
-		{[]string{"diff", old, new}, exitCannotJudge},
-		{[]string{"diff", "-o", "json", old, new}, exitCannotJudge},
-		{[]string{"diff", "-o", "jsonl", old, new}, exitCannotJudge},
+		{[]string{"diff", old, new}, exitCannotCheck},
+		{[]string{"diff", "-o", "json", old, new}, exitCannotCheck},
+		{[]string{"diff", "-o", "jsonl", old, new}, exitCannotCheck},
 		{[]string{"history", new, "cm/updated"}, exitFailed},
 		{[]string{"history", "-o", "json", new, "cm/updated"}, exitFailed},
 		{[]string{"history", "-o", "jsonl", new, "cm/updated"}, exitFailed},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/internal/compare"
@@ -10,17 +11,15 @@ import (
 // diffPage prints differences for people.
 type diffPage struct{ *render.Page }
 
+// head prints the line above a difference.
+func (p diffPage) head(op compare.Op, name string) {
+	colour := map[compare.Op]render.Colour{compare.Added: render.Green, compare.Removed: render.Red}[op]
+	p.Line(cmp.Or(colour, render.Bold), string(op)+" "+name)
+}
+
 // object prints one object that differs.
 func (p diffPage) object(o *compare.Object) {
-	name := o.Subject.String()
-	switch o.Op {
-	case compare.Added:
-		p.Line(render.Green, "added "+name)
-	case compare.Removed:
-		p.Line(render.Red, "removed "+name)
-	default:
-		p.Line(render.Bold, string(o.Op)+" "+name)
-	}
+	p.head(o.Op, o.Subject.String())
 	for _, note := range o.Notes {
 		p.Line(render.Cyan, "  ("+note+")")
 	}
@@ -32,59 +31,40 @@ func (p diffPage) object(o *compare.Object) {
 
 // lease prints one lease that differs.
 func (p diffPage) lease(l compare.Lease) {
-	switch l.Op {
-	case compare.Added:
-		p.Line(render.Green, fmt.Sprintf("added etcd lease %s (%d s)", l.ID, l.NewTTL))
-	case compare.Removed:
-		p.Line(render.Red, fmt.Sprintf("removed etcd lease %s (%d s)", l.ID, l.OldTTL))
-	default:
-		p.Line(render.Bold, fmt.Sprintf("changed etcd lease %s (%d s, was %d s)", l.ID, l.NewTTL, l.OldTTL))
+	ttl := fmt.Sprintf("%d s", cmp.Or(l.NewTTL, l.OldTTL))
+	if l.Op != compare.Added && l.Op != compare.Removed {
+		ttl = fmt.Sprintf("%d s, was %d s", l.NewTTL, l.OldTTL)
 	}
+	p.head(l.Op, fmt.Sprintf("etcd lease %s (%s)", l.ID, ttl))
 }
 
 // printEnd prints the leases that differ, and how many objects of each resource do.
 func (d *differences) printEnd(p diffPage) error {
-	tail := d.tail()
+	tail, total := d.tail(), d.summary.Total()
 	if !d.silent {
 		for _, l := range tail.Leases {
 			p.lease(l)
 		}
 	}
-	if err := d.printSummary(p); err != nil {
-		return err
-	}
-	if n := len(tail.Leases); n > 0 {
-		fmt.Fprintf(p, "%s of etcd granted, gone or changed\n", render.Plural(n, "lease"))
-	}
-	return p.Flush()
-}
-
-func (d *differences) printSummary(p diffPage) error {
-	total := d.summary.Total()
 	switch {
 	case total.Found() > 0:
 		if !d.silent {
 			p.Line(render.Plain, "")
 		}
-		t := render.NewTable(p)
-		t.Row("RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED")
-		for _, c := range d.summary.Rows() {
-			if c.Resource == "" {
-				c.Resource = "(no resource)"
-			}
-			t.Row(c.Resource, c.Added, c.Removed, c.Changed, c.Recreated, c.Folded)
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
+		p.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"}, mapped(d.summary.Rows(), func(c compare.Count) []any {
+			return []any{cmp.Or(c.Resource, "(no resource)"), c.Added, c.Removed, c.Changed, c.Recreated, c.Folded}
+		})...)
 	case d.found() == 0:
-		fmt.Fprintln(p, "no difference")
+		p.Printf("no difference\n")
 	}
 	if total.Folded > 0 {
-		fmt.Fprintf(p, "%s with nothing but noise; --all shows it\n", render.Plural(total.Folded, "object"))
+		p.Printf("%s with nothing but noise; --all shows it\n", render.Plural(total.Folded, "object"))
 	}
-	if n := d.tail().FoldedLeases; n > 0 {
-		fmt.Fprintf(p, "%s of etcd granted, gone or changed; --all shows them\n", render.Plural(n, "lease"))
+	if n := tail.FoldedLeases; n > 0 {
+		p.Printf("%s of etcd granted, gone or changed; --all shows them\n", render.Plural(n, "lease"))
 	}
-	return nil
+	if n := len(tail.Leases); n > 0 {
+		p.Printf("%s of etcd granted, gone or changed\n", render.Plural(n, "lease"))
+	}
+	return p.Flush()
 }

@@ -23,19 +23,18 @@ func doctorCommand() *cli.Command {
 		Description: `etcdshift doctor before.db
 etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
-		UsageText: `Judges the file, every record, and what the objects in it say of each other: values that do not decode, versions that are
-gone, owners that are gone, webhooks ("failed calling webhook") and APIServices that will stand in the way. Each finding has a
-level, a stable code for "etcdshift explain", the key it is about, and what to do. Of a shard of kcp it reports what
-"cluster list" finds in this one file. What the file does not show is not guessed. Of an archive that "cluster extract" made, what
-is about a restore is left out: it is not meant to be restored.
+		UsageText: `Checks the file, every record, and the references between objects: values that do not decode, versions and owners that are gone,
+webhooks ("failed calling webhook") and APIServices that will block a restored cluster. Each finding has a level, a stable code
+for "etcdshift explain", a key and a remedy. A shard of kcp gets the findings that "cluster list" has for this one file. Facts
+that are not in the file are not guessed. An archive of "cluster extract" gets no findings about a restore: it is not restored.
 
-Exit status: 0 nothing of the level of --fail-on or worse, 1 something, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags: readFlags("open values that are encrypted at rest with",
+Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
 				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
 			newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
-			&cli.StringFlag{Name: "quota", Usage: "judge by an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
-			&cli.StringFlag{Name: "etcd", Usage: "judge by a restore into etcd `VERSION`, such as 3.5.21"},
+			&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
+			&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 			outputFlag("text", "json", "sarif (2.1.0)")),
 		Action: runDoctor,
 	}
@@ -76,7 +75,7 @@ func runDoctor(c *cli.Context) error {
 		err = printDiagnosis(c, in, report)
 	}
 	if err != nil {
-		return &failure{status: exitCannotJudge, err: err}
+		return &failure{status: exitCannotCheck, err: err}
 	}
 	if level := c.String("fail-on"); report.AtLeast(finding.Level(level)) {
 		found := render.Plural(report.Count(finding.Error), "error")
@@ -106,7 +105,7 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 	return o, nil
 }
 
-// examine judges the file at path. A file that is damaged has a report too.
+// examine checks the file at path. A damaged file has a report too.
 func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *doctor.Report, err error) {
 	defer progress(c).Phase("examining " + path).End()
 	o, err := openSnapshot(c, path, encryptionConfig)

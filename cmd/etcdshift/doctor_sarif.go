@@ -8,109 +8,48 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 )
 
-// The parts of SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json) that findings need.
-type (
-	sarifLog struct {
-		Schema  string     `json:"$schema"`
-		Version string     `json:"version"`
-		Runs    []sarifRun `json:"runs"`
-	}
-	sarifRun struct {
-		Tool       sarifTool       `json:"tool"`
-		Artifacts  []sarifArtifact `json:"artifacts"`
-		Results    []sarifResult   `json:"results"`
-		ColumnKind string          `json:"columnKind"`
-	}
-	sarifTool struct {
-		Driver sarifDriver `json:"driver"`
-	}
-	sarifDriver struct {
-		Name           string      `json:"name"`
-		Version        string      `json:"version"`
-		InformationURI string      `json:"informationUri"`
-		Rules          []sarifRule `json:"rules"`
-	}
-	sarifRule struct {
-		ID                   string      `json:"id"`
-		ShortDescription     sarifText   `json:"shortDescription"`
-		Help                 sarifText   `json:"help"`
-		DefaultConfiguration sarifConfig `json:"defaultConfiguration"`
-	}
-	sarifConfig struct {
-		Level string `json:"level"`
-	}
-	sarifText struct {
-		Text string `json:"text"`
-	}
-	sarifArtifact struct {
-		Location sarifURI          `json:"location"`
-		Length   int64             `json:"length"`
-		Hashes   map[string]string `json:"hashes,omitempty"`
-	}
-	sarifURI struct {
-		URI   string `json:"uri"`
-		Index *int   `json:"index,omitempty"`
-	}
-	sarifResult struct {
-		RuleID     string           `json:"ruleId"`
-		RuleIndex  int              `json:"ruleIndex"`
-		Level      string           `json:"level"`
-		Message    sarifText        `json:"message"`
-		Locations  []sarifLocation  `json:"locations"`
-		Properties *sarifProperties `json:"properties,omitempty"`
-	}
-	sarifLocation struct {
-		PhysicalLocation struct {
-			ArtifactLocation sarifURI `json:"artifactLocation"`
-		} `json:"physicalLocation"`
-		LogicalLocations []sarifLogical `json:"logicalLocations,omitempty"`
-	}
-	sarifLogical struct {
-		FullyQualifiedName string `json:"fullyQualifiedName"`
-		Kind               string `json:"kind"`
-	}
-	sarifProperties struct {
-		Objects int `json:"objects"`
-	}
-)
-
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-func toSARIF(in inputInfo, report *doctor.Report) sarifLog {
-	t := tool()
-	run := sarifRun{ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
-	run.Tool.Driver = sarifDriver{Name: t.Name, Version: t.Version, InformationURI: "https://github.com/etcdshift/etcdshift"}
-	index := map[*finding.Code]int{}
+// toSARIF returns the report as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
+func toSARIF(in inputInfo, report *doctor.Report) any {
+	type object = map[string]any
+	text := func(s string) object { return object{"text": s} }
+	index, rules := map[*finding.Code]int{}, []object{}
 	for i, code := range doctor.Codes() {
 		index[code] = i
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
-			code.Name, sarifText{code.Title}, sarifText{code.Remedy}, sarifConfig{sarifLevel(code.Level)},
+		rules = append(rules, object{
+			"id": code.Name, "shortDescription": text(code.Title), "help": text(code.Remedy),
+			"defaultConfiguration": object{"level": sarifLevel(code.Level)},
 		})
 	}
-	file := sarifArtifact{Location: sarifURI{URI: toURI(in.Path)}, Length: in.Bytes}
+	file := object{"location": object{"uri": toURI(in.Path)}, "length": in.Bytes}
 	if in.SHA256 != "" {
-		file.Hashes = map[string]string{"sha-256": in.SHA256}
+		file["hashes"] = object{"sha-256": in.SHA256}
 	} else {
-		file.Length = -1 // not known, as the schema says it
+		file["length"] = -1 // not known, as the schema says it
 	}
-	run.Artifacts = []sarifArtifact{file}
+	results := []object{}
 	for _, f := range report.Findings {
-		r := sarifResult{RuleID: f.Code.Name, RuleIndex: index[f.Code], Level: sarifLevel(f.Level), Message: sarifText{f.Reason}}
-		var at sarifLocation
-		zero := 0
-		at.PhysicalLocation.ArtifactLocation = sarifURI{file.Location.URI, &zero}
+		at := object{"physicalLocation": object{"artifactLocation": object{"uri": toURI(in.Path), "index": 0}}}
 		if f.Key != "" {
-			at.LogicalLocations = []sarifLogical{{f.Key, "object"}}
+			at["logicalLocations"] = []object{{"fullyQualifiedName": f.Key, "kind": "object"}}
 		}
-		if r.Locations = []sarifLocation{at}; f.Objects > 0 {
-			r.Properties = &sarifProperties{f.Objects}
+		result := object{
+			"ruleId": f.Code.Name, "ruleIndex": index[f.Code], "level": sarifLevel(f.Level), "message": text(f.Reason), "locations": []object{at},
 		}
-		run.Results = append(run.Results, r)
+		if f.Objects > 0 {
+			result["properties"] = object{"objects": f.Objects}
+		}
+		results = append(results, result)
 	}
-	return sarifLog{sarifSchema, "2.1.0", []sarifRun{run}}
+	driver := object{
+		"name": tool().Name, "version": tool().Version, "informationUri": "https://github.com/etcdshift/etcdshift", "rules": rules,
+	}
+	run := object{"tool": object{"driver": driver}, "artifacts": []object{file}, "results": results, "columnKind": "utf16CodeUnits"}
+	return object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}}
 }
 
-// toURI is a path as a URI reference: relative where the path is.
+// toURI returns a path as a URI reference. A relative path stays relative.
 func toURI(path string) string {
 	if filepath.IsAbs(path) {
 		return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()

@@ -64,6 +64,72 @@ func checkClosed(t *testing.T, path string, value any) {
 	}
 }
 
+// The parts of SARIF that findings need.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool       sarifTool       `json:"tool"`
+		Artifacts  []sarifArtifact `json:"artifacts"`
+		Results    []sarifResult   `json:"results"`
+		ColumnKind string          `json:"columnKind"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		Version        string      `json:"version"`
+		InformationURI string      `json:"informationUri"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID                   string      `json:"id"`
+		ShortDescription     sarifText   `json:"shortDescription"`
+		Help                 sarifText   `json:"help"`
+		DefaultConfiguration sarifConfig `json:"defaultConfiguration"`
+	}
+	sarifConfig struct {
+		Level string `json:"level"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifArtifact struct {
+		Location sarifURI          `json:"location"`
+		Length   int64             `json:"length"`
+		Hashes   map[string]string `json:"hashes,omitempty"`
+	}
+	sarifURI struct {
+		URI   string `json:"uri"`
+		Index *int   `json:"index,omitempty"`
+	}
+	sarifResult struct {
+		RuleID     string           `json:"ruleId"`
+		RuleIndex  int              `json:"ruleIndex"`
+		Level      string           `json:"level"`
+		Message    sarifText        `json:"message"`
+		Locations  []sarifLocation  `json:"locations"`
+		Properties *sarifProperties `json:"properties,omitempty"`
+	}
+	sarifLocation struct {
+		PhysicalLocation struct {
+			ArtifactLocation sarifURI `json:"artifactLocation"`
+		} `json:"physicalLocation"`
+		LogicalLocations []sarifLogical `json:"logicalLocations,omitempty"`
+	}
+	sarifLogical struct {
+		FullyQualifiedName string `json:"fullyQualifiedName"`
+		Kind               string `json:"kind"`
+	}
+	sarifProperties struct {
+		Objects int `json:"objects"`
+	}
+)
+
 // TestSARIF: what is printed keeps the rules of SARIF 2.1.0's schema.
 func TestSARIF(t *testing.T) {
 	broken := doctor.Damaged(errors.New("broken"), doctor.Options{})

@@ -31,7 +31,7 @@ const (
 	exitUsage       = 2   // the command line is wrong
 	exitRefused     = 3   // records that can't be migrated; nothing was written
 	exitSkipped     = 4   // written, but records that --allow names were skipped
-	exitCannotJudge = 5   // of the commands that look for something: could not look
+	exitCannotCheck = 5   // of the commands that look for something: could not look
 	exitInterrupted = 130 // 128 + SIGINT, as shells say; nothing was written
 )
 

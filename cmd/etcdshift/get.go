@@ -29,15 +29,15 @@ etcdshift get before.db deploy/web -n shop -o yaml
 etcdshift get before.db certificates.cert-manager.io -A --stored
 etcdshift get before.db cm,deploy,svc -n shop --export > shop.yaml`,
 		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group, a category such as "all", or
-several with commas between. Custom types and their columns are those of the CustomResourceDefinitions in the snapshot.
+several with commas between. Custom types and their columns come from the CustomResourceDefinitions in the snapshot.
 
-Objects are shown as they are stored: at the version they are stored at, without defaults that a server would add. Ages are
-relative to the newest time in the snapshot, or to --age-from. --export leaves out what a server fills in, and objects that
-a controller makes; what it prints can be applied.
+Objects are shown at the version they are stored at, without defaults that a server would add. Ages are relative to the newest
+time in the snapshot, or to --age-from. --export prints objects that can be applied: without fields that a server fills in, and
+without objects that a controller makes.
 
 Exit status: 0 shown, 1 something was not found or could not be read, 2 usage, 3 not printed without --show-secrets, 130
 interrupted.`,
-		Flags: readFlags("open values that are encrypted at rest with",
+		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces"},
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},

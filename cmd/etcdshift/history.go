@@ -20,14 +20,14 @@ func historyCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME",
 		Description: `etcdshift history before.db deployment/web -n shop
 etcdshift history monday.db tuesday.db wednesday.db configmap/prices -o jsonl`,
-		UsageText: `Tells what became of one key: created, updated, deleted, recreated; what changed each time, field by field; who wrote, as
-managedFields have it; and about when: the time of a revision lies between those that Leases, Events and other objects carry.
+		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision, field by field; the writers, from
+managedFields; and the approximate time, from Leases, Events and other objects written nearby.
 
-A snapshot keeps what was written since the last compaction, often a few minutes, and one record of each key from before. Several
-snapshots of one cluster, in any order, give one history; what none of them keeps is said.
+A snapshot keeps the writes since the last compaction, often a few minutes, and one older record of each key. Several snapshots
+of one cluster, in any order, give one history, which names the revisions that none of them keeps.
 
-Exit status: 0 told, 1 not found, could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags: readFlags("decrypt with",
+Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage, 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
 			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where several have one of that name"},
 			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},

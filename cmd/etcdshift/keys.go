@@ -15,20 +15,19 @@ import (
 func keysCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "keys",
-		Usage:     "raw keys, taken apart",
+		Usage:     "raw keys and their parts",
 		ArgsUsage: "SNAPSHOT [PREFIX]",
 		Description: `etcdshift keys before.db /registry/pods/
 etcdshift keys -o jsonl before.db | jq -r 'select(.unknown) | .key'
 etcdshift keys --raw before.db /registry/pods/default/web > pod.bin`,
-		UsageText: `Lists the keys of a snapshot that are not deleted, or those that begin with PREFIX, in the order in which they were last
-written. Each is taken apart by the layout below its storage prefix: Kubernetes, OpenShift, a shard of kcp or its cache server.
-Keys that are in no layout stand there with a "?" for the resource.
+		UsageText: `Lists the live keys of a snapshot, or those that begin with PREFIX, in the order of their last write. Each key is parsed by the layout
+below its storage prefix: Kubernetes, OpenShift, a shard of kcp or its cache server. Keys in no layout have a "?" for the resource.
 
-With --raw, PREFIX is one whole key, and its value is written as it is, decrypted where --encryption-config opens it. That of a
-Secret, or with another credential in it, needs --show-secrets.
+With --raw, PREFIX is one whole key, and its value is written, decrypted with --encryption-config. The value of a Secret, or one with
+another credential, needs --show-secrets.
 
-Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 3 a value that --show-secrets was not given for, 130 interrupted.`,
-		Flags: readFlags("open values that are encrypted at rest with",
+Exit status: 0 read, 1 unreadable or damaged, 2 usage, 3 the value needs --show-secrets, 130 interrupted.`,
+		Flags: readFlags("decrypt values with",
 			outputFlag("table", "wide", "json", "jsonl (one key a line)", "name"),
 			&cli.BoolFlag{Name: "history", Usage: "list every record that the file still holds: superseded ones and deletions too"},
 			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},

@@ -164,7 +164,7 @@ func TestStdoutFails(t *testing.T) {
 	path := fixtureFile(t)
 	for command, status := range map[string]int{
 		"status": exitFailed, "status -o json": exitFailed,
-		"verify": exitCannotJudge, "verify -o json": exitCannotJudge,
+		"verify": exitCannotCheck, "verify -o json": exitCannotCheck,
 		"completion bash": exitFailed, "man": exitFailed,
 	} {
 		args := append([]string{"etcdshift"}, strings.Fields(command)...)

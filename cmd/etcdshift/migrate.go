@@ -61,10 +61,10 @@ func (m migration) command() *cli.Command {
 	out := arguments[strings.LastIndex(arguments, " ")+1:]
 	text += fmt.Sprintf(`
 
-An input is never changed and %s must not exist; it gets its name when it was verified and is on disk.
+An input is never changed, and %s must not exist: it appears only after it has been verified and synced.
 
 Exit status: 0 done, 1 failed, 2 usage, 3 refused,%s 130 interrupted.
-With any but %s nothing was written; where only the report could not be, the message says that %s is there.`, out, leaves, written, out)
+With any but %s nothing was written. If only the report could not be written, the message says that %s is there.`, out, leaves, written, out)
 	return &cli.Command{
 		Name:        m.Name,
 		Usage:       m.Usage,
@@ -115,9 +115,9 @@ func (m migration) flags() []cli.Flag {
 			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"},
-			prefixFlag("work"), encryptionFlag("open values that are encrypted at rest, and encrypt what is written, by"))
+			prefixFlag("work"), encryptionFlag("decrypt values, and encrypt written ones, with"))
 	} else {
-		flags = append(flags, prefixFlag("work"), encryptionFlag("open values that are encrypted at rest by"))
+		flags = append(flags, prefixFlag("work"), encryptionFlag("decrypt values with"))
 	}
 	return append(flags, maxExpandFlag(), textOrJSON(), quietFlag())
 }

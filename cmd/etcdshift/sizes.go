@@ -27,7 +27,7 @@ For "mvcc: database space exceeded" it estimates, within about 2%, what a compac
 as large as the database it was saved from, free pages included, and so is a member that is restored from it.
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags: readFlags("open values that are encrypted at rest with",
+		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "by", Action: oneOf("by", "resource", "namespace", "owner", "field"),
 				Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},

@@ -23,15 +23,15 @@ func statusCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift status before.db
 etcdshift status -o json before.db`,
-		UsageText: `Reads a file of "etcdctl snapshot save", or a raw member/snap/db, either of them compressed with gzip, zstd or zip too,
-checks its digest and structure and prints what it holds. "sha256" is that of sha256sum, "hash" that of "etcdutl snapshot status", "hashkv" that of "etcdctl endpoint hashkv". They
-differ between two saves of the same objects; "content" does not: it is of the live keys and their values alone.
+		UsageText: `Reads a file of "etcdctl snapshot save" or a raw member/snap/db, also compressed with gzip, zstd or zip, checks its digest and
+structure and prints a summary. "sha256" is the sum of sha256sum, "hash" of "etcdutl snapshot status", "hashkv" of "etcdctl endpoint
+hashkv". They differ between two saves of the same objects; "content" does not: it covers live keys and values only.
 
-The second table shows at which versions objects are really stored, whatever the API or status.storedVersions say; below it stand
-the objects that break when their version is removed from a CustomResourceDefinition now, or that are broken already.
+The second table shows the versions at which objects are really stored, regardless of the API and status.storedVersions. Objects
+follow that break once their version is removed from a CustomResourceDefinition, or that are broken already.
 
-Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
-		Flags:  readFlags("open values that are encrypted at rest with", textOrJSON()),
+Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
+		Flags:  readFlags("decrypt values with", textOrJSON()),
 		Action: runStatus,
 	}
 }

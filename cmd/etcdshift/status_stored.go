@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -12,24 +10,22 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// fewKeys is how many keys of one version are printed for a person; -o json has up to inspect.MaxKeys.
+// fewKeys is the number of keys of one version that are printed for people; -o json has up to inspect.MaxKeys.
 const fewKeys = 5
 
-// printCatalogue prints at which versions objects are stored, and then what is not as it should be.
-func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
-	out := bufio.NewWriter(w)
+// printCatalogue prints at which versions objects are stored, then the objects and lists that need attention.
+func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 	hasKeys := slices.ContainsFunc(c.Resources, func(r inspect.Resource) bool {
 		return slices.ContainsFunc(r.Versions, func(v inspect.Version) bool { return len(v.Encrypted) > 0 })
 	})
-	t, rows, empty := render.NewTable(out), 0, 0
-	row := func(resource, at any, objects any, encrypted, storage, list, note string) {
-		cells := []any{resource, at, objects, encrypted, storage, list, note}
+	var rows [][]any
+	row := func(cells ...any) {
 		if !hasKeys {
 			cells = slices.Delete(cells, 3, 4)
 		}
-		t.Row(cells...)
-		rows++
+		rows = append(rows, cells)
 	}
+	empty := 0
 	row("RESOURCE", "STORED AT", "OBJECTS", "ENCRYPTED", "STORAGE VERSION", "STORED VERSIONS", "")
 	for _, r := range c.Resources {
 		storage, list := "", ""
@@ -47,23 +43,22 @@ func printCatalogue(w io.Writer, c *inspect.Catalogue) error {
 			row(resourceName(c, r), "", 0, "", storage, list, verdict(r, inspect.Version{}))
 		}
 	}
-	if rows > 1 {
-		fmt.Fprintln(out)
-		t.Flush()
+	if len(rows) > 1 {
+		p.Printf("\n")
+		p.Table(rows[0], rows[1:]...)
 	}
 	if empty > 0 {
-		fmt.Fprintf(out, "%s without objects; -o json has them too\n", render.Plural(empty, "CustomResourceDefinition"))
+		p.Printf("%s without objects; -o json has them too\n", render.Plural(empty, "CustomResourceDefinition"))
 	}
 	if c.Other > 0 {
-		fmt.Fprintf(out, "%s in no folder of a resource\n", render.Plural(c.Other, "key"))
+		p.Printf("%s in no folder of a resource\n", render.Plural(c.Other, "key"))
 	}
-	if printStale(out, c) {
-		fmt.Fprintf(out, "\n\"etcdshift migrate storage-versions --dry-run\" tells what it would make of them; docs/storage-versions.md is the guide\n")
+	if printStale(p, c) {
+		p.Printf("\n\"etcdshift migrate storage-versions --dry-run\" tells what it would make of them; docs/storage-versions.md is the guide\n")
 	}
-	return out.Flush()
 }
 
-// resourceName is the resource, with its prefix where the file has several.
+// resourceName returns the resource, with its prefix where the file has several.
 func resourceName(c *inspect.Catalogue, r inspect.Resource) string {
 	if r.Prefix == c.Resources[0].Prefix && r.Prefix == c.Resources[len(c.Resources)-1].Prefix {
 		return r.Resource
@@ -71,7 +66,7 @@ func resourceName(c *inspect.Catalogue, r inspect.Resource) string {
 	return r.Prefix + "/ " + r.Resource
 }
 
-// storedAt is the version, and the kind where the resource does not say it: that of a definition is its objects'.
+// storedAt returns the version, and the kind of objects without a definition.
 func storedAt(r inspect.Resource, v inspect.Version) string {
 	if r.Definition != nil {
 		return v.APIVersion
@@ -79,7 +74,7 @@ func storedAt(r inspect.Resource, v inspect.Version) string {
 	return strings.TrimSpace(v.APIVersion + " " + v.Kind)
 }
 
-// encrypted says how many objects which key encrypts.
+// encrypted names the keys of encrypted objects, with counts where there are several.
 func encrypted(v inspect.Version) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(v.Encrypted)) {
@@ -91,7 +86,7 @@ func encrypted(v inspect.Version) string {
 	return strings.Join(parts, ", ")
 }
 
-// verdict is what a version means to who runs the cluster; empty where all is well.
+// verdict returns what a version means for the cluster; "" where all is well.
 func verdict(r inspect.Resource, v inspect.Version) string {
 	switch {
 	case r.Definition != nil && r.Definition.Error != "":
@@ -114,7 +109,7 @@ func verdict(r inspect.Resource, v inspect.Version) string {
 	return ""
 }
 
-// lists says where status.storedVersions does not tell what is there.
+// lists returns where status.storedVersions does not match the objects.
 func lists(r inspect.Resource) (lines []string) {
 	if r.Definition == nil || r.Definition.Error != "" {
 		return nil
@@ -139,10 +134,11 @@ func lists(r inspect.Resource) (lines []string) {
 	return lines
 }
 
-// printStale names the objects that would break, or are broken, and lists that do not tell the truth; any is false where there
-// are none.
-func printStale(w io.Writer, c *inspect.Catalogue) (any bool) {
+// printStale names objects that break, or would break, and lists that do not match the objects. It returns false if there are none.
+func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
+	var lines []string
 	for _, r := range c.Resources {
+		lines = append(lines, lists(r)...)
 		for _, v := range r.Versions {
 			is, have := "breaks", "has"
 			if v.Objects != 1 {
@@ -150,31 +146,20 @@ func printStale(w io.Writer, c *inspect.Catalogue) (any bool) {
 			}
 			switch v.Standing {
 			case inspect.Stale:
-				fmt.Fprintf(w, "\n%s %s when %s is removed from %s:\n", render.Plural(v.Objects, "object"), is, render.Printable(v.APIVersion), render.Printable(r.Definition.Name))
+				p.Printf("\n%s %s when %s is removed from %s:\n", render.Plural(v.Objects, "object"), is, v.APIVersion, r.Definition.Name)
 			case inspect.Unlisted:
-				fmt.Fprintf(w, "\n%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:\n",
-					render.Plural(v.Objects, "object"), have, render.Printable(v.APIVersion), render.Printable(r.Definition.Name))
+				p.Printf("\n%s %s %s, a version that %s does not list: no API server reads them, nor any list of them:\n",
+					render.Plural(v.Objects, "object"), have, v.APIVersion, r.Definition.Name)
 			default:
 				continue
 			}
-			any = true
-			for _, key := range v.Keys[:min(len(v.Keys), fewKeys)] {
-				fmt.Fprintf(w, "   %s\n", render.Printable(key))
-			}
-			if v.Objects > fewKeys {
-				fmt.Fprintf(w, "   ... and %d more; -o json names up to %d\n", v.Objects-fewKeys, inspect.MaxKeys)
-			}
+			found = true
+			p.First("   ", v.Keys, fewKeys, v.Objects, fmt.Sprintf("; -o json names up to %d", inspect.MaxKeys))
 		}
 	}
-	var lines []string
-	for _, r := range c.Resources {
-		lines = append(lines, lists(r)...)
-	}
 	if len(lines) > 0 {
-		fmt.Fprintln(w)
+		p.Printf("\n")
 	}
-	for _, line := range lines {
-		fmt.Fprintln(w, render.Printable(line))
-	}
-	return any || len(lines) > 0
+	p.Lines("", lines)
+	return found || len(lines) > 0
 }

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,26 +23,26 @@ func verifyCommand() *cli.Command {
 		Description: `etcdshift verify before.db
 etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
-		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, each record's numbers against those of the one
-before it, and every lease, alarm, user, role, member and version that etcd decodes when it starts; odd ones that etcd accepts are warnings.
-"etcdutl snapshot restore" checks no more than the digest. With --encryption-config, also whether its keys open every value
-that is encrypted at rest. Of an archive that "cluster extract" made, also whether it still holds exactly what its manifest says.
+		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each record against the one before it, and
+every lease, alarm, user, role, member and version that etcd decodes when it starts. Odd ones that etcd accepts are warnings.
+"etcdutl snapshot restore" checks the digest only. With --encryption-config, also whether its keys decrypt every encrypted value. Of
+an archive of "cluster extract", also whether it still matches its manifest.
 
-Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not judge, 130 interrupted.`,
-		Flags:  readFlags("see whether every value that is encrypted at rest opens with", textOrJSON()),
+Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 interrupted.`,
+		Flags:  readFlags("see whether every encrypted value can be decrypted with", textOrJSON()),
 		Action: runVerify,
 	}
 }
 
 // verification is what verify prints.
 type verification struct {
-	documentHead          // input is empty but for the path where the file could not be opened
+	documentHead          // where the file could not be opened, input has the path only
 	Path         string   `json:"path"`
 	Sound        bool     `json:"sound"`
 	Findings     []string `json:"findings"`
 	Warnings     []string `json:"warnings,omitempty"`
-	Archive      string   `json:"archive,omitempty"` // of which logical cluster it is an archive
-	text         string   // that in words
+	Archive      string   `json:"archive,omitempty"` // the logical cluster of an archive
+	text         string   // the archive in words
 }
 
 func runVerify(c *cli.Context) error {
@@ -53,7 +53,7 @@ func runVerify(c *cli.Context) error {
 	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0], Findings: []string{}}
 	damage, err := verifyFile(c, &v)
 	if err != nil {
-		return &failure{status: exitCannotJudge, err: err}
+		return &failure{status: exitCannotCheck, err: err}
 	}
 	v.Sound = damage == nil
 	warn(c, v.Warnings...)
@@ -63,18 +63,20 @@ func runVerify(c *cli.Context) error {
 		err = printVerification(c, v)
 	}
 	if err != nil {
-		return &failure{status: exitCannotJudge, err: err}
+		return &failure{status: exitCannotCheck, err: err}
 	}
-	if damage != nil {
-		if errors.Is(damage, encoding.ErrEncrypted) {
-			return &failure{exitFound, fmt.Errorf("%s: %s that no key of the configuration opens", args[0], render.Plural(len(v.Findings), "value")), hintFor(damage)}
-		}
-		return &failure{exitFound, fmt.Errorf("%s is damaged: %d found", args[0], len(v.Findings)), hintFor(damage)}
+	switch {
+	case errors.Is(damage, encoding.ErrEncrypted):
+		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0], render.Plural(len(v.Findings), "value"))
+	case damage != nil:
+		err = fmt.Errorf("%s is damaged: %d found", args[0], len(v.Findings))
+	default:
+		return nil
 	}
-	return nil
+	return &failure{exitFound, err, hintFor(damage)}
 }
 
-// verifyFile fills in v and returns the first damage it found; an error means that it could not look.
+// verifyFile fills in v and returns the first damage. An error means that the file could not be checked.
 func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c).Phase("verifying " + v.Path).End()
 	o, err := openFile(c, v.Path, encryptionConfig)
@@ -92,9 +94,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 		if !isDamage(found) {
 			return nil, found
 		}
-		if damage == nil {
-			damage = found
-		}
+		damage = cmp.Or(damage, found)
 		v.Findings = append(v.Findings, found.Error())
 	}
 	for odd := range snapshot.Odd(c.Context, s) {
@@ -119,14 +119,14 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	o.Reader = o.Below(readPrefixes(c)...)
 	err = s.Guard(func() error {
 		if o.transformers != nil {
-			damage, err = openAll(c.Context, o.Reader, v)
+			damage, err = decryptAll(c.Context, o.Reader, v)
 		}
 		return checkPrefixes(c, err, o)
 	})
 	return damage, err
 }
 
-// verifyArchive checks an archive of logical clusters against its manifest. Of any other file it finds nothing.
+// verifyArchive checks an archive against its manifest. It finds nothing in any other file.
 func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (damage, err error) {
 	m, err := archive.OpenChecked(ctx, s)
 	if errors.Is(err, archive.ErrNotArchive) {
@@ -142,8 +142,8 @@ func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (
 	return nil, err
 }
 
-// openAll tries to open every value and lists those that stay closed; the first of their reasons is sealed.
-func openAll(ctx context.Context, r *inspect.Reader, v *verification) (sealed, err error) {
+// decryptAll lists the undecryptable values, and returns the reason of the first.
+func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecryptable, err error) {
 	for e, err := range r.Live(ctx, nil) {
 		if err != nil {
 			return nil, err
@@ -154,15 +154,13 @@ func openAll(ctx context.Context, r *inspect.Reader, v *verification) (sealed, e
 		if !errors.Is(e.Undecryptable, encoding.ErrEncrypted) { // a KMS plugin that does not answer any more
 			return nil, e.Undecryptable
 		}
-		if sealed == nil {
-			sealed = e.Undecryptable
-		}
+		undecryptable = cmp.Or(undecryptable, e.Undecryptable)
 		v.Findings = append(v.Findings, fmt.Sprintf("%s: %v", e.Key, e.Undecryptable))
 	}
-	return sealed, nil
+	return undecryptable, nil
 }
 
-// isDamage tells what is wrong with a snapshot from what kept it from being judged: what is no snapshot at all has no damage.
+// isDamage reports whether err is about a damaged snapshot. A file that is no snapshot has no damage.
 func isDamage(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -176,20 +174,13 @@ func isDamage(err error) bool {
 }
 
 func printVerification(c *cli.Context, v verification) error {
-	if v.Sound {
-		text := ""
-		if v.text != "" {
-			text = ": an " + render.Printable(v.text) + ", as it was made"
-		}
-		_, err := fmt.Fprintf(c.App.Writer, "%s is sound%s\n", render.Printable(v.Path), text)
-		return err
+	p := render.NewPage(c.App.Writer)
+	switch {
+	case v.Sound && v.text != "":
+		p.Printf("%s is sound: an %s, as it was made\n", v.Path, v.text)
+	case v.Sound:
+		p.Printf("%s is sound\n", v.Path)
 	}
-	out := bufio.NewWriter(c.App.Writer)
-	for _, f := range v.Findings[:min(len(v.Findings), mostListed)] {
-		fmt.Fprintln(out, render.Printable(f))
-	}
-	if n := len(v.Findings); n > mostListed {
-		fmt.Fprintf(out, "... and %d more; -o json lists them all\n", n-mostListed)
-	}
-	return out.Flush() // its error is the first of any of the above
+	p.First("", v.Findings, mostListed, len(v.Findings), "; -o json lists them all")
+	return p.Flush()
 }
