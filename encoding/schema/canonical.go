@@ -1,128 +1,80 @@
 package schema
 
 import (
+	"slices"
 	"time"
 	"unicode/utf8"
 )
 
-// isCanonicalMeta says, without the way there and back through
-// metav1.ObjectMeta that a server takes, that it would leave this metadata as
-// it is: known fields only, of the right types, none of them empty. Objects that
-// a server wrote are like that. In doubt it says no.
-func isCanonicalMeta(value any) bool {
-	metadata, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
-	for name, value := range metadata {
-		switch name {
-		case "name", "generateName", "namespace", "selfLink", "uid", "resourceVersion":
-			ok = isText(value)
-		case "generation":
-			generation, isInt := value.(int64)
-			ok = isInt && generation != 0
-		case "deletionGracePeriodSeconds":
-			_, ok = value.(int64)
-		case "creationTimestamp", "deletionTimestamp":
-			ok = isCanonicalTime(value)
-		case "labels", "annotations":
-			ok = isCanonicalMap(value)
-		case "finalizers":
-			ok = isCanonicalList(value, isString)
-		case "ownerReferences":
-			ok = isCanonicalList(value, isCanonicalOwner)
-		case "managedFields":
-			ok = isCanonicalList(value, isCanonicalEntry)
-		default:
-			ok = false
-		}
-		if !ok {
+// fieldChecks accept an object by its fields: known fields only, each with a canonical value.
+type fieldChecks map[string]func(any) bool
+
+func (checks fieldChecks) accept(value any) bool {
+	object, ok := value.(map[string]any)
+	for name, value := range object {
+		check, known := checks[name]
+		if !known || !check(value) {
 			return false
 		}
 	}
-	return true
+	return ok
 }
+
+// The fields that a server leaves as they are when it decodes metadata into metav1.ObjectMeta and
+// encodes it: of the right type and not empty, as in all objects that a server wrote.
+var (
+	metaFields = fieldChecks{
+		"name": isText, "generateName": isText, "namespace": isText, "selfLink": isText, "uid": isText, "resourceVersion": isText,
+		"generation":                 func(value any) bool { n, ok := value.(int64); return ok && n != 0 },
+		"deletionGracePeriodSeconds": func(value any) bool { _, ok := value.(int64); return ok },
+		"creationTimestamp":          isCanonicalTime, "deletionTimestamp": isCanonicalTime,
+		"labels": isCanonicalMap, "annotations": isCanonicalMap,
+		"finalizers":      listOf(isString),
+		"ownerReferences": listOf(isCanonicalOwner),
+		"managedFields":   listOf(entryFields.accept),
+	}
+	ownerFields = fieldChecks{
+		"apiVersion": isString, "kind": isString, "name": isString, "uid": isString,
+		"controller": isBool, "blockOwnerDeletion": isBool,
+	}
+	entryFields = fieldChecks{
+		"manager": isText, "operation": isText, "apiVersion": isText, "fieldsType": isText, "subresource": isText,
+		"time": isCanonicalTime, "fieldsV1": isCanonicalFields,
+	}
+)
 
 func isCanonicalOwner(value any) bool {
-	reference, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
-	for _, required := range []string{"apiVersion", "kind", "name", "uid"} { // written even where empty
-		if !isString(reference[required]) {
-			return false
-		}
-	}
-	for name, value := range reference {
-		switch name {
-		case "apiVersion", "kind", "name", "uid":
-		case "controller", "blockOwnerDeletion":
-			if _, ok := value.(bool); !ok {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
+	reference, _ := value.(map[string]any)
+	missing := func(name string) bool { return reference[name] == nil } // a server writes these even if they are empty
+	return ownerFields.accept(value) && !slices.ContainsFunc([]string{"apiVersion", "kind", "name", "uid"}, missing)
 }
 
-func isCanonicalEntry(value any) bool {
-	entry, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
-	for name, value := range entry {
-		switch name {
-		case "manager", "operation", "apiVersion", "fieldsType", "subresource":
-			ok = isText(value)
-		case "time":
-			ok = isCanonicalTime(value)
-		case "fieldsV1":
-			ok = isCanonicalFields(value)
-		default:
-			ok = false
-		}
-		if !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// isCanonicalFields accepts objects of objects only, as field managers write
-// them, whose text and back is the same.
+// isCanonicalFields accepts objects of objects only, as field managers write them.
 func isCanonicalFields(value any) bool {
 	fields, ok := value.(map[string]any)
-	if !ok {
-		return false
-	}
 	for name, below := range fields {
 		if !utf8.ValidString(name) || !isCanonicalFields(below) {
 			return false
 		}
 	}
-	return true
+	return ok
 }
 
-func isCanonicalList(value any, isCanonical func(any) bool) bool {
-	list, ok := value.([]any)
-	for _, element := range list {
-		if !isCanonical(element) {
-			return false
-		}
+func listOf(accept func(any) bool) func(any) bool {
+	return func(value any) bool {
+		list, _ := value.([]any)
+		return len(list) > 0 && !slices.ContainsFunc(list, func(element any) bool { return !accept(element) })
 	}
-	return ok && len(list) > 0
 }
 
 func isCanonicalMap(value any) bool {
-	texts, ok := value.(map[string]any)
+	texts, _ := value.(map[string]any)
 	for name, text := range texts {
 		if !utf8.ValidString(name) || !isString(text) {
 			return false
 		}
 	}
-	return ok && len(texts) > 0
+	return len(texts) > 0
 }
 
 // isCanonicalTime accepts whole seconds of UTC as metav1.Time writes them.
@@ -141,3 +93,5 @@ func isString(value any) bool {
 }
 
 func isText(value any) bool { return isString(value) && value != "" }
+
+func isBool(value any) bool { _, ok := value.(bool); return ok }

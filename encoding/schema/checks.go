@@ -3,24 +3,24 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxChecks bounds the work of validating one object: one for each value and schema
-// that meet, more for wide objects, long texts, paths, enumerations and patterns. The library takes some
-// microseconds for each, and cannot be interrupted. Large real objects take some
-// hundred thousand.
+// maxChecks bounds the work of validating one object: one for each pair of a value and a schema,
+// more for wide objects, long texts, paths, enumerations and patterns. The library takes some
+// microseconds for each and cannot be interrupted. Large real objects take some hundred thousand.
 const maxChecks = 1 << 21
 
-// errChecks is the error for an object and a schema that take longer to validate.
+// errChecks is returned for an object or a schema that takes too long to validate.
 var errChecks = errors.New("the object takes too long to validate")
 
-// checks counts down what is left.
+// checks counts down the remaining work.
 type checks int
 
-// spend counts the checks of a value whose path has so many bytes.
+// spend counts the checks of a value; path is the length of its path.
 func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) error {
 	if s == nil {
 		return nil
@@ -31,15 +31,10 @@ func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) er
 	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}
-	for _, more := range [][]apiextensions.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
-		for i := range more {
-			if err := c.spend(value, &more[i], path); err != nil {
-				return err
-			}
+	for more := range combined(s) {
+		if err := c.spend(value, more, path); err != nil {
+			return err
 		}
-	}
-	if err := c.spend(value, s.Not, path); err != nil {
-		return err
 	}
 	switch value := value.(type) {
 	case map[string]any:
@@ -49,10 +44,10 @@ func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) er
 			}
 		}
 	case []any:
+		if s.Items == nil {
+			return nil
+		}
 		for _, element := range value {
-			if s.Items == nil {
-				break
-			}
 			if err := c.spend(element, s.Items.Schema, path+4); err != nil {
 				return err
 			}
@@ -61,8 +56,21 @@ func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) er
 	return nil
 }
 
-// Unchecked returns why Validate or ValidateUpdate could not judge an object, empty
-// where it could.
+// combined yields the schemas that a value meets besides s: allOf, anyOf, oneOf and not.
+func combined(s *apiextensions.JSONSchemaProps) iter.Seq[*apiextensions.JSONSchemaProps] {
+	return func(yield func(*apiextensions.JSONSchemaProps) bool) {
+		for _, more := range [][]apiextensions.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
+			for i := range more {
+				if !yield(&more[i]) {
+					return
+				}
+			}
+		}
+		yield(s.Not)
+	}
+}
+
+// Unchecked returns why Validate or Refused could not check an object, "" if they could.
 func Unchecked(errs field.ErrorList) string {
 	if len(errs) == 1 && errs[0].Type == field.ErrorTypeInternal {
 		return errs[0].Detail
@@ -70,7 +78,7 @@ func Unchecked(errs field.ErrorList) string {
 	return ""
 }
 
-// property is the schema of a property, nil where it has none.
+// property is the schema of a property, nil for none.
 func property(s *apiextensions.JSONSchemaProps, name string) *apiextensions.JSONSchemaProps {
 	if _, found := s.Properties[name]; found {
 		declared := s.Properties[name] // a large copy, only where it is needed

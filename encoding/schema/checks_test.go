@@ -21,7 +21,8 @@ func fields(n int) string {
 	return strings.Join(out, ",")
 }
 
-// Objects and schemas of some 100 KB that would take minutes or gigabytes together are not validated, and it is said.
+// Objects and schemas of some 100 KB that would take minutes or gigabytes together are not
+// validated, and it is said.
 func TestChecksAreBounded(t *testing.T) {
 	key := strings.Repeat("k", 200_000)
 	deep := `{"minProperties":0}`

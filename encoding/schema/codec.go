@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -15,16 +16,15 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// maxDepth bounds the nesting of a CRD. A schema level costs two levels of
-// JSON, real CRDs stay below 100, and the decoder reads a nested list schema
-// again at each level.
+// maxDepth bounds the nesting of a CRD. A schema level costs two levels of JSON, and the decoder
+// reads a nested list schema again at each level. Real CRDs stay below 100.
 const maxDepth = 512
 
 // codec decodes and encodes CRDs as an API server's storage does.
 type codec struct {
 	scheme  *runtime.Scheme
 	decoder runtime.Decoder // neither defaults nor converts
-	encoder runtime.Encoder // v1beta1 JSON, what every API server stores (kubernetes#82292)
+	encoder runtime.Encoder // v1beta1 JSON
 }
 
 var crdCodec = sync.OnceValue(func() codec {
@@ -38,8 +38,7 @@ var crdCodec = sync.OnceValue(func() codec {
 	}
 })
 
-// decode returns the CRD in the internal type, defaulted, and its
-// storedVersions before defaulting put the storage version in an empty list.
+// decode returns the CRD in the internal type, defaulted, and its storedVersions before defaulting.
 func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []string, error) {
 	if err := checkValue(data); err != nil {
 		return nil, nil, err
@@ -57,7 +56,7 @@ func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []s
 	default:
 		return nil, nil, fmt.Errorf("%s is not a CustomResourceDefinition", gvk)
 	}
-	stored = append([]string(nil), stored...)
+	stored = slices.Clone(stored)
 	c.scheme.Default(obj)
 	internal := &apiextensions.CustomResourceDefinition{}
 	if err := c.scheme.Convert(obj, internal, nil); err != nil {
@@ -66,24 +65,8 @@ func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []s
 	return internal, stored, nil
 }
 
-// v1 converts to v1, which pushes what v1beta1 hoists (schema, subresources,
-// columns equal in all versions) back into the versions.
-func (c codec) v1(internal *apiextensions.CustomResourceDefinition) (*apiextensionsv1.CustomResourceDefinition, error) {
-	out := &apiextensionsv1.CustomResourceDefinition{}
-	if err := c.scheme.Convert(internal, out, nil); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// encode returns v1beta1 JSON with a final newline.
-func (c codec) encode(internal *apiextensions.CustomResourceDefinition) ([]byte, error) {
-	return runtime.Encode(c.encoder, internal)
-}
-
-// checkValue lets JSON of bounded depth and CBOR through, whose decoder has a
-// limit of its own. The decoder would also take YAML and protobuf, in which no
-// server ever stored a CRD.
+// checkValue accepts JSON of bounded depth and CBOR, whose decoder has a limit. The decoder would
+// also take YAML and protobuf, as which no server stores a CRD.
 func checkValue(data []byte) error {
 	switch format := encoding.Detect(data); format {
 	case encoding.FormatJSON:

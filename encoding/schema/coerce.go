@@ -9,22 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Prune coerces obj in place as a server does when it decodes the object from
-// etcd at this version: unknown fields and nulls that mean nothing are dropped,
-// metadata keeps its well-formed known fields, a missing generation becomes 1.
-// It returns the dropped paths, sorted. An object that no server could decode
-// (kind, apiVersion or metadata of the wrong type) stays as it is; Coerce and
-// Validate say why.
+// Prune coerces obj in place as a server does when it decodes the object from etcd at this version.
+// It drops unknown fields and meaningless nulls, keeps the well-formed known fields of metadata,
+// and sets a missing generation to 1. It returns the dropped paths, sorted. An object that no
+// server could decode (kind, apiVersion or metadata of the wrong type) stays as it is; Coerce
+// returns the reason.
 func (v *Version) Prune(obj map[string]any) []string {
 	dropped, _ := v.Coerce(obj)
 	return dropped
 }
 
-// Coerce is Prune with the reason where the object cannot be decoded.
+// Coerce is Prune with the reason why the object cannot be decoded.
 func (v *Version) Coerce(obj map[string]any) ([]string, error) { return v.coerce(obj, false) }
 
-// governs says whether the schemas apply: same group and kind. The server too
-// leaves an object of another kind below this kind's keys alone.
+// governs reports whether the schemas apply: same group and kind. A server does not touch an object
+// of another kind below the keys of this kind.
 func (v *Version) governs(obj map[string]any) bool {
 	kind, _ := obj["kind"].(string)
 	apiVersion, _ := obj["apiVersion"].(string)
@@ -32,9 +31,8 @@ func (v *Version) governs(obj map[string]any) bool {
 	return err == nil && schema.GroupKind{Group: gv.Group, Kind: kind} == v.crd.GroupKind()
 }
 
-// coerce is unstructuredSchemaCoercer.apply of the API server. Strict is its
-// mode after a conversion: malformed metadata is an error, generation is not
-// repaired.
+// coerce is unstructuredSchemaCoercer.apply of the API server. strict is its mode after a
+// conversion: malformed metadata is an error, and generation is not repaired.
 func (v *Version) coerce(obj map[string]any, strict bool) ([]string, error) {
 	structural, err := v.structural()
 	if err != nil {
@@ -46,34 +44,29 @@ func (v *Version) coerce(obj map[string]any, strict bool) ([]string, error) {
 	governs := v.governs(obj)
 	metaFits := fitsMetadata(obj, governs && !strict)
 	if metaFits && (!governs || v.fits(obj)) {
-		return nil, nil // as most objects do
+		return nil, nil // most objects
 	}
-	before := cloneJSON(obj)
+	before := cloneJSON(obj).(map[string]any)
 	if !metaFits {
-		if err := coerceMetadata(obj, governs, strict); err != nil {
-			return nil, err
-		}
+		err = coerceMetadata(obj, governs, strict)
 	}
-	if governs {
-		if err := v.coerceFields(obj, structural, strict); err != nil {
-			return nil, err
-		}
+	if err == nil && governs {
+		err = v.coerceFields(obj, structural, strict)
 	}
-	return droppedPaths(before.(map[string]any), obj, structural), nil
+	if err != nil {
+		return nil, err
+	}
+	return droppedPaths(before, obj, v.shape()), nil
 }
 
-// fitsMetadata says that a server would leave the object's own metadata as it
-// is.
+// fitsMetadata reports whether a server would leave the object's own metadata as it is.
 func fitsMetadata(obj map[string]any, repairGeneration bool) bool {
 	value, found := obj["metadata"]
-	if !found {
-		return true
-	}
 	metadata, _ := value.(map[string]any)
-	return isCanonicalMeta(value) && (!repairGeneration || metadata["generation"] != nil)
+	return !found || metaFields.accept(value) && (!repairGeneration || metadata["generation"] != nil)
 }
 
-// coerceMetadata takes the object's own metadata through metav1.ObjectMeta.
+// coerceMetadata decodes the object's own metadata into metav1.ObjectMeta and encodes it.
 func coerceMetadata(obj map[string]any, governs, strict bool) error {
 	meta, found, err := objectmeta.GetObjectMeta(obj, !strict)
 	if err != nil || !found {
@@ -96,8 +89,7 @@ func (v *Version) coerceFields(obj map[string]any, structural *structuralschema.
 	return nil
 }
 
-// checkTypes returns an error where kind or apiVersion are not of a type that a
-// server can decode.
+// checkTypes returns an error if kind or apiVersion have a type that no server decodes.
 func checkTypes(obj map[string]any) error {
 	if _, _, err := unstructured.NestedString(obj, "kind"); err != nil {
 		return err

@@ -1,21 +1,23 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubeversion "k8s.io/apimachinery/pkg/version"
 )
 
-// ErrNoVersion is returned for a version that the CRD does not list, served or
-// not. A server calls an object stored at such a version corrupt.
+// ErrNoVersion is returned for a version that the CRD does not list. A server calls an object
+// stored at such a version corrupt.
 var ErrNoVersion = errors.New("not a version of the CustomResourceDefinition")
 
-// ErrNeedsWebhook is returned where only the CRD's conversion webhook can
-// convert an object.
+// ErrNeedsWebhook is returned if only the CRD's conversion webhook can convert an object.
 var ErrNeedsWebhook = errors.New("conversion needs the CustomResourceDefinition's webhook")
 
 // CRD is a CustomResourceDefinition with the schemas of its versions.
@@ -26,60 +28,49 @@ type CRD struct {
 	versions map[string]*Version
 }
 
-// ParseCRD reads a CustomResourceDefinition as stored in etcd: JSON of
-// apiextensions.k8s.io v1beta1 or v1 (CBOR too). Schemas are compiled by
-// Version, not here.
+// ParseCRD reads a CustomResourceDefinition as stored in etcd: JSON of apiextensions.k8s.io v1beta1
+// or v1, or CBOR. Version compiles the schemas.
 func ParseCRD(data []byte) (*CRD, error) {
 	internal, stored, err := crdCodec().decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
-	v1, err := crdCodec().v1(internal)
-	if err != nil {
+	c := &CRD{internal: internal, v1: &apiextensionsv1.CustomResourceDefinition{}, stored: stored, versions: map[string]*Version{}}
+	// The conversion puts what v1beta1 hoists (schema, subresources, columns) back into the
+	// versions.
+	if err := crdCodec().scheme.Convert(internal, c.v1, nil); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", internal.Name, err)
 	}
-	c := &CRD{internal: internal, v1: v1, stored: stored, versions: map[string]*Version{}}
-	for i := range v1.Spec.Versions {
-		v := newVersion(c, &v1.Spec.Versions[i])
-		if _, twice := c.versions[v.Name()]; twice {
-			return nil, fmt.Errorf("CustomResourceDefinition %q: version %q is listed twice", v1.Name, v.Name())
+	for i := range c.v1.Spec.Versions {
+		spec := &c.v1.Spec.Versions[i]
+		if c.versions[spec.Name] != nil {
+			return nil, fmt.Errorf("CustomResourceDefinition %q: version %q is listed twice", c.v1.Name, spec.Name)
 		}
-		c.versions[v.Name()] = v
+		c.versions[spec.Name] = newVersion(c, spec)
 	}
 	return c, nil
 }
 
-// Object is the v1 view, defaulted as a client reads it. It is shared: do not
-// modify it.
+// Object is the v1 view, defaulted as a client reads it. It is shared: do not modify it.
 func (c *CRD) Object() *apiextensionsv1.CustomResourceDefinition { return c.v1 }
 
-// StoredVersions is status.storedVersions exactly as stored. Object shows the
-// storage version where the stored list is empty.
-func (c *CRD) StoredVersions() []string { return append([]string(nil), c.stored...) }
+// StoredVersions is status.storedVersions exactly as stored. Object shows the storage version for
+// an empty list.
+func (c *CRD) StoredVersions() []string { return slices.Clone(c.stored) }
 
-// GroupKind is what the objects' apiVersion and kind must name for a server to
-// apply the schemas: status.acceptedNames, or spec.names before a server
-// accepted any.
+// GroupKind is the group and kind of objects to which a server applies the schemas:
+// status.acceptedNames, or spec.names before a server accepted any.
 func (c *CRD) GroupKind() schema.GroupKind {
-	kind := c.v1.Status.AcceptedNames.Kind
-	if kind == "" {
-		kind = c.v1.Spec.Names.Kind
-	}
-	return schema.GroupKind{Group: c.v1.Spec.Group, Kind: kind}
+	return schema.GroupKind{Group: c.v1.Spec.Group, Kind: cmp.Or(c.v1.Status.AcceptedNames.Kind, c.v1.Spec.Names.Kind)}
 }
 
-// GroupResource names the objects' folder in etcd, which follows
-// status.acceptedNames like GroupKind.
+// GroupResource names the objects' folder in etcd. It follows status.acceptedNames as GroupKind
+// does.
 func (c *CRD) GroupResource() schema.GroupResource {
-	plural := c.v1.Status.AcceptedNames.Plural
-	if plural == "" {
-		plural = c.v1.Spec.Names.Plural
-	}
-	return schema.GroupResource{Group: c.v1.Spec.Group, Resource: plural}
+	return schema.GroupResource{Group: c.v1.Spec.Group, Resource: cmp.Or(c.v1.Status.AcceptedNames.Plural, c.v1.Spec.Names.Plural)}
 }
 
-// StorageVersion is the name of the version that writes are stored at; empty
-// when the CRD names none.
+// StorageVersion is the version at which a server stores the next write, "" if the CRD names none.
 func (c *CRD) StorageVersion() string {
 	for _, v := range c.v1.Spec.Versions {
 		if v.Storage {
@@ -89,16 +80,15 @@ func (c *CRD) StorageVersion() string {
 	return ""
 }
 
-// Served says whether the CRD serves the named version. A server reads and
-// converts objects of versions that it lists but does not serve.
+// Served reports whether the CRD serves the version. A server also converts objects of other listed
+// versions.
 func (c *CRD) Served(name string) bool {
 	v, ok := c.versions[name]
 	return ok && v.spec.Served
 }
 
-// PreferredVersion is the served version that discovery names first, by
-// Kubernetes' version priority (v2, v1, v1beta2, v1alpha1, others by name);
-// empty when none is served.
+// PreferredVersion is the served version that discovery names first, by Kubernetes' version
+// priority (v2, v1, v1beta2, v1alpha1, others by name), "" if none is served.
 func (c *CRD) PreferredVersion() string {
 	preferred := ""
 	for name, v := range c.versions {
@@ -109,9 +99,8 @@ func (c *CRD) PreferredVersion() string {
 	return preferred
 }
 
-// Version returns the named version, served or not, with its schema compiled:
-// ErrNoVersion when the CRD has none of that name, another error when its
-// schema is one that no server would serve.
+// Version returns a version with its schema compiled: ErrNoVersion if the CRD does not list it,
+// another error if no server would serve its schema.
 func (c *CRD) Version(name string) (*Version, error) {
 	v, ok := c.versions[name]
 	if !ok {
@@ -123,12 +112,12 @@ func (c *CRD) Version(name string) (*Version, error) {
 	return v, nil
 }
 
-// Encode returns the CRD as an API server stores it: v1beta1 JSON with a final
-// newline. It is byte-identical to a value that a server stored.
-func (c *CRD) Encode() ([]byte, error) {
-	data, err := crdCodec().encode(c.internal)
+// encode returns a CRD as every API server stores it: v1beta1 JSON (kubernetes#82292) with a
+// newline.
+func encode(crd *apiextensions.CustomResourceDefinition) ([]byte, error) {
+	data, err := runtime.Encode(crdCodec().encoder, crd)
 	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", c.v1.Name, err)
+		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", crd.Name, err)
 	}
 	return data, nil
 }

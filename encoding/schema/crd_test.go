@@ -14,7 +14,7 @@ import (
 
 func TestCRDRoundTrip(t *testing.T) {
 	for _, name := range []string{"crd.etcd", "ippools.etcd", "networkpolicies.etcd"} {
-		data, err := readCRD(t, name).Encode()
+		data, err := encode(readCRD(t, name).internal)
 		require.NoError(t, err)
 		require.Equal(t, string(readFile(t, name)), string(data), name)
 	}
@@ -27,8 +27,8 @@ func TestCRDView(t *testing.T) {
 	require.Equal(t, "v1beta1", crd.StorageVersion())
 	require.Equal(t, schema.GroupKind{Group: "demo.example.com", Kind: "Widget"}, crd.GroupKind())
 	require.Equal(t, schema.GroupResource{Group: "demo.example.com", Resource: "widgets"}, crd.GroupResource())
-	require.True(t, version(t, crd, "v1alpha1").StatusSubresource(), "hoisted to spec.subresources")
-	require.Equal(t, "demo.example.com/v1alpha1, Kind=Widget", version(t, crd, "v1alpha1").GroupVersionKind().String())
+	require.True(t, version(t, crd, "v1alpha1").spec.Subresources.Status != nil, "hoisted to spec.subresources")
+	require.Equal(t, "demo.example.com/v1alpha1, Kind=Widget", version(t, crd, "v1alpha1").gvk().String())
 	_, err := crd.Version("v9")
 	require.ErrorIs(t, err, ErrNoVersion)
 }
@@ -43,7 +43,7 @@ func TestHoistedSchema(t *testing.T) {
 		require.Equal(t, []string{"spec.b"}, version(t, crd, name).Prune(obj))
 		require.NotNil(t, crd.Object().Spec.Versions[0].Schema)
 	}
-	data, err := crd.Encode()
+	data, err := encode(crd.internal)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(data), "openAPIV3Schema"))
 }
@@ -97,7 +97,7 @@ func TestParsesV1AndCBOR(t *testing.T) {
 	for _, data := range [][]byte{asJSON, asCBOR} {
 		crd, err := ParseCRD(data)
 		require.NoError(t, err)
-		again, err := crd.Encode()
+		again, err := encode(crd.internal)
 		require.NoError(t, err)
 		require.Equal(t, string(readFile(t, "crd.etcd")), string(again))
 	}
@@ -141,19 +141,19 @@ func FuzzParseCRD(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			obj := map[string]any{"apiVersion": version.GroupVersionKind().GroupVersion().String(), "kind": crd.GroupKind().Kind}
+			obj := map[string]any{"apiVersion": version.gvk().GroupVersion().String(), "kind": crd.GroupKind().Kind}
 			obj["spec"] = map[string]any{"a": nil, "list": []any{int64(1)}}
 			version.Prune(obj)
 			require.NoError(t, version.Default(obj))
 			_ = version.Validate(t.Context(), obj)
 		}
-		once, err := crd.Encode()
+		once, err := encode(crd.internal)
 		if err != nil {
 			return
 		}
 		again, err := ParseCRD(once)
 		require.NoError(t, err)
-		twice, err := again.Encode()
+		twice, err := encode(again.internal)
 		require.NoError(t, err)
 		require.Equal(t, string(once), string(twice))
 	})

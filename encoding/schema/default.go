@@ -5,34 +5,32 @@ import (
 	"fmt"
 )
 
-// MaxGrowth is how many bytes defaulting or a conversion may add to one object, as
-// encoding.Weigh counts: four times what etcd takes in one request by default.
-// Lists of defaults in lists of defaults grow an object without a bound.
+// MaxGrowth bounds the bytes that defaulting or a conversion may add to one object, as
+// encoding.Weigh counts: four times etcd's default request size. Nested lists of defaults grow
+// without a bound.
 const MaxGrowth = 4 * 1536 << 10
 
 // ErrTooLarge is returned for an object that would grow by more than MaxGrowth.
 var ErrTooLarge = errors.New("the object grows too large")
 
-// Default fills in the version's defaults, in place, as a server does after
-// every read at the stored version and after every write at the requested one.
-// An object of another group or kind is left alone. ErrTooLarge where the
-// defaults would take more than MaxGrowth; the object is of no use then.
+// Default adds the version's defaults in place, as a server does after each read at the stored
+// version and each write at the requested one. It skips objects of another group or kind. After
+// ErrTooLarge the object is useless.
 func (v *Version) Default(obj map[string]any) error {
 	if _, err := v.structural(); err != nil || !v.governs(obj) {
 		return nil
 	}
 	d := defaulter{left: MaxGrowth}
 	if err := d.fill(obj, v.shape()); err != nil {
-		return fmt.Errorf("defaults of %s: %w", v.Name(), err)
+		return fmt.Errorf("defaults of %s: %w", v.spec.Name, err)
 	}
 	return nil
 }
 
-// defaulter is defaulting.Default of apiextensions-apiserver with a bound: what a
-// default takes is known before the default is copied.
+// defaulter is defaulting.Default of apiextensions-apiserver with a bound on the copied defaults.
 type defaulter struct{ left int }
 
-// fill fills in the defaults below value.
+// fill adds the defaults below value.
 func (d *defaulter) fill(value any, s *shape) (err error) {
 	if !s.hasDefaults() {
 		return nil
@@ -63,19 +61,19 @@ func (d *defaulter) fill(value any, s *shape) (err error) {
 	return nil
 }
 
-// element returns an element of a map or list with its defaults: a null that may not
-// be becomes the element's own default.
-func (d *defaulter) element(value any, s *shape) (any, error) {
+// element returns an element of a map or list with its defaults. A null that is not nullable
+// becomes the element's own default.
+func (d *defaulter) element(value any, s *shape) (_ any, err error) {
 	if value == nil && s != nil && s.hasDefault && !s.nullable {
-		var err error
-		if value, err = d.copy(s); err != nil {
-			return nil, err
-		}
+		value, err = d.copy(s)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return value, d.fill(value, s)
 }
 
-// copy is a copy of a shape's own default, if there is room for it.
+// copy returns a copy of a shape's own default.
 func (d *defaulter) copy(s *shape) (any, error) {
 	if d.left -= s.weight; d.left < 0 {
 		return nil, fmt.Errorf("%w: by more than %d bytes", ErrTooLarge, MaxGrowth)

@@ -1,29 +1,30 @@
-// Package schema turns a CustomResourceDefinition as etcd holds it into what an
-// API server does with the objects of that kind: prune, default, convert,
-// validate; and mends what a change of versions leaves behind. It does no I/O and
-// knows no keys.
+// Package schema turns a CustomResourceDefinition as stored in etcd into what an API server does
+// with objects of its kind: prune, default, convert, validate. It also repairs the leftovers of a
+// change of versions. It does no I/O and knows no keys.
 //
-// The schema algorithms are those of k8s.io/apiextensions-apiserver; only the
-// order in which its storage codec calls them is not exported there
-// (pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer) and
-// written out again here. The package pkg/apiserver itself is not imported,
-// since it links a whole API server.
+// [ParseCRD] reads a stored CRD, [ParseManifest] a file. [CRD.Settle] writes an object anew as a
+// server would; [CRD.Begin] and [CRD.Finish] are its halves around a webhook's conversion.
+// [Version.Prune], [Version.Default] and [Version.Validate] are the single steps.
+//
+// The algorithms are those of k8s.io/apiextensions-apiserver. Only the order in which its storage
+// codec calls them is not exported (pkg/apiserver/customresource_handler.go,
+// unstructuredSchemaCoercer) and is repeated here. Packages pkg/apiserver and pkg/registry link a
+// whole API server; they are not imported.
 //
 // Invariants:
-//   - A CRD that is decoded and encoded again is the same bytes, where a server
-//     of this release wrote them.
-//   - Prune, Default and Convert leave exactly what a server's own decoding of
-//     the same value leaves; Settle, and Begin and Finish around a conversion,
-//     leave what it would write. Work is spared only where it changes nothing.
-//   - SetStoredVersions and SetStorageVersion change bytes; a CRD that was
-//     parsed from them before does not follow.
-//   - RelabelManagedFields asks the field manager's own types whether an entry
-//     breaks server-side apply; entries that do not stay as they are.
-//   - Whatever is dropped from an object is returned as a path: "spec.foo", or
-//     "spec.foo=null" for an explicit null. Only empty metadata fields go
-//     without a word, since they say nothing.
-//   - CRD and Version never change once parsed and may be shared between
-//     goroutines; schemas and CEL programs are compiled once, on first use.
-//   - Objects are JSON content: map[string]any, []any, string, bool, int64,
-//     float64 and nil. They are changed in place, and never by Validate.
+//
+//   - A CRD that a server of this release stored is the same bytes after decoding and encoding.
+//   - Prune, Default and Convert leave what a server's own decoding of the value leaves; Settle,
+//     and Begin and Finish around a conversion, leave what it would write. Shortcuts skip work that
+//     changes nothing.
+//   - SetStoredVersions and SetStorageVersion change bytes, not a CRD that was parsed from them
+//     before.
+//   - RelabelManagedFields asks the field manager's own types whether an entry breaks server-side
+//     apply; other entries stay as they are.
+//   - Each dropped field is returned as a path: "spec.foo", or "spec.foo=null" for an explicit
+//     null. Only empty fields of metadata are dropped without a path.
+//   - CRD and Version never change after parsing and are safe for concurrent use; schemas and CEL
+//     programs are compiled once, on first use.
+//   - Objects are JSON content: map[string]any, []any, string, bool, int64, float64 and nil. They
+//     are changed in place, but never by Validate.
 package schema

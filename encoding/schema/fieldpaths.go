@@ -9,8 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// decodeFields reads fieldsV1 as an API server does, for which none are no
-// fields; false where it can't.
+// decodeFields reads fieldsV1 as an API server does, nil as no fields; false if it cannot.
 func decodeFields(fieldsV1 any) (*fieldpath.Set, bool) {
 	if fieldsV1 == nil {
 		return fieldpath.NewSet(), true
@@ -19,17 +18,14 @@ func decodeFields(fieldsV1 any) (*fieldpath.Set, bool) {
 		return nil, false
 	}
 	text, err := json.Marshal(fieldsV1)
-	if err != nil {
-		return nil, false
-	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(text)); err != nil {
+	if err != nil || set.FromJSON(bytes.NewReader(text)) != nil {
 		return nil, false
 	}
 	return set, true
 }
 
-// encodeFields is fieldsV1 as a server writes the set, as decoded JSON.
+// encodeFields returns fieldsV1 as a server writes the set, as decoded JSON.
 func encodeFields(set *fieldpath.Set) (map[string]any, error) {
 	text, err := set.ToJSON()
 	if err != nil {
@@ -39,8 +35,7 @@ func encodeFields(set *fieldpath.Set) (map[string]any, error) {
 	return fieldsV1, err
 }
 
-// knownFields drops the paths that pruning at this version would leave without
-// a field.
+// knownFields drops the paths of fields that pruning at this version would remove.
 func (v *Version) knownFields(set *fieldpath.Set) (*fieldpath.Set, error) {
 	if _, err := v.structural(); err != nil || v.preserves() {
 		return set, err
@@ -55,7 +50,7 @@ func (v *Version) knownFields(set *fieldpath.Set) (*fieldpath.Set, error) {
 	return known, nil
 }
 
-// knows follows the pruning algorithm down a path.
+// knows reports whether pruning would keep the field at a path.
 func (s *shape) knows(path fieldpath.Path) bool {
 	free := false // below x-kubernetes-preserve-unknown-fields
 	for _, element := range path {

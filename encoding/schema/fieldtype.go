@@ -10,11 +10,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// compileFieldType is the type that an API server's field manager gives objects
-// of the version: buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative
-// of pkg/controller/openapi/builder, but that metadata, whose type no version
-// changes, may be anything. A schema that is none or not structural lets
-// everything through.
+// compileFieldType returns the type that an API server's field manager gives objects of the
+// version, as buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative of
+// pkg/controller/openapi/builder, but with any metadata: no version changes its type. No schema, or
+// none that is structural, accepts all.
 func (v *Version) compileFieldType() (*typed.ParseableType, error) {
 	structural, err := v.structural()
 	if err != nil {
@@ -42,7 +41,7 @@ func addTypeMeta(s *spec.Schema) {
 	s.SetProperty("metadata", *new(spec.Schema).Typed("object", ""))
 }
 
-// addEmbedded adds them to embedded resources too.
+// addEmbedded adds type meta to embedded resources.
 func addEmbedded(s *spec.Schema) {
 	if s == nil {
 		return
@@ -62,15 +61,15 @@ func addEmbedded(s *spec.Schema) {
 	}
 }
 
-// typedAt is obj as the field manager sees it at this version when the strategy
-// is None; an error where server-side apply would fail on it.
+// typedAt returns obj as the field manager sees it at this version with the strategy None, or the
+// error with which server-side apply would fail.
 func (v *Version) typedAt(obj map[string]any, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	fieldType, err := v.fieldType()
 	if err != nil {
 		return nil, err
 	}
 	converted := maps.Clone(obj)
-	converted["apiVersion"] = v.GroupVersionKind().GroupVersion().String()
+	converted["apiVersion"] = v.gvk().GroupVersion().String()
 	delete(converted, "metadata") // fits every version
 	return fieldType.FromUnstructured(converted, options...)
 }

@@ -1,20 +1,19 @@
 package schema
 
-// pruneMode is what the pruning algorithm does with fields that a schema does
-// not declare.
+import "slices"
+
+// pruneMode selects what the pruning algorithm does with undeclared fields.
 type pruneMode int
 
 const (
-	noPruning   pruneMode = iota // leaves them, and looks no further
-	skipPruning                  // leaves them, but prunes below declared ones: x-kubernetes-preserve-unknown-fields
+	noPruning   pruneMode = iota // keeps them, and looks no further
+	skipPruning                  // keeps them, but prunes below declared ones: x-kubernetes-preserve-unknown-fields
 	fullPruning                  // drops them
 )
 
-// fits says that coercing obj at this version would leave everything but the
-// root's metadata as it is, so that the work (and the copy that tells what was
-// dropped) can be spared. It follows the algorithms of pruning.Prune,
-// defaulting.PruneNonNullableNullsWithoutDefaults and objectmeta.Coerce in one
-// go; in doubt it says no.
+// fits reports whether coercing obj at this version would leave everything except the root's
+// metadata as it is, which spares the work and a copy. It follows pruning.Prune, objectmeta.Coerce
+// and defaulting.PruneNonNullableNullsWithoutDefaults in one pass; in doubt it returns false.
 func (v *Version) fits(obj map[string]any) bool {
 	mode := fullPruning
 	if v.preserves() {
@@ -38,20 +37,13 @@ func (s *shape) fits(value any, mode pruneMode) bool {
 		}
 		return s.fitsMap(value, mode, false)
 	case []any:
-		var items *shape
-		if s != nil {
-			items, mode = s.items, s.mode(mode)
-		}
-		for _, element := range value {
-			if !items.fits(element, mode) {
-				return false
-			}
-		}
+		items, mode := s.item(), s.mode(mode)
+		return !slices.ContainsFunc(value, func(element any) bool { return !items.fits(element, mode) })
 	}
 	return true
 }
 
-// fitsMap takes an object; root is the resource itself.
+// fitsMap checks an object; root marks the resource itself.
 func (s *shape) fitsMap(object map[string]any, mode pruneMode, root bool) bool {
 	mode = s.mode(mode)
 	for name, value := range object {
@@ -76,18 +68,18 @@ func (s *shape) fitsMap(object map[string]any, mode pruneMode, root bool) bool {
 	return true
 }
 
-// mode is how the values of this node are pruned.
+// mode returns how values of this node are pruned.
 func (s *shape) mode(around pruneMode) pruneMode {
-	if around == fullPruning && s.preserve {
+	if s != nil && around == fullPruning && s.preserve {
 		return skipPruning
 	}
 	return around
 }
 
-// fitsEmbedded says that an embedded resource's field stays as it is.
+// fitsEmbedded reports whether a field of an embedded resource stays as it is.
 func fitsEmbedded(name string, value any) bool {
 	if name == "metadata" {
-		return isCanonicalMeta(value)
+		return metaFields.accept(value)
 	}
 	_, isString := value.(string)
 	return isString

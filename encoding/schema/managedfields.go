@@ -11,35 +11,28 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// RelabelManagedFields mends metadata.managedFields of obj, as Finish left it,
-// in place, where they make every server-side apply of the object fail
-// (kubernetes#111937), and returns how many entries it changed or dropped, and
-// the managers that lose fields by it, which a webhook may have renamed. An
-// entry does so whose apiVersion is none of the CRD's, or, with the strategy
-// None, whose version's schema does not accept the object (a default that only
-// the storage version has is enough).
+// RelabelManagedFields repairs metadata.managedFields of obj, as Finish left it, in place, so that
+// server-side applies of the object work (kubernetes#111937). It returns the number of changed or
+// dropped entries, and the managers that lose fields, which a webhook may have renamed. An entry
+// breaks every apply if its apiVersion is none of the CRD's or, with the strategy None, if the
+// schema of its version does not accept the object (a default of the storage version is enough).
 //
-// With the strategy None such an entry becomes one of the storage version with
-// the same fields, so that its manager still owns them; only fields that the
-// storage version does not know go. With a webhook, which may rename fields,
-// that is done where the storage version knows all of them; else the entry is
-// dropped. So is, with any strategy, one that would own nothing. Where none is
-// left, the first one's manager and operation stay with metadata.name as their
-// only field, like the seed of Cluster API's crdmigrator: with no entry at all,
-// the first apply would find every field owned by "before-first-apply". (That
-// apply takes the seed away, and so does any other write.)
+// With the strategy None a breaking entry becomes one of the storage version with the same fields,
+// and its manager keeps them; only fields unknown to the storage version go. With a webhook, which
+// may rename fields, this requires that the storage version knows all of them; otherwise the entry
+// is dropped. Entries that would own nothing are dropped too. If no entry is left, manager and
+// operation of the first stay with the single field metadata.name, like the seed of Cluster API's
+// crdmigrator: without entries, the first apply would find each field owned by
+// "before-first-apply". That apply, like any other write, removes the seed.
 //
-// Entries that end up with the same manager, operation, subresource and
-// apiVersion become one, with the newest time, and the list is sorted as a
-// server sorts it, so that the next no-op write changes nothing. All other
-// entries stay as they are, among them those that a server could not read
-// either.
+// Entries with equal manager, operation, subresource and apiVersion become one, with the newest
+// time. The list is sorted as a server sorts it, so that the next no-op write changes nothing.
+// Other entries, also unreadable ones, stay as they are.
 //
-// With all, entries of other versions that do no harm yet are relabelled too,
-// so that those versions can be removed from the CRD: but, with a webhook, not
-// those that the storage version does not know all fields of, which stay.
+// With all, harmless entries of other versions are relabelled too, so that those versions can be
+// removed from the CRD. With a webhook, those with fields unknown to the storage version stay.
 //
-// An obj at another version is ErrNotStorageVersion.
+// An obj at another version is an error.
 func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -47,13 +40,13 @@ func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, l
 		return 0, nil, nil
 	}
 	if obj["apiVersion"] != c.storageAPIVersion() {
-		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion)
+		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], errNotStorageVersion)
 	}
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {
 		return 0, nil, err
 	}
-	r := relabel{crd: c, storage: storage, obj: obj, all: all, accepted: map[string]bool{}}
+	r := relabel{crd: c, storage: storage, obj: obj, all: all, accepted: map[*Version]bool{}}
 	if err := r.entries(list); err != nil {
 		return 0, nil, fmt.Errorf("CustomResourceDefinition %q: managedFields: %w", c.v1.Name, err)
 	}
@@ -68,11 +61,11 @@ type relabel struct {
 	crd      *CRD
 	storage  *Version
 	obj      map[string]any
-	all      bool            // entries of other versions too
-	accepted map[string]bool // by version name
+	all      bool // entries of other versions too
+	accepted map[*Version]bool
 	out      []any
 	changed  int
-	lost     []string // managers that own less than before, which the object may still have under another name
+	lost     []string // managers that lose fields, which the object may still have under another name
 }
 
 func (r *relabel) entries(list []any) error {
@@ -80,11 +73,10 @@ func (r *relabel) entries(list []any) error {
 	for _, element := range list {
 		entry, _ := element.(map[string]any)
 		breaks := r.breaks(entry)
-		if !breaks && !(r.all && entry["apiVersion"] != r.crd.storageAPIVersion()) {
-			r.out = append(r.out, element)
-			continue
+		fields, readable := (*fieldpath.Set)(nil), false
+		if breaks || r.all && entry["apiVersion"] != r.crd.storageAPIVersion() {
+			fields, readable = decodeEntry(entry)
 		}
-		fields, readable := decodeEntry(entry)
 		if !readable {
 			r.out = append(r.out, element)
 			continue
@@ -93,7 +85,7 @@ func (r *relabel) entries(list []any) error {
 		if err != nil {
 			return err
 		}
-		if mended == nil && !breaks && r.crd.Webhook() { // it owns what another version's paths do not tell, and still does
+		if mended == nil && !breaks && r.crd.Webhook() { // it owns fields that the webhook may have renamed
 			r.out = append(r.out, element)
 			continue
 		}
@@ -120,7 +112,7 @@ func (r *relabel) entries(list []any) error {
 	return nil
 }
 
-// decodeEntry returns an entry's fields; false where a server would not read it.
+// decodeEntry returns the fields of an entry; false if a server would not read it.
 func decodeEntry(entry map[string]any) (*fieldpath.Set, bool) {
 	if entry["fieldsType"] != "FieldsV1" || entry["operation"] != "Apply" && entry["operation"] != "Update" {
 		return nil, false
@@ -128,7 +120,7 @@ func decodeEntry(entry map[string]any) (*fieldpath.Set, bool) {
 	return decodeFields(entry["fieldsV1"])
 }
 
-// breaks says whether the entry makes server-side apply fail.
+// breaks reports whether the entry makes server-side apply fail.
 func (r *relabel) breaks(entry map[string]any) bool {
 	version, err := r.crd.versionOf(entry)
 	switch {
@@ -137,17 +129,15 @@ func (r *relabel) breaks(entry map[string]any) bool {
 	case version == r.storage || r.crd.Webhook():
 		return false
 	}
-	accepted, known := r.accepted[version.Name()]
-	if !known {
+	if _, known := r.accepted[version]; !known {
 		_, err := version.typedAt(r.obj)
-		accepted = err == nil
-		r.accepted[version.Name()] = accepted
+		r.accepted[version] = err == nil
 	}
-	return !accepted
+	return !r.accepted[version]
 }
 
-// mend returns the entry at the storage version, or nil where it owns nothing
-// there, or would own what another version's paths do not tell.
+// mend returns the entry at the storage version, nil if it owns nothing there or if a webhook may
+// have renamed its fields.
 func (r *relabel) mend(entry map[string]any, fields *fieldpath.Set) (map[string]any, error) {
 	known, err := r.storage.knownFields(fields)
 	if err != nil || known.Empty() || r.crd.Webhook() && known.Size() != fields.Size() {
@@ -168,30 +158,28 @@ func (r *relabel) mend(entry map[string]any, fields *fieldpath.Set) (map[string]
 
 func withFields(entry map[string]any, version *Version, fieldsV1 map[string]any) map[string]any {
 	out := maps.Clone(entry)
-	out["apiVersion"] = version.GroupVersionKind().GroupVersion().String()
+	out["apiVersion"] = version.gvk().GroupVersion().String()
 	out["fieldsV1"] = fieldsV1
 	return out
 }
 
-// merge unites the storage version's entries of the same manager, operation and
-// subresource.
+// merge unites entries of the storage version with equal manager, operation and subresource.
 func (r *relabel) merge() error {
 	first := map[[3]string]map[string]any{}
 	out := r.out[:0]
 	for _, element := range r.out {
 		entry, _ := element.(map[string]any)
 		owner := [3]string{entryField(entry, "manager"), entryField(entry, "operation"), entryField(entry, "subresource")}
-		other := first[owner]
-		merged := false
-		switch {
+		merged, err := false, error(nil)
+		switch other := first[owner]; {
 		case entry["apiVersion"] != r.crd.storageAPIVersion():
 		case other == nil:
 			first[owner] = entry
 		default:
-			var err error
-			if merged, err = unite(other, entry); err != nil {
-				return err
-			}
+			merged, err = unite(other, entry)
+		}
+		if err != nil {
+			return err
 		}
 		if !merged {
 			out = append(out, element)
@@ -201,7 +189,7 @@ func (r *relabel) merge() error {
 	return nil
 }
 
-// unite adds the entry's fields to those of into; false where one can't be read.
+// unite adds the fields of entry to into; false if one is unreadable.
 func unite(into, entry map[string]any) (bool, error) {
 	fields, ok := decodeEntry(into)
 	more, readable := decodeEntry(entry)
@@ -223,17 +211,8 @@ func unite(into, entry map[string]any) (bool, error) {
 func compareEntries(a, b any) int {
 	x, _ := a.(map[string]any)
 	y, _ := b.(map[string]any)
-	return cmp.Or(
-		compareField(x, y, "operation"),
-		cmp.Compare(seconds(x), seconds(y)),
-		compareField(x, y, "manager"),
-		compareField(x, y, "apiVersion"),
-		compareField(x, y, "subresource"),
-	)
-}
-
-func compareField(x, y map[string]any, name string) int {
-	return cmp.Compare(entryField(x, name), entryField(y, name))
+	by := func(name string) int { return cmp.Compare(entryField(x, name), entryField(y, name)) }
+	return cmp.Or(by("operation"), cmp.Compare(seconds(x), seconds(y)), by("manager"), by("apiVersion"), by("subresource"))
 }
 
 func entryField(entry map[string]any, name string) string {
@@ -241,11 +220,10 @@ func entryField(entry map[string]any, name string) string {
 	return value
 }
 
-// seconds is the entry's time, 0 where it has none.
+// seconds is the time of the entry, 0 for none.
 func seconds(entry map[string]any) int64 {
-	t, err := time.Parse(time.RFC3339, entryField(entry, "time"))
-	if err != nil {
-		return 0
+	if t, err := time.Parse(time.RFC3339, entryField(entry, "time")); err == nil {
+		return t.Unix()
 	}
-	return t.Unix()
+	return 0
 }

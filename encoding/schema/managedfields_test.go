@@ -126,7 +126,7 @@ func TestRelabelWithoutWork(t *testing.T) {
 	obj := thingWith(t, entry("m", "Apply", "", "example.com/v0", "05", `{}`))
 	obj["apiVersion"] = "example.com/v1"
 	_, _, err := crd.RelabelManagedFields(obj, false)
-	require.ErrorIs(t, err, ErrNotStorageVersion)
+	require.ErrorIs(t, err, errNotStorageVersion)
 }
 
 // Which paths of an entry a schema knows is what pruning keeps.
@@ -194,8 +194,8 @@ func FuzzRelabel(f *testing.F) {
 	})
 }
 
-// With all, entries of versions that do no harm follow too, so that those versions can go; a webhook's only where nothing is
-// lost.
+// With all, entries of versions that do no harm follow too, so that those versions can go; a
+// webhook's only where nothing is lost.
 func TestRelabelAll(t *testing.T) {
 	const accepting = `{"name":"v2","served":true,"storage":true,"schema":{"openAPIV3Schema":` + emptySchema + `}},{"name":"v1","served":true,"storage":false,"schema":{"openAPIV3Schema":` + emptySchema + `}}`
 	const a, b, unknown = `{"f:spec":{"f:a":{}}}`, `{"f:spec":{"f:b":{}}}`, `{"f:spec":{"f:a":{},"f:zzz":{}}}`

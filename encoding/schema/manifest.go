@@ -14,10 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// ParseManifest reads a file as kubectl apply takes it: YAML documents or JSON,
-// lists among them. It returns the CustomResourceDefinitions in their order and
-// names every other object as "Kind/name". A CRD that is there twice is an
-// error.
+// ParseManifest reads a file as kubectl apply takes it: YAML documents or JSON, with lists. It
+// returns the CustomResourceDefinitions in their order and every other object as "Kind/name". A CRD
+// given twice is an error.
 func ParseManifest(yamlOrJSON []byte) (crds []*CRD, others []string, err error) {
 	m := manifest{seen: map[string]bool{}}
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(yamlOrJSON)))
@@ -44,7 +43,7 @@ type manifest struct {
 	seen   map[string]bool
 }
 
-// document is what tells one object of a manifest from another.
+// document identifies an object of a manifest.
 type document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -54,7 +53,7 @@ type document struct {
 	Items []json.RawMessage `json:"items"`
 }
 
-// add takes one JSON object; null and nothing are documents without content.
+// add reads one JSON object; null and nothing are empty documents.
 func (m *manifest) add(data []byte) error {
 	if data = bytes.TrimSpace(data); len(data) == 0 || bytes.Equal(data, []byte("null")) {
 		return nil
@@ -70,7 +69,12 @@ func (m *manifest) add(data []byte) error {
 	case d.Kind == "":
 		return fmt.Errorf("no kind")
 	case strings.HasSuffix(d.Kind, "List") && d.Items != nil:
-		return m.addItems(d.Items)
+		for i, item := range d.Items {
+			if err := m.add(item); err != nil {
+				return fmt.Errorf("item %d: %w", i+1, err)
+			}
+		}
+		return nil
 	case gv.Group != apiextensions.GroupName || d.Kind != "CustomResourceDefinition":
 		m.others = append(m.others, d.Kind+"/"+d.Metadata.Name)
 		return nil
@@ -83,14 +87,5 @@ func (m *manifest) add(data []byte) error {
 	}
 	m.seen[d.Metadata.Name] = true
 	m.crds = append(m.crds, crd)
-	return nil
-}
-
-func (m *manifest) addItems(items []json.RawMessage) error {
-	for i, item := range items {
-		if err := m.add(item); err != nil {
-			return fmt.Errorf("item %d: %w", i+1, err)
-		}
-	}
 	return nil
 }

@@ -52,7 +52,7 @@ items:
 	}
 	require.Equal(t, []string{"things.example.com", "widgets.demo.example.com", "a.b"}, names)
 
-	data, err := crds[0].Encode()
+	data, err := encode(crds[0].internal)
 	require.NoError(t, err)
 	require.Contains(t, string(data), `"apiVersion":"apiextensions.k8s.io/v1beta1"`)
 	require.Contains(t, string(data), `"default":9007199254740993`)

@@ -3,26 +3,28 @@ package schema
 import (
 	"fmt"
 	"regexp/syntax"
+	"slices"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 )
 
 const (
-	// maxInstructions bounds the compiled patterns of one version, which the library keeps:
-	// x{1000} compiles to a thousand instructions. Large real schemas have some thousand.
+	// maxInstructions bounds the compiled patterns of one version, which the library keeps: x{1000}
+	// compiles to a thousand instructions. Large real schemas have some thousand.
 	maxInstructions = 1 << 18
 
-	// maxCaptures bounds the memory of one match: each instruction may store each group's place.
+	// maxCaptures bounds the memory of one match: each instruction may store the position of each
+	// group.
 	maxCaptures = 1 << 23
 )
 
-// patterns sums up the compiled size of a schema's patterns, each counted once.
+// patterns sums the compiled sizes of a schema's distinct patterns.
 type patterns struct {
 	seen         map[string]bool
 	instructions int
 }
 
-// checkPatterns returns errChecks for a schema whose patterns take too much memory.
+// checkPatterns returns errChecks if the patterns of a schema take too much memory.
 func checkPatterns(s *apiextensions.JSONSchemaProps) error {
 	p := patterns{seen: map[string]bool{}}
 	return p.addSchema(s)
@@ -35,12 +37,7 @@ func (p *patterns) addSchema(s *apiextensions.JSONSchemaProps) error {
 	if err := p.add(s.Pattern); err != nil {
 		return err
 	}
-	below := []*apiextensions.JSONSchemaProps{s.Not}
-	for _, more := range [][]apiextensions.JSONSchemaProps{s.AllOf, s.AnyOf, s.OneOf} {
-		for i := range more {
-			below = append(below, &more[i])
-		}
-	}
+	below := slices.Collect(combined(s))
 	for _, property := range s.Properties {
 		below = append(below, &property)
 	}
@@ -64,7 +61,7 @@ func (p *patterns) addSchema(s *apiextensions.JSONSchemaProps) error {
 	return nil
 }
 
-// add compiles a pattern as regexp does, which reports one that does not compile.
+// add compiles a pattern as package regexp does.
 func (p *patterns) add(pattern string) error {
 	if pattern == "" || p.seen[pattern] {
 		return nil
@@ -72,7 +69,7 @@ func (p *patterns) add(pattern string) error {
 	p.seen[pattern] = true
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil // the library reports it where a text meets it
+		return nil // the library reports it
 	}
 	compiled, err := syntax.Compile(parsed.Simplify())
 	if err != nil {

@@ -43,7 +43,7 @@ func slowCoerce(v *Version, obj map[string]any, strict bool) ([]string, error) {
 			return nil, err
 		}
 	}
-	return droppedPaths(before.(map[string]any), obj, structural), nil
+	return droppedPaths(before.(map[string]any), obj, v.shape()), nil
 }
 
 // slowSettle is two no-op writes of a server with nothing spared.
@@ -302,8 +302,8 @@ func (g generator) metadata() any {
 	return out
 }
 
-// TestMetadataOfUpdate: of metadata that an update does not change, a server's rules for updates forbid no more fields than its rules
-// for objects.
+// TestMetadataOfUpdate: of metadata that an update does not change, a server's rules for updates
+// forbid no more fields than its rules for objects.
 func TestMetadataOfUpdate(t *testing.T) {
 	v := version(t, readCRD(t, "crd.etcd"), "v1alpha1")
 	found := 0

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateScale checks the fields that a scale subresource points at, as the
-// API server's customResourceValidator does.
+// validateScale checks the fields of the scale subresource as the API server's
+// customResourceValidator does.
 func (v *Version) validateScale(obj map[string]any) field.ErrorList {
 	if v.spec.Subresources == nil || v.spec.Subresources.Scale == nil {
 		return nil

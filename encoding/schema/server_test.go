@@ -79,7 +79,7 @@ func requireStoredAsByServer(t *testing.T, etcd *etcdtest.Server, crd *CRD) {
 }
 
 func resource(api *apitest.API, v *Version, obj map[string]any) dynamic.ResourceInterface {
-	client := api.Dynamic.Resource(v.crd.GroupResource().WithVersion(v.Name()))
+	client := api.Dynamic.Resource(v.crd.GroupResource().WithVersion(v.spec.Name))
 	if namespace := (&unstructured.Unstructured{Object: obj}).GetNamespace(); namespace != "" {
 		return client.Namespace(namespace)
 	}

@@ -7,31 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ErrNotStorageVersion is returned by Finish for an object that is not at the
-// storage version: it was not converted, or to another version.
-var ErrNotStorageVersion = errors.New("not at the storage version")
+// errNotStorageVersion is returned for an object that was not converted, or to another version.
+var errNotStorageVersion = errors.New("not at the storage version")
 
-// Mode says which of the values that a no-op write may leave Finish makes.
+// Mode selects one of the two results of a no-op write.
 type Mode int
 
 const (
-	// Settled is what the object becomes once no-op writes no longer change it:
-	// Pure, then decoded at the storage version, whose defaults that applies.
-	// A server leaves any no-op write on it undone. The generation stays.
+	// Settled is the object that no no-op write changes any more: Pure, then decoded at the storage
+	// version with its defaults. A server skips any no-op write on it. The generation stays.
 	Settled Mode = iota
-	// Pure is what one no-op write through the stored version leaves: without
-	// the defaults that only the storage version has. The next read applies
-	// them, and the next write, whatever it is, stores them.
+	// Pure is the result of one no-op write through the stored version, without the defaults that
+	// only the storage version has. The next read applies them, and the next write stores them.
 	Pure
 )
 
-// Begin is the first half of a no-op write: it decodes obj, in place, as a
-// server reads it from etcd, at the version it is stored at (coerce, default),
-// and returns the paths that this drops. ErrNoVersion where the CRD does not
-// list that version, ErrTooLarge where its defaults know no end.
+// Begin is the first half of a no-op write: it decodes obj in place as a server reads it from etcd,
+// at its stored version (coerce, default), and returns the dropped paths. It returns ErrNoVersion
+// if the CRD does not list that version, and ErrTooLarge for endless defaults.
 //
-// What follows is the conversion (Relabel, or the webhook's where NeedsWebhook
-// says so) and Finish.
+// The conversion follows (Relabel, or the webhook's if NeedsWebhook reports so), then Finish.
 func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 	stored, err := c.versionOf(obj)
 	if err != nil {
@@ -43,51 +38,42 @@ func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 	return dropped, stored.Default(obj)
 }
 
-// NeedsWebhook says whether only the conversion webhook can bring obj to the
-// storage version. An object that is there needs none.
+// NeedsWebhook reports whether only the conversion webhook can bring obj to the storage version.
 func (c *CRD) NeedsWebhook(obj map[string]any) bool {
 	return c.Webhook() && obj["apiVersion"] != c.storageAPIVersion()
 }
 
-// Relabel is the whole conversion of the strategy None: apiVersion becomes the
-// storage version's. Fields that the storage version does not know stay until
-// Finish. An object that NeedsWebhook is left alone.
+// Relabel is the whole conversion of the strategy None: apiVersion becomes the storage version's.
+// Fields that the storage version does not know stay until Finish. It skips an obj that needs the
+// webhook.
 func (c *CRD) Relabel(obj map[string]any) {
 	if !c.NeedsWebhook(obj) {
 		obj["apiVersion"] = c.storageAPIVersion()
 	}
 }
 
-// Finish is the second half of a no-op write: it turns obj, in place, as it
-// came out of its conversion to the storage version, into what is stored, and
-// returns the paths that this drops. Malformed metadata is an error, as after a
-// conversion by a webhook; an object at another version is ErrNotStorageVersion,
-// one whose defaults know no end ErrTooLarge.
+// Finish is the second half of a no-op write: it turns obj in place, converted to the storage
+// version, into the stored object and returns the dropped paths. Malformed metadata is an error, as
+// after a conversion by a webhook; so are an object at another version and, as ErrTooLarge, endless
+// defaults.
 func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {
 		return nil, err
 	}
 	if obj["apiVersion"] != c.storageAPIVersion() {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], ErrNotStorageVersion)
+		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], errNotStorageVersion)
 	}
-	if dropped, err = storage.coerce(obj, true); err != nil {
-		return nil, err
-	}
+	steps := []func(map[string]any) ([]string, error){storage.coerceStrictly}
 	if m == Settled {
-		for _, strict := range []bool{false, true} {
-			lost, err := storage.coerce(obj, strict)
-			if err != nil {
-				return nil, err
-			}
-			dropped = append(dropped, lost...)
-			if strict {
-				break
-			}
-			if err := storage.Default(obj); err != nil {
-				return nil, err
-			}
+		steps = append(steps, c.Begin, storage.coerceStrictly)
+	}
+	for _, step := range steps {
+		lost, err := step(obj)
+		if err != nil {
+			return nil, err
 		}
+		dropped = append(dropped, lost...)
 	}
 	if meta, ok := obj["metadata"].(map[string]any); ok {
 		// Every server clears these before it stores an object.
@@ -97,10 +83,11 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	return dropped, nil
 }
 
-// Settle changes obj, as decoded from etcd, in place into what it becomes at
-// the storage version once no-op writes no longer change it, and returns the
-// paths that are dropped on the way: Begin, Relabel and Finish as Settled.
-// ErrNeedsWebhook where NeedsWebhook says so.
+func (v *Version) coerceStrictly(obj map[string]any) ([]string, error) { return v.coerce(obj, true) }
+
+// Settle changes obj, as decoded from etcd, in place into the object that no-op writes at the
+// storage version no longer change, and returns the dropped paths: Begin, Relabel and Finish. It
+// returns ErrNeedsWebhook if NeedsWebhook reports so.
 func (c *CRD) Settle(obj map[string]any) (dropped []string, err error) {
 	if dropped, err = c.Begin(obj); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func TestFinishRefuses(t *testing.T) {
 	for _, apiVersion := range []any{"demo.example.com/v1alpha1", "demo.example.com/v9", "v1beta1", "", nil, 5} {
 		obj := map[string]any{"apiVersion": apiVersion, "kind": "Widget"}
 		_, err := crd.Finish(obj, Pure)
-		require.ErrorIs(t, err, ErrNotStorageVersion)
+		require.ErrorIs(t, err, errNotStorageVersion)
 	}
 	_, err := crd.Finish(object(t, `{"apiVersion":"demo.example.com/v1beta1","kind":"Widget","metadata":{"labels":{"a":5}}}`), Settled)
 	require.Error(t, err, "malformed metadata, as after a webhook")

@@ -11,13 +11,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// SettleManagedFields changes metadata.managedFields of obj, which is at the
-// storage version, in place into what a no-op update by a server of 1.37 leaves:
-// entries that own nothing go, the others are written as the server writes them,
-// at most ten of operation Update stay apart. Where one entry is none that the
-// server reads it drops all; lost are the managers of these. An object that the
-// server cannot bring into the types of the schema keeps what it has, and so
-// does one whose entries at other versions only a webhook could convert.
+// SettleManagedFields changes metadata.managedFields of obj, which is at the storage version, in
+// place as a no-op update by a 1.37 server does: it drops entries that own nothing, rewrites the
+// others, and keeps at most ten of operation Update apart. With one unreadable entry the server
+// drops all; lost are their managers. Nothing changes for an object that the server cannot bring
+// into the types of the schema, and for entries that only a webhook could convert.
 func (c *CRD) SettleManagedFields(obj map[string]any) (lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
@@ -32,7 +30,7 @@ func (c *CRD) SettleManagedFields(obj map[string]any) (lost []string, err error)
 	if err != nil {
 		return nil, err
 	}
-	// Of the metadata a server changes nothing but managedFields.
+	// A server changes no other metadata than managedFields.
 	live := func() *unstructured.Unstructured {
 		out := maps.Clone(obj)
 		out["metadata"] = map[string]any{"managedFields": cloneJSON(list), "uid": "any"}
@@ -57,16 +55,14 @@ func (c *CRD) SettleManagedFields(obj map[string]any) (lost []string, err error)
 	return lost, nil
 }
 
-// compileFieldManager makes the field manager that a server has for requests at
-// the version.
+// compileFieldManager returns a server's field manager for requests at the version.
 func (v *Version) compileFieldManager() (*managedfields.FieldManager, error) {
 	c := fieldConverter{v.crd}
-	gvk := v.GroupVersionKind()
+	gvk := v.gvk()
 	return managedfields.NewDefaultCRDFieldManager(c, c, nil, c, gvk, gvk.GroupVersion(), "", nil)
 }
 
-// fieldConverter is what a field manager asks. Conversion is that of the
-// strategy None, which drops no fields here; a webhook is not asked.
+// fieldConverter converts for a field manager with the strategy None, which drops no fields here.
 type fieldConverter struct{ crd *CRD }
 
 // ObjectToTyped implements managedfields.TypeConverter.

@@ -6,9 +6,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// shape is what of a structural schema decides whether coercing and defaulting
-// change a value, laid out for a quick look at every object: structural schemas
-// keep their properties by value, and each look at one copies it.
+// shape holds the parts of a structural schema that decide about coercing and defaulting. It is
+// quick to look up: structural schemas hold their properties by value, and each lookup copies one.
 type shape struct {
 	properties map[string]*shape
 	open       bool   // has additionalProperties
@@ -57,11 +56,20 @@ func newShape(s *structuralschema.Structural) *shape {
 
 func (s *shape) hasDefaults() bool { return s != nil && s.defaulting }
 
-// field is the shape of a field, nil where it has none; declared says whether
-// the schema knows the field.
+// field returns the shape of a field, or nil, and whether the schema declares the field.
 func (s *shape) field(name string) (below *shape, declared bool) {
+	if s == nil {
+		return nil, false
+	}
 	if below, declared = s.properties[name]; declared {
 		return below, true
 	}
 	return s.additional, s.open
+}
+
+func (s *shape) item() *shape {
+	if s == nil {
+		return nil
+	}
+	return s.items
 }

@@ -10,16 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stored returns the bytes that an API server's create of this CRD would store
-// (managedFields aside): v1beta1 JSON, generation 1, the given uid, created in
-// whole seconds, and as status the empty one of a create whose storedVersions
-// is the storage version. The controllers of a server that starts on it accept
-// the names and set the conditions; a status with names but no conditions would
-// never be established. The uid must not be empty: CRDs without one share a
-// slot of the server's cache and serve each other's objects.
+// Stored returns the bytes that a create of this CRD would store, without managedFields: v1beta1
+// JSON, generation 1, the given uid, created in whole seconds, and the status of a create, in which
+// only storedVersions is set. The controllers of a server then accept the names and set the
+// conditions; a CRD with names but without conditions would never be established. The uid must not
+// be empty: CRDs without one share a slot of the server's cache and serve each other's objects.
 //
-// It checks what would make the CRD unusable (its name, its storage version,
-// that each schema is structural), not all that a create checks.
+// It checks what would make the CRD unusable (name, storage version, structural schemas), not all
+// that a create checks.
 func (c *CRD) Stored(uid string, created time.Time) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: no uid", c.v1.Name)
@@ -40,11 +38,7 @@ func (c *CRD) Stored(uid string, created time.Time) ([]byte, error) {
 		Finalizers:        c.internal.Finalizers,
 	}
 	fresh.Status = apiextensions.CustomResourceDefinitionStatus{StoredVersions: []string{c.StorageVersion()}}
-	data, err := crdCodec().encode(fresh)
-	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", c.v1.Name, err)
-	}
-	return data, nil
+	return encode(fresh)
 }
 
 func (c *CRD) checkUsable() error {

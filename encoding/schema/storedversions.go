@@ -12,48 +12,40 @@ var (
 	errGeneration = errors.New("metadata.generation: not a whole number")
 )
 
-// SetStoredVersions returns the stored bytes of a CRD with these status.storedVersions and all else as it is, the
-// generation too: a server counts changes of spec only. It does not look whether the versions exist. The very bytes come
-// back where the list already reads so.
+// SetStoredVersions returns the stored bytes of a CRD with these status.storedVersions, which need
+// not exist. All else stays, the generation too: a server counts only changes of spec. An equal
+// list returns the very same bytes.
 //
-// JSON of v1beta1 and v1 is edited; encoding.ErrUnknownFormat is returned for CBOR, which no server stores a CRD as, and
-// encoding.ErrEncrypted.
+// It edits JSON of v1beta1 and v1. It returns encoding.ErrEncrypted, and encoding.ErrUnknownFormat
+// for CBOR, as which no server stores a CRD.
 func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
 	list := make([]any, len(versions))
 	for i, version := range versions {
 		list[i] = version
 	}
-	err := checkText(crd)
-	if err == nil {
-		crd, err = encoding.Set(crd, list, "status", "storedVersions")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
-	}
-	return crd, nil
+	return edited(crd, func() ([]byte, error) { return encoding.Set(crd, list, "status", "storedVersions") })
 }
 
-// SetStorageVersion returns the stored bytes of a CRD whose storage version is this one, with generation + 1, as a server
-// counts the update, and all else as it is. status.storedVersions, to which a server would add the version, is
-// SetStoredVersions' part. The very bytes come back where the version is the storage version already.
+// SetStorageVersion returns the stored bytes of a CRD with this storage version and, as a server
+// counts the update, generation + 1. All else stays; SetStoredVersions adds the version to
+// status.storedVersions. The very same bytes come back for the present storage version.
 //
-// ErrNoVersion is returned where spec.versions does not list it; formats are as for SetStoredVersions.
+// It returns ErrNoVersion for a version that spec.versions does not list. Formats are those of
+// SetStoredVersions.
 func SetStorageVersion(crd []byte, version string) ([]byte, error) {
-	err := checkText(crd)
-	if err == nil {
-		crd, err = setStorageVersion(crd, version)
+	return edited(crd, func() ([]byte, error) { return setStorageVersion(crd, version) })
+}
+
+func edited(crd []byte, edit func() ([]byte, error)) (out []byte, err error) {
+	if f := encoding.Detect(crd); f == encoding.FormatCBOR {
+		err = fmt.Errorf("%w: %s", encoding.ErrUnknownFormat, f)
+	} else {
+		out, err = edit()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
-	return crd, nil
-}
-
-func checkText(crd []byte) error {
-	if f := encoding.Detect(crd); f == encoding.FormatCBOR {
-		return fmt.Errorf("%w: %s", encoding.ErrUnknownFormat, f)
-	}
-	return nil
+	return out, nil
 }
 
 func setStorageVersion(crd []byte, version string) ([]byte, error) {
@@ -94,8 +86,7 @@ func flipStorage(versions []any, storage string) (changed bool, err error) {
 		if !ok {
 			return false, errVersions
 		}
-		is, _ := v["storage"].(bool)
-		want := v["name"] == storage
+		is, want := v["storage"] == true, v["name"] == storage
 		if is != want {
 			v["storage"], changed = want, true
 		}

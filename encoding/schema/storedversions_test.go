@@ -18,7 +18,7 @@ func TestStoredVersionEditsEqualTheCodec(t *testing.T) {
 		for _, versions := range [][]string{{"v1beta1"}, {"v1", "v2", "v<3>"}, {}, nil} {
 			changed := parseCRD(t, string(data))
 			changed.internal.Status.StoredVersions = append([]string{}, versions...)
-			want, err := changed.Encode()
+			want, err := encode(changed.internal)
 			require.NoError(t, err)
 			got, err := SetStoredVersions(data, versions)
 			require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestStoredVersionEditsEqualTheCodec(t *testing.T) {
 	for i := range changed.internal.Spec.Versions {
 		changed.internal.Spec.Versions[i].Storage = changed.internal.Spec.Versions[i].Name == "v1alpha1"
 	}
-	want, err := changed.Encode()
+	want, err := encode(changed.internal)
 	require.NoError(t, err)
 	got, err := SetStorageVersion(data, "v1alpha1")
 	require.NoError(t, err)
@@ -87,14 +87,14 @@ func TestStoredVersionEditsOfText(t *testing.T) {
 func TestStoredVersionEditsOfV1beta1(t *testing.T) {
 	hoisted := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true},{"name":"v2","served":false,"storage":false}`,
 		`,"preserveUnknownFields":false,"validation":{"openAPIV3Schema":{"type":"object"}},"subresources":{"status":{}}`))
-	data, err := hoisted.Encode()
+	data, err := encode(hoisted.internal)
 	require.NoError(t, err)
 	flipped, err := SetStorageVersion(data, "v2")
 	require.NoError(t, err)
 	crd := parseCRD(t, string(flipped))
 	require.Equal(t, "v2", crd.StorageVersion())
 	require.Equal(t, int64(2), crd.Object().Generation)
-	again, err := crd.Encode()
+	again, err := encode(crd.internal)
 	require.NoError(t, err)
 	require.Equal(t, string(again), string(flipped))
 

@@ -14,7 +14,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
-// validators are what a version's schema compiles to.
+// validators are the compiled schema of a version.
 type validators struct {
 	openAPI validation.SchemaValidator
 	cel     *cel.Validator // nil where the schema has no rules
@@ -39,14 +39,12 @@ func (v *Version) compileValidators() (validators, error) {
 	return validators{openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// Validate reports what a server would on creating obj at this version: type
-// meta, schema and formats, scale fields, metadata of embedded resources, sets
-// and maps in lists, and CEL rules (checked, as there, only when no error
-// before makes them meaningless). The rules for metadata itself, such as names
-// and labels, are not part of it; only metadata that cannot be decoded is.
-// An object that would take minutes is one error of type InternalError.
-// A server validates after pruning and defaulting: call Prune and Default
-// first.
+// Validate reports the errors of a server that creates obj at this version: type meta, schema and
+// formats, scale fields, metadata of embedded resources, sets and maps in lists, and CEL rules
+// unless earlier errors make them meaningless. It leaves out the rules for metadata itself, such as
+// names and labels, except metadata that cannot be decoded. An object that would take minutes is
+// one error of type InternalError. A server validates after pruning and defaulting: call Prune and
+// Default first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(obj)
 	if errs != nil {
@@ -59,28 +57,25 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 	return compiled.rules(ctx, errs, structural, obj, nil)
 }
 
-// compiled is what obj is validated by; errs where it cannot be.
+// compiled returns the schema and validators for obj, or the errors of its type meta.
 func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
-	structural, err := v.structural()
-	if err != nil {
-		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
-	}
 	compiled, err := v.validators()
+	if err == nil {
+		props, _ := v.props() // the validators were compiled from it
+		left := checks(maxChecks)
+		err = left.spend(obj, props, 0)
+	}
 	if err != nil {
 		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
 	}
-	props, _ := v.props() // without an error: the validators have it
-	left := checks(maxChecks)
-	if err := left.spend(obj, props, 0); err != nil {
-		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}
-	}
+	structural, _ := v.structural()
 	return structural, compiled, v.validateTypeMeta(obj)
 }
 
 const rulesSkipped = "some validation rules were not checked"
 
-// rules adds to errs what the CEL rules say, which are not checked where errs
-// make them meaningless; old is nil for a create.
+// rules adds the errors of the CEL rules, unless errs make them meaningless; old is nil for a
+// create.
 func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any, options ...cel.Option) field.ErrorList {
 	if c.cel == nil {
 		return errs
@@ -92,9 +87,8 @@ func (c validators) rules(ctx context.Context, errs field.ErrorList, structural 
 	return append(errs, broken...)
 }
 
-func (v *Version) validateTypeMeta(obj map[string]any) field.ErrorList {
-	var errs field.ErrorList
-	gvk := v.GroupVersionKind()
+func (v *Version) validateTypeMeta(obj map[string]any) (errs field.ErrorList) {
+	gvk := v.gvk()
 	if obj["kind"] != gvk.Kind {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), obj["kind"], fmt.Sprintf("must be %v", gvk.Kind)))
 	}
@@ -112,11 +106,7 @@ func (v *Version) validateTypeMeta(obj map[string]any) field.ErrorList {
 
 // blocksRules is hasBlockingErr of the API server's custom resource strategy.
 func blocksRules(err *field.Error) bool {
-	switch err.Type {
-	case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong,
-		field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]field.ErrorType{
+		field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid,
+	}, err.Type)
 }

@@ -120,7 +120,7 @@ func TestScale(t *testing.T) {
 	crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"subresources":{"scale":
 {"specReplicasPath":".spec.n","statusReplicasPath":".status.n","labelSelectorPath":".status.s"}}}`, ""))
 	v := version(t, crd, "v1")
-	require.False(t, v.StatusSubresource())
+	require.Nil(t, v.spec.Subresources.Status)
 	for spec, want := range map[string]string{
 		`"spec":{"n":3},"status":{"n":0,"s":"a=b"}`: "",
 		`"spec":{}`:                  "",

@@ -19,11 +19,11 @@ type Version struct {
 	spec *apiextensionsv1.CustomResourceDefinitionVersion
 
 	props      func() (*apiextensions.JSONSchemaProps, error)
-	structural func() (*structuralschema.Structural, error) // nil where there is no schema
-	shape      func() *shape                                // nil where there is no schema
+	structural func() (*structuralschema.Structural, error) // nil without a schema
+	shape      func() *shape                                // nil without a schema
 	validators func() (validators, error)
-	fieldType  func() (*typed.ParseableType, error)
 
+	fieldType    func() (*typed.ParseableType, error)
 	fieldManager func() (*managedfields.FieldManager, error)
 }
 
@@ -41,25 +41,13 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 	return v
 }
 
-// Name is the version's name, such as v1beta1.
-func (v *Version) Name() string { return v.spec.Name }
+// gvk is the apiVersion and kind of an object at this version.
+func (v *Version) gvk() schema.GroupVersionKind { return v.crd.GroupKind().WithVersion(v.spec.Name) }
 
-// GroupVersionKind is what an object of this version names itself.
-func (v *Version) GroupVersionKind() schema.GroupVersionKind {
-	return v.crd.GroupKind().WithVersion(v.spec.Name)
-}
-
-// StatusSubresource says whether status is written through /status only, so
-// that a create drops it and a write of the object leaves it.
-func (v *Version) StatusSubresource() bool {
-	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
-}
-
-// preserves says that nothing is pruned: spec.preserveUnknownFields, which is
-// also what its absence means in v1beta1.
+// preserves reports that nothing is pruned: spec.preserveUnknownFields, the default in v1beta1.
 func (v *Version) preserves() bool { return v.crd.v1.Spec.PreserveUnknownFields }
 
-// internalProps is the schema in the internal type, nil where there is none.
+// internalProps is the schema in the internal type, nil for none.
 func (v *Version) internalProps() (*apiextensions.JSONSchemaProps, error) {
 	if v.spec.Schema == nil || v.spec.Schema.OpenAPIV3Schema == nil {
 		return nil, nil
@@ -69,9 +57,8 @@ func (v *Version) internalProps() (*apiextensions.JSONSchemaProps, error) {
 	return out.OpenAPIV3Schema, err
 }
 
-// compileStructural follows getOrCreateServingInfoFor of the API server: with
-// preserveUnknownFields a schema need not be structural, and its defaults are
-// not pruned.
+// compileStructural follows getOrCreateServingInfoFor of the API server: with preserveUnknownFields
+// a schema need not be structural, and its defaults are not pruned.
 func (v *Version) compileStructural() (*structuralschema.Structural, error) {
 	props, err := v.props()
 	if err != nil || props == nil {

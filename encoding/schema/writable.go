@@ -22,12 +22,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// validateUpdate reports what a server (1.30 or later) would on an update of
-// old to obj at this version, both pruned and defaulted, that changes no
-// metadata but labels and annotations. What is wrong in old and does not change
-// is passed over where the server can tell that it is the same: see Refused for
-// where it can't. A rule that compares with the old value may refuse an obj that
-// Validate finds nothing wrong with.
+// validateUpdate reports the errors of a server (1.30 or later) that updates old to obj at this
+// version, both pruned and defaulted, where only labels and annotations of the metadata change.
+// Unchanged errors of old are ignored if the server can match them; Refused lists the exceptions. A
+// rule that compares with the old value may refuse an obj that is valid alone.
 func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(obj)
 	if errs != nil {
@@ -47,8 +45,8 @@ func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) f
 	return compiled.rules(ctx, errs, structural, obj, old, cel.WithRatcheting(same))
 }
 
-// validateMeta is validateCommonFields of the API server's registry, without
-// managedFields, which a server makes anew before.
+// validateMeta is validateCommonFields of the API server's registry, without managedFields, which a
+// server rewrites before.
 func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 	metadata, _ := obj["metadata"].(map[string]any)
 	metadata = maps.Clone(metadata)
@@ -58,13 +56,11 @@ func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.v1.Spec.Scope == "Namespaced", segment, field.NewPath("metadata"))
 }
 
-// Refused reports why a server refuses every update of obj at this version,
-// even one that touches nothing but an annotation, and the removal of a
-// finalizer. A server does not pass over what was wrong before in an item of a
-// list of type map whose keys are missing or doubled, in metadata (of embedded
-// resources too), in the fields of the scale subresource, and at the root. An
-// update of the status subresource is only refused for what is wrong in the
-// status.
+// Refused reports why a server refuses every update of obj at this version, even one of an
+// annotation or the removal of a finalizer. A server does not ignore old errors in items of a map
+// list whose keys are missing or doubled, in metadata (also of embedded resources), in the fields
+// of the scale subresource, and at the root. It refuses an update of the status subresource only
+// for errors in the status.
 func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorList {
 	metadata, _ := obj["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -75,20 +71,17 @@ func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorLi
 	if noted == nil {
 		noted = map[string]any{}
 	}
-	noted["etcdshift/any"] = "other" // never written
+	noted["etcdshift/any"] = "other" // never stored
 	meta["annotations"], touched["metadata"] = noted, meta
 	return v.validateUpdate(ctx, touched, obj)
 }
 
-// errUnreadableEntry is why an apply is refused.
 var errUnreadableEntry = errors.New("an entry of metadata.managedFields is none that a server reads")
 
-// CheckApply says why a server refuses every server-side apply of obj, which is
-// at the storage version, for what its fields hold or its managedFields name;
-// nil where it does not. What Refused reports is not part of it. Servers up to
-// 1.36 drop all managedFields of such an object with the next update. No error
-// quotes a value. Of a CRD with a conversion webhook, entries at other versions
-// are not looked at.
+// CheckApply returns why a server refuses every server-side apply of obj, which is at the storage
+// version, because of its fields or managedFields; nil if it does not. It leaves out the reasons of
+// Refused. Servers up to 1.36 drop all managedFields of such an object with the next update. No
+// error quotes a value. With a conversion webhook, entries at other versions are not checked.
 func (c *CRD) CheckApply(obj map[string]any) error {
 	storage, err := c.versionOf(obj)
 	if err != nil {
@@ -97,7 +90,7 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 	if _, err := storage.typedAt(obj, typed.AllowDuplicates); err != nil {
 		return fmt.Errorf("its fields are not those of the schema: %s", typedPaths(err))
 	}
-	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[string]bool{}}
+	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[*Version]bool{}}
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
 	for _, element := range list {
@@ -115,8 +108,7 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 	return nil
 }
 
-// Fields lists the fields that errors are about, each with the sort of error,
-// sorted and without a value.
+// Fields lists the fields of errors with the type of each error, sorted and without values.
 func Fields(errs field.ErrorList) []string {
 	var fields []string
 	for _, e := range errs {
@@ -133,8 +125,8 @@ func Fields(errs field.ErrorList) []string {
 	return slices.Compact(fields)
 }
 
-// typedPaths are the fields that a conversion to typed fails on, without keys
-// of list items, which are values.
+// typedPaths lists the fields that a conversion to typed fails on, without keys of list items,
+// which are values.
 func typedPaths(err error) string {
 	var all typed.ValidationErrors
 	if !errors.As(err, &all) {

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// strictSchema has what a server judges in ways of its own: maps and sets in lists, required fields, rules, embedded resources.
+// strictSchema has what a server judges in ways of its own: maps and sets in lists, required
+// fields, rules, embedded resources.
 const strictSchema = `{"type":"object","required":["spec"],%s"properties":{%s"spec":{"type":"object","required":["must"],"properties":{
 "must":{"type":"string","maxLength":5},"touch":{"type":"string"},"n":{"type":"integer","minimum":1},"maybe":{"type":"string","nullable":true},"kind":{"type":"string","enum":["a","b"]},
 "map":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"port":{"type":"integer"},"deep":{"type":"object","required":["x"],"properties":{"x":{"type":"string"}}}}}},
@@ -191,8 +192,8 @@ func verdictOf(err error) string {
 	return "failed: " + err.Error()
 }
 
-// TestWritableAsAServer puts settled objects into etcd and has a server say which writes of them it refuses: ours is the same verdict,
-// of each object and each write.
+// TestWritableAsAServer puts settled objects into etcd and has a server say which writes of them it
+// refuses: ours is the same verdict, of each object and each write.
 func TestWritableAsAServer(t *testing.T) {
 	const declared = `"apiVersion":{"type":"string"},"kind":{"type":"string"},"metadata":{"type":"object"},`
 	for name, crd := range map[string]string{
