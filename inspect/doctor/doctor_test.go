@@ -104,8 +104,8 @@ func TestFindings(t *testing.T) {
 		{codeOwnerGone, only(owned1("configmaps/default/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1))), "configmaps/default/a", "is in namespace team", nil},
 		{codeOwnerUnresolvable, only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1alpha1", "Widget", uidOf(1))), "configmaps/team/a", "a Widget of example.com/v1alpha1", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1beta1", "Widget", uidOf(1)))},
 		{codeOwnerNamespaced, only(owned1("minions/a", "Node", "example.com/v1", "Widget", uidOf(1))), "minions/a", "a Widget, which is namespaced", nil},
-		{codeOwnerNotJudged, only(aggregated("hook", "True"), owned1("configmaps/team/a", "ConfigMap", "metrics.example.org/v1", "Metric", uidOf(9))), "configmaps/team/a", "1 object with an owner of kind Metric of metrics.example.org/v1", nil},
-		{codeOwnerNotJudged, only(record{"secrets/team/s", "k8s:enc:aescbc:v1:k1:0123456789"}, owned1("configmaps/team/a", "ConfigMap", "v1", "Secret", uidOf(9))), "configmaps/team/a", "Secret", nil},
+		{codeOwnerUnchecked, only(aggregated("hook", "True"), owned1("configmaps/team/a", "ConfigMap", "metrics.example.org/v1", "Metric", uidOf(9))), "configmaps/team/a", "1 object with an owner of kind Metric of metrics.example.org/v1", nil},
+		{codeOwnerUnchecked, only(record{"secrets/team/s", "k8s:enc:aescbc:v1:k1:0123456789"}, owned1("configmaps/team/a", "ConfigMap", "v1", "Secret", uidOf(9))), "configmaps/team/a", "Secret", nil},
 
 		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`), held, object("configmaps/default/y", "v1", "ConfigMap", deleting)), "namespaces/team", "; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
 		{codeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z"`, noConversion, `["v1"]`), held), crds, "finalizers: none; 2 objects left; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},

@@ -170,11 +170,11 @@ func TestLayouts(t *testing.T) {
 	s := written(t, base(t),
 		object(crd+"system:system-crds/workspaces.tenancy.kcp.io", "apiextensions.k8s.io/v1", "CustomResourceDefinition", ""),
 		object("core.kcp.io/logicalclusters/customresources/root/cluster", "core.kcp.io/v1alpha1", "LogicalCluster", ""))
-	found := examined(t, s, Options{}).of(codeNotJudged)
+	found := examined(t, s, Options{}).of(codeLayoutUnchecked)
 	require.Len(t, found, 1)
 	require.Equal(t, 2, found[0].Objects)
 	require.True(t, strings.HasPrefix(found[0].Reason, "/registry (kcp-shard): 2 objects"), found[0].Reason)
-	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeNotJudged))
+	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeLayoutUnchecked))
 }
 
 // TestGarbageCollector: the objects whose owners are said to be gone are those that a real garbage collector deleted after a

@@ -18,7 +18,7 @@ import (
 
 // TestKCPRecorded: on the files of two installations of kcp nothing is found but what is true of every file of kcp.
 func TestKCPRecorded(t *testing.T) {
-	always := finding.Names(codeBumpRevision, codeEtcdVersion, codeNotJudged)
+	always := finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)
 	for _, name := range []string{
 		kcptest.Root, kcptest.Shard1, kcptest.Cache, kcptest.ClaimsRoot, kcptest.ClaimsShard1, kcptest.ClaimsShard2, kcptest.ClaimsCache,
 	} {
@@ -120,7 +120,7 @@ func TestKCP(t *testing.T) {
 				in = kcptest.Single(t)
 			}
 			s := opened(t, kcptest.Edit(t, in, func(client *clientv3.Client) { tc.change(t, client) }))
-			always := finding.Names(codeBumpRevision, codeEtcdVersion, codeNotJudged)
+			always := finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)
 			report := examined(t, s, Options{Ignore: append(always, finding.Names(tc.also...)...)})
 			require.NotEmpty(t, report.Findings)
 			for _, f := range report.Findings {
@@ -154,7 +154,7 @@ func TestKCPEncrypted(t *testing.T) {
 		kcptest.Put(t, client, widget+"sealed", []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
 		kcptest.Put(t, client, widget+"bad", []byte(`{"apiVersion":"example.dev/v1","kind":"Widget","metadata":{"name":"bad","labels":{"a":1}}}`))
 	})
-	report := examined(t, opened(t, in), Options{Ignore: finding.Names(codeBumpRevision, codeEtcdVersion, codeNotJudged)})
+	report := examined(t, opened(t, in), Options{Ignore: finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)})
 	var found []*finding.Code
 	for _, f := range report.Findings {
 		found = append(found, f.Code)

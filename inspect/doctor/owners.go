@@ -73,7 +73,7 @@ func (d *doctor) concludeOwners(ctx context.Context) error {
 		}
 	}
 	unseen.each(func(what string, n int, first []byte) {
-		d.raise(first, codeOwnerNotJudged.Because("%s with an owner of kind %s, of which the file does not show whether it is there", things(n, "object"), what).About(n))
+		d.raise(first, codeOwnerUnchecked.Because("%s with an owner of kind %s, of which the file does not show whether it is there", things(n, "object"), what).About(n))
 	})
 	return nil
 }

@@ -138,7 +138,7 @@ func (d *doctor) concludeRecords(context.Context) error {
 		d.raise(first, codeStrayKeys.Because("%s below %s that its layout does not explain", things(n, "key"), prefix).About(n))
 	})
 	d.unjudged.each(func(where string, n int, first []byte) {
-		d.raise(first, codeNotJudged.Because("%s: %s; what they say of each other was not judged", where, things(n, "object")).About(n))
+		d.raise(first, codeLayoutUnchecked.Because("%s: %s; what they say of each other was not judged", where, things(n, "object")).About(n))
 	})
 	d.unknown.each(func(gvk gvr.GroupVersionKind, n int, first []byte) {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
