@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,34 +57,25 @@ interrupted.`,
 	}
 }
 
-// getOptions are the flags of get.
+// getOptions are the parsed flags of get.
 type getOptions struct {
-	namespace, cluster   string // "" for all
-	labels               labels.Selector
-	fields               fields.Selector
-	sortBy               string
-	format, template     string // of -o FORMAT=TEMPLATE
-	stored, deleted      bool
-	export, secrets      bool
-	noHeaders, labelled  bool
-	managedFields, quiet bool
-	revision             int64 // 0 for the last
-	now                  time.Time
+	namespace        string // "" for all
+	labels           labels.Selector
+	fields           fields.Selector
+	format, template string // of -o FORMAT=TEMPLATE
+	secrets          bool
+	now              time.Time
 }
 
 func readGetOptions(c *cli.Context) (o getOptions, err error) {
 	path := commandPath(c)
-	o = getOptions{
-		namespace: "default", cluster: c.String("cluster"), sortBy: c.String("sort-by"), stored: c.Bool("stored"), deleted: c.Bool("deleted"),
-		export: c.Bool("export"), secrets: c.Bool("show-secrets"), noHeaders: c.Bool("no-headers"), labelled: c.Bool("show-labels"),
-		managedFields: c.Bool("show-managed-fields"), quiet: c.Bool("quiet"), revision: c.Int64("revision"),
-	}
+	o = getOptions{namespace: "default", secrets: c.Bool("show-secrets")}
 	switch {
 	case c.IsSet("namespace") && c.Bool("all-namespaces"):
 		return o, usagef(path, "--namespace and --all-namespaces exclude each other")
-	case c.IsSet("revision") && (o.deleted || o.revision < 1):
+	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
 		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
-	case o.export && c.IsSet("output"):
+	case c.Bool("export") && c.IsSet("output"):
 		return o, usagef(path, "--export prints YAML; it takes no --output")
 	case c.Bool("all-namespaces"):
 		o.namespace = ""
@@ -112,16 +102,17 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 			return o, usagef(path, "--age-from is %q; it takes a time such as 2026-11-20T20:50:00Z, or now", from)
 		}
 	}
-	return o, o.readFormat(c.Context, path, c.String("output"))
+	return o, o.readFormat(c, path)
 }
 
-// getFormats are what -o takes; those that end in "=" take a template behind it.
+// getFormats are the formats of -o; a template follows those that end in "=".
 func getFormats() []string {
 	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=",
 		"custom-columns=", "custom-columns-file="}
 }
 
-func (o *getOptions) readFormat(ctx context.Context, path, output string) (err error) {
+func (o *getOptions) readFormat(c *cli.Context, path string) error {
+	output := c.String("output")
 	name, template, has := strings.Cut(output, "=")
 	if has {
 		name += "="
@@ -134,13 +125,13 @@ func (o *getOptions) readFormat(ctx context.Context, path, output string) (err e
 	}
 	o.format, o.template = strings.TrimSuffix(name, "="), template
 	if kind, isFile := strings.CutSuffix(o.format, "-file"); isFile {
-		text, err := input.ReadFlag(ctx, "--output "+o.format, template)
+		text, err := input.ReadFlag(c.Context, "--output "+o.format, template)
 		if err != nil {
 			return err
 		}
 		o.format, o.template = kind, string(text)
 	}
-	if o.stored && o.format != "table" && o.format != "wide" {
+	if c.Bool("stored") && o.format != "table" && o.format != "wide" {
 		return usagef(path, "--stored adds columns to tables; -o %s has none", o.format)
 	}
 	return nil
@@ -168,20 +159,20 @@ func runGet(c *cli.Context) error {
 	})
 }
 
-// escapes tells whether a format prints values as they are, which must not reach a terminal, now or from a file. Bytes are written
-// as they are but to a terminal.
+// escapes reports whether a format prints text as it is stored: control characters must not reach a terminal, now or later
+// from a file. Raw bytes are escaped on a terminal only.
 func (o *getOptions) escapes(w io.Writer) bool {
 	return o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(w)
 }
 
-// get finds what is asked for and prints it.
+// get finds objects and prints them.
 func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	r := s.Reader
-	if o.revision > 0 {
-		r = r.At(o.revision)
+	if c.IsSet("revision") {
+		r = r.At(c.Int64("revision"))
 	}
 	find := (*inspect.Reader).Types
-	if o.deleted {
+	if c.Bool("deleted") {
 		find = (*inspect.Reader).TypesEver
 	}
 	asked, single, err := readAsked(c, words, find, r)
@@ -193,7 +184,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 			return err
 		}
 	}
-	if o.deleted {
+	if c.Bool("deleted") {
 		if err := sayWindow(c, s.Snapshot()); err != nil {
 			return err
 		}
@@ -203,22 +194,21 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if err != nil {
 		return err
 	}
-	// a name stands for one object where there is one place to look in
-	g.single = single && (o.namespace != "" || !asked[0].kind.Namespaced) && (o.cluster != "" || !kcp)
-	print := g.printer()
-	if err := print(); err != nil {
+	// a name stands for one object in one namespace and logical cluster
+	g.single = single && (o.namespace != "" || !asked[0].kind.Namespaced) && (c.IsSet("cluster") || !kcp)
+	if err := g.printer()(); err != nil {
 		return err
 	}
 	return g.verdict()
 }
 
-// asking is a type and the names that are asked for; nil for all.
+// asking is a type and the names of its objects; nil for all.
 type asking struct {
 	kind  *inspect.Type
 	names []string
 }
 
-// readAsked reads TYPE [NAME...] or TYPE/NAME.... single tells that one object is asked for by name.
+// readAsked reads TYPE [NAME...] or TYPE/NAME.... single is set if they name one object.
 func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, single bool, err error) {
 	slashed := 0
 	for _, w := range words {
@@ -253,7 +243,7 @@ func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (
 	return out, len(all) == 1 && len(all[0].kinds) == 1 && len(out[0].names) == 1, nil
 }
 
-// sayWindow says how far back deletions are known.
+// sayWindow prints how far back deletions are known.
 func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 	oldest, newest, err := s.Kept(c.Context)
 	if err != nil {
@@ -270,8 +260,8 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 	return nil
 }
 
-// misfits is what is wrong with keys that cannot be shown, for they are in no layout.
-func (g *getter) misfits() (errs []error) {
+// unparsed returns errors about keys in no layout, which cannot be shown.
+func (g *getter) unparsed() (errs []error) {
 	layouts, err := g.reader.Layouts(g.c.Context)
 	if err != nil {
 		return []error{err}
@@ -280,10 +270,10 @@ func (g *getter) misfits() (errs []error) {
 		return []error{errors.New("no storage prefix found; name it with --prefix")}
 	}
 	for _, a := range g.asked {
-		if g.options.deleted || len(a.names) > 0 {
+		if g.c.Bool("deleted") || len(a.names) > 0 {
 			continue
 		}
-		in := inspect.Selection{Cluster: g.options.cluster}
+		in := inspect.Selection{Cluster: g.c.String("cluster")}
 		if a.kind.Namespaced {
 			in.Namespace = g.options.namespace
 		}
@@ -299,24 +289,23 @@ func (g *getter) misfits() (errs []error) {
 	return errs
 }
 
-// verdict is what is wrong beside what was shown.
+// verdict returns an error about everything that was not shown.
 func (g *getter) verdict() error {
-	errs := g.misfits()
+	errs := g.unparsed()
 	for _, a := range g.asked {
 		for _, name := range a.names {
 			if !g.met[[2]string{a.kind.Name(), name}] {
-				errs = append(errs, fmt.Errorf("%s %q not found%s", a.kind.Name(), name, g.where(a.kind)))
+				errs = append(errs, fmt.Errorf("%s %q not found%s", a.kind.Name(), name, g.where(a.kind.Namespaced)))
 			}
 		}
 	}
-	if g.unread > 0 {
-		errs = append(errs, fmt.Errorf("%s could not be read", render.Plural(g.unread, "value")))
-	}
-	if g.unbounded > 0 {
-		errs = append(errs, fmt.Errorf("%s found too much and shown as <error>", render.Plural(g.unbounded, "path")))
-	}
-	if g.leftOut > 0 {
-		errs = append(errs, fmt.Errorf("%s not shown", render.Plural(g.leftOut, "printer column")))
+	for _, missing := range []struct {
+		n        int
+		what, is string
+	}{{g.unread, "value", "could not be read"}, {g.unbounded, "path", "found too much and shown as <error>"}, {g.leftOut, "printer column", "not shown"}} {
+		if missing.n > 0 {
+			errs = append(errs, fmt.Errorf("%s %s", render.Plural(missing.n, missing.what), missing.is))
+		}
 	}
 	if g.kept > 0 {
 		err := fmt.Errorf("%s not exported: it takes --show-secrets", render.Plural(g.kept, "object"))
@@ -325,31 +314,29 @@ func (g *getter) verdict() error {
 		}
 		errs = append(errs, err)
 	}
-	if errs == nil && g.shown == 0 && !g.options.quiet {
+	if errs == nil && g.shown == 0 && !g.c.Bool("quiet") {
 		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", g.elsewhere())
 	}
 	return errors.Join(errs...)
 }
 
-func (g *getter) where(t *inspect.Type) string {
-	if !t.Namespaced || g.options.namespace == "" {
+// where names the namespace that was searched; "" if that was all of them.
+func (g *getter) where(namespaced bool) string {
+	if !namespaced || g.options.namespace == "" {
 		return ""
 	}
 	return fmt.Sprintf(" in namespace %q", g.options.namespace)
 }
 
-// elsewhere says where there are objects if not in the namespace that was looked in.
+// elsewhere names the namespace that was searched, and counts the objects in others.
 func (g *getter) elsewhere() string {
 	others, namespaced := 0, false
 	for _, a := range g.asked {
 		others += a.kind.Objects
 		namespaced = namespaced || a.kind.Namespaced
 	}
-	if !namespaced || g.options.namespace == "" {
-		return ""
-	}
-	text := fmt.Sprintf(" in namespace %q", g.options.namespace)
-	if others > 0 && !g.options.deleted {
+	text := g.where(namespaced)
+	if text != "" && others > 0 && !g.c.Bool("deleted") {
 		text += fmt.Sprintf("; with -A there %s to choose from", render.Are(others, "object"))
 	}
 	return text

@@ -32,7 +32,7 @@ func (g *getter) printExport() error {
 			}
 		}
 	}
-	if made > 0 && !g.options.quiet {
+	if made > 0 && !g.c.Bool("quiet") {
 		fmt.Fprintf(g.c.App.ErrWriter, "left out, for a controller makes it again: %s; name one to export it\n", render.Plural(made, "object"))
 	}
 	return nil

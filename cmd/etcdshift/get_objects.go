@@ -47,7 +47,7 @@ type gotten struct {
 	deletedAt int64 // revision, where it is deleted
 }
 
-// objects yields what is to be shown of one type, redacted; also what cannot be read, with its Err, which is said on stderr.
+// objects yields the chosen objects of one type. An unreadable one has its Err, which is printed on stderr too.
 func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
 	return func(yield func(*gotten, error) bool) {
 		for o, err := range g.sorted(ctx, a) {
@@ -74,7 +74,7 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 	}
 }
 
-// sayUnread says which value of which file could not be read, and why.
+// sayUnread prints the file, the key and the reason of an unreadable value.
 func (g *getter) sayUnread(o *gotten, err error) {
 	g.unread++
 	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
@@ -82,37 +82,20 @@ func (g *getter) sayUnread(o *gotten, err error) {
 
 // selected yields the objects of a type that are in the namespace and have the names, in the order of their keys.
 func (g *getter) selected(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
-	in := inspect.Selection{Names: a.names, Cluster: g.options.cluster}
+	in := inspect.Selection{Names: a.names, Cluster: g.c.String("cluster")}
 	if a.kind.Namespaced {
 		in.Namespace = g.options.namespace
 	}
-	return func(yield func(*gotten, error) bool) {
-		if g.options.deleted {
-			for d, err := range g.reader.DeletedObjects(ctx, a.kind, in) {
-				if err != nil {
-					yield(nil, err)
-					return
-				}
-				if !yield(&gotten{d.Object, d.Revision}, nil) {
-					return
-				}
-			}
-			return
-		}
-		for o, err := range g.reader.Objects(ctx, a.kind, in) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			asServed(o)
-			if !yield(&gotten{Object: o}, nil) {
-				return
-			}
-		}
+	if g.c.Bool("deleted") {
+		return converted(g.reader.DeletedObjects(ctx, a.kind, in), func(d *inspect.DeletedObject) *gotten { return &gotten{d.Object, d.Revision} })
 	}
+	return converted(g.reader.Objects(ctx, a.kind, in), func(o *inspect.Object) *gotten {
+		asServed(o)
+		return &gotten{Object: o}
+	})
 }
 
-// asServed shows a CustomResourceDefinition in the v1 that clients read: servers store it as v1beta1, which none serves.
+// asServed converts a CustomResourceDefinition to v1, as clients read it. Servers store it as v1beta1, which none serves.
 func asServed(o *inspect.Object) {
 	if o.Content == nil || o.Type.Kind != "CustomResourceDefinition" || o.Type.Resource.Group != "apiextensions.k8s.io" {
 		return
@@ -132,7 +115,7 @@ func asServed(o *inspect.Object) {
 	o.Content = content
 }
 
-// fits tells whether the selectors choose an object. What cannot be read may be any.
+// fits reports whether the selectors choose an object. They choose every unreadable one.
 func (g *getter) fits(o *gotten) bool {
 	if o.Content == nil {
 		return true
@@ -151,9 +134,9 @@ func (g *getter) fits(o *gotten) bool {
 	return g.options.fields.Matches(set)
 }
 
-// sorted is selected in the order of --sort-by, of which only the values are kept in memory.
+// sorted is selected in the order of --sort-by. Memory holds the values to sort by, not the objects.
 func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
-	by := g.options.sortBy
+	by := g.c.String("sort-by")
 	if by == "" && a.kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
 		by = ".spec.matchingPrecedence" // in which they apply, and are printed
 	}
@@ -166,11 +149,11 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 			yield(nil, usagef(commandPath(g.c), "--sort-by: %w", err))
 			return
 		}
-		type place struct {
+		type ranked struct {
 			value any
 			o     *gotten
 		}
-		var places []place
+		var all []ranked
 		for o, err := range g.selected(ctx, a) {
 			if err != nil {
 				yield(nil, err)
@@ -181,15 +164,14 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 				yield(nil, err)
 				return
 			}
-			p := place{value, o}
-			if !g.options.deleted { // it is decoded again when its turn comes
-				p.o.Content = nil
+			if !g.c.Bool("deleted") { // it is decoded again when it is printed
+				o.Content = nil
 			}
-			places = append(places, p)
+			all = append(all, ranked{value, o})
 		}
-		slices.SortStableFunc(places, func(a, b place) int { return compareValues(a.value, b.value) })
-		for _, p := range places {
-			o := p.o
+		slices.SortStableFunc(all, func(a, b ranked) int { return compareValues(a.value, b.value) })
+		for _, r := range all {
+			o := r.o
 			if o.Content == nil && o.Err == nil {
 				o = &gotten{Object: inspect.NewObject(o.Type, o.Entry)}
 				asServed(o.Object)
@@ -209,8 +191,8 @@ func (g *getter) sortValue(path *jsonpath.Path, o *gotten) (any, error) {
 	return value, nil
 }
 
-// bounded is what a path found in an object, or a mark where it finds too much, which is said on stderr. An error of the path itself
-// is as if it found nothing; the only error that is returned is the end of the context.
+// bounded returns the text that a path found in an object, or a mark if it found too much, which is printed on stderr. Any
+// other error of the path counts as nothing found. The returned error is that of the context.
 func (g *getter) bounded(o *gotten, what, found string, err error) (string, error) {
 	if ctxErr := g.c.Context.Err(); ctxErr != nil {
 		return "", ctxErr
@@ -223,7 +205,7 @@ func (g *getter) bounded(o *gotten, what, found string, err error) (string, erro
 	return found, nil
 }
 
-// compareValues orders numbers as numbers, quantities as quantities and the rest as text; what is missing comes first.
+// compareValues orders numbers, quantities and text by their kind. Missing values come first.
 func compareValues(a, b any) int {
 	if a == nil || b == nil {
 		return cmp.Compare(reflect.ValueOf(a).Kind(), reflect.ValueOf(b).Kind())
@@ -251,12 +233,12 @@ func compareValues(a, b any) int {
 	return bytes.Compare([]byte(x), []byte(y))
 }
 
-// shownContent is the content as it may be printed: redacted, and without managedFields unless they are asked for.
+// shownContent returns the content redacted, and without managedFields unless --show-managed-fields is given.
 func (g *getter) shownContent(o *gotten) map[string]any {
 	if !g.options.secrets {
 		redact.Object(o.Key, o.Content)
 	}
-	if !g.options.managedFields {
+	if !g.c.Bool("show-managed-fields") {
 		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
 	}
 	return o.Content

@@ -14,7 +14,7 @@ import (
 
 // printer returns what prints in the chosen format.
 func (g *getter) printer() func() error {
-	if g.options.export {
+	if g.c.Bool("export") {
 		return g.printExport
 	}
 	switch g.options.format {
@@ -167,7 +167,7 @@ func (g *getter) printCustomColumns() error {
 		return usagef(commandPath(g.c), "--output: %w", err)
 	}
 	t := render.NewCustomTable(g.c.App.Writer)
-	if !g.options.noHeaders {
+	if !g.c.Bool("no-headers") {
 		if err := t.Row(slices.Clone(columns.Headers)); err != nil {
 			return err
 		}

@@ -93,13 +93,13 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	if kind.Namespaced && g.options.namespace == "" {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
-	if g.options.deleted {
+	if g.c.Bool("deleted") {
 		t.after = append(t.after, column{"Deleted-At", 0, func(o *gotten) any { return o.deletedAt }})
 	}
-	if g.options.stored {
+	if g.c.Bool("stored") {
 		t.after = append(t.after, storedColumns()...)
 	}
-	if g.options.labelled {
+	if g.c.Bool("show-labels") {
 		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
 			return labels.FormatLabels((&unstructured.Unstructured{Object: o.Content}).GetLabels())
 		}})
@@ -109,7 +109,7 @@ func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
 	}
 	all := slices.Concat(mapped(t.before, define), render.Columns(t.shown.Columns), mapped(t.after, define))
 	t.ObjectTable = render.NewObjectTable(g.c.App.Writer, all, printers.PrintOptions{
-		NoHeaders: g.options.noHeaders, Wide: g.options.format == "wide", WithKind: len(g.asked) > 1,
+		NoHeaders: g.c.Bool("no-headers"), Wide: g.options.format == "wide", WithKind: len(g.asked) > 1,
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
 	return t

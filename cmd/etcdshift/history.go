@@ -135,7 +135,7 @@ func (h *historian) find(word string) error {
 				if err != nil {
 					return err
 				}
-				found[k.key] = compare.NewSubject([]byte(k.key), k.place)
+				found[k.key] = compare.NewSubject([]byte(k.key), k.parsed)
 			}
 		}
 	}

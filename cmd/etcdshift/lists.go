@@ -14,6 +14,21 @@ func mapped[T, U any](all []T, of func(T) U) []U {
 	return out
 }
 
+// converted yields the result of of for each element. It ends with the first error.
+func converted[T, U any](all iter.Seq2[T, error], of func(T) U) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for one, err := range all {
+			var out U
+			if err == nil {
+				out = of(one)
+			}
+			if !yield(out, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // grouped yields each run of neighbours with the same key.
 func grouped[T any, K comparable](all []T, key func(T) K) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {

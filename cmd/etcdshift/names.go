@@ -12,6 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // asked is one TYPE, TYPE/NAME or TYPE NAME... of a command line.
@@ -21,8 +22,8 @@ type asked struct {
 	names []string        // nil for all
 }
 
-// parseNames reads TYPE and TYPE/NAME words. Their types are those that find finds in the snapshots: a CustomResourceDefinition may be
-// in one of them alone. A TYPE that names no type, or several, is a usage error.
+// parseNames reads TYPE and TYPE/NAME words. find finds their types in the snapshots: one of them may lack a
+// CustomResourceDefinition. A TYPE that names no type, or several, is a usage error.
 func parseNames(c *cli.Context, words []string, find finder, readers ...*inspect.Reader) (all []asked, err error) {
 	for _, word := range words {
 		kind, name, named := strings.Cut(word, "/")
@@ -73,13 +74,13 @@ func resolve(ctx context.Context, kind string, find finder, readers []*inspect.R
 	return all, nil
 }
 
-// wants tells whether the object is one of those asked for.
+// wants reports whether the object is asked for.
 func (a asked) wants(k keys.Key) bool {
 	return (a.names == nil || slices.Contains(a.names, k.Name)) &&
 		slices.ContainsFunc(a.kinds, func(t *inspect.Type) bool { return t.Resource == k.Resource })
 }
 
-// scope is what --namespace and --cluster leave; "" for all.
+// scope is the namespace and the logical cluster to look in; "" for all.
 type scope struct{ namespace, cluster string }
 
 func scopeOf(c *cli.Context) scope { return scope{c.String("namespace"), c.String("cluster")} }
@@ -88,7 +89,7 @@ func (s scope) has(k keys.Key) bool {
 	return (s.namespace == "" || s.namespace == k.Namespace) && (s.cluster == "" || s.cluster == k.Cluster)
 }
 
-// String says where objects are looked for, behind "not found".
+// String is what follows "not found".
 func (s scope) String() (text string) {
 	if s.namespace != "" {
 		text += fmt.Sprintf(", in namespace %q", s.namespace)
@@ -99,13 +100,13 @@ func (s scope) String() (text string) {
 	return text
 }
 
-// located is a key with its parts.
+// located is a stored key and its parts.
 type located struct {
-	key   string
-	place keys.Key
+	key    string
+	parsed keys.Key
 }
 
-// keysOf yields the keys in a snapshot of the objects asked for: the live ones, and where deleted is set those that were deleted.
+// keysOf yields the keys in a snapshot of the chosen objects: the live ones, and where deleted is set the deleted ones.
 func (a asked) keysOf(ctx context.Context, r *inspect.Reader, in scope, deleted bool) iter.Seq2[located, error] {
 	return func(yield func(located, error) bool) {
 		layouts, err := r.Layouts(ctx)
@@ -113,30 +114,22 @@ func (a asked) keysOf(ctx context.Context, r *inspect.Reader, in scope, deleted 
 			yield(located{}, err)
 			return
 		}
-		each := func(key []byte) bool {
-			place, _, err := layouts.Parse(key)
-			return err != nil || !a.wants(place) || !in.has(place) || yield(located{string(key), place}, nil)
-		}
-		for _, t := range a.kinds {
-			for _, dir := range layouts.Dirs(t.Resource) {
-				for rec, err := range r.Snapshot().Live(ctx, dir) {
+		for _, dir := range slices.Concat(mapped(a.kinds, func(t *inspect.Type) [][]byte { return layouts.Dirs(t.Resource) })...) {
+			found := []iter.Seq2[[]byte, error]{
+				converted(r.Snapshot().Live(ctx, dir), func(rec *snapshot.Record) []byte { return rec.Key }),
+				converted(r.Snapshot().Deleted(ctx, dir), func(d *snapshot.Deletion) []byte { return d.Key }),
+			}
+			if !deleted {
+				found = found[:1]
+			}
+			for _, all := range found {
+				for key, err := range all {
 					if err != nil {
 						yield(located{}, err)
 						return
 					}
-					if !each(rec.Key) {
-						return
-					}
-				}
-				if !deleted {
-					continue
-				}
-				for d, err := range r.Snapshot().Deleted(ctx, dir) {
-					if err != nil {
-						yield(located{}, err)
-						return
-					}
-					if !each(d.Key) {
+					parsed, _, err := layouts.Parse(key)
+					if err == nil && a.wants(parsed) && in.has(parsed) && !yield(located{string(key), parsed}, nil) {
 						return
 					}
 				}
