@@ -9,15 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// webhooksRow is that of both kinds of webhook configurations.
-func webhooksRow(o *admissionv1.ValidatingWebhookConfiguration, now time.Time) []any {
-	return []any{o.Name, len(o.Webhooks), age(o.CreationTimestamp, now)}
-}
-
-func validatingPolicyRow(o *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
-	return []any{o.Name, int64(len(o.Spec.Validations)), paramKind(o.Spec.ParamKind), age(o.CreationTimestamp, now)}
-}
-
 func paramKind(k *admissionv1.ParamKind) string {
 	if k == nil {
 		return unset
@@ -25,8 +16,8 @@ func paramKind(k *admissionv1.ParamKind) string {
 	return k.APIVersion + "/" + k.Kind
 }
 
-// policyBindingRow is that of bindings of both kinds of policies.
-func policyBindingRow(o *admissionv1.ValidatingAdmissionPolicyBinding, now time.Time) []any {
+// policyBindingRow is for bindings of both kinds of policies.
+func policyBindingRow(o *admissionv1.ValidatingAdmissionPolicyBinding) []any {
 	ref := unset
 	if r := o.Spec.ParamRef; r != nil {
 		switch {
@@ -40,21 +31,20 @@ func policyBindingRow(o *admissionv1.ValidatingAdmissionPolicyBinding, now time.
 			ref = r.Name
 		}
 	}
-	return []any{o.Name, o.Spec.PolicyName, ref, age(o.CreationTimestamp, now)}
+	return []any{o.Spec.PolicyName, ref}
 }
 
-// mutatingPolicyRow reads content: older servers store a version that newer types do not have.
-func mutatingPolicyRow(content map[string]any, now time.Time) []any {
-	o := unstructured.Unstructured{Object: content}
+// mutatingPolicyRow reads content: older servers store a version without Go type.
+func mutatingPolicyRow(content map[string]any, _ time.Time) []any {
 	mutations, _, _ := unstructured.NestedSlice(content, "spec", "mutations")
 	kind := unset
 	if k, has, _ := unstructured.NestedStringMap(content, "spec", "paramKind"); has {
 		kind = k["apiVersion"] + "/" + k["kind"]
 	}
-	return []any{o.GetName(), int64(len(mutations)), kind, age(o.GetCreationTimestamp(), now)}
+	return []any{int64(len(mutations)), kind}
 }
 
-func flowSchemaRow(o *flowcontrolv1.FlowSchema, now time.Time) []any {
+func flowSchemaRow(o *flowcontrolv1.FlowSchema) []any {
 	method := none
 	if o.Spec.DistinguisherMethod != nil {
 		method = string(o.Spec.DistinguisherMethod.Type)
@@ -66,11 +56,11 @@ func flowSchemaRow(o *flowcontrolv1.FlowSchema, now time.Time) []any {
 		}
 	}
 	return []any{
-		o.Name, o.Spec.PriorityLevelConfiguration.Name, int64(o.Spec.MatchingPrecedence), method, age(o.CreationTimestamp, now), dangling,
+		o.Spec.PriorityLevelConfiguration.Name, int64(o.Spec.MatchingPrecedence), method, dangling,
 	}
 }
 
-func priorityLevelRow(o *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any {
+func priorityLevelRow(o *flowcontrolv1.PriorityLevelConfiguration) []any {
 	var shares, queues, handSize, limit any = none, none, none, none
 	if l := o.Spec.Limited; l != nil {
 		if l.NominalConcurrencyShares != nil {
@@ -80,11 +70,10 @@ func priorityLevelRow(o *flowcontrolv1.PriorityLevelConfiguration, now time.Time
 			queues, handSize, limit = q.Queues, q.HandSize, q.QueueLengthLimit
 		}
 	}
-	return []any{o.Name, string(o.Spec.Type), shares, queues, handSize, limit, age(o.CreationTimestamp, now)}
+	return []any{string(o.Spec.Type), shares, queues, handSize, limit}
 }
 
-func apiServiceRow(content map[string]any, now time.Time) []any {
-	o := unstructured.Unstructured{Object: content}
+func apiServiceRow(content map[string]any, _ time.Time) []any {
 	service := "Local"
 	if s, has, _ := unstructured.NestedMap(content, "spec", "service"); has {
 		service = fmt.Sprintf("%v/%v", s["namespace"], s["name"])
@@ -101,5 +90,5 @@ func apiServiceRow(content map[string]any, now time.Time) []any {
 			available += fmt.Sprintf(" (%v)", c["reason"])
 		}
 	}
-	return []any{o.GetName(), service, available, age(o.GetCreationTimestamp(), now)}
+	return []any{service, available}
 }

@@ -1,23 +1,24 @@
 package columns
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 )
 
-func nodeRow(o *corev1.Node, now time.Time) []any {
+func nodeRow(o *corev1.Node) []any {
 	addresses := map[corev1.NodeAddressType]string{}
 	for _, a := range o.Status.Addresses {
 		if addresses[a.Type] == "" {
@@ -25,14 +26,14 @@ func nodeRow(o *corev1.Node, now time.Time) []any {
 		}
 	}
 	info := o.Status.NodeInfo
-	kernel := or(info.KernelVersion, unknown)
+	kernel := cmp.Or(info.KernelVersion, unknown)
 	if info.KernelVersion != "" && info.Architecture != "" {
 		kernel += " (" + info.Architecture + ")"
 	}
 	return []any{
-		o.Name, nodeStatus(o), nodeRoles(o), age(o.CreationTimestamp, now), info.KubeletVersion,
-		or(addresses[corev1.NodeInternalIP], none), or(addresses[corev1.NodeExternalIP], none),
-		or(info.OSImage, unknown), kernel, or(info.ContainerRuntimeVersion, unknown),
+		nodeStatus(o), nodeRoles(o), info.KubeletVersion,
+		cmp.Or(addresses[corev1.NodeInternalIP], none), cmp.Or(addresses[corev1.NodeExternalIP], none),
+		cmp.Or(info.OSImage, unknown), kernel, cmp.Or(info.ContainerRuntimeVersion, unknown),
 	}
 }
 
@@ -63,7 +64,7 @@ func nodeRoles(o *corev1.Node) string {
 			roles[value] = true
 		}
 	}
-	return or(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
+	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
 }
 
 func eventRow(o *corev1.Event, now time.Time) []any {
@@ -91,7 +92,7 @@ func eventRow(o *corev1.Event, now time.Time) []any {
 	if source == "" {
 		source = o.ReportingController
 	}
-	host := or(o.Source.Host, o.ReportingInstance)
+	host := cmp.Or(o.Source.Host, o.ReportingInstance)
 	if o.Source.Component != "" {
 		host = o.Source.Host
 	}
@@ -100,23 +101,11 @@ func eventRow(o *corev1.Event, now time.Time) []any {
 	}
 	return []any{
 		last, o.Type, o.Reason, strings.ToLower(o.InvolvedObject.Kind) + object[len(o.InvolvedObject.Kind):], o.InvolvedObject.FieldPath, source,
-		strings.TrimSpace(o.Message), first, int64(count), o.Name,
+		strings.TrimSpace(o.Message), first, int64(count),
 	}
 }
 
-func namespaceRow(o *corev1.Namespace, now time.Time) []any {
-	return []any{o.Name, or(string(o.Status.Phase), string(corev1.NamespaceActive)), age(o.CreationTimestamp, now)}
-}
-
-func secretRow(o *corev1.Secret, now time.Time) []any {
-	return []any{o.Name, string(o.Type), len(o.Data), age(o.CreationTimestamp, now)}
-}
-
-func configMapRow(o *corev1.ConfigMap, now time.Time) []any {
-	return []any{o.Name, len(o.Data) + len(o.BinaryData), age(o.CreationTimestamp, now)}
-}
-
-func resourceQuotaRow(o *corev1.ResourceQuota, now time.Time) []any {
+func resourceQuotaRow(o *corev1.ResourceQuota) []any {
 	var requests, limits []string
 	for _, name := range slices.Sorted(maps.Keys(o.Status.Hard)) {
 		used, hard := o.Status.Used[name], o.Status.Hard[name]
@@ -127,16 +116,11 @@ func resourceQuotaRow(o *corev1.ResourceQuota, now time.Time) []any {
 			requests = append(requests, text)
 		}
 	}
-	return []any{o.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), age(o.CreationTimestamp, now)}
+	return []any{strings.Join(requests, ", "), strings.Join(limits, ", ")}
 }
 
-// roleRow is that of roles of both scopes.
-func roleRow(o *rbacv1.ClusterRole, _ time.Time) []any {
-	return []any{o.Name, created(o.CreationTimestamp)}
-}
-
-// bindingRow is that of bindings of both scopes.
-func bindingRow(o *rbacv1.ClusterRoleBinding, now time.Time) []any {
+// bindingRow is for bindings of both scopes.
+func bindingRow(o *rbacv1.ClusterRoleBinding) []any {
 	var users, groups, accounts []string
 	for _, s := range o.Subjects {
 		switch s.Kind {
@@ -149,10 +133,10 @@ func bindingRow(o *rbacv1.ClusterRoleBinding, now time.Time) []any {
 		}
 	}
 	join := func(names []string) string { return strings.Join(names, ", ") }
-	return []any{o.Name, o.RoleRef.Kind + "/" + o.RoleRef.Name, age(o.CreationTimestamp, now), join(users), join(groups), join(accounts)}
+	return []any{o.RoleRef.Kind + "/" + o.RoleRef.Name, join(users), join(groups), join(accounts)}
 }
 
-func signingRequestRow(o *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+func signingRequestRow(o *certificatesv1.CertificateSigningRequest) []any {
 	wanted := none
 	if s := o.Spec.ExpirationSeconds; s != nil {
 		wanted = duration.HumanDuration(time.Duration(*s) * time.Second)
@@ -174,21 +158,9 @@ func signingRequestRow(o *certificatesv1.CertificateSigningRequest, now time.Tim
 	if len(o.Status.Certificate) > 0 {
 		status += ",Issued"
 	}
-	return []any{o.Name, age(o.CreationTimestamp, now), or(o.Spec.SignerName, none), o.Spec.Username, wanted, status}
+	return []any{cmp.Or(o.Spec.SignerName, none), o.Spec.Username, wanted, status}
 }
 
-func leaseRow(o *coordinationv1.Lease, now time.Time) []any {
-	return []any{o.Name, deref(o.Spec.HolderIdentity, ""), age(o.CreationTimestamp, now)}
-}
-
-func priorityClassRow(o *schedulingv1.PriorityClass, now time.Time) []any {
-	global := "false"
-	if o.GlobalDefault {
-		global = "true"
-	}
-	return []any{o.Name, int64(o.Value), global, age(o.CreationTimestamp, now), string(deref(o.PreemptionPolicy, corev1.PreemptLowerPriority))}
-}
-
-func runtimeClassRow(o *nodev1.RuntimeClass, now time.Time) []any {
-	return []any{o.Name, o.Handler, age(o.CreationTimestamp, now)}
+func priorityClassRow(o *schedulingv1.PriorityClass) []any {
+	return []any{int64(o.Value), strconv.FormatBool(o.GlobalDefault), string(ptr.Deref(o.PreemptionPolicy, corev1.PreemptLowerPriority))}
 }

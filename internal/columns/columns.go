@@ -12,80 +12,105 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Table is how objects of one type are shown.
+// Table shows objects of one type.
 type Table struct {
-	Columns []metav1.TableColumnDefinition // those of priority 1 and above are for wide tables
+	Columns []metav1.TableColumnDefinition // priority 1 and above: for wide tables
 	LeftOut int                            // columns after the first 100 of a CustomResourceDefinition
-	// Row gives the cells of an object in JSON content: strings, numbers, booleans, nil for an empty one, or an error that wraps
-	// jsonpath.ErrTooMuch for one whose path finds too much.
+	// Row returns the cells of an object: strings, numbers, booleans, nil for an empty one, or an error that wraps
+	// jsonpath.ErrTooMuch.
 	Row func(content map[string]any, now time.Time) []any
 }
 
 // For returns the table of a type.
 func For(t *inspect.Type) Table {
 	if b, known := builtins()[t.Name()]; known && t.Builtin {
-		return Table{Columns: definitions(b.columns), Row: safely(b.row)}
+		return b.table()
 	}
 	if t.CRD != nil {
 		return custom(t.CRD)
 	}
 	if t.Builtin {
-		return Table{Columns: definitions("Name|Created At"), Row: safely(func(content map[string]any, _ time.Time) []any {
-			o := unstructured.Unstructured{Object: content}
-			return []any{o.GetName(), created(o.GetCreationTimestamp())}
-		})}
+		return builtin{columns: "Name|Created At"}.table()
 	}
 	return plain()
 }
 
-// plain is the table of a type of which nothing is known.
-func plain() Table {
-	return Table{Columns: definitions("Name|Age"), Row: safely(nameAndAge)}
-}
+// plain returns the table of an unknown type.
+func plain() Table { return builtin{columns: "Name|Age"}.table() }
 
-func nameAndAge(content map[string]any, now time.Time) []any {
-	o := unstructured.Unstructured{Object: content}
-	return []any{o.GetName(), age(o.GetCreationTimestamp(), now)}
-}
-
-// builtin is a kind with columns of its own: their names with "|" between, a "*" before those for wide tables.
+// builtin is a kind with columns of its own.
 type builtin struct {
+	// Names with "|" between them, a "*" before those for wide tables. Name, Age and Created At are filled in, unless a "=" stands
+	// before them; the cells of the others come from row.
 	columns string
 	row     func(content map[string]any, now time.Time) []any
 }
 
-func definitions(columns string) (out []metav1.TableColumnDefinition) {
-	for name := range strings.SplitSeq(columns, "|") {
+func (b builtin) table() Table {
+	t := Table{}
+	for name := range strings.SplitSeq(b.columns, "|") {
 		name, wide := strings.CutPrefix(name, "*")
-		def := metav1.TableColumnDefinition{Name: name, Type: "string"}
-		if name == "Name" {
+		def := metav1.TableColumnDefinition{Name: strings.TrimPrefix(name, "="), Type: "string"}
+		if def.Name == "Name" {
 			def.Format = "name" // printers put the kind before it where there are several
 		}
 		if wide {
 			def.Priority = 1
 		}
-		out = append(out, def)
+		t.Columns = append(t.Columns, def)
 	}
-	return out
+	t.Row = safely(func(content map[string]any, now time.Time) (cells []any) {
+		var own []any
+		if b.row != nil {
+			if own = b.row(content, now); own == nil {
+				return nameOnly(content)
+			}
+		}
+		o := unstructured.Unstructured{Object: content}
+		for name := range strings.SplitSeq(b.columns, "|") {
+			switch strings.TrimPrefix(name, "*") {
+			case "Name":
+				cells = append(cells, o.GetName())
+			case "Age":
+				cells = append(cells, age(o.GetCreationTimestamp(), now))
+			case "Created At":
+				cells = append(cells, created(o.GetCreationTimestamp()))
+			default:
+				cells, own = append(cells, own[0]), own[1:]
+			}
+		}
+		return cells
+	})
+	return t
 }
 
-// typed makes a row of content by the Go type of its kind. Content of an older version fills in what both have.
-func typed[T any](row func(o *T, now time.Time) []any) func(map[string]any, time.Time) []any {
+func nameOnly(content map[string]any) []any {
+	return []any{(&unstructured.Unstructured{Object: content}).GetName()}
+}
+
+// timed makes a row with the Go type of a kind; nil where content does not fit it. Content of an older version fills in the
+// fields that both have.
+func timed[T any](row func(o *T, now time.Time) []any) func(map[string]any, time.Time) []any {
 	return func(content map[string]any, now time.Time) []any {
 		o := new(T)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, o); err != nil {
-			return nameAndAge(content, now)[:1]
+			return nil
 		}
 		return row(o, now)
 	}
 }
 
-// safely makes a row of only the name where the content is not what its kind says.
+// typed is timed for a row without times.
+func typed[T any](row func(o *T) []any) func(map[string]any, time.Time) []any {
+	return timed(func(o *T, _ time.Time) []any { return row(o) })
+}
+
+// safely makes a row of the name alone where content does not fit its kind.
 func safely(row func(map[string]any, time.Time) []any) func(map[string]any, time.Time) []any {
 	return func(content map[string]any, now time.Time) (cells []any) {
 		defer func() {
 			if recover() != nil { // a pointer is nil that a server never leaves out
-				cells = nameAndAge(content, now)[:1]
+				cells = nameOnly(content)
 			}
 		}()
 		return row(content, now)
@@ -98,7 +123,7 @@ const (
 	unknown = "<unknown>"
 )
 
-// age is how long ago t was, as kubectl says it.
+// age returns how long ago t was, as kubectl prints it.
 func age(t metav1.Time, now time.Time) string {
 	if t.IsZero() || now.IsZero() {
 		return unknown
@@ -111,28 +136,4 @@ func created(t metav1.Time) string {
 		return unknown
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-// or is s, or instead where s is empty.
-func or(s, instead string) string {
-	if s == "" {
-		return instead
-	}
-	return s
-}
-
-// deref is what p points to, or instead where it is nil.
-func deref[T any](p *T, instead T) T {
-	if p == nil {
-		return instead
-	}
-	return *p
-}
-
-// yesNo is True or False, as tables show most booleans.
-func yesNo(b bool) string {
-	if b {
-		return "True"
-	}
-	return "False"
 }

@@ -8,18 +8,15 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
-// mostCustom is how many columns of a CustomResourceDefinition a table has. Each may hold the
-// whole object.
+// mostCustom bounds the columns of a CustomResourceDefinition. Each may hold the whole object.
 const mostCustom = 100
 
-// custom is the table of a CustomResourceDefinition: the columns of the version that discovery prefers, or of the storage
-// version where none is served.
+// custom returns the table of a CustomResourceDefinition: of the version that discovery prefers, or of the storage version.
 func custom(crd *schema.CRD) Table {
 	version := crd.PreferredVersion()
 	if version == "" {
@@ -34,7 +31,8 @@ func custom(crd *schema.CRD) Table {
 	if len(columns) == 0 {
 		return plain()
 	}
-	t := Table{Columns: definitions("Name"), LeftOut: max(0, len(columns)-mostCustom)}
+	t := builtin{columns: "Name"}.table()
+	t.LeftOut = max(0, len(columns)-mostCustom)
 	columns = columns[:len(columns)-t.LeftOut]
 	var paths []*jsonpath.Path
 	for _, c := range columns {
@@ -43,7 +41,7 @@ func custom(crd *schema.CRD) Table {
 		t.Columns = append(t.Columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Priority: c.Priority})
 	}
 	t.Row = safely(func(content map[string]any, now time.Time) []any {
-		cells := []any{(&unstructured.Unstructured{Object: content}).GetName()}
+		cells := nameOnly(content)
 		work := jsonpath.NewWork(context.Background(), content) // of all columns together
 		for i, path := range paths {
 			cell, err := customCell(work, path, columns[i].Type, content, now)
@@ -57,7 +55,7 @@ func custom(crd *schema.CRD) Table {
 	return t
 }
 
-// customCell is the first value that a path finds, nil where it finds none or one of another type than the column's.
+// customCell returns the first value that a path finds; nil if there is none of the column's type.
 func customCell(work *jsonpath.Work, path *jsonpath.Path, columnType string, content map[string]any, now time.Time) (any, error) {
 	if path == nil {
 		return nil, nil

@@ -1,5 +1,5 @@
-// Package columns says what a table of objects shows: for custom resources the columns of their CustomResourceDefinition, for
-// the built-in kinds columns of its own that are named and filled in as those of kubectl.
+// Package columns defines the tables of objects. The columns of custom resources come from their CustomResourceDefinition,
+// those of built-in kinds are named and filled in as kubectl's.
 //
 // Invariants:
 //

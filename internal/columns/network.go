@@ -1,22 +1,23 @@
 package columns
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // most is how many addresses, ports or hosts a cell names.
 const most = 3
 
-// first joins the first few and counts the rest, as in "a,b,c + 2 more...".
+// first joins the first few texts and counts the rest, as in "a,b,c + 2 more...".
 func first(all []string) string {
 	if len(all) <= most {
 		return strings.Join(all, ",")
@@ -24,7 +25,7 @@ func first(all []string) string {
 	return fmt.Sprintf("%s + %d more...", strings.Join(all[:most], ","), len(all)-most)
 }
 
-func serviceRow(o *corev1.Service, now time.Time) []any {
+func serviceRow(o *corev1.Service) []any {
 	ip := o.Spec.ClusterIP
 	if len(o.Spec.ClusterIPs) > 0 {
 		ip = o.Spec.ClusterIPs[0]
@@ -38,7 +39,7 @@ func serviceRow(o *corev1.Service, now time.Time) []any {
 		ports = append(ports, text)
 	}
 	return []any{
-		o.Name, string(o.Spec.Type), or(ip, none), externalIP(o), or(strings.Join(ports, ","), none), age(o.CreationTimestamp, now),
+		string(o.Spec.Type), cmp.Or(ip, none), externalIP(o), cmp.Or(strings.Join(ports, ","), none),
 		labels.FormatLabels(o.Spec.Selector),
 	}
 }
@@ -51,16 +52,16 @@ func externalIP(o *corev1.Service) string {
 	case corev1.ServiceTypeLoadBalancer:
 		found := map[string]bool{}
 		for _, in := range o.Status.LoadBalancer.Ingress {
-			found[or(in.IP, in.Hostname)] = true
+			found[cmp.Or(in.IP, in.Hostname)] = true
 		}
 		delete(found, "")
 		all := append(slices.Sorted(maps.Keys(found)), ips...)
-		return or(strings.Join(all, ","), "<pending>")
+		return cmp.Or(strings.Join(all, ","), "<pending>")
 	}
-	return or(strings.Join(ips, ","), none)
+	return cmp.Or(strings.Join(ips, ","), none)
 }
 
-func endpointsRow(o *corev1.Endpoints, now time.Time) []any {
+func endpointsRow(o *corev1.Endpoints) []any {
 	var all []string
 	for _, s := range o.Subsets {
 		for _, p := range s.Ports {
@@ -74,7 +75,7 @@ func endpointsRow(o *corev1.Endpoints, now time.Time) []any {
 			}
 		}
 	}
-	return []any{o.Name, or(first(all), none), age(o.CreationTimestamp, now)}
+	return []any{cmp.Or(first(all), none)}
 }
 
 func joinHostPort(ip string, port int32) string {
@@ -84,23 +85,22 @@ func joinHostPort(ip string, port int32) string {
 	return fmt.Sprintf("%s:%d", ip, port)
 }
 
-func endpointSliceRow(o *discoveryv1.EndpointSlice, now time.Time) []any {
+func endpointSliceRow(o *discoveryv1.EndpointSlice) []any {
 	var ports, addresses []string
 	for _, p := range o.Ports {
-		switch {
-		case p.Port != nil:
-			ports = append(ports, fmt.Sprint(*p.Port))
-		default:
+		if p.Port == nil {
 			ports = append(ports, "*")
+			continue
 		}
+		ports = append(ports, fmt.Sprint(*p.Port))
 	}
 	for _, e := range o.Endpoints {
 		addresses = append(addresses, e.Addresses...)
 	}
-	return []any{o.Name, string(o.AddressType), or(first(ports), unset), or(first(addresses), unset), age(o.CreationTimestamp, now)}
+	return []any{string(o.AddressType), cmp.Or(first(ports), unset), cmp.Or(first(addresses), unset)}
 }
 
-func ingressRow(o *networkingv1.Ingress, now time.Time) []any {
+func ingressRow(o *networkingv1.Ingress) []any {
 	var hosts []string
 	for _, r := range o.Spec.Rules {
 		if r.Host != "" {
@@ -113,15 +113,15 @@ func ingressRow(o *networkingv1.Ingress, now time.Time) []any {
 	}
 	var addresses []string
 	for _, in := range o.Status.LoadBalancer.Ingress {
-		if a := or(in.IP, in.Hostname); a != "" && !slices.Contains(addresses, a) {
+		if a := cmp.Or(in.IP, in.Hostname); a != "" && !slices.Contains(addresses, a) {
 			addresses = append(addresses, a)
 		}
 	}
 	slices.Sort(addresses)
-	return []any{o.Name, deref(o.Spec.IngressClassName, none), or(first(hosts), "*"), strings.Join(addresses, ","), ports, age(o.CreationTimestamp, now)}
+	return []any{ptr.Deref(o.Spec.IngressClassName, none), cmp.Or(first(hosts), "*"), strings.Join(addresses, ","), ports}
 }
 
-func ingressClassRow(o *networkingv1.IngressClass, now time.Time) []any {
+func ingressClassRow(o *networkingv1.IngressClass) []any {
 	parameters := none
 	if p := o.Spec.Parameters; p != nil {
 		parameters = p.Kind
@@ -130,25 +130,11 @@ func ingressClassRow(o *networkingv1.IngressClass, now time.Time) []any {
 		}
 		parameters += "/" + p.Name
 	}
-	return []any{o.Name, o.Spec.Controller, parameters, age(o.CreationTimestamp, now)}
+	return []any{o.Spec.Controller, parameters}
 }
 
-func networkPolicyRow(o *networkingv1.NetworkPolicy, now time.Time) []any {
-	return []any{o.Name, selector(&o.Spec.PodSelector), age(o.CreationTimestamp, now)}
-}
-
-func ipAddressRow(o *networkingv1.IPAddress, _ time.Time) []any {
-	var parts []string
-	if p := o.Spec.ParentRef; p != nil {
-		for _, part := range []string{p.Group, p.Resource, p.Namespace, p.Name} {
-			if part != "" {
-				parts = append(parts, part)
-			}
-		}
-	}
-	return []any{o.Name, strings.Join(parts, "/")}
-}
-
-func serviceCIDRRow(o *networkingv1.ServiceCIDR, now time.Time) []any {
-	return []any{o.Name, strings.Join(o.Spec.CIDRs, ","), age(o.CreationTimestamp, now)}
+func ipAddressRow(o *networkingv1.IPAddress) []any {
+	p := ptr.Deref(o.Spec.ParentRef, networkingv1.ParentReference{})
+	parts := slices.DeleteFunc([]string{p.Group, p.Resource, p.Namespace, p.Name}, func(part string) bool { return part == "" })
+	return []any{strings.Join(parts, "/")}
 }

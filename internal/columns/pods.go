@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -33,12 +34,12 @@ func podRow(p *corev1.Pod, now time.Time) []any {
 		ip = p.Status.PodIPs[0].IP
 	}
 	return []any{
-		p.Name, fmt.Sprintf("%d/%d", s.ready, s.containers), s.reason, restarts, age(p.CreationTimestamp, now),
-		or(ip, none), or(p.Spec.NodeName, none), or(p.Status.NominatedNodeName, none), gates,
+		fmt.Sprintf("%d/%d", s.ready, s.containers), s.reason, restarts,
+		cmp.Or(ip, none), cmp.Or(p.Spec.NodeName, none), cmp.Or(p.Status.NominatedNodeName, none), gates,
 	}
 }
 
-// state is what the columns of a pod say about its containers together.
+// state sums up the containers of a pod.
 type state struct {
 	containers, ready int
 	restarts          int32
@@ -46,10 +47,10 @@ type state struct {
 	reason            string
 }
 
-// podState sums up containers: first those that initialise and are not done decide, then the last ordinary one that waits or
-// ended. Restarts are those of the containers that decide, and of sidecars.
+// podState takes the reason from the first init container that is not done, else from the last container that waits or
+// ended. Restarts are counted of those containers, and of sidecars.
 func podState(p *corev1.Pod) state {
-	s := state{containers: len(p.Spec.Containers), reason: or(p.Status.Reason, string(p.Status.Phase))}
+	s := state{containers: len(p.Spec.Containers), reason: cmp.Or(p.Status.Reason, string(p.Status.Phase))}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
 			s.reason = corev1.PodReasonSchedulingGated
@@ -78,7 +79,7 @@ func podState(p *corev1.Pod) state {
 	return s
 }
 
-// initialize looks at the init containers and returns whether one of them keeps the pod from running.
+// initialize reads the init containers, and reports whether one keeps the pod from running.
 func (s *state) initialize(p *corev1.Pod, sidecars map[string]bool, beside *state) bool {
 	for i, c := range p.Status.InitContainerStatuses {
 		s.restarted(c)
@@ -155,7 +156,7 @@ func isTrue(p *corev1.Pod, condition corev1.PodConditionType) bool {
 	return false
 }
 
-// containers are the names and images of a pod template, each with commas between.
+// containers returns the names and images of a pod template.
 func containers(spec corev1.PodSpec) (names, images string) {
 	var n, i []string
 	for _, c := range spec.Containers {
@@ -164,7 +165,7 @@ func containers(spec corev1.PodSpec) (names, images string) {
 	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
-func podTemplateRow(o *corev1.PodTemplate, _ time.Time) []any {
+func podTemplateRow(o *corev1.PodTemplate) []any {
 	names, images := containers(o.Template.Spec)
-	return []any{o.Name, names, images, labels.FormatLabels(o.Template.Labels)}
+	return []any{names, images, labels.FormatLabels(o.Template.Labels)}
 }

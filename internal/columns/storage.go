@@ -1,15 +1,17 @@
 package columns
 
 import (
+	"cmp"
+	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
 )
 
-func persistentVolumeRow(o *corev1.PersistentVolume, now time.Time) []any {
-	phase := or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
+func persistentVolumeRow(o *corev1.PersistentVolume) []any {
+	phase := cmp.Or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
 	if o.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
@@ -23,13 +25,13 @@ func persistentVolumeRow(o *corev1.PersistentVolume, now time.Time) []any {
 	}
 	capacity := o.Spec.Capacity[corev1.ResourceStorage]
 	return []any{
-		o.Name, capacity.String(), accessModes(o.Spec.AccessModes), string(o.Spec.PersistentVolumeReclaimPolicy), phase, claim, class,
-		deref(o.Spec.VolumeAttributesClassName, unset), o.Status.Reason, age(o.CreationTimestamp, now), string(deref(o.Spec.VolumeMode, unset)),
+		capacity.String(), accessModes(o.Spec.AccessModes), string(o.Spec.PersistentVolumeReclaimPolicy), phase, claim, class,
+		ptr.Deref(o.Spec.VolumeAttributesClassName, unset), o.Status.Reason, string(ptr.Deref(o.Spec.VolumeMode, unset)),
 	}
 }
 
-func persistentVolumeClaimRow(o *corev1.PersistentVolumeClaim, now time.Time) []any {
-	phase := or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
+func persistentVolumeClaimRow(o *corev1.PersistentVolumeClaim) []any {
+	phase := cmp.Or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
 	if o.DeletionTimestamp != nil {
 		phase = "Terminating"
 	}
@@ -38,17 +40,16 @@ func persistentVolumeClaimRow(o *corev1.PersistentVolumeClaim, now time.Time) []
 		storage := o.Status.Capacity[corev1.ResourceStorage]
 		capacity, modes = storage.String(), accessModes(o.Status.AccessModes)
 	}
-	class := deref(o.Spec.StorageClassName, "")
+	class := ptr.Deref(o.Spec.StorageClassName, "")
 	if named, has := o.Annotations[corev1.BetaStorageClassAnnotation]; has {
 		class = named
 	}
 	return []any{
-		o.Name, phase, o.Spec.VolumeName, capacity, modes, class, deref(o.Spec.VolumeAttributesClassName, unset),
-		age(o.CreationTimestamp, now), string(deref(o.Spec.VolumeMode, unset)),
+		phase, o.Spec.VolumeName, capacity, modes, class, ptr.Deref(o.Spec.VolumeAttributesClassName, unset), string(ptr.Deref(o.Spec.VolumeMode, unset)),
 	}
 }
 
-// accessModes are their short names, each once, in the order of how much they allow.
+// accessModes returns the short names, each once, in a fixed order.
 func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 	has := map[corev1.PersistentVolumeAccessMode]bool{}
 	for _, m := range modes {
@@ -66,35 +67,24 @@ func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
 	return strings.Join(out, ",")
 }
 
-func storageClassRow(o *storagev1.StorageClass, now time.Time) []any {
+func storageClassRow(o *storagev1.StorageClass) []any {
 	name := o.Name
 	isDefault := func(annotation string) bool { return o.Annotations[annotation] == "true" }
 	if isDefault("storageclass.kubernetes.io/is-default-class") || isDefault("storageclass.beta.kubernetes.io/is-default-class") {
 		name += " (default)"
 	}
-	expands := "false"
-	if deref(o.AllowVolumeExpansion, false) {
-		expands = "true"
-	}
 	return []any{
-		name, o.Provisioner, string(deref(o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-		string(deref(o.VolumeBindingMode, storagev1.VolumeBindingImmediate)), expands, age(o.CreationTimestamp, now),
+		name, o.Provisioner, string(ptr.Deref(o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
+		string(ptr.Deref(o.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
+		strconv.FormatBool(ptr.Deref(o.AllowVolumeExpansion, false)),
 	}
 }
 
-func volumeAttachmentRow(o *storagev1.VolumeAttachment, now time.Time) []any {
-	attached := "false"
-	if o.Status.Attached {
-		attached = "true"
-	}
-	return []any{o.Name, o.Spec.Attacher, deref(o.Spec.Source.PersistentVolumeName, ""), o.Spec.NodeName, attached, age(o.CreationTimestamp, now)}
+func volumeAttachmentRow(o *storagev1.VolumeAttachment) []any {
+	return []any{o.Spec.Attacher, ptr.Deref(o.Spec.Source.PersistentVolumeName, ""), o.Spec.NodeName, strconv.FormatBool(o.Status.Attached)}
 }
 
-func csiNodeRow(o *storagev1.CSINode, now time.Time) []any {
-	return []any{o.Name, len(o.Spec.Drivers), age(o.CreationTimestamp, now)}
-}
-
-func csiDriverRow(o *storagev1.CSIDriver, now time.Time) []any {
+func csiDriverRow(o *storagev1.CSIDriver) []any {
 	var audiences, modes []string
 	for _, r := range o.Spec.TokenRequests {
 		audiences = append(audiences, r.Audience)
@@ -102,14 +92,9 @@ func csiDriverRow(o *storagev1.CSIDriver, now time.Time) []any {
 	for _, m := range o.Spec.VolumeLifecycleModes {
 		modes = append(modes, string(m))
 	}
-	lower := func(b *bool, instead bool) string { return strings.ToLower(yesNo(deref(b, instead))) }
+	lower := func(b *bool, instead bool) string { return strconv.FormatBool(ptr.Deref(b, instead)) }
 	return []any{
-		o.Name, lower(o.Spec.AttachRequired, true), lower(o.Spec.PodInfoOnMount, false), lower(o.Spec.StorageCapacity, false),
-		or(strings.Join(audiences, ","), unset), lower(o.Spec.RequiresRepublish, false), or(strings.Join(modes, ","), none),
-		age(o.CreationTimestamp, now),
+		lower(o.Spec.AttachRequired, true), lower(o.Spec.PodInfoOnMount, false), lower(o.Spec.StorageCapacity, false),
+		cmp.Or(strings.Join(audiences, ","), unset), lower(o.Spec.RequiresRepublish, false), cmp.Or(strings.Join(modes, ","), none),
 	}
-}
-
-func volumeAttributesClassRow(o *storagev1.VolumeAttributesClass, now time.Time) []any {
-	return []any{o.Name, o.DriverName, age(o.CreationTimestamp, now)}
 }

@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -14,53 +15,53 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 )
 
-func deploymentRow(o *appsv1.Deployment, now time.Time) []any {
+func deploymentRow(o *appsv1.Deployment) []any {
 	names, images := containers(o.Spec.Template.Spec)
 	return []any{
-		o.Name, fmt.Sprintf("%d/%d", o.Status.ReadyReplicas, deref(o.Spec.Replicas, 1)), o.Status.UpdatedReplicas, o.Status.AvailableReplicas,
-		age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector),
+		fmt.Sprintf("%d/%d", o.Status.ReadyReplicas, ptr.Deref(o.Spec.Replicas, 1)), o.Status.UpdatedReplicas, o.Status.AvailableReplicas, names, images, selector(o.Spec.Selector),
 	}
 }
 
-// selector is a selector as text; an invalid one says so.
+// selector returns a selector as text.
 func selector(s *metav1.LabelSelector) string { return metav1.FormatLabelSelector(s) }
 
-func replicaSetRow(o *appsv1.ReplicaSet, now time.Time) []any {
+func replicaSetRow(o *appsv1.ReplicaSet) []any {
 	names, images := containers(o.Spec.Template.Spec)
 	return []any{
-		o.Name, deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas, age(o.CreationTimestamp, now),
+		ptr.Deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas,
 		names, images, selector(o.Spec.Selector),
 	}
 }
 
-func replicationControllerRow(o *corev1.ReplicationController, now time.Time) []any {
+func replicationControllerRow(o *corev1.ReplicationController) []any {
 	names, images := "", ""
 	if o.Spec.Template != nil {
 		names, images = containers(o.Spec.Template.Spec)
 	}
 	return []any{
-		o.Name, deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas, age(o.CreationTimestamp, now),
+		ptr.Deref(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas,
 		names, images, labels.FormatLabels(o.Spec.Selector),
 	}
 }
 
-func daemonSetRow(o *appsv1.DaemonSet, now time.Time) []any {
+func daemonSetRow(o *appsv1.DaemonSet) []any {
 	names, images := containers(o.Spec.Template.Spec)
 	st := o.Status
 	return []any{
-		o.Name, st.DesiredNumberScheduled, st.CurrentNumberScheduled, st.NumberReady, st.UpdatedNumberScheduled, st.NumberAvailable,
-		labels.FormatLabels(o.Spec.Template.Spec.NodeSelector), age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector),
+		st.DesiredNumberScheduled, st.CurrentNumberScheduled, st.NumberReady, st.UpdatedNumberScheduled, st.NumberAvailable,
+		labels.FormatLabels(o.Spec.Template.Spec.NodeSelector), names, images, selector(o.Spec.Selector),
 	}
 }
 
-func statefulSetRow(o *appsv1.StatefulSet, now time.Time) []any {
+func statefulSetRow(o *appsv1.StatefulSet) []any {
 	names, images := containers(o.Spec.Template.Spec)
-	return []any{o.Name, fmt.Sprintf("%d/%d", o.Status.ReadyReplicas, deref(o.Spec.Replicas, 1)), age(o.CreationTimestamp, now), names, images}
+	return []any{fmt.Sprintf("%d/%d", o.Status.ReadyReplicas, ptr.Deref(o.Spec.Replicas, 1)), names, images}
 }
 
-func controllerRevisionRow(o *appsv1.ControllerRevision, now time.Time) []any {
+func controllerRevisionRow(o *appsv1.ControllerRevision) []any {
 	owner := none
 	if c := metav1.GetControllerOf(o); c != nil {
 		gv, err := schema.ParseGroupVersion(c.APIVersion)
@@ -69,13 +70,13 @@ func controllerRevisionRow(o *appsv1.ControllerRevision, now time.Time) []any {
 			owner = strings.ToLower(owner[:len(c.Kind)]) + owner[len(c.Kind):] + "/" + c.Name
 		}
 	}
-	return []any{o.Name, owner, o.Revision, age(o.CreationTimestamp, now)}
+	return []any{owner, o.Revision}
 }
 
 func jobRow(o *batchv1.Job, now time.Time) []any {
 	names, images := containers(o.Spec.Template.Spec)
 	return []any{
-		o.Name, jobStatus(o), jobCompletions(o), jobDuration(o, now), age(o.CreationTimestamp, now), names, images, selector(o.Spec.Selector),
+		jobStatus(o), jobCompletions(o), jobDuration(o, now), names, images, selector(o.Spec.Selector),
 	}
 }
 
@@ -105,7 +106,7 @@ func jobCompletions(o *batchv1.Job) string {
 	of := "1"
 	if o.Spec.Completions != nil {
 		of = fmt.Sprint(*o.Spec.Completions)
-	} else if p := deref(o.Spec.Parallelism, 0); p > 1 {
+	} else if p := ptr.Deref(o.Spec.Parallelism, 0); p > 1 {
 		of = fmt.Sprintf("1 of %d", p)
 	}
 	return fmt.Sprintf("%d/%s", o.Status.Succeeded, of)
@@ -129,15 +130,15 @@ func cronJobRow(o *batchv1.CronJob, now time.Time) []any {
 	}
 	suspend := unset
 	if o.Spec.Suspend != nil {
-		suspend = yesNo(*o.Spec.Suspend)
+		suspend = map[bool]string{true: "True", false: "False"}[*o.Spec.Suspend]
 	}
 	return []any{
-		o.Name, o.Spec.Schedule, or(deref(o.Spec.TimeZone, ""), none), suspend, len(o.Status.Active), last, age(o.CreationTimestamp, now),
+		o.Spec.Schedule, cmp.Or(ptr.Deref(o.Spec.TimeZone, ""), none), suspend, len(o.Status.Active), last,
 		names, images, selector(o.Spec.JobTemplate.Spec.Selector),
 	}
 }
 
-func podDisruptionBudgetRow(o *policyv1.PodDisruptionBudget, now time.Time) []any {
+func podDisruptionBudgetRow(o *policyv1.PodDisruptionBudget) []any {
 	least, most := "N/A", "N/A"
 	if o.Spec.MinAvailable != nil {
 		least = o.Spec.MinAvailable.String()
@@ -145,21 +146,21 @@ func podDisruptionBudgetRow(o *policyv1.PodDisruptionBudget, now time.Time) []an
 	if o.Spec.MaxUnavailable != nil {
 		most = o.Spec.MaxUnavailable.String()
 	}
-	return []any{o.Name, least, most, o.Status.DisruptionsAllowed, age(o.CreationTimestamp, now)}
+	return []any{least, most, o.Status.DisruptionsAllowed}
 }
 
-func autoscalerRow(o *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
+func autoscalerRow(o *autoscalingv2.HorizontalPodAutoscaler) []any {
 	least := unset
 	if o.Spec.MinReplicas != nil {
 		least = fmt.Sprint(*o.Spec.MinReplicas)
 	}
 	return []any{
-		o.Name, o.Spec.ScaleTargetRef.Kind + "/" + o.Spec.ScaleTargetRef.Name, autoscalerTargets(o), least, o.Spec.MaxReplicas,
-		o.Status.CurrentReplicas, age(o.CreationTimestamp, now),
+		o.Spec.ScaleTargetRef.Kind + "/" + o.Spec.ScaleTargetRef.Name, autoscalerTargets(o), least, o.Spec.MaxReplicas,
+		o.Status.CurrentReplicas,
 	}
 }
 
-// autoscalerTargets is what is and what is wanted of each metric, of the first two.
+// autoscalerTargets returns the current and the wanted value of the first two metrics.
 func autoscalerTargets(o *autoscalingv2.HorizontalPodAutoscaler) string {
 	if len(o.Spec.Metrics) == 0 {
 		return none
@@ -186,22 +187,22 @@ func metricText(m autoscalingv2.MetricSpec, st *autoscalingv2.MetricStatus) stri
 	}
 	switch {
 	case m.Resource != nil:
-		have := deref(st.Resource, autoscalingv2.ResourceMetricStatus{}).Current
+		have := ptr.Deref(st.Resource, autoscalingv2.ResourceMetricStatus{}).Current
 		return string(m.Resource.Name) + ": " + targetText(m.Resource.Target, have)
 	case m.ContainerResource != nil:
-		have := deref(st.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current
+		have := ptr.Deref(st.ContainerResource, autoscalingv2.ContainerResourceMetricStatus{}).Current
 		return string(m.ContainerResource.Name) + ": " + targetText(m.ContainerResource.Target, have)
 	case m.Pods != nil:
-		return targetText(m.Pods.Target, deref(st.Pods, autoscalingv2.PodsMetricStatus{}).Current)
+		return targetText(m.Pods.Target, ptr.Deref(st.Pods, autoscalingv2.PodsMetricStatus{}).Current)
 	case m.Object != nil:
-		return averageText(m.Object.Target, deref(st.Object, autoscalingv2.ObjectMetricStatus{}).Current)
+		return averageText(m.Object.Target, ptr.Deref(st.Object, autoscalingv2.ObjectMetricStatus{}).Current)
 	case m.External != nil:
-		return averageText(m.External.Target, deref(st.External, autoscalingv2.ExternalMetricStatus{}).Current)
+		return averageText(m.External.Target, ptr.Deref(st.External, autoscalingv2.ExternalMetricStatus{}).Current)
 	}
 	return "<unknown type>"
 }
 
-// targetText is what is and what is wanted of a metric that is counted for each pod.
+// targetText returns the current and the wanted value of a metric counted per pod.
 func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
 	have := unknown
 	if target.AverageValue != nil {
@@ -220,7 +221,7 @@ func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricV
 	return have + "/" + want
 }
 
-// averageText is the same for one that may be counted as a whole.
+// averageText is targetText for a metric that may be counted as a whole.
 func averageText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
 		return targetText(target, current) + " (avg)"
