@@ -1,94 +1,96 @@
 package columns
 
 import (
-	"fmt"
-	"time"
+	"cmp"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func paramKind(k *admissionv1.ParamKind) string {
-	if k == nil {
+func paramRef(r *admissionv1.ParamRef) string {
+	if r == nil {
 		return unset
 	}
-	return k.APIVersion + "/" + k.Kind
-}
-
-// policyBindingRow is for bindings of both kinds of policies.
-func policyBindingRow(o *admissionv1.ValidatingAdmissionPolicyBinding) []any {
-	ref := unset
-	if r := o.Spec.ParamRef; r != nil {
-		switch {
-		case r.Selector != nil && r.Namespace != "":
-			ref = r.Namespace + "/*"
-		case r.Selector != nil:
-			ref = "*"
-		case r.Namespace != "":
-			ref = r.Namespace + "/" + r.Name
-		default:
-			ref = r.Name
-		}
+	name := r.Name
+	if r.Selector != nil {
+		name = "*"
 	}
-	return []any{o.Spec.PolicyName, ref}
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	return name
 }
 
-// mutatingPolicyRow reads content: older servers store a version without Go type.
-func mutatingPolicyRow(content map[string]any, _ time.Time) []any {
-	mutations, _, _ := unstructured.NestedSlice(content, "spec", "mutations")
+// policy has the fields of both kinds of admission policies, at any version.
+type policy struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Validations []any                  `json:"validations"`
+		Mutations   []any                  `json:"mutations"`
+		ParamKind   *admissionv1.ParamKind `json:"paramKind"`
+	} `json:"spec"`
+}
+
+func policyCells(o *policy) []any {
 	kind := unset
-	if k, has, _ := unstructured.NestedStringMap(content, "spec", "paramKind"); has {
-		kind = k["apiVersion"] + "/" + k["kind"]
+	if k := o.Spec.ParamKind; k != nil {
+		kind = k.APIVersion + "/" + k.Kind
 	}
-	return []any{int64(len(mutations)), kind}
+	return []any{len(o.Spec.Validations) + len(o.Spec.Mutations), kind}
 }
 
-func flowSchemaRow(o *flowcontrolv1.FlowSchema) []any {
-	method := none
-	if o.Spec.DistinguisherMethod != nil {
-		method = string(o.Spec.DistinguisherMethod.Type)
+func flowSchemaCells(o *flowcontrolv1.FlowSchema) []any {
+	var method any = none
+	if m := o.Spec.DistinguisherMethod; m != nil {
+		method = m.Type
 	}
-	dangling := "?"
+	dangling := flowcontrolv1.ConditionStatus("?")
 	for _, c := range o.Status.Conditions {
 		if c.Type == flowcontrolv1.FlowSchemaConditionDangling {
-			dangling = string(c.Status)
+			dangling = c.Status
 		}
 	}
-	return []any{
-		o.Spec.PriorityLevelConfiguration.Name, int64(o.Spec.MatchingPrecedence), method, dangling,
-	}
+	return []any{o.Spec.PriorityLevelConfiguration.Name, o.Spec.MatchingPrecedence, method, dangling}
 }
 
-func priorityLevelRow(o *flowcontrolv1.PriorityLevelConfiguration) []any {
-	var shares, queues, handSize, limit any = none, none, none, none
+func priorityLevelCells(o *flowcontrolv1.PriorityLevelConfiguration) []any {
+	out := []any{o.Spec.Type, none, none, none, none}
 	if l := o.Spec.Limited; l != nil {
-		if l.NominalConcurrencyShares != nil {
-			shares = *l.NominalConcurrencyShares
-		}
+		out[1] = orElse(l.NominalConcurrencyShares, none)
 		if q := l.LimitResponse.Queuing; q != nil {
-			queues, handSize, limit = q.Queues, q.HandSize, q.QueueLengthLimit
+			out[2], out[3], out[4] = q.Queues, q.HandSize, q.QueueLengthLimit
 		}
 	}
-	return []any{string(o.Spec.Type), shares, queues, handSize, limit}
+	return out
 }
 
-func apiServiceRow(content map[string]any, _ time.Time) []any {
-	service := "Local"
-	if s, has, _ := unstructured.NestedMap(content, "spec", "service"); has {
-		service = fmt.Sprintf("%v/%v", s["namespace"], s["name"])
+// apiService has the fields of k8s.io/kube-aggregator's APIService that its columns need.
+type apiService struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Service *struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"service"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func apiServiceCells(o *apiService) []any {
+	service, available := "Local", ""
+	if s := o.Spec.Service; s != nil {
+		service = s.Namespace + "/" + s.Name
 	}
-	available := "Unknown"
-	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
-	for _, c := range conditions {
-		c, _ := c.(map[string]any)
-		if c["type"] != "Available" {
+	for _, c := range o.Status.Conditions {
+		if c.Type != "Available" {
 			continue
 		}
-		available = fmt.Sprint(c["status"])
-		if available != "True" {
-			available += fmt.Sprintf(" (%v)", c["reason"])
+		if available = string(c.Status); c.Status != metav1.ConditionTrue {
+			available += " (" + c.Reason + ")"
 		}
 	}
-	return []any{service, available}
+	return []any{service, cmp.Or(available, "Unknown")}
 }

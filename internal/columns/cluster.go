@@ -5,25 +5,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/utils/ptr"
 )
 
-func nodeRow(o *corev1.Node) []any {
-	addresses := map[corev1.NodeAddressType]string{}
-	for _, a := range o.Status.Addresses {
-		if addresses[a.Type] == "" {
-			addresses[a.Type] = a.Address
+func nodeCells(o *corev1.Node) []any {
+	address := func(kind corev1.NodeAddressType) string {
+		for _, a := range o.Status.Addresses {
+			if a.Type == kind && a.Address != "" {
+				return a.Address
+			}
 		}
+		return none
 	}
 	info := o.Status.NodeInfo
 	kernel := cmp.Or(info.KernelVersion, unknown)
@@ -31,8 +30,7 @@ func nodeRow(o *corev1.Node) []any {
 		kernel += " (" + info.Architecture + ")"
 	}
 	return []any{
-		nodeStatus(o), nodeRoles(o), info.KubeletVersion,
-		cmp.Or(addresses[corev1.NodeInternalIP], none), cmp.Or(addresses[corev1.NodeExternalIP], none),
+		nodeStatus(o), nodeRoles(o), info.KubeletVersion, address(corev1.NodeInternalIP), address(corev1.NodeExternalIP),
 		cmp.Or(info.OSImage, unknown), kernel, cmp.Or(info.ContainerRuntimeVersion, unknown),
 	}
 }
@@ -57,55 +55,43 @@ func nodeStatus(o *corev1.Node) string {
 func nodeRoles(o *corev1.Node) string {
 	roles := map[string]bool{}
 	for label, value := range o.Labels {
-		if role, is := strings.CutPrefix(label, "node-role.kubernetes.io/"); is && role != "" {
+		if role, is := strings.CutPrefix(label, "node-role.kubernetes.io/"); is {
 			roles[role] = true
 		}
-		if label == "kubernetes.io/role" && value != "" {
+		if label == "kubernetes.io/role" {
 			roles[value] = true
 		}
 	}
+	delete(roles, "")
 	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
 }
 
-func eventRow(o *corev1.Event, now time.Time) []any {
-	first, last := age(o.FirstTimestamp, now), age(o.LastTimestamp, now)
-	if o.FirstTimestamp.IsZero() {
-		first = age(metav1.NewTime(o.EventTime.Time), now)
+func eventCells(o *corev1.Event) []any {
+	first, last, count := o.FirstTimestamp, o.LastTimestamp, cmp.Or(o.Count, 1)
+	if first.IsZero() {
+		first = metav1.NewTime(o.EventTime.Time)
 	}
 	switch {
 	case o.Series != nil:
-		last = age(metav1.NewTime(o.Series.LastObservedTime.Time), now)
-	case o.LastTimestamp.IsZero():
+		last, count = metav1.NewTime(o.Series.LastObservedTime.Time), o.Series.Count
+	case last.IsZero():
 		last = first
 	}
-	count := o.Count
-	if o.Series != nil {
-		count = o.Series.Count
-	} else if count == 0 {
-		count = 1
-	}
-	object := o.InvolvedObject.Kind
-	if o.InvolvedObject.Name != "" {
-		object += "/" + o.InvolvedObject.Name
-	}
-	source := o.Source.Component
+	source, host := o.Source.Component, o.Source.Host
 	if source == "" {
-		source = o.ReportingController
-	}
-	host := cmp.Or(o.Source.Host, o.ReportingInstance)
-	if o.Source.Component != "" {
-		host = o.Source.Host
+		source, host = o.ReportingController, cmp.Or(host, o.ReportingInstance)
 	}
 	if host != "" {
 		source += ", " + host
 	}
-	return []any{
-		last, o.Type, o.Reason, strings.ToLower(o.InvolvedObject.Kind) + object[len(o.InvolvedObject.Kind):], o.InvolvedObject.FieldPath, source,
-		strings.TrimSpace(o.Message), first, int64(count),
+	object := strings.ToLower(o.InvolvedObject.Kind)
+	if o.InvolvedObject.Name != "" {
+		object += "/" + o.InvolvedObject.Name
 	}
+	return []any{last, o.Type, o.Reason, object, o.InvolvedObject.FieldPath, source, strings.TrimSpace(o.Message), first, count}
 }
 
-func resourceQuotaRow(o *corev1.ResourceQuota) []any {
+func resourceQuotaCells(o *corev1.ResourceQuota) []any {
 	var requests, limits []string
 	for _, name := range slices.Sorted(maps.Keys(o.Status.Hard)) {
 		used, hard := o.Status.Used[name], o.Status.Hard[name]
@@ -119,24 +105,20 @@ func resourceQuotaRow(o *corev1.ResourceQuota) []any {
 	return []any{strings.Join(requests, ", "), strings.Join(limits, ", ")}
 }
 
-// bindingRow is for bindings of both scopes.
-func bindingRow(o *rbacv1.ClusterRoleBinding) []any {
-	var users, groups, accounts []string
+// bindingCells are those of bindings of both scopes.
+func bindingCells(o *rbacv1.ClusterRoleBinding) []any {
+	names := map[string][]string{}
 	for _, s := range o.Subjects {
-		switch s.Kind {
-		case rbacv1.UserKind:
-			users = append(users, s.Name)
-		case rbacv1.GroupKind:
-			groups = append(groups, s.Name)
-		case rbacv1.ServiceAccountKind:
-			accounts = append(accounts, s.Namespace+"/"+s.Name)
+		if s.Kind == rbacv1.ServiceAccountKind {
+			s.Name = s.Namespace + "/" + s.Name
 		}
+		names[s.Kind] = append(names[s.Kind], s.Name)
 	}
-	join := func(names []string) string { return strings.Join(names, ", ") }
-	return []any{o.RoleRef.Kind + "/" + o.RoleRef.Name, join(users), join(groups), join(accounts)}
+	join := func(kind string) string { return strings.Join(names[kind], ", ") }
+	return []any{o.RoleRef.Kind + "/" + o.RoleRef.Name, join(rbacv1.UserKind), join(rbacv1.GroupKind), join(rbacv1.ServiceAccountKind)}
 }
 
-func signingRequestRow(o *certificatesv1.CertificateSigningRequest) []any {
+func signingRequestCells(o *certificatesv1.CertificateSigningRequest) []any {
 	wanted := none
 	if s := o.Spec.ExpirationSeconds; s != nil {
 		wanted = duration.HumanDuration(time.Duration(*s) * time.Second)
@@ -159,8 +141,4 @@ func signingRequestRow(o *certificatesv1.CertificateSigningRequest) []any {
 		status += ",Issued"
 	}
 	return []any{cmp.Or(o.Spec.SignerName, none), o.Spec.Username, wanted, status}
-}
-
-func priorityClassRow(o *schedulingv1.PriorityClass) []any {
-	return []any{int64(o.Value), strconv.FormatBool(o.GlobalDefault), string(ptr.Deref(o.PreemptionPolicy, corev1.PreemptLowerPriority))}
 }

@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"reflect"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 type Table struct {
 	Columns []metav1.TableColumnDefinition // priority 1 and above: for wide tables
 	LeftOut int                            // columns after the first 100 of a CustomResourceDefinition
-	// Row returns the cells of an object: strings, numbers, booleans, nil for an empty one, or an error that wraps
-	// jsonpath.ErrTooMuch.
+	// Row returns the cells of an object in JSON content: strings, numbers, booleans, nil if
+	// empty, or an error that wraps jsonpath.ErrTooMuch.
 	Row func(content map[string]any, now time.Time) []any
 }
 
@@ -30,91 +31,98 @@ func For(t *inspect.Type) Table {
 		return custom(t.CRD)
 	}
 	if t.Builtin {
-		return builtin{columns: "Name|Created At"}.table()
+		return builtin{"Name|Created At", metadata}.table()
 	}
 	return plain()
 }
 
-// plain returns the table of an unknown type.
-func plain() Table { return builtin{columns: "Name|Age"}.table() }
+func plain() Table { return builtin{"Name|Age", metadata}.table() }
 
-// builtin is a kind with columns of its own.
+// builtin is a kind with its own columns: names with "|" between, "*" before those for wide tables.
 type builtin struct {
-	// Names with "|" between them, a "*" before those for wide tables. Name, Age and Created At are filled in, unless a "=" stands
-	// before them; the cells of the others come from row.
 	columns string
-	row     func(content map[string]any, now time.Time) []any
+	cells   cells
 }
 
-func (b builtin) table() Table {
-	t := Table{}
+// cells returns an object's metadata and the cells of all columns but Name, Age and Created At.
+// A malformed object has no metadata. A metav1.Time is shown as an age.
+type cells func(content map[string]any) (metav1.Object, []any)
+
+func metadata(content map[string]any) (metav1.Object, []any) {
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+// typed converts content to the Go type of its kind. Fields of other versions stay empty.
+func typed[T any, P interface {
+	metav1.Object
+	*T
+}](cells func(o P) []any) cells {
+	return func(content map[string]any) (metav1.Object, []any) {
+		o := P(new(T))
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(content, o) != nil {
+			return nil, nil
+		}
+		return o, cells(o)
+	}
+}
+
+func (b builtin) table() (t Table) {
 	for name := range strings.SplitSeq(b.columns, "|") {
 		name, wide := strings.CutPrefix(name, "*")
-		def := metav1.TableColumnDefinition{Name: strings.TrimPrefix(name, "="), Type: "string"}
-		if def.Name == "Name" {
-			def.Format = "name" // printers put the kind before it where there are several
+		def := metav1.TableColumnDefinition{Name: name, Type: "string"}
+		if name == "Name" {
+			def.Format = "name" // printers put the kind before it in tables of several kinds
 		}
 		if wide {
 			def.Priority = 1
 		}
 		t.Columns = append(t.Columns, def)
 	}
-	t.Row = safely(func(content map[string]any, now time.Time) (cells []any) {
-		var own []any
-		if b.row != nil {
-			if own = b.row(content, now); own == nil {
-				return nameOnly(content)
-			}
+	t.Row = func(content map[string]any, now time.Time) (row []any) {
+		defer nameOnPanic(content, &row)
+		meta, cells := b.cells(content)
+		if meta == nil {
+			return nameOnly(content)
 		}
-		o := unstructured.Unstructured{Object: content}
-		for name := range strings.SplitSeq(b.columns, "|") {
-			switch strings.TrimPrefix(name, "*") {
+		for _, c := range t.Columns {
+			switch c.Name {
 			case "Name":
-				cells = append(cells, o.GetName())
+				row = append(row, meta.GetName())
 			case "Age":
-				cells = append(cells, age(o.GetCreationTimestamp(), now))
+				row = append(row, age(meta.GetCreationTimestamp(), now))
 			case "Created At":
-				cells = append(cells, created(o.GetCreationTimestamp()))
+				row = append(row, created(meta.GetCreationTimestamp()))
 			default:
-				cells, own = append(cells, own[0]), own[1:]
+				row, cells = append(row, shown(cells[0], now)), cells[1:]
 			}
 		}
-		return cells
-	})
+		return row
+	}
 	return t
+}
+
+// nameOnPanic replaces the row of an object without a field that a server always sets.
+func nameOnPanic(content map[string]any, row *[]any) {
+	if recover() != nil {
+		*row = nameOnly(content)
+	}
 }
 
 func nameOnly(content map[string]any) []any {
 	return []any{(&unstructured.Unstructured{Object: content}).GetName()}
 }
 
-// timed makes a row with the Go type of a kind; nil where content does not fit it. Content of an older version fills in the
-// fields that both have.
-func timed[T any](row func(o *T, now time.Time) []any) func(map[string]any, time.Time) []any {
-	return func(content map[string]any, now time.Time) []any {
-		o := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, o); err != nil {
-			return nil
-		}
-		return row(o, now)
+func shown(cell any, now time.Time) any {
+	switch c := cell.(type) {
+	case metav1.Time:
+		return age(c, now)
+	case func(time.Time) string:
+		return c(now)
 	}
-}
-
-// typed is timed for a row without times.
-func typed[T any](row func(o *T) []any) func(map[string]any, time.Time) []any {
-	return timed(func(o *T, _ time.Time) []any { return row(o) })
-}
-
-// safely makes a row of the name alone where content does not fit its kind.
-func safely(row func(map[string]any, time.Time) []any) func(map[string]any, time.Time) []any {
-	return func(content map[string]any, now time.Time) (cells []any) {
-		defer func() {
-			if recover() != nil { // a pointer is nil that a server never leaves out
-				cells = nameOnly(content)
-			}
-		}()
-		return row(content, now)
+	if v := reflect.ValueOf(cell); v.Kind() == reflect.String {
+		return v.String()
 	}
+	return cell
 }
 
 const (
@@ -123,7 +131,7 @@ const (
 	unknown = "<unknown>"
 )
 
-// age returns how long ago t was, as kubectl prints it.
+// age formats the time since t as kubectl does.
 func age(t metav1.Time, now time.Time) string {
 	if t.IsZero() || now.IsZero() {
 		return unknown
@@ -136,4 +144,12 @@ func created(t metav1.Time) string {
 		return unknown
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// orElse returns the value at p, or instead for nil.
+func orElse[T any](p *T, instead any) any {
+	if p == nil {
+		return instead
+	}
+	return *p
 }

@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,12 +17,10 @@ import (
 // mostCustom bounds the columns of a CustomResourceDefinition. Each may hold the whole object.
 const mostCustom = 100
 
-// custom returns the table of a CustomResourceDefinition: of the version that discovery prefers, or of the storage version.
+// custom shows the columns of the version that discovery prefers, or of the storage version if none
+// is served.
 func custom(crd *schema.CRD) Table {
-	version := crd.PreferredVersion()
-	if version == "" {
-		version = crd.StorageVersion()
-	}
+	version := cmp.Or(crd.PreferredVersion(), crd.StorageVersion())
 	var columns []apiextensionsv1.CustomResourceColumnDefinition
 	for _, v := range crd.Object().Spec.Versions {
 		if v.Name == version {
@@ -31,7 +30,7 @@ func custom(crd *schema.CRD) Table {
 	if len(columns) == 0 {
 		return plain()
 	}
-	t := builtin{columns: "Name"}.table()
+	t := builtin{"Name", metadata}.table()
 	t.LeftOut = max(0, len(columns)-mostCustom)
 	columns = columns[:len(columns)-t.LeftOut]
 	var paths []*jsonpath.Path
@@ -40,8 +39,9 @@ func custom(crd *schema.CRD) Table {
 		paths = append(paths, path)
 		t.Columns = append(t.Columns, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Priority: c.Priority})
 	}
-	t.Row = safely(func(content map[string]any, now time.Time) []any {
-		cells := nameOnly(content)
+	t.Row = func(content map[string]any, now time.Time) (cells []any) {
+		defer nameOnPanic(content, &cells)
+		cells = nameOnly(content)
 		work := jsonpath.NewWork(context.Background(), content) // of all columns together
 		for i, path := range paths {
 			cell, err := customCell(work, path, columns[i].Type, content, now)
@@ -51,11 +51,11 @@ func custom(crd *schema.CRD) Table {
 			cells = append(cells, cell)
 		}
 		return cells
-	})
+	}
 	return t
 }
 
-// customCell returns the first value that a path finds; nil if there is none of the column's type.
+// customCell returns the first value at a path, nil for none and for a value of another type.
 func customCell(work *jsonpath.Work, path *jsonpath.Path, columnType string, content map[string]any, now time.Time) (any, error) {
 	if path == nil {
 		return nil, nil

@@ -1,9 +1,8 @@
-// Package columns defines the tables of objects. The columns of custom resources come from their CustomResourceDefinition,
-// those of built-in kinds are named and filled in as kubectl's.
+// Package columns defines the table columns of each type. Custom resources have the columns of
+// their CustomResourceDefinition, built-in kinds those of kubectl.
 //
 // Invariants:
 //
-//   - A row has a cell for each column.
-//   - Ages are relative to a time that is given, never to the present, so that the same snapshot gives the same table.
-//   - An object whose fields have wrong types still gets a row, with its name and age.
+//   - A row has a cell for each column, or only the name of a malformed object.
+//   - Ages are relative to a given time, so that one snapshot always gives the same table.
 package columns

@@ -3,31 +3,27 @@ package columns
 import (
 	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
-func podRow(p *corev1.Pod, now time.Time) []any {
+func podCells(p *corev1.Pod) []any {
 	s := podState(p)
-	restarts := fmt.Sprint(s.restarts)
-	if s.restarts > 0 && !s.lastRestart.IsZero() {
-		restarts += fmt.Sprintf(" (%s ago)", age(s.lastRestart, now))
-	}
-	gates := none
-	if n := len(p.Spec.ReadinessGates); n > 0 {
-		met := 0
-		for _, gate := range p.Spec.ReadinessGates {
-			for _, c := range p.Status.Conditions {
-				if c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue {
-					met++
-				}
-			}
+	restarts := func(now time.Time) string {
+		if s.restarts == 0 || s.lastRestart.IsZero() {
+			return fmt.Sprint(s.restarts)
 		}
-		gates = fmt.Sprintf("%d/%d", met, n)
+		return fmt.Sprintf("%d (%s ago)", s.restarts, age(s.lastRestart, now))
+	}
+	gates, met := none, 0
+	for _, gate := range p.Spec.ReadinessGates {
+		if isTrue(p, gate.ConditionType) {
+			met++
+		}
+		gates = fmt.Sprintf("%d/%d", met, len(p.Spec.ReadinessGates))
 	}
 	ip := p.Status.PodIP
 	if len(p.Status.PodIPs) > 0 {
@@ -47,8 +43,8 @@ type state struct {
 	reason            string
 }
 
-// podState takes the reason from the first init container that is not done, else from the last container that waits or
-// ended. Restarts are counted of those containers, and of sidecars.
+// podState takes the reason from the first init container that is not done, or else from the last
+// ordinary container that waits or ended. Restarts are those of these containers and of sidecars.
 func podState(p *corev1.Pod) state {
 	s := state{containers: len(p.Spec.Containers), reason: cmp.Or(p.Status.Reason, string(p.Status.Phase))}
 	for _, c := range p.Status.Conditions {
@@ -58,7 +54,7 @@ func podState(p *corev1.Pod) state {
 	}
 	sidecars := map[string]bool{}
 	for _, c := range p.Spec.InitContainers {
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+		if orElse(c.RestartPolicy, nil) == corev1.ContainerRestartPolicyAlways {
 			sidecars[c.Name] = true
 			s.containers++
 		}
@@ -79,7 +75,7 @@ func podState(p *corev1.Pod) state {
 	return s
 }
 
-// initialize reads the init containers, and reports whether one keeps the pod from running.
+// initialize adds the init containers and reports whether one of them keeps the pod from running.
 func (s *state) initialize(p *corev1.Pod, sidecars map[string]bool, beside *state) bool {
 	for i, c := range p.Status.InitContainerStatuses {
 		s.restarted(c)
@@ -90,7 +86,7 @@ func (s *state) initialize(p *corev1.Pod, sidecars map[string]bool, beside *stat
 		switch {
 		case ended != nil && ended.ExitCode == 0:
 			continue
-		case sidecars[c.Name] && c.Started != nil && *c.Started:
+		case sidecars[c.Name] && orElse(c.Started, false) == true:
 			if c.Ready {
 				s.ready++
 			}
@@ -148,24 +144,7 @@ func endedReason(t *corev1.ContainerStateTerminated) string {
 }
 
 func isTrue(p *corev1.Pod, condition corev1.PodConditionType) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == condition {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-// containers returns the names and images of a pod template.
-func containers(spec corev1.PodSpec) (names, images string) {
-	var n, i []string
-	for _, c := range spec.Containers {
-		n, i = append(n, c.Name), append(i, c.Image)
-	}
-	return strings.Join(n, ","), strings.Join(i, ",")
-}
-
-func podTemplateRow(o *corev1.PodTemplate) []any {
-	names, images := containers(o.Template.Spec)
-	return []any{names, images, labels.FormatLabels(o.Template.Labels)}
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == condition && c.Status == corev1.ConditionTrue
+	})
 }

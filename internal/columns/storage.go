@@ -2,89 +2,78 @@ package columns
 
 import (
 	"cmp"
-	"strconv"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/utils/ptr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func persistentVolumeRow(o *corev1.PersistentVolume) []any {
-	phase := cmp.Or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
-	if o.DeletionTimestamp != nil {
-		phase = "Terminating"
-	}
+func persistentVolumeCells(o *corev1.PersistentVolume) []any {
 	claim := ""
 	if o.Spec.ClaimRef != nil {
 		claim = o.Spec.ClaimRef.Namespace + "/" + o.Spec.ClaimRef.Name
 	}
-	class := o.Spec.StorageClassName
-	if named, has := o.Annotations[corev1.BetaStorageClassAnnotation]; has {
-		class = named
-	}
 	capacity := o.Spec.Capacity[corev1.ResourceStorage]
 	return []any{
-		capacity.String(), accessModes(o.Spec.AccessModes), string(o.Spec.PersistentVolumeReclaimPolicy), phase, claim, class,
-		ptr.Deref(o.Spec.VolumeAttributesClassName, unset), o.Status.Reason, string(ptr.Deref(o.Spec.VolumeMode, unset)),
+		capacity.String(), accessModes(o.Spec.AccessModes), o.Spec.PersistentVolumeReclaimPolicy, volumePhase(o.Status.Phase, o.ObjectMeta), claim,
+		className(&o.Spec.StorageClassName, o.ObjectMeta), orElse(o.Spec.VolumeAttributesClassName, unset), o.Status.Reason,
+		orElse(o.Spec.VolumeMode, unset),
 	}
 }
 
-func persistentVolumeClaimRow(o *corev1.PersistentVolumeClaim) []any {
-	phase := cmp.Or(string(o.Status.Phase), "Pending") // as a server reads it where nothing is stored
-	if o.DeletionTimestamp != nil {
-		phase = "Terminating"
-	}
+func persistentVolumeClaimCells(o *corev1.PersistentVolumeClaim) []any {
 	capacity, modes := "", ""
 	if o.Spec.VolumeName != "" {
 		storage := o.Status.Capacity[corev1.ResourceStorage]
 		capacity, modes = storage.String(), accessModes(o.Status.AccessModes)
 	}
-	class := ptr.Deref(o.Spec.StorageClassName, "")
-	if named, has := o.Annotations[corev1.BetaStorageClassAnnotation]; has {
-		class = named
-	}
 	return []any{
-		phase, o.Spec.VolumeName, capacity, modes, class, ptr.Deref(o.Spec.VolumeAttributesClassName, unset), string(ptr.Deref(o.Spec.VolumeMode, unset)),
+		volumePhase(o.Status.Phase, o.ObjectMeta), o.Spec.VolumeName, capacity, modes, className(o.Spec.StorageClassName, o.ObjectMeta),
+		orElse(o.Spec.VolumeAttributesClassName, unset), orElse(o.Spec.VolumeMode, unset),
 	}
 }
 
-// accessModes returns the short names, each once, in a fixed order.
-func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
-	has := map[corev1.PersistentVolumeAccessMode]bool{}
-	for _, m := range modes {
-		has[m] = true
+func volumePhase[S ~string](phase S, meta metav1.ObjectMeta) S {
+	if meta.DeletionTimestamp != nil {
+		return "Terminating"
 	}
-	var out []string
-	for _, m := range []struct {
-		mode  corev1.PersistentVolumeAccessMode
-		short string
-	}{{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"}} {
-		if has[m.mode] {
-			out = append(out, m.short)
+	return cmp.Or(phase, "Pending") // the default of servers
+}
+
+func className(name *string, meta metav1.ObjectMeta) any {
+	if named, has := meta.Annotations[corev1.BetaStorageClassAnnotation]; has {
+		return named
+	}
+	return orElse(name, "")
+}
+
+// accessModes are the short names, each once, the least sharing first.
+func accessModes(modes []corev1.PersistentVolumeAccessMode) string {
+	short := []string{"RWO", "ROX", "RWX", "RWOP"}
+	for i, mode := range []corev1.PersistentVolumeAccessMode{
+		corev1.ReadWriteOnce, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOncePod,
+	} {
+		if !slices.Contains(modes, mode) {
+			short[i] = ""
 		}
 	}
-	return strings.Join(out, ",")
+	return joinSet(",", short...)
 }
 
-func storageClassRow(o *storagev1.StorageClass) []any {
-	name := o.Name
+func storageClassCells(o *storagev1.StorageClass) []any {
 	isDefault := func(annotation string) bool { return o.Annotations[annotation] == "true" }
 	if isDefault("storageclass.kubernetes.io/is-default-class") || isDefault("storageclass.beta.kubernetes.io/is-default-class") {
-		name += " (default)"
+		o.Name += " (default)"
 	}
 	return []any{
-		name, o.Provisioner, string(ptr.Deref(o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
-		string(ptr.Deref(o.VolumeBindingMode, storagev1.VolumeBindingImmediate)),
-		strconv.FormatBool(ptr.Deref(o.AllowVolumeExpansion, false)),
+		o.Provisioner, orElse(o.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), orElse(o.VolumeBindingMode, storagev1.VolumeBindingImmediate),
+		orElse(o.AllowVolumeExpansion, false),
 	}
 }
 
-func volumeAttachmentRow(o *storagev1.VolumeAttachment) []any {
-	return []any{o.Spec.Attacher, ptr.Deref(o.Spec.Source.PersistentVolumeName, ""), o.Spec.NodeName, strconv.FormatBool(o.Status.Attached)}
-}
-
-func csiDriverRow(o *storagev1.CSIDriver) []any {
+func csiDriverCells(o *storagev1.CSIDriver) []any {
 	var audiences, modes []string
 	for _, r := range o.Spec.TokenRequests {
 		audiences = append(audiences, r.Audience)
@@ -92,9 +81,8 @@ func csiDriverRow(o *storagev1.CSIDriver) []any {
 	for _, m := range o.Spec.VolumeLifecycleModes {
 		modes = append(modes, string(m))
 	}
-	lower := func(b *bool, instead bool) string { return strconv.FormatBool(ptr.Deref(b, instead)) }
 	return []any{
-		lower(o.Spec.AttachRequired, true), lower(o.Spec.PodInfoOnMount, false), lower(o.Spec.StorageCapacity, false),
-		cmp.Or(strings.Join(audiences, ","), unset), lower(o.Spec.RequiresRepublish, false), cmp.Or(strings.Join(modes, ","), none),
+		orElse(o.Spec.AttachRequired, true), orElse(o.Spec.PodInfoOnMount, false), orElse(o.Spec.StorageCapacity, false),
+		cmp.Or(strings.Join(audiences, ","), unset), orElse(o.Spec.RequiresRepublish, false), cmp.Or(strings.Join(modes, ","), none),
 	}
 }
