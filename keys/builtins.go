@@ -1,12 +1,16 @@
 package keys
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"cmp"
 
-// scope is what a resource's objects are named within.
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// scope is whether objects of a resource have a namespace.
 type scope int
 
 const (
-	anyScope scope = iota // not known: custom resources, built-ins newer than the table
+	anyScope scope = iota // unknown: custom resources, built-ins newer than the table
 	clusterScoped
 	namespaced
 )
@@ -15,40 +19,40 @@ func (s scope) String() string {
 	return [...]string{"of either scope", "cluster-scoped", "namespaced"}[s]
 }
 
-// builtin is a resource and where kube-apiserver stores it.
+// builtin is a resource and the dir where its server stores it.
 type builtin struct {
 	schema.GroupResource
 	scope scope
 	dir   string // below the prefix, without slashes around it
 }
 
-// group is a set of built-ins of one API group, each stored under its own name unless special says otherwise.
+// group is the built-ins of one API group, each stored under its name unless special has it.
 type group struct {
 	name       string
 	cluster    []string
 	namespaced []string
 }
 
-// groups lists what kube-apiserver stores or once stored, from 1.0 to 1.37 (k8s.io/api v0.37.2 and the storage table of
-// kube-apiserver's integration tests), preferred groups only.
+// groups lists the resources that kube-apiserver 1.0 to 1.37 stores, in their preferred groups
+// (k8s.io/api v0.37.2 and the storage table of kube-apiserver's integration tests).
 func groups() []group {
 	return []group{
 		{"", []string{"namespaces", "nodes", "persistentvolumes"},
 			[]string{"configmaps", "endpoints", "events", "limitranges", "persistentvolumeclaims", "pods", "podtemplates",
 				"replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services"}},
-		// No API objects, but records of API types: endpoint reconcilers, and the allocators of addresses and ports.
+		// no API objects, but records of API servers: endpoint reconcilers, allocators of addresses
+		// and ports
 		{"", []string{"masterleases", "peerserverleases", "ranges"}, nil},
-		{"admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings",
-			"mutatingwebhookconfigurations", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
-			"validatingwebhookconfigurations", "initializerconfigurations" /* until 1.13 */}, nil},
+		{"admissionregistration.k8s.io", []string{"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+			"initializerconfigurations" /* until 1.13 */}, nil},
 		{"apiextensions.k8s.io", []string{"customresourcedefinitions"}, nil},
 		{"apiregistration.k8s.io", []string{"apiservices"}, nil},
 		{"apps", nil, []string{"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"}},
 		{"auditregistration.k8s.io", []string{"auditsinks"} /* until 1.18 */, nil},
 		{"autoscaling", nil, []string{"horizontalpodautoscalers"}},
 		{"batch", nil, []string{"cronjobs", "jobs"}},
-		{"certificates.k8s.io", []string{"certificatesigningrequests", "clustertrustbundles"},
-			[]string{"podcertificaterequests"}},
+		{"certificates.k8s.io", []string{"certificatesigningrequests", "clustertrustbundles"}, []string{"podcertificaterequests"}},
 		{"coordination.k8s.io", nil, []string{"leasecandidates", "leases"}},
 		{"discovery.k8s.io", nil, []string{"endpointslices"}},
 		{"flowcontrol.apiserver.k8s.io", []string{"flowschemas", "prioritylevelconfigurations"}, nil},
@@ -59,20 +63,18 @@ func groups() []group {
 		{"node.k8s.io", []string{"runtimeclasses"}, nil},
 		{"policy", []string{"podsecuritypolicies"} /* until 1.24 */, []string{"poddisruptionbudgets"}},
 		{"rbac.authorization.k8s.io", []string{"clusterrolebindings", "clusterroles"}, []string{"rolebindings", "roles"}},
-		{"resource.k8s.io", []string{"deviceclasses", "devicetaintrules", "resourcepoolstatusrequests", "resourceslices",
-			"resourceclasses" /* until 1.30 */},
-			[]string{"resourceclaims", "resourceclaimtemplates",
-				"podschedulingcontexts", "resourceclaimparameters", "resourceclassparameters" /* until 1.31 */}},
+		{"resource.k8s.io", []string{"deviceclasses", "devicetaintrules", "resourcepoolstatusrequests", "resourceslices", "resourceclasses"},
+			[]string{"resourceclaims", "resourceclaimtemplates", "podschedulingcontexts", "resourceclaimparameters", "resourceclassparameters"}},
 		{"scheduling.k8s.io", []string{"priorityclasses"}, []string{"compositepodgroups", "podgroups", "workloads"}},
 		{"settings.k8s.io", nil, []string{"podpresets"} /* until 1.19 */},
-		{"storage.k8s.io", []string{"csidrivers", "csinodes", "storageclasses", "volumeattachments",
-			"volumeattributesclasses"}, []string{"csistoragecapacities"}},
+		{"storage.k8s.io", []string{"csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"},
+			[]string{"csistoragecapacities"}},
 		{"storagemigration.k8s.io", []string{"storageversionmigrations"}, nil},
 	}
 }
 
-// special lists the built-ins that are not stored under their own name (kube-apiserver's
-// default_storage_factory_builder.go; podsecuritypolicy as it was until 1.24), or under their group too.
+// special lists the dirs of built-ins that are not stored under their name alone (kube-apiserver's
+// default_storage_factory_builder.go; podsecuritypolicy as it was until 1.24).
 func special() map[schema.GroupResource]string {
 	return map[schema.GroupResource]string{
 		{Resource: "endpoints"}:                                                "services/endpoints",
@@ -86,7 +88,7 @@ func special() map[schema.GroupResource]string {
 	}
 }
 
-// aliases lists second names of what is in the table, with the place of the first.
+// aliases lists the dirs of second names of resources in the table.
 func aliases() map[schema.GroupResource]string {
 	return map[schema.GroupResource]string{
 		{Group: "events.k8s.io", Resource: "events"}:           "events",
@@ -95,20 +97,13 @@ func aliases() map[schema.GroupResource]string {
 	}
 }
 
-// builtins is kube-apiserver's table, flat.
-func builtins() []builtin { return flatten(groups(), special()) }
-
-// flatten lists the resources of groups. special holds the places of those that are not stored under their own name.
+// flatten lists the resources of groups. special has the dirs of those not stored under their name.
 func flatten(groups []group, special map[schema.GroupResource]string) []builtin {
 	var out []builtin
 	add := func(group string, scope scope, resources []string) {
 		for _, r := range resources {
 			gr := schema.GroupResource{Group: group, Resource: r}
-			dir := special[gr]
-			if dir == "" {
-				dir = r
-			}
-			out = append(out, builtin{gr, scope, dir})
+			out = append(out, builtin{gr, scope, cmp.Or(special[gr], r)})
 		}
 	}
 	for _, g := range groups {
@@ -118,7 +113,10 @@ func flatten(groups []group, special map[schema.GroupResource]string) []builtin 
 	return out
 }
 
-// The tables of the layouts. They are never written after this.
+// builtins lists the resources of kube-apiserver.
+func builtins() []builtin { return flatten(groups(), special()) }
+
+// The tables of the layouts.
 var (
 	kubernetesTable = newTable(builtins(), aliases())
 	openshiftTable  = newTable(openshiftBuiltins(), nil)

@@ -28,3 +28,12 @@ func TestHoldsCredentials(t *testing.T) {
 		require.Equal(t, want, HoldsCredentials([]byte(key)), key)
 	}
 }
+
+func TestIsBootstrap(t *testing.T) {
+	for key, want := range map[string]bool{
+		"/bootstrap/34a7b1c2d3e4": true, "/bootstrap": true, "/bootstrap/": true,
+		"/registry/bootstrap/a": false, "/bootstraps/a": false, "bootstrap": false, "": false,
+	} {
+		require.Equal(t, want, IsBootstrap([]byte(key)), key)
+	}
+}

@@ -3,29 +3,18 @@ package keys
 import (
 	"bytes"
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 )
 
-// Detect finds the storage prefixes of a file by all of its keys, in one pass. Those that a person named take part, and come
-// first. See Detector for keys that can't be had as a sequence of their own.
-func Detect(all iter.Seq[[]byte], named ...string) Layouts {
-	d := NewDetector(named...)
-	for key := range all {
-		d.Add(key)
-	}
-	return d.Layouts()
-}
-
-// Detector finds the storage prefixes of a file and their flavours.
+// Detector finds the storage prefixes of a file, and their flavours, from all of its keys.
 //
-// What only one kind of server writes proves both: a CustomResourceDefinition, an APIService, the definitions of kcp's own
-// types. A namespace that every cluster has, or the record of a logical cluster, shows them too, but not where the same key
-// is one of an object below a shorter prefix: a tenant chooses the names of its objects. Where a prefix is named, or one
-// that servers have by default, and nothing shows its flavour, the layout that takes most of the keys below it does; so that
-// the etcd of Events alone is read.
+// Some keys are proof, since one kind of server alone writes them: a CustomResourceDefinition, an
+// APIService, the definitions of kcp's own types. Others are signs: a namespace that every cluster
+// has, or a LogicalCluster. A sign counts only where it is no object below a shorter prefix,
+// because tenants choose the names of their objects. A named or default prefix without either gets
+// the layout that parses most of the keys below it, so that an etcd of Events alone is read.
 type Detector struct {
 	found     map[string]*evidence
 	order     []string
@@ -34,15 +23,16 @@ type Detector struct {
 	openshift bool
 }
 
-// evidence is what speaks for a prefix.
+// evidence is proof of a prefix, or signs of it.
 type evidence struct {
 	proof Flavour              // "" for none
-	signs map[Flavour][]string // keys that show a flavour where they are of no shorter prefix; a few of each
+	signs map[Flavour][]string // the first keys that show a flavour
 }
 
-// look counts which layouts take the keys below a prefix.
+// look counts the keys below a prefix that each layout parses.
 type look struct {
-	prefix  []byte    // with its slash
+	prefix  string
+	dir     []byte    // the prefix with its slash
 	allowed []Flavour // nil for any
 	seen    int
 	taken   [4]int // as looked
@@ -51,39 +41,36 @@ type look struct {
 const (
 	mostSigns  = 8    // kept of a prefix and flavour
 	mostLooked = 1000 // keys below a prefix
-	mostPrefix = 256  // bytes of a prefix that nobody named: what a hostile key holds is no longer work than its own length
+	mostPrefix = 256  // bytes of a prefix that is not named: the work on a hostile key is limited by its length
 )
 
-// looked are the flavours a look tells apart. Of two that take as many keys it is the first: what a shard holds for a
-// namespaced type may be read as a cache's.
+// looked lists the flavours of a look. Of two that parse as many keys the first wins: keys of a
+// shard may parse as a cache's.
 func looked() [4]Flavour {
 	return [4]Flavour{FlavourKubernetes, FlavourOpenShift, FlavourKCPShard, FlavourKCPCache}
 }
 
-// defaults are what servers store under unless they are told otherwise. Only those servers' keys show one of them.
-func defaults() []defaultPrefix {
-	return []defaultPrefix{
-		{"/registry", []Flavour{FlavourKubernetes, FlavourKCPShard}},
-		{"/kubernetes.io", []Flavour{FlavourKubernetes}},
-		{"/openshift.io", []Flavour{FlavourOpenShift}},
-		{"/cache", []Flavour{FlavourKCPCache}},
+// defaults lists the default prefixes of servers, each with the flavours that its keys may show.
+func defaults() []*look {
+	return []*look{
+		newLook("/registry", FlavourKubernetes, FlavourKCPShard), newLook("/kubernetes.io", FlavourKubernetes),
+		newLook("/openshift.io", FlavourOpenShift), newLook("/cache", FlavourKCPCache),
 	}
 }
 
-type defaultPrefix struct {
-	prefix   string
-	flavours []Flavour
+func newLook(prefix string, allowed ...Flavour) *look {
+	return &look{prefix: prefix, dir: []byte(prefix + "/"), allowed: allowed}
 }
 
-// NewDetector makes a Detector that has seen no key.
+// NewDetector returns a Detector. Named prefixes are storages even where no key shows them.
 func NewDetector(named ...string) *Detector {
 	d := &Detector{found: map[string]*evidence{}, named: slices.Clone(named)}
 	for _, prefix := range named {
-		d.looks = append(d.looks, &look{prefix: []byte(prefix + "/")})
+		d.looks = append(d.looks, newLook(prefix))
 	}
-	for _, p := range defaults() {
-		if !slices.Contains(named, p.prefix) {
-			d.looks = append(d.looks, &look{prefix: []byte(p.prefix + "/"), allowed: p.flavours})
+	for _, l := range defaults() {
+		if !slices.Contains(named, l.prefix) {
+			d.looks = append(d.looks, l)
 		}
 	}
 	// the longest first: a key counts for one
@@ -91,20 +78,21 @@ func NewDetector(named ...string) *Detector {
 	return d
 }
 
-// Add shows the detector one more key. It keeps nothing of it but a prefix it may be the first to show.
+// Add takes one more key, and keeps no reference to it.
 func (d *Detector) Add(key []byte) {
 	if prefix, flavour, proof, ok := sign(key); ok && len(prefix) <= mostPrefix {
 		d.note(prefix, flavour, proof, key)
 	}
 	for _, l := range d.looks {
-		if bytes.HasPrefix(key, l.prefix) {
+		if bytes.HasPrefix(key, l.dir) {
 			l.add(key)
 			break
 		}
 	}
 }
 
-// sign tells which prefix a key gives away, of what flavour, and whether that is proof. Most keys end in the first switch.
+// sign returns the prefix that a key shows, its flavour, and whether the key is proof. Most keys
+// end in the switch.
 func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 	const crds = "/apiextensions.k8s.io/customresourcedefinitions"
 	slash := bytes.LastIndexByte(key, '/')
@@ -121,30 +109,67 @@ func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 	}
 	switch {
 	case has(crds + "/system:cache:server/system:system-crds"):
-		flavour, proof = FlavourKCPCache, true
+		flavour, proof, ok = FlavourKCPCache, true, true
 	case has(crds + "/system:system-crds"), has(crds + "/system:bound-crds"):
-		flavour, proof = FlavourKCPShard, true
+		flavour, proof, ok = FlavourKCPShard, true, true
 	case string(name) == "cluster":
 		prefix, flavour, ok = logicalCluster(string(dir))
-		if !ok {
-			return "", "", false, false
-		}
-	case has(crds), has("/apiregistration.k8s.io/apiservices"), has("/namespaces"):
-		proof = !has("/namespaces")
-		prefix, ok = DetectPrefix(key)
-		return prefix, FlavourKubernetes, proof, ok
-	default:
-		return "", "", false, false
+	case has(crds): // PLURAL.GROUP, and a group has a dot
+		flavour, proof, ok = FlavourKubernetes, true, bytes.Count(name, []byte(".")) >= 2
+	case has("/apiregistration.k8s.io/apiservices"): // VERSION.GROUP; the group of "v1." is the core
+		flavour, proof, ok = FlavourKubernetes, true, bytes.HasPrefix(name, []byte("v")) && bytes.Contains(name, []byte("."))
+	case has("/namespaces"):
+		flavour, ok = FlavourKubernetes, isFirstNamespace(string(name)) && !endsInResource(prefix)
 	}
-	if !isPrefix(prefix) {
+	if !ok || !isPrefix(prefix) {
 		return "", "", false, false
 	}
 	_, err := flavour.Layout(prefix).Parse(key)
 	return prefix, flavour, proof, err == nil
 }
 
-// logicalCluster tells which prefix the key of a LogicalCluster gives away; dir is the key without its last segment. A
-// shard has the name of the logical cluster there, a cache that of a shard before it.
+// isFirstNamespace reports whether every kube-apiserver creates a namespace of that name.
+func isFirstNamespace(name string) bool {
+	return slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, name)
+}
+
+// endsInResource reports whether s may be a prefix and the dir of a resource: "/registry/pods",
+// "/registry/services/specs", "/registry/example.com/widgets". A pod "default" in a namespace
+// "namespaces" shows no prefix.
+func endsInResource(s string) bool {
+	before, last, ok := cutLast(s)
+	if !ok || before == "" {
+		return false // one segment: "/registry", "/pods" even
+	}
+	_, group, _ := cutLast(before)
+	return kubernetesTable.byDir[last].dir != "" || kubernetesTable.byDir[group+"/"+last].dir != "" || strings.Contains(group, ".")
+}
+
+// isPrefix reports whether s can be a storage prefix: "", or segments with single slashes between
+// them, the first with or without one before it.
+func isPrefix(s string) bool {
+	if s == "" {
+		return true
+	}
+	for segment := range strings.SplitSeq(strings.TrimPrefix(s, "/"), "/") {
+		if segment == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// cutLast cuts s around its last slash.
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '/')
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// logicalCluster returns the prefix that the key of a LogicalCluster shows; dir is the key without
+// its last segment. It ends in the logical cluster, in a cache after the shard.
 func logicalCluster(dir string) (prefix string, flavour Flavour, ok bool) {
 	const types = "/core.kcp.io/logicalclusters/" + customResources
 	dir, _, _ = cutLast(dir)
@@ -167,7 +192,7 @@ func (d *Detector) note(prefix string, flavour Flavour, proof bool, key []byte) 
 		d.openshift = true // the type every OpenShift 4 has
 	}
 	switch {
-	case proof: // where there are two kinds, kcp's is the one nobody can make up
+	case proof: // of two, kcp's cannot be made up by a tenant
 		e.proof, e.signs = over(e.proof, flavour), nil
 	case e.proof == "" && len(e.signs[flavour]) < mostSigns:
 		if e.signs == nil {
@@ -183,15 +208,14 @@ func (l *look) add(key []byte) {
 		return
 	}
 	l.seen++
-	prefix := string(l.prefix[:len(l.prefix)-1])
 	for i, f := range looked() {
-		if (l.allowed == nil || slices.Contains(l.allowed, f)) && takes(f.Layout(prefix), key) {
+		if (l.allowed == nil || slices.Contains(l.allowed, f)) && takes(f.Layout(l.prefix), key) {
 			l.taken[i]++
 		}
 	}
 }
 
-// takes tells whether a key is of a resource that the layout knows of, and no other could be meant.
+// takes reports whether the layout parses the key, as a resource that it knows or a custom one.
 func takes(layout Layout, key []byte) bool {
 	k, err := layout.Parse(key)
 	if err != nil {
@@ -206,7 +230,7 @@ func takes(layout Layout, key []byte) bool {
 	return true
 }
 
-// flavour is what most of the keys are; "" where nothing says so.
+// flavour is the flavour of most keys; "" where none has more than half.
 func (l *look) flavour() Flavour {
 	best := 0
 	for i, n := range l.taken {
@@ -220,17 +244,13 @@ func (l *look) flavour() Flavour {
 	return looked()[best]
 }
 
-// Layouts is what the keys have shown.
+// Layouts returns the storages that the keys have shown.
 func (d *Detector) Layouts() Layouts {
 	flavours := d.proved()
 	d.weigh(flavours)
 	for _, l := range d.looks {
-		prefix := string(l.prefix[:len(l.prefix)-1])
-		if flavours[prefix] != "" && flavours[prefix] != FlavourUnknown {
-			continue
-		}
-		if f := l.flavour(); f != "" {
-			flavours[prefix] = f
+		if known := flavours[l.prefix]; known == "" || known == FlavourUnknown {
+			flavours[l.prefix] = cmp.Or(l.flavour(), known)
 		}
 	}
 	var out []Storage
@@ -248,7 +268,7 @@ func (d *Detector) Layouts() Layouts {
 	return l
 }
 
-// proved are the prefixes that are sure, those that were named among them.
+// proved are the prefixes with proof, and those that were named.
 func (d *Detector) proved() map[string]Flavour {
 	flavours := map[string]Flavour{}
 	for _, prefix := range d.named {
@@ -262,8 +282,8 @@ func (d *Detector) proved() map[string]Flavour {
 	return flavours
 }
 
-// weigh adds the prefixes that only signs speak for, the shortest first: a sign that is an object of a prefix already known
-// counts for nothing.
+// weigh adds the prefixes that have signs alone, the shortest first: a sign that is an object below
+// a prefix already known does not count.
 func (d *Detector) weigh(flavours map[string]Flavour) {
 	prefixes := slices.SortedFunc(maps.Keys(d.found), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
@@ -284,7 +304,7 @@ func (d *Detector) weigh(flavours map[string]Flavour) {
 	}
 }
 
-// isObject tells whether a key is that of an object below one of the prefixes shorter than prefix.
+// isObject reports whether a key is of an object below a prefix that is shorter than prefix.
 func isObject(flavours map[string]Flavour, prefix, key string) bool {
 	for at := strings.LastIndexByte(prefix, '/'); at >= 0; at = strings.LastIndexByte(prefix[:at], '/') {
 		f := flavours[prefix[:at]]

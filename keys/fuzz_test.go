@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -59,13 +58,13 @@ func FuzzFormatParse(f *testing.F) {
 	})
 }
 
-// FuzzDetectPrefix: a prefix that a key gives away is one that the key parses under.
+// FuzzDetectPrefix: a prefix that a key shows is one that the key parses under.
 func FuzzDetectPrefix(f *testing.F) {
 	f.Add([]byte("/registry/namespaces/default"))
 	f.Add([]byte("/a/b/apiregistration.k8s.io/apiservices/v1."))
 	f.Add([]byte("/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"))
 	f.Fuzz(func(t *testing.T, k []byte) {
-		prefix, ok := DetectPrefix(k)
+		prefix, ok := detectPrefix(k)
 		if !ok {
 			require.Empty(t, prefix)
 			return
@@ -90,8 +89,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// FuzzLayouts: whatever a layout takes comes back byte for byte and lies in a folder of its resource; no key of kcp is of two
-// logical clusters, nor one that could be an identity.
+// FuzzLayouts: whatever a layout takes comes back byte for byte and lies in a folder of its
+// resource; no key of kcp is of two logical clusters, nor one that could be an identity.
 func FuzzLayouts(f *testing.F) {
 	for _, k := range []string{"core/configmaps/a/b/c", "pods/customresources/a/b/c", "g.io/r/customresources/a/b/c", "g.io/r/customresources", "g.io/r/" + anIdentity + "/a/b/c",
 		"pods/" + anIdentity + "/a/b", "a/customresources/customresources/b/c", "oauth/clients/x", "authorization/local/policies/ns/x", "apiextensions.k8s.io/customresourcedefinitions/a/b/c"} {
@@ -120,7 +119,8 @@ func FuzzLayouts(f *testing.F) {
 	})
 }
 
-// FuzzFormatParseKCP is the second law for kcp: any key with names that kcp takes comes back as it was.
+// FuzzFormatParseKCP is the second law for kcp: any key with names that kcp takes comes back as it
+// was.
 func FuzzFormatParseKCP(f *testing.F) {
 	f.Add("/registry", "g.io", "widgets", anIdentity, false, "", "c1", "ns", "n")
 	f.Add("/cache", "", "pods", "", true, "root", "c1", "", "n")
@@ -149,26 +149,27 @@ func FuzzFormatParseKCP(f *testing.F) {
 	})
 }
 
-// FuzzDetect: whatever the keys are, each is of the longest prefix that was found, whoever asks, in whatever order they come.
+// FuzzDetect: whatever the keys are, each is of the longest prefix that was found, whoever asks, in
+// whatever order they come.
 func FuzzDetect(f *testing.F) {
 	f.Add("", "/registry/namespaces/default\n/registry/core.kcp.io/logicalclusters/customresources/c/cluster\n/x/namespaces/default")
 	f.Add("/z", "/z/core/configmaps/a/b/c\n/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/a.b\n/registry/core/serviceaccounts/a/namespaces/default")
 	f.Fuzz(func(t *testing.T, named, text string) {
-		lines := bytes.Split([]byte(text), []byte("\n"))
+		lines := strings.Split(text, "\n")
 		var names []string
 		if named != "" {
 			names = []string{named}
 		}
-		found := Detect(slices.Values(lines), names...)
+		found := detect(names, lines...)
 		slices.Reverse(lines)
-		backwards := Detect(slices.Values(lines), names...)
+		backwards := detect(names, lines...)
 		require.ElementsMatch(t, found.Storages(), backwards.Storages())
 		require.Equal(t, found.Flavour(), backwards.Flavour())
 		for _, line := range lines {
-			key, layout, err := found.Parse(line)
-			at, in := found.Of(line)
+			key, layout, err := found.Parse([]byte(line))
+			at, in := found.Of([]byte(line))
 			for _, s := range found.Storages() {
-				if bytes.HasPrefix(line, []byte(s.Prefix+"/")) {
+				if strings.HasPrefix(line, s.Prefix+"/") {
 					require.True(t, in)
 					require.LessOrEqual(t, len(s.Prefix), len(at.Prefix))
 				}
@@ -179,7 +180,7 @@ func FuzzDetect(f *testing.F) {
 			}
 			require.Equal(t, at.Prefix, key.Prefix)
 			require.Equal(t, at.Layout, layout)
-			require.Equal(t, string(line), string(layout.Format(key)))
+			require.Equal(t, line, string(layout.Format(key)))
 		}
 	})
 }

@@ -9,22 +9,22 @@ import (
 
 // KCPShard is the layout of a shard of kcp:
 //
-//	<prefix>/<group>/<resource>/<cluster>[/<namespace>]/<name>                  built-ins; the group of the core is "core"
-//	<prefix>/<group>/<resource>/customresources/<cluster>[/<namespace>]/<name>  custom resources
-//	<prefix>/<group>/<resource>/<identity>/<cluster>[/<namespace>]/<name>       objects of a type that an APIExport exports
-//	<prefix>/<resource>/customresources/...  <prefix>/<resource>/<identity>/... the last two in the core group
+//	<prefix>/<group>/<resource>/<cluster>/...                  built-ins; the core group is "core"
+//	<prefix>/<group>/<resource>/customresources/<cluster>/...  custom resources
+//	<prefix>/<group>/<resource>/<identity>/<cluster>/...       of a type of an APIExport
 //
-// Which of them a key is does not depend on a logical cluster that someone looks for. An identity is 64 hexadecimal digits and
-// no logical cluster's name is as long; no cluster is named "customresources"; kcp's built-ins are a closed list, and whatever
-// is not built in has a segment that says so. So each key is of one logical cluster, or of none: what fits none of these is
-// ErrUnknownKey.
+// "..." is [<namespace>/]<name>. The last two have no <group> in the core group.
+//
+// The forms never overlap: an identity is 64 hexadecimal digits, longer than any name of a logical
+// cluster; no cluster is named "customresources"; and only the closed list of built-ins lacks such
+// a mark. So each key is of one logical cluster, or ErrUnknownKey.
 type KCPShard struct {
 	// Prefix is the storage prefix without trailing slash: "/registry".
 	Prefix string
 }
 
-// KCPCache is the layout of kcp's cache server. Everything there but the cache's own CustomResourceDefinitions is a custom
-// resource, and the name of the shard that an object was copied from stands before its logical cluster:
+// KCPCache is the layout of kcp's cache server. All objects but its own CustomResourceDefinitions
+// are custom resources; the shard that an object was copied from stands before the logical cluster:
 //
 //	<prefix>/<group>/<resource>/customresources/<shard>/<cluster>[/<namespace>]/<name>
 type KCPCache struct {
@@ -32,12 +32,7 @@ type KCPCache struct {
 	Prefix string
 }
 
-var (
-	_ Layout = KCPShard{}
-	_ Layout = KCPCache{}
-)
-
-// customResources stands where an APIExport's identity would for custom resources that no APIExport exports.
+// customResources stands in place of an identity for custom resources that no APIExport exports.
 const customResources = "customresources"
 
 // Parse implements Layout.
@@ -67,7 +62,7 @@ func parseKCP(prefix string, key []byte, builtins *table, sharded bool) (Key, er
 	if err != nil {
 		return Key{}, err
 	}
-	out, scope, n, reason := placeKCP(segments, builtins)
+	out, scope, n, reason := findKCP(segments, builtins)
 	if reason != "" {
 		return Key{}, unknown(key, "%s", reason)
 	}
@@ -92,9 +87,9 @@ func parseKCP(prefix string, key []byte, builtins *table, sharded bool) (Key, er
 	return out, nil
 }
 
-// placeKCP finds the resource that the first n segments name, and whether it is a custom one. reason is not empty where they
-// name none.
-func placeKCP(segments []string, builtins *table) (key Key, scope scope, n int, reason string) {
+// findKCP finds the resource that the first n segments name, and its mark; else it returns a
+// reason.
+func findKCP(segments []string, builtins *table) (key Key, scope scope, n int, reason string) {
 	mark := ""
 	switch {
 	case len(segments) > 1 && isMark(segments[1]) && !strings.Contains(segments[0], "."): // a group with a dot is no resource
@@ -125,9 +120,7 @@ func formatKCP(prefix string, key Key) []byte {
 	if mark == "" && key.Custom {
 		mark = customResources
 	}
-	out := make([]byte, 0, len(prefix)+len("/core/")+len(key.Resource.Group)+len(key.Resource.Resource)+len(mark)+
-		len(key.Shard)+len(key.Cluster)+len(key.Namespace)+len(key.Name)+5)
-	out = append(append(out, prefix...), '/')
+	out := []byte(prefix + "/")
 	group := key.Resource.Group
 	if group == "" && mark == "" {
 		group = "core"
@@ -147,24 +140,17 @@ func dirsKCP(prefix string, gr schema.GroupResource) [][]byte {
 	return [][]byte{[]byte(prefix + "/core/" + gr.Resource + "/"), []byte(prefix + "/" + gr.Resource + "/")}
 }
 
-// isMark tells whether s says, after a resource, that it is a custom one.
+// isMark reports whether s, after a resource, marks it as a custom one.
 func isMark(s string) bool { return s == customResources || isIdentity(s) }
 
-// isIdentity tells whether s is what kcp names an APIExport by: a SHA-256 sum in lower-case hexadecimal digits.
+// isIdentity reports whether s can be the identity of an APIExport: a SHA-256 sum in lower-case
+// digits.
 func isIdentity(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// shardBuiltins lists what kcp's generic control plane serves itself (kcp's fork of Kubernetes 1.36,
-// pkg/controlplane/apiserver/apis.go). Its groups are part of each place, and no resource has a special one.
+// shardBuiltins lists the built-ins of kcp's generic control plane (kcp's fork of Kubernetes 1.36,
+// pkg/controlplane/apiserver/apis.go), each stored under its group and name.
 func shardBuiltins() []builtin {
 	groups := []string{"admissionregistration.k8s.io", "apiextensions.k8s.io", "certificates.k8s.io", "coordination.k8s.io",
 		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "rbac.authorization.k8s.io", "storagemigration.k8s.io"}
@@ -184,7 +170,7 @@ func shardBuiltins() []builtin {
 	return out
 }
 
-// cacheBuiltins lists what the cache server stores as itself.
+// cacheBuiltins lists the built-ins of the cache server.
 func cacheBuiltins() []builtin {
 	return slices.DeleteFunc(shardBuiltins(), func(b builtin) bool { return b.Resource != "customresourcedefinitions" })
 }

@@ -41,17 +41,15 @@ func recorded(t *testing.T, name string) (all []string) {
 }
 
 func detected(all []string) keys.Layouts {
-	return keys.Detect(func(yield func([]byte) bool) {
-		for _, k := range all {
-			if !yield([]byte(k)) {
-				return
-			}
-		}
-	})
+	d := keys.NewDetector()
+	for _, k := range all {
+		d.Add([]byte(k))
+	}
+	return d.Layouts()
 }
 
-// TestKCPSnapshots: each key of a recorded kcp has one owner, and only etcd's own key has none. What is expected was counted
-// from the keys with awk.
+// TestKCPSnapshots: each key of a recorded kcp has one owner, and only etcd's own key has none.
+// What is expected was counted from the keys with awk.
 func TestKCPSnapshots(t *testing.T) {
 	for _, c := range []struct {
 		file, prefix         string
@@ -104,7 +102,8 @@ func TestKCPSnapshots(t *testing.T) {
 	}
 }
 
-// TestTrap: a namespace named like a logical cluster is not taken for it, in none of the kinds of keys.
+// TestTrap: a namespace named like a logical cluster is not taken for it, in none of the kinds of
+// keys.
 func TestTrap(t *testing.T) {
 	const consumer, other = "2y3qvnqz5ga11oc4", "11iehthilu5atzgl"
 	all := recorded(t, "kcp/root-before")

@@ -8,18 +8,17 @@ import (
 
 // Kubernetes is the layout of kube-apiserver:
 //
-//	<prefix>/<resource>[/<namespace>]/<name>           built-ins, mostly without their group
-//	<prefix>/<group>/<resource>[/<namespace>]/<name>   custom resources, CRDs, APIServices; a group has a dot
+//	<prefix>/<resource>[/<namespace>]/<name>          built-ins, mostly without their group
+//	<prefix>/<group>/<resource>[/<namespace>]/<name>  others, CRDs, APIServices; a group has a dot
 //
-// A built-in that the table of this package (Kubernetes up to 1.37) does not know is parsed with an empty group and
-// either scope; it may be a newer one. Records that are no API objects but lie beside them parse as resources of their
-// own, cluster-scoped and without group: masterleases, peerserverleases and ranges.
+// The table of this package has the built-ins up to Kubernetes 1.37. Any other resource without a
+// group may be a newer one: it parses with an empty group and in either scope. masterleases,
+// peerserverleases and ranges are no API objects; they parse as cluster-scoped resources without a
+// group.
 type Kubernetes struct {
-	// Prefix is the storage prefix without trailing slash: "/registry", "/kubernetes.io", or "" for --etcd-prefix=/.
+	// Prefix is the storage prefix without trailing slash: "/registry", or "" for --etcd-prefix=/.
 	Prefix string
 }
-
-var _ Layout = Kubernetes{}
 
 // Parse implements Layout.
 func (k Kubernetes) Parse(key []byte) (Key, error) {
@@ -28,45 +27,30 @@ func (k Kubernetes) Parse(key []byte) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	at, n, reason := place(segments)
+	at, n, reason := findKubernetes(segments)
 	if reason != "" {
 		return Key{}, unknown(key, "%s", reason)
 	}
-	out := Key{Prefix: k.Prefix, Resource: at.GroupResource}
-	if !out.setName(segments[n:], at.scope) {
-		return Key{}, unknown(key, "wrong number of segments for %s, which is %s", at, at.scope)
-	}
-	return out, nil
+	return at.key(k.Prefix, key, segments[n:])
 }
 
-// Format implements Layout. Key.Name must not be empty, nor Key.Namespace for a namespaced resource.
-func (k Kubernetes) Format(key Key) []byte {
-	out := k.dir(key.Resource, len(key.Namespace)+len("/")+len(key.Name))
-	return key.appendName(out)
-}
+// Format implements Layout. Key.Name must not be empty, nor Key.Namespace for a namespaced
+// resource.
+func (k Kubernetes) Format(key Key) []byte { return key.appendName(k.Dir(key.Resource)) }
 
 // Dirs implements Layout: there is one, Dir.
 func (k Kubernetes) Dirs(gr schema.GroupResource) [][]byte { return [][]byte{k.Dir(gr)} }
 
-// Dir returns what all keys of a resource begin with, and only they, with its trailing slash. A resource that is served
-// in two groups from one place (events, and what extensions once served) has that place under either name. A resource
-// that is not in the table lies under its group when that has a dot, as custom resources do, else under its name alone.
+// Dir returns the beginning of all keys of a resource, and of no other keys, with its trailing
+// slash. Resources that two groups serve, such as events, are stored once and have the same Dir. A
+// resource that is not in the table lies under its group when that has a dot, else under its name
+// alone.
 func (k Kubernetes) Dir(gr schema.GroupResource) []byte {
-	return k.dir(gr, 0)
+	return []byte(k.Prefix + "/" + dirOf(gr) + "/")
 }
 
-// dir is Dir with room for more bytes.
-func (k Kubernetes) dir(gr schema.GroupResource, room int) []byte {
-	place := dirOf(gr)
-	out := make([]byte, 0, len(k.Prefix)+len(place)+2+room)
-	out = append(out, k.Prefix...)
-	out = append(out, '/')
-	out = append(out, place...)
-	return append(out, '/')
-}
-
-// place finds the resource that the first n segments name. reason is not empty where they name none.
-func place(segments []string) (at builtin, n int, reason string) {
+// findKubernetes finds the resource that the first n segments name; else it returns a reason.
+func findKubernetes(segments []string) (at builtin, n int, reason string) {
 	if at, n, ok := kubernetesTable.find(segments, 2); ok { // 2: services/specs, apiregistration.k8s.io/apiservices
 		return at, n, ""
 	}
@@ -74,20 +58,18 @@ func place(segments []string) (at builtin, n int, reason string) {
 	if len(segments) > 1 {
 		second = segments[1]
 	}
-	switch {
-	case strings.Contains(first, "."):
+	if strings.Contains(first, ".") {
 		at, n = builtin{GroupResource: schema.GroupResource{Group: first, Resource: second}, dir: first + "/" + second}, 2
 		if !isGroup(first) || !isLabel(second) {
 			return at, n, "not a group and a resource"
 		}
-	default:
+	} else {
 		at, n = builtin{GroupResource: schema.GroupResource{Resource: first}, dir: first}, 1
 		if !isLabel(first) {
 			return at, n, "not a resource"
 		}
 	}
-	// A resource of the table in another place than its own, such as "nodes/x", can't be told from the one in its own
-	// place once it is a Key: Format would move it.
+	// Format would move a resource of the table that lies elsewhere, such as "nodes/x".
 	if own := dirOf(at.GroupResource); own != at.dir {
 		return at, n, at.String() + " are stored under " + own + "/"
 	}
@@ -99,19 +81,20 @@ func DefinitionType() schema.GroupResource {
 	return schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 }
 
-// IsBuiltin tells whether the table of this package knows the resource as one of kube-apiserver's own.
+// IsBuiltin reports whether the table of this package has the resource.
 func IsBuiltin(gr schema.GroupResource) bool {
 	_, known := kubernetesTable.byResource[gr]
 	return known
 }
 
-// IsCustom tells whether the resource can only be one of a CustomResourceDefinition, or of an aggregated API server.
+// IsCustom reports whether the resource is not built in: one of a CustomResourceDefinition or of an
+// aggregated API server.
 func IsCustom(gr schema.GroupResource) bool { return strings.Contains(gr.Group, ".") && !IsBuiltin(gr) }
 
-// IsCustom tells whether a CustomResourceDefinition, or an APIExport of kcp, decides what lies under the key.
+// IsCustom reports whether a CustomResourceDefinition, or an APIExport of kcp, defines the type.
 func (k Key) IsCustom() bool { return k.Custom || k.Identity != "" || IsCustom(k.Resource) }
 
-// dirOf is where a resource lies below the prefix, without slashes around it.
+// dirOf is the path of a resource below the prefix, without slashes around it.
 func dirOf(gr schema.GroupResource) string {
 	if dir, ok := kubernetesTable.byResource[gr]; ok {
 		return dir
@@ -122,20 +105,7 @@ func dirOf(gr schema.GroupResource) string {
 	return gr.Resource
 }
 
-// split appends the segments of s to to, and at most as many as to has room for; the last keeps what is left.
-func split(s string, to []string) []string {
-	for len(to) < cap(to)-1 {
-		head, tail, more := strings.Cut(s, "/")
-		to = append(to, head)
-		if !more {
-			return to
-		}
-		s = tail
-	}
-	return append(to, s)
-}
-
-// isGroup tells whether s has the characters of an API group: labels with dots between them (RFC 1123).
+// isGroup reports whether s is DNS labels with dots between them (RFC 1123), as API groups are.
 func isGroup(s string) bool {
 	for label := range strings.SplitSeq(s, ".") {
 		if !isLabel(label) {
@@ -145,7 +115,7 @@ func isGroup(s string) bool {
 	return true
 }
 
-// isLabel tells whether s is a DNS label, which the names of resources are.
+// isLabel reports whether s is a DNS label, as names of resources are.
 func isLabel(s string) bool {
 	if s == "" || s[0] == '-' || s[len(s)-1] == '-' {
 		return false

@@ -11,18 +11,17 @@ type Flavour string
 
 // The flavours of a storage prefix.
 const (
-	FlavourKubernetes Flavour = "kubernetes" // kube-apiserver, and what is laid out as it does; OpenShift's has "/kubernetes.io"
+	FlavourKubernetes Flavour = "kubernetes" // kube-apiserver, OpenShift's too, and servers like it
 	FlavourOpenShift  Flavour = "openshift"  // openshift-apiserver and oauth-apiserver
 	FlavourKCPShard   Flavour = "kcp-shard"
 	FlavourKCPCache   Flavour = "kcp-cache" // kcp's cache server
-	// FlavourUnknown is that of a prefix that was named, and whose keys are none's: it is read as Kubernetes.
-	FlavourUnknown Flavour = "unknown"
+	FlavourUnknown    Flavour = "unknown"   // a named prefix whose keys show no flavour; read as Kubernetes
 )
 
-// KCP tells whether the flavour is one of kcp's.
+// KCP reports whether the flavour is one of kcp's.
 func (f Flavour) KCP() bool { return f == FlavourKCPShard || f == FlavourKCPCache }
 
-// Layout is how objects are laid out below a prefix of this flavour.
+// Layout returns the layout of keys below a prefix of this flavour.
 func (f Flavour) Layout(prefix string) Layout {
 	switch f {
 	case FlavourOpenShift:
@@ -35,22 +34,22 @@ func (f Flavour) Layout(prefix string) Layout {
 	return Kubernetes{prefix}
 }
 
-// Storage is a storage prefix and what lies below it.
+// Storage is a storage prefix and the layout below it.
 type Storage struct {
 	Prefix  string  `json:"prefix"` // without trailing slash: "/registry"
 	Flavour Flavour `json:"flavour"`
 	Layout  Layout  `json:"-"`
 }
 
-// Layouts are the storage prefixes of one file. The zero value has none. It is safe for concurrent use.
+// Layouts are the storages of one file. The zero value has none. It is safe for concurrent use.
 type Layouts struct {
 	all       []Storage      // as Storages has them
-	byPrefix  map[string]int // places in all; hidden for those that Only leaves out
+	byPrefix  map[string]int // indexes of all; hidden for those that Only leaves out
 	longest   int            // bytes of the longest prefix
 	openshift bool
 }
 
-// NewLayouts puts storages together; of two with the same prefix the first counts.
+// NewLayouts collects storages; of two with the same prefix the first counts.
 func NewLayouts(storages ...Storage) Layouts {
 	l := Layouts{byPrefix: map[string]int{}}
 	for _, s := range storages {
@@ -68,14 +67,13 @@ func NewLayouts(storages ...Storage) Layouts {
 	return l
 }
 
-// hidden is the place of a storage that Only leaves out.
+// hidden is the index of a storage that Only leaves out.
 const hidden = -1
 
-// Only is l with the storages of these prefixes alone. A key below another prefix that l knows stays a key of that one, also where
-// the other lies below one of these: Of does not find it.
+// Only returns l with the storages of these prefixes alone. A key below another, longer prefix of l
+// still belongs to that one, and Of does not find it.
 func (l Layouts) Only(prefixes ...string) Layouts {
-	kept := slices.DeleteFunc(l.Storages(), func(s Storage) bool { return !slices.Contains(prefixes, s.Prefix) })
-	out := NewLayouts(kept...)
+	out := NewLayouts(slices.DeleteFunc(l.Storages(), func(s Storage) bool { return !slices.Contains(prefixes, s.Prefix) })...)
 	out.openshift = l.openshift
 	for _, s := range l.all {
 		if _, is := out.byPrefix[s.Prefix]; !is {
@@ -86,7 +84,7 @@ func (l Layouts) Only(prefixes ...string) Layouts {
 	return out
 }
 
-// LeftOut are the prefixes that Only has left out, sorted.
+// LeftOut lists the prefixes that Only has left out, sorted.
 func (l Layouts) LeftOut() (prefixes []string) {
 	for prefix, at := range l.byPrefix {
 		if at == hidden {
@@ -97,25 +95,26 @@ func (l Layouts) LeftOut() (prefixes []string) {
 	return prefixes
 }
 
-// Storages are the prefixes in the order they were named and then met.
+// Storages lists the storages: named prefixes first, then those found, in the order of their keys.
 func (l Layouts) Storages() []Storage { return slices.Clone(l.all) }
 
-// Of returns the storage that a key lies in: that of the longest prefix, whether the key is one of its layout or not.
+// Of returns the storage of the longest prefix of key, whether its layout parses the key or not.
 func (l Layouts) Of(key []byte) (Storage, bool) {
 	for end := min(len(key)-1, l.longest); end >= 0; end-- {
 		if key[end] != '/' {
 			continue
 		}
-		if i, ok := l.byPrefix[string(key[:end])]; ok && i == hidden {
-			return Storage{}, false
-		} else if ok {
+		if i, ok := l.byPrefix[string(key[:end])]; ok {
+			if i == hidden {
+				return Storage{}, false
+			}
 			return l.all[i], true
 		}
 	}
 	return Storage{}, false
 }
 
-// Parse takes a key apart by the layout of the storage that it lies in. An error wraps ErrUnknownKey.
+// Parse parses a key by the layout of its storage: see Of. An error wraps ErrUnknownKey.
 func (l Layouts) Parse(key []byte) (Key, Layout, error) {
 	s, ok := l.Of(key)
 	if !ok {
@@ -125,7 +124,7 @@ func (l Layouts) Parse(key []byte) (Key, Layout, error) {
 	return k, s.Layout, err
 }
 
-// Dirs returns what all keys of a resource begin with, whatever storage they lie in.
+// Dirs returns the beginnings of all keys of a resource, in every storage.
 func (l Layouts) Dirs(gr schema.GroupResource) [][]byte {
 	var out [][]byte
 	for _, s := range l.all {
@@ -134,8 +133,8 @@ func (l Layouts) Dirs(gr schema.GroupResource) [][]byte {
 	return out
 }
 
-// Flavour is that of the file as a whole: what its cluster is. A kcp that runs in one process keeps shard and cache in one
-// etcd, which is a shard's; OpenShift's kube-apiserver is no plain Kubernetes.
+// Flavour is the flavour of the cluster. A kcp in one process keeps shard and cache in one etcd,
+// which counts as a shard; a kube-apiserver beside OpenShift's servers counts as OpenShift.
 func (l Layouts) Flavour() Flavour {
 	best := FlavourUnknown
 	for _, s := range l.all {
@@ -147,7 +146,7 @@ func (l Layouts) Flavour() Flavour {
 	return best
 }
 
-// over is the flavour that counts where there are two.
+// over returns the flavour that counts of two.
 func over(a, b Flavour) Flavour {
 	rank := []Flavour{"", FlavourUnknown, FlavourKubernetes, FlavourOpenShift, FlavourKCPCache, FlavourKCPShard}
 	if slices.Index(rank, a) < slices.Index(rank, b) {

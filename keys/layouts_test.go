@@ -10,11 +10,11 @@ import (
 )
 
 func detect(named []string, all ...string) Layouts {
-	var list [][]byte
+	d := NewDetector(named...)
 	for _, k := range all {
-		list = append(list, []byte(k))
+		d.Add([]byte(k))
 	}
-	return Detect(slices.Values(list), named...)
+	return d.Layouts()
 }
 
 func storages(l Layouts) (out []string) {
@@ -112,7 +112,11 @@ func BenchmarkDetect(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		Detect(slices.Values(list))
+		d := NewDetector()
+		for _, key := range list {
+			d.Add(key)
+		}
+		d.Layouts()
 	}
 }
 

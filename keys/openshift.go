@@ -1,63 +1,57 @@
 package keys
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"cmp"
 
-// OpenShift is the layout of openshift-apiserver and oauth-apiserver, which share an etcd with kube-apiserver:
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// OpenShift is the layout of openshift-apiserver and oauth-apiserver, which share an etcd with
+// kube-apiserver:
 //
 //	<prefix>/<resource>[/<namespace>]/<name>
 //
-// kube-apiserver itself, with the custom resources, has a prefix of its own there ("/kubernetes.io") and is laid out as
-// Kubernetes. Resources that the table of this package does not know have an empty group and either scope.
+// kube-apiserver has a prefix of its own there ("/kubernetes.io") and the layout Kubernetes.
+// Resources that the table of this package lacks parse with an empty group and in either scope.
 type OpenShift struct {
 	// Prefix is the storage prefix without trailing slash: "/openshift.io".
 	Prefix string
 }
 
-var _ Layout = OpenShift{}
-
 // Parse implements Layout.
 func (o OpenShift) Parse(key []byte) (Key, error) {
-	var buf [6]string // three of the place, namespace, name and one too many
+	var buf [6]string // three of the resource, namespace, name and one too many
 	segments, err := cut(o.Prefix, key, buf[:0])
 	if err != nil {
 		return Key{}, err
 	}
 	at, n, ok := openshiftTable.find(segments, 3)
 	if !ok {
-		first := segments[0]
-		if at, n = (builtin{GroupResource: schema.GroupResource{Resource: first}}), 1; !isLabel(first) {
-			return Key{}, unknown(key, "not a resource")
-		}
-		switch first {
-		case "oauth", "authorization", "registry": // hold places of others
-			return Key{}, unknown(key, "not a resource")
+		switch at, n = (builtin{GroupResource: schema.GroupResource{Resource: segments[0]}}), 1; segments[0] {
+		case "oauth", "authorization", "registry": // hold folders of resources
+			ok = false
+		default:
+			ok = isLabel(segments[0])
 		}
 	}
-	out := Key{Prefix: o.Prefix, Resource: at.GroupResource}
-	if !out.setName(segments[n:], at.scope) {
-		return Key{}, unknown(key, "wrong number of segments for %s, which is %s", at, at.scope)
+	if !ok {
+		return Key{}, unknown(key, "not a resource")
 	}
-	return out, nil
+	return at.key(o.Prefix, key, segments[n:])
 }
 
 // Format implements Layout.
-func (o OpenShift) Format(key Key) []byte {
-	return key.appendName(o.dir(key.Resource))
-}
+func (o OpenShift) Format(key Key) []byte { return key.appendName(o.dir(key.Resource)) }
 
 // Dirs implements Layout: there is one.
 func (o OpenShift) Dirs(gr schema.GroupResource) [][]byte { return [][]byte{o.dir(gr)} }
 
 func (o OpenShift) dir(gr schema.GroupResource) []byte {
-	place, ok := openshiftTable.byResource[gr]
-	if !ok {
-		place = gr.Resource
-	}
-	return []byte(o.Prefix + "/" + place + "/")
+	return []byte(o.Prefix + "/" + cmp.Or(openshiftTable.byResource[gr], gr.Resource) + "/")
 }
 
-// openshiftBuiltins lists what openshift-apiserver and oauth-apiserver store, and what 3.x once stored (openshift/origin
-// and openshift/openshift-apiserver, specialDefaultResourcePrefixes).
+// openshiftBuiltins lists the resources of openshift-apiserver and oauth-apiserver, those of 3.x
+// too (openshift/origin and openshift/openshift-apiserver, specialDefaultResourcePrefixes).
 func openshiftBuiltins() []builtin {
 	const (
 		authorization = "authorization.openshift.io"

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCalicoSnapshot parses every key of a recorded cluster (Kubernetes 1.36, Calico with both its API groups).
+// TestCalicoSnapshot parses every key of a recorded cluster (Kubernetes 1.36, Calico with both its
+// API groups).
 func TestCalicoSnapshot(t *testing.T) {
 	data, err := os.ReadFile("testdata/calico-keys.txt")
 	require.NoError(t, err)
@@ -18,7 +19,7 @@ func TestCalicoSnapshot(t *testing.T) {
 	prefixes := map[string]int{}
 	for line := range strings.Lines(string(data)) {
 		k := strings.TrimSuffix(line, "\n")
-		if prefix, ok := DetectPrefix([]byte(k)); ok {
+		if prefix, ok := detectPrefix([]byte(k)); ok {
 			prefixes[prefix]++
 		}
 		key, err := layout.Parse([]byte(k))
@@ -39,7 +40,8 @@ func TestCalicoSnapshot(t *testing.T) {
 		count["apiservices.apiregistration.k8s.io"] + 4}, prefixes)
 }
 
-// calicoCount is how many keys of each resource testdata/calico-keys.txt holds, counted from the file with awk.
+// calicoCount is how many keys of each resource testdata/calico-keys.txt holds, counted from the
+// file with awk.
 func calicoCount() map[string]int {
 	return map[string]int{
 		"apiservices.apiregistration.k8s.io":                           28,

@@ -13,7 +13,7 @@ type table struct {
 	byResource map[schema.GroupResource]string
 }
 
-// newTable indexes a list. alias holds second names of what is in it, with the place of the first.
+// newTable indexes a list. alias has the dirs of resources that are in it under another name.
 func newTable(list []builtin, alias map[schema.GroupResource]string) *table {
 	t := &table{make(map[string]builtin, len(list)), make(map[schema.GroupResource]string, len(list)+len(alias))}
 	for gr, dir := range alias {
@@ -26,7 +26,7 @@ func newTable(list []builtin, alias map[schema.GroupResource]string) *table {
 	return t
 }
 
-// find looks for the resource whose place is the first segments, up to depth of them.
+// find looks for the resource whose dir is the first n segments, n at most depth.
 func (t *table) find(segments []string, depth int) (at builtin, n int, ok bool) {
 	for n := 1; n <= min(depth, len(segments)); n++ {
 		dir := segments[0]
@@ -40,8 +40,8 @@ func (t *table) find(segments []string, depth int) (at builtin, n int, ok bool) 
 	return builtin{}, 0, false
 }
 
-// cut appends the segments of a key below prefix to the empty buf, and no more than buf has room for. It refuses what no
-// API server writes.
+// cut appends the segments of a key below prefix to buf, which is empty, up to its capacity; the
+// last one keeps the rest of the key. It refuses keys that no API server writes.
 func cut(prefix string, key []byte, buf []string) ([]string, error) {
 	if !utf8.Valid(key) {
 		return nil, unknown(key, "not UTF-8")
@@ -50,16 +50,30 @@ func cut(prefix string, key []byte, buf []string) ([]string, error) {
 	if !ok || !strings.HasPrefix(rest, "/") {
 		return nil, unknown(key, "not under %q", prefix+"/")
 	}
-	segments := split(rest[1:], buf)
-	for _, s := range segments {
+	rest = rest[1:]
+	for more := true; more; {
+		s := rest
+		if more = len(buf) < cap(buf)-1; more {
+			s, rest, more = strings.Cut(rest, "/")
+		}
 		if s == "" || s == "." || s == ".." {
 			return nil, unknown(key, "a segment is %q", s)
 		}
+		buf = append(buf, s)
 	}
-	return segments, nil
+	return buf, nil
 }
 
-// setName takes what follows a resource's place as the namespace and name of one of its objects.
+// key is the parsed key of an object of b, whose names follow the dir.
+func (b builtin) key(prefix string, key []byte, names []string) (Key, error) {
+	out := Key{Prefix: prefix, Resource: b.GroupResource}
+	if !out.setName(names, b.scope) {
+		return Key{}, unknown(key, "wrong number of segments for %s, which is %s", b, b.scope)
+	}
+	return out, nil
+}
+
+// setName sets namespace and name of an object from the segments behind the dir of its resource.
 func (k *Key) setName(names []string, scope scope) (ok bool) {
 	switch {
 	case len(names) == 1 && scope != namespaced:

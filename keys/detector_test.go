@@ -6,6 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// detectPrefix is the prefix of Kubernetes that a key shows.
+func detectPrefix(key []byte) (string, bool) {
+	prefix, flavour, _, ok := sign(key)
+	if !ok || flavour != FlavourKubernetes {
+		return "", false
+	}
+	return prefix, true
+}
+
 func TestDetectPrefix(t *testing.T) {
 	for _, rest := range []string{
 		"/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
@@ -16,7 +25,7 @@ func TestDetectPrefix(t *testing.T) {
 		"/namespaces/kube-node-lease",
 	} {
 		for _, prefix := range []string{"/registry", "/kubernetes.io", "/a/b", "/a/b/c", "registry", "a/b", ""} {
-			got, ok := DetectPrefix([]byte(prefix + rest))
+			got, ok := detectPrefix([]byte(prefix + rest))
 			require.True(t, ok, prefix+rest)
 			require.Equal(t, prefix, got)
 		}
@@ -42,7 +51,7 @@ func TestDetectPrefix(t *testing.T) {
 		"/registry/\xff/namespaces/default",
 		"/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.\xff",
 	} {
-		prefix, ok := DetectPrefix([]byte(key))
+		prefix, ok := detectPrefix([]byte(key))
 		require.False(t, ok, "%q gave %q", key, prefix)
 	}
 }
