@@ -7,12 +7,13 @@ import (
 	"slices"
 )
 
-// Get is the field at path, names from the top of a stored object, as JSON content: map[string]any, []any, string, bool,
-// int64 or float64, and nil for a field that is missing or null. Without a path it is the whole object.
+// Get returns the field at path, names from the top of a stored object, as JSON content:
+// map[string]any, []any, string, bool, int64 or float64, and nil for a missing field or null.
+// Without a path it is the whole object.
 //
-// Of a protobuf object of any kind Get reads metadata, but for times and what no server stores; of a ConfigMap its data;
-// of a workload the containers of its pods with their images and environment. For other fields it returns
-// ErrUnknownFormat: package native decodes whole objects. ErrEncrypted is returned too.
+// From a protobuf object of any kind Get reads the metadata that servers store, except times; from
+// a ConfigMap its data; from a workload the containers of its pods with images and environment. For
+// other fields it returns ErrUnknownFormat. It also returns ErrEncrypted.
 func Get(data []byte, path ...string) (value any, err error) {
 	f := Detect(data)
 	switch f {
@@ -27,7 +28,7 @@ func Get(data []byte, path ...string) (value any, err error) {
 		}
 	case FormatProtobuf:
 		var content map[string]any
-		if _, _, content, err = openProtobuf(data, path); err == nil {
+		if _, _, content, err = parseProtobuf(data, path); err == nil {
 			value, err = lookup(content, path)
 		}
 	default:
@@ -39,14 +40,14 @@ func Get(data []byte, path ...string) (value any, err error) {
 	return value, nil
 }
 
-// Set returns data with another content in the field at path; nil removes the field, and objects missing on the way are
-// made. Every part of the field that already has its new content keeps its bytes, and so does all around the field: the
-// order of fields, space in values, how strings are escaped, unknown protobuf fields. New JSON fields go to their place
-// where the fields around them are sorted by name, else to the end; new protobuf fields go where generated code writes
-// them. CBOR, which a server sorts, is encoded anew.
+// Set returns data with another content in the field at path; nil removes the field, and missing
+// objects on the way are created. Unchanged parts of the field keep their bytes, as does everything
+// around it: the order of fields, space in values, escapes of strings, unknown protobuf fields. New
+// JSON fields are inserted by name among sorted fields, otherwise at the end; new protobuf fields
+// where generated code writes them. CBOR, which a server sorts, is encoded anew.
 //
-// Where nothing changes the result is data itself. Fields and errors are those of Get. An element of a list is compared
-// with the element at its place.
+// Without a change the result is data itself. Fields and errors are those of Get. List elements are
+// compared by position.
 func Set(data []byte, value any, path ...string) (out []byte, err error) {
 	f := Detect(data)
 	switch f {
@@ -97,7 +98,7 @@ func setCBOR(data []byte, value any, path []string) ([]byte, error) {
 	return EncodeObject(whole, FormatCBOR)
 }
 
-// lookup is the field of decoded content at path.
+// lookup returns the field of decoded content at path.
 func lookup(content any, path []string) (any, error) {
 	if content == nil || len(path) == 0 {
 		return content, nil
@@ -110,7 +111,7 @@ func lookup(content any, path []string) (any, error) {
 	return value, at(path[0], err)
 }
 
-// setContent returns decoded content with another value at path. What is given stays as it is.
+// setContent returns decoded content with another value at path, without changing its arguments.
 func setContent(content, value any, path []string) (any, error) {
 	if len(path) == 0 {
 		return value, nil

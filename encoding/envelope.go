@@ -8,16 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Value is a stored value with its envelope open and its body untouched.
+// Value is a stored value with its envelope parsed and its body untouched.
 type Value struct {
 	Format Format
-	GVK    schema.GroupVersionKind // empty where the value does not say
+	GVK    schema.GroupVersionKind // empty if the value has none
 	Raw    []byte                  // protobuf: the bytes of the object's message; JSON and CBOR: the value itself. Aliases the input.
 }
 
 var errNoObject = errors.New("holds no object")
 
-// Field numbers of runtime.Unknown and runtime.TypeMeta (k8s.io/apimachinery pkg/runtime/generated.proto).
+// Field numbers of runtime.Unknown and runtime.TypeMeta (k8s.io/apimachinery
+// pkg/runtime/generated.proto).
 const (
 	unknownTypeMeta    protowire.Number = 1
 	unknownRaw         protowire.Number = 2
@@ -25,10 +26,11 @@ const (
 	typeMetaKind       protowire.Number = 2
 )
 
-// Parse opens the envelope of a stored value. It returns ErrEncrypted, ErrUnknownFormat, or an error that says where the
-// value is broken. JSON is checked whole; of a protobuf value only the envelope is.
+// Parse reads the envelope of a stored value. It returns ErrEncrypted, ErrUnknownFormat, or an
+// error with the position of the damage. It checks the whole of JSON, but only the envelope of
+// protobuf.
 func Parse(data []byte) (Value, error) {
-	v, apiVersion, kind, err := open(data)
+	v, apiVersion, kind, err := parse(data)
 	if err != nil {
 		return Value{}, err
 	}
@@ -40,12 +42,12 @@ func Parse(data []byte) (Value, error) {
 	return v, nil
 }
 
-func open(data []byte) (v Value, apiVersion, kind string, err error) {
+func parse(data []byte) (v Value, apiVersion, kind string, err error) {
 	v = Value{Format: Detect(data), Raw: data}
 	switch v.Format {
 	case FormatProtobuf:
 		var e envelope
-		e, err = openEnvelope(data)
+		e, err = parseEnvelope(data)
 		v.Raw, apiVersion, kind = e.body.payload, e.apiVersion, e.kind
 	case FormatJSON:
 		var obj jsonObject
@@ -67,15 +69,15 @@ func open(data []byte) (v Value, apiVersion, kind string, err error) {
 	return v, apiVersion, kind, nil
 }
 
-// envelope is a protobuf value taken apart.
+// envelope is a parsed protobuf value.
 type envelope struct {
 	apiVersion, kind string
 	body             wireField // the object; positions count from behind the prefix
 }
 
-// openEnvelope takes a protobuf value apart. Like the generated decoder it merges a TypeMeta that stands twice and lets
-// the last body win.
-func openEnvelope(data []byte) (envelope, error) {
+// parseEnvelope parses a protobuf value. Like the generated decoder it merges repeated TypeMetas,
+// and the last body wins.
+func parseEnvelope(data []byte) (envelope, error) {
 	var e envelope
 	for f, err := range fields(data[len(protobufPrefix):]) {
 		if err != nil {

@@ -1,10 +1,39 @@
 package encoding_test
 
 import (
+	"context"
 	"fmt"
+	"log"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
+
+// Read and change a Secret of a snapshot, stored as protobuf, without its Go type.
+func Example() {
+	ctx := context.Background()
+	in, err := snapshot.Open(ctx, "../testdata/kubectl/all.db.gz", snapshot.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer in.Close()
+	rec, err := in.Get(ctx, []byte("/registry/secrets/a/s"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	value, err := encoding.Parse(rec.Value)
+	fmt.Println(value.Format, value.GVK, err)
+
+	out, err := encoding.Set(rec.Value, "yes", "metadata", "annotations", "example.com/moved")
+	if err != nil {
+		log.Fatal(err)
+	}
+	meta, err := encoding.ReadMeta(out)
+	fmt.Println(meta.Name, meta.Annotations, len(out)-len(rec.Value), err)
+	// Output:
+	// protobuf /v1, Kind=Secret <nil>
+	// s map[example.com/moved:yes] 26 <nil>
+}
 
 // One annotation changes; the order of fields and the text of all others stay.
 func ExampleSet() {

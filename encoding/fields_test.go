@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDecodeFields: what a struct asks for is what the whole object has, in JSON and in CBOR, and no error holds a part of the value.
+// TestDecodeFields: what a struct asks for is what the whole object has, in JSON and in CBOR, and
+// no error holds a part of the value.
 func TestDecodeFields(t *testing.T) {
 	type fields struct {
 		Kind     string `json:"kind"`

@@ -10,9 +10,9 @@ import (
 // Format is how a stored value is written.
 type Format int
 
-// The formats a value in etcd can have. FormatUnknown is the zero value. It includes values that are no API objects
-// (compact_rev_key), and protobuf wrapped in base64, which an API server still reads as a last resort but has never
-// written: an edit could not put back what it found.
+// The formats of a value in etcd. FormatUnknown, the zero value, includes values that are no API
+// objects (compact_rev_key), and protobuf wrapped in base64: an API server reads it as a last
+// resort but has never written it, and an edit could not restore it.
 const (
 	FormatUnknown Format = iota
 	FormatJSON
@@ -37,25 +37,28 @@ func (f Format) String() string {
 	}
 }
 
-// ErrEncrypted is returned for a value that an API server encrypted at rest. The text around it names the provider and
-// the key, never bytes of the value.
+// ErrEncrypted is returned for a value that an API server encrypted at rest. The text around it
+// names the provider and the key, never bytes of the value.
 var ErrEncrypted = errors.New("value is encrypted")
 
-// ErrKMSv1 is beside ErrEncrypted in the error of a value that a KMS v1 plugin encrypted, and in that of an
-// EncryptionConfiguration that names one: nothing here reads such values. KMS v1 is off by default since Kubernetes 1.29.
+// ErrKMSv1 is beside ErrEncrypted in the error for a value of a KMS v1 plugin, and in that for an
+// EncryptionConfiguration that names one. KMS v1 is off by default since Kubernetes 1.29 and not
+// supported.
 var ErrKMSv1 = errors.New("rewrap its values to KMS v2 on a live cluster")
 
-// Encrypted is the error of a value that starts as an API server encrypts values: ErrEncrypted with the provider and the key
-// name, and with ErrKMSv1 where that is why no key opens it.
+// Encrypted returns the error for a value that starts as an encrypted one: ErrEncrypted with
+// provider and key name, and ErrKMSv1 for KMS v1.
 func Encrypted(data []byte) error {
-	err := fmt.Errorf("%w by %s", ErrEncrypted, transformerName(data))
-	if parts, _ := EncryptionParts(data); len(parts) > 1 && parts[0] == "kms" && parts[1] == "v1" {
+	name, _ := Encryption(data)
+	err := fmt.Errorf("%w by %s", ErrEncrypted, name)
+	if strings.HasPrefix(name+":", "kms:v1:") {
 		err = fmt.Errorf("%w: KMS v1 is not read: %w", err, ErrKMSv1)
 	}
 	return err
 }
 
-// ErrUnknownFormat is returned for a value that is not an API object in any format the called function takes.
+// ErrUnknownFormat is returned for a value that is no API object in a format of the called
+// function.
 var ErrUnknownFormat = errors.New("unsupported value format")
 
 // First bytes of a value, from k8s.io/apimachinery pkg/runtime/serializer/{protobuf,cbor} and
@@ -67,7 +70,7 @@ const (
 	base64Prefix    = "azhzA" // base64 of protobufPrefix, whatever follows
 )
 
-// Detect tells the format of a value from its first bytes. It never fails and does not say that the value is sound.
+// Detect tells the format of a value from its first bytes. It does not check the rest.
 func Detect(data []byte) Format {
 	switch {
 	case hasPrefix(data, protobufPrefix):
@@ -92,7 +95,7 @@ func trimSpace(data []byte) []byte {
 	return bytes.TrimLeft(data, " \t\r\n")
 }
 
-// unsupported is the error for a value whose format the caller can't work with.
+// unsupported is the error for a value in a format that the caller does not take.
 func unsupported(data []byte, f Format) error {
 	switch {
 	case f == FormatEncrypted:
@@ -108,19 +111,9 @@ func unsupported(data []byte, f Format) error {
 	}
 }
 
-// transformerName is the provider, its version and the key name an encrypted value starts with, such as
-// "aescbc:v1:key1"; for KMS the plugin's name stands where the key name does. Parts that do not look like names are
-// left out, so that bytes of a damaged value never get into an error.
-func transformerName(data []byte) string {
-	parts, _ := EncryptionParts(data)
-	if len(parts) == 0 {
-		return "an unnamed provider"
-	}
-	return strings.Join(parts, ":")
-}
-
-// EncryptionParts are the provider, its version and the key name that an encrypted value begins with: three, or fewer where it is
-// damaged or cut off. encrypted is false for a value in the clear. A name with a colon in it ends there.
+// EncryptionParts returns provider, version and key name from the beginning of an encrypted value:
+// three parts, or fewer if the value is damaged or cut off. Bytes that do not look like a name are
+// never returned; a name ends at its first colon. encrypted is false for plaintext.
 func EncryptionParts(data []byte) (parts []string, encrypted bool) {
 	rest, encrypted := bytes.CutPrefix(data, []byte(encryptedPrefix))
 	if !encrypted {
@@ -139,20 +132,16 @@ func EncryptionParts(data []byte) (parts []string, encrypted bool) {
 }
 
 func isName(part []byte) bool {
-	for _, c := range part {
-		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-		if !letter && c != '.' && c != '-' && c != '_' && c != '/' {
-			return false
-		}
-	}
-	return len(part) > 0
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_/"
+	return len(part) > 0 && len(bytes.Trim(part, letters)) == 0
 }
 
-// Encryption names what encrypted a value, such as "aescbc:v1:key1"; for KMS the plugin's name stands where the key name does.
-// encrypted is false for a value in the clear.
+// Encryption names the provider and key of an encrypted value, such as "aescbc:v1:key1"; for KMS
+// the plugin's name is the key name. encrypted is false for plaintext.
 func Encryption(data []byte) (name string, encrypted bool) {
-	if Detect(data) != FormatEncrypted {
-		return "", false
+	parts, encrypted := EncryptionParts(data)
+	if encrypted && len(parts) == 0 {
+		return "an unnamed provider", true
 	}
-	return transformerName(data), true
+	return strings.Join(parts, ":"), encrypted
 }

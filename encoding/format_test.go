@@ -43,7 +43,8 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// Every function refuses an encrypted value with the provider and the key name, and without a byte of the value.
+// Every function refuses an encrypted value with the provider and the key name, and without a byte
+// of the value.
 func TestEncryptedIsRefusedByName(t *testing.T) {
 	const secret = "SECRETBYTES"
 	for value, name := range map[string]string{

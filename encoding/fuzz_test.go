@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// seeds are the stored values, some cut and some with a byte changed, and small values for each branch.
+// seeds are the stored values, some cut and some with a byte changed, and small values for each
+// branch.
 func seeds(f *testing.F) {
 	f.Helper()
 	for _, pattern := range []string{"testdata/k8s/core.v1.*", "testdata/k8s/net*.pb", "testdata/cr/*.after", "testdata/*.cbor", "testdata/k8s/apps.v1.D*.pb"} {
@@ -71,7 +72,8 @@ func FuzzDecodeObject(f *testing.F) {
 	})
 }
 
-// An edit changes the references as asked and no other part of the object; one that changes nothing returns its input.
+// An edit changes the references as asked and no other part of the object; one that changes nothing
+// returns its input.
 func FuzzEditOwnerReferences(f *testing.F) {
 	seeds(f)
 	mark := func(o encoding.OwnerReference) (encoding.OwnerReference, bool) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// jsonObject is a JSON object taken apart one level deep: names decoded, values as they stand in the text. It lets an
-// edit change one field and keep the order and the text of all others. It is only made from text that was checked.
+// jsonObject is a JSON object parsed one level deep: decoded names, values as text. An edit changes
+// one field and keeps the order and the text of all others. It is only made from checked text.
 type jsonObject []jsonField
 
 type jsonField struct {
@@ -18,7 +18,7 @@ type jsonField struct {
 	key, value []byte // text, the key with its quotes; both alias the input
 }
 
-// parseJSONValue checks a whole stored value and takes its top level apart.
+// parseJSONValue checks a whole stored value and parses its top level.
 func parseJSONValue(data []byte) (jsonObject, error) {
 	if err := checkJSON(data); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func parseJSONValue(data []byte) (jsonObject, error) {
 	return parseJSONObject(bytes.TrimSpace(data))
 }
 
-// checkJSON reports a syntax error with its offset. It needs no recursion and gives up at 10,000 levels of nesting.
+// checkJSON reports a syntax error with its offset, without recursion. The limit is 10,000 levels.
 func checkJSON(data []byte) error {
 	if json.Valid(data) {
 		return nil
@@ -34,13 +34,13 @@ func checkJSON(data []byte) error {
 	var text json.RawMessage
 	err := json.Unmarshal(data, &text)
 	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) && strings.HasPrefix(err.Error(), "invalid character") { // it quotes one, perhaps of a Secret
+	if errors.As(err, &syntax) && strings.HasPrefix(err.Error(), "invalid character") { // it quotes a character, perhaps of a Secret
 		return fmt.Errorf("not JSON at byte %d", syntax.Offset)
 	}
 	return err
 }
 
-// parseJSONObject takes checked text apart that has no space around it; null is an empty object.
+// parseJSONObject parses checked text without space around it; null is an empty object.
 func parseJSONObject(text []byte) (jsonObject, error) {
 	if string(text) == "null" {
 		return nil, nil
@@ -49,23 +49,23 @@ func parseJSONObject(text []byte) (jsonObject, error) {
 		return nil, errNotObject
 	}
 	var obj jsonObject
-	for rest := skipSpace(text[1:]); rest[0] != '}'; {
+	for rest := trimSpace(text[1:]); rest[0] != '}'; {
 		key, after := cutJSON(rest)
-		after = skipSpace(skipSpace(after)[1:]) // the colon
+		after = trimSpace(trimSpace(after)[1:]) // the colon
 		value, behind := cutJSON(after)
 		name, err := unquote(key)
 		if err != nil {
 			return nil, err
 		}
 		obj = append(obj, jsonField{name: name, key: key, value: value})
-		if rest = skipSpace(behind); rest[0] == ',' {
-			rest = skipSpace(rest[1:])
+		if rest = trimSpace(behind); rest[0] == ',' {
+			rest = trimSpace(rest[1:])
 		}
 	}
 	return obj, nil
 }
 
-// parseJSONList takes checked text apart that has no space around it; null is an empty list.
+// parseJSONList parses checked text without space around it; null is an empty list.
 func parseJSONList(text []byte) ([][]byte, error) {
 	if string(text) == "null" {
 		return nil, nil
@@ -74,19 +74,18 @@ func parseJSONList(text []byte) ([][]byte, error) {
 		return nil, errNotList
 	}
 	var list [][]byte
-	for rest := skipSpace(text[1:]); rest[0] != ']'; {
+	for rest := trimSpace(text[1:]); rest[0] != ']'; {
 		value, behind := cutJSON(rest)
 		list = append(list, value)
-		if rest = skipSpace(behind); rest[0] == ',' {
-			rest = skipSpace(rest[1:])
+		if rest = trimSpace(behind); rest[0] == ',' {
+			rest = trimSpace(rest[1:])
 		}
 	}
 	return list, nil
 }
 
-func skipSpace(text []byte) []byte { return trimSpace(text) }
-
-// cutJSON splits checked text behind the value it starts with. Brackets are counted, so nesting costs no stack.
+// cutJSON splits checked text behind its first value. It counts brackets, so nesting costs no
+// stack.
 func cutJSON(text []byte) (value, rest []byte) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -132,7 +131,7 @@ func (o jsonObject) last(name string) int {
 	return -1
 }
 
-// get is the text of a field, the last one of that name as for a decoder. A missing field is null.
+// get returns the text of the last field of that name, as a decoder does. A missing field is null.
 func (o jsonObject) get(name string) []byte {
 	if i := o.last(name); i >= 0 {
 		return o[i].value
@@ -140,8 +139,8 @@ func (o jsonObject) get(name string) []byte {
 	return []byte("null")
 }
 
-// set replaces a field's text, or adds the field: at its place where the names are sorted (as in custom resources), else
-// at the end.
+// set replaces the text of a field, or adds the field: by name if the names are sorted (as in
+// custom resources), otherwise at the end.
 func (o jsonObject) set(name string, value []byte) jsonObject {
 	if i := o.last(name); i >= 0 {
 		out := slices.Clone(o)
@@ -179,13 +178,13 @@ func listText(list [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
 }
 
-// object is the field name taken apart.
+// object parses the field name.
 func (o jsonObject) object(name string) (jsonObject, error) {
 	inner, err := parseJSONObject(o.get(name))
 	return inner, at(name, err)
 }
 
-// str is the string field name; missing and null are empty.
+// str returns the string in the field name; missing and null are empty.
 func (o jsonObject) str(name string) (string, error) {
 	text := o.get(name)
 	if string(text) == "null" {
@@ -205,12 +204,9 @@ func (o jsonObject) typeMeta() (apiVersion, kind string, err error) {
 	return apiVersion, kind, err
 }
 
-// quote is a string as an API server's encoder writes it, HTML characters escaped.
+// quote writes a string as an API server's encoder does, HTML characters escaped.
 func quote(s string) []byte {
-	text, err := json.Marshal(s)
-	if err != nil { // can't be: every Go string has a JSON form
-		return []byte(`""`)
-	}
+	text, _ := json.Marshal(s) // every Go string has a JSON form
 	return text
 }
 

@@ -26,8 +26,8 @@ const (
 	kindFieldsV1 // a FieldsV1, which holds JSON text
 )
 
-// objectMetaMember has the fields of ObjectMeta (k8s.io/apimachinery pkg/apis/meta/v1/generated.proto) but times and what no
-// server stores. It is field 1 of every API object.
+// objectMetaMember has the stored fields of ObjectMeta (k8s.io/apimachinery
+// pkg/apis/meta/v1/generated.proto) except times. It is field 1 of every API object.
 var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessage, members: []member{
 	{name: "name", num: metaName}, {name: "generateName", num: 2}, {name: "namespace", num: metaNamespace},
 	{name: "uid", num: metaUID}, {name: "generation", num: metaGeneration, kind: kindInteger},
@@ -44,7 +44,8 @@ var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessa
 	}},
 }}
 
-// podSpecMembers are what a migration reads and sets of the pods of a workload (k8s.io/api core/v1 generated.proto).
+// podSpecMembers are the fields of PodSpec that migrations need (k8s.io/api core/v1
+// generated.proto).
 var podSpecMembers = []member{
 	{name: "containers", num: 2, kind: kindMessage, list: true, members: containerMembers},
 	{name: "serviceAccountName", num: 8}, {name: "serviceAccount", num: 9},
@@ -58,7 +59,7 @@ var containerMembers = []member{
 	}},
 }
 
-// objectMembers are the fields of an object that Get and Set know.
+// objectMembers returns the fields of an object that Get and Set know.
 func objectMembers(apiVersion, kind string) []member {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	template := member{name: "template", num: 3, kind: kindMessage}

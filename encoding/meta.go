@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Meta is what every API object says about itself. The zero value of a field means that the object does not have it.
+// Meta is the metadata of an API object. The zero value of a field means that the object lacks it.
 type Meta struct {
 	APIVersion, Kind    string // protobuf: from the envelope; JSON and CBOR: from the object
 	Name, Namespace     string
@@ -20,21 +20,21 @@ type Meta struct {
 	OwnerReferences     []OwnerReference
 }
 
-// OwnerReference is one entry of metadata.ownerReferences. A nil pointer is a field that is not there.
+// OwnerReference is one entry of metadata.ownerReferences. A nil pointer is a missing field.
 type OwnerReference struct {
 	APIVersion, Kind, Name, UID    string
 	Controller, BlockOwnerDeletion *bool
 }
 
-// GVK is the object's kind; the group and version are empty where apiVersion is not GROUP/VERSION.
+// GVK is the object's kind; group and version are empty if apiVersion is not GROUP/VERSION.
 func (m Meta) GVK() schema.GroupVersionKind {
 	return schema.FromAPIVersionAndKind(m.APIVersion, m.Kind)
 }
 
-// ReadMeta reads the metadata of a value in any format but encrypted, without decoding the rest. A protobuf value may be
-// of any kind: ObjectMeta is field 1 of every object an API server stores (checked against each generated.proto of
-// k8s.io/api 0.37). A field of the wrong type is an error that names its path;
-// an API server drops such a field without a word when it reads a custom resource.
+// ReadMeta reads the metadata of a value in any format except encrypted, without decoding the rest.
+// A protobuf value may be of any kind: ObjectMeta is field 1 of every object an API server stores
+// (checked against k8s.io/api 0.37). A field of the wrong type is an error with its path; an API
+// server silently drops such a field of a custom resource.
 func ReadMeta(data []byte) (Meta, error) {
 	var m Meta
 	var err error

@@ -108,7 +108,8 @@ func TestReadMetaErrorsNameThePath(t *testing.T) {
 	}
 }
 
-// Cut anywhere, a value is an error. A protobuf value may lose the two empty strings behind the object.
+// Cut anywhere, a value is an error. A protobuf value may lose the two empty strings behind the
+// object.
 func TestTruncatedValues(t *testing.T) {
 	for _, name := range []string{"k8s/apps.v1.DaemonSet.pb", "k8s/core.v1.ConfigMap.pb", "cr/put-beta.after", "c1.cbor"} {
 		data := stored(t, name)
@@ -123,7 +124,8 @@ func TestTruncatedValues(t *testing.T) {
 	}
 }
 
-// Times are read as metav1.Time reads them: the zero time is an empty message, nanoseconds are dropped.
+// Times are read as metav1.Time reads them: the zero time is an empty message, nanoseconds are
+// dropped.
 func TestTimes(t *testing.T) {
 	for _, want := range []time.Time{{}, time.Unix(0, 0).UTC(), time.Date(1960, 2, 3, 4, 5, 6, 0, time.UTC)} {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", CreationTimestamp: metav1.NewTime(want)}}

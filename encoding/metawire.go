@@ -7,7 +7,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of ObjectMeta, OwnerReference and Time (k8s.io/apimachinery pkg/apis/meta/v1/generated.proto).
+// Field numbers of ObjectMeta, OwnerReference and Time (k8s.io/apimachinery
+// pkg/apis/meta/v1/generated.proto).
 const (
 	objectMeta protowire.Number = 1 // in every API object
 
@@ -36,9 +37,22 @@ const (
 	mapValue protowire.Number = 2
 )
 
-// metaOfProtobuf reads the metadata, or only one field of it.
+// Names of those fields, for errors.
+var (
+	metaNames = map[protowire.Number]string{
+		metaName: "name", metaNamespace: "namespace", metaUID: "uid", metaGeneration: "generation",
+		metaCreationTimestamp: "creationTimestamp", metaDeletionTimestamp: "deletionTimestamp", metaLabels: "labels",
+		metaAnnotations: "annotations", metaFinalizers: "finalizers", metaOwnerReferences: "ownerReferences",
+	}
+	ownerNames = map[protowire.Number]string{
+		ownerKind: "kind", ownerName: "name", ownerUID: "uid", ownerAPIVersion: "apiVersion",
+		ownerController: "controller", ownerBlockOwnerDeletion: "blockOwnerDeletion",
+	}
+)
+
+// metaOfProtobuf reads the metadata, or only one field.
 func metaOfProtobuf(data []byte, only protowire.Number) (Meta, error) {
-	e, err := openEnvelope(data)
+	e, err := parseEnvelope(data)
 	if err != nil {
 		return Meta{}, err
 	}
@@ -64,7 +78,7 @@ func metaOfProtobuf(data []byte, only protowire.Number) (Meta, error) {
 	return m, nil
 }
 
-// readWire reads an ObjectMeta. Of a scalar that stands twice the last one wins, as for a generated decoder.
+// readWire reads an ObjectMeta. The last of repeated scalars wins, as in a generated decoder.
 func (m *Meta) readWire(msg []byte, only protowire.Number) error {
 	for f, err := range fields(msg) {
 		if err != nil {
@@ -73,89 +87,67 @@ func (m *Meta) readWire(msg []byte, only protowire.Number) error {
 		if only != 0 && f.num != only {
 			continue
 		}
-		var name string
 		switch f.num {
 		case metaName:
 			m.Name, err = f.text()
-			name = "name"
 		case metaNamespace:
 			m.Namespace, err = f.text()
-			name = "namespace"
 		case metaUID:
 			m.UID, err = f.text()
-			name = "uid"
 		case metaGeneration:
 			m.Generation, err = f.integer()
-			name = "generation"
 		case metaCreationTimestamp:
 			m.CreationTimestamp, err = readTime(f)
-			name = "creationTimestamp"
 		case metaDeletionTimestamp:
 			m.DeletionTimestamp, err = readTime(f)
-			name = "deletionTimestamp"
 		case metaLabels:
 			m.Labels, err = readMapEntry(m.Labels, f)
-			name = "labels"
 		case metaAnnotations:
 			m.Annotations, err = readMapEntry(m.Annotations, f)
-			name = "annotations"
 		case metaFinalizers:
 			var text string
 			text, err = f.text()
 			m.Finalizers = append(m.Finalizers, text)
-			name = "finalizers"
 		case metaOwnerReferences:
 			var owner OwnerReference
-			owner, err = readOwner(f)
-			m.OwnerReferences = append(m.OwnerReferences, owner)
-			if err != nil {
-				name = fmt.Sprintf("ownerReferences[%d]", len(m.OwnerReferences)-1)
+			if owner, err = readOwner(f); err != nil {
+				err = at(fmt.Sprintf("[%d]", len(m.OwnerReferences)), err)
 			}
+			m.OwnerReferences = append(m.OwnerReferences, owner)
 		}
 		if err != nil {
-			return at(name, err)
+			return at(metaNames[f.num], err)
 		}
 	}
 	return nil
 }
 
 func readOwner(field wireField) (OwnerReference, error) {
+	var o OwnerReference
 	content, err := field.bytes()
 	if err != nil {
-		return OwnerReference{}, err
+		return o, err
 	}
-	return ownerOfWire(content)
-}
-
-func ownerOfWire(msg []byte) (OwnerReference, error) {
-	var o OwnerReference
-	for f, err := range fields(msg) {
+	for f, err := range fields(content) {
 		if err != nil {
 			return o, err
 		}
-		var name string
 		switch f.num {
 		case ownerKind:
 			o.Kind, err = f.text()
-			name = "kind"
 		case ownerName:
 			o.Name, err = f.text()
-			name = "name"
 		case ownerUID:
 			o.UID, err = f.text()
-			name = "uid"
 		case ownerAPIVersion:
 			o.APIVersion, err = f.text()
-			name = "apiVersion"
 		case ownerController:
 			o.Controller, err = readBool(f)
-			name = "controller"
 		case ownerBlockOwnerDeletion:
 			o.BlockOwnerDeletion, err = readBool(f)
-			name = "blockOwnerDeletion"
 		}
 		if err != nil {
-			return o, at(name, err)
+			return o, at(ownerNames[f.num], err)
 		}
 	}
 	return o, nil
@@ -167,8 +159,8 @@ func readBool(f wireField) (*bool, error) {
 	return &value, err
 }
 
-// readTime reads a metav1.Time: an empty message is the zero time, nanoseconds are ignored, as metav1.Time.Unmarshal
-// does.
+// readTime reads a metav1.Time as metav1.Time.Unmarshal does: an empty message is the zero time,
+// nanoseconds are ignored.
 func readTime(field wireField) (time.Time, error) {
 	content, err := field.bytes()
 	if err != nil || len(content) == 0 {

@@ -13,10 +13,11 @@ import (
 	strictjson "sigs.k8s.io/json"
 )
 
-// DecodeObject decodes a JSON or CBOR value as an API server decodes a custom resource: integers become int64, other
-// numbers float64, keys are case-sensitive, and of two equal JSON keys the last one wins. An object that has a field
-// named items stays an object. Nesting is limited to 10,000 levels. ErrEncrypted, ErrUnknownFormat (protobuf is one:
-// it takes the kind's Go type) and syntax errors are returned.
+// DecodeObject decodes a JSON or CBOR value as an API server decodes a custom resource: integers
+// become int64, other numbers float64, keys are case-sensitive, and the last of equal JSON keys
+// wins. An object with a field named items stays an object. Nesting is limited to 10,000 levels. It
+// returns ErrEncrypted, ErrUnknownFormat (also for protobuf, which needs the Go type) and syntax
+// errors.
 func DecodeObject(data []byte) (map[string]any, Format, error) {
 	f := Detect(data)
 	var obj map[string]any
@@ -35,9 +36,9 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 	return obj, f, nil
 }
 
-// DecodeFields decodes those fields of a JSON or CBOR value that the struct into points to has, by their json tags, and passes over
-// all others: for many values of which little is needed it takes a third of the time of DecodeObject. A field of another type than
-// that of the struct is an error, which does not hold what stands there. Otherwise it is as DecodeObject.
+// DecodeFields decodes those fields of a JSON or CBOR value that the struct into points to has, by
+// their json tags, in a third of the time of DecodeObject. A field of another type is an error that
+// does not quote the content. Other errors are those of DecodeObject.
 func DecodeFields(data []byte, into any) error {
 	if f := Detect(data); f == FormatJSON {
 		if err := unmarshal(data, into); err != nil {
@@ -52,8 +53,7 @@ func DecodeFields(data []byte, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 }
 
-// unmarshal decodes JSON. What is wrong is reported by its place, not by the digits or the character that stand there: the
-// value may be a Secret.
+// unmarshal decodes JSON. Errors give positions, not characters: the value may be a Secret.
 func unmarshal(data []byte, into any) error {
 	err := utiljson.Unmarshal(data, into)
 	if syntax, offset := strictjson.SyntaxErrorOffset(err); syntax {
@@ -77,9 +77,9 @@ func decodeCBOR(data []byte) (map[string]any, error) {
 	return obj, nil
 }
 
-// EncodeObject encodes an object as an API server stores a custom resource: JSON is compact, with sorted keys, HTML
-// characters escaped, and one newline at the end; CBOR is deterministic behind the self-described tag. Protobuf and
-// encrypted values can't be made from an object: ErrUnknownFormat.
+// EncodeObject encodes an object as an API server stores a custom resource: JSON is compact, with
+// sorted keys, escaped HTML characters and a final newline; CBOR is deterministic behind the
+// self-described tag. Other formats are ErrUnknownFormat.
 func EncodeObject(obj map[string]any, f Format) ([]byte, error) {
 	switch f {
 	case FormatJSON:

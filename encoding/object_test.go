@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// EncodeObject(DecodeObject(v)) == v for what a server stored. raw1.before was written by hand: its bytes become what the
-// server's own decode and encode make of them.
+// EncodeObject(DecodeObject(v)) == v for what a server stored. raw1.before was written by hand: its
+// bytes become what the server's own decode and encode make of them.
 func TestStoredObjectsRoundTrip(t *testing.T) {
 	names := []string{"c1.cbor"}
 	entries, err := os.ReadDir("testdata/cr")
@@ -48,7 +48,8 @@ func serverJSON(t testing.TB, obj map[string]any) string {
 	return out.String()
 }
 
-// A CRD is stored through its Go type, in that type's field order; as a plain object it has the same content.
+// A CRD is stored through its Go type, in that type's field order; as a plain object it has the
+// same content.
 func TestCRDHasTheSameContentAsAnObject(t *testing.T) {
 	data := stored(t, "crd.etcd")
 	obj, format, err := encoding.DecodeObject(data)

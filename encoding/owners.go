@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// EditOwnerReferences gives each entry of metadata.ownerReferences to edit, in order, and stores what it returns where it
-// returns true and something else. Where an edit changes a UID, the managedFields paths of the same object that name the
-// old UID follow, so that field ownership stays what it was. All else stays as Set leaves it.
+// EditOwnerReferences calls edit with each entry of metadata.ownerReferences, in order, and stores
+// its result if edit returns true and a different reference. After a change of a UID, the
+// managedFields paths of the object follow, so that field ownership stays. All else stays as with
+// Set.
 //
-// changed counts the references that are different now; 0 means that out is data itself. Owner references inside
-// embedded templates are left alone. A value in any format but encrypted is taken; errors are those of Get.
+// changed counts the changed references; 0 means that out is data itself. Owner references inside
+// embedded templates are skipped. Formats and errors are those of Get.
 func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference, bool)) (out []byte, changed int, err error) {
 	before, err := readOwners(data)
 	if err != nil {
@@ -50,7 +51,7 @@ func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference,
 	return out, changed, err
 }
 
-// readOwners reads the owner references. Most objects keep theirs, so those of protobuf are read without content.
+// readOwners reads the owner references, fast: most objects keep theirs.
 func readOwners(data []byte) (owners []OwnerReference, err error) {
 	f := Detect(data)
 	if f == FormatProtobuf {
@@ -79,7 +80,7 @@ func (r *reader) owner() OwnerReference {
 	}
 }
 
-// store puts what differs from before into a decoded reference.
+// store puts the differences from before into a decoded reference.
 func (o OwnerReference) store(into map[string]any, before OwnerReference) {
 	setText := func(name, before, after string) {
 		if before != after {
@@ -103,9 +104,8 @@ func (o OwnerReference) store(into map[string]any, before OwnerReference) {
 	setBool("blockOwnerDeletion", before.BlockOwnerDeletion, o.BlockOwnerDeletion)
 }
 
-// renameInManagedFields renames owner UIDs in the paths of managedFields: below f:metadata.f:ownerReferences the keys of
-// the form k:{"uid":"..."}. FieldsV1 that can't be read stay: a server ignores them too and starts the object's field
-// ownership anew.
+// renameInManagedFields renames owner UIDs in the paths of managedFields: the keys k:{"uid":"..."}
+// below f:metadata.f:ownerReferences. Unreadable FieldsV1 stay: a server ignores them too.
 func renameInManagedFields(data []byte, uids map[string]string) ([]byte, error) {
 	managed, err := Get(data, "metadata", "managedFields")
 	if err != nil {
@@ -122,7 +122,7 @@ func renameInManagedFields(data []byte, uids map[string]string) ([]byte, error) 
 		renamed := map[string]any{}
 		for _, key := range slices.Sorted(maps.Keys(owners)) {
 			to := renameOwner(key, uids)
-			if _, twice := renamed[to]; !twice { // else two owners became one
+			if _, twice := renamed[to]; !twice { // otherwise two owners became one
 				renamed[to] = owners[key]
 			}
 		}
@@ -158,9 +158,4 @@ func (o OwnerReference) equal(other OwnerReference) bool {
 		equalBool(o.Controller, other.Controller) && equalBool(o.BlockOwnerDeletion, other.BlockOwnerDeletion)
 }
 
-func equalBool(a, b *bool) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
-}
+func equalBool(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -65,8 +65,8 @@ func TestOwnerEditEqualsTypedEdit(t *testing.T) {
 	}
 }
 
-// The edit of JSON text equals what a server encodes after the same edit of the decoded object, and leaves the order of
-// fields alone where that is a Go type's.
+// The edit of JSON text equals what a server encodes after the same edit of the decoded object, and
+// leaves the order of fields alone where that is a Go type's.
 func TestOwnerEditOfJSONAndCBOR(t *testing.T) {
 	obj, _, err := encoding.DecodeObject(stored(t, "cr/put-beta.after"))
 	require.NoError(t, err)
@@ -167,7 +167,8 @@ func TestIdentityEditsReturnTheirInput(t *testing.T) {
 	}
 }
 
-// The references are given in order; an edit sees what is stored, not what an earlier call returned.
+// The references are given in order; an edit sees what is stored, not what an earlier call
+// returned.
 func TestOwnerEditSeesEachReferenceOnce(t *testing.T) {
 	for _, data := range [][]byte{
 		[]byte(`{"metadata":{"ownerReferences":[{"uid":"a"},{"uid":"b"},{"uid":"c"}]}}`),

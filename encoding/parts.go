@@ -7,25 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 )
 
-// Part is a top-level field of a stored object, with the bytes it takes where it is stored, name or tag included.
+// Part is a top-level field of a stored object with its stored bytes, name or tag included.
 type Part struct {
 	Name   string // JSON and CBOR
 	Number int    // protobuf: of the field in the message
 	Bytes  int
 }
 
-// Parts are the sizes of an object's fields. What is left of the value is its envelope, commas and braces.
+// Parts are the sizes of an object's fields. The rest of the value is its envelope, commas and
+// braces.
 type Parts struct {
 	Fields        []Part
 	ManagedFields int // bytes of metadata.managedFields
-	LastApplied   int // bytes of the annotation in which kubectl apply keeps the object as it was given
+	LastApplied   int // bytes of the last-applied-configuration annotation
 }
 
-// LastAppliedAnnotation is the annotation in which "kubectl apply" keeps the object as it was given.
-const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
+// lastAppliedAnnotation is the annotation in which "kubectl apply" keeps its input.
+const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// MeasureParts tells how much of a value, which Parse has opened, each field takes: of JSON and protobuf as it stands, of CBOR
-// as an API server would write it.
+// MeasureParts measures each field of a parsed value: JSON and protobuf as stored, CBOR as an API
+// server would write it.
 func MeasureParts(v Value) (Parts, error) {
 	switch v.Format {
 	case FormatProtobuf:
@@ -66,7 +67,7 @@ func (p *Parts) metaOfWire(msg []byte) error {
 			if err != nil {
 				return at("annotations", err)
 			}
-			if string(key) == LastAppliedAnnotation {
+			if string(key) == lastAppliedAnnotation {
 				p.LastApplied += f.end - f.start
 			}
 		}
@@ -93,7 +94,7 @@ func measureJSON(text []byte) (p Parts, err error) {
 	if err != nil {
 		return p, at("metadata", err)
 	}
-	if i := annotations.last(LastAppliedAnnotation); i >= 0 {
+	if i := annotations.last(lastAppliedAnnotation); i >= 0 {
 		p.LastApplied = annotations[i].size()
 	}
 	return p, nil
@@ -102,7 +103,7 @@ func measureJSON(text []byte) (p Parts, err error) {
 // size is the bytes of the field's name, colon and value.
 func (f jsonField) size() int { return len(f.key) + len(":") + len(f.value) }
 
-// add counts a field of a message; the elements of a repeated one, which stand together, are one part.
+// add counts a field of a message; adjacent elements of a repeated field are one part.
 func (p *Parts) add(number, size int) {
 	if n := len(p.Fields); n > 0 && p.Fields[n-1].Number == number {
 		p.Fields[n-1].Bytes += size
@@ -131,8 +132,8 @@ func measureCBOR(data []byte) (p Parts, err error) {
 		p.ManagedFields = size("managedFields", value)
 	}
 	annotations, _ := meta["annotations"].(map[string]any)
-	if value, is := annotations[LastAppliedAnnotation]; is {
-		p.LastApplied = size(LastAppliedAnnotation, value) + 1
+	if value, is := annotations[lastAppliedAnnotation]; is {
+		p.LastApplied = size(lastAppliedAnnotation, value) + 1
 	}
 	return p, err
 }
@@ -140,16 +141,16 @@ func measureCBOR(data []byte) (p Parts, err error) {
 // ObjectMetaField is the number of metadata in every protobuf object.
 const ObjectMetaField = int(objectMeta)
 
-// ControllerKind is the apiVersion and kind of the owner that controls an object; of one without a controller those of its
-// first owner, and "" without any.
+// ControllerKind returns apiVersion and kind of the controlling owner, or of the first owner, or
+// "".
 func (m Meta) ControllerKind() (apiVersion, kind string) {
-	for _, o := range m.OwnerReferences {
-		if o.Controller != nil && *o.Controller {
-			return o.APIVersion, o.Kind
+	for i, o := range m.OwnerReferences {
+		if controls := o.Controller != nil && *o.Controller; controls || i == 0 {
+			apiVersion, kind = o.APIVersion, o.Kind
+			if controls {
+				break
+			}
 		}
 	}
-	if len(m.OwnerReferences) > 0 {
-		return m.OwnerReferences[0].APIVersion, m.OwnerReferences[0].Kind
-	}
-	return "", ""
+	return apiVersion, kind
 }

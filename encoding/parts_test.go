@@ -50,7 +50,7 @@ func TestMeasureParts(t *testing.T) {
 // TestMeasurePartsOfMessages: a protobuf message is taken apart to its bytes.
 func TestMeasurePartsOfMessages(t *testing.T) {
 	pod := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", LastAppliedAnnotation: "{}"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}, {Manager: "y"}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", lastAppliedAnnotation: "{}"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}, {Manager: "y"}}},
 		Spec:       corev1.PodSpec{NodeName: "n"},
 	}
 	raw, err := pod.Marshal()
@@ -66,7 +66,7 @@ func TestMeasurePartsOfMessages(t *testing.T) {
 	without := pod.DeepCopy()
 	without.ManagedFields = nil
 	require.Equal(t, pod.ObjectMeta.Size()-without.ObjectMeta.Size(), p.ManagedFields)
-	delete(without.Annotations, LastAppliedAnnotation)
+	delete(without.Annotations, lastAppliedAnnotation)
 	require.Equal(t, pod.ObjectMeta.Size()-without.ObjectMeta.Size()-p.ManagedFields, p.LastApplied)
 	for n := range raw { // cut off anywhere: an error, or the parts before
 		p, err := MeasureParts(Value{Format: FormatProtobuf, Raw: raw[:n]})

@@ -2,7 +2,7 @@ package encoding
 
 import "errors"
 
-// pathError is a reason with the field path it was found at, such as "metadata.ownerReferences[1].uid".
+// pathError is a reason with its field path, such as "metadata.ownerReferences[1].uid".
 type pathError struct {
 	path string
 	err  error
@@ -12,7 +12,7 @@ func (e *pathError) Error() string { return e.path + ": " + e.err.Error() }
 
 func (e *pathError) Unwrap() error { return e.err }
 
-// at says that err was found below the field name; calls nest from the inside out.
+// at puts the field name in front of the path of err.
 func at(name string, err error) error {
 	if err == nil {
 		return nil

@@ -91,7 +91,8 @@ func metaLevels() levels {
 	return levels{1: {}, 2: {1: {8: {}, 11: {}, 12: {}, 13: {}, 17: {7: {}}}}}
 }
 
-// workloadLevels reaches the messages of the pod template as well, which is in the given field of the spec.
+// workloadLevels reaches the messages of the pod template as well, which is in the given field of
+// the spec.
 func workloadLevels(template protowire.Number) levels {
 	container := levels{7: {}} // not into valueFrom: a literal value replaces it whole
 	all := metaLevels()
@@ -101,7 +102,8 @@ func workloadLevels(template protowire.Number) levels {
 
 const unknownField protowire.Number = 4095
 
-// sprinkle adds an unknown field in front of and behind the content of every message the levels reach.
+// sprinkle adds an unknown field in front of and behind the content of every message the levels
+// reach.
 func sprinkle(t testing.TB, msg []byte, in levels, added *int) []byte {
 	t.Helper()
 	odd := func(text string) []byte {
@@ -147,8 +149,8 @@ func strip(t testing.TB, msg []byte, in levels, dropped *int) []byte {
 	return out
 }
 
-// requireUnknownFieldsSurvive runs an edit with unknown fields at every level: they are all there afterwards, and
-// without them the result is that of the same edit without them.
+// requireUnknownFieldsSurvive runs an edit with unknown fields at every level: they are all there
+// afterwards, and without them the result is that of the same edit without them.
 func requireUnknownFieldsSurvive(t testing.TB, data []byte, in levels, edit func([]byte) []byte) {
 	t.Helper()
 	var added, dropped int

@@ -15,7 +15,8 @@ var (
 	errNotTime   = errors.New("not an RFC 3339 time")
 )
 
-// reader reads fields of decoded content and keeps the first error. A missing field and null are the zero value.
+// reader reads fields of decoded content and keeps the first error. Missing fields and null are
+// zero.
 type reader struct {
 	obj map[string]any
 	err error
@@ -27,7 +28,7 @@ func (r *reader) fail(name string, err error) {
 	}
 }
 
-// field is the value of a field that must be a T.
+// field returns the value of a field that must be a T.
 func field[T any](r *reader, name string, wrong error) T {
 	value, ok := r.obj[name].(T)
 	if !ok && r.obj[name] != nil {

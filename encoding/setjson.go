@@ -19,7 +19,7 @@ func getJSON(text []byte, path []string) (value any, err error) {
 	return value, at(path[0], err)
 }
 
-// setJSON is text with the field at path, whose content was before, set to after.
+// setJSON returns text with the field at path changed from before to after.
 func setJSON(text []byte, before, after any, path []string) ([]byte, error) {
 	if len(path) == 0 {
 		return mergeJSON(text, before, after)
@@ -38,7 +38,7 @@ func setJSON(text []byte, before, after any, path []string) ([]byte, error) {
 	return obj.set(path[0], inner).text(), nil
 }
 
-// mergeJSON is the text of after that keeps what text, which reads as before, has of it.
+// mergeJSON returns the text of after; equal parts keep their text, decoded as before.
 func mergeJSON(text []byte, before, after any) ([]byte, error) {
 	if equal(before, after) {
 		return text, nil

@@ -73,7 +73,8 @@ func TestSetErrors(t *testing.T) {
 	require.ErrorContains(t, err, "JSON value: a")
 }
 
-// A protobuf field takes a value of its type only, and no part of an object that Get does not know is taken for missing.
+// A protobuf field takes a value of its type only, and no part of an object that Get does not know
+// is taken for missing.
 func TestSetProtobufErrors(t *testing.T) {
 	object := []byte("k8s\x00\x12\x05\x0a\x03\x0a\x01n")
 	for _, c := range []struct {

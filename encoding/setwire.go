@@ -11,7 +11,7 @@ import (
 
 var errWrongType = errors.New("not of the field's type")
 
-// narrow leaves of nested members those that path leads through.
+// narrow keeps the nested members on the way of path.
 func narrow(members []member, path []string) (_ []member, err error) {
 	if len(path) == 0 {
 		return members, nil
@@ -27,9 +27,9 @@ func narrow(members []member, path []string) (_ []member, err error) {
 	return nil, at(path[0], fmt.Errorf("%w: protobuf, but for a few fields", ErrUnknownFormat))
 }
 
-// openProtobuf takes a protobuf value apart and decodes what leads to the field at path.
-func openProtobuf(data []byte, path []string) (e envelope, members []member, content map[string]any, err error) {
-	if e, err = openEnvelope(data); err != nil {
+// parseProtobuf parses a protobuf value and decodes the members on the way of path.
+func parseProtobuf(data []byte, path []string) (e envelope, members []member, content map[string]any, err error) {
+	if e, err = parseEnvelope(data); err != nil {
 		return e, nil, nil, err
 	}
 	if members, err = narrow(objectMembers(e.apiVersion, e.kind), path); err != nil {
@@ -40,7 +40,7 @@ func openProtobuf(data []byte, path []string) (e envelope, members []member, con
 }
 
 func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
-	e, members, content, err := openProtobuf(data, path)
+	e, members, content, err := parseProtobuf(data, path)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	return slices.Concat(data[:start], bytesField(unknownRaw, raw), data[end:]), nil
 }
 
-// readMembers decodes members of a message; other fields are passed over.
+// readMembers decodes members of a message and skips other fields.
 func readMembers(msg []byte, members []member) (map[string]any, error) {
 	out := make(map[string]any, len(members))
 	for f, err := range fields(msg) {
@@ -78,7 +78,7 @@ func readMembers(msg []byte, members []member) (map[string]any, error) {
 	return out, nil
 }
 
-// read adds what one field holds to decoded content.
+// read adds the content of one field.
 func (m *member) read(f wireField, into map[string]any) error {
 	value, err := m.decode(f)
 	list, _ := into[m.name].([]any)
@@ -100,7 +100,7 @@ func (m *member) read(f wireField, into map[string]any) error {
 	return nil
 }
 
-// decode is the content of one field: of a map one entry, and the text of FieldsV1 that are no JSON.
+// decode returns the content of one field: one entry of a map, text for FieldsV1 that is not JSON.
 func (m *member) decode(f wireField) (any, error) {
 	switch m.kind {
 	case kindText:
@@ -144,7 +144,7 @@ func fieldsV1Text(msg []byte) (text []byte, err error) {
 	return text, nil
 }
 
-// setMembers returns msg, whose members read as before, with those of after; all other fields stay as they are.
+// setMembers returns msg with the members of after instead of before; all other fields stay.
 func setMembers(msg []byte, members []member, before, after any) (_ []byte, err error) {
 	was, _ := before.(map[string]any)
 	is, ok := after.(map[string]any)
@@ -168,8 +168,9 @@ func setMembers(msg []byte, members []member, before, after any) (_ []byte, err 
 	return msg, nil
 }
 
-// set returns msg with another value of one member. What the value adds goes behind the last field of the member, an
-// entry of a map before the first with a greater key, and the first field of all where generated code would write it.
+// set returns msg with another value of one member. Additions follow the last field of the member,
+// map entries precede the first greater key, and a first field stands where generated code would
+// write it.
 func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 	was, wasEntries, _ := m.elements(before)
 	is, entries, ok := m.elements(after)
@@ -206,7 +207,7 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 		}
 		copied, end, found = f.end, f.end, found+1
 		switch {
-		case after == nil: // it goes
+		case after == nil: // removed
 		case equal(before, after):
 			out = append(out, msg[f.start:f.end]...)
 		default:
@@ -223,7 +224,7 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 	return append(out, msg[end:]...), err
 }
 
-// key is that of an entry of a map, which was read before.
+// key is the key of a map entry, which was read before.
 func (m *member) key(f wireField) string {
 	if m.kind != kindTextMap {
 		return ""
@@ -232,7 +233,7 @@ func (m *member) key(f wireField) string {
 	return string(key)
 }
 
-// elements is what the fields of the member hold, one by one.
+// elements returns the contents of the fields of the member, one by one.
 func (m *member) elements(value any) (list []any, entries map[string]any, ok bool) {
 	switch {
 	case value == nil:
@@ -247,7 +248,7 @@ func (m *member) elements(value any) (list []any, entries map[string]any, ok boo
 	return []any{value}, nil, true
 }
 
-// append adds a field in the place of one with the content old, which reads as before; nil is none.
+// append adds a field in place of the content old, decoded as before; nil is none.
 func (m *member) append(out, old []byte, key string, before, value any) ([]byte, error) {
 	text, isText := value.(string)
 	number, isNumber := value.(int64)

@@ -161,7 +161,8 @@ func TestEnvEditEqualsTypedEdit(t *testing.T) {
 	}
 }
 
-// A workload in JSON, in the order of the Go type as a cluster with --storage-media-type=application/json stores it.
+// A workload in JSON, in the order of the Go type as a cluster with
+// --storage-media-type=application/json stores it.
 func TestEnvEditOfJSON(t *testing.T) {
 	for name := range workloads() {
 		data := stored(t, "k8s/"+name+".pb")

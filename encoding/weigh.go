@@ -1,7 +1,7 @@
 package encoding
 
-// Weigh estimates the memory of JSON content in bytes: 16 for each value, 48 more for a map or list, and the bytes of
-// keys and strings.
+// Weigh estimates the memory of JSON content in bytes: 16 for each value, 48 more for a map or
+// list, and the bytes of keys and strings.
 func Weigh(value any) int {
 	const one, container = 16, 48
 	weight := one

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// wireField is one field of a protobuf message, as it stands on the wire.
+// wireField is one field of a protobuf message on the wire.
 type wireField struct {
 	num        protowire.Number
 	typ        protowire.Type
@@ -23,8 +23,7 @@ var (
 	errRepeated  = errors.New("a field that can stand only once stands twice")
 )
 
-// fields walks a message front to back. It stops after the first error. Nothing is allocated for a length that the
-// message only claims.
+// fields yields the fields of a message up to the first error, without allocating claimed lengths.
 func fields(msg []byte) iter.Seq2[wireField, error] {
 	return func(yield func(wireField, error) bool) {
 		for at := 0; at < len(msg); {
@@ -75,7 +74,8 @@ func wireErr(num protowire.Number, at, code int) error {
 	return fmt.Errorf("field %d at byte %d: %w", num, at, reason)
 }
 
-// bytes is the content of a length-delimited field. A generated decoder refuses any other wire type, and so do we.
+// bytes returns the content of a length-delimited field, the only wire type a generated decoder
+// takes.
 func (f wireField) bytes() ([]byte, error) {
 	if f.typ != protowire.BytesType {
 		return nil, fmt.Errorf("field %d at byte %d: wire type %d, want length-delimited", f.num, f.start, f.typ)
@@ -97,7 +97,7 @@ func (f wireField) integer() (int64, error) {
 	return int64(f.varint), nil
 }
 
-// repeated is the error of a message that stands twice: decoders merge the two, an edit can't.
+// repeated is the error for a repeated message: decoders merge the two, an edit cannot.
 func (f wireField) repeated() error {
 	return fmt.Errorf("field %d at byte %d: %w", f.num, f.start, errRepeated)
 }

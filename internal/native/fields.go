@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// FieldNames are the JSON names of the top-level fields of a kind by their numbers in its protobuf message; nil for a kind that
-// this build does not know.
+// FieldNames returns the JSON names of the top-level fields of a kind by their protobuf numbers;
+// nil for an unknown kind.
 func FieldNames(gvk schema.GroupVersionKind) map[int]string {
 	t, known := scheme.Scheme.AllKnownTypes()[gvk]
 	if !known || t.Kind() != reflect.Struct {

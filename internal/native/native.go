@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,17 +15,17 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// ErrUnknownKind is returned by Decode for a protobuf value of a kind that k8s.io/api of this build does not have: an old one
-// that was removed, one of a newer server, or one of an aggregated API server. The text around it names the kind.
+// ErrUnknownKind is returned for a protobuf value of a kind that this build's k8s.io/api lacks:
+// removed, of a newer server, or of an aggregated API server. The text around it names the kind.
 var ErrUnknownKind = errors.New("kind is not known to this build")
 
 var errFieldType = errors.New("a field has a value that its type can't have")
 
-// Known says whether Decode reads protobuf values of the kind.
+// Known reports whether Decode reads protobuf values of the kind.
 func Known(gvk schema.GroupVersionKind) bool { return scheme.Scheme.Recognizes(gvk) }
 
-// Decode reads a stored value as JSON content. It returns encoding.ErrEncrypted, encoding.ErrUnknownFormat, ErrUnknownKind, or
-// an error that says what is broken.
+// Decode decodes a stored value as JSON content. It returns encoding.ErrEncrypted,
+// encoding.ErrUnknownFormat, ErrUnknownKind, or an error that describes the damage.
 func Decode(value []byte) (map[string]any, error) {
 	v, err := encoding.Parse(value)
 	if err != nil {
@@ -53,8 +52,9 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	return content, nil
 }
 
-// Check says why an API server cannot decode the value as the kind that it says it is. ErrUnknownKind is returned for protobuf of
-// a kind that Decode does not know; JSON and CBOR of such a kind pass. No error quotes the value.
+// Check returns why an API server cannot decode the value as its own kind. It returns
+// ErrUnknownKind for protobuf of an unknown kind and accepts JSON and CBOR of such a kind. No error
+// quotes the value.
 func Check(v encoding.Value) error {
 	if v.Format == encoding.FormatProtobuf {
 		_, err := decodeProtobuf(v)
@@ -78,7 +78,7 @@ func Check(v encoding.Value) error {
 	return nil
 }
 
-// name is a kind as users write it: "v1 Secret".
+// name writes a kind as users do: "v1 Secret".
 func name(gvk schema.GroupVersionKind) string {
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return apiVersion + " " + kind
@@ -86,11 +86,8 @@ func name(gvk schema.GroupVersionKind) string {
 
 func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	obj, err := scheme.Scheme.New(v.GVK)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
-	}
 	message, ok := obj.(interface{ Unmarshal([]byte) error })
-	if !ok { // registered, but never stored as protobuf
+	if err != nil || !ok { // unknown, or registered but never stored as protobuf
 		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
 	}
 	if err := message.Unmarshal(v.Raw); err != nil {
@@ -99,8 +96,8 @@ func decodeProtobuf(v encoding.Value) (runtime.Object, error) {
 	return obj, nil
 }
 
-// toContent turns a typed object into JSON content. Some types panic on bytes that no server stores, such as a quantity that
-// is no number, where they are marshalled.
+// toContent turns a typed object into JSON content. Some types panic when they marshal bytes that
+// no server stores, such as a quantity that is no number.
 func toContent(obj runtime.Object) (content map[string]any, err error) {
 	defer func() {
 		if recover() != nil {
@@ -114,8 +111,8 @@ func toContent(obj runtime.Object) (content map[string]any, err error) {
 	return content, nil
 }
 
-// Metadata reads apiVersion, kind and metadata of a value of any kind, for those that Decode does not know. managedFields are
-// not part of it. Errors are those of encoding.ReadMeta.
+// Metadata reads apiVersion, kind and metadata, without managedFields, of a value of any kind.
+// Errors are those of encoding.ReadMeta.
 func Metadata(value []byte) (map[string]any, error) {
 	m, err := encoding.ReadMeta(value)
 	if err != nil {
@@ -126,25 +123,17 @@ func Metadata(value []byte) (map[string]any, error) {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: m.Name, Namespace: m.Namespace, UID: types.UID(m.UID), Generation: m.Generation,
 			CreationTimestamp: metav1.NewTime(m.CreationTimestamp),
-			DeletionTimestamp: deletion(m.DeletionTimestamp), Labels: m.Labels, Annotations: m.Annotations, Finalizers: m.Finalizers,
+			Labels:            m.Labels, Annotations: m.Annotations, Finalizers: m.Finalizers,
 		},
 	}
+	if !m.DeletionTimestamp.IsZero() {
+		typed.DeletionTimestamp = new(metav1.NewTime(m.DeletionTimestamp))
+	}
 	for _, o := range m.OwnerReferences {
-		typed.OwnerReferences = append(typed.OwnerReferences, owner(o))
+		typed.OwnerReferences = append(typed.OwnerReferences, metav1.OwnerReference{
+			APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: types.UID(o.UID),
+			Controller: o.Controller, BlockOwnerDeletion: o.BlockOwnerDeletion,
+		})
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
-}
-
-func deletion(t time.Time) *metav1.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &metav1.Time{Time: t}
-}
-
-func owner(o encoding.OwnerReference) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: types.UID(o.UID),
-		Controller: o.Controller, BlockOwnerDeletion: o.BlockOwnerDeletion,
-	}
 }
