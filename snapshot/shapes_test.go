@@ -133,7 +133,7 @@ func TestPlaceInRoot(t *testing.T) {
 func TestWayToBucket(t *testing.T) {
 	b := deepRoot(t)
 	s := open(t, copyOf(t, b))
-	spine, err := s.db.Spine(s.db.Root)
+	spine, err := spine(s.db, s.db.Root)
 	require.NoError(t, err)
 	m := &image{b: append([]byte(nil), s.db.Image...)}
 	k, _ := bolt.Page(m.page(spine[1].ID())).Branch(1)
@@ -244,9 +244,20 @@ func huge(t testing.TB) []byte {
 // levels counts the pages from page id down to a leaf.
 func levels(t testing.TB, s *Snapshot, id uint64) int {
 	t.Helper()
-	spine, err := s.db.Spine(id)
+	spine, err := spine(s.db, id)
 	require.NoError(t, err)
 	return len(spine)
+}
+
+// spine returns the pages on the right edge of a tree, from its root down to the last leaf.
+func spine(db *bolt.DB, id uint64) (pages []bolt.Page, err error) {
+	for {
+		p, err := db.Page(id)
+		if pages = append(pages, p); err != nil || p.IsLeaf() {
+			return pages, err
+		}
+		_, id = p.Branch(p.Count() - 1)
+	}
 }
 
 // TestOldPagesKept writes on top of every shape and proves the result with bbolt's check, etcdutl and a real server.

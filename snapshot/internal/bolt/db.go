@@ -5,18 +5,18 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 )
 
-// DB is the image of a database. Open has checked the pages above the leaves; a leaf is checked
-// when it is read.
+// DB is the image of a database. Open checks the pages above the leaves, Page checks a leaf.
 type DB struct {
 	Meta
 	Image   []byte   // HighWater pages
 	Buckets []Bucket // those of the root bucket, sorted by name
 
 	Free        uint64 // pages that neither the metas nor the root lead to
-	Lost        uint64 // those of them that a stored free list lacks
-	FreelistErr error  // reason why the stored free list is wrong
+	Lost        uint64 // free pages missing from a stored free list
+	FreelistErr error  // why the stored free list is wrong
 }
 
 // Bucket is a bucket of the root bucket.
@@ -24,8 +24,8 @@ type Bucket struct {
 	Name     string
 	Root     uint64   // page of its tree; 0 for an inline bucket
 	Sequence uint64   // a counter that etcd does not use
-	Inline   Page     // its only leaf, if it is inline
-	Leaves   []uint64 // pages in key order, if it is not
+	Inline   Page     // the only leaf of an inline bucket
+	Leaves   []uint64 // pages in key order, of any other
 }
 
 // Bounds of buckets kept in memory. etcd has ten (server/storage/schema/bucket.go).
@@ -67,8 +67,7 @@ func Open(ctx context.Context, image []byte, m Meta) (*DB, error) {
 }
 
 // parseBucket decodes an element of the root bucket.
-func parseBucket(el Element) (Bucket, error) {
-	b := Bucket{}
+func parseBucket(el Element) (b Bucket, err error) {
 	switch key, value := el.Key, el.Value; {
 	case len(key) > maxBucketName:
 		return b, fmt.Errorf("%w: a bucket's name has %d bytes", ErrDamaged, len(key))
@@ -82,38 +81,36 @@ func parseBucket(el Element) (Bucket, error) {
 		return b, nil
 	}
 	b.Inline = Page(el.Value[BucketHeaderSize:])
-	if err := b.Inline.Check(); err != nil {
-		return b, fmt.Errorf("%w: inline bucket %q: %w", ErrDamaged, b.Name, err)
+	if err = b.Inline.Check(); err != nil {
+		err = fmt.Errorf("%w: inline bucket %q: %w", ErrDamaged, b.Name, err)
+	} else if !b.Inline.IsLeaf() {
+		err = fmt.Errorf("%w: inline bucket %q is not a leaf", ErrDamaged, b.Name)
 	}
-	if !b.Inline.IsLeaf() {
-		return b, fmt.Errorf("%w: inline bucket %q is not a leaf", ErrDamaged, b.Name)
-	}
-	return b, nil
+	return b, err
 }
 
 // Bucket returns the bucket of that name, nil if there is none.
 func (db *DB) Bucket(name string) *Bucket {
-	for i := range db.Buckets {
-		if db.Buckets[i].Name == name {
-			return &db.Buckets[i]
-		}
+	i := slices.IndexFunc(db.Buckets, func(b Bucket) bool { return b.Name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &db.Buckets[i]
 }
 
 // Page returns page id with its overflow pages, checked.
 func (db *DB) Page(id uint64) (Page, error) {
 	p, err := db.Extent(id)
-	if err == nil {
-		if err = p.Check(); err != nil {
-			err = fmt.Errorf("%w: page %d: %w", ErrDamaged, id, err)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("%w: page %d: %w", ErrDamaged, id, err)
+	}
+	return p, nil
 }
 
-// Extent returns page id with its overflow pages. Its number and its end are checked, not its
-// elements.
+// Extent returns page id with its overflow pages. Number and end are checked, elements are not.
 func (db *DB) Extent(id uint64) (Page, error) {
 	if id < 2 || id >= db.HighWater {
 		return nil, db.outside(id)
@@ -150,8 +147,8 @@ func (db *DB) Leaf(b *Bucket, i int) (Page, error) {
 	return db.Page(b.Leaves[i])
 }
 
-// Cursor reads the entries of a bucket from the first one of Leaf on. It is pulled: iter.Pull would
-// read the image on a goroutine of its own, where no caller can catch the fault of a mapped file.
+// Cursor reads the entries of a bucket from the first one of Leaf on, on the goroutine of the
+// caller, who can catch the fault of a mapped file there; iter.Pull reads on another.
 type Cursor struct {
 	DB     *DB
 	Bucket *Bucket

@@ -14,9 +14,8 @@ type leaves struct {
 	done  []Element // first key and page of each leaf written
 }
 
-// leafSize is how large a leaf gets, in bytes; one page if pages are larger. One record of 2 KB a 4
-// KiB page would waste half of it. No leaf of that size holds 65535 records: one is 35 bytes at
-// least.
+// leafSize is the size of a large leaf in bytes; one page if pages are larger. One record of 2 KB
+// a 4 KiB page would waste half of it. A record has 35 bytes at least: none holds 65535.
 const leafSize = 32 << 10
 
 // Seq yields elems.
@@ -69,12 +68,9 @@ func (l *leaves) flush() error {
 		return nil
 	}
 	id, err := l.w.Page(FlagLeaf, l.cur)
-	if err != nil {
-		return err
-	}
 	l.done = append(l.done, Element{Key: bytes.Clone(l.cur[0].Key), Child: id})
 	l.cur = l.cur[:0]
-	return nil
+	return err
 }
 
 // tree ends the last leaf and returns the root of the tree above all; of no entries, an empty leaf.

@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 )
 
-// Errors that those of this package wrap.
+// The errors of this package wrap one of these.
 var (
 	ErrNotBolt   = errors.New("not an etcd snapshot")
 	ErrTruncated = errors.New("file is truncated")
@@ -14,16 +14,14 @@ var (
 )
 
 const (
-	// MetaMagic is the magic number of a meta.
 	MetaMagic = 0xED0CDAED
-	// MetaSize is the size of a meta without its page header, in bytes.
-	MetaSize = 64
-	// NoFreelist is the Freelist of a file without a stored free list, which is how etcd opens
-	// bbolt (etcd server/storage/backend/config_linux.go: NoFreelistSync).
+	MetaSize  = 64 // bytes, without the page header
+	// NoFreelist is the Freelist of a file without a stored free list, as etcd writes it
+	// (etcd server/storage/backend/config_linux.go: NoFreelistSync).
 	NoFreelist = ^uint64(0)
 
-	// A file has the page size of the machine that made it: 4, 16 or 64 KiB where etcd runs. More
-	// would only let a hostile file claim memory.
+	// A file has the page size of its machine: 4, 16 or 64 KiB where etcd runs. More would only let
+	// a hostile file claim memory.
 	MinPageSize = 1 << 10
 	MaxPageSize = 64 << 10
 
@@ -88,23 +86,21 @@ func MetaSum(b []byte) uint64 {
 // damaged its page size is unknown and every size is tried, as bbolt does.
 func Metas(b []byte) (metas [2]Meta, errs [2]error) {
 	metas[0], errs[0] = ParseMeta(b)
-	if errs[0] == nil {
-		ps := metas[0].PageSize
-		if len(b) < 2*ps {
-			errs[1] = fmt.Errorf("%w: no room for the second meta page", ErrTruncated)
-			return metas, errs
+	switch ps := metas[0].PageSize; {
+	case errs[0] != nil:
+		errs[1] = errs[0]
+		for ps := MinPageSize; ps <= MaxPageSize && ps < len(b); ps <<= 1 {
+			if m, err := ParseMeta(b[ps:]); err == nil && m.PageSize == ps {
+				metas[1], errs[1] = m, nil
+				break
+			}
 		}
+	case len(b) < 2*ps:
+		errs[1] = fmt.Errorf("%w: no room for the second meta page", ErrTruncated)
+	default:
 		metas[1], errs[1] = ParseMeta(b[ps:])
 		if got := metas[1].PageSize; errs[1] == nil && got != ps {
 			errs[1] = fmt.Errorf("%w: page size %d, the first meta has %d", ErrDamaged, got, ps)
-		}
-		return metas, errs
-	}
-	errs[1] = errs[0]
-	for ps := MinPageSize; ps <= MaxPageSize && ps+HeaderSize+MetaSize <= len(b); ps <<= 1 {
-		if m, err := ParseMeta(b[ps:]); err == nil && m.PageSize == ps {
-			metas[1], errs[1] = m, nil
-			break
 		}
 	}
 	return metas, errs

@@ -83,20 +83,18 @@ func (p Page) Extent(i int) (start, size uint64) {
 }
 
 // Check checks that p is a leaf or a branch, that all elements lie within it and share no bytes,
-// and that those of a branch ascend. Its cost, and that of reading all elements, is bounded by
-// len(p).
+// and that the keys of a branch ascend. Its cost, and of reading all elements, is bounded by len(p).
 func (p Page) Check() error {
 	if len(p) < HeaderSize {
 		return fmt.Errorf("page of %d bytes has no header", len(p))
 	}
-	if !p.IsLeaf() && !p.IsBranch() {
-		return fmt.Errorf("is neither leaf nor branch (flags %#x)", p.Flags())
-	}
 	table := HeaderSize + p.Count()*ElementSize
-	if table > len(p) {
+	switch {
+	case !p.IsLeaf() && !p.IsBranch():
+		return fmt.Errorf("is neither leaf nor branch (flags %#x)", p.Flags())
+	case table > len(p):
 		return fmt.Errorf("%d elements do not fit %d bytes", p.Count(), len(p))
-	}
-	if p.IsBranch() && p.Count() == 0 {
+	case p.IsBranch() && p.Count() == 0:
 		return fmt.Errorf("branch without elements")
 	}
 	free := uint64(len(p) - table) // bytes that the elements before have left

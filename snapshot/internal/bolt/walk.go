@@ -1,12 +1,14 @@
 package bolt
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 )
 
-// walk visits every page that the root leads to once: a page met twice is an error, which also ends
-// any cycle.
+// walk visits every page below the root once. Meeting a page twice is an error, which ends cycles.
 type walk struct {
 	db    *DB
 	used  []uint64 // a bit a page
@@ -25,8 +27,8 @@ func (w *walk) claim(id, n uint64) error {
 	return nil
 }
 
-// maxDepth bounds the height of a tree: with two children a branch, which is the fewest bbolt
-// leaves, 64 levels hold more pages than a file can have.
+// maxDepth bounds the height of a tree. bbolt leaves two children a branch at least: 64 levels
+// exceed the pages of any file.
 const maxDepth = 64
 
 // tree appends the leaves below page id, in key order.
@@ -76,13 +78,12 @@ func (w *walk) add(ctx context.Context, b Bucket) (err error) {
 	return nil
 }
 
-// A free-list page has the numbers of free pages, 8 bytes each, behind its header. With 65535
-// elements the first is how many follow (FreelistPageCount).
+// A free-list page has the numbers of free pages, 8 bytes each, behind its header. If it counts
+// 65535 elements, the first is their true number (FreelistPageCount).
 const manyFree = 0xffff
 
 // freelist claims the free-list page id and each page that it names, after the trees. A server
-// trusts a stored list: it writes to those pages, and panics if it cannot read the list (db.go,
-// loadFreelist).
+// writes to those pages, and panics on a list that it cannot read (db.go, loadFreelist).
 func (w *walk) freelist(id uint64) error {
 	p, err := w.db.Extent(id)
 	if err != nil {
@@ -108,6 +109,75 @@ func (w *walk) freelist(id uint64) error {
 		}
 		if w.claim(free, 1) != nil {
 			return fmt.Errorf("%w: page %d is named free and is in use, or named twice", ErrDamaged, free)
+		}
+	}
+	return nil
+}
+
+// CheckBranches checks the branches below root for binary search: the key of a child is not after
+// the first key below the child, and after all keys below the child before. Only branches and the
+// ends of leaves are read. Root 0, of an inline bucket, has no branches.
+func (db *DB) CheckBranches(ctx context.Context, root uint64) error {
+	if root == 0 {
+		return nil
+	}
+	_, _, err := db.keyRange(ctx, root, 0)
+	return err
+}
+
+// keyRange returns the first and last key below page id, nil for an empty leaf.
+func (db *DB) keyRange(ctx context.Context, id uint64, depth int) (first, last []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	p, err := db.Page(id)
+	if err != nil || p.Count() == 0 || depth > maxDepth {
+		return nil, nil, err
+	}
+	if p.IsLeaf() {
+		_, first, _ = p.Leaf(0)
+		_, last, _ = p.Leaf(p.Count() - 1)
+		return first, last, nil
+	}
+	for i := range p.Count() {
+		key, child := p.Branch(i)
+		from, to, err := db.keyRange(ctx, child, depth+1)
+		if err != nil {
+			return nil, nil, err
+		}
+		if from != nil && bytes.Compare(key, from) > 0 || last != nil && bytes.Compare(last, key) >= 0 {
+			return nil, nil, fmt.Errorf("%w: page %d: element %d does not lead to the keys of page %d",
+				ErrDamaged, id, i, child)
+		}
+		if first == nil {
+			first = from
+		}
+		if to != nil {
+			last = to
+		}
+	}
+	return first, last, nil
+}
+
+// CheckTight checks that the image has no bytes beside the metas of db.Meta and what its pages
+// hold: zeros follow the last element of a page.
+func (db *DB) CheckTight(ctx context.Context) error {
+	if !bytes.HasPrefix(db.Image, db.Meta.Pages()) {
+		return errors.New("the meta pages hold more than the metas")
+	}
+	for id := uint64(2); id < db.HighWater; {
+		p, err := db.Page(id)
+		if err := cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+		if !p.tight() {
+			return fmt.Errorf("page %d holds more than its elements", id)
+		}
+		id += uint64(p.Overflow()) + 1
+	}
+	for i := range db.Buckets {
+		if b := &db.Buckets[i]; b.Root == 0 && !b.Inline.tight() {
+			return fmt.Errorf("inline bucket %q holds more than its elements", b.Name)
 		}
 	}
 	return nil

@@ -1,11 +1,11 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 )
@@ -113,26 +113,21 @@ func (b *Bucket) element() Element {
 	return Element{Flags: FlagBucket, Key: []byte(b.Name), Value: append(value, b.Inline...)}
 }
 
-// Root writes the root bucket: that of db with the given buckets in place of those with their
-// names, or beside them. It returns its page.
+// Root writes the root bucket and returns its page: the buckets of db, which renewed ones replace
+// or join by name.
 func (w *Writer) Root(db *DB, renewed []Element) (uint64, error) {
-	var buckets []Element
+	buckets := map[string]Element{}
 	for i := range db.Buckets {
-		buckets = append(buckets, db.Buckets[i].element())
+		buckets[db.Buckets[i].Name] = db.Buckets[i].element()
 	}
 	for _, el := range renewed {
-		at, found := slices.BinarySearchFunc(buckets, el, func(a, b Element) int {
-			return bytes.Compare(a.Key, b.Key)
-		})
-		if found {
-			buckets[at] = el
-		} else {
-			buckets = slices.Insert(buckets, at, el)
-		}
+		buckets[string(el.Key)] = el
 	}
 	l := leaves{w: w}
-	if err := l.addAll(Seq(buckets...)); err != nil {
-		return 0, err
+	for _, name := range slices.Sorted(maps.Keys(buckets)) {
+		if err := l.add(buckets[name]); err != nil {
+			return 0, err
+		}
 	}
 	return l.tree()
 }
@@ -162,7 +157,9 @@ func Create(out io.WriterAt, m Meta, sources []Source) (Meta, error) {
 // Append writes entries, which sort after all of b, to leaves of their own, and the right edge of
 // its tree anew. It returns the element of the root bucket for b, without a value if there are no
 // entries. Replaced pages become free. The entries of an inline bucket are written before.
-func (w *Writer) Append(ctx context.Context, db *DB, b *Bucket, entries iter.Seq2[Element, error]) (Element, error) {
+func (w *Writer) Append(
+	ctx context.Context, db *DB, b *Bucket, entries iter.Seq2[Element, error],
+) (Element, error) {
 	l := leaves{w: w}
 	for el, err := range entries {
 		if err == nil && len(l.cur) == 0 && b.Root == 0 {
@@ -178,61 +175,41 @@ func (w *Writer) Append(ctx context.Context, db *DB, b *Bucket, entries iter.Seq
 	if len(l.cur) == 0 {
 		return Element{}, nil
 	}
-	if err := l.flush(); err != nil {
-		return Element{}, err
+	err := l.flush()
+	if err == nil && b.Root != 0 {
+		l.done, err = w.edge(db, b.Root, l.done)
 	}
-	kids, err := w.edge(db, b, l.done)
 	if err != nil {
 		return Element{}, err
 	}
 	after := Bucket{Name: b.Name, Sequence: b.Sequence}
-	after.Root, err = w.above(kids)
+	after.Root, err = w.above(l.done)
 	return after.element(), err
 }
 
-// edge puts kids behind the tree of b and returns the pages that take the place of its root.
-func (w *Writer) edge(db *DB, b *Bucket, kids []Element) ([]Element, error) {
-	if b.Root == 0 {
-		return kids, nil
-	}
-	spine, err := db.Spine(b.Root)
+// edge puts kids behind the tree of page id and returns the pages that take its place.
+func (w *Writer) edge(db *DB, id uint64, kids []Element) ([]Element, error) {
+	p, err := db.Page(id)
 	if err != nil {
 		return nil, err
 	}
-	last := spine[len(spine)-1]
-	if last.Count() > 0 { // the root leaf of an empty bucket has nothing to keep
-		_, first, _ := last.Leaf(0)
-		kids = append([]Element{{Key: first, Child: last.ID()}}, kids...)
-	}
-	for _, p := range slices.Backward(spine[:len(spine)-1]) {
-		elems := p.Elements()
-		kids[0].Key = elems[len(elems)-1].Key // which the branch has for it
-		if kids, err = w.branches(append(elems[:len(elems)-1], kids...)); err != nil {
+	elems := p.Elements()
+	switch n := len(elems) - 1; {
+	case n < 0: // the root leaf of an empty bucket has nothing to keep
+		return kids, nil
+	case p.IsLeaf():
+		return append([]Element{{Key: elems[0].Key, Child: id}}, kids...), nil
+	default:
+		if kids, err = w.edge(db, elems[n].Child, kids); err != nil {
 			return nil, err
 		}
-	}
-	return kids, nil
-}
-
-// Spine returns the pages on the right edge of a tree, from its root down to the last leaf.
-func (db *DB) Spine(root uint64) (spine []Page, err error) {
-	for id := root; ; {
-		p, err := db.Page(id)
-		if err != nil {
-			return nil, err
-		}
-		spine = append(spine, p)
-		if p.IsLeaf() {
-			return spine, nil
-		}
-		_, id = p.Branch(p.Count() - 1)
+		kids[0].Key = elems[n].Key // which the branch has for it
+		return w.branches(append(elems[:n], kids...))
 	}
 }
 
-// above writes the branches above kids, of which there is at least one, and returns the topmost
-// page.
-func (w *Writer) above(kids []Element) (uint64, error) {
-	var err error
+// above writes the branches above kids, at least one, and returns the topmost page.
+func (w *Writer) above(kids []Element) (_ uint64, err error) {
 	for len(kids) > 1 {
 		if kids, err = w.branches(kids); err != nil {
 			return 0, err
