@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/coreos/go-semver/semver"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -95,10 +95,10 @@ func checkMeta(k, v []byte) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", errOdd, err)
-		case got.before(release{3, 5}):
+		case before(got, 5):
 			return fmt.Errorf("no etcd %s stores one, and none migrates from it", clip(v))
 		}
-		return got.known()
+		return known(got)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ func checkCluster(k, v []byte) error {
 		if err != nil {
 			return err
 		}
-		return got.known()
+		return known(got)
 	case "downgrade":
 		var info struct {
 			Target  string `json:"target-version"`
@@ -182,38 +182,26 @@ func checkCluster(k, v []byte) error {
 	return nil
 }
 
-// release is a release of etcd, patch level left out.
-type release struct{ major, minor int64 }
+// parseVersion parses a version as etcd does.
+func parseVersion(b []byte) (*semver.Version, error) {
+	v, err := semver.NewVersion(string(b))
+	if err != nil {
+		return nil, fmt.Errorf("%q is no version", clip(b))
+	}
+	return v, nil
+}
 
-func (v release) before(o release) bool {
-	return v.major < o.major || v.major == o.major && v.minor < o.minor
+// before reports whether v is of a release before 3.minor, patch level and pre-release left out.
+func before(v *semver.Version, minor int64) bool {
+	return v.Major < 3 || v.Major == 3 && v.Minor < minor
 }
 
 // known is errOdd for a release later than those whose schema this package knows.
-func (v release) known() error {
-	if (release{3, 7}).before(v) {
+func known(v *semver.Version) error {
+	if !before(v, 8) {
 		return fmt.Errorf("%w of that release: etcd 3.7 and older do not start on it", errOdd)
 	}
 	return nil
-}
-
-// parseVersion parses MAJOR.MINOR.PATCH[-PRERELEASE][+METADATA] as etcd does
-// (github.com/coreos/go-semver).
-func parseVersion(b []byte) (v release, err error) {
-	const identifier = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-."
-	rest, metadata, _ := strings.Cut(string(b), "+")
-	rest, preRelease, _ := strings.Cut(rest, "-")
-	parts := strings.SplitN(rest, ".", 3)
-	wrong := len(parts) != 3 || strings.Trim(preRelease+metadata, identifier) != ""
-	var numbers [3]int64
-	for i, part := range parts {
-		numbers[i], err = strconv.ParseInt(part, 10, 64)
-		wrong = wrong || err != nil
-	}
-	if wrong {
-		return v, fmt.Errorf("%q is no version", clip(b))
-	}
-	return release{numbers[0], numbers[1]}, nil
 }
 
 // message is the fields of a protobuf message. A field of another wire type is an error: the
