@@ -39,14 +39,13 @@ func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 	db := e.src.db
 	w := &bolt.Writer{Out: e.file, PageSize: db.PageSize, Next: db.HighWater}
 	var renewed []bolt.Element // of the root bucket
-	key, err := w.Append(ctx, db, e.x.keys, a.records(ctx, e.changes))
+	el, err := w.Append(ctx, db, e.x.keys, a.records(ctx, e.changes))
 	if a.Appended > 0 {
-		renewed = append(renewed, key)
+		renewed = append(renewed, el)
 	}
 	if len(e.grants) > 0 && err == nil {
-		var leases bolt.Element
-		leases, err = w.Bucket(e.leases(ctx))
-		renewed = append(renewed, leases)
+		el, err = w.Bucket(e.leases(ctx))
+		renewed = append(renewed, el)
 	}
 	if err != nil || len(renewed) == 0 && !e.src.raw && db.FreelistErr == nil {
 		return nil, err
@@ -66,14 +65,10 @@ func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 func (e *edit) rewrite(ctx context.Context) (res WriteResult, err error) {
 	var a *appender // of the last pass
 	sources := e.sources(ctx)
-	for i := range sources {
-		if sources[i].Name != "key" {
-			continue
-		}
-		sources[i].Entries = func(yield func(bolt.Element, error) bool) {
-			a = newAppender(e.x, e.scrub)
-			inTurn(a.left(ctx), a.records(ctx, e.changes), a.last)(yield)
-		}
+	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })
+	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
+		a = newAppender(e.x, e.scrub)
+		inTurn(a.left(ctx), a.records(ctx, e.changes), a.last())(yield)
 	}
 	m := e.src.db.Meta
 	m.TxID++
@@ -94,32 +89,26 @@ func (e *edit) sources(ctx context.Context) []bolt.Source {
 			Name: b.Name, Sequence: b.Sequence, Entries: e.src.db.Entries(ctx, b), Paged: b.Name == "key",
 		})
 	}
-	if len(e.grants) == 0 {
-		return sources
+	if len(e.grants) > 0 {
+		sources = slices.DeleteFunc(sources, func(src bolt.Source) bool { return src.Name == leaseBucket })
+		sources = append(sources, e.leases(ctx))
+		slices.SortFunc(sources, func(a, b bolt.Source) int { return strings.Compare(a.Name, b.Name) })
 	}
-	byName := func(src bolt.Source, name string) int { return strings.Compare(src.Name, name) }
-	at, found := slices.BinarySearchFunc(sources, leaseBucket, byName)
-	if !found {
-		sources = slices.Insert(sources, at, bolt.Source{})
-	}
-	sources[at] = e.leases(ctx)
 	return sources
 }
 
 // leases is the lease bucket of src, which may have none, with the grants.
 func (e *edit) leases(ctx context.Context) bolt.Source {
-	src := bolt.Source{Name: leaseBucket}
 	old := e.src.db.Bucket(leaseBucket)
+	src := bolt.Source{Name: leaseBucket, Entries: merged(e.src.db.Entries(ctx, old), e.grants)}
 	if old != nil {
 		src.Sequence = old.Sequence
 	}
-	src.Entries = merged(e.src.db.Entries(ctx, old), e.grants)
 	return src
 }
 
 // compare proves that out holds the records of src, the changes and the grants, and nothing else.
-// The copy has compared the old pages; a leaf that both trees have in the same place is not read
-// again.
+// The copy has compared the old pages: leaves that both trees share are not read again.
 func (e *edit) compare(ctx context.Context, out *Snapshot, appended int) error {
 	want := e.sources(ctx)
 	if len(out.db.Buckets) != len(want) {
@@ -127,16 +116,14 @@ func (e *edit) compare(ctx context.Context, out *Snapshot, appended int) error {
 	}
 	for i, src := range want {
 		b := &out.db.Buckets[i]
-		var err error
 		switch {
 		case src.Name == "key" && appended > 0:
 		case src.Name == leaseBucket && len(e.grants) > 0:
-			err = compareBucket(out.db, b, src)
+			if err := compareBucket(out.db, b, src); err != nil {
+				return err
+			}
 		case !reflect.DeepEqual(e.src.db.Bucket(src.Name), b):
-			err = fmt.Errorf("%w: bucket %q is not as it was", ErrVerify, src.Name)
-		}
-		if err != nil {
-			return err
+			return fmt.Errorf("%w: bucket %q is not as it was", ErrVerify, src.Name)
 		}
 	}
 	if appended == 0 && len(e.grants) == 0 {
@@ -151,8 +138,8 @@ func (e *edit) compare(ctx context.Context, out *Snapshot, appended int) error {
 	return e.compareRecords(ctx, out.db)
 }
 
-// compareRecords compares the key buckets: the old leaves first, then the records of the new ones
-// with what the changes store.
+// compareRecords compares the old leaves of the key bucket, then the records of new leaves with the
+// changes.
 func (e *edit) compareRecords(ctx context.Context, db *bolt.DB) error {
 	old, now := e.x.keys, db.Bucket("key")
 	kept := 0 // leaves among the old pages
@@ -175,7 +162,7 @@ func (e *edit) compareRecords(ctx context.Context, db *bolt.DB) error {
 	return compareEntries(&bolt.Cursor{DB: db, Bucket: now, Leaf: kept}, want)
 }
 
-// blame says whether what is wrong with the output is as old as src, whose name the error then has.
+// blame names src in the error if src has the damage of the output too.
 func (e *edit) blame(ctx context.Context, err error) error {
 	if old := checkWays(ctx, e.src.db); old != nil {
 		return e.src.wrap(old)

@@ -7,9 +7,8 @@ import (
 	"iter"
 )
 
-// Kept returns the revisions at which the file still holds the whole store, both included: those
-// that a server started on it would answer for. A compaction that was only scheduled counts,
-// because a server ends it before it answers.
+// Kept returns the first and last revision at which the file still holds the whole store, as a
+// server started on it would answer. A scheduled compaction counts: a server ends it first.
 func (s *Snapshot) Kept(ctx context.Context) (oldest, newest int64, err error) {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -20,56 +19,45 @@ func (s *Snapshot) Kept(ctx context.Context) (oldest, newest int64, err error) {
 
 // kept is ErrCompacted or ErrFuture for a revision that a server would refuse.
 func (x *index) kept(rev int64) error {
-	var is error
-	switch {
-	case rev < x.oldest():
+	is := ErrFuture
+	switch oldest, newest := x.oldest(), x.revision(); {
+	case rev < oldest:
 		is = ErrCompacted
-	case rev > x.revision():
-		is = ErrFuture
-	default:
-		return nil
+		fallthrough
+	case rev > newest:
+		return x.wrap(fmt.Errorf("%w: %d was asked for, the file keeps %d to %d", is, rev, oldest, newest))
 	}
-	return x.wrap(fmt.Errorf("%w: %d was asked for, the file keeps %d to %d",
-		is, rev, x.oldest(), x.revision()))
+	return nil
 }
 
-// LiveAt is Live as it was at revision rev: for each key its latest record at or below rev, unless
-// that is a tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept.
-// Only keys with a record between the compaction and rev are kept in memory, 16 bytes each.
+// LiveAt is Live at revision rev: the latest record of each key at or below rev, unless that is a
+// tombstone. The error wraps ErrCompacted or ErrFuture for a revision outside of Kept. Memory is 16
+// bytes for each key with a record between the compaction and rev.
 func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
-	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {
+	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		if err := x.kept(rev); err != nil {
-			yield(nil, err)
-			return
+			return err
 		}
 		if rev >= x.last.Main {
-			s.Live(ctx, prefix)(yield)
-			return
+			return each(s.Live(ctx, prefix), yield)
 		}
 		p, err := newPast(ctx, x, prefix, rev)
 		if err != nil {
-			yield(nil, err)
-			return
+			return err
 		}
 		want := func(ordinal uint32) bool { return p.within(0, ordinal) }
-		for rec, err := range x.scan(ctx, want) {
-			live := false
-			if err == nil {
-				live, err = p.holds(rec)
+		return x.scan(ctx, want, func(rec Scanned) error {
+			live, err := p.holds(rec)
+			if err != nil || !live {
+				return err
 			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if live && !yield(rec.Record, nil) {
-				return
-			}
-		}
+			return yield(rec.Record)
+		})
 	})
 }
 
 // past is the store at an earlier revision. A finished compaction leaves one record of each key, so
-// which records have been superseded by then is known from those above it alone.
+// that the records above it alone tell which records were superseded by then.
 type past struct {
 	*index
 	prefix []byte
@@ -92,18 +80,15 @@ func newPast(ctx context.Context, x *index, prefix []byte, rev int64) (p *past, 
 		return nil, err
 	}
 	want := func(ordinal uint32) bool { return p.within(p.first, ordinal) }
-	for rec, err := range x.scan(ctx, want) {
-		if err == nil && p.names(rec) {
-			err = x.read(func() error {
-				_, _, err := p.latest.replace(rec.Key, rec.ordinal, &p.other)
-				return err
-			})
+	return p, x.scan(ctx, want, func(rec Scanned) error {
+		if !p.names(rec) {
+			return nil
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+		return x.read(func() error {
+			_, _, err := p.latest.replace(rec.Key, rec.ordinal, &p.other)
+			return err
+		})
+	})
 }
 
 // within reports whether a record from first on may be one of those asked for.
@@ -111,24 +96,24 @@ func (p *past) within(first, ordinal uint32) bool {
 	return ordinal >= first && ordinal < p.end && p.may(ordinal)
 }
 
-// names reports whether the record is one of those asked for; that of no key never is.
-func (p *past) names(rec numbered) bool {
+// names reports whether the record has a key, and one that begins with the prefix.
+func (p *past) names(rec Scanned) bool {
 	return len(rec.Key) > 0 && bytes.HasPrefix(rec.Key, p.prefix)
 }
 
 // holds reports whether rec, which lies below p.end, is the live record of its key.
-func (p *past) holds(rec numbered) (bool, error) {
+func (p *past) holds(rec Scanned) (bool, error) {
 	if rec.Tombstone || !p.names(rec) {
 		return false, nil
 	}
-	if p.isLive(rec.ordinal) {
+	if rec.Live {
 		return true, nil
 	}
 	at, found, err := p.latest.find(rec.Key, &p.other)
 	return !found || at == rec.ordinal, err
 }
 
-// GetAt is Get as it was at revision rev. Errors are those of LiveAt.
+// GetAt is Get at revision rev. Errors are those of LiveAt.
 func (s *Snapshot) GetAt(ctx context.Context, key []byte, rev int64) (*Record, error) {
 	x, err := s.index(ctx)
 	if err == nil {
@@ -137,11 +122,11 @@ func (s *Snapshot) GetAt(ctx context.Context, key []byte, rev int64) (*Record, e
 	if err != nil {
 		return nil, err
 	}
-	last, err := s.Get(ctx, key)
-	if err != nil || (last != nil && last.Revision.Main <= rev) {
-		return last, err
+	found, err := s.Get(ctx, key)
+	if err != nil || found != nil && found.Revision.Main <= rev {
+		return found, err
 	}
-	var found *Record
+	found = nil
 	for r, err := range s.History(ctx, key) {
 		if err != nil {
 			return nil, err

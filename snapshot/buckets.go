@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // entries calls fn with every entry of the named bucket; a missing bucket has none.
 func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []byte) error) error {
 	return s.read(func() error {
-		for el, err := range s.db.Entries(ctx, s.db.Bucket(bucket)) {
-			if err == nil {
-				err = fn(el.Key, el.Value)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+		return each(s.db.Entries(ctx, s.db.Bucket(bucket)), func(el bolt.Element) error { return fn(el.Key, el.Value) })
 	})
 }
 
@@ -55,8 +49,8 @@ func (s *Snapshot) Members(ctx context.Context) ([]Member, error) {
 	return st.Members, err
 }
 
-// Note returns the note of that name, nil if the file has none. Only files made by [Build] have
-// notes, and those that are restored from one or written on top of one.
+// Note returns the note of that name, nil if there is none. Notes come from [Build] and outlast a
+// restore and a Write.
 func (s *Snapshot) Note(ctx context.Context, name string) (note []byte, err error) {
 	err = s.entries(ctx, noteBucket, func(k, v []byte) error {
 		if string(k) != name {

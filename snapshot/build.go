@@ -11,15 +11,14 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Content is what Build writes.
+// Content is the input of Build.
 type Content struct {
-	// Records in ascending order of Revision, one a key, none of them a deletion. It is ranged over
-	// twice and must yield the same both times.
+	// Records in ascending order of Revision, one a key, no deletions. It is ranged over twice and
+	// must yield the same both times.
 	Records iter.Seq2[*Record, error]
 	Leases  []Lease
-	// Revision is the current revision of the store, not below that of any record. The file is
-	// compacted at it: what it holds is all there is to know, and a server answers for no revision
-	// before.
+	// Revision is the current revision of the store, not below the revision of any record. The file
+	// is compacted at it: a server answers for no revision before.
 	Revision int64
 	// Notes are kept by name in a bucket of their own, which etcd ignores; see [Snapshot.Note].
 	Notes map[string][]byte
@@ -29,20 +28,18 @@ const (
 	builtPageSize = 4096 // bytes
 
 	noteBucket = "etcdshift"
-	// A note is read into memory as a whole, so that a hostile file must not have a longer one. In
-	// bytes.
+	// Bounds in bytes: a note is read into memory, also from a hostile file.
 	maxNoteName = 1 << 10
 	maxNote     = 64 << 20
 )
 
-// Build makes a snapshot at path that never was a server's: "etcdutl snapshot restore" takes it,
-// and a server started on that serves the records with all their numbers. It has pages of 4096
-// bytes, and the same content gives the same bytes. The file appears under its name after it was
-// read back, found right and synced, and after check, which may be nil, has found nothing; on any
-// error nothing is left. path must not exist (fs.ErrExist).
+// Build makes a snapshot at path from records alone. After "etcdutl snapshot restore" a server
+// serves them with all their numbers. It has pages of 4096 bytes, and the same content gives the
+// same bytes. The file appears under its name when it was read back, compared and synced, and after
+// check, which may be nil, returned no error; on any error nothing is left. path must not exist
+// (fs.ErrExist).
 //
-// Build reads the bytes of records: if they are those of another Snapshot, call it within its
-// Guard.
+// Call Build within the Guard of a Snapshot whose records it reads.
 func Build(
 	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
 ) (WriteResult, error) {
@@ -91,12 +88,11 @@ func (c Content) sources(ctx context.Context) ([]bolt.Source, error) {
 		leaseBucket: bolt.Seq(grants...),
 		metaBucket: bolt.Seq(bolt.Element{Key: []byte(finishedCompact), Value: compacted},
 			bolt.Element{Key: []byte(scheduledCompact), Value: compacted}),
-		noteBucket: bolt.Seq(notes...),
 	}
 	names := etcdBuckets()
 	if len(notes) > 0 {
-		names = append(names, noteBucket)
-		slices.Sort(names)
+		contents[noteBucket] = bolt.Seq(notes...)
+		names = slices.Sorted(slices.Values(append(names, noteBucket)))
 	}
 	sources := make([]bolt.Source, len(names))
 	for i, name := range names {
@@ -110,45 +106,37 @@ func (c Content) sources(ctx context.Context) ([]bolt.Source, error) {
 
 // entries yields the encoded records, whose numbers must be those that a server could have stored.
 func (c Content) entries(ctx context.Context) entries {
-	return func(yield func(bolt.Element, error) bool) {
+	return stream(func(yield func(bolt.Element) error) error {
 		if c.Records == nil {
-			return
+			return nil
 		}
 		var enc encoder
 		var last Revision
-		for rec, err := range c.Records {
-			if err == nil {
-				err = ctx.Err()
+		return each(c.Records, func(rec *Record) error {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-			if err == nil {
-				err = c.accepts(rec, last)
-			}
-			if err != nil {
-				yield(bolt.Element{}, err)
-				return
+			if err := c.accepts(rec, last); err != nil {
+				return err
 			}
 			last = rec.Revision
-			if !yield(enc.element(rec), nil) {
-				return
-			}
-		}
-	}
+			return yield(enc.element(rec))
+		})
+	})
 }
 
 // accepts says why rec cannot be the record behind one of revision last.
 func (c Content) accepts(rec *Record, last Revision) error {
-	var err error
-	switch {
+	err := rec.follows(nil)
+	switch rev := rec.Revision; {
 	case len(rec.Key) == 0:
 		err = errors.New("it has no key")
 	case rec.Tombstone:
 		err = errors.New("it is a deletion")
-	case rec.Revision.Compare(last) <= 0 || rec.Revision.Main < 1 || rec.Revision.Sub < 0:
+	case rev.Compare(last) <= 0 || rev.Main < 1 || rev.Sub < 0:
 		err = fmt.Errorf("it does not come after %s", last)
-	case rec.Revision.Main > c.Revision:
+	case rev.Main > c.Revision:
 		err = fmt.Errorf("the store is at %d", c.Revision)
-	default:
-		err = rec.follows(nil)
 	}
 	if err != nil {
 		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
@@ -159,18 +147,14 @@ func (c Content) accepts(rec *Record, last Revision) error {
 // notes returns the entries of the notes' bucket.
 func (c Content) notes() (notes []bolt.Element, err error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Notes)) {
-		note := c.Notes[name]
+		el := bolt.Element{Key: []byte(name), Value: c.Notes[name]}
 		switch {
 		case len(name) == 0 || len(name) > maxNoteName:
-			err = fmt.Errorf("note %q: a name has 1 to %d bytes", clip([]byte(name)), maxNoteName)
-		case len(note) > maxNote:
-			err = fmt.Errorf("note %q: it has %d bytes, a note has at most %d",
-				clip([]byte(name)), len(note), maxNote)
+			return nil, fmt.Errorf("note %q: a name has 1 to %d bytes", clip(el.Key), maxNoteName)
+		case len(el.Value) > maxNote:
+			return nil, fmt.Errorf("note %q: it has %d bytes, a note has at most %d", clip(el.Key), len(el.Value), maxNote)
 		}
-		if err != nil {
-			return nil, err
-		}
-		notes = append(notes, bolt.Element{Key: []byte(name), Value: note})
+		notes = append(notes, el)
 	}
 	return notes, nil
 }

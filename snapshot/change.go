@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -31,15 +32,14 @@ type entries = iter.Seq2[bolt.Element, error]
 
 // inTurn yields the entries of each part, up to an error.
 func inTurn(parts ...entries) entries {
-	return func(yield func(bolt.Element, error) bool) {
+	return stream(func(yield func(bolt.Element) error) error {
 		for _, part := range parts {
-			for el, err := range part {
-				if !yield(el, err) || err != nil {
-					return
-				}
+			if err := each(part, yield); err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // appender turns changes into the records that a server at that revision would have stored next:
@@ -64,7 +64,7 @@ func newAppender(x *index, scrub func(key []byte) bool) *appender {
 	}
 }
 
-// current returns the record that change c supersedes, nil for none or a tombstone.
+// current returns the record that change c supersedes, an empty one for none or a tombstone.
 func (a *appender) current(c Change) (*Record, error) {
 	old := new(Record)
 	ordinal, found, err := a.x.find(c.Key, old)
@@ -83,20 +83,13 @@ func (a *appender) current(c Change) (*Record, error) {
 		return nil, fmt.Errorf("%w: key %q is changed twice", errConflict, c.Key)
 	}
 	if !found || old.Tombstone {
-		old = nil
+		old = new(Record)
 	}
-	if have := modRevision(old); have != c.Prior {
+	if old.ModRevision != c.Prior {
 		return nil, fmt.Errorf("%w: key %q is at %d, the change was planned against %d",
-			errConflict, c.Key, have, c.Prior)
+			errConflict, c.Key, old.ModRevision, c.Prior)
 	}
 	return old, nil
-}
-
-func modRevision(r *Record) int64 {
-	if r == nil {
-		return 0
-	}
-	return r.ModRevision
 }
 
 // record returns what change c stores, nil if that is nothing: the deletion of an absent key.
@@ -112,7 +105,7 @@ func (a *appender) record(c Change) (*Record, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case c.Delete && (old == nil || scrubbed):
+	case c.Delete && (old.Version == 0 || scrubbed):
 		return nil, nil
 	case scrubbed:
 		return nil, fmt.Errorf("%w: key %q is scrubbed and cannot be written", errConflict, c.Key)
@@ -124,11 +117,10 @@ func (a *appender) record(c Change) (*Record, error) {
 		a.Keys--
 		return rec, nil
 	}
-	rec.CreateRevision, rec.ModRevision, rec.Version = a.Revision, a.Revision, 1
+	rec.ModRevision, rec.CreateRevision, rec.Version = a.Revision, old.CreateRevision, old.Version+1
 	rec.Value, rec.Lease = c.Value, c.Lease
-	if old != nil {
-		rec.CreateRevision, rec.Version = old.CreateRevision, old.Version+1
-	} else {
+	if rec.Version == 1 {
+		rec.CreateRevision = a.Revision
 		a.Keys++
 	}
 	return rec, nil
@@ -136,57 +128,51 @@ func (a *appender) record(c Change) (*Record, error) {
 
 // records yields the entry of each change that stores one, valid until the next one.
 func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]) entries {
-	return func(yield func(bolt.Element, error) bool) {
-		for c, err := range changes {
-			if err == nil {
-				err = ctx.Err()
+	return stream(func(yield func(bolt.Element) error) error {
+		return each(changes, func(c Change) error {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-			var rec *Record
-			if err == nil {
-				rec, err = a.record(c)
+			rec, err := a.record(c)
+			if err != nil || rec == nil {
+				return err
 			}
-			if err != nil {
-				yield(bolt.Element{}, err)
-				return
-			}
-			if rec != nil && !yield(a.encoder.element(rec), nil) {
-				return
-			}
-		}
-	}
+			return yield(a.encoder.element(rec))
+		})
+	})
 }
 
 // left yields the entries of the file but for the records of keys that are scrubbed.
 func (a *appender) left(ctx context.Context) entries {
-	return func(yield func(bolt.Element, error) bool) {
+	return stream(func(yield func(bolt.Element) error) error {
 		var rec Record
 		ordinal := uint32(0)
-		for el, err := range a.x.db.Entries(ctx, a.x.keys) {
-			if err == nil {
-				err = parseRecord(el.Key, el.Value, &rec)
+		return each(a.x.db.Entries(ctx, a.x.keys), func(el bolt.Element) error {
+			if err := parseRecord(el.Key, el.Value, &rec); err != nil {
+				return err
 			}
-			gone := err == nil && len(rec.Key) > 0 && a.scrub(rec.Key)
-			if gone {
-				a.Scrubbed++
-				if a.x.isLive(ordinal) {
-					a.Keys--
-				}
-			}
+			live := a.x.isLive(ordinal)
 			ordinal++
-			if !gone && (!yield(el, err) || err != nil) {
-				return
+			if len(rec.Key) == 0 || !a.scrub(rec.Key) {
+				return yield(el)
 			}
-		}
-	}
+			a.Scrubbed++
+			if live {
+				a.Keys--
+			}
+			return nil
+		})
+	})
 }
 
 // last yields the record without key and value that keeps the revision from going back (etcd
 // etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
-func (a *appender) last(yield func(bolt.Element, error) bool) {
-	if a.Revision >= maxRevision {
-		yield(bolt.Element{}, fmt.Errorf("no revision is left"))
-		return
-	}
-	a.Revision++
-	yield(bolt.Element{Key: appendRevisionKey(nil, Revision{Main: a.Revision}, false)}, nil)
+func (a *appender) last() entries {
+	return stream(func(yield func(bolt.Element) error) error {
+		if a.Revision >= maxRevision {
+			return errors.New("no revision is left")
+		}
+		a.Revision++
+		return yield(bolt.Element{Key: appendRevisionKey(nil, Revision{Main: a.Revision}, false)})
+	})
 }

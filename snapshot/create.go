@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -38,27 +39,25 @@ func (o output) create(
 	return out, d, nil
 }
 
-// prove compares the written file with sources and gives it its digest. Both take a pass over the
-// file, at the same time.
+// prove compares the written file with sources and gives it its digest, in two passes over the file
+// at the same time.
 func (o output) prove(ctx context.Context, out *Snapshot, sources []bolt.Source) (d Digest, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := sha256.New()
 	hashed := make(chan error, 1)
 	go func() { hashed <- hashRange(ctx, h, o.file, 0, out.db.Bytes()) }()
-	if err := out.guard(func() error { return checkNew(ctx, out, sources) }); err != nil {
+	if err = out.guard(func() error { return checkNew(ctx, out, sources) }); err != nil {
 		cancel()
-		<-hashed
+	}
+	if err = cmp.Or(err, <-hashed); err != nil {
 		return d, err
 	}
-	if err := <-hashed; err != nil {
-		return d, err
-	}
-	return o.seal(h, out.db.Bytes())
+	return o.sign(h, out.db.Bytes())
 }
 
-// checkNew proves that s, a file of new pages alone, holds what sources yield and not one byte
-// else, and that it is sound.
+// checkNew proves that s, a file of new pages alone, is sound and holds the entries of sources and
+// not one byte more.
 func checkNew(ctx context.Context, s *Snapshot, sources []bolt.Source) error {
 	if len(s.db.Buckets) != len(sources) {
 		return fmt.Errorf("%w: %d buckets, want %d", ErrVerify, len(s.db.Buckets), len(sources))

@@ -8,10 +8,10 @@ import (
 	"io"
 )
 
-// Digest is what the sequential pass over a file found.
+// Digest is the SHA-256 of a file.
 type Digest struct {
-	Image   [sha256.Size]byte // of the database image, which is what the trailer holds
-	File    [sha256.Size]byte // of the file as it was given, which is what sha256sum prints
+	Image   [sha256.Size]byte // of the database image, as the trailer holds it
+	File    [sha256.Size]byte // of the file as it was given, as sha256sum prints it
 	Present bool              // the file carries a digest; it is equal to Image
 }
 
@@ -51,8 +51,8 @@ func (p *digestPass) stop() {
 	<-p.done
 }
 
-// sum reads the file once with plain reads. That warms the page cache for the mapped reads, and
-// read errors of the disk come back as errors instead of faults.
+// sum reads the file once with plain reads: they warm the page cache for the mapped reads, and the
+// disk answers with errors instead of faults.
 func (s *Snapshot) sum(ctx context.Context) (d Digest, err error) {
 	h := sha256.New()
 	image, size := s.db.Bytes(), int64(len(s.data))

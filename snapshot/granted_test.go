@@ -64,9 +64,9 @@ func TestGranted(t *testing.T) {
 func withLeases(n int) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		for i := range n {
-			el, err := Lease{int64(i+1) * 10, 3600}.entry()
+			granted, err := grantEntries([]Lease{{int64(i+1) * 10, 3600}})
 			if err == nil {
-				err = tx.Bucket([]byte(leaseBucket)).Put(el.Key, el.Value)
+				err = tx.Bucket([]byte(leaseBucket)).Put(granted[0].Key, granted[0].Value)
 			}
 			if err != nil {
 				return err

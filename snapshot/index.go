@@ -9,11 +9,10 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// index finds the latest record of each key. One scan in revision order fills it, and the last
-// record of a key wins. That is right under every compaction, finished or interrupted: a compaction
-// only removes records that a later one supersedes, and removes them oldest first (etcd
-// server/storage/mvcc/kvstore_compaction.go). Memory grows with the number of keys and records
-// alone.
+// index finds the latest record of each key. One scan in revision order fills it: the last record of
+// a key wins. That holds under every compaction, finished or interrupted: it removes superseded
+// records alone, oldest first (etcd server/storage/mvcc/kvstore_compaction.go). Memory grows with
+// the number of keys and records alone.
 type index struct {
 	table // the latest record of each key, deleted keys included
 	folders
@@ -25,14 +24,11 @@ type index struct {
 	empty               int      // records without a key, left by --bump-revision
 	unnamed             Revision // of the last one of those
 	finished, scheduled int64    // compact revisions, 0 for none
-	// repeats reports two records of one key at or below the finished compaction, which leaves one.
-	repeats bool
+	repeats             bool     // two records of a key up to the finished compaction, which leaves one
 
-	// seen is told each record with the one before it of the same key, nil for the first in the
-	// file.
-	seen func(before, rec *Record)
-	// unsound is why the first record with numbers that no server stores keeps Write from writing.
-	unsound error
+	// seen is called with each record and the one before it of the same key, nil for the first.
+	seen    func(before, rec *Record)
+	unsound error // the first record with numbers that no server stores, which Write refuses
 
 	rec, before Record // used again for each record of the scan
 }
@@ -105,27 +101,25 @@ func (x *index) addLeaf(leaf int, p bolt.Page) error {
 		if err := parseRecord(k, v, rec); err != nil {
 			return fmt.Errorf("element %d: %w", i, err)
 		}
-		if (leaf > 0 || i > 0) && rec.Revision.Compare(x.last) <= 0 {
-			return fmt.Errorf("%w: element %d: revision %s after %s", ErrDamaged, i, rec.Revision, x.last)
-		}
-		if rec.Revision.Main < 1 {
-			return fmt.Errorf("%w: element %d: revision %s, of which no server reads a record",
-				ErrDamaged, i, rec.Revision)
+		switch rev := rec.Revision; {
+		case (leaf > 0 || i > 0) && rev.Compare(x.last) <= 0:
+			return fmt.Errorf("%w: element %d: revision %s after %s", ErrDamaged, i, rev, x.last)
+		case rev.Main < 1:
+			return fmt.Errorf("%w: element %d: revision %s, of which no server reads a record", ErrDamaged, i, rev)
 		}
 		x.last = rec.Revision
 		if rec.Tombstone {
 			x.tombstones++
 		}
-		if len(rec.Key) == 0 {
-			x.empty++
-			x.unnamed = rec.Revision
-			if len(v) > 0 {
-				x.seen(nil, rec)
+		if len(rec.Key) > 0 {
+			if err := x.add(rec, x.start[leaf]+uint32(i)); err != nil {
+				return err
 			}
 			continue
 		}
-		if err := x.add(rec, x.start[leaf]+uint32(i)); err != nil {
-			return err
+		x.empty, x.unnamed = x.empty+1, rec.Revision
+		if len(v) > 0 {
+			x.seen(nil, rec)
 		}
 	}
 	return nil
@@ -138,48 +132,93 @@ func (x *index) add(rec *Record, ordinal uint32) error {
 		return err
 	}
 	before := &x.before
-	switch {
-	case !found:
+	if !found {
 		before = nil
-	case !before.Tombstone:
+	} else if !before.Tombstone {
 		x.live[old/64] &^= 1 << (old % 64)
-		x.alive--
-		if before.Lease != 0 {
-			x.leased--
-		}
+		x.count(before, -1)
 	}
-	x.repeats = x.repeats || (found && rec.Revision.Main <= x.finished)
+	x.repeats = x.repeats || found && rec.Revision.Main <= x.finished
 	x.seen(before, rec)
 	x.folders.put(ordinal, rec.Key)
 	if !rec.Tombstone {
 		x.live[ordinal/64] |= 1 << (ordinal % 64)
-		x.alive++
-		if rec.Lease != 0 {
-			x.leased++
-		}
+		x.count(rec, 1)
 	}
 	return nil
+}
+
+// count counts a live record n times.
+func (x *index) count(rec *Record, n int) {
+	x.alive += n
+	if rec.Lease != 0 {
+		x.leased += n
+	}
 }
 
 func (x *index) isLive(ordinal uint32) bool {
 	return x.live[ordinal/64]&(1<<(ordinal%64)) != 0
 }
 
+// scan calls fn with the records that want names in revision order; the Record is used again for
+// the next one. Leaves without any are not read.
+func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
+	rec := Scanned{Record: new(Record)}
+	var p bolt.Page
+	for leaf := range x.keys.LeafCount() {
+		if leaf%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p = nil
+		for i := x.start[leaf]; i < x.end(leaf); i++ {
+			if !want(i) {
+				continue
+			}
+			if err := x.decode(leaf, int(i-x.start[leaf]), &p, &rec); err != nil {
+				return x.wrap(err)
+			}
+			rec.Live, rec.ordinal = x.isLive(i), i
+			if err := fn(rec); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// decode decodes an element of a leaf, whose page is read with the first one.
+func (x *index) decode(leaf, elem int, p *bolt.Page, rec *Scanned) error {
+	return x.guard(func() (err error) {
+		if *p == nil {
+			if *p, err = x.db.Leaf(x.keys, leaf); err != nil {
+				return err
+			}
+		}
+		if elem >= p.Count() {
+			err = ErrChanged
+		} else {
+			_, k, v := p.Leaf(elem)
+			rec.Stored = len(k) + len(v)
+			err = parseRecord(k, v, rec.Record)
+		}
+		return x.inLeaf(leaf, err)
+	})
+}
+
 // revision is the current revision of the store as a server computes it (etcd
-// server/storage/mvcc/kvstore.go, restore): the last record alone may be older than a compaction
-// that removed what came after it.
+// server/storage/mvcc/kvstore.go, restore): a compaction may have removed later records than the
+// last one.
 func (x *index) revision() int64 { return max(x.last.Main, x.oldest()) }
 
 // oldest is the compact revision as a server would start with; an empty store is at revision 1.
 func (x *index) oldest() int64 { return max(x.finished, x.scheduled, 1) }
 
-// maxRevision is the highest that a store may be at here. A server panics at the write behind
-// revision math.MaxInt64; some writes must be left for it to be restored and to go on.
+// maxRevision bounds the revision of a store. A server panics at the write behind math.MaxInt64;
+// some writes must be left for it after a restore.
 const maxRevision = math.MaxInt64 - 1<<20
 
-// MostBump is the most by which a restore may raise the revision of a store ("etcdutl snapshot
-// restore --bump-revision"): half of what is left. Beyond the last revision the restore ends well,
-// and the server panics.
+// MostBump is the most by which a restore may raise a revision ("etcdutl snapshot restore
+// --bump-revision"): half of what is left. Beyond the last revision the server panics.
 func MostBump(revision int64) int64 { return max(0, (maxRevision-revision)/2) }
 
 // room checks that revisions are left.
@@ -193,23 +232,17 @@ func (x *index) room() error {
 
 // compactRevisions reads what the meta bucket says about compaction.
 func (x *index) compactRevisions(ctx context.Context) error {
-	for el, err := range x.db.Entries(ctx, x.db.Bucket(metaBucket)) {
-		if err != nil {
-			return err
-		}
-		at := &x.finished
-		switch string(el.Key) {
-		case finishedCompact:
-		case scheduledCompact:
-			at = &x.scheduled
-		default:
-			continue
+	revisions := map[string]*int64{finishedCompact: &x.finished, scheduledCompact: &x.scheduled}
+	return each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {
+		at := revisions[string(el.Key)]
+		if at == nil {
+			return nil
 		}
 		rev, _, err := parseRevisionKey(el.Value)
 		if err != nil {
 			return fmt.Errorf("bucket \"meta\": %s is not a revision: %w", el.Key, err)
 		}
 		*at = rev.Main
-	}
-	return nil
+		return nil
+	})
 }

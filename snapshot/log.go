@@ -2,10 +2,8 @@ package snapshot
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"hash/maphash"
-	"iter"
 	"sort"
 
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
@@ -21,10 +19,10 @@ type log struct {
 	total uint32   // records
 }
 
-// at decodes the record with the given ordinal. Its page was checked when it was indexed; checking
-// it for each record would take time that grows with their square.
+// at decodes the record with the given ordinal. Its page was checked when it was indexed; to check
+// it for each record would take quadratic time.
 func (l *log) at(ordinal uint32, rec *Record) error {
-	leaf, elem := l.place(ordinal)
+	leaf := sort.Search(len(l.start), func(i int) bool { return l.start[i] > ordinal }) - 1
 	p := l.keys.Inline
 	if l.keys.Root != 0 {
 		var err error
@@ -32,14 +30,8 @@ func (l *log) at(ordinal uint32, rec *Record) error {
 			return err
 		}
 	}
-	_, k, v := p.Leaf(elem)
+	_, k, v := p.Leaf(int(ordinal - l.start[leaf]))
 	return parseRecord(k, v, rec)
-}
-
-// place is where a record lies: in the last leaf that does not begin after it.
-func (l *log) place(ordinal uint32) (leaf, elem int) {
-	leaf = sort.Search(len(l.start), func(i int) bool { return l.start[i] > ordinal }) - 1
-	return leaf, int(ordinal - l.start[leaf])
 }
 
 // end is the ordinal behind the last record of a leaf.
@@ -63,58 +55,6 @@ func (l *log) after(rev int64) (ordinal uint32, err error) {
 		return err
 	})
 	return ordinal, err
-}
-
-// numbered is a record with its ordinal.
-type numbered struct {
-	*Record
-	ordinal uint32
-}
-
-// scan yields the records that want names in revision order; the Record is used again for the next
-// one. Leaves without any are not read.
-func (l *log) scan(ctx context.Context, want func(ordinal uint32) bool) iter.Seq2[numbered, error] {
-	return func(yield func(numbered, error) bool) {
-		rec := new(Record)
-		var p bolt.Page
-		for leaf := range l.keys.LeafCount() {
-			if leaf%256 == 0 && ctx.Err() != nil {
-				yield(numbered{}, ctx.Err())
-				return
-			}
-			p = nil
-			for i := l.start[leaf]; i < l.end(leaf); i++ {
-				if !want(i) {
-					continue
-				}
-				if err := l.decode(leaf, int(i-l.start[leaf]), &p, rec); err != nil {
-					yield(numbered{}, l.wrap(err))
-					return
-				}
-				if !yield(numbered{rec, i}, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// decode decodes an element of a leaf, whose page is read with the first one.
-func (l *log) decode(leaf, elem int, p *bolt.Page, rec *Record) error {
-	return l.guard(func() (err error) {
-		if *p == nil {
-			if *p, err = l.db.Leaf(l.keys, leaf); err != nil {
-				return err
-			}
-		}
-		if elem >= p.Count() {
-			err = ErrChanged
-		} else {
-			_, k, v := p.Leaf(elem)
-			err = parseRecord(k, v, rec)
-		}
-		return l.inLeaf(leaf, err)
-	})
 }
 
 // inLeaf says where in the file a record with an error lies.

@@ -6,65 +6,85 @@ import (
 	"iter"
 )
 
-// indexed yields what fn yields, which is given the index of s.
-func indexed[T any](
-	ctx context.Context, s *Snapshot, fn func(x *index, yield func(T, error) bool),
-) iter.Seq2[T, error] {
+// stream is the sequence of what run yields, followed by the error of run. The error of yield, of a
+// reader that wants no more, must be returned by run.
+func stream[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		x, err := s.index(ctx)
-		if err != nil {
+		ended := false
+		err := run(func(v T) error {
+			if ended = !yield(v, nil); ended {
+				return context.Canceled
+			}
+			return nil
+		})
+		if err != nil && !ended {
 			var none T
 			yield(none, err)
-			return
 		}
-		fn(x, yield)
 	}
 }
 
+// each calls fn with what seq yields, up to the first error, which it returns.
+func each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
+	for v, err := range seq {
+		if err == nil {
+			err = fn(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexed is the stream of what run, which is given the index of s, yields.
+func indexed[T any](
+	ctx context.Context, s *Snapshot, run func(x *index, yield func(T) error) error,
+) iter.Seq2[T, error] {
+	return stream(func(yield func(T) error) error {
+		x, err := s.index(ctx)
+		if err != nil {
+			return err
+		}
+		return run(x, yield)
+	})
+}
+
 // Live yields the latest record of each key that begins with prefix and is not deleted, in revision
-// order (not in key order): the order in which the file holds them, so that the whole is one pass.
-// An error ends the sequence. Records are valid until Close; the Record itself is used again for
-// the next one.
+// order (not in key order): the order of the file, so that one pass reads all. An error ends the
+// sequence. Records are valid until Close; the Record itself is used again for the next one.
 func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
-	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {
+	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		may := x.under(prefix)
 		want := func(ordinal uint32) bool { return x.isLive(ordinal) && may(ordinal) }
-		for rec, err := range x.scan(ctx, want) {
-			if err == nil && !bytes.HasPrefix(rec.Key, prefix) {
-				continue
+		return x.scan(ctx, want, func(rec Scanned) error {
+			if !bytes.HasPrefix(rec.Key, prefix) {
+				return nil
 			}
-			if !yield(rec.Record, err) {
-				return
-			}
-		}
+			return yield(rec.Record)
+		})
 	})
 }
 
 // History yields every record of one key that the file still holds, oldest first, tombstones
-// included. What a compaction removed is gone. Errors and validity are those of Live.
+// included, but none that a compaction removed. Errors and validity are those of Live.
 func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {
-	return indexed(ctx, s, func(x *index, yield func(*Record, error) bool) {
-		for rec, err := range x.scan(ctx, x.under(key)) {
-			if err == nil && !bytes.Equal(rec.Key, key) {
-				continue
+	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
+		return x.scan(ctx, x.under(key), func(rec Scanned) error {
+			if !bytes.Equal(rec.Key, key) {
+				return nil
 			}
-			if !yield(rec.Record, err) {
-				return
-			}
-		}
+			return yield(rec.Record)
+		})
 	})
 }
 
 // Records yields every record of the file in revision order, superseded ones, tombstones and the
 // empty-key records of --bump-revision included. Errors and validity are those of Live.
 func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		for rec, err := range s.Scan(ctx) {
-			if !yield(rec.Record, err) {
-				return
-			}
-		}
-	}
+	return stream(func(yield func(*Record) error) error {
+		return each(s.Scan(ctx), func(rec Scanned) error { return yield(rec.Record) })
+	})
 }
 
 // Scanned is a record, and whether it is the live value of its key.
@@ -72,21 +92,15 @@ type Scanned struct {
 	*Record
 	Live   bool
 	Stored int // bytes of the entry in the key bucket: revision key and KeyValue
+
+	ordinal uint32
 }
 
-// Scan yields what Records yields, and says of each whether it is the latest of its key and no
-// deletion. Errors and validity are those of Live.
+// Scan yields the records of Records, and whether each is the latest of its key and no deletion.
+// Errors and validity are those of Live.
 func (s *Snapshot) Scan(ctx context.Context) iter.Seq2[Scanned, error] {
-	return indexed(ctx, s, func(x *index, yield func(Scanned, error) bool) {
-		for rec, err := range x.scan(ctx, func(uint32) bool { return true }) {
-			scanned := Scanned{Record: rec.Record}
-			if err == nil {
-				scanned.Live, scanned.Stored = x.isLive(rec.ordinal), rec.size()
-			}
-			if !yield(scanned, err) {
-				return
-			}
-		}
+	return indexed(ctx, s, func(x *index, yield func(Scanned) error) error {
+		return x.scan(ctx, func(uint32) bool { return true }, yield)
 	})
 }
 
@@ -104,7 +118,7 @@ func (s *Snapshot) Get(ctx context.Context, key []byte) (*Record, error) {
 	return rec, nil
 }
 
-// Revision is the current revision of the store: what a server started on the file would answer.
+// Revision is the current revision of the store: the answer of a server started on the file.
 func (s *Snapshot) Revision(ctx context.Context) (int64, error) {
 	_, newest, err := s.Kept(ctx)
 	return newest, err

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
@@ -47,11 +48,8 @@ type Record struct {
 
 // parseRevisionKey decodes a key of the key bucket.
 func parseRevisionKey(k []byte) (r Revision, tombstone bool, err error) {
-	switch {
-	case len(k) == revisionKeySize:
-	case len(k) == revisionKeySize+1 && k[revisionKeySize] == tombstoneMark:
-		tombstone = true
-	default:
+	tombstone = len(k) == revisionKeySize+1 && k[revisionKeySize] == tombstoneMark
+	if len(k) != revisionKeySize && !tombstone {
 		return r, false, fmt.Errorf("%w: revision key of %d bytes", ErrDamaged, len(k))
 	}
 	if k[8] != '_' {
@@ -86,10 +84,9 @@ const (
 )
 
 // parseRecord decodes an entry of the key bucket into rec, by hand: a generic protobuf decoder
-// costs ten times as much and copies the value. Unknown fields are passed over, as protobuf asks.
-func parseRecord(k, v []byte, rec *Record) error {
+// costs ten times as much and copies the value. Unknown fields are skipped, as protobuf asks.
+func parseRecord(k, v []byte, rec *Record) (err error) {
 	*rec = Record{}
-	var err error
 	if rec.Revision, rec.Tombstone, err = parseRevisionKey(k); err != nil {
 		return err
 	}
@@ -109,37 +106,35 @@ func parseRecord(k, v []byte, rec *Record) error {
 
 // field takes one field from the front of v and returns its length, negative if it is malformed.
 func (r *Record) field(num protowire.Number, typ protowire.Type, v []byte) int {
+	var data *[]byte
+	var number *int64
+	switch num {
+	case fieldKey:
+		data = &r.Key
+	case fieldValue:
+		data = &r.Value
+	case fieldCreateRevision:
+		number = &r.CreateRevision
+	case fieldModRevision:
+		number = &r.ModRevision
+	case fieldVersion:
+		number = &r.Version
+	case fieldLease:
+		number = &r.Lease
+	default:
+		return protowire.ConsumeFieldValue(num, typ, v)
+	}
 	switch {
-	case typ == protowire.BytesType && (num == fieldKey || num == fieldValue):
+	case typ == protowire.BytesType && data != nil:
 		b, n := protowire.ConsumeBytes(v)
-		if n < 0 {
-			return n
-		}
-		b = b[:len(b):len(b)]
-		if num == fieldKey {
-			r.Key = b
-		} else {
-			r.Value = b
-		}
+		*data = b[:len(b):len(b)]
 		return n
-	case typ == protowire.VarintType && num >= fieldCreateRevision && num <= fieldLease && num != fieldValue:
+	case typ == protowire.VarintType && number != nil:
 		x, n := protowire.ConsumeVarint(v)
-		switch num {
-		case fieldCreateRevision:
-			r.CreateRevision = int64(x)
-		case fieldModRevision:
-			r.ModRevision = int64(x)
-		case fieldVersion:
-			r.Version = int64(x)
-		case fieldLease:
-			r.Lease = int64(x)
-		}
+		*number = int64(x)
 		return n
 	}
-	if num <= fieldLease {
-		return -1 // of another type: etcd 3.4 to 3.6 die of it, 3.7 passes over it
-	}
-	return protowire.ConsumeFieldValue(num, typ, v)
+	return -1 // etcd 3.4 to 3.6 die of another type, 3.7 skips it
 }
 
 // appendKeyValue encodes the record as etcd does: fields in order, zero ones left out; a tombstone
@@ -164,25 +159,6 @@ func (e *encoder) element(r *Record) bolt.Element {
 	e.key = appendRevisionKey(e.key[:0], r.Revision, r.Tombstone)
 	e.value = r.appendKeyValue(e.value[:0])
 	return bolt.Element{Key: e.key, Value: e.value}
-}
-
-// size is the bytes of the record's revision key and KeyValue as etcd writes them.
-func (r *Record) size() int {
-	n := revisionKeySize
-	if r.Tombstone {
-		n++
-	}
-	for _, b := range [][]byte{r.Key, r.Value} {
-		if len(b) > 0 {
-			n += protowire.SizeTag(fieldKey) + protowire.SizeBytes(len(b))
-		}
-	}
-	for _, v := range []int64{r.CreateRevision, r.ModRevision, r.Version, r.Lease} {
-		if v != 0 {
-			n += protowire.SizeTag(fieldKey) + protowire.SizeVarint(uint64(v))
-		}
-	}
-	return n
 }
 
 func appendBytesField(b []byte, num protowire.Number, v []byte) []byte {
@@ -215,9 +191,8 @@ func varintField(msg []byte, want protowire.Number) (value uint64, err error) {
 	return value, nil
 }
 
-// checkRecord checks the numbers of rec against the record before it of the same key, nil if a
-// compaction has removed that one or there never was one. A server serves wrong numbers as they
-// are, and optimistic locking breaks.
+// checkRecord checks the numbers of rec against the record before it of the same key, nil if there
+// is none in the file. A server serves wrong numbers as they are, and optimistic locking breaks.
 func checkRecord(before, rec *Record) error {
 	if err := rec.follows(before); err != nil {
 		return fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)
@@ -227,34 +202,28 @@ func checkRecord(before, rec *Record) error {
 
 // follows is checkRecord without the name of the record.
 func (r *Record) follows(before *Record) error {
-	if len(r.Key) == 0 {
-		return fmt.Errorf("it holds more than the record without a key that --bump-revision leaves, which is empty")
-	}
-	if r.Tombstone {
-		if r.CreateRevision != 0 || r.ModRevision != 0 || r.Version != 0 || r.Lease != 0 || len(r.Value) != 0 {
-			return fmt.Errorf("a tombstone holds more than its key")
-		}
-		return nil // one of a key without a record is harmless: compaction may have removed that
-	}
-	if r.ModRevision != r.Revision.Main {
-		return fmt.Errorf("mod_revision is %d", r.ModRevision)
-	}
 	create, version := r.Revision.Main, int64(1)
+	if before != nil && !before.Tombstone {
+		create, version = before.CreateRevision, before.Version+1
+	}
 	switch {
+	case len(r.Key) == 0:
+		return errors.New("it holds more than the record without a key that --bump-revision leaves, which is empty")
+	case r.Tombstone: // without a record before it is harmless: compaction may have removed that
+		if r.CreateRevision != 0 || r.ModRevision != 0 || r.Version != 0 || r.Lease != 0 || len(r.Value) != 0 {
+			return errors.New("a tombstone holds more than its key")
+		}
+	case r.ModRevision != r.Revision.Main:
+		return fmt.Errorf("mod_revision is %d", r.ModRevision)
 	case before == nil: // a server takes the numbers as they are and counts on from there
 		if r.CreateRevision <= 0 || r.CreateRevision > r.ModRevision || r.Version < 1 {
 			return fmt.Errorf("create_revision %d and version %d do not agree", r.CreateRevision, r.Version)
 		}
-		return nil
-	case !before.Tombstone:
-		create, version = before.CreateRevision, before.Version+1
-	}
-	if r.CreateRevision != create || r.Version != version {
-		return fmt.Errorf("create_revision %d and version %d, want %d and %d",
-			r.CreateRevision, r.Version, create, version)
+	case r.CreateRevision != create || r.Version != version:
+		return fmt.Errorf("create_revision %d and version %d, want %d and %d", r.CreateRevision, r.Version, create, version)
 	}
 	return nil
 }
 
-// clip is the beginning of a key, for a message: the key may be longer than anybody would read.
+// clip is the beginning of a long key, for a message.
 func clip(key []byte) []byte { return key[:min(len(key), 300)] }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -8,6 +9,8 @@ import (
 	"hash/crc32"
 	"slices"
 	"strconv"
+
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // Status is what a file says about itself and what reading it found.
@@ -49,8 +52,8 @@ type Status struct {
 	Members         []Member `json:"members,omitempty"`
 }
 
-// Member is an etcd member as the members bucket holds it. A restore replaces them all. One that
-// cannot be read has its id alone; one that was added and never started has its id and URLs.
+// Member is an etcd member in the members bucket. A restore replaces them all. An unreadable one has
+// its ID alone, one that never started its ID and URLs.
 type Member struct {
 	ID       string   `json:"id"` // lower-case hex
 	Name     string   `json:"name"`
@@ -66,14 +69,14 @@ const (
 	AlarmCorrupt Alarm = "CORRUPT"
 )
 
-// Raised is an alarm of a member. While a cluster has one of kind NOSPACE it takes no writes.
+// Raised is an alarm of a member. Under NOSPACE a cluster takes no writes.
 type Raised struct {
 	Kind   Alarm  `json:"kind"`
 	Member string `json:"member"` // id, lower-case hex
 }
 
-// Bounds of what a hostile file has read into memory. A cluster has a handful of members with a few
-// URLs and two kinds of alarm each.
+// Bounds of the memory for a hostile file. A cluster has a handful of members with a few URLs and
+// two kinds of alarm each.
 const (
 	maxMembers    = 1 << 8
 	maxMemberSize = 16 << 10 // bytes of JSON
@@ -125,22 +128,23 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 // read reads all buckets, for the hash of "etcdutl snapshot status": CRC-32C over the name and then
 // the keys and values of each. It depends on the content alone, not on pages.
 func (st *Status) read(ctx context.Context, s *Snapshot) error {
-	castagnoli := crc32.MakeTable(crc32.Castagnoli)
-	var sum uint32
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for i := range s.db.Buckets {
 		b := &s.db.Buckets[i]
-		sum = crc32.Update(sum, castagnoli, []byte(b.Name))
-		for el, err := range s.db.Entries(ctx, b) {
-			if err == nil && b.Name != "key" {
-				err = st.add(b.Name, el.Key, el.Value)
+		_, _ = h.Write([]byte(b.Name))
+		err := each(s.db.Entries(ctx, b), func(el bolt.Element) error {
+			_, _ = h.Write(el.Key)
+			_, _ = h.Write(el.Value)
+			if b.Name == "key" {
+				return nil
 			}
-			if err != nil {
-				return err
-			}
-			sum = crc32.Update(crc32.Update(sum, castagnoli, el.Key), castagnoli, el.Value)
+			return st.add(b.Name, el.Key, el.Value)
+		})
+		if err != nil {
+			return err
 		}
 	}
-	st.Hash = fmt.Sprintf("%08x", sum)
+	st.Hash = fmt.Sprintf("%08x", h.Sum32())
 	switch { // etcd server/storage/schema/schema.go
 	case st.StorageVersion != "": // since 3.6
 		st.EtcdVersion = st.StorageVersion
@@ -153,34 +157,16 @@ func (st *Status) read(ctx context.Context, s *Snapshot) error {
 }
 
 // add adds an entry of any bucket but "key".
-func (st *Status) add(bucket string, k, v []byte) (err error) {
-	version := func() string { return string(v[:min(len(v), maxVersion)]) }
+func (st *Status) add(bucket string, k, v []byte) error {
 	switch bucket {
-	case metaBucket:
-		switch {
-		case string(k) == "consistent_index" && len(v) == 8:
-			st.ConsistentIndex = binary.BigEndian.Uint64(v)
-		case string(k) == "term" && len(v) == 8:
-			st.Term = binary.BigEndian.Uint64(v)
-		case string(k) == "storageVersion":
-			st.StorageVersion = version()
-		}
-	case "cluster":
-		if string(k) == "clusterVersion" {
-			st.ClusterVersion = version()
-		}
 	case leaseBucket:
 		st.Leases++
 	case "alarm":
-		err = st.addAlarm(k, v)
+		return st.addAlarm(k, v)
 	case "authUsers":
 		st.AuthUsers++
 	case "authRoles":
 		st.AuthRoles++
-	case "auth":
-		if string(k) == "authEnabled" {
-			st.AuthEnabled = len(v) == 1 && v[0] == 1
-		}
 	case "members":
 		if len(st.Members) == maxMembers {
 			return fmt.Errorf("%w: bucket \"members\": more than %d members", ErrDamaged, maxMembers)
@@ -188,7 +174,20 @@ func (st *Status) add(bucket string, k, v []byte) (err error) {
 		m, _ := parseMember(k, v)
 		st.Members = append(st.Members, m)
 	}
-	return err
+	version := string(v[:min(len(v), maxVersion)])
+	switch key := bucket + "/" + string(clip(k)); {
+	case key == "meta/consistent_index" && len(v) == 8:
+		st.ConsistentIndex = binary.BigEndian.Uint64(v)
+	case key == "meta/term" && len(v) == 8:
+		st.Term = binary.BigEndian.Uint64(v)
+	case key == "meta/storageVersion":
+		st.StorageVersion = version
+	case key == "cluster/clusterVersion":
+		st.ClusterVersion = version
+	case key == "auth/authEnabled":
+		st.AuthEnabled = len(v) == 1 && v[0] == 1
+	}
+	return nil
 }
 
 // addAlarm adds an entry of the alarm bucket, whose key is all there is (etcdserverpb.AlarmMember).
@@ -205,14 +204,8 @@ func (st *Status) addAlarm(k, v []byte) error {
 		return err
 	}
 	n, err := varintField(k, kind)
-	name := Alarm(fmt.Sprint(n))
-	switch n {
-	case 1:
-		name = AlarmNoSpace
-	case 2:
-		name = AlarmCorrupt
-	}
-	st.Alarms = append(st.Alarms, Raised{name, strconv.FormatUint(id, 16)})
+	names := map[uint64]Alarm{1: AlarmNoSpace, 2: AlarmCorrupt}
+	st.Alarms = append(st.Alarms, Raised{cmp.Or(names[n], Alarm(fmt.Sprint(n))), strconv.FormatUint(id, 16)})
 	return err
 }
 

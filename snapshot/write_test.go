@@ -35,6 +35,13 @@ func planned(t testing.TB, s *Snapshot, changes ...Change) iter.Seq2[Change, err
 	return seq(changes...)
 }
 
+func modRevision(r *Record) int64 {
+	if r == nil {
+		return 0
+	}
+	return r.ModRevision
+}
+
 func write(t testing.TB, s *Snapshot, changes iter.Seq2[Change, error]) (string, WriteResult) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.db")
