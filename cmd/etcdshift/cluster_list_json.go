@@ -129,7 +129,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
 		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
-	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unjudged, listCopyOf)
+	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
 	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
 	out.Others, out.Problems = listed(out.Others), problemsOf(read)
 	return out

@@ -19,7 +19,7 @@ func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wid
 	p.notes(found.Clusters)
 	p.orphans(found.Orphans)
 	p.stale(found.Stale)
-	if n := len(found.Unjudged); n > 0 {
+	if n := len(found.Unchecked); n > 0 {
 		p.Printf("\ncopies in the cache of %s were not checked: their shards were not given\n", render.Plural(n, "logical cluster"))
 	}
 	p.unknown(read)

@@ -72,8 +72,8 @@ func runClusterVerify(c *cli.Context) error {
 	case len(verdict.Findings) > 0:
 		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
 			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
-	case len(verdict.Unjudged) > 0:
-		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", render.Plural(len(verdict.Unjudged), "part")),
+	case len(verdict.Unchecked) > 0:
+		return &failure{exitCannotCheck, fmt.Errorf("not all of the move could be checked: %s not checked", render.Plural(len(verdict.Unchecked), "part")),
 			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show what a scrubbed file cannot, " +
 				"--cache shows whether copies of APIExports are there; -o json lists all that was not checked"}
 	case !verdict.Sound():

@@ -54,7 +54,7 @@ func (m *moveCheck) print(v *verify.Verdict) error {
 	doc.Findings = mapped(v.Findings, func(f verify.Finding) moveFinding {
 		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
 	})
-	doc.Unjudged = mapped(v.Unjudged, func(f verify.Finding) moveUnjudged { return moveUnjudged{f.Question, f.File, f.Key, f.Reason} })
+	doc.Unjudged = mapped(v.Unchecked, func(f verify.Finding) moveUnjudged { return moveUnjudged{f.Question, f.File, f.Key, f.Reason} })
 	for _, f := range m.files {
 		if f.opened == nil {
 			continue
@@ -84,10 +84,10 @@ func printMoveText(w io.Writer, v *verify.Verdict) error {
 		p.Printf("\n%s: %s\n", findings[0].Question, findings[0].Code.Name)
 		p.First("   ", mapped(findings, func(f verify.Finding) string { return about(f.Reason, f.File, f.Key) }), 5, len(findings), more)
 	}
-	if len(v.Unjudged) > 0 {
+	if len(v.Unchecked) > 0 {
 		p.Printf("\nnot checked:\n")
 	}
-	unjudged := mapped(v.Unjudged, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
+	unjudged := mapped(v.Unchecked, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
 	p.First("   ", unjudged, mostListed, len(unjudged), more)
 	if len(v.Notes) > 0 {
 		p.Printf("\n")

@@ -1,5 +1,5 @@
 // Package clusters tells which logical clusters of kcp live in a snapshot, and what belongs to each: its keys, where it stands
-// in the tree of workspaces, the types it binds and the definitions and identities those need. It reads and judges nothing
+// in the tree of workspaces, the types it binds and the definitions and identities those need. It reads and checks nothing
 // but what the file holds; Survey puts the files of several shards and their cache side by side.
 //
 // Invariants, each with a test:

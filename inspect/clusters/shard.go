@@ -65,7 +65,7 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	builtin := !key.Custom && key.Identity == ""
 	switch gr := key.Resource; {
 	case builtin && gr == keys.DefinitionType() && (c.Name == BoundCRDs || c.Name == SystemCRDs):
-		d := &Definition{Key: stored, Name: key.Name, Problem: "it is encrypted and no key opens it"}
+		d := &Definition{Key: stored, Name: key.Name, Problem: "it cannot be decrypted"}
 		into := &s.shard.System
 		if c.Name == BoundCRDs {
 			into = &s.shard.Definitions

@@ -121,8 +121,8 @@ func (s *survey) export(e Export) {
 // everywhere tells whether each shard has a logical cluster of that name of its own.
 func everywhere(name string) bool { return strings.HasPrefix(name, "system:") }
 
-// judge tells whether the logical cluster of a copy lives on the shard that the copy is of, where the files tell.
-func (s *survey) judge(c *Copy) (known, lives bool) {
+// check tells whether the logical cluster of a copy lives on the shard that the copy is of, where the files tell.
+func (s *survey) check(c *Copy) (known, lives bool) {
 	for _, at := range s.shards {
 		if at.Name == c.Shard {
 			known = true

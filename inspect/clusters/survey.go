@@ -21,12 +21,12 @@ type Place struct {
 // Installation is what several files of one kcp tell together. It knows no more than the files that were given: what lies
 // elsewhere, or nowhere, is not told apart.
 type Installation struct {
-	Clusters []Resident // that live on a shard that was given, by name and then in the order of the shards
-	Orphans  []Stray    // by name, and then in the order of the shards
-	Stale    []Stale    // copies of logical clusters that do not live where they were copied from, in the order of the caches
-	Unjudged []Stale    // copies of which none of the files tells: their shard was not given
-	Absent   []string   // names of shards that are registered and were not given
-	Doubled  []string   // names of shards that several of the files say they are, as files of different times do
+	Clusters  []Resident // that live on a shard that was given, by name and then in the order of the shards
+	Orphans   []Stray    // by name, and then in the order of the shards
+	Stale     []Stale    // copies of logical clusters that do not live where they were copied from, in the order of the caches
+	Unchecked []Stale    // copies of which none of the files tells: their shard was not given
+	Absent    []string   // names of shards that are registered and were not given
+	Doubled   []string   // names of shards that several of the files say they are, as files of different times do
 }
 
 // Resident is a logical cluster where it lives.
@@ -114,9 +114,9 @@ func Survey(shards, caches []Named) *Installation {
 	for _, at := range s.caches {
 		for _, c := range at.Copies {
 			found := Stale{Place: at.Place, LivesOn: called(s.lives[c.Cluster]), Copy: c}
-			switch known, lives := s.judge(c); {
+			switch known, lives := s.check(c); {
 			case !known:
-				out.Unjudged = append(out.Unjudged, found)
+				out.Unchecked = append(out.Unchecked, found)
 			case !lives:
 				out.Stale = append(out.Stale, found)
 			}

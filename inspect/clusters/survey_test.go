@@ -45,7 +45,7 @@ func TestSurvey(t *testing.T) {
 	require.Len(t, i.Clusters, 9+5)
 	require.Empty(t, i.Orphans)
 	require.Empty(t, i.Stale)
-	require.Empty(t, i.Unjudged)
+	require.Empty(t, i.Unchecked)
 	require.Empty(t, i.Absent)
 	require.Empty(t, i.Doubled)
 	for _, c := range i.Clusters {
@@ -93,7 +93,7 @@ func TestSurveyOfOneShard(t *testing.T) {
 	seen := []Exports{{kcptest.Provider, "example.dev", true}}
 	require.Equal(t, seen, i.of(t, kcptest.Consumer1).Identities[1].Exports, "of which the cache has a copy")
 	require.Empty(t, i.Stale)
-	require.Len(t, i.Unjudged, 5, "those of root")
+	require.Len(t, i.Unchecked, 5, "those of root")
 	require.Equal(t, []string{"root"}, i.Absent, "as the cache tells")
 }
 
@@ -111,7 +111,7 @@ func TestSurveyAfterLiveMigration(t *testing.T) {
 	want := []any{kcptest.Consumer, "root", "cache.db", "/cache", 1}
 	require.Equal(t, want, []any{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.Amount.Keys})
 	require.Equal(t, []string{"shard-1"}, s.LivesOn)
-	require.Empty(t, i.Unjudged)
+	require.Empty(t, i.Unchecked)
 	child := i.of(t, kcptest.Consumer).Children[0]
 	require.Equal(t, []string{"root"}, child.LivesOn, "it stayed")
 

@@ -28,7 +28,7 @@ type metaJSON struct {
 
 func (h *header) head() *header { return h }
 
-// decode reads an object of a kind; fields that into does not know are passed over, those of a wrong type are an error. No error
+// decode reads an object of a kind; fields that into does not know are skipped, those of a wrong type are an error. No error
 // holds a part of the value.
 func decode(value []byte, kind string, into interface{ head() *header }) (metadata, error) {
 	if err := encoding.DecodeFields(value, into); err != nil {

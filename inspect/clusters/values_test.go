@@ -174,8 +174,8 @@ func checkedBy(t *testing.T, r *inspect.Reader) *File {
 	return file()
 }
 
-// TestSealed: records that nobody can open are counted where they had to be, and told of where they tell of logical clusters.
-func TestSealed(t *testing.T) {
+// TestUndecryptable: records that nobody can open are counted where they had to be, and told of where they tell of logical clusters.
+func TestUndecryptable(t *testing.T) {
 	const secret = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
 	path := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, secret, []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef"))

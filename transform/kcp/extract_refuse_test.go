@@ -35,7 +35,7 @@ func swapped(from, to string) func([]byte) []byte {
 	return func(value []byte) []byte { return bytes.Replace(value, []byte(from), []byte(to), 1) }
 }
 
-func sealedValue([]byte) []byte {
+func encryptedValue([]byte) []byte {
 	return []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef")
 }
 
@@ -90,18 +90,18 @@ func TestExtractUnreadable(t *testing.T) {
 	require.NotEmpty(t, binding)
 	garbled := func([]byte) []byte { return []byte("{") }
 	for _, key := range []string{kcptest.LogicalClusterKey(kcptest.Consumer), binding} {
-		for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted.Name: sealedValue, clusters.CodeUndecodable.Name: garbled} {
+		for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted.Name: encryptedValue, clusters.CodeUndecodable.Name: garbled} {
 			r, _, err := tryExtract(t, shardWith(t, key, spoil), extraction{Name: kcptest.Consumer, Allow: finding.Allowable(extract.Spec.Codes)})
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.Contains(t, codes(r.report), code)
 		}
 	}
 	secret := "/registry/core/configmaps/" + kcptest.Consumer + "/default/kube-root-ca.crt"
-	r, out := extracted(t, shardWith(t, secret, sealedValue), extraction{Name: kcptest.Consumer})
+	r, out := extracted(t, shardWith(t, secret, encryptedValue), extraction{Name: kcptest.Consumer})
 	require.Equal(t, []archive.Encryption{{Name: "aescbc:v1:key1", Keys: 1}}, r.Manifest.Encryption)
 	rec, err := openFile(t, out).Get(context.Background(), []byte(secret))
 	require.NoError(t, err)
-	require.Equal(t, sealedValue(nil), rec.Value)
+	require.Equal(t, encryptedValue(nil), rec.Value)
 
 	r, _ = extracted(t, shardWith(t, secret, garbled), extraction{Name: kcptest.Consumer})
 	require.Contains(t, codes(r.report), clusters.CodeUndecodable.Name)
@@ -109,7 +109,7 @@ func TestExtractUnreadable(t *testing.T) {
 
 // TestExtractUnreadableChild: whose child one is that cannot be read, nobody knows.
 func TestExtractUnreadableChild(t *testing.T) {
-	in := shardWith(t, kcptest.LogicalClusterKey(kcptest.Child), sealedValue)
+	in := shardWith(t, kcptest.LogicalClusterKey(kcptest.Child), encryptedValue)
 	r, _, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true})
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, []string{clusters.CodeEncrypted.Name}, codes(r.report))
@@ -121,7 +121,7 @@ func TestExtractUnreadableChild(t *testing.T) {
 func TestExtractUnreadableWorkspace(t *testing.T) {
 	workspace := workspaceKey(kcptest.Consumer, "child")
 	garbled := func([]byte) []byte { return []byte("{") }
-	for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted.Name: sealedValue, clusters.CodeUndecodable.Name: garbled} {
+	for code, spoil := range map[string]func([]byte) []byte{clusters.CodeEncrypted.Name: encryptedValue, clusters.CodeUndecodable.Name: garbled} {
 		t.Run(code, func(t *testing.T) {
 			in := shardWith(t, workspace, spoil)
 			r, out, err := tryExtract(t, in, extraction{Name: kcptest.Consumer, WithChildren: true, Allow: finding.Allowable(extract.Spec.Codes)})

@@ -46,22 +46,22 @@ func secretType() apischema.GroupResource { return apischema.GroupResource{Resou
 
 const secretOfConsumer = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
 
-// sealedArchive is the archive of consumer whose one Secret is encrypted, and what that is in the clear.
-func sealedArchive(t testing.TB, by *encryption.Transformers) (from, plain string) {
+// encryptedArchive is the archive of consumer whose one Secret is encrypted, and what that is in the clear.
+func encryptedArchive(t testing.TB, by *encryption.Transformers) (from, plain string) {
 	t.Helper()
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		value := kcptest.Get(t, client, secretOfConsumer)
 		plain = string(value)
-		sealed, err := by.Encrypt(context.Background(), secretType(), []byte(secretOfConsumer), value)
+		encrypted, err := by.Encrypt(context.Background(), secretType(), []byte(secretOfConsumer), value)
 		require.NoError(t, err)
-		kcptest.Put(t, client, secretOfConsumer, sealed)
+		kcptest.Put(t, client, secretOfConsumer, encrypted)
 	})
 	return extractOf(t, root, extraction{Name: kcptest.Consumer}), plain
 }
 
-// requireSealed requires that the output has the Secret under a key, encrypted so that its servers read it and would not write it
+// requireEncrypted requires that the output has the Secret under a key, encrypted so that its servers read it and would not write it
 // anew. It returns the stored bytes.
-func (a arrival) requireSealed(with *encryption.Transformers, key, by, plain string) string {
+func (a arrival) requireEncrypted(with *encryption.Transformers, key, by, plain string) string {
 	a.t.Helper()
 	stored := a.value(key)
 	require.True(a.t, strings.HasPrefix(stored, "k8s:enc:"+by+":"), "%.30q", stored)
@@ -78,10 +78,10 @@ func TestImportEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
 			theirs, ours := cipher(t, provider+"=o"), cipher(t, provider+"=n", "identity")
-			from, plain := sealedArchive(t, theirs)
+			from, plain := encryptedArchive(t, theirs)
 			a := importInto(t, from, shard, carry.ImportOptions{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
 			require.Empty(t, a.report.Problems)
-			a.requireSealed(ours, secretOfConsumer, provider+":v1:n", plain)
+			a.requireEncrypted(ours, secretOfConsumer, provider+":v1:n", plain)
 			came, _ := a.arrived()
 			require.Len(t, came, 36)
 		})
@@ -94,14 +94,14 @@ func TestImportKeepsCiphertext(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
 			both := cipher(t, provider+"=o")
-			from, plain := sealedArchive(t, both)
+			from, plain := encryptedArchive(t, both)
 			a := importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: both}).written()
-			stored := a.requireSealed(both, secretOfConsumer, provider+":v1:o", plain)
+			stored := a.requireEncrypted(both, secretOfConsumer, provider+":v1:o", plain)
 			require.Equal(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
 
 			rotated := cipher(t, provider+"=n", provider+"=o")
 			a = importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: rotated}).written()
-			a.requireSealed(rotated, secretOfConsumer, provider+":v1:n", plain)
+			a.requireEncrypted(rotated, secretOfConsumer, provider+":v1:n", plain)
 		})
 	}
 }
@@ -109,11 +109,11 @@ func TestImportKeepsCiphertext(t *testing.T) {
 // TestImportEncryptedPrefix: under another key what is bound to its key is encrypted anew.
 func TestImportEncryptedPrefix(t *testing.T) {
 	both := cipher(t, "aesgcm=o")
-	from, plain := sealedArchive(t, both)
+	from, plain := encryptedArchive(t, both)
 	shard := below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one")
 	a := importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: both}).written()
 	key := strings.Replace(secretOfConsumer, "/registry", "/shard/one", 1)
-	stored := a.requireSealed(both, key, "aesgcm:v1:o", plain)
+	stored := a.requireEncrypted(both, key, "aesgcm:v1:o", plain)
 	require.NotEqual(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
 }
 
@@ -122,13 +122,13 @@ func TestImportEncrypts(t *testing.T) {
 	ours := cipher(t, "secretbox=n", "identity")
 	from := consumerArchive(t)
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Encryption: ours}).written()
-	a.requireSealed(ours, secretOfConsumer, "secretbox:v1:n", arrival{t: t, out: from}.value(secretOfConsumer))
+	a.requireEncrypted(ours, secretOfConsumer, "secretbox:v1:n", arrival{t: t, out: from}.value(secretOfConsumer))
 }
 
-// TestImportStaysClosed: what no key opens may be taken as it is, under the very same key only.
-func TestImportStaysClosed(t *testing.T) {
+// TestImportUndecryptable: what no key opens may be taken as it is, under the very same key only.
+func TestImportUndecryptable(t *testing.T) {
 	shard := kcptest.Recorded(t, kcptest.Shard1)
-	from, _ := sealedArchive(t, cipher(t, "aesgcm=o"))
+	from, _ := encryptedArchive(t, cipher(t, "aesgcm=o"))
 	for name, decrypter := range map[string]*encryption.Transformers{"no configuration": nil, "another key": cipher(t, "aesgcm=x")} {
 		t.Run(name, func(t *testing.T) {
 			o := carry.ImportOptions{}
@@ -153,7 +153,7 @@ func TestImportStaysClosed(t *testing.T) {
 // TestImportWouldBePlaintext: what was encrypted is never written in the clear, whatever is allowed.
 func TestImportWouldBePlaintext(t *testing.T) {
 	theirs := cipher(t, "aescbc=o")
-	from, plain := sealedArchive(t, theirs)
+	from, plain := encryptedArchive(t, theirs)
 	for name, run := range map[string]transform.Options{
 		"no configuration": {}, "identity first": {Encryption: cipher(t, "identity", "aescbc=o")},
 	} {
@@ -173,9 +173,9 @@ func TestImportPlainIntoEncrypted(t *testing.T) {
 	theirs := "/registry/core/secrets/" + kcptest.Consumer1 + "/default/sec"
 	ours, from := cipher(t, "aescbc=n", "identity"), consumerArchive(t)
 	plain := arrival{t: t, out: from}.value(secretOfConsumer)
-	sealed, err := ours.Encrypt(t.Context(), secretType(), []byte(theirs), []byte(plain))
+	encrypted, err := ours.Encrypt(t.Context(), secretType(), []byte(theirs), []byte(plain))
 	require.NoError(t, err)
-	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(theirs, string(sealed)), nil, nil)
+	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(theirs, string(encrypted)), nil, nil)
 	for name, run := range map[string]transform.Options{"no configuration": {}, "not theirs": {Encryption: cipher(t, "identity", "aescbc=x")}} {
 		t.Run(name, func(t *testing.T) {
 			run.Allow = append(finding.Allowable(carry.Spec.Codes), codeWouldBePlaintext)
@@ -186,7 +186,7 @@ func TestImportPlainIntoEncrypted(t *testing.T) {
 		})
 	}
 	a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Encryption: ours}).written()
-	a.requireSealed(ours, secretOfConsumer, "aescbc:v1:n", plain)
+	a.requireEncrypted(ours, secretOfConsumer, "aescbc:v1:n", plain)
 	a = importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Encryption: cipher(t, "identity", "aescbc=n")}).written()
 	require.Equal(t, plain, a.value(secretOfConsumer), "their servers encrypt no more")
 }
@@ -198,12 +198,12 @@ func TestPutBackEncrypted(t *testing.T) {
 	orphan := "/registry/core/secrets/" + kcptest.Other + "/" + kcptest.Consumer + "/s"
 	plain := []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"` + kcptest.Consumer + `"},"data":{"a":"c3M="}}`)
 	shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) {
-		sealed, err := theirs.Encrypt(context.Background(), secretType(), []byte(orphan), plain)
+		encrypted, err := theirs.Encrypt(context.Background(), secretType(), []byte(orphan), plain)
 		require.NoError(t, err)
-		kcptest.Put(t, client, orphan, sealed)
+		kcptest.Put(t, client, orphan, encrypted)
 	})
 	a := putBack(t, shard1, root, carry.PutBackOptions{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
-	a.requireSealed(ours, orphan, "aescbc:v1:n", string(plain))
+	a.requireEncrypted(ours, orphan, "aescbc:v1:n", string(plain))
 	again := putBack(t, shard1, a.out, carry.PutBackOptions{Decrypter: theirs}, transform.Options{Encryption: ours})
 	require.NoError(t, again.err)
 	require.Equal(t, transform.Unchanged, again.report.Outcome, "the same value, encrypted otherwise")
@@ -220,10 +220,10 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	all, err := encryption.Load(context.Background(), path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, all.Close()) })
-	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { sealAll(t, client, all) })
+	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { encryptAll(t, client, all) })
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Decrypter: all})
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
-		sealAll(t, client, all)
+		encryptAll(t, client, all)
 		kcptest.Delete(t, client, widgetsDefinition)
 	})
 	o := carry.ImportOptions{Decrypter: all, AsShard: "shard-1"}
@@ -241,26 +241,26 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	}
 }
 
-// TestImportDefinitionClosed: a definition of the shard that stays closed cannot be compared, and stays.
-func TestImportDefinitionClosed(t *testing.T) {
+// TestImportDefinitionUndecryptable: a definition of the shard that stays closed cannot be compared, and stays.
+func TestImportDefinitionUndecryptable(t *testing.T) {
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"), nil, nil)
 	a := importInto(t, consumerArchive(t), shard, carry.ImportOptions{}, transform.Options{})
 	found := a.refused(codeDefinitionDiffers)
 	require.Equal(t, widgetsDefinition, found[0].Key)
-	require.Contains(t, found[0].Reason, "stays closed")
+	require.Contains(t, found[0].Reason, "cannot be decrypted")
 	require.Len(t, a.refused(codeWouldBePlaintext), 4, "the shard encrypts definitions: those of the logical cluster's own")
 }
 
-// sealAll encrypts whatever a server would.
-func sealAll(t testing.TB, client *clientv3.Client, by *encryption.Transformers) {
+// encryptAll encrypts whatever a server would.
+func encryptAll(t testing.TB, client *clientv3.Client, by *encryption.Transformers) {
 	t.Helper()
 	r, err := client.Get(context.Background(), "/registry/", clientv3.WithPrefix())
 	require.NoError(t, err)
 	for _, kv := range r.Kvs {
 		k, err := keys.KCPShard{Prefix: "/registry"}.Parse(kv.Key)
 		require.NoError(t, err)
-		sealed, err := by.Encrypt(context.Background(), k.Resource, kv.Key, kv.Value)
+		encrypted, err := by.Encrypt(context.Background(), k.Resource, kv.Key, kv.Value)
 		require.NoError(t, err)
-		kcptest.Put(t, client, string(kv.Key), sealed, clientv3.WithLease(clientv3.LeaseID(kv.Lease)))
+		kcptest.Put(t, client, string(kv.Key), encrypted, clientv3.WithLease(clientv3.LeaseID(kv.Lease)))
 	}
 }

@@ -247,8 +247,8 @@ func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestImportClosedDefinitions: where a definition stays closed, nobody can tell that there is none.
-func TestImportClosedDefinitions(t *testing.T) {
+// TestImportUndecryptableDefinitions: where a definition stays closed, nobody can tell that there is none.
+func TestImportUndecryptableDefinitions(t *testing.T) {
 	const closed = "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
 	from := consumerArchive(t)
 	own := reforged(t, from, with("/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/gizmos.crd.example.org", closed))

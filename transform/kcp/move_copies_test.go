@@ -54,21 +54,21 @@ func TestMoveProvider(t *testing.T) {
 	require.Equal(t, labelled, claimed(t, m.originOut))
 	requireGone(t, m.origin, m.originOut, func(key []byte) bool { return clusterOf(key) == kcptest.ClaimsProvider })
 
-	v := m.judged(t)
+	v := m.verdict(t)
 	requireSound(t, v)
 	require.Empty(t, v.Notes)
 	with := checkedOf(v, verify.QuestionLost)
 	without := m
 	without.cachesBefore = nil
-	v = without.judged(t)
+	v = without.verdict(t)
 	requireSound(t, v)
 	require.Len(t, v.Notes, 1)
 	require.Contains(t, v.Notes[0], "--cache-before")
 	require.Equal(t, with, checkedOf(v, verify.QuestionLost), "the copies are compared by the history of the purge")
 	without.caches = nil
-	v = without.judged(t)
+	v = without.verdict(t)
 	require.Empty(t, v.Findings)
-	require.Len(t, v.Unjudged, 2, "of each APIExport")
+	require.Len(t, v.Unchecked, 2, "of each APIExport")
 	require.False(t, v.Sound())
 }
 
@@ -116,11 +116,11 @@ func TestMoveProviderSpoiled(t *testing.T) {
 			m := sound
 			m.caches = slices.Clone(sound.caches)
 			c.spoil(t, &m)
-			v := m.judged(t)
+			v := m.verdict(t)
 			require.Subset(t, codesOf(v), c.before, "%+v", v.Findings)
 			requireNames(t, v, c.key)
 			m.cachesBefore = nil
-			v = m.judged(t)
+			v = m.verdict(t)
 			require.Subset(t, codesOf(v), c.history, "%+v", v.Findings)
 			if len(c.history) > 0 {
 				requireNames(t, v, c.key)
@@ -135,44 +135,44 @@ func requireNames(t *testing.T, v *verify.Verdict, key string) {
 	require.True(t, key == "" || slices.ContainsFunc(v.Findings, func(f verify.Finding) bool { return f.Key == key }), "%s: %+v", key, v.Findings)
 }
 
-// TestMoveProviderScrubbed: a cache without history is judged by the input of its purge alone.
+// TestMoveProviderScrubbed: a cache without history is checked by the input of its purge alone.
 func TestMoveProviderScrubbed(t *testing.T) {
 	m := providerMove(t)
 	o := toShard1
 	o.Scrub = true
 	m.caches = []string{purgeWith(t, m.cachesBefore[0], o)}
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	m.cachesBefore = nil
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Empty(t, v.Findings)
-	require.Len(t, v.Unjudged, 14)
-	require.Contains(t, v.Unjudged[0].Reason, "--cache-before")
+	require.Len(t, v.Unchecked, 14)
+	require.Contains(t, v.Unchecked[0].Reason, "--cache-before")
 }
 
-// TestMoveProviderOfOneEtcd: where the origin's etcd holds the cache, one purge does both, and is judged with its input and without.
+// TestMoveProviderOfOneEtcd: where the origin's etcd holds the cache, one purge does both, and is checked with its input and without.
 func TestMoveProviderOfOneEtcd(t *testing.T) {
 	root := claimsInOne(t)
 	m := moveFiles{origin: root, destination: kcptest.Recorded(t, kcptest.ClaimsShard1), archive: extractOf(t, root, extraction{Name: kcptest.ClaimsProvider})}
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 	for _, scrub := range []bool{false, true} {
 		m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard-1", Scrub: scrub}, codeOwnerPointsHere)
-		requireSound(t, m.judged(t))
+		requireSound(t, m.verdict(t))
 		without := m
 		without.origin = ""
-		if v := without.judged(t); !scrub {
+		if v := without.verdict(t); !scrub {
 			requireSound(t, v)
 		} else {
 			require.Empty(t, v.Findings)
-			require.NotEmpty(t, v.Unjudged)
+			require.NotEmpty(t, v.Unchecked)
 		}
 	}
 	m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere, codeExportsInCache)
-	require.Equal(t, []string{"copy-lost"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"copy-lost"}, codesOf(m.verdict(t)))
 	m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard-1"}, codeOwnerPointsHere)
 	on(originOut, flip(asOf(claimsCopy, "shard-1")))(t, &m)
-	require.Equal(t, []string{"copy-changed"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)))
 	m.origin = ""
-	require.Equal(t, []string{"copy-changed"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)))
 }
 
 // TestMoveProviderToTheCache: where the destination's etcd holds the cache, its copies move in the output of the import.
@@ -186,10 +186,10 @@ func TestMoveProviderToTheCache(t *testing.T) {
 	require.False(t, hasStep(came.report.Steps, "CACHE-OUT"), "%q", came.report.Steps)
 	o := purge.Options{Name: kcptest.ClaimsProvider1, FromShard: "shard-1", ToShard: "root"}
 	m.destinationOut = purgeWith(t, came.out, o)
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	m.destination = ""
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	one := exportsDir + "root/" + kcptest.ClaimsProvider1 + "/one.dev"
 	on(destinationOut, func(t *testing.T, client *clientv3.Client) { kcptest.Delete(t, client, one) })(t, &m)
-	require.Contains(t, codesOf(m.judged(t)), "copy-lost")
+	require.Contains(t, codesOf(m.verdict(t)), "copy-lost")
 }

@@ -42,12 +42,12 @@ func TestVerifyImports(t *testing.T) {
 			allow := append(c.allow, codeOwnerPointsHere)
 			m.originOut = purgeWith(t, c.origin, purge.Options{Name: kcptest.Consumer, WithChildren: c.extract.WithChildren}, allow...)
 			m.destinationOut = importInto(t, m.archive, c.destination, c.options, transform.Options{}).written().out
-			v := m.judged(t)
+			v := m.verdict(t)
 			requireSound(t, v)
 			require.Equal(t, c.notes != "", strings.Contains(strings.Join(v.Notes, "\n"), "--fix-owner"), "%q", v.Notes)
 			require.Contains(t, strings.Join(v.Notes, "\n"), c.notes)
 			m.origin, m.destination = "", ""
-			requireSound(t, m.judged(t))
+			requireSound(t, m.verdict(t))
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestLiveMigrationMended(t *testing.T) {
 
 	// And by a move of its own the logical cluster is back where it was.
 	back := moveOf(t, kcptest.Consumer, cleaned, mended)
-	requireSound(t, back.judged(t))
+	requireSound(t, back.verdict(t))
 	require.Len(t, withTTL(t, back.destinationOut, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }), 36)
 }
 

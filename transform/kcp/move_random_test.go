@@ -48,7 +48,7 @@ func FuzzMove(f *testing.F) {
 	})
 }
 
-// moveRandom moves whatever it is that is moved, and has the move judged; its custom resources have neither definitions nor exports.
+// moveRandom moves whatever it is that is moved, and has the move checked; its custom resources have neither definitions nor exports.
 func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	t.Helper()
 	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
@@ -56,7 +56,7 @@ func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	a := importInto(t, m.archive, destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition, codeUnknownIdentity}})
 	require.NoError(t, a.err, "%+v", a.report.Problems)
 	m.destinationOut = a.out
-	requireSound(t, m.judged(t, func(m *verify.Move) { m.Ignore = []string{"identity-unknown"} }))
+	requireSound(t, m.verdict(t, func(m *verify.Move) { m.Ignore = []string{"identity-unknown"} }))
 	return m
 }
 

@@ -48,8 +48,8 @@ func purgeWith(t testing.TB, in string, o purge.Options, allow ...string) (out s
 	return out
 }
 
-// judged opens the files that a move names, and judges it.
-func (m moveFiles) judged(t testing.TB, more ...func(*verify.Move)) *verify.Verdict {
+// verdict opens the files of a move and checks it.
+func (m moveFiles) verdict(t testing.TB, more ...func(*verify.Move)) *verify.Verdict {
 	t.Helper()
 	v, err := m.verify(t, more...)
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func (m moveFiles) open(t testing.TB, more ...func(*verify.Move)) verify.Move {
 func requireSound(t testing.TB, v *verify.Verdict) {
 	t.Helper()
 	require.Empty(t, v.Findings)
-	require.Empty(t, v.Unjudged)
+	require.Empty(t, v.Unchecked)
 	require.Len(t, v.Answers, len(verify.Questions()))
 	for _, a := range v.Answers {
 		require.Equal(t, "no", a.Answer, "%s", a.Question)
@@ -119,9 +119,9 @@ func TestThereAndBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
 			there := moveOf(t, name, root, shard1)
-			requireSound(t, there.judged(t))
+			requireSound(t, there.verdict(t))
 			back := moveOf(t, name, there.destinationOut, there.originOut)
-			requireSound(t, back.judged(t))
+			requireSound(t, back.verdict(t))
 
 			its := func(key []byte) bool { return clusterOf(key) == name }
 			all := func([]byte) bool { return true }

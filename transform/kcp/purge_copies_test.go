@@ -342,9 +342,9 @@ func TestMoveCopyEncrypted(t *testing.T) {
 	from := "/cache/secrets/customresources/root/" + kcptest.ClaimsProvider + "/default/sec"
 	plain := `{"kind":"Secret","metadata":{"name":"sec","namespace":"default","annotations":{"kcp.io/shard":"root"}}}`
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.ClaimsCache), func(client *clientv3.Client) {
-		sealed, err := ours.Encrypt(context.Background(), secretType(), []byte(from), []byte(plain))
+		encrypted, err := ours.Encrypt(context.Background(), secretType(), []byte(from), []byte(plain))
 		require.NoError(t, err)
-		kcptest.Put(t, client, from, sealed)
+		kcptest.Put(t, client, from, encrypted)
 	})
 	run := func(o transform.Options) (*report, string, error) {
 		o.In, o.Out = in, filepath.Join(t.TempDir(), "out.db")

@@ -123,17 +123,17 @@ func TestUnknownKey(t *testing.T) {
 // TestNeedsNoKeys: what is encrypted is deleted as all else is. A LogicalCluster that cannot be read tells no owner: then any
 // Workspace that names it counts.
 func TestNeedsNoKeys(t *testing.T) {
-	sealed := []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef")
+	encrypted := []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef")
 	secret := "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
-	seal := func(more ...string) string {
+	encrypt := func(more ...string) string {
 		return kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 			for _, key := range append(more, secret, kcptest.LogicalClusterKey(kcptest.Consumer)) {
 				kcptest.Get(t, client, key)
-				kcptest.Put(t, client, key, sealed)
+				kcptest.Put(t, client, key, encrypted)
 			}
 		})
 	}
-	in := seal()
+	in := encrypt()
 	for _, allow := range []string{codeOwnerPointsHere, codeEncrypted} {
 		_, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Consumer}, allow)
 		require.ErrorIs(t, err, transform.ErrRefused)
@@ -143,13 +143,13 @@ func TestNeedsNoKeys(t *testing.T) {
 	require.Equal(t, []string{codeChildrenStay, codeEncrypted, codeOwnerPointsHere}, codes(r))
 
 	in = kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), sealed)
+		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), encrypted)
 	})
 	r, _ = purged(t, in, purge.Options{Name: kcptest.Consumer})
 	require.Equal(t, []string{codeChildrenStay, codeOwnerUnseen}, codes(r))
 	require.Equal(t, kcptest.WorkspaceKey("consumer"), r.Problems[0].Key)
 
-	in = seal(kcptest.WorkspaceKey("consumer"), kcptest.LogicalClusterKey(kcptest.Child))
+	in = encrypt(kcptest.WorkspaceKey("consumer"), kcptest.LogicalClusterKey(kcptest.Child))
 	r, out = purged(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeEncrypted)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	require.Equal(t, []string{codeChildrenStay, codeEncrypted}, codes(r), "nothing but a Workspace says that it is a child: it stays")

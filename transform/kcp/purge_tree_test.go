@@ -49,10 +49,10 @@ func TestOrphansThatLive(t *testing.T) {
 		require.Equal(t, 35, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	}
 
-	sealed := kcptest.Edit(t, in, func(client *clientv3.Client) {
+	encrypted := kcptest.Edit(t, in, func(client *clientv3.Client) {
 		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
 	})
-	r, _ := purged(t, sealed, purge.Options{Orphans: true})
+	r, _ := purged(t, encrypted, purge.Options{Orphans: true})
 	require.Contains(t, reasons(r, codeOwnerUnseen), "Workspaces of this file cannot be read (1)")
 }
 

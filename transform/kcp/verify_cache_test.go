@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
-// TestVerifyCacheOfTheDestination: a move to the shard whose etcd holds the cache too is judged stale until the origin's copies are taken
+// TestVerifyCacheOfTheDestination: a move to the shard whose etcd holds the cache too is checked stale until the origin's copies are taken
 // out of that file, as the step of the import says, and sound then.
 func TestVerifyCacheOfTheDestination(t *testing.T) {
 	from, to := kcptest.Recorded(t, kcptest.Shard1), kcptest.Single(t)
@@ -20,10 +20,10 @@ func TestVerifyCacheOfTheDestination(t *testing.T) {
 	came := importInto(t, archived, to, carry.ImportOptions{}, transform.Options{}).written()
 	require.Contains(t, strings.Join(came.report.Steps, "\n"), "the cache in this shard's own file has copies")
 	m := moveFiles{archive: archived, origin: from, originOut: purgeOf(t, kcptest.Consumer1, from), destination: to, destinationOut: came.out}
-	require.Equal(t, []string{"stale-copy"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"stale-copy"}, codesOf(m.verdict(t)))
 
 	m.destinationOut = purgeWith(t, came.out, purge.Options{Name: kcptest.Consumer1, FromShard: "shard-1"})
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	m.destination = ""
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 }

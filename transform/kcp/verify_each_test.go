@@ -39,7 +39,7 @@ func TestVerifyEachKey(t *testing.T) {
 				changeless = clusterOf(rec.Key) == kcptest.Other
 			}
 			writeChange(t, src, *side(&m), change)
-			v := m.judged(t)
+			v := m.verdict(t)
 			if changeless {
 				require.Empty(t, v.Findings, "%s", rec.Key)
 				continue

@@ -76,7 +76,7 @@ func TestVerifyStillMigrating(t *testing.T) {
 	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
 	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer}, codeMigrating, codeOwnerPointsHere)
 	m.destinationOut = arriveIn(t, m, m.destination)
-	require.Equal(t, []string{"still-migrating"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"still-migrating"}, codesOf(m.verdict(t)))
 }
 
 // TestVerifyDefinitions: a definition that came is the archive's to the byte; of one that was there all but the stored versions is as it
@@ -95,7 +95,7 @@ func TestVerifyDefinitions(t *testing.T) {
 		require.NotEqual(t, text, string(brought.Value))
 		m.destinationOut = arriveIn(t, m, edit1(t, without, put(widgetsDefinition, text)))
 		for _, m.destination = range []string{without, ""} {
-			v := m.judged(t)
+			v := m.verdict(t)
 			require.Equal(t, []string{"definition-differs"}, codesOf(v))
 			require.Equal(t, widgetsDefinition, v.Findings[0].Key)
 		}
@@ -104,7 +104,7 @@ func TestVerifyDefinitions(t *testing.T) {
 		m := sound
 		m.destination = edit1(t, m.destination, schemaName)
 		m.destinationOut = arriveIn(t, m, m.destination)
-		requireSound(t, m.judged(t))
+		requireSound(t, m.verdict(t))
 	})
 	t.Run("at another version of its API", func(t *testing.T) {
 		m := sound
@@ -113,7 +113,7 @@ func TestVerifyDefinitions(t *testing.T) {
 			swap(widgetsDefinition, `"scope":"Namespaced"`, `"scope":"Cluster"`)(t, client)
 		})
 		m.destinationOut = arriveIn(t, m, m.destination)
-		require.Equal(t, []string{"definition-differs"}, codesOf(m.judged(t)))
+		require.Equal(t, []string{"definition-differs"}, codesOf(m.verdict(t)))
 	})
 	t.Run("stored versions", func(t *testing.T) {
 		m := sound
@@ -122,15 +122,15 @@ func TestVerifyDefinitions(t *testing.T) {
 		}
 		m.destination = versions(`"v0"`)
 		m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
-		requireSound(t, m.judged(t))
+		requireSound(t, m.verdict(t))
 		for _, before := range []string{`"v0","v9"`, `"v1"`, `"v1","v0"`} { // lost, invented, in another order
 			m.destination = versions(before)
-			require.Equal(t, []string{"destination-touched"}, codesOf(m.judged(t)), before)
+			require.Equal(t, []string{"destination-touched"}, codesOf(m.verdict(t)), before)
 		}
 	})
 	t.Run("stored version that the spec lacks", func(t *testing.T) {
 		m := moveOf(t, kcptest.Consumer, edit1(t, sound.origin, swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":["v0","v1"]`)), sound.destination)
-		requireSound(t, m.judged(t))
+		requireSound(t, m.verdict(t))
 	})
 }
 
@@ -139,22 +139,22 @@ func TestVerifyNames(t *testing.T) {
 	m := recordedMove(t)
 	_, err := m.verify(t, func(m *verify.Move) { m.FromShard = "shard-9" })
 	require.ErrorIs(t, err, verify.ErrFromShard)
-	requireSound(t, m.judged(t, func(m *verify.Move) { m.FromShard = "root" }))
+	requireSound(t, m.verdict(t, func(m *verify.Move) { m.FromShard = "root" }))
 
 	notes := func(v *verify.Verdict) string { return strings.Join(v.Notes, "\n") }
-	require.NotContains(t, notes(m.judged(t)), "says of itself")
-	require.Contains(t, notes(m.judged(t, func(m *verify.Move) { m.AsShard = "shard-9" })), `says of itself that it is shard "shard-1", and is judged as "shard-9"`)
+	require.NotContains(t, notes(m.verdict(t)), "says of itself")
+	require.Contains(t, notes(m.verdict(t, func(m *verify.Move) { m.AsShard = "shard-9" })), `says of itself that it is shard "shard-1", and is checked as "shard-9"`)
 
 	third := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/shard-9/" + kcptest.Consumer + "/workspace-admin"
 	purged := purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{edit1(t, purged, put(third, "x"))}
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"stale-copy"}, codesOf(v))
 	require.Equal(t, third, v.Findings[0].Key)
 	m.caches = []string{edit1(t, purged, put(strings.Replace(third, "shard-9", "shard-1", 1), "x"))}
-	require.Equal(t, []string{"copy-changed"}, codesOf(m.judged(t)), "the destination's, but not what the origin wrote")
+	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)), "the destination's, but not what the origin wrote")
 	m.caches = []string{purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root", ToShard: "shard-1"})}
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 }
 
 // withShard is a file that has another shard below a prefix of its own.
@@ -170,7 +170,7 @@ func withShard(t *testing.T, path, other, prefix string) string {
 	})
 }
 
-// TestVerifySeveralShards: all storages of both files are judged: the logical cluster is not to live in a second one, and identities
+// TestVerifySeveralShards: all storages of both files are checked: the logical cluster is not to live in a second one, and identities
 // and Workspaces of another one count.
 func TestVerifySeveralShards(t *testing.T) {
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
@@ -179,16 +179,16 @@ func TestVerifySeveralShards(t *testing.T) {
 
 	m.destination = withShard(t, purgeOf(t, kcptest.Consumer1, shard1), m.originOut, "/shard/root")
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{FixOwner: true}, transform.Options{Prefixes: []string{"/registry"}}).written().out
-	requireSound(t, m.judged(t, there))
+	requireSound(t, m.verdict(t, there))
 	without := m
 	without.destination = ""
-	requireSound(t, without.judged(t, there))
+	requireSound(t, without.verdict(t, there))
 
 	both := withShard(t, root, root, "/shard/two")
 	m = moveFiles{origin: both, destination: shard1, archive: extractOf(t, both, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})}
 	m.originOut = purgeWith(t, both, purge.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
 	m.destinationOut = importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written().out
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"elsewhere"}, codesOf(v))
 	require.Len(t, v.Findings, 36)
 	require.Equal(t, m.originOut, v.Findings[0].File)
@@ -214,7 +214,7 @@ func TestVerifyLeases(t *testing.T) {
 	sound := recordedMove(t)
 	m := sound
 	m.destinationOut = leaseOf(t, m.destinationOut, itsSettings, 4711)
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"lease-differs"}, codesOf(v))
 	require.Equal(t, itsSettings, v.Findings[0].Key)
 
@@ -223,10 +223,10 @@ func TestVerifyLeases(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, event.Lease)
 	m.destinationOut = arriveIn(t, m, m.destination)
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	m.destination = leaseOf(t, m.destination, another, event.Lease) // in vain, until someone grants it
 	m.destinationOut = arriveIn(t, m, m.destination)
-	v = m.judged(t)
+	v = m.verdict(t)
 	require.Equal(t, []string{"destination-touched"}, codesOf(v))
 	require.Equal(t, another, v.Findings[0].Key)
 }
@@ -237,29 +237,29 @@ func TestVerifyOthersEncrypted(t *testing.T) {
 	const secrets = "/registry/core/secrets/"
 	kvs, _ := kcptest.Dump(t, m.destination)
 	m.destination = kcptest.Edit(t, m.destination, func(client *clientv3.Client) {
-		sealed := []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef")
-		kcptest.Put(t, client, secrets+kcptest.Consumer1+"/default/more", sealed)
+		encrypted := []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef")
+		kcptest.Put(t, client, secrets+kcptest.Consumer1+"/default/more", encrypted)
 		for _, kv := range kvs {
 			if strings.HasPrefix(string(kv.Key), secrets) {
-				kcptest.Put(t, client, string(kv.Key), sealed)
+				kcptest.Put(t, client, string(kv.Key), encrypted)
 			}
 		}
 	})
 	m.destinationOut = arriveIn(t, m, m.destination)
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"in-the-clear"}, codesOf(v))
 	require.Equal(t, secrets+kcptest.Consumer+"/default/sec", v.Findings[0].Key)
 
 	m.destination = edit1(t, m.destination, put(secrets+kcptest.Consumer1+"/default/clear", "x"))
 	m.destinationOut = arriveIn(t, m, m.destination)
-	requireSound(t, m.judged(t)) // it does not encrypt all
+	requireSound(t, m.verdict(t)) // it does not encrypt all
 }
 
 // TestVerifyForged: an archive whose manifest passes records off as another type's is damaged.
 func TestVerifyForged(t *testing.T) {
 	dir := "/core/configmaps/" + kcptest.Consumer + "/"
 	s := forged(t, dir+"default/a", archive.Resource{Resource: "secrets", Dir: dir}, kcptest.Consumer, nil)
-	v := recordedMove(t).judged(t, func(m *verify.Move) { m.Archive = inspect.NewReader(s, nil) })
+	v := recordedMove(t).verdict(t, func(m *verify.Move) { m.Archive = inspect.NewReader(s, nil) })
 	require.Equal(t, []string{"archive-damaged"}, codesOf(v))
 }
 
@@ -275,8 +275,8 @@ func TestVerifyUnserved(t *testing.T) {
 	m := moveFiles{origin: edit1(t, root, swap(widget, `"apiVersion":"example.dev/v1"`, `"apiVersion":"example.dev/v9"`)), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive, m.originOut = extractOf(t, m.origin, extraction{Name: kcptest.Consumer}), purgeOf(t, kcptest.Consumer, m.origin)
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnlistedVersion}}).out
-	v := m.judged(t)
+	v := m.verdict(t)
 	requireSound(t, v)
 	require.Contains(t, strings.Join(v.Notes, "\n"), `stored at version "v9"`)
-	require.NotContains(t, strings.Join(recordedMove(t).judged(t).Notes, "\n"), "definition")
+	require.NotContains(t, strings.Join(recordedMove(t).verdict(t).Notes, "\n"), "definition")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
-// FuzzVerifyHostile: bytes of any file of a move may be anything, under a digest that is right, and judging ends with an answer or an
+// FuzzVerifyHostile: bytes of any file of a move may be anything, under a digest that is right, and checking ends with an answer or an
 // error, whatever they were.
 func FuzzVerifyHostile(f *testing.F) {
 	m := moveOf(f, kcptest.Other, kcptest.Recorded(f, kcptest.Root), kcptest.Recorded(f, kcptest.Shard1))
@@ -49,7 +49,7 @@ func FuzzVerifyHostile(f *testing.F) {
 		v, err := verify.Move{Archive: open[0], OriginOut: open[1], DestinationOut: open[2]}.Verify(context.Background())
 		if err == nil {
 			require.Len(t, v.Answers, len(verify.Questions()))
-			require.Equal(t, len(v.Findings)+len(v.Unjudged) == 0, v.Sound())
+			require.Equal(t, len(v.Findings)+len(v.Unchecked) == 0, v.Sound())
 		}
 	})
 }

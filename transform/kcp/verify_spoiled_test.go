@@ -226,12 +226,12 @@ func spoiledRest() []spoiled {
 // TestSpoiled: each way to spoil a move is found, and named by its code and its key; what else is asked is answered with no.
 func TestSpoiled(t *testing.T) {
 	sound := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
-	requireSound(t, sound.judged(t))
+	requireSound(t, sound.verdict(t))
 	for _, s := range spoiledMoves() {
 		t.Run(s.name, func(t *testing.T) {
 			m := sound
 			s.spoil(t, &m)
-			v := m.judged(t, func(m *verify.Move) {
+			v := m.verdict(t, func(m *verify.Move) {
 				if s.more != nil {
 					s.more(m)
 				}
@@ -242,13 +242,13 @@ func TestSpoiled(t *testing.T) {
 				require.Equal(t, s.key, v.Findings[0].Key)
 			}
 			requireAnswers(t, v)
-			ignored := m.judged(t, func(m *verify.Move) {
+			ignored := m.verdict(t, func(m *verify.Move) {
 				m.Ignore = s.codes
 				if s.more != nil {
 					s.more(m)
 				}
 			})
-			if len(s.codes) == 1 && finding.Named(verify.Ignorable(), s.codes[0]) == nil { // what ends judging leaves the rest unknown, whatever is ignored
+			if len(s.codes) == 1 && finding.Named(verify.Ignorable(), s.codes[0]) == nil { // what ends checking leaves the rest unknown, whatever is ignored
 				require.Equal(t, v.Findings, ignored.Findings)
 				require.False(t, ignored.Sound())
 				return

@@ -24,7 +24,7 @@ import (
 func TestVerifyWithout(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m.origin, m.destination = "", ""
-	v := m.judged(t)
+	v := m.verdict(t)
 	requireSound(t, v)
 	require.Len(t, v.Notes, 3)
 	require.Contains(t, v.Notes[0], "--cache")
@@ -35,34 +35,34 @@ func TestVerifyWithout(t *testing.T) {
 	require.Equal(t, "shard-1", v.To)
 }
 
-// TestVerifyScrubbed: an origin that was written anew is judged as one with tombstones on top, but for what was written there after the
+// TestVerifyScrubbed: an origin that was written anew is checked as one with tombstones on top, but for what was written there after the
 // archive was made: its history is gone, and its revision tells, or the input of the purge.
 func TestVerifyScrubbed(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	without := m
 	without.origin = ""
-	v := without.judged(t)
+	v := without.verdict(t)
 	requireSound(t, v)
 	require.Contains(t, strings.Join(v.Notes, "\n"), "36 records of the archive (cluster purge --scrub); that those were the last is told by its revision, 797, alone")
 	on(originOut, drop(trap))(t, &without)
-	require.Equal(t, []string{"origin-touched"}, codesOf(without.judged(t)))
+	require.Equal(t, []string{"origin-touched"}, codesOf(without.verdict(t)))
 
 	newer := edit1(t, m.origin, put(itsSettings+"2", "x"))
 	m.originOut = purgeWith(t, newer, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
-	v = m.judged(t) // of an older file than what was purged
+	v = m.verdict(t) // of an older file than what was purged
 	require.Empty(t, v.Findings)
-	require.Len(t, v.Unjudged, 1)
-	require.Equal(t, verify.QuestionLost, v.Unjudged[0].Question)
+	require.Len(t, v.Unchecked, 1)
+	require.Equal(t, verify.QuestionLost, v.Unchecked[0].Question)
 	require.False(t, v.Sound())
 	m.origin = ""
-	v = m.judged(t) // nor is it of what the archive was made of
+	v = m.verdict(t) // nor is it of what the archive was made of
 	require.Empty(t, v.Findings)
-	require.Len(t, v.Unjudged, 1)
+	require.Len(t, v.Unchecked, 1)
 	require.False(t, v.Sound())
 	m.origin = newer
-	require.Equal(t, []string{"archive-outdated"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"archive-outdated"}, codesOf(m.verdict(t)))
 }
 
 // TestVerifyOutdated: an archive that is older than what was purged lacks what was written in between, with the origin and without.
@@ -83,7 +83,7 @@ func TestVerifyOutdated(t *testing.T) {
 			m.originOut = purgeOf(t, kcptest.Consumer, newer)
 			for _, origin := range []string{"", m.origin, newer} {
 				m.origin = origin
-				v := m.judged(t)
+				v := m.verdict(t)
 				require.Equal(t, []string{"archive-outdated"}, codesOf(v), "%+v", v.Findings)
 				require.Contains(t, v.Findings[0].Key, itsSettings)
 				require.Equal(t, "yes", v.Answers[1].Answer)
@@ -94,7 +94,7 @@ func TestVerifyOutdated(t *testing.T) {
 		m := sound
 		m.origin = edit1(t, m.origin, drop(itsSettings))
 		m.originOut = purgeOf(t, kcptest.Consumer, m.origin)
-		v := m.judged(t)
+		v := m.verdict(t)
 		require.Equal(t, []string{"archive-outdated"}, codesOf(v))
 		require.Equal(t, m.origin, v.Findings[0].File)
 	})
@@ -104,11 +104,11 @@ func TestVerifyOutdated(t *testing.T) {
 		m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
 		m.originOut = purgeOf(t, kcptest.Consumer, edit1(t, m.origin, swap(itsSettings, "a", "a")))
 		m.origin = ""
-		require.Equal(t, []string{"archive-outdated"}, codesOf(m.judged(t)))
+		require.Equal(t, []string{"archive-outdated"}, codesOf(m.verdict(t)))
 	})
 }
 
-// TestVerifyIgnored: what ends judging cannot be left out, and a verdict without an answer is not sound.
+// TestVerifyIgnored: what ends checking cannot be left out, and a verdict without an answer is not sound.
 func TestVerifyIgnored(t *testing.T) {
 	require.Equal(t, append([]string{"damaged", "archive-damaged"}, finding.Names(verify.Ignorable()...)...), finding.Names(verify.Codes()...))
 	require.False(t, (&verify.Verdict{}).Sound())
@@ -122,29 +122,29 @@ func TestVerifyCaches(t *testing.T) {
 	cache := kcptest.Recorded(t, kcptest.Cache)
 	purged := purgeWith(t, cache, purge.Options{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{purged}
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	m.caches = []string{cache, purged}
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"stale-copy"}, codesOf(v))
 	require.Equal(t, cache, v.Findings[0].File)
 }
 
 // TestVerifySingle: with shard and cache in one file, the origin's copies go with the purge.
 func TestVerifySingle(t *testing.T) {
-	requireSound(t, moveOf(t, kcptest.Other, kcptest.Single(t), kcptest.Recorded(t, kcptest.Shard1)).judged(t))
+	requireSound(t, moveOf(t, kcptest.Other, kcptest.Single(t), kcptest.Recorded(t, kcptest.Shard1)).verdict(t))
 }
 
-// TestVerifyChildren: an archive of several logical clusters is judged as a whole.
+// TestVerifyChildren: an archive of several logical clusters is checked as a whole.
 func TestVerifyChildren(t *testing.T) {
 	m := moveFiles{origin: kcptest.Recorded(t, kcptest.Root), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, WithChildren: true})
 	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
-	v := m.judged(t)
+	v := m.verdict(t)
 	requireSound(t, v)
 	require.Len(t, v.Clusters, 2)
 	m.originOut = purgeOf(t, kcptest.Consumer, m.origin)
-	require.Equal(t, []string{"lives-twice", "still-at-origin"}, codesOf(m.judged(t)))
+	require.Equal(t, []string{"lives-twice", "still-at-origin"}, codesOf(m.verdict(t)))
 }
 
 // TestVerifyFixedOwner: what --fix-owner writes is the import's; anything else in a Workspace is not.
@@ -153,18 +153,18 @@ func TestVerifyFixedOwner(t *testing.T) {
 	m := moveFiles{origin: first.originOut, destination: first.destinationOut, archive: extractOf(t, first.originOut, extraction{Name: kcptest.Child})}
 	m.originOut = purgeOf(t, kcptest.Child, m.origin)
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{FixOwner: true}, transform.Options{}).written().out
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	without := m
 	without.destination = ""
-	requireSound(t, without.judged(t))
+	requireSound(t, without.verdict(t))
 
 	workspace := "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
 	on(destinationOut, swap(workspace, `"name":"child"`, `"name":"chile"`))(t, &m)
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"destination-touched"}, codesOf(v))
 	require.Equal(t, workspace, v.Findings[0].Key)
 	without.destinationOut = m.destinationOut
-	require.Equal(t, []string{"destination-touched"}, codesOf(without.judged(t)))
+	require.Equal(t, []string{"destination-touched"}, codesOf(without.verdict(t)))
 }
 
 // TestVerifyElsewhere: keys of the logical cluster below another shard's prefix of the same file are at a second place.
@@ -182,7 +182,7 @@ func TestVerifyElsewhere(t *testing.T) {
 	single := importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written()
 	came, _ := single.arrived()
 	m.destinationOut = kcptest.Edit(t, both, func(client *clientv3.Client) { putAll(t, client, came) })
-	v := m.judged(t, func(m *verify.Move) { m.Prefixes = []string{"/registry"} })
+	v := m.verdict(t, func(m *verify.Move) { m.Prefixes = []string{"/registry"} })
 	require.Contains(t, codesOf(v), "elsewhere")
 	_, err := m.verify(t)
 	require.ErrorIs(t, err, clusters.ErrSeveralShards)
@@ -195,7 +195,7 @@ func putAll(t testing.TB, client *clientv3.Client, kvs []etcdtest.KV) {
 	}
 }
 
-// TestVerifyOthers: files that are no archive or no shard cannot be judged.
+// TestVerifyOthers: files that are no archive or no shard cannot be checked.
 func TestVerifyOthers(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	for name, c := range map[string]struct {
@@ -225,22 +225,22 @@ func TestVerifyOthers(t *testing.T) {
 // very key are the same value.
 func TestVerifyInTheClear(t *testing.T) {
 	const secret = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
-	sealed := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
+	encrypted := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, secret, []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef"))
 	})
-	m := moveFiles{origin: sealed, destination: kcptest.Recorded(t, kcptest.Shard1), archive: extractOf(t, sealed, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, sealed)}
+	m := moveFiles{origin: encrypted, destination: kcptest.Recorded(t, kcptest.Shard1), archive: extractOf(t, encrypted, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, encrypted)}
 	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeEncrypted}}).out
-	requireSound(t, m.judged(t))
+	requireSound(t, m.verdict(t))
 	on(destinationOut, put(secret, "in the clear"))(t, &m)
-	v := m.judged(t)
+	v := m.verdict(t)
 	require.Equal(t, []string{"in-the-clear"}, codesOf(v))
 	require.Equal(t, secret, v.Findings[0].Key)
-	require.Empty(t, v.Unjudged)
+	require.Empty(t, v.Unchecked)
 
 	on(destinationOut, put(secret, "k8s:enc:aescbc:v1:k2:0123456789abcdef0123456789abcdef"))(t, &m)
-	v = m.judged(t)
+	v = m.verdict(t)
 	require.Empty(t, v.Findings)
-	require.Equal(t, []verify.Finding{{Finding: finding.Finding{Key: secret, Reason: v.Unjudged[0].Reason}, Question: verify.QuestionLost, File: m.archive}}, v.Unjudged)
+	require.Equal(t, []verify.Finding{{Finding: finding.Finding{Key: secret, Reason: v.Unchecked[0].Reason}, Question: verify.QuestionLost, File: m.archive}}, v.Unchecked)
 	require.False(t, v.Sound())
 	require.Equal(t, "unknown", v.Answers[1].Answer)
 }

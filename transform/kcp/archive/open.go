@@ -45,7 +45,7 @@ func (m *Manifest) Notes() (map[string][]byte, error) {
 	return map[string][]byte{noteManifest: text, noteDigest: fmt.Appendf(nil, "%x", sha256.Sum256(text))}, nil
 }
 
-// Open reads the manifest of an archive, and nothing else of it; Check judges the rest. The error wraps ErrNotArchive, ErrFormat or
+// Open reads the manifest of an archive, and nothing else of it; Check checks the rest. The error wraps ErrNotArchive, ErrFormat or
 // ErrDamaged, or is that of reading the file.
 func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	text, err := s.Note(ctx, noteManifest)
@@ -93,7 +93,7 @@ func parse(text []byte) (*Manifest, error) {
 	return m, err
 }
 
-// read parses a manifest. What says of itself that it is another format is judged by nothing else. All other text
+// read parses a manifest. What says of itself that it is another format is checked by nothing else. All other text
 // than the one that Notes makes is refused: where a field stands twice, or is spelled otherwise, readers differ on what it says.
 func read(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {

@@ -51,7 +51,7 @@ func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *dest
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
 	var err error
-	c.closed, err = c.closedTypes(ctx)
+	c.closed, err = c.undecryptableTypes(ctx)
 	return c, err
 }
 
@@ -64,7 +64,7 @@ func (c *carrier) keyOf(cluster string) string {
 func (c *carrier) carryObject(ctx context.Context, r original, change edit) error {
 	err := c.carry(ctx, r, change)
 	if err == nil && r.Undecryptable == nil {
-		c.serving.Judge(r.key, c.to.Format(r.key), r.Value)
+		c.serving.Check(r.key, c.to.Format(r.key), r.Value)
 	}
 	return err
 }
@@ -77,7 +77,7 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 		return err
 	}
 	if r.Undecryptable != nil {
-		return c.carryClosed(ctx, r, to, change)
+		return c.carryUndecryptable(ctx, r, to, change)
 	}
 	value, err := change.of(r.Entry)
 	if err != nil {
@@ -114,12 +114,12 @@ func (change edit) of(e *inspect.Entry) ([]byte, error) {
 	return value, nil
 }
 
-// carryClosed is carry for a value that no key opens: its bytes stand for the value under the very same key only.
-func (c *carrier) carryClosed(ctx context.Context, r original, to []byte, change edit) error {
-	reason := fmt.Sprintf("it is encrypted and stays closed: %v", r.Undecryptable)
+// carryUndecryptable is carry for a value that no key opens: its bytes stand for the value under the very same key only.
+func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte, change edit) error {
+	reason := fmt.Sprintf("it is encrypted and cannot be decrypted: %v", r.Undecryptable)
 	switch {
 	case !bytes.Equal(to, r.Key):
-		c.view.Raise(string(to), codeEncrypted.Because("%s; under another key than %q nobody could open it", reason, r.Key).Decided(finding.Refused))
+		c.view.Raise(string(to), codeEncrypted.Because("%s; under another key than %q no server could decrypt it", reason, r.Key).Decided(finding.Refused))
 		return nil
 	case change != nil:
 		c.view.Raise(string(to), codeEncrypted.Because("%s; it has to be changed", reason).Decided(finding.Refused))

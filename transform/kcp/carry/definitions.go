@@ -71,7 +71,7 @@ func (c *carrier) bring(ctx context.Context, wanted wants) error {
 // pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" where it is.
 func unfit(r original, types []apischema.GroupResource) string {
 	if r.Undecryptable != nil {
-		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and stays closed: %v", r.Undecryptable)
+		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and cannot be decrypted: %v", r.Undecryptable)
 	}
 	crd, err := schema.ParseCRD(r.Value)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	}
 	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
 	if e == nil || e.Undecryptable != nil || r.Undecryptable != nil {
-		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s and that of the origin cannot be compared: one is encrypted and stays closed", what))
+		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s and that of the origin cannot be compared: one cannot be decrypted", what))
 		return nil
 	}
 	mine, err := schema.ParseCRD(e.Value)
@@ -168,8 +168,8 @@ func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
 	}
 }
 
-// judgeUnwanted reports definitions of an archive that none of its bindings names: none that etcdshift made has one.
-func (c *carrier) judgeUnwanted(wanted wants) {
+// checkUnwanted reports definitions of an archive that none of its bindings names: none that etcdshift made has one.
+func (c *carrier) checkUnwanted(wanted wants) {
 	for _, d := range c.from.shard.Definitions {
 		if wanted[d.Name] == nil {
 			c.view.Raise(string(c.definitionKey(d.Name)), codeDefinitionDiffers.Because("no APIBinding of the archive names this definition, and it stays out"))

@@ -12,8 +12,8 @@ import (
 // exposed reports a value that would be stored in the clear, and must not be: it is encrypted in the origin, or the shard encrypts
 // those of its type.
 func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
-	seals, err := c.view.Encrypts(ctx, to)
-	if err != nil || seals {
+	encrypts, err := c.view.Encrypts(ctx, to)
+	if err != nil || encrypts {
 		return false, err
 	}
 	if survey.IsEncrypted(r.Stored) {
@@ -29,9 +29,9 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 	return closed, nil
 }
 
-// closedTypes are the types of which the shard has encrypted values and none that opens: nobody said how its servers write them. Where
+// undecryptableTypes are the types of which the shard has encrypted values and none that opens: nobody said how its servers write them. Where
 // one opens, the configuration is that of the servers, and if it encrypts no more, they do not either.
-func (c *carrier) closedTypes(ctx context.Context) (map[schema.GroupResource]string, error) {
+func (c *carrier) undecryptableTypes(ctx context.Context) (map[schema.GroupResource]string, error) {
 	closed, known := map[schema.GroupResource]string{}, map[schema.GroupResource]bool{}
 	for e, err := range c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")) {
 		if err != nil {
@@ -58,9 +58,9 @@ func (c *carrier) closedTypes(ctx context.Context) (map[schema.GroupResource]str
 
 // knows tells whether the configuration of the run encrypts what is stored under a key, or opens this value of it.
 func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
-	seals, err := c.view.Encrypts(ctx, e.Key)
-	if err != nil || seals {
-		return seals, err
+	encrypts, err := c.view.Encrypts(ctx, e.Key)
+	if err != nil || encrypts {
+		return encrypts, err
 	}
 	err = c.view.Reader().Decrypt(ctx, e)
 	return err == nil && e.Undecryptable == nil, err

@@ -100,12 +100,12 @@ func (o ImportOptions) read(ctx context.Context, v *transform.View) (*importing,
 }
 
 func (i *importing) plan(ctx context.Context) error {
-	i.judgeClusters()
+	i.checkClusters()
 	if len(i.unread) == 0 {
-		i.judgeUnwanted(i.wanted)
+		i.checkUnwanted(i.wanted)
 	}
-	i.judgeNeeds()
-	if err := i.settleOwners(ctx); err != nil {
+	i.checkNeeds()
+	if err := i.planOwners(ctx); err != nil {
 		return err
 	}
 	if err := i.bring(ctx, i.wanted); err != nil {
@@ -127,7 +127,7 @@ func (i *importing) plan(ctx context.Context) error {
 			return err
 		}
 	}
-	i.reportMisfits()
+	i.reportUnreadable()
 	if err := i.reportOrigin(ctx); err != nil {
 		return err
 	}
@@ -141,8 +141,8 @@ func (i *importing) plan(ctx context.Context) error {
 // comes tells whether a logical cluster is one of those that come in.
 func (i *importing) comes(name string) bool { return i.coming[name] }
 
-// judgeClusters reports what speaks against whole logical clusters.
-func (i *importing) judgeClusters() {
+// checkClusters reports what speaks against whole logical clusters.
+func (i *importing) checkClusters() {
 	for _, c := range i.incoming {
 		if key, what := i.dest.presence(c.Name); what != "" {
 			i.held = true
@@ -155,13 +155,13 @@ func (i *importing) judgeClusters() {
 			i.view.Raise(i.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
 		}
 		for _, p := range c.Problems {
-			i.judgeProblem(p)
+			i.checkProblem(p)
 		}
 	}
 }
 
-// judgeProblem reports what is wrong with an object of the archive that tells about a logical cluster.
-func (i *importing) judgeProblem(p finding.Finding) {
+// checkProblem reports what is wrong with an object of the archive that tells about a logical cluster.
+func (i *importing) checkProblem(p finding.Finding) {
 	key, err := i.from.layout.Parse([]byte(p.Key))
 	switch {
 	case err == nil && unread(key, p):
@@ -178,8 +178,8 @@ func unread(key keys.Key, p finding.Finding) bool {
 	return survey.Unread(p) && key.Custom && (key.Resource == clusters.BindingType() || key.Resource == clusters.LogicalClusterType())
 }
 
-// judgeNeeds reports the identities that the logical clusters rely on and that nothing of the destination vouches for.
-func (i *importing) judgeNeeds() {
+// checkNeeds reports the identities that the logical clusters rely on and that nothing of the destination vouches for.
+func (i *importing) checkNeeds() {
 	types := map[string][]string{}
 	for _, c := range i.incoming {
 		for _, bound := range c.Bound() {
@@ -196,5 +196,5 @@ func (i *importing) judgeNeeds() {
 			delete(types, e.Identity)
 		}
 	}
-	i.judgeIdentities(types)
+	i.checkIdentities(types)
 }

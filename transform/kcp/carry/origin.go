@@ -58,7 +58,7 @@ func (c *carrier) reportOrigin(ctx context.Context) error {
 	return nil
 }
 
-// original is a record of the origin, its key taken apart.
+// original is a record of the origin and its parsed key.
 type original struct {
 	*inspect.Entry
 	key keys.Key
@@ -79,7 +79,7 @@ func (o *origin) ttl(id int64) int64 {
 }
 
 // records are those below the origin's prefix whose keys begin with dir, in revision order, not decrypted; keys of no logical
-// cluster are passed over.
+// cluster are skipped.
 func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, error] {
 	return func(yield func(original, error) bool) {
 		for e, err := range o.reader.Raw(ctx, dir) {

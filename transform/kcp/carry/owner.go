@@ -9,10 +9,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// settleOwners decides what LogicalClusters and Workspaces are to say. Left as they are, kcp mends them when the shard runs: it sees a
+// planOwners decides what LogicalClusters and Workspaces are to say. Left as they are, kcp mends them when the shard runs: it sees a
 // LogicalCluster that names another shard than its own, and then corrects it and its Workspace. One that names the right shard it
 // takes for settled (kcp pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go); so both are changed, or neither.
-func (i *importing) settleOwners(ctx context.Context) error {
+func (i *importing) planOwners(ctx context.Context) error {
 	for _, c := range i.incoming {
 		key := string(clusters.LogicalClusterKey(i.from.layout.Prefix, c.Name))
 		if c.Migrating != "" {

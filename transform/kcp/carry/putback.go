@@ -87,7 +87,7 @@ func (o PutBackOptions) read(ctx context.Context, v *transform.View) (*puttingBa
 				orphan.Name, survey.Counted(orphan.Amount.Keys, "key"), dest.called()))
 			continue
 		}
-		p.judgeHome(c, orphan)
+		p.checkHome(c, orphan)
 	}
 	here := &origin{reader: v.Reader(), layout: p.to}
 	if err := here.defineIn(ctx, p.serving, p.hasHome); err != nil {
@@ -105,7 +105,7 @@ func (p *puttingBack) plan(ctx context.Context) error {
 	for _, r := range lost {
 		types[r.key.Identity] = append(types[r.key.Identity], r.key.Resource.String())
 	}
-	p.judgeIdentities(types)
+	p.checkIdentities(types)
 	if err := p.bringFor(ctx, lost); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (p *puttingBack) plan(ctx context.Context) error {
 			return err
 		}
 	}
-	p.reportMisfits()
+	p.reportUnreadable()
 	return p.report(ctx, p.view.Report())
 }
 
@@ -131,8 +131,8 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	return p.carryObject(ctx, r, nil)
 }
 
-// judgeHome reports what speaks against a logical cluster to which its orphans are to come.
-func (p *puttingBack) judgeHome(c *clusters.Cluster, orphan *clusters.Orphan) {
+// checkHome reports what speaks against a logical cluster to which its orphans are to come.
+func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 	p.homes[c.Name] = c
 	p.serving.Bind(c)
 	if c.Terminating != "" {
@@ -173,7 +173,7 @@ func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
 			return nil, err
 		}
 	}
-	return lost, p.judgeNamespaces(ctx, lost)
+	return lost, p.checkNamespaces(ctx, lost)
 }
 
 // compareLiving reports a key that is on both shards with two values.
@@ -185,7 +185,7 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
 	case r.Undecryptable != nil || here.Undecryptable != nil:
-		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already; whether with the same value cannot be told: one is encrypted and stays closed"))
+		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already; whether with the same value cannot be told: one cannot be decrypted"))
 	case writtenByKCP(r.key, r.Value, here.Value):
 		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value, which stays: kcp writes it itself").Decided(finding.Noted))
 	default:
@@ -220,8 +220,8 @@ func withoutCA(value []byte) map[string]any {
 	return secret
 }
 
-// judgeNamespaces reports objects that would lie in namespaces that are not there.
-func (p *puttingBack) judgeNamespaces(ctx context.Context, lost []original) error {
+// checkNamespaces reports objects that would lie in namespaces that are not there.
+func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) error {
 	come := map[string]bool{}
 	for _, r := range lost {
 		come[string(p.to.Format(r.key))] = true

@@ -32,7 +32,7 @@ SHARD1, are put back where SHARD lacks them. What is there already stays.`,
 	Arguments: importArgs,
 	Codes:     codes(),
 	Settles: map[string]string{
-		"encrypted":          "open them with --archive-encryption-config FILE, the configuration of the origin",
+		"encrypted":          "decrypt them with --archive-encryption-config FILE, the configuration of the origin",
 		"owner-elsewhere":    "leave --fix-owner out, and kcp tells the Workspace when it runs",
 		"unknown-identity":   "where a cache server knows it, give its snapshot with --cache FILE",
 		"would-be-plaintext": "give --encryption-config FILE, the configuration of the shard that they go to",

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// steps says what is left to do by hand, before what settleOwners has said.
+// steps says what is left to do by hand, before what planOwners has said.
 func (i *importing) steps(r *transform.Report) {
 	later := r.Steps
 	r.Steps = nil

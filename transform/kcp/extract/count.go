@@ -44,7 +44,7 @@ func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*arc
 		}
 		e.countRecord(rec, tally, rest)
 	}
-	e.judgeOdd()
+	e.checkOdd()
 	tally.Fill(m)
 	m.Origin.Rest = rest.Sum()
 	return m, nil

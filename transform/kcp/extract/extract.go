@@ -45,7 +45,7 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	e.judge()
+	e.check()
 	m, err := e.count(ctx, origin)
 	if err != nil {
 		return err

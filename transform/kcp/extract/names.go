@@ -46,8 +46,8 @@ func (e *extraction) texts(key, what string, all []string) []string {
 // leaveOut notes that the manifest does not say what the record under key tells.
 func (e *extraction) leaveOut(key, what string) { e.odd[key] = append(e.odd[key], what) }
 
-// judgeOdd reports what the manifest does not say, once a record.
-func (e *extraction) judgeOdd() {
+// checkOdd reports what the manifest does not say, once a record.
+func (e *extraction) checkOdd() {
 	for _, key := range slices.Sorted(maps.Keys(e.odd)) {
 		what := e.odd[key]
 		slices.Sort(what)
@@ -57,8 +57,8 @@ func (e *extraction) judgeOdd() {
 	}
 }
 
-// judgeNames refuses names that an archive cannot be about: those of logical clusters.
-func (e *extraction) judgeNames() {
+// checkNames refuses names that an archive cannot be about: those of logical clusters.
+func (e *extraction) checkNames() {
 	for _, name := range e.order {
 		if !isName(name) {
 			e.report.Raise(e.keyOf(name), codeOddName.Because("%.100q is no name of a logical cluster that a manifest can list", name))

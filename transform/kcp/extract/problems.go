@@ -8,20 +8,20 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// judge reports what speaks against an archive, and what it will not have.
-func (e *extraction) judge() {
-	e.judgeNames()
-	e.judgeShardName()
+// check reports what speaks against an archive, and what it will not have.
+func (e *extraction) check() {
+	e.checkNames()
+	e.checkShardName()
 	for _, name := range e.order {
-		e.judgeCluster(e.chosen[name])
-		e.judgeChildren(e.chosen[name])
+		e.checkCluster(e.chosen[name])
+		e.checkChildren(e.chosen[name])
 	}
-	e.judgeUnreadable()
+	e.checkUnreadable()
 	survey.WarnUnknown(e.view, e.file, map[string]bool{e.shard.Prefix: true})
 }
 
-// judgeShardName reports a name for the shard that is not its own.
-func (e *extraction) judgeShardName() {
+// checkShardName reports a name for the shard that is not its own.
+func (e *extraction) checkShardName() {
 	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
 		e.report.Raise(e.keyOf(clusters.SystemShard), survey.CodeShardName.Because("this file calls itself shard %q, and --as-shard %q: the manifest says the "+
 			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard))
@@ -33,7 +33,7 @@ func (e *extraction) keyOf(name string) string {
 	return string(clusters.LogicalClusterKey(e.shard.Prefix, name))
 }
 
-func (e *extraction) judgeCluster(c *clusters.Cluster) {
+func (e *extraction) checkCluster(c *clusters.Cluster) {
 	if c.System {
 		e.report.Raise(e.keyOf(c.Name), survey.CodeSystemCluster.Because("%q is a part of kcp itself", c.Name))
 	}
@@ -56,7 +56,7 @@ func (e *extraction) judgeCluster(c *clusters.Cluster) {
 			e.report.Raise(p.Key, codeOf(p).Because("it is taken as it is stored: %s", p.Reason).Decided(finding.Noted))
 		}
 	}
-	e.judgeOwner(c)
+	e.checkOwner(c)
 }
 
 // leads are the keys of the Workspaces of a logical cluster, where the archive is to have what they lead to.
@@ -79,8 +79,8 @@ func (e *extraction) tells(key string) bool {
 	return k.Resource == clusters.BindingType() || key == e.keyOf(k.Cluster)
 }
 
-// judgeOwner reports a parent that is not in the file.
-func (e *extraction) judgeOwner(c *clusters.Cluster) {
+// checkOwner reports a parent that is not in the file.
+func (e *extraction) checkOwner(c *clusters.Cluster) {
 	owner := c.Owner
 	switch {
 	case c.System || owner != nil && e.file.Lives(owner.Cluster):
@@ -91,8 +91,8 @@ func (e *extraction) judgeOwner(c *clusters.Cluster) {
 	}
 }
 
-// judgeChildren reports what the Workspaces of a logical cluster lead to and the archive does not take.
-func (e *extraction) judgeChildren(c *clusters.Cluster) {
+// checkChildren reports what the Workspaces of a logical cluster lead to and the archive does not take.
+func (e *extraction) checkChildren(c *clusters.Cluster) {
 	lying := survey.WorkspacesIn(c)
 	for _, child := range e.shard.Children(c.Name) {
 		if e.chosen[child.Name] != nil {
@@ -120,9 +120,9 @@ func (e *extraction) judgeChildren(c *clusters.Cluster) {
 	}
 }
 
-// judgeUnreadable reports the LogicalClusters that do not tell whose children they are, where children are taken along and no Workspace
+// checkUnreadable reports the LogicalClusters that do not tell whose children they are, where children are taken along and no Workspace
 // tells it either.
-func (e *extraction) judgeUnreadable() {
+func (e *extraction) checkUnreadable() {
 	if !e.WithChildren || survey.Unread(e.problem(e.chosen[e.Name])) { // the latter refuses
 		return
 	}

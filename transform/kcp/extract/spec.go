@@ -28,7 +28,7 @@ cluster purge takes it out there.`,
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
 	Builds:    true,
 	Codes:     codes(),
-	Settles:   map[string]string{codeEncrypted.Name: "open them with --encryption-config FILE"},
+	Settles:   map[string]string{codeEncrypted.Name: "decrypt them with --encryption-config FILE"},
 	Sections:  []transform.Section{&survey.Receipts{}},
 	Appendix:  &Manifest{},
 	Flags: []transform.Flag{

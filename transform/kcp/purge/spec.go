@@ -15,7 +15,7 @@ var Spec = transform.Spec{
 	Examples: `etcdshift cluster purge 2y3qvnqz5ga11oc4 root.db root-after.db
 etcdshift cluster purge 2y3qvnqz5ga11oc4 cache.db cache-after.db --from-shard root --to-shard shard-1
 etcdshift cluster purge --orphans shard-1.db shard-1-after.db`,
-	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is taken apart by itself, whatever a
+	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever a
 tenant named its objects. What a cache in the same file has of NAME from this shard goes too. With --from-shard S the file is that of
 a cache server, and only its copies of NAME from shard S are changed. With --orphans the keys go that are of logical clusters which do not live on this
 shard, as a live migration leaves them: those of NAME, or of all.

@@ -34,13 +34,13 @@ type Serving struct {
 	Unfit  map[string]string               // why a definition of the origin was not brought, by UID
 	// closed are the logical clusters that have definitions which no key opens; clusters.SystemCRDs for those of the shard.
 	Closed map[string]bool
-	// misfits are found in the order of the records.
-	Misfits []*Misfit
-	found   map[Misfit]*Misfit
+	// Unreadable is in the order of the records.
+	Unreadable []*Unreadable
+	found      map[Unreadable]*Unreadable
 }
 
-// Misfit is a reason why records of a type cannot be read on the destination.
-type Misfit struct {
+// Unreadable is a reason why records of a type cannot be read on the destination.
+type Unreadable struct {
 	storedType
 	Code    *finding.Code
 	Version string
@@ -52,7 +52,7 @@ type Misfit struct {
 func NewServing(shard *clusters.Shard) *Serving {
 	s := &Serving{
 		system: map[apischema.GroupResource]*clusters.Definition{}, Bound: map[string]*clusters.Definition{},
-		own: map[storedType][]string{}, uids: map[storedType]string{}, found: map[Misfit]*Misfit{},
+		own: map[storedType][]string{}, uids: map[storedType]string{}, found: map[Unreadable]*Unreadable{},
 		Unfit: map[string]string{}, Closed: map[string]bool{},
 	}
 	for _, def := range shard.System {
@@ -114,9 +114,9 @@ func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code)
 	return nil, CodeMissingDefinition
 }
 
-// Judge looks at a record that comes in under a key; value is decrypted.
-func (s *Serving) Judge(key keys.Key, to, value []byte) {
-	m := Misfit{storedType: typeOf(key)}
+// Check checks a record that comes in under a key; value is decrypted.
+func (s *Serving) Check(key keys.Key, to, value []byte) {
+	m := Unreadable{storedType: typeOf(key)}
 	version, readable := s.read(key, value)
 	if !readable {
 		m.Code = clusters.CodeUndecodable
@@ -146,12 +146,12 @@ func (s *Serving) read(key keys.Key, value []byte) (version string, readable boo
 	return v.GVK.Version, err == nil
 }
 
-func (s *Serving) note(m Misfit, to []byte) {
+func (s *Serving) note(m Unreadable, to []byte) {
 	if s.found[m] == nil {
 		first := m
 		first.Key = string(to)
 		s.found[m] = &first
-		s.Misfits = append(s.Misfits, &first)
+		s.Unreadable = append(s.Unreadable, &first)
 	}
 	s.found[m].Records++
 }

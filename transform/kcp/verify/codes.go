@@ -6,7 +6,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// Question is one of those that judging a move answers.
+// Question is one of those that checking a move answers.
 type Question string
 
 // The questions. The answer of a sound move is "no" to each.
@@ -46,7 +46,7 @@ func Codes() (codes []*finding.Code) {
 	return codes
 }
 
-// Ignorable are the codes that can be left out: not those that end judging, so that nobody knows the rest.
+// Ignorable are the codes that can be left out: not those that end checking, so that nobody knows the rest.
 func Ignorable() []*finding.Code { return Codes()[len(QuestionDamaged.codes()):] }
 
 // question is the one that a finding of the code answers.

@@ -47,7 +47,7 @@ func (c *checker) checkCopies(ctx context.Context) error {
 	}
 	for _, f := range c.outputs[2:] {
 		if f.before == nil {
-			c.note("of %s only the copies of what was moved were judged; --cache-before FILE compares all other records", f.path)
+			c.note("of %s only the copies of what was moved were checked; --cache-before FILE compares all other records", f.path)
 			continue
 		}
 		p := copies{c, f, map[string]*copied{}}
@@ -77,7 +77,7 @@ func (c *checker) checkExported() (exporters map[string]bool) {
 		switch {
 		case has[exportKey(k)]:
 		case len(with) == 0:
-			c.unjudged(QuestionLost, c.destination.file, c.to.Prefix+stored, fmt.Sprintf(
+			c.unchecked(QuestionLost, c.destination.file, c.to.Prefix+stored, fmt.Sprintf(
 				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, and other tenants need it", k.Name, k.Cluster))
 		default:
 			missing := "" // where the copy should be, if the destination's name is known
@@ -201,7 +201,7 @@ func (c *copies) check(ctx context.Context, exporters map[string]bool) error {
 		case one.was == nil && before:
 			c.found(codeCopyChanged, c.in.file, to, "shard %q did not write a copy of this object", c.From)
 		case one.was == nil:
-			c.unjudged(QuestionLost, c.in.file, to, fmt.Sprintf(
+			c.unchecked(QuestionLost, c.in.file, to, fmt.Sprintf(
 				"the file does not tell what shard %q wrote of it; the input of the purge does (--cache-before, --origin, --destination)", c.From))
 		default:
 			if err := c.compare(ctx, to, one); err != nil {

@@ -29,10 +29,10 @@ func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
 			c.found(codeDefinitionLost, in, key, "without this definition no server serves the %s of the logical cluster", d.Resource)
 			continue
 		case now.Undecryptable != nil:
-			c.unjudged(QuestionLost, in, key, now.Undecryptable)
+			c.unchecked(QuestionLost, in, key, now.Undecryptable)
 			continue
 		case is.Problem != "":
-			c.unjudged(QuestionLost, in, key, is.Problem)
+			c.unchecked(QuestionLost, in, key, is.Problem)
 			continue
 		}
 		if err := c.compareDefinition(ctx, c.archive.records[d.Key], now, first); err != nil {
@@ -94,11 +94,11 @@ func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool,
 	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(c.archive.manifest.Definitions)), nil
 }
 
-// parse parses a CustomResourceDefinition; nil, and noted as unjudged, where it cannot be read.
+// parse parses a CustomResourceDefinition; nil, and reported as unchecked, where it cannot be read.
 func (c *checker) parse(q Question, in *file, key, value []byte) *schema.CRD {
 	crd, err := schema.ParseCRD(value)
 	if err != nil {
-		c.unjudged(q, in, string(key), err)
+		c.unchecked(q, in, string(key), err)
 		return nil
 	}
 	return crd
@@ -130,7 +130,7 @@ func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Rec
 	return reflect.DeepEqual(before, after) && slices.Equal(stored, is), nil
 }
 
-// apart takes a CustomResourceDefinition and its stored versions apart; rest is nil, and noted as unjudged, where it cannot be read.
+// apart takes a CustomResourceDefinition and its stored versions apart; rest is nil, and reported as unchecked, where it cannot be read.
 func (c *checker) apart(ctx context.Context, in *file, rec *snapshot.Record) (rest map[string]any, versions, stored []string, err error) {
 	value, ok, err := c.decrypt(ctx, QuestionTouched, in, rec.Key, rec.Value)
 	if err != nil || !ok {
@@ -141,7 +141,7 @@ func (c *checker) apart(ctx context.Context, in *file, rec *snapshot.Record) (re
 		return nil, nil, nil, nil
 	}
 	if rest, _, err = encoding.DecodeObject(value); err != nil {
-		c.unjudged(QuestionTouched, in, string(rec.Key), err)
+		c.unchecked(QuestionTouched, in, string(rec.Key), err)
 		return nil, nil, nil, nil
 	}
 	if status, ok := rest["status"].(map[string]any); ok {

@@ -1,2 +1,2 @@
-// Package verify judges a whole move of logical clusters by the files that it left.
+// Package verify checks a whole move of logical clusters by the files that it left.
 package verify

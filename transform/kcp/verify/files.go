@@ -113,7 +113,7 @@ func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 
 func (c *checker) noteNames(in *output, says, goes string) {
 	if says != "" && says != goes {
-		c.note("%s says of itself that it is shard %q, and is judged as %q", in.path, says, goes)
+		c.note("%s says of itself that it is shard %q, and is checked as %q", in.path, says, goes)
 	}
 }
 

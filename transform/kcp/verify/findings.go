@@ -38,8 +38,8 @@ func (f *findings) found(code *finding.Code, in *file, key, format string, args 
 	f.Findings = append(f.Findings, Finding{*code.Because(format, args...).At(key), question(code), in.path})
 }
 
-func (f *findings) unjudged(q Question, in *file, key string, reason any) {
-	f.Unjudged = append(f.Unjudged, Finding{finding.Finding{Key: key, Reason: fmt.Sprint(reason)}, q, in.path})
+func (f *findings) unchecked(q Question, in *file, key string, reason any) {
+	f.Unchecked = append(f.Unchecked, Finding{finding.Finding{Key: key, Reason: fmt.Sprint(reason)}, q, in.path})
 }
 
 func (f *findings) note(format string, args ...any) {
@@ -57,7 +57,7 @@ func (f *findings) finish(ignore []string, compared bool) *Verdict {
 	})
 	for _, q := range Questions() {
 		a := Answer{Question: q, Answer: "no", Checked: f.checked[q]}
-		if !compared && q != QuestionDamaged || slices.ContainsFunc(f.Unjudged, func(u Finding) bool { return u.Question == q }) {
+		if !compared && q != QuestionDamaged || slices.ContainsFunc(f.Unchecked, func(u Finding) bool { return u.Question == q }) {
 			a.Answer = "unknown"
 		}
 		for _, one := range f.Findings {

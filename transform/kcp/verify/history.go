@@ -104,7 +104,7 @@ func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (cluster purge --scrub)", survey.Counted(missing, "record"))
 	switch {
 	case is != was+1+arrived:
-		p.unjudged(QuestionLost, p.origin.file, "", fmt.Sprintf(
+		p.unchecked(QuestionLost, p.origin.file, "", fmt.Sprintf(
 			"%s; its revision is %d, so that %s, at %d, is not what was purged last, and nobody can tell whether those were the last", knows, is, of, was))
 	case p.origin.before == nil:
 		p.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the purge, compares them", p.origin.path, knows, is)

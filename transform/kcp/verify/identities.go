@@ -36,7 +36,7 @@ func (c *checker) checkIdentities(context.Context) error {
 		switch {
 		case c.knows(identity):
 		case hasUnread(c.to):
-			c.unjudged(QuestionLost, c.destination.file, "",
+			c.unchecked(QuestionLost, c.destination.file, "",
 				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
 		default:
 			c.found(codeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])

@@ -113,7 +113,7 @@ func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) er
 	switch {
 	case len(c.Findings) > before:
 	case c.archive.manifest.Origin.Shard == "" && len(c.origin.Caches) > 0:
-		c.unjudged(QuestionTouched, c.origin.file, "", "it has a cache, and the archive does not say which copies in it were the origin's")
+		c.unchecked(QuestionTouched, c.origin.file, "", "it has a cache, and the archive does not say which copies in it were the origin's")
 	default:
 		c.found(codeOtherOrigin, c.origin.file, "", "its other records are not those that the archive was made beside, at revision %d of a file with "+
 			"SHA-256 %s; --origin FILE names them", since, c.archive.manifest.Origin.SHA256)
@@ -130,7 +130,7 @@ func (c *checker) checkDoubled(context.Context) error {
 		}
 	}
 	if len(c.withCaches()) == 0 {
-		c.note("no cache was given (--cache FILE): whether the cache server still has copies from the origin was not judged")
+		c.note("no cache was given (--cache FILE): whether the cache server still has copies from the origin was not checked")
 	}
 	for _, f := range c.withCaches() {
 		for _, copied := range f.Copies() {
@@ -168,7 +168,7 @@ func (c *checker) checkStale(in *file, copied *clusters.Copy) {
 		}
 	case everywhere && c.From != "", copied.Shard == c.To:
 	default:
-		c.unjudged(QuestionDoubled, in, "", fmt.Sprintf("it has copies of %q as shard %q wrote them, and nothing says what both sides are called; "+
+		c.unchecked(QuestionDoubled, in, "", fmt.Sprintf("it has copies of %q as shard %q wrote them, and nothing says what both sides are called; "+
 			"--from-shard and --as-shard name them", copied.Cluster, copied.Shard))
 	}
 }

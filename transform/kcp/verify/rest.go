@@ -16,7 +16,7 @@ import (
 // checkRests compares with what the commands were given, where that is at hand.
 func (c *checker) checkRests(ctx context.Context) error {
 	if c.destination.before == nil {
-		c.note("of %s only what was written during the import and after it was judged; --destination FILE compares all other records and leases", c.destination.path)
+		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares all other records and leases", c.destination.path)
 	} else if err := c.compareDestination(ctx); err != nil {
 		return err
 	}

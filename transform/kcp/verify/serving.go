@@ -33,11 +33,11 @@ func (c *checker) checkServing(ctx context.Context) error {
 			case define:
 				s.Define(was.key, e.Value)
 			default:
-				s.Judge(was.key, []byte(c.to.Prefix+key), e.Value)
+				s.Check(was.key, []byte(c.to.Prefix+key), e.Value)
 			}
 		}
 	}
-	for _, m := range s.Misfits {
+	for _, m := range s.Unreadable {
 		switch what := survey.Counted(m.Records, "record"); m.Code {
 		case survey.CodeUnlistedVersion:
 			c.note("%s of %s in %q: stored at version %q, which their definition on the destination does not list", what, m.Resource, m.Cluster, m.Version)

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// decrypt is a stored value, decrypted; ok is false, and noted as unjudged, where no key decrypts it. It is not kept: memory would be
+// decrypt is a stored value, decrypted; ok is false, and reported as unchecked, where no key decrypts it. It is not kept: memory would be
 // that of all values.
 func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored []byte) (value []byte, ok bool, err error) {
 	e := &inspect.Entry{Key: key, Stored: stored}
@@ -22,7 +22,7 @@ func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored
 		return nil, false, err
 	}
 	if e.Undecryptable != nil {
-		c.unjudged(q, in, string(key), e.Undecryptable)
+		c.unchecked(q, in, string(key), e.Undecryptable)
 	}
 	return e.Value, e.Undecryptable == nil, nil
 }
@@ -42,7 +42,7 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	was.clear = !stillEncrypted && !(c.configured && now.Undecryptable == nil && !now.Stale)
 	switch {
 	case same && now.Undecryptable != nil && c.configured:
-		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
+		c.unchecked(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
 		return nil
 	case same:
 		return nil
@@ -55,7 +55,7 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	case err != nil || !ok:
 		return err
 	case now.Undecryptable != nil:
-		c.unjudged(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
+		c.unchecked(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
 	case isLogicalCluster:
 		c.compareLogicalCluster(value, now)
 	case bytes.Equal(value, now.Value):
@@ -85,7 +85,7 @@ func (c *checker) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	case err != nil || !bytes.Equal(now.Value, moved):
 		c.found(codeRecordChanged, in, key, "more of it than an import changes is not the archive's")
 	case c.To == "":
-		c.unjudged(QuestionLost, in, key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
+		c.unchecked(QuestionLost, in, key, "it says that it lives on a shard, and the file does not say what this one is called; --as-shard says it")
 	case says != c.To:
 		c.found(codeShardMisnamed, in, key, "it says that it lives on %q, and this shard is %q", says, c.To)
 	}
@@ -99,7 +99,7 @@ func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec 
 	case err != nil || !ok:
 		return err
 	case was.Undecryptable != nil:
-		c.unjudged(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
+		c.unchecked(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
 	case !c.onlyMoved(was.Value, now):
 		c.found(codeDestinationTouched, c.destination.file, string(rec.Key),
 			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)

@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Move is a whole move of logical clusters from one shard to another, as files. The snapshots stay open while it is judged.
+// Move is a whole move of logical clusters from one shard to another, as files. The snapshots stay open while it is checked.
 type Move struct {
 	Archive        *inspect.Reader
 	OriginOut      *inspect.Reader // what cluster purge made
@@ -26,15 +26,15 @@ type Move struct {
 	Configured bool
 }
 
-// Verdict is what judging a move found.
+// Verdict is what checking a move found.
 type Verdict struct {
-	From     string // name of the shard; "" where nothing says it
-	To       string
-	Clusters []Moved
-	Answers  []Answer  // one a question, in the order of Questions
-	Findings []Finding // by code, in the order of Codes, file and key
-	Unjudged []Finding // what nobody can tell from the files; they have no code
-	Notes    []string  // what a person should know that is no finding
+	From      string // name of the shard; "" where nothing says it
+	To        string
+	Clusters  []Moved
+	Answers   []Answer  // one a question, in the order of Questions
+	Findings  []Finding // by code, in the order of Codes, file and key
+	Unchecked []Finding // what nobody can tell from the files; they have no code
+	Notes     []string  // what a person should know that is no finding
 }
 
 // Moved is a logical cluster of the move.
@@ -59,9 +59,9 @@ type Finding struct {
 	File            string // the path of the file it was found in
 }
 
-// Sound tells whether all was judged and nothing found: the answer to each question is "no".
+// Sound tells whether all was checked and nothing found: the answer to each question is "no".
 func (v *Verdict) Sound() bool {
-	if len(v.Findings)+len(v.Unjudged) > 0 || len(v.Answers) != len(Questions()) {
+	if len(v.Findings)+len(v.Unchecked) > 0 || len(v.Answers) != len(Questions()) {
 		return false
 	}
 	return !slices.ContainsFunc(v.Answers, func(a Answer) bool { return a.Answer != "no" })
@@ -71,9 +71,9 @@ func (v *Verdict) Sound() bool {
 var ErrFromShard = errors.New("the archive is of another shard")
 
 // errStop ends a check where what was found already makes all that would follow a guess.
-var errStop = errors.New("nothing more can be judged")
+var errStop = errors.New("nothing more can be checked")
 
-// Verify judges a move. What is wrong with it is in the Verdict, a damaged file among it; an error means that it could not look: a
+// Verify checks a move. What is wrong with it is in the Verdict, a damaged file among it; an error means that it could not look: a
 // file is no archive, or no shard of kcp, or cannot be read.
 //
 // Memory is that of the records of the archive, without their values, and of the findings.

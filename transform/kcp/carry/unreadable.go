@@ -15,16 +15,16 @@ import (
 func perhaps(s *survey.Serving, cluster string) string {
 	switch {
 	case s.Closed[cluster]:
-		return ", as far as can be told: definitions of that logical cluster are encrypted and stay closed"
+		return ", as far as can be told: definitions of that logical cluster cannot be decrypted"
 	case s.Closed[clusters.SystemCRDs]:
 		return ", as far as can be told: definitions of the shard cannot be read"
 	}
 	return ""
 }
 
-// reportMisfits refuses what was found.
-func (c *carrier) reportMisfits() {
-	for _, m := range c.serving.Misfits {
+// reportUnreadable refuses what was found.
+func (c *carrier) reportUnreadable() {
+	for _, m := range c.serving.Unreadable {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)
 		switch m.Code {
 		case clusters.CodeUndecodable:
@@ -41,9 +41,9 @@ func (c *carrier) reportMisfits() {
 	}
 }
 
-// judgeIdentities reports the identities, of types, that nothing of the destination vouches for: its kcp would have another for the same
+// checkIdentities reports the identities, of types, that nothing of the destination vouches for: its kcp would have another for the same
 // APIExport, and not find the objects.
-func (c *carrier) judgeIdentities(types map[string][]string) {
+func (c *carrier) checkIdentities(types map[string][]string) {
 	for _, identity := range slices.Sorted(maps.Keys(types)) {
 		if identity == "" || c.dest.knows(identity) {
 			continue
