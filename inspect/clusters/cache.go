@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// cachePass is what a pass keeps of one cache.
+// cachePass is the part of a pass for one cache.
 type cachePass struct {
 	*pass
 	cache  *Cache
@@ -36,7 +36,7 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	return copied.Records.add(c.pass, key, e, c.reads(key))
 }
 
-// reads returns what reads the value under key; nil for a value that tells nothing.
+// reads returns the reading of the value under key; nil for other kinds.
 func (c *cachePass) reads(key keys.Key) reading {
 	switch gr := key.Resource; {
 	case key.Custom && gr == ExportType():

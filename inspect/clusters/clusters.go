@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// File is what the storages of kcp in one snapshot hold.
+// File is the content of the storages of kcp in one snapshot.
 type File struct {
 	Layouts  keys.Layouts
 	Storages []keys.Storage // all of the file, kcp's or not, but for prefixes that were named and have no key
@@ -21,13 +21,13 @@ type File struct {
 	Others   []Other        // what lies in storages that are not kcp's, in the order of Storages
 }
 
-// Other is a storage that is not kcp's.
+// Other is a storage of another layout.
 type Other struct {
 	keys.Storage
 	Amount
 }
 
-// Unknown is a key that is of no logical cluster.
+// Unknown is a key of no logical cluster.
 type Unknown struct {
 	Key      string `json:"key"`
 	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
@@ -39,10 +39,10 @@ type Unknown struct {
 // Shard is one shard's storage.
 type Shard struct {
 	Prefix string // of the storage, "/registry"
-	// Name is what the shard calls itself: core.kcp.io/shard on the LogicalCluster of system:shard; "" where nothing says so.
+	// Name is core.kcp.io/shard on the LogicalCluster of system:shard; "" where it is not there.
 	Name string
-	// Partial: the LogicalCluster of system:shard is not there, which each shard has. It is an archive, or an etcd that servers
-	// keep single types in (--etcd-servers-overrides): what are orphans by their keys may live on the shard it belongs to.
+	// Partial: the LogicalCluster of system:shard is missing, as in an archive or an etcd for
+	// single types (--etcd-servers-overrides). Orphans may live on the shard that this belongs to.
 	Partial     bool
 	Clusters    []*Cluster        // that live here, by name
 	Orphans     []*Orphan         // keys of logical clusters that do not live here, by name
@@ -58,12 +58,12 @@ type Amount struct {
 	Bytes int64 `json:"bytes"` // of live keys and values as they are stored
 }
 
-// Records are what a shard or a cache has of one logical cluster.
+// Records are the records of one logical cluster in a shard or a cache.
 type Records struct {
 	Amount
 	Resources []Resource
 	Problems  []finding.Finding // in revision order
-	// Undecryptable counts the records that had to be decrypted, which ReadChecked does with all, and no key decrypts.
+	// Undecryptable counts the records that had to be decrypted and that no key decrypts.
 	Undecryptable int
 	tally         map[Resource]*Amount // by Resource without Amount, while they are read
 }
@@ -72,13 +72,12 @@ type Records struct {
 type Cluster struct {
 	Name string
 	Records
-	System    bool   // system:* and root: parts of kcp itself
-	Path      string // kcp.io/path, "root:org:team"; "" where the LogicalCluster does not say
-	Phase     string // "Ready"
-	UID       string // of the LogicalCluster
-	ShardName string // core.kcp.io/shard: on which shard it believes to live
-	Owner     *Owner // the object that it belongs to, mostly a Workspace of its parent; nil for none
-	// Terminating is the deletionTimestamp of the LogicalCluster, RFC 3339; "" for none.
+	System      bool   // system:* and root: parts of kcp itself
+	Path        string // kcp.io/path, "root:org:team"; "" where the LogicalCluster does not say
+	Phase       string // "Ready"
+	UID         string // of the LogicalCluster
+	ShardName   string // core.kcp.io/shard: on which shard it believes to live
+	Owner       *Owner // the object that it belongs to, mostly a Workspace of its parent; nil for none
 	Terminating string
 	Migrating   string // internal.kcp.io/migrating: the live migration that has it; "" for none
 	Inactive    bool   // core.kcp.io/inactive, or the annotation's older name
@@ -96,8 +95,7 @@ type Owner struct {
 	UID        string `json:"uid"`
 }
 
-// Resource is what a logical cluster has of one type. Objects of one type under two identities, or under an identity and
-// none, are two.
+// Resource counts the objects of one type and identity in a logical cluster.
 type Resource struct {
 	Resource TypeName `json:"resource"`
 	Identity string   `json:"identity,omitempty"` // of the APIExport, 64 hexadecimal digits; "" for none
@@ -105,7 +103,7 @@ type Resource struct {
 	Amount
 }
 
-// TypeName is a type, which JSON shows as "widgets.example.dev".
+// TypeName is a type, in JSON "widgets.example.dev".
 type TypeName schema.GroupResource
 
 func (t TypeName) String() string { return schema.GroupResource(t).String() }
@@ -134,7 +132,7 @@ type Bound struct {
 	UID             string // of the APIResourceSchema: the name of its definition in system:bound-crds
 	Identity        string // 64 hexadecimal digits
 	StorageVersions []string
-	// Virtual: no object of it is stored here, a virtual workspace serves them; it has no storage versions.
+	// Virtual: a virtual workspace serves it; no object of it is stored here.
 	Virtual bool
 }
 
@@ -173,7 +171,7 @@ type RegisteredShard struct {
 	ExternalURL string
 }
 
-// Orphan is what a shard has of a logical cluster that does not live there.
+// Orphan is the records of a logical cluster on a shard where it does not live.
 type Orphan struct {
 	Name string
 	Records
@@ -189,7 +187,7 @@ type Cache struct {
 	Own        Records           // the cache server's own definitions
 }
 
-// Copy is what a cache has of one logical cluster as a shard wrote it.
+// Copy is the records of one logical cluster in a cache, as a shard wrote them.
 type Copy struct {
 	Shard, Cluster string
 	Records
@@ -213,7 +211,7 @@ func (f *File) Lives(name string) bool {
 	return slices.ContainsFunc(f.Shards, func(s *Shard) bool { return s.Cluster(name) != nil })
 }
 
-// Children are the logical clusters that live here and whose owner lies in cluster name, by name.
+// Children returns the logical clusters here whose owner lies in cluster name, by name.
 func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.children[name]) }
 
 // Definition returns the bound definition of that UID, nil for none.
@@ -226,7 +224,7 @@ func (s *Shard) Definition(uid string) *Definition {
 	return nil
 }
 
-// Bound are the types that the logical cluster has bound, each with the APIBinding that binds it.
+// Bound yields the bound types, each with its APIBinding.
 func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
 	return func(yield func(*Binding, Bound) bool) {
 		for i := range c.Bindings {
@@ -239,7 +237,7 @@ func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
 	}
 }
 
-// Binds tells whether an APIBinding of the logical cluster binds a type of an identity.
+// Binds tells whether an APIBinding binds a type of an identity.
 func (c *Cluster) Binds(identity string) bool {
 	for _, bound := range c.Bound() {
 		if bound.Identity == identity {
@@ -254,12 +252,12 @@ func Exported(all []Export, identity string) bool {
 	return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
 }
 
-// Knows tells whether something here vouches for an identity: an APIExport, or the status of an APIBinding.
+// Knows tells whether an APIExport or an APIBinding here has an identity.
 func (s *Shard) Knows(identity string) bool {
 	return slices.ContainsFunc(s.Clusters, func(c *Cluster) bool { return Exported(c.Exports, identity) || c.Binds(identity) })
 }
 
-// Copies are the copies in all caches of the file.
+// Copies yields the copies in all caches of the file.
 func (f *File) Copies() iter.Seq2[*Cache, *Copy] {
 	return func(yield func(*Cache, *Copy) bool) {
 		for _, cache := range f.Caches {
@@ -272,7 +270,7 @@ func (f *File) Copies() iter.Seq2[*Cache, *Copy] {
 	}
 }
 
-// Registered are the Shard objects of the file, and the copies of them in its caches.
+// Registered returns the Shard objects of the file, and their copies in its caches.
 func (f *File) Registered() (all []RegisteredShard) {
 	for _, s := range f.Shards {
 		all = append(all, s.Registered...)

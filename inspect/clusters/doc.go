@@ -1,18 +1,20 @@
-// Package clusters tells which logical clusters of kcp live in a snapshot, and what belongs to each: its keys, where it stands
-// in the tree of workspaces, the types it binds and the definitions and identities those need. It reads and checks nothing
-// but what the file holds; Survey puts the files of several shards and their cache side by side.
+// Package clusters finds the logical clusters of kcp in a snapshot: their keys, their place in the
+// tree of workspaces, the types that they bind, and the definitions and identities of these. Survey
+// compares the files of several shards and their cache.
 //
 // Invariants, each with a test:
 //
-//   - OneOwner: each key of a storage of kcp is counted for exactly one logical cluster, or is among the unknown.
-//   - LivesHere: a logical cluster lives on a shard if and only if the key of its LogicalCluster is there, whatever its value
-//     looks like, or if it is one of system:*, which every shard has. All other keys are those of orphans.
-//   - NothingGuessed: what a value would tell and cannot, because it is encrypted or damaged, stays empty and is a problem of the
-//     cluster.
-//   - KeyMismatch: the key alone tells whose a record is. A value that says otherwise is a problem, and changes nothing.
-//   - ReadsNoOtherKind: Read opens no value but those of the few kinds that tell of logical clusters. ReadChecked and Checking open all.
-//   - Determinism: the same file says the same, in the same order.
+//   - OneOwner: each key of a storage of kcp belongs to exactly one logical cluster, or is unknown.
+//   - LivesHere: a logical cluster lives on a shard if the key of its LogicalCluster is there, with
+//     any value, or if it is one of system:*, which every shard has. All other keys are orphans.
+//   - NothingGuessed: fields of an undecryptable or damaged value stay empty; it is a problem of
+//     the cluster.
+//   - KeyMismatch: a record belongs to the logical cluster of its key. A value that names another
+//     is a problem, and changes nothing.
+//   - ReadsNoOtherKind: Read decrypts only values of the few kinds that describe logical clusters.
+//     ReadChecked and Checking decrypt all.
+//   - Determinism: the same file gives the same result, in the same order.
 //
-// Sources: kcp pkg/reconciler/core/logicalcluster, pkg/reconciler/tenancy/workspace, pkg/reconciler/apis/apibinding and
-// pkg/cache, as of kcp dac74f5955f1.
+// Sources: kcp pkg/reconciler/core/logicalcluster, pkg/reconciler/tenancy/workspace,
+// pkg/reconciler/apis/apibinding and pkg/cache, as of kcp dac74f5955f1.
 package clusters

@@ -14,19 +14,18 @@ var (
 	ErrNoCache       = errors.New("no cache of kcp")
 	ErrSeveralCaches = errors.New("several caches of kcp in one file")
 	ErrNoCluster     = errors.New("no such logical cluster")
-	// ErrSplit: below the prefix of a shard or a cache another storage begins that has no definitions of its own, such as one that a
-	// person named with --prefix. What of a logical cluster lies there would be missed.
+	// ErrSplit: below the prefix of a shard or a cache begins another storage without definitions,
+	// such as one named with --prefix. Records of a logical cluster there would be missed.
 	ErrSplit = errors.New("a part of the storage is taken for another storage")
 )
 
-// Shard returns the shard of the file: of those below one of prefixes, or of all where none are named. ErrNoShard says what the
-// file is instead; of ErrSeveralShards one has to be named. ErrSplit comes with the shard.
+// Shard returns the shard of the file, below one of prefixes if any are given. ErrNoShard says what
+// the file is instead; of ErrSeveralShards one has to be named.
 func (f *File) Shard(prefixes []string) (*Shard, error) {
 	return one(f, f.Shards, func(s *Shard) string { return s.Prefix }, prefixes, ErrNoShard, ErrSeveralShards)
 }
 
-// Cache returns the cache of the file: of those below one of prefixes, or of all where none are named. Errors are as those of
-// Shard, ErrNoCache and ErrSeveralCaches.
+// Cache returns the cache of the file, as Shard does. Errors wrap ErrNoCache and ErrSeveralCaches.
 func (f *File) Cache(prefixes []string) (*Cache, error) {
 	return one(f, f.Caches, func(c *Cache) string { return c.Prefix }, prefixes, ErrNoCache, ErrSeveralCaches)
 }
@@ -75,7 +74,7 @@ func (f *File) checkSplit() error {
 	return nil
 }
 
-// holds says what a file is.
+// holds describes a file.
 func (f *File) holds() string {
 	if len(f.Storages) == 0 {
 		return "nothing that is known lies in the file"
@@ -87,8 +86,8 @@ func (f *File) holds() string {
 	return "the file holds " + strings.Join(parts, " and ")
 }
 
-// Find returns the logical cluster of that name that lives here. ErrNoCluster says whose path the name is, what else there is of
-// the name, or which names are like it.
+// Find returns the logical cluster of that name that lives here. ErrNoCluster suggests similar
+// names and matching paths.
 func (s *Shard) Find(name string) (*Cluster, error) {
 	if c := s.Cluster(name); c != nil {
 		return c, nil
@@ -117,7 +116,7 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 	}
 }
 
-// elsewhere is an error where a Workspace in c tells of a logical cluster of that name, or path, which does not live here.
+// elsewhere is an error where a Workspace in c names a logical cluster of that name or path.
 func (s *Shard) elsewhere(c *Cluster, name string) error {
 	path := c.Path
 	if c.Name == rootCluster {
@@ -139,7 +138,7 @@ func (s *Shard) elsewhere(c *Cluster, name string) error {
 	return nil
 }
 
-// like are names of logical clusters that someone may have meant, with their paths.
+// like returns similar names of logical clusters, with their paths.
 func (s *Shard) like(name string) (like []string) {
 	const most = 5
 	for _, c := range s.Clusters {

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// Called is the name of the shard, or the path of its file where nothing tells the name.
+// Called is the name of the shard, or the path of its file.
 func (p Place) Called() string {
 	if p.Shard == "" {
 		return p.Path
@@ -25,7 +25,7 @@ func called(places []Place) []string {
 	return names
 }
 
-// Residence lists the names of the shards that a logical cluster lives on.
+// Residence lists the shards that a logical cluster lives on.
 func Residence(shards []string) string {
 	if len(shards) == 0 {
 		return "none that was given"
@@ -33,7 +33,7 @@ func Residence(shards []string) string {
 	return strings.Join(shards, ",")
 }
 
-// Called is the logical cluster as people call it: its name, and its path where that is known.
+// Called is the name of the logical cluster, and its path where it is known.
 func (r Resident) Called() string {
 	if r.Cluster.Path == "" {
 		return r.Name
@@ -41,7 +41,7 @@ func (r Resident) Called() string {
 	return r.Name + " (" + r.Cluster.Path + ")"
 }
 
-// Contents says how many objects of each type there are.
+// Contents counts the objects of each type in a sentence.
 func Contents(resources []Resource) string {
 	var parts []string
 	for _, r := range resources {
@@ -50,7 +50,8 @@ func Contents(resources []Resource) string {
 	return strings.Join(parts, ", ")
 }
 
-// Findings are what is out of the ordinary with a logical cluster, in a fixed order. Their reasons are sentences without the subject.
+// Findings returns the findings about a logical cluster, in a fixed order. Their reasons are
+// sentences without the subject.
 func (r Resident) Findings() []*finding.Finding {
 	n := findings{own: string(LogicalClusterKey(r.Prefix, r.Name))}
 	n.self(r)
@@ -70,7 +71,7 @@ func (n *findings) about(key string, f *finding.Finding) {
 	n.all = append(n.all, f.At(key))
 }
 
-// self notes what the LogicalCluster says.
+// self checks the LogicalCluster.
 func (n *findings) self(r Resident) {
 	if r.Terminating != "" {
 		n.add(CodeClusterTerminating.Because("is being deleted since %s", r.Terminating))
@@ -89,7 +90,7 @@ func (n *findings) self(r Resident) {
 	}
 }
 
-// children notes Workspaces that name another shard than that of their logical cluster.
+// children checks the shards named in Workspaces.
 func (n *findings) children(r Resident) {
 	keys := map[string]string{}
 	for _, w := range r.Workspaces {
@@ -108,7 +109,7 @@ func (n *findings) children(r Resident) {
 	}
 }
 
-// types notes types that nobody serves.
+// types checks that its types are served.
 func (n *findings) types(r Resident) {
 	for _, d := range r.Definitions {
 		if !d.Present && !d.Virtual {
@@ -126,7 +127,7 @@ func (n *findings) types(r Resident) {
 	}
 }
 
-// apart names places in a way that tells two files of one shard apart, and two storages of one file.
+// apart names places so that two files of one shard, and two storages of one file, differ.
 func apart(places []Place) (all []string) {
 	for _, p := range places {
 		where := p.Path

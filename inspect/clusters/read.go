@@ -16,25 +16,27 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Read reads what the storages of kcp in a snapshot hold, in one pass over the keys; another one before finds the storages, where
-// r has not yet. Of values it decrypts and decodes those that tell about logical clusters, and no other. One that cannot be read
-// is a problem, and not an error. Memory is that of the tallies of each logical cluster, and of the keys of orphans and copies.
+// Read reads the storages of kcp in a snapshot, in one pass over the keys after one that finds the
+// storages. It decrypts and decodes only values that describe logical clusters. An unreadable value
+// is a problem, not an error. Memory grows with the logical clusters, and with the keys of orphans
+// and copies.
 //
-// r reads a snapshot that stays open while the File is in use.
+// The snapshot of r must stay open while the File is in use.
 func Read(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, false) }
 
-// ReadChecked is Read, and compares every value's name, namespace and kcp.io/cluster with its key: what a value that was moved by
-// hand, or a key that was taken for another, gives away. It decrypts all values.
+// ReadChecked is Read, decrypts all values, and compares the name, namespace and kcp.io/cluster of
+// each with its key.
 func ReadChecked(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, true) }
 
-// Checking is ReadChecked for a caller that reads r by itself: add takes each entry of r.Live, and file is what they hold.
+// Checking is ReadChecked for a caller with a pass of its own: add takes each entry of r.Live, and
+// file returns the result.
 func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) error, file func() *File, err error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	p := newPass(ctx, r, layouts, true)
-	p.opened = true
+	p.decrypted = true
 	return p.add, p.finish, nil
 }
 
@@ -55,17 +57,17 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 	return p.finish(), nil
 }
 
-// pass is one over the keys of a file.
+// pass is one pass over the keys of a file.
 type pass struct {
-	ctx    context.Context
-	reader *inspect.Reader
-	check  bool // all values
-	opened bool // entries come with their values decrypted
-	file   *File
-	shards map[string]*shardPass // by prefix, as all three
-	caches map[string]*cachePass
-	others map[string]*Amount
-	names  names
+	ctx       context.Context
+	reader    *inspect.Reader
+	check     bool // all values
+	decrypted bool // entries come with their values decrypted
+	file      *File
+	shards    map[string]*shardPass // by prefix, as all three
+	caches    map[string]*cachePass
+	others    map[string]*Amount
+	names     names
 }
 
 func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check bool) *pass {
@@ -86,20 +88,14 @@ func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check
 	return p
 }
 
-// add counts one entry for whose it is.
+// add counts one entry.
 func (p *pass) add(e *inspect.Entry) error {
 	s, ok := p.file.Layouts.Of(e.Key)
 	if ok && !s.Flavour.KCP() {
 		p.others[s.Prefix].add(e)
 		return nil
 	}
-	key, err := keys.Key{}, error(nil)
-	if ok {
-		key, err = s.Layout.Parse(e.Key)
-	} else {
-		_, _, err = p.file.Layouts.Parse(e.Key) // says why
-	}
-	switch {
+	switch key, err := e.ParseKey(); {
 	case err != nil:
 		p.file.Unknown = append(p.file.Unknown, unknown(e, err))
 		return nil
@@ -110,7 +106,7 @@ func (p *pass) add(e *inspect.Entry) error {
 	}
 }
 
-// unknown is a key that is of no logical cluster; err is that of Parse.
+// unknown makes an Unknown; err is that of the parse.
 func unknown(e *inspect.Entry, err error) Unknown {
 	u := Unknown{Key: string(e.Key), Bytes: int64(len(e.Key)) + int64(len(e.Stored)), Reason: err.Error()}
 	if !utf8.Valid(e.Key) {
@@ -128,7 +124,8 @@ func unknown(e *inspect.Entry, err error) Unknown {
 	return u
 }
 
-// compactRevKey is where the API servers of an etcd agree on compactions (k8s.io/apiserver pkg/storage/etcd3/compact.go).
+// compactRevKey is where the API servers of an etcd agree on compactions (k8s.io/apiserver
+// pkg/storage/etcd3/compact.go).
 const compactRevKey = "compact_rev_key"
 
 func (a *Amount) add(e *inspect.Entry) {
@@ -153,16 +150,16 @@ func (p *pass) finish() *File {
 	return p.file
 }
 
-// reading takes what a value tells, and returns what it says of itself.
+// reading reads a value and returns its metadata.
 type reading func(value []byte) (metadata, error)
 
-// examine opens a value, hands it to read and compares it with its key. With nil for read it does so only where all values are
-// checked. What is wrong with the value is a problem; an error is about reading the file. opened is false where no key opens it.
-func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *finding.Finding, opened bool, err error) {
+// examine decrypts a value, hands it to read and compares it with its key; without read only where
+// all values are checked. problem is about the value, err about reading the file.
+func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *finding.Finding, decrypted bool, err error) {
 	if read == nil && !p.check {
 		return nil, true, nil
 	}
-	if !p.opened {
+	if !p.decrypted {
 		if err := p.reader.Decrypt(p.ctx, e); err != nil {
 			return nil, false, err
 		}
@@ -185,7 +182,7 @@ func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *f
 	return nil, true, nil
 }
 
-// metadata is what an object says of itself.
+// metadata is the part of an object that its key repeats.
 type metadata struct {
 	Name, Namespace string
 	Annotations     map[string]string
@@ -196,8 +193,8 @@ func metadataOf(value []byte) (metadata, error) {
 	return metadata{m.Name, m.Namespace, m.Annotations}, err
 }
 
-// differs says what in an object is another than in its key; "" for nothing. kcp.io/cluster and kcp.io/shard are there only where
-// an object was updated since it was created: a server takes them from the key.
+// differs names the differences between an object and its key; "" for none. kcp.io/cluster and
+// kcp.io/shard are only in objects that were updated: a server takes them from the key.
 func (m metadata) differs(key keys.Key) string {
 	cluster, ok := m.Annotations["kcp.io/cluster"]
 	if !ok {
@@ -225,7 +222,7 @@ func (m metadata) differs(key keys.Key) string {
 	return strings.Join(wrong, " and ") + " of the value differ from the key"
 }
 
-// add counts an entry, and examines its value, which read takes what it tells from; nil for a value that tells nothing.
+// add counts an entry and examines its value; read is nil for a value of another kind.
 func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) error {
 	r.Amount.add(e)
 	of := Resource{Resource: TypeName(key.Resource), Identity: key.Identity, Custom: key.Custom}
@@ -237,17 +234,17 @@ func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) err
 		r.tally[of] = &Amount{}
 	}
 	r.tally[of].add(e)
-	problem, opened, err := p.examine(key, e, read)
+	problem, decrypted, err := p.examine(key, e, read)
 	if problem != nil {
 		r.Problems = append(r.Problems, *problem)
 	}
-	if !opened && err == nil {
+	if !decrypted && err == nil {
 		r.Undecryptable++
 	}
 	return err
 }
 
-// finish lists the resources in the order of names.
+// finish sorts the resources.
 func (r *Records) finish() {
 	r.Resources = make([]Resource, 0, len(r.tally))
 	for of, a := range r.tally {
@@ -256,14 +253,14 @@ func (r *Records) finish() {
 	}
 	r.tally = nil
 	slices.SortFunc(r.Resources, func(a, b Resource) int {
-		custom := 0
-		if a.Custom != b.Custom {
-			custom = -1
-			if a.Custom {
-				custom = 1
-			}
+		byType := compareResources(schema.GroupResource(a.Resource), schema.GroupResource(b.Resource))
+		switch c := cmp.Or(byType, strings.Compare(a.Identity, b.Identity)); {
+		case c != 0 || a.Custom == b.Custom:
+			return c
+		case a.Custom:
+			return 1
 		}
-		return cmp.Or(compareResources(schema.GroupResource(a.Resource), schema.GroupResource(b.Resource)), strings.Compare(a.Identity, b.Identity), custom)
+		return -1
 	})
 }
 
@@ -271,7 +268,8 @@ func compareResources(a, b schema.GroupResource) int {
 	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 }
 
-// names holds each name once: thousands of logical clusters bind the same types, and a part of a key would keep the whole key.
+// names holds each name once: thousands of logical clusters bind the same types, and a part of a
+// key would keep the whole key.
 type names map[string]string
 
 func (n names) of(name string) string {

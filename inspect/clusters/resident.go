@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resident puts together what is told of a logical cluster that lives at a place.
+// resident collects the facts about a logical cluster that lives at a place.
 func (s *survey) resident(at shardAt, c *Cluster) Resident {
 	r := Resident{Place: at.Place, Cluster: c, Children: s.childrenOf(c), Identities: s.identities(c), Definitions: needed(at, c)}
 	if o := c.Owner; o != nil && o.Resource == "workspaces" && strings.HasPrefix(o.APIVersion, "tenancy.kcp.io/") {
@@ -22,7 +22,8 @@ func (s *survey) resident(at shardAt, c *Cluster) Resident {
 	return r
 }
 
-// childrenOf are those that Workspaces in c tell of, and those that say themselves that their owner lies in c.
+// childrenOf returns the logical clusters behind Workspaces in c, and those that name an owner in
+// c.
 func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	seen := map[string]bool{}
 	for _, w := range c.Workspaces {
@@ -31,7 +32,7 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 		child := Child{Name: w.Cluster, Workspace: w.Name, Path: s.paths[w.Cluster], LivesOn: called(lives), Said: w.ShardName}
 		there := func(p Place) bool { return p.Shard == w.ShardName }
 		child.Astray = w.Cluster != "" && s.named[w.ShardName] > 0 && !slices.ContainsFunc(lives, there)
-		child.Stuck = child.Astray && s.settled[w.Cluster]
+		child.Stuck = child.Astray && s.right[w.Cluster]
 		children = append(children, child)
 	}
 	for _, child := range s.children[c.Name] {
@@ -46,8 +47,8 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 	return children
 }
 
-// identities are those that c has bound, and those that it has keys under: what is left of a binding that is gone has an
-// identity too.
+// identities returns the identities that c has bound, and those that it has keys under, also of
+// bindings that are gone.
 func (s *survey) identities(c *Cluster) []Identity {
 	all := map[string]*Identity{}
 	of := func(hash string, gr schema.GroupResource) *Identity {
@@ -90,7 +91,7 @@ func (s *survey) identities(c *Cluster) []Identity {
 	return out
 }
 
-// needed are the definitions that the bindings of c name.
+// needed returns the definitions that the bindings of c name.
 func needed(at shardAt, c *Cluster) (all []Needed) {
 	var types []Bound
 	seen := map[string]bool{}

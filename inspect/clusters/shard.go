@@ -10,13 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// LogicalClusterKey is the key of the LogicalCluster of name on a shard that stores below prefix: what is there or not tells
-// whether the logical cluster lives there.
+// LogicalClusterKey is the key of a LogicalCluster on a shard that stores below prefix. Its
+// existence decides whether the logical cluster lives there.
 func LogicalClusterKey(prefix, name string) []byte {
 	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType(), Custom: true, Cluster: name, Name: logicalCluster})
 }
 
-// shardPass is what a pass keeps of one shard.
+// shardPass is the part of a pass for one shard.
 type shardPass struct {
 	*pass
 	shard   *Shard
@@ -42,7 +42,7 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
 }
 
-// meet decides, when the first key of a logical cluster is met, whether it lives here.
+// meet decides at the first key of a logical cluster whether it lives here.
 func (s *shardPass) meet(name string) error {
 	lives := strings.HasPrefix(name, "system:")
 	if !lives {
@@ -60,7 +60,7 @@ func (s *shardPass) meet(name string) error {
 	return nil
 }
 
-// reads returns what reads the value under key into what is known of c; nil for a value that tells nothing.
+// reads returns the reading of the value under key; nil for other kinds.
 func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	builtin := !key.Custom && key.Identity == ""
 	switch gr := key.Resource; {
@@ -116,8 +116,8 @@ func (s *shardPass) finish() *Shard {
 	return out
 }
 
-// workspaces puts those of each logical cluster in order, and leaves out what only bears the name: anyone may export a type called
-// workspaces. Which APIExport is the root's own, the binding tells that each shard has of it in system:shard.
+// workspaces sorts the Workspaces of each logical cluster, and drops objects of exported types of
+// that name. The binding of system:shard has the identity of the root's own APIExport.
 func (s *shardPass) workspaces() {
 	own := ""
 	if c := s.lives[SystemShard]; c != nil {

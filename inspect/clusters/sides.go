@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// survey is what all files tell, by what is looked up.
+// survey indexes the content of all files.
 type survey struct {
 	shards   []shardAt
 	caches   []cacheAt
@@ -14,7 +14,7 @@ type survey struct {
 	said     map[string]string     // by logical cluster, the shard that its Workspace says
 	owners   map[Owner]bool        // Workspaces that are there, without their UIDs
 	paths    map[string]string     // by logical cluster
-	settled  map[string]bool       // logical clusters that say the shard that they live on
+	right    map[string]bool       // logical clusters that name the shard on which they live
 	children map[string][]*Cluster // by the cluster that the owner lies in
 	exports  map[string][]Exports  // by identity
 	seen     map[Export]bool
@@ -35,7 +35,7 @@ type cacheAt struct {
 func newSurvey(shards, caches []Named) *survey {
 	s := &survey{
 		lives: map[string][]Place{}, named: map[string]int{}, said: map[string]string{}, owners: map[Owner]bool{},
-		paths: map[string]string{}, settled: map[string]bool{}, children: map[string][]*Cluster{},
+		paths: map[string]string{}, right: map[string]bool{}, children: map[string][]*Cluster{},
 		exports: map[string][]Exports{}, seen: map[Export]bool{}, bound: map[string]bool{},
 	}
 	for _, f := range shards {
@@ -64,13 +64,13 @@ func newSurvey(shards, caches []Named) *survey {
 	return s
 }
 
-// meet takes what a logical cluster tells about others.
+// meet adds a logical cluster.
 func (s *survey) meet(at Place, c *Cluster) {
 	if !everywhere(c.Name) {
 		s.lives[c.Name] = append(s.lives[c.Name], at)
 	}
 	if c.ShardName != "" && c.ShardName == at.Shard {
-		s.settled[c.Name] = true
+		s.right[c.Name] = true
 	}
 	if c.Path != "" {
 		s.paths[c.Name] = c.Path
@@ -92,7 +92,8 @@ func (s *survey) meet(at Place, c *Cluster) {
 	}
 }
 
-// absent are the shards that a root shard, or a cache's copies of it, tell of, and that were not given.
+// absent returns the shards that are registered on the root shard, or in a cache, and were not
+// given.
 func (s *survey) absent() (names []string) {
 	var all []RegisteredShard
 	for _, at := range s.shards {
@@ -106,11 +107,10 @@ func (s *survey) absent() (names []string) {
 			names = append(names, r.Name)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// export notes an APIExport that is there. A shard and a cache may both have it.
+// export adds an APIExport. A shard and a cache may both have it.
 func (s *survey) export(e Export) {
 	if e.Identity != "" && !s.seen[e] {
 		s.seen[e] = true
@@ -118,10 +118,11 @@ func (s *survey) export(e Export) {
 	}
 }
 
-// everywhere tells whether each shard has a logical cluster of that name of its own.
+// everywhere tells whether each shard has a logical cluster of that name.
 func everywhere(name string) bool { return strings.HasPrefix(name, "system:") }
 
-// check tells whether the logical cluster of a copy lives on the shard that the copy is of, where the files tell.
+// check tells whether the logical cluster of a copy lives on the shard of the copy, where the files
+// tell.
 func (s *survey) check(c *Copy) (known, lives bool) {
 	for _, at := range s.shards {
 		if at.Name == c.Shard {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Named is a file and how it is called.
+// Named is a file and its path.
 type Named struct {
 	Path string
 	*File
@@ -18,8 +18,7 @@ type Place struct {
 	Shard  string `json:"shard"`  // the shard's name, "" where nothing says so; always "" of a cache
 }
 
-// Installation is what several files of one kcp tell together. It knows no more than the files that were given: what lies
-// elsewhere, or nowhere, is not told apart.
+// Installation is the result of comparing several files of one kcp. It knows only these files.
 type Installation struct {
 	Clusters  []Resident // that live on a shard that was given, by name and then in the order of the shards
 	Orphans   []Stray    // by name, and then in the order of the shards
@@ -40,7 +39,7 @@ type Resident struct {
 	Definitions []Needed
 }
 
-// Child is a logical cluster that has its owner in another, or a Workspace there that has none yet.
+// Child is a logical cluster whose owner lies in another, or a Workspace there without one yet.
 type Child struct {
 	Name      string   `json:"name"`      // of the logical cluster; "" while its Workspace is not scheduled
 	Workspace string   `json:"workspace"` // "" where the child alone names its owner
@@ -48,12 +47,12 @@ type Child struct {
 	LivesOn   []string `json:"livesOn"`   // shards of these files
 	Said      string   `json:"saidShard"` // by its Workspace; "" where that says none
 	Astray    bool     `json:"astray"`    // that shard is among the files, and it does not live there
-	// nor does kcp correct the Workspace: it does so only beside a LogicalCluster that it has to correct too (kcp
+	// Stuck: kcp does not correct the Workspace either, since its LogicalCluster is right (kcp
 	// pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go).
 	Stuck bool `json:"stuck"`
 }
 
-// Identity is one of the identities that a logical cluster has keys under or a binding to.
+// Identity is an identity that a logical cluster has keys under or a binding to.
 type Identity struct {
 	Hash      string    `json:"hash"`
 	Resources []string  `json:"resources"` // that are bound or stored, "widgets.example.dev"
@@ -69,7 +68,7 @@ type Exports struct {
 	Found   bool   `json:"found"` // the APIExport itself is in these files; else only an APIBinding tells of it
 }
 
-// Needed is a definition that a logical cluster needs in system:bound-crds of its shard.
+// Needed is a definition that a logical cluster needs in system:bound-crds.
 type Needed struct {
 	UID      string `json:"uid"`
 	Resource string `json:"resource"`
@@ -78,7 +77,7 @@ type Needed struct {
 	Present  bool   `json:"present"` // in system:bound-crds
 }
 
-// Stray is what a shard has of a logical cluster that does not live there.
+// Stray is the records of a logical cluster on a shard where it does not live.
 type Stray struct {
 	Place
 	*Orphan
@@ -93,8 +92,8 @@ type Stale struct {
 	*Copy
 }
 
-// Survey puts files side by side: shards of one installation, and the files with its caches. A file that is among both counts once
-// as each. Nothing of them is changed.
+// Survey compares files: shards of one installation, and files with its caches. A file may be in
+// both lists.
 func Survey(shards, caches []Named) *Installation {
 	s := newSurvey(shards, caches)
 	out := &Installation{Absent: s.absent()}

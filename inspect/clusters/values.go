@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// header is what all objects have.
+// header is the common part of all objects.
 type header struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -28,8 +28,8 @@ type metaJSON struct {
 
 func (h *header) head() *header { return h }
 
-// decode reads an object of a kind; fields that into does not know are skipped, those of a wrong type are an error. No error
-// holds a part of the value.
+// decode reads an object of a kind. Unknown fields are skipped, fields of a wrong type are an
+// error. No error quotes the value.
 func decode(value []byte, kind string, into interface{ head() *header }) (metadata, error) {
 	if err := encoding.DecodeFields(value, into); err != nil {
 		return metadata{}, fmt.Errorf("no %s: %w", kind, err)
@@ -41,7 +41,7 @@ func decode(value []byte, kind string, into interface{ head() *header }) (metada
 	return metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}, nil
 }
 
-// read takes what a LogicalCluster says.
+// read reads a LogicalCluster.
 func (c *Cluster) read(value []byte) (metadata, error) {
 	var o struct {
 		header `json:",inline"`
@@ -62,7 +62,7 @@ func (c *Cluster) read(value []byte) (metadata, error) {
 	return m, nil
 }
 
-// readBinding returns what reads an APIBinding. What is taken of it is the same in v1alpha1 and v1alpha2.
+// readBinding reads an APIBinding, v1alpha1 or v1alpha2.
 func (c *Cluster) readBinding(key keys.Key, names names) reading {
 	return func(value []byte) (metadata, error) {
 		var o bindingJSON
@@ -115,7 +115,7 @@ type bindingJSON struct {
 	} `json:"status"`
 }
 
-// readExport returns what reads an APIExport. What is taken of it is the same in v1alpha1 and v1alpha2.
+// readExport reads an APIExport, v1alpha1 or v1alpha2.
 func readExport(key keys.Key, into *[]Export) reading {
 	return func(value []byte) (metadata, error) {
 		var o struct {
@@ -132,7 +132,7 @@ func readExport(key keys.Key, into *[]Export) reading {
 	}
 }
 
-// read takes what a Workspace says. One that cannot be read is there all the same.
+// read reads a Workspace. An unreadable one is listed too.
 func (w *Workspace) read(value []byte) (metadata, error) {
 	var o struct {
 		header `json:",inline"`
@@ -147,7 +147,7 @@ func (w *Workspace) read(value []byte) (metadata, error) {
 	return m, err
 }
 
-// readShard returns what reads a Shard.
+// readShard reads a Shard.
 func readShard(key keys.Key, into *[]RegisteredShard) reading {
 	return func(value []byte) (metadata, error) {
 		var o struct {
@@ -164,7 +164,7 @@ func readShard(key keys.Key, into *[]RegisteredShard) reading {
 	}
 }
 
-// read takes what a CustomResourceDefinition says.
+// read reads a CustomResourceDefinition.
 func (d *Definition) read(value []byte) (metadata, error) {
 	var o struct {
 		header `json:",inline"`

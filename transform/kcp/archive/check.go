@@ -10,8 +10,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// OpenChecked opens an archive and checks all of it: that it is as it was made (Check), and that its manifest says of each record what
-// the key says, which proves whose it is. Errors are those of Open and Check; the manifest is nil where it could not be read.
+// OpenChecked opens an archive and checks all of it: Check, and that the manifest and the key agree
+// on each record. Errors are those of Open and Check; the manifest is nil where it could not be
+// read.
 func OpenChecked(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	m, err := Open(ctx, s)
 	if err == nil {
@@ -20,9 +21,9 @@ func OpenChecked(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	return m, err
 }
 
-// Check recomputes every count and every digest of a manifest from the records of its file. The error wraps ErrDamaged and names the
-// first thing that differs, the smallest of those that do, or is that of reading the file; the file's own digest is not waited
-// for (snapshot.Snapshot.Digest).
+// Check recomputes every count and digest of a manifest from the records of its file. The error
+// wraps ErrDamaged and names the first difference, the smallest part first, or is that of reading
+// the file. Check does not wait for the file's own digest (snapshot.Snapshot.Digest).
 func Check(ctx context.Context, s *snapshot.Snapshot, m *Manifest) error {
 	return check(ctx, s, m, false)
 }
@@ -59,7 +60,7 @@ func check(ctx context.Context, s *snapshot.Snapshot, m *Manifest, byKeys bool) 
 	return nil
 }
 
-// checker counts records by where the manifest says that they belong.
+// checker counts records by their place in the manifest.
 type checker struct {
 	m           *Manifest
 	tally       *Tally
@@ -113,7 +114,7 @@ func (c *checker) add(rec snapshot.Scanned, byKeys bool) error {
 	return nil
 }
 
-// folderOf is the longest folder that a key lies in.
+// folderOf returns the longest folder of a key.
 func (c *checker) folderOf(key []byte) (folder, bool) {
 	for end := len(key) - 1; end > 0; end-- { // a name follows it
 		if key[end-1] != '/' {
@@ -126,7 +127,7 @@ func (c *checker) folderOf(key []byte) (folder, bool) {
 	return folder{}, false
 }
 
-// checkKey compares what the manifest says of a record with its key.
+// checkKey compares the manifest with the key of a record.
 func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool) error {
 	k, err := keys.KCPShard{Prefix: c.m.Origin.Prefix}.Parse(key)
 	switch {
@@ -140,7 +141,8 @@ func (c *checker) checkKey(key []byte, in folder, uid string, isDefinition bool)
 	return nil
 }
 
-// ResourceOf is what a record is of, but for its sum. Behind the folder stand namespace and name.
+// ResourceOf returns the resource of a record, without its sum. Namespace and name follow the
+// folder.
 func ResourceOf(k keys.Key, key []byte) Resource {
 	tail := k.Name
 	if k.Namespace != "" {
@@ -151,7 +153,8 @@ func ResourceOf(k keys.Key, key []byte) Resource {
 	}
 }
 
-// compare compares what was counted with what the manifest says, from the small to the whole, so that the first difference says most.
+// compare compares counts and manifest from the smallest part to the whole, so that the first
+// difference is the most specific.
 func (c *checker) compare(leases int) error {
 	got := &Manifest{Definitions: slices.Clone(c.m.Definitions)}
 	for _, of := range c.m.Clusters {
@@ -207,7 +210,7 @@ func different(what string, says, has Sum) error {
 	}
 }
 
-// differentLists compares leases and encryption. The file may have no lease that nothing holds.
+// differentLists compares leases and encryption. The file must not have other leases.
 func differentLists(says, has *Manifest, leases int) error {
 	there := 0
 	for i, l := range has.Leases {

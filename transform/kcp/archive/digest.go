@@ -10,9 +10,10 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Digest identifies a set of records, whatever their order, by what survives a move: key, value and lease TTL. It is the SHA-256 of
-// the SHA-256 of each record, put in ascending order; that of a record is taken of the length of its key (8 bytes, big-endian),
-// the key without the storage prefix, the length of its value (8 bytes), the value and the TTL (8 bytes).
+// Digest identifies a set of records, in any order, by what survives a move: key, value and lease
+// TTL. It is the SHA-256 of the SHA-256s of all records in ascending order. A record is hashed as
+// the length of its key (8 bytes, big-endian), the key without the storage prefix, the length of
+// its value (8 bytes), the value and the TTL (8 bytes).
 //
 // It keeps 32 bytes a record. It is not safe for concurrent use.
 type Digest struct {
@@ -24,8 +25,8 @@ type Digest struct {
 // NewDigest makes a Digest of no record.
 func NewDigest() *Digest { return &Digest{hash: sha256.New()} }
 
-// Add adds a record: its key without the storage prefix ("/core/configmaps/..."), its value as it is stored, and the TTL of its
-// lease in seconds: 0 for a record without a lease, and for one whose lease is not there.
+// Add adds a record: its key without the storage prefix ("/core/configmaps/..."), its stored value,
+// and the TTL of its lease in seconds, 0 for no lease and for a missing one.
 func (d *Digest) Add(key, value []byte, ttl int64) {
 	d.hash.Reset()
 	writeFields(d.hash, key, value)
@@ -34,7 +35,7 @@ func (d *Digest) Add(key, value []byte, ttl int64) {
 	d.bytes += int64(len(key)) + int64(len(value))
 }
 
-// Sum counts what was added and identifies it. More may be added after it.
+// Sum counts and identifies the records so far.
 func (d *Digest) Sum() Sum {
 	slices.SortFunc(d.hashes, func(a, b [sha256.Size]byte) int { return slices.Compare(a[:], b[:]) })
 	whole := sha256.New()
@@ -44,11 +45,12 @@ func (d *Digest) Sum() Sum {
 	return Sum{Keys: len(d.hashes), Bytes: d.bytes, SHA256: fmt.Sprintf("%x", whole.Sum(nil))}
 }
 
-// Rest identifies records to the last detail, by what a shard keeps of the records that a move does not touch: whole key, revisions,
-// version, lease and value, in revision order. It is one SHA-256 over all of them: of each the length of its key (8 bytes,
-// big-endian), the key, the length of its value, the value, then create revision, mod revision, version and lease, 8 bytes each.
+// Rest identifies records to the last detail, for records that a move does not touch: whole key,
+// revisions, version, lease and value, in revision order. It is one SHA-256 over all of them: the
+// length of the key (8 bytes, big-endian), the key, the length of the value, the value, then create
+// revision, mod revision, version and lease, 8 bytes each.
 //
-// It keeps nothing. It is not safe for concurrent use.
+// It keeps no records. It is not safe for concurrent use.
 type Rest struct {
 	keys  int
 	bytes int64
@@ -66,12 +68,13 @@ func (r *Rest) Add(rec *snapshot.Record) {
 	r.bytes += int64(len(rec.Key)) + int64(len(rec.Value))
 }
 
-// Sum counts what was added and identifies it. More may be added after it.
+// Sum counts and identifies the records so far.
 func (r *Rest) Sum() Sum {
 	return Sum{Keys: r.keys, Bytes: r.bytes, SHA256: fmt.Sprintf("%x", r.hash.Sum(nil))}
 }
 
-// writeFields hashes each field after its length, so that no two lists of fields are the same bytes.
+// writeFields hashes each field after its length, so that different lists never hash the same
+// bytes.
 func writeFields(h hash.Hash, fields ...[]byte) {
 	for _, f := range fields {
 		writeNumbers(h, int64(len(f)))

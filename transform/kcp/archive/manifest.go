@@ -1,15 +1,15 @@
 package archive
 
-// APIVersion, Kind and Format are what a Manifest says of itself. Any change of the format, an additional field too, has another
-// Format.
+// The head of a Manifest. Any change of the format, even an additional field, changes Format.
 const (
 	APIVersion = "etcdshift/v1"
 	Kind       = "LogicalClusterArchive"
 	Format     = 1
 )
 
-// Manifest says what an archive holds. It is the note "manifest" of the file, as JSON; the note "manifest.sha256" is the SHA-256 of
-// that, 64 hexadecimal digits. Lists are in ascending order of what names their elements.
+// Manifest describes an archive. It is the note "manifest" of the file, as JSON; the note
+// "manifest.sha256" is the SHA-256 of that, 64 hexadecimal digits. Lists are in ascending order of
+// their elements' names.
 type Manifest struct {
 	APIVersion string    `json:"apiVersion"` // "etcdshift/v1"
 	Kind       string    `json:"kind"`       // "LogicalClusterArchive"
@@ -17,8 +17,8 @@ type Manifest struct {
 	Name       string    `json:"name"`       // the logical cluster that was asked for; the others are its children
 	Origin     Origin    `json:"origin"`
 	Clusters   []Cluster `json:"clusters"`
-	// Definitions are the CustomResourceDefinitions of system:bound-crds that the clusters need and the archive holds; Missing are
-	// those that they need and the origin did not have.
+	// Definitions are the CustomResourceDefinitions of system:bound-crds that the clusters need;
+	// Missing are those that the origin did not have.
 	Definitions []Definition `json:"definitions"`
 	Missing     []Definition `json:"missing"`
 	Identities  []Identity   `json:"identities"`
@@ -28,7 +28,8 @@ type Manifest struct {
 	AsStored    Sum          `json:"asStored"`   // of all records too, but of all that is stored of them: by Rest, not by Digest
 }
 
-// Origin is the shard that an archive was made of. Rest is by Rest, all other sums of a manifest but AsStored are by Digest.
+// Origin is the shard that an archive was made of. Its Rest and Manifest.AsStored are made with
+// Rest, all other sums with Digest.
 type Origin struct {
 	Shard    string `json:"shard"`  // its name; "" where the file did not say
 	Prefix   string `json:"prefix"` // of its storage, "/registry": keys in the archive begin with it
@@ -37,7 +38,7 @@ type Origin struct {
 	Rest     Sum    `json:"rest"` // every live record of the file but those of Clusters and their copies in a cache of the same file
 }
 
-// Sum counts records and has their digest; see Digest for what goes into it.
+// Sum counts records and has their digest; see Digest.
 type Sum struct {
 	Keys   int    `json:"keys"`
 	Bytes  int64  `json:"bytes"` // of keys and values as they are stored
@@ -67,7 +68,7 @@ type Resource struct {
 	Resource string `json:"resource"`           // "widgets.example.dev", "configmaps"
 	Identity string `json:"identity,omitempty"` // of the APIExport
 	Custom   bool   `json:"custom,omitempty"`   // of a CustomResourceDefinition that no APIExport exports
-	// Dir is what their keys begin with behind the storage prefix, with its trailing slash: "/core/configmaps/2y3qvnqz5ga11oc4/".
+	// Dir begins the keys behind the storage prefix: "/core/configmaps/2y3qvnqz5ga11oc4/".
 	Dir string `json:"dir"`
 	Sum
 }
@@ -82,7 +83,7 @@ type Definition struct {
 	SHA256         string   `json:"sha256,omitempty"` // of the stored value; "" for one that is missing
 }
 
-// Identity is an APIExport's identity that the clusters rely on.
+// Identity is the identity of an APIExport that the clusters rely on.
 type Identity struct {
 	Hash      string   `json:"hash"`      // 64 hexadecimal digits
 	Resources []string `json:"resources"` // that are bound by it, or stored under it
@@ -97,14 +98,14 @@ type Export struct {
 	Name    string `json:"name"`
 }
 
-// Lease is a lease that records are attached to.
+// Lease is a lease of records.
 type Lease struct {
 	ID   string `json:"id"`  // lower-case hex, as etcdctl prints it
 	TTL  int64  `json:"ttl"` // seconds; 0 where the origin did not have the lease
 	Keys int    `json:"keys"`
 }
 
-// Encryption counts values by what encrypted them.
+// Encryption counts values by their encryption.
 type Encryption struct {
 	Name string `json:"name"` // provider, version and key: "aescbc:v1:key1"
 	Keys int    `json:"keys"`

@@ -16,24 +16,26 @@ var (
 	ErrNotArchive = errors.New("not an archive of a logical cluster")
 	// ErrFormat is returned for an archive of a format that is not Format, a newer one mostly.
 	ErrFormat = errors.New("archive of another format")
-	// ErrDamaged is returned for an archive that is not as it was made: its records are not those of its manifest, or that is not
-	// one that etcdshift writes.
+	// ErrDamaged is returned for an archive that is not as it was made: its records differ from its
+	// manifest, or etcdshift writes no such manifest.
 	ErrDamaged = errors.New("archive is damaged")
-	// ErrIsArchive is returned for a file that is to be changed, and is an archive: what that says of itself would not be true any more.
+	// ErrIsArchive is returned for an archive as the input of a change: its manifest would become
+	// wrong.
 	ErrIsArchive = errors.New("the file is an archive of a logical cluster, and not the snapshot of a shard")
-	// ErrUnfit is returned for a manifest that is to be written and that Open would not take.
+	// ErrUnfit is returned for a manifest that cannot be written: Open would not take it.
 	ErrUnfit = errors.New("no archive can say so")
 )
 
 const (
 	noteManifest = "manifest"
 	noteDigest   = "manifest.sha256"
-	// maxManifest is how many bytes a manifest may have: that of 2,000 logical clusters of 40 resources each has some 25 MiB.
+	// maxManifest is the maximum size of a manifest; 2,000 logical clusters of 40 resources each
+	// need 25 MiB.
 	maxManifest = 64 << 20
 )
 
-// Notes are the notes of the file that m is the manifest of, for snapshot.Content. The error wraps ErrUnfit for a manifest that
-// Open would not take.
+// Notes returns the notes of the archive with manifest m, for snapshot.Content. The error wraps
+// ErrUnfit for a manifest that Open would not take.
 func (m *Manifest) Notes() (map[string][]byte, error) {
 	text, err := m.text()
 	if err != nil {
@@ -45,8 +47,8 @@ func (m *Manifest) Notes() (map[string][]byte, error) {
 	return map[string][]byte{noteManifest: text, noteDigest: fmt.Appendf(nil, "%x", sha256.Sum256(text))}, nil
 }
 
-// Open reads the manifest of an archive, and nothing else of it; Check checks the rest. The error wraps ErrNotArchive, ErrFormat or
-// ErrDamaged, or is that of reading the file.
+// Open reads the manifest of an archive; Check checks the rest. The error wraps ErrNotArchive,
+// ErrFormat or ErrDamaged, or is that of reading the file.
 func Open(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	text, err := s.Note(ctx, noteManifest)
 	if err != nil {
@@ -81,10 +83,10 @@ func Refuse(ctx context.Context, s *snapshot.Snapshot) error {
 	return err
 }
 
-// text is how m is written: there is one way, to the byte.
+// text is the one way to write m, to the byte.
 func (m *Manifest) text() ([]byte, error) { return json.MarshalIndent(m, "", "  ") }
 
-// parse is read of a manifest that was written: it is of another format, or damaged.
+// parse is read for a stored manifest: an error wraps ErrFormat or ErrDamaged.
 func parse(text []byte) (*Manifest, error) {
 	m, err := read(text)
 	if err != nil && !errors.Is(err, ErrFormat) {
@@ -93,8 +95,8 @@ func parse(text []byte) (*Manifest, error) {
 	return m, err
 }
 
-// read parses a manifest. What says of itself that it is another format is checked by nothing else. All other text
-// than the one that Notes makes is refused: where a field stands twice, or is spelled otherwise, readers differ on what it says.
+// read parses a manifest. Of another format nothing else is checked. Text that differs from the
+// output of Notes is refused: readers differ on fields that stand twice or are spelled otherwise.
 func read(text []byte) (*Manifest, error) {
 	if len(text) > maxManifest {
 		return nil, fmt.Errorf("a manifest of %d bytes is more than %d", len(text), maxManifest)
@@ -124,5 +126,5 @@ func read(text []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// jsonReason is an error of encoding/json, bounded: it may quote what it met.
+// jsonReason is the reason of an error of encoding/json, bounded: it may quote the text.
 func jsonReason(err error) string { return fmt.Sprintf("%.200s", err.Error()) }

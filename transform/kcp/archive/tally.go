@@ -12,8 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Tally counts the records of an archive, in revision order, and then says in its manifest how many there are and which. It keeps
-// about a hundred bytes a record, and none of its bytes.
+// Tally counts the records of an archive, in revision order, and fills its manifest. It keeps about
+// a hundred bytes a record.
 type Tally struct {
 	prefix      string
 	ttl         map[int64]int64 // by id
@@ -33,7 +33,8 @@ type counted struct {
 	digest   *Digest
 }
 
-// NewTally makes a Tally of records whose keys begin with prefix. leases are the TTLs of the leases that there are, in seconds, by id.
+// NewTally makes a Tally of records whose keys begin with prefix. leases are the TTLs of all
+// leases, in seconds, by ID.
 func NewTally(prefix string, leases map[int64]int64) *Tally {
 	return &Tally{
 		prefix: prefix, ttl: leases, clusters: map[string]*Digest{}, resources: map[string]*counted{}, definitions: map[string]string{},
@@ -41,7 +42,7 @@ func NewTally(prefix string, leases map[int64]int64) *Tally {
 	}
 }
 
-// Add counts a record of a logical cluster. of says which resource it is of; its Sum does not matter.
+// Add counts a record of a logical cluster and resource; the Sum of the resource is ignored.
 func (t *Tally) Add(rec *snapshot.Record, cluster string, of Resource) {
 	c := t.resources[of.Dir]
 	if c == nil {
@@ -74,8 +75,9 @@ func (t *Tally) add(rec *snapshot.Record, digests ...*Digest) {
 	}
 }
 
-// Fill writes into m what was counted: Total, AsStored, Leases, Encryption, of each of its Clusters the sums, and the SHA-256 of each
-// of its Definitions. Clusters and Definitions have to be listed already; one of which nothing was counted has a Sum of no record.
+// Fill writes the counts into m: Total, AsStored, Leases, Encryption, the sums of its Clusters, and
+// the SHA-256 of its Definitions. Clusters and Definitions have to be listed already; one without
+// records has an empty Sum.
 func (t *Tally) Fill(m *Manifest) {
 	m.Total, m.AsStored = t.total.Sum(), t.asStored.Sum()
 	m.Leases, m.Encryption = []Lease{}, []Encryption{}

@@ -13,8 +13,8 @@ const (
 	maxCount = 1 << 40 // bounds what a manifest counts, so that sums of it do not overflow
 )
 
-// validate tells what is wrong with a manifest by itself, whatever the records of its file are. The error names the place and never
-// quotes more than a name.
+// validate checks a manifest without its records. The error names the place and quotes at most a
+// name.
 func (m *Manifest) validate() error {
 	v := &validation{}
 	v.require(!m.hasNull(), "a list is null")
@@ -27,7 +27,7 @@ func (m *Manifest) validate() error {
 	return v.err
 }
 
-// validation keeps the first thing that is wrong.
+// validation keeps the first error.
 type validation struct{ err error }
 
 func (v *validation) require(ok bool, format string, args ...any) {
@@ -36,7 +36,7 @@ func (v *validation) require(ok bool, format string, args ...any) {
 	}
 }
 
-// texts refuses what a manifest has no room for.
+// texts checks texts with IsText.
 func (v *validation) texts(place string, texts ...string) {
 	v.require(!slices.ContainsFunc(texts, func(s string) bool { return !IsText(s) }), "%s: a name that is no text, or too long", place)
 }
@@ -45,7 +45,7 @@ func (v *validation) sum(place string, s Sum) {
 	v.require(s.Keys >= 0 && s.Keys <= maxCount && s.Bytes >= 0 && s.Bytes <= maxCount && IsHash(s.SHA256), "%s: keys, bytes or sha256 is not one", place)
 }
 
-// hasNull: an empty list is [], so that a reader of one need not ask.
+// hasNull finds a list that is null: empty lists are [].
 func (m *Manifest) hasNull() bool {
 	null := m.Clusters == nil || m.Definitions == nil || m.Missing == nil || m.Identities == nil || m.Leases == nil || m.Encryption == nil
 	for _, c := range m.Clusters {
@@ -79,8 +79,8 @@ func (v *validation) clusters(m *Manifest) {
 	v.require(m.Cluster(m.Name) != nil, "cluster %.64q is not among those that it lists", m.Name)
 }
 
-// resources also gathers the folders: that two resources share one, or that one lies in another, would leave open which of them a record
-// is of.
+// resources also collects the folders: if one folder were another, or lay in it, the resource of a
+// record would be ambiguous.
 func (v *validation) resources(of string, c *Cluster, dirs map[string]bool) {
 	parts := Sum{}
 	for _, r := range c.Resources {
@@ -144,7 +144,7 @@ func (v *validation) leases(m *Manifest) {
 	}
 }
 
-// total: each record is of one cluster or is a definition.
+// total checks that each record is in one cluster or a definition.
 func (v *validation) total(m *Manifest) {
 	keys := len(m.Definitions)
 	for _, c := range m.Clusters {
@@ -155,11 +155,10 @@ func (v *validation) total(m *Manifest) {
 	v.require(keys == m.Total.Keys && keys == m.AsStored.Keys, "total: %d keys, as stored %d, but its parts have %d", m.Total.Keys, m.AsStored.Keys, keys)
 }
 
-// IsText tells whether a manifest may say s: it has at most 4096 bytes, and nothing in it that a terminal would take for something else
-// than text.
+// IsText tells whether a manifest can have s: at most 4096 bytes, all printable.
 func IsText(s string) bool {
 	return len(s) <= maxText && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }
 
-// IsHash tells whether s is 64 lower-case hexadecimal digits, as a SHA-256 is and the identity of an APIExport.
+// IsHash tells whether s is 64 lower-case hexadecimal digits: a SHA-256 or an identity.
 func IsHash(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

@@ -15,16 +15,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// edit makes another value of a decrypted one; nil leaves it.
+// edit changes a decrypted value; nil keeps it.
 type edit func(value []byte) ([]byte, error)
 
 // carried is a record that was staged.
 type carried struct {
-	from    *inspect.Entry // as it is stored in the origin, never opened: what is decrypted would stay in memory
-	to      []byte
-	cluster string
-	edit    edit
-	closed  bool // it stays encrypted as it is: no key opens it
+	from          *inspect.Entry // as stored in the origin; never decrypted, to save memory
+	to            []byte
+	cluster       string
+	edit          edit
+	undecryptable bool // written as it is stored
 }
 
 // carrier stages records of an origin in a shard.
@@ -35,13 +35,13 @@ type carrier struct {
 	to       keys.KCPShard // of dest
 	serving  *survey.Serving
 	why      string
-	held     bool // nothing is staged any more: it would come over what is there
+	held     bool // nothing is staged any more: it would replace existing records
 	staged   []carried
-	receipts *survey.Receipts // a section of the report
-	// changed are records that the shard has and that became others, with what they become.
-	changed map[string][]byte
-	// closed are the types of which the shard has encrypted values that no key here decrypts, with a key of each.
-	closed map[schema.GroupResource]string
+	receipts *survey.Receipts  // a section of the report
+	changed  map[string][]byte // new values of records of the shard
+	// undecryptable has a key of each type of which no encrypted value in the shard can be
+	// decrypted.
+	undecryptable map[schema.GroupResource]string
 }
 
 func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination, why string) (*carrier, error) {
@@ -51,16 +51,30 @@ func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *dest
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
 	var err error
-	c.closed, err = c.undecryptableTypes(ctx)
+	c.undecryptable, err = c.undecryptableTypes(ctx)
 	return c, err
 }
 
-// keyOf is where the LogicalCluster of a logical cluster lies in the shard.
+func (c *carrier) raise(key string, code *finding.Code, format string, args ...any) (allowed bool) {
+	return c.view.Raise(key, code.Because(format, args...))
+}
+
+// refuse reports a finding that nobody can allow.
+func (c *carrier) refuse(key string, code *finding.Code, format string, args ...any) {
+	c.view.Raise(key, code.Because(format, args...).Decided(finding.Refused))
+}
+
+// note reports a finding that needs no decision.
+func (c *carrier) note(key string, code *finding.Code, format string, args ...any) {
+	c.view.Raise(key, code.Because(format, args...).Decided(finding.Noted))
+}
+
+// keyOf is the key of a LogicalCluster in the shard.
 func (c *carrier) keyOf(cluster string) string {
 	return string(clusters.LogicalClusterKey(c.to.Prefix, cluster))
 }
 
-// carryObject is carry for an object of a logical cluster, which the shard has to serve.
+// carryObject is carry for an object that the shard has to serve.
 func (c *carrier) carryObject(ctx context.Context, r original, change edit) error {
 	err := c.carry(ctx, r, change)
 	if err == nil && r.Undecryptable == nil {
@@ -69,8 +83,8 @@ func (c *carrier) carryObject(ctx context.Context, r original, change edit) erro
 	return err
 }
 
-// carry stages one record under its key in the shard, which has none there. The stored bytes stay where the API servers of the shard
-// read the same from them and would write no others; else they are encrypted as those would.
+// carry stages one record under its key in the shard, which has none there. The stored bytes stay
+// where the API servers of the shard would write the same; else the value is encrypted for them.
 func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	to := c.to.Format(r.key)
 	if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
@@ -102,7 +116,7 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	return c.view.Create(ctx, to, value, lease, c.why)
 }
 
-// of is what the edit makes of a record that is open.
+// of applies the edit to a decrypted record.
 func (change edit) of(e *inspect.Entry) ([]byte, error) {
 	if change == nil {
 		return e.Value, nil
@@ -114,35 +128,37 @@ func (change edit) of(e *inspect.Entry) ([]byte, error) {
 	return value, nil
 }
 
-// carryUndecryptable is carry for a value that no key opens: its bytes stand for the value under the very same key only.
+// carryUndecryptable is carry for an undecryptable value, whose bytes are valid under the same key
+// only.
 func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte, change edit) error {
-	reason := fmt.Sprintf("it is encrypted and cannot be decrypted: %v", r.Undecryptable)
+	key, reason := string(to), fmt.Sprintf("it cannot be decrypted: %v", r.Undecryptable)
 	switch {
 	case !bytes.Equal(to, r.Key):
-		c.view.Raise(string(to), codeEncrypted.Because("%s; under another key than %q no server could decrypt it", reason, r.Key).Decided(finding.Refused))
+		c.refuse(key, codeEncrypted, "%s; under another key than %q no server could decrypt it", reason, r.Key)
 		return nil
 	case change != nil:
-		c.view.Raise(string(to), codeEncrypted.Because("%s; it has to be changed", reason).Decided(finding.Refused))
+		c.refuse(key, codeEncrypted, "%s; it has to be changed", reason)
 		return nil
-	case !c.view.Raise(string(to), codeEncrypted.Because("%s", reason)), c.held:
+	case !c.raise(key, codeEncrypted, "%s", reason), c.held:
 		return nil
 	}
 	lease, err := c.lease(ctx, r.Lease)
 	if err != nil {
 		return err
 	}
-	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, closed: true})
+	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true})
 	return c.view.CreateStored(ctx, to, r.Stored, lease, c.why)
 }
 
-// reads tells whether the API servers of the shard read value from what is stored, and would store it in no other way.
+// reads tells whether the API servers of the shard read value from stored, and would write the same
+// bytes.
 func (c *carrier) reads(ctx context.Context, to, stored, value []byte) (bool, error) {
 	e := &inspect.Entry{Key: to, Stored: stored}
 	err := c.view.Reader().Decrypt(ctx, e)
 	return err == nil && e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value), err
 }
 
-// lease is the lease that a record gets for that of the origin: one with the same time to live.
+// lease grants a lease with the TTL of a lease of the origin.
 func (c *carrier) lease(ctx context.Context, id int64) (int64, error) {
 	ttl := c.from.ttl(id)
 	if ttl == 0 {
@@ -151,7 +167,7 @@ func (c *carrier) lease(ctx context.Context, id int64) (int64, error) {
 	return c.view.Grant(ctx, id, ttl)
 }
 
-// change stages another value for a record that the shard has.
+// change stages another value of a record of the shard.
 func (c *carrier) change(ctx context.Context, key, value []byte, why string) error {
 	if err := c.view.Put(ctx, key, value, why); err != nil {
 		return err

@@ -2,6 +2,7 @@ package carry
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,17 +12,14 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// check proves that the output has every record that was staged, with the value and the time to live that it had in the origin, each
-// record that was changed, and every other live record as the input has it, without a lease that was granted: it would expire with that.
-// Errors wrap snapshot.ErrVerify. The report gets the sums of what came in, as it lies in the output.
+// check proves that the output has every staged record with its value and TTL, every changed
+// record, and every other live record as in the input, without a granted lease. Errors wrap
+// snapshot.ErrVerify. The report gets the sums of the records in the output.
 func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	in := c.view.Reader().Snapshot()
 	before, err := in.Leases(ctx)
-	if err != nil {
-		return err
-	}
-	leases, err := out.Snapshot().Leases(ctx)
-	if err != nil {
+	leases, outErr := out.Snapshot().Leases(ctx)
+	if err := cmp.Or(err, outErr); err != nil {
 		return err
 	}
 	staged, changed := make(map[string]*carried, len(c.staged)), maps.Clone(c.changed)
@@ -68,22 +66,19 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	return c.checkSums(ctx, in, digests, rest.Sum())
 }
 
-// compare compares a record of the output with that of the origin, both decrypted where they can be.
+// compare compares a record of the output with that of the origin, both decrypted where possible.
 func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry, leases map[int64]int64) error {
 	if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
 		return fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)
 	}
-	if s.closed {
+	if s.undecryptable {
 		if !bytes.Equal(got.Stored, s.from.Stored) {
 			return fmt.Errorf("%w: key %q: the encrypted value is another", snapshot.ErrVerify, s.to)
 		}
 		return nil
 	}
 	from := *s.from
-	if err := c.from.reader.Decrypt(ctx, &from); err != nil {
-		return err
-	}
-	if err := out.Decrypt(ctx, got); err != nil {
+	if err := cmp.Or(c.from.reader.Decrypt(ctx, &from), out.Decrypt(ctx, got)); err != nil {
 		return err
 	}
 	want, err := s.edit.of(&from)
@@ -96,7 +91,8 @@ func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, 
 	return nil
 }
 
-// checkSums compares all other live records with those of the input, to the last detail, and what came in with what was to.
+// checkSums compares all other live records with those of the input, and the number of brought
+// records with the plan.
 func (c *carrier) checkSums(ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest, rest archive.Sum) error {
 	before := archive.NewRest()
 	for rec, err := range in.Live(ctx, nil) {

@@ -10,21 +10,21 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// definitionKey is where the bound definition of an APIResourceSchema lies in the shard.
+// definitionKey is the key of a bound definition in the shard.
 func (c *carrier) definitionKey(uid string) []byte {
 	return c.to.Format(keys.Key{Resource: keys.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid})
 }
 
-// wants are the types that bindings name definitions of, by the UIDs of these.
+// wants has the types of which bindings name definitions, by the UIDs of the definitions.
 type wants map[string][]apischema.GroupResource
 
-// add notes what the bindings of a logical cluster name. No object of a virtual type is stored, and none needs a definition.
+// add adds the bindings of a logical cluster. A virtual type has no stored objects and needs no
+// definition.
 func (w wants) add(c *clusters.Cluster) {
 	for _, bound := range c.Bound() {
 		if !bound.Virtual && bound.UID != "" {
@@ -33,9 +33,9 @@ func (w wants) add(c *clusters.Cluster) {
 	}
 }
 
-// bring stages the bound definitions of the origin that are wanted and that the shard lacks, and adds to the others the versions that
-// objects are stored at, which come in. All logical clusters of a shard go by these definitions: what is not what a binding says it is
-// never comes in.
+// bring stages the wanted bound definitions that the shard lacks, and adds the stored versions of
+// incoming objects to the others. All logical clusters of a shard use these definitions, so an
+// unfit one is never brought.
 func (c *carrier) bring(ctx context.Context, wanted wants) error {
 	s := c.serving
 	for r, err := range c.from.definitions(ctx) {
@@ -71,7 +71,7 @@ func (c *carrier) bring(ctx context.Context, wanted wants) error {
 // pkg/reconciler/apis/apibinding/apibinding_reconcile.go); "" where it is.
 func unfit(r original, types []apischema.GroupResource) string {
 	if r.Undecryptable != nil {
-		return fmt.Sprintf("whether it fits cannot be told, it is encrypted and cannot be decrypted: %v", r.Undecryptable)
+		return fmt.Sprintf("whether it fits cannot be told, it cannot be decrypted: %v", r.Undecryptable)
 	}
 	crd, err := schema.ParseCRD(r.Value)
 	if err != nil {
@@ -95,7 +95,7 @@ func unfit(r original, types []apischema.GroupResource) string {
 // annotationBound is on every bound definition, and on no other.
 const annotationBound = "apis.kcp.io/bound-crd"
 
-// merge has the definition of the shard list the versions that objects are stored at in the origin. It stays what it is otherwise.
+// merge adds the stored versions of the origin to the definition of the shard.
 func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definition) error {
 	key := c.definitionKey(r.key.Name)
 	e, err := c.view.Get(ctx, key)
@@ -107,17 +107,17 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	}
 	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
 	if e == nil || e.Undecryptable != nil || r.Undecryptable != nil {
-		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s and that of the origin cannot be compared: one cannot be decrypted", what))
+		c.raise(string(key), codeDefinitionDiffers, "%s and that of the origin cannot be compared: one cannot be decrypted", what)
 		return nil
 	}
 	mine, err := schema.ParseCRD(e.Value)
 	if err != nil {
-		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s cannot be read", what))
+		c.raise(string(key), codeDefinitionDiffers, "%s cannot be read", what)
 		return nil
 	}
 	theirs, err := schema.ParseCRD(r.Value)
 	if err != nil || !reflect.DeepEqual(mine.Object().Spec, theirs.Object().Spec) {
-		c.view.Raise(string(key), codeDefinitionDiffers.Because("%s has another spec than that of the origin", what))
+		c.raise(string(key), codeDefinitionDiffers, "%s has another spec than that of the origin", what)
 	}
 	if err != nil {
 		return nil
@@ -125,8 +125,8 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	return c.mergeStored(ctx, key, e.Value, here, theirs.Object().Status.StoredVersions)
 }
 
-// mergeStored adds stored versions behind those that are listed. One that the definition does not have is left out: with it, no
-// server would accept another update of the definition, and records that are stored at it are reported.
+// mergeStored adds stored versions behind those that are listed. A version that the definition
+// lacks is left out: no server would accept another update of the definition.
 func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clusters.Definition, theirs []string) error {
 	stored := slices.Clone(here.StoredVersions)
 	for _, version := range theirs {
@@ -135,7 +135,7 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 		case slices.Contains(here.Versions, version):
 			stored = append(stored, version)
 		default:
-			c.view.Raise(string(key), survey.CodeUnlistedVersion.Because("storedVersions of the origin has %q, which the definition here does not list: it is left out", version).Decided(finding.Noted))
+			c.note(string(key), survey.CodeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out", version)
 		}
 	}
 	if len(stored) == len(here.StoredVersions) {
@@ -148,31 +148,32 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
 }
 
-// needDefinitions reports the bound definitions that a logical cluster needs, of those that are wanted, and that are nowhere, or of
-// which nobody can tell what they define.
+// needDefinitions reports wanted bound definitions of a logical cluster that are missing or cannot
+// be read.
 func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
 	for b, bound := range cluster.Bound() {
 		here := c.serving.Bound[bound.UID]
 		switch {
 		case bound.Virtual || wanted[bound.UID] == nil:
 		case here != nil && here.Problem != "" && c.from.shard.Definition(bound.UID) == nil: // else it was compared
-			c.view.Raise(here.Key, codeDefinitionDiffers.Because("whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem))
+			c.raise(here.Key, codeDefinitionDiffers, "whether the definition of %s here fits cannot be told: %s", bound.Resource, here.Problem)
 		case here == nil:
 			where := "which is neither here nor in the origin"
 			if reason := c.serving.Unfit[bound.UID]; reason != "" {
 				where = "which is not here, and that of the origin does not come: " + reason
 			}
-			c.view.Raise(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition.Because("APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s",
-				b.Name, cluster.Name, bound.Resource, bound.Schema, where))
+			c.raise(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition,
+				"APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s", b.Name, cluster.Name, bound.Resource, bound.Schema, where)
 		}
 	}
 }
 
-// checkUnwanted reports definitions of an archive that none of its bindings names: none that etcdshift made has one.
+// checkUnwanted reports definitions of an archive that no APIBinding names: etcdshift makes no such
+// archive.
 func (c *carrier) checkUnwanted(wanted wants) {
 	for _, d := range c.from.shard.Definitions {
 		if wanted[d.Name] == nil {
-			c.view.Raise(string(c.definitionKey(d.Name)), codeDefinitionDiffers.Because("no APIBinding of the archive names this definition, and it stays out"))
+			c.raise(string(c.definitionKey(d.Name)), codeDefinitionDiffers, "no APIBinding of the archive names this definition, and it stays out")
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// ErrPartial is returned for a file that has records of a shard, and lacks what every shard makes when it starts: an archive, an etcd
-// that servers use for some types alone, or a shard on which kcp has never run.
+// ErrPartial is returned for a file that lacks records which every shard makes when it starts: an
+// archive, an etcd for single types, or a shard on which kcp has never run.
 var ErrPartial = errors.New("no whole shard of kcp")
 
-// destination is the shard that records come into.
+// destination is the shard that records are brought into.
 type destination struct {
 	file  *clusters.File
 	shard *clusters.Shard
@@ -41,7 +41,7 @@ func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, 
 	return d, checkWhole(shard)
 }
 
-// checkWhole is ErrPartial for a shard that is not there as a whole: nobody could tell what lives there, or what it serves.
+// checkWhole returns ErrPartial for a shard whose logical clusters or types are not known.
 func checkWhole(s *clusters.Shard) error {
 	lacks := ""
 	switch {
@@ -64,13 +64,13 @@ func (d *destination) called() string {
 	return fmt.Sprintf("shard %q", d.name)
 }
 
-// knows tells whether something of the destination's installation vouches for an identity.
+// knows tells whether an APIExport or APIBinding of the destination's installation has an identity.
 func (d *destination) knows(identity string) bool {
 	return slices.ContainsFunc(d.file.Shards, func(s *clusters.Shard) bool { return s.Knows(identity) }) ||
 		slices.ContainsFunc(slices.Concat(d.file.Caches, d.cache.Caches), func(c *clusters.Cache) bool { return clusters.Exported(c.Exports, identity) })
 }
 
-// registered is the Shard object of the destination; nil where no file has one.
+// registered returns the Shard object of the destination, nil for none in the files.
 func (d *destination) registered() *clusters.RegisteredShard {
 	for _, r := range slices.Concat(d.file.Registered(), d.cache.Registered()) {
 		if r.Name == d.name {
@@ -80,7 +80,7 @@ func (d *destination) registered() *clusters.RegisteredShard {
 	return nil
 }
 
-// workspaces is the identity by which Workspaces are stored in this installation; "" where nothing says it.
+// workspaces is the identity of Workspaces in this installation; "" where it is not known.
 func (d *destination) workspaces() string {
 	if own := d.shard.Cluster(clusters.SystemShard); own != nil {
 		for _, bound := range own.Bound() {
@@ -92,7 +92,7 @@ func (d *destination) workspaces() string {
 	return ""
 }
 
-// presence is what a file has of a logical cluster already: a key of it, and what there is; "" for nothing.
+// presence returns a key of a logical cluster in the file, and a sentence about it; "" for none.
 func (d *destination) presence(name string) (key, what string) {
 	for _, s := range d.file.Shards {
 		where := ""

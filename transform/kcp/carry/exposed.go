@@ -9,30 +9,30 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// exposed reports a value that would be stored in the clear, and must not be: it is encrypted in the origin, or the shard encrypts
-// those of its type.
+// exposed reports a value that must not be stored in the clear: it is encrypted in the origin, or
+// the shard encrypts its type.
 func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
 	encrypts, err := c.view.Encrypts(ctx, to)
 	if err != nil || encrypts {
 		return false, err
 	}
-	if survey.IsEncrypted(r.Stored) {
-		c.view.Raise(string(to), codeWouldBePlaintext.Because(
-			"it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource))
-		return true, nil
+	example, undecryptable := c.undecryptable[r.key.Resource]
+	switch {
+	case survey.IsEncrypted(r.Stored):
+		c.raise(string(to), codeWouldBePlaintext, "it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource)
+	case undecryptable:
+		c.raise(string(to), codeWouldBePlaintext, "the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
+			r.key.Resource, example)
+	default:
+		return false, nil
 	}
-	example, closed := c.closed[r.key.Resource]
-	if closed {
-		c.view.Raise(string(to), codeWouldBePlaintext.Because(
-			"the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear", r.key.Resource, example))
-	}
-	return closed, nil
+	return true, nil
 }
 
-// undecryptableTypes are the types of which the shard has encrypted values and none that opens: nobody said how its servers write them. Where
-// one opens, the configuration is that of the servers, and if it encrypts no more, they do not either.
+// undecryptableTypes returns the types of which the shard has encrypted values, none of which can
+// be decrypted. Where one can, the configuration is that of the servers.
 func (c *carrier) undecryptableTypes(ctx context.Context) (map[schema.GroupResource]string, error) {
-	closed, known := map[schema.GroupResource]string{}, map[schema.GroupResource]bool{}
+	undecryptable, known := map[schema.GroupResource]string{}, map[schema.GroupResource]bool{}
 	for e, err := range c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")) {
 		if err != nil {
 			return nil, err
@@ -44,19 +44,20 @@ func (c *carrier) undecryptableTypes(ctx context.Context) (map[schema.GroupResou
 		if err != nil || known[key.Resource] {
 			continue
 		}
-		if opens, err := c.knows(ctx, e); err != nil {
+		if knows, err := c.knows(ctx, e); err != nil {
 			return nil, err
-		} else if opens {
+		} else if knows {
 			known[key.Resource] = true
-			delete(closed, key.Resource)
-		} else if closed[key.Resource] == "" {
-			closed[key.Resource] = string(e.Key)
+			delete(undecryptable, key.Resource)
+		} else if undecryptable[key.Resource] == "" {
+			undecryptable[key.Resource] = string(e.Key)
 		}
 	}
-	return closed, nil
+	return undecryptable, nil
 }
 
-// knows tells whether the configuration of the run encrypts what is stored under a key, or opens this value of it.
+// knows tells whether the configuration of the run encrypts the values of a key, or decrypts this
+// one.
 func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
 	encrypts, err := c.view.Encrypts(ctx, e.Key)
 	if err != nil || encrypts {

@@ -27,9 +27,11 @@ type ImportOptions struct {
 }
 
 var (
-	// ErrNoLogicalCluster is returned for an archive that lacks the LogicalCluster of a logical cluster: nothing that etcdshift made.
+	// ErrNoLogicalCluster is returned for an archive without the LogicalCluster of a logical
+	// cluster: etcdshift makes none.
 	ErrNoLogicalCluster = errors.New("the archive has no LogicalCluster")
-	// ErrNoName is returned where the name of the shard is to be written, and neither its file nor an option tells it.
+	// ErrNoName is returned where the name of the shard has to be written, and neither its file nor
+	// an option has it.
 	ErrNoName = errors.New("the file does not say what this shard is called")
 )
 
@@ -39,9 +41,10 @@ type Import struct{ options ImportOptions }
 // NewImport makes an Import.
 func NewImport(o ImportOptions) *Import { return &Import{o} }
 
-// Plan stages the bound definitions that the shard lacks, then the records in the order of their revisions, then the Workspaces that
-// are to lead to them. Errors wrap those of package clusters for a file that is no shard, ErrPartial, ErrNoLogicalCluster or ErrNoName,
-// or are those of reading the files.
+// Plan stages the bound definitions that the shard lacks, then the records in the order of their
+// revisions, then the Workspaces that lead to them. Errors wrap those of package clusters for a
+// file that is no shard, ErrPartial, ErrNoLogicalCluster or ErrNoName, or are those of reading the
+// files.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.options.Archive.Guard(func() error {
 		run, err := i.options.read(ctx, v)
@@ -68,7 +71,7 @@ type importing struct {
 	ownerSteps int // to be said of Workspaces
 }
 
-// read finds out what there is on both sides.
+// read reads both sides.
 func (o ImportOptions) read(ctx context.Context, v *transform.View) (*importing, error) {
 	dest, err := readDestination(ctx, v.Reader(), o.Prefixes, o.AsShard, o.Cache)
 	if err != nil {
@@ -138,21 +141,21 @@ func (i *importing) plan(ctx context.Context) error {
 	return nil
 }
 
-// comes tells whether a logical cluster is one of those that come in.
+// comes tells whether a logical cluster is imported.
 func (i *importing) comes(name string) bool { return i.coming[name] }
 
-// checkClusters reports what speaks against whole logical clusters.
+// checkClusters reports reasons against importing whole logical clusters.
 func (i *importing) checkClusters() {
 	for _, c := range i.incoming {
 		if key, what := i.dest.presence(c.Name); what != "" {
 			i.held = true
-			i.view.Raise(key, codeClusterExists.Because("%s", what))
+			i.raise(key, codeClusterExists, "%s", what)
 		}
 		if c.System {
-			i.view.Raise(i.keyOf(c.Name), survey.CodeSystemCluster.Because("%q is a part of kcp itself", c.Name))
+			i.raise(i.keyOf(c.Name), survey.CodeSystemCluster, "%q is a part of kcp itself", c.Name)
 		}
 		if c.Terminating != "" {
-			i.view.Raise(i.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
+			i.raise(i.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
 		}
 		for _, p := range c.Problems {
 			i.checkProblem(p)
@@ -160,25 +163,26 @@ func (i *importing) checkClusters() {
 	}
 }
 
-// checkProblem reports what is wrong with an object of the archive that tells about a logical cluster.
+// checkProblem reports a problem of a record in the archive that describes a logical cluster.
 func (i *importing) checkProblem(p finding.Finding) {
 	key, err := i.from.layout.Parse([]byte(p.Key))
 	switch {
 	case err == nil && unread(key, p):
 		i.unread[p.Key] = true
-		i.view.Raise(string(i.to.Format(key)), codeOf(p.Code).Because("in the archive: it tells what the logical cluster needs: %s", p.Reason).Decided(finding.Refused))
+		i.refuse(string(i.to.Format(key)), codeOf(p.Code), "in the archive: it tells what the logical cluster needs: %s", p.Reason)
 	case p.Code != clusters.CodeEncrypted: // which is reported when the record is to be written
-		i.view.Raise(p.Key, codeOf(p.Code).Because("in the archive: %s", p.Reason).Decided(finding.Noted))
+		i.note(p.Key, codeOf(p.Code), "in the archive: %s", p.Reason)
 	}
 }
 
-// unread tells whether an object could not be read without which nobody knows the state of a logical cluster, and what it needs: its
-// LogicalCluster, or an APIBinding.
+// unread tells whether a LogicalCluster or an APIBinding could not be read: without it the needs of
+// a logical cluster are not known.
 func unread(key keys.Key, p finding.Finding) bool {
 	return survey.Unread(p) && key.Custom && (key.Resource == clusters.BindingType() || key.Resource == clusters.LogicalClusterType())
 }
 
-// checkNeeds reports the identities that the logical clusters rely on and that nothing of the destination vouches for.
+// checkNeeds reports identities that the logical clusters rely on and that the destination does not
+// know.
 func (i *importing) checkNeeds() {
 	types := map[string][]string{}
 	for _, c := range i.incoming {

@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// origin is where records come from: an archive, or a shard that has what is another's.
+// origin is the source of records: an archive, or a shard with orphans.
 type origin struct {
 	reader *inspect.Reader
 	layout keys.KCPShard
@@ -21,10 +21,12 @@ type origin struct {
 	leases map[int64]int64 // TTL in seconds, by id
 }
 
-// openOrigin reads what a snapshot holds. prefixes name its storage where there are several, or none gives itself away.
-//
-// read is that of package clusters.
-func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, decrypter inspect.Decrypter, prefixes ...string) (*origin, error) {
+// openOrigin reads a snapshot with clusters.Read or clusters.ReadChecked. prefixes name its storage
+// where there are several, or where it cannot be detected.
+func openOrigin(
+	ctx context.Context, s *snapshot.Snapshot, read func(context.Context, *inspect.Reader) (*clusters.File, error),
+	decrypter inspect.Decrypter, prefixes ...string,
+) (*origin, error) {
 	o := &origin{reader: inspect.NewReader(s, decrypter, prefixes...)}
 	file, err := read(ctx, o.reader)
 	if err == nil {
@@ -40,10 +42,7 @@ func openOrigin(ctx context.Context, s *snapshot.Snapshot, read readFile, decryp
 	return o, nil
 }
 
-// readFile is clusters.Read or clusters.ReadChecked.
-type readFile func(ctx context.Context, r *inspect.Reader) (*clusters.File, error)
-
-// reportOrigin says which file the records come from, and what is odd about it.
+// reportOrigin adds the origin's file to the report, and warnings about it.
 func (c *carrier) reportOrigin(ctx context.Context) error {
 	s := c.from.reader.Snapshot()
 	info, err := transform.InfoOf(ctx, s)
@@ -64,13 +63,12 @@ type original struct {
 	key keys.Key
 }
 
-// stored is the record as it is stored, not opened. Its bytes are those of the mapped file.
+// stored is the record without its decrypted value. Its bytes are those of the mapped file.
 func (r original) stored() *inspect.Entry {
 	return &inspect.Entry{Key: r.Key, Stored: r.Stored, Lease: r.Lease}
 }
 
-// ttl is the time to live of a lease, in seconds; 0 for no lease, and for one that the file does not have: no record would ever have
-// expired with it.
+// ttl is the TTL of a lease in seconds; 0 for no lease, and for one that the file does not have.
 func (o *origin) ttl(id int64) int64 {
 	if id == 0 {
 		return 0
@@ -78,8 +76,8 @@ func (o *origin) ttl(id int64) int64 {
 	return max(o.leases[id], 0)
 }
 
-// records are those below the origin's prefix whose keys begin with dir, in revision order, not decrypted; keys of no logical
-// cluster are skipped.
+// records yields the records below the origin's prefix whose keys begin with dir, in revision
+// order, not decrypted. Keys of no logical cluster are skipped.
 func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, error] {
 	return func(yield func(original, error) bool) {
 		for e, err := range o.reader.Raw(ctx, dir) {
@@ -87,23 +85,19 @@ func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, er
 				yield(original{}, err)
 				return
 			}
-			key, err := o.layout.Parse(e.Key)
-			if err != nil {
-				continue
-			}
-			if !yield(original{e, key}, nil) {
+			if key, err := o.layout.Parse(e.Key); err == nil && !yield(original{e, key}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// definitions are the CustomResourceDefinitions, in revision order.
+// definitions yields the CustomResourceDefinitions in revision order.
 func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
 	return o.records(ctx, o.layout.Dirs(keys.DefinitionType())[0])
 }
 
-// defineIn notes the definitions that lie in logical clusters themselves.
+// defineIn adds the definitions that logical clusters have themselves.
 func (o *origin) defineIn(ctx context.Context, s *survey.Serving, of func(cluster string) bool) error {
 	for r, err := range o.definitions(ctx) {
 		if err != nil {
@@ -116,7 +110,7 @@ func (o *origin) defineIn(ctx context.Context, s *survey.Serving, of func(cluste
 			return err
 		}
 		if r.Undecryptable != nil {
-			s.Closed[r.key.Cluster] = true
+			s.Undecryptable[r.key.Cluster] = true
 			continue
 		}
 		s.Define(r.key, r.Value)

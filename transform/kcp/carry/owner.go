@@ -9,9 +9,11 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// planOwners decides what LogicalClusters and Workspaces are to say. Left as they are, kcp mends them when the shard runs: it sees a
-// LogicalCluster that names another shard than its own, and then corrects it and its Workspace. One that names the right shard it
-// takes for settled (kcp pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go); so both are changed, or neither.
+// planOwners plans changes of LogicalClusters and Workspaces. Without changes, kcp corrects both
+// when the shard runs: it sees a LogicalCluster that names another shard than its own. It leaves
+// one that names the right shard (kcp
+// pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go), so both are changed, or
+// neither.
 func (i *importing) planOwners(ctx context.Context) error {
 	for _, c := range i.incoming {
 		key := string(clusters.LogicalClusterKey(i.from.layout.Prefix, c.Name))
@@ -33,7 +35,7 @@ func (i *importing) planOwners(ctx context.Context) error {
 	return nil
 }
 
-// addEdit has a record of the archive edited, after what it is edited for already.
+// addEdit adds an edit to those of a record of the archive.
 func (i *importing) addEdit(key string, next edit) {
 	before := i.edits[key]
 	if before == nil {
@@ -56,8 +58,8 @@ type owner struct {
 	region string // its label
 }
 
-// ownerOf finds it: in the archive where its logical cluster comes too, else in the file. It is nil where it is in neither, or
-// another of the same name.
+// ownerOf finds the owner in the archive, if its logical cluster is imported too, else in the file.
+// It returns nil where neither has it, or another of the same name.
 func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, error) {
 	if c.Owner == nil {
 		return nil, nil
@@ -81,7 +83,7 @@ func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, e
 	return nil, nil
 }
 
-// isWorkspace tells one of kcp's from an object of a type that someone else exports under the name.
+// isWorkspace tells a Workspace of kcp from an object of an exported type of that name.
 func (i *importing) isWorkspace(w *clusters.Workspace) bool {
 	own := i.dest.workspaces()
 	return own == "" || w.Identity == own
@@ -105,7 +107,7 @@ func (i *importing) readOwner(ctx context.Context, w *clusters.Workspace, comes 
 	return o, nil
 }
 
-// leaveOwner says what kcp mends, and warns where it does not.
+// leaveOwner adds steps about owners that kcp corrects, and warns about others.
 func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 	if c.Owner == nil {
 		return nil
@@ -122,7 +124,7 @@ func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 		if w != nil {
 			where = fmt.Sprintf("its Workspace %q says shard %q", w.Name, w.ShardName)
 		}
-		i.view.Raise(i.keyOf(c.Name), codeOwnerNotHealed.Because("the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where))
+		i.raise(i.keyOf(c.Name), codeOwnerNotHealed, "the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where)
 		i.stepToAnnotate(c)
 	default:
 		i.stepToHeal(c)
@@ -131,7 +133,7 @@ func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 	return nil
 }
 
-// fixOwner has LogicalCluster and Workspace say where the logical cluster lives now.
+// fixOwner changes the shard in LogicalCluster and Workspace.
 func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key string) error {
 	name := i.dest.name
 	w, err := i.ownerOf(ctx, c)
@@ -144,7 +146,7 @@ func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key strin
 			reason = fmt.Sprintf("the owner of %q, %s %q in %q, is in neither file, or another by now: there is nothing to fix",
 				c.Name, c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
 		}
-		i.view.Raise(i.keyOf(c.Name), codeOwnerElsewhere.Because("%s", reason))
+		i.raise(i.keyOf(c.Name), codeOwnerElsewhere, "%s", reason)
 		return nil
 	}
 	i.addEdit(key, func(value []byte) ([]byte, error) { return survey.MoveLogicalCluster(value, name) })
@@ -166,13 +168,13 @@ func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key strin
 	return nil
 }
 
-// movedOwner is a Workspace of the file that says something else now.
+// movedOwner is a Workspace of the file with a changed value.
 type movedOwner struct {
 	key, value []byte
 	why        string
 }
 
-// regionFor is the region that a Workspace is to name: that of the destination; "" to leave what it says.
+// regionFor is the region of the destination for a Workspace; "" to leave its label.
 func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
 	here := i.dest.registered()
 	switch {
@@ -181,9 +183,9 @@ func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
 	case here != nil && w.region == "":
 		return ""
 	case here != nil:
-		i.view.Raise(w.Key, codeRegionUnknown.Because("shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name))
+		i.raise(w.Key, codeRegionUnknown, "shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name)
 	default:
-		i.view.Raise(w.Key, codeRegionUnknown.Because("no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name))
+		i.raise(w.Key, codeRegionUnknown, "no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name)
 		i.stepOfRegion(c, w)
 	}
 	return ""

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -32,14 +31,16 @@ type PutBackOptions struct {
 	Cache     *clusters.File     // of the cache server, where that has a file of its own; nil for none
 }
 
-// PutBack brings orphans of one shard, such as a live migration leaves, to the shard where their logical clusters live.
+// PutBack brings orphans of one shard, as a live migration leaves them, to the shard where their
+// logical clusters live.
 type PutBack struct{ options PutBackOptions }
 
 // NewPutBack makes a PutBack.
 func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{o} }
 
-// Plan stages the orphans whose keys the shard lacks, in the order of their revisions, after bound definitions that it lacks for
-// them. Errors wrap those of package clusters for a file that is no shard and ErrPartial, or are those of reading the files.
+// Plan stages the bound definitions that the shard lacks, then the orphans whose keys it lacks, in
+// the order of their revisions. Errors wrap those of package clusters for a file that is no shard
+// and ErrPartial, or are those of reading the files.
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	from := p.options.From
 	return from.Guard(func() error {
@@ -122,7 +123,7 @@ func (p *puttingBack) plan(ctx context.Context) error {
 func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	to := string(p.to.Format(r.key))
 	if reason := p.odd[string(r.Key)]; reason != "" {
-		p.view.Raise(to, clusters.CodeKeyMismatch.Because("%s", reason))
+		p.raise(to, clusters.CodeKeyMismatch, "%s", reason)
 	}
 	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
 		p.forever = append(p.forever, to)
@@ -131,16 +132,16 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	return p.carryObject(ctx, r, nil)
 }
 
-// checkHome reports what speaks against a logical cluster to which its orphans are to come.
+// checkHome reports reasons against putting orphans back into a logical cluster.
 func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 	p.homes[c.Name] = c
 	p.serving.Bind(c)
 	if c.Terminating != "" {
-		p.view.Raise(p.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
+		p.raise(p.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
 	}
 	for _, problem := range c.Problems {
 		if key, err := p.to.Parse([]byte(problem.Key)); err == nil && unread(key, problem) {
-			p.view.Raise(problem.Key, codeOf(problem.Code).Because("it tells what the logical cluster needs: %s", problem.Reason).Decided(finding.Refused))
+			p.refuse(problem.Key, codeOf(problem.Code), "it tells what the logical cluster needs: %s", problem.Reason)
 		}
 	}
 	for _, problem := range orphan.Problems {
@@ -152,7 +153,7 @@ func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 
 func (p *puttingBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
 
-// lost are the orphans whose keys the shard lacks. Where it has one, the living one stays.
+// lost returns the orphans whose keys the shard lacks. A key that it has stays.
 func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
 	for r, err := range p.from.records(ctx, []byte(p.from.layout.Prefix+"/")) {
 		if err != nil {
@@ -176,7 +177,7 @@ func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
 	return lost, p.checkNamespaces(ctx, lost)
 }
 
-// compareLiving reports a key that is on both shards with two values.
+// compareLiving reports a key with different values on the two shards.
 func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
 	if err := p.from.reader.Decrypt(ctx, r.Entry); err != nil {
 		return err
@@ -185,17 +186,17 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
 	case r.Undecryptable != nil || here.Undecryptable != nil:
-		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already; whether with the same value cannot be told: one cannot be decrypted"))
+		p.raise(string(here.Key), codeKeyExists, "the key is there already; whether with the same value cannot be told: one cannot be decrypted")
 	case writtenByKCP(r.key, r.Value, here.Value):
-		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value, which stays: kcp writes it itself").Decided(finding.Noted))
+		p.note(string(here.Key), codeKeyExists, "the key is there already, with another value, which stays: kcp writes it itself")
 	default:
-		p.view.Raise(string(here.Key), codeKeyExists.Because("the key is there already, with another value"))
+		p.raise(string(here.Key), codeKeyExists, "the key is there already, with another value")
 	}
 	return nil
 }
 
-// writtenByKCP tells whether two values of a key differ in nothing but the CA of a shard: kcp writes it at each start, into
-// ConfigMaps and into Secrets with the token of a service account.
+// writtenByKCP tells whether two values differ only in the CA of a shard, which kcp writes at each
+// start into ConfigMaps and Secrets with a service account token.
 func writtenByKCP(key keys.Key, was, is []byte) bool {
 	switch key.Resource {
 	case schema.GroupResource{Resource: "configmaps"}:
@@ -207,8 +208,8 @@ func writtenByKCP(key keys.Key, was, is []byte) bool {
 	return false
 }
 
-// withoutCA is a Secret with the token of a service account, without ca.crt and what an update of that changes in metadata; nil for
-// any other value.
+// withoutCA returns a Secret with a service account token, without ca.crt and the metadata that an
+// update of it changes; nil for any other value.
 func withoutCA(value []byte) map[string]any {
 	secret, err := native.Decode(value)
 	if err != nil || secret["type"] != string(corev1.SecretTypeServiceAccountToken) {
@@ -220,7 +221,7 @@ func withoutCA(value []byte) map[string]any {
 	return secret
 }
 
-// checkNamespaces reports objects that would lie in namespaces that are not there.
+// checkNamespaces reports objects in namespaces that do not exist.
 func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) error {
 	come := map[string]bool{}
 	for _, r := range lost {
@@ -236,13 +237,13 @@ func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) erro
 			return err
 		}
 		if !there && !come[string(namespace)] {
-			p.view.Raise(string(p.to.Format(r.key)), codeNamespaceMissing.Because("namespace %q is not in %q", r.key.Namespace, r.key.Cluster))
+			p.raise(string(p.to.Format(r.key)), codeNamespaceMissing, "namespace %q is not in %q", r.key.Namespace, r.key.Cluster)
 		}
 	}
 	return nil
 }
 
-// bringFor brings the definitions of what is put back.
+// bringFor brings the definitions of the orphans.
 func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
 	wanted := wants{}
 	for _, r := range lost {
@@ -259,7 +260,7 @@ func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
 	return nil
 }
 
-// report says what is put back, and what is left to do.
+// report fills the receipts and the steps.
 func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
 	if err := p.reportOrigin(ctx); err != nil {
 		return err
@@ -285,7 +286,7 @@ func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
 	return nil
 }
 
-// listed are the first of many keys, as words of a command line.
+// listed returns the first of many keys as words of a command line.
 func listed(all []string) string {
 	const most = 20
 	var words []string

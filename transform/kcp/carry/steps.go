@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// steps says what is left to do by hand, before what planOwners has said.
+// steps adds the remaining steps by hand, before those of planOwners.
 func (i *importing) steps(r *transform.Report) {
 	later := r.Steps
 	r.Steps = nil
@@ -28,7 +28,7 @@ func (i *importing) steps(r *transform.Report) {
 	}
 }
 
-// stepsOfOrigin says how the other half of a move is done.
+// stepsOfOrigin adds the other half of a move.
 func (i *importing) stepsOfOrigin(r *transform.Report) {
 	m, copied := i.options.Manifest, i.names()
 	purge, origin := "etcdshift cluster purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
@@ -49,7 +49,8 @@ func (i *importing) stepsOfOrigin(r *transform.Report) {
 	survey.StepToVerify(r, i.options.Archive.Path(), "OUT", true)
 }
 
-// cachesHere tells whether a cache in the destination's own file has copies of what comes in, as the origin wrote them.
+// cachesHere tells whether a cache in the destination's own file has copies by the origin of
+// imported logical clusters.
 func (i *importing) cachesHere(origin string) bool {
 	for _, copied := range i.dest.file.Copies() {
 		if copied.Shard == origin && i.comes(copied.Cluster) {
@@ -59,17 +60,17 @@ func (i *importing) cachesHere(origin string) bool {
 	return false
 }
 
-// mostOwnerSteps is how many steps about Workspaces are said one by one.
+// mostOwnerSteps is the maximum of steps about single Workspaces.
 const mostOwnerSteps = 20
 
-// ownerStep says what is to be done about a Workspace.
+// ownerStep adds a step about a Workspace.
 func (i *importing) ownerStep(format string, args ...any) {
 	if i.ownerSteps++; i.ownerSteps <= mostOwnerSteps {
 		i.view.Report().AddStep(format, args...)
 	}
 }
 
-// names are those of the logical clusters that come in.
+// names returns the names of the imported logical clusters.
 func (i *importing) names() (names []string) {
 	for _, c := range i.incoming {
 		names = append(names, c.Name)
@@ -103,7 +104,7 @@ func (i *importing) stepOfRegion(c *clusters.Cluster, w *owner) {
 		c.Owner.Name, c.Owner.Cluster, i.kubectl(c, "label --overwrite", transform.ShellWord("region="+region)))
 }
 
-// kubectl is a command about the Workspace that a logical cluster belongs to.
+// kubectl is a command about the Workspace of a logical cluster.
 func (i *importing) kubectl(c *clusters.Cluster, verb, rest string) string {
 	server := "https://FRONT-PROXY"
 	if here := i.dest.registered(); here != nil && here.ExternalURL != "" {

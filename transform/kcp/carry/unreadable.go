@@ -6,29 +6,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// perhaps is said where a definition that no key opens may be the one that is missed.
+// perhaps qualifies a missing definition where an unreadable one may define the type.
 func perhaps(s *survey.Serving, cluster string) string {
 	switch {
-	case s.Closed[cluster]:
+	case s.Undecryptable[cluster]:
 		return ", as far as can be told: definitions of that logical cluster cannot be decrypted"
-	case s.Closed[clusters.SystemCRDs]:
+	case s.Undecryptable[clusters.SystemCRDs]:
 		return ", as far as can be told: definitions of the shard cannot be read"
 	}
 	return ""
 }
 
-// reportUnreadable refuses what was found.
+// reportUnreadable reports records that the shard cannot serve.
 func (c *carrier) reportUnreadable() {
 	for _, m := range c.serving.Unreadable {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)
 		switch m.Code {
 		case clusters.CodeUndecodable:
-			c.view.Raise(m.Key, codeOf(m.Code).Because("%s cannot be read, and stored as it is", what).Decided(finding.Noted))
+			c.note(m.Key, codeUndecodable, "%s cannot be read, and stored as it is", what)
 			continue
 		case survey.CodeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.Version)
@@ -37,19 +36,19 @@ func (c *carrier) reportUnreadable() {
 		default:
 			what += ": nothing defines the type, neither in its own logical cluster nor for the whole shard" + perhaps(c.serving, m.Cluster)
 		}
-		c.view.Raise(m.Key, codeOf(m.Code).Because("%s", what))
+		c.raise(m.Key, codeOf(m.Code), "%s", what)
 	}
 }
 
-// checkIdentities reports the identities, of types, that nothing of the destination vouches for: its kcp would have another for the same
-// APIExport, and not find the objects.
+// checkIdentities reports identities of types that the destination does not know: its kcp would
+// have another for the same APIExport, and not find the objects.
 func (c *carrier) checkIdentities(types map[string][]string) {
 	for _, identity := range slices.Sorted(maps.Keys(types)) {
 		if identity == "" || c.dest.knows(identity) {
 			continue
 		}
 		slices.Sort(types[identity])
-		c.view.Raise("", codeUnknownIdentity.Because("identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows",
-			identity, strings.Join(slices.Compact(types[identity]), ", ")))
+		c.raise("", codeUnknownIdentity, "identity %s, of %s, is that of no APIExport and no APIBinding that the shard or a cache knows",
+			identity, strings.Join(slices.Compact(types[identity]), ", "))
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -16,14 +15,14 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// need is a bound definition that a logical cluster cannot do without.
+// need is a bound definition that a logical cluster needs.
 type need struct {
 	bound      clusters.Bound
 	binding    string               // key of an APIBinding that binds it
 	definition *clusters.Definition // nil where the shard does not have it
 }
 
-// count makes the manifest: what is needed from what the logical clusters bind, and all sums from one pass over the records.
+// count makes the manifest, with all sums from one pass over the records.
 func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*archive.Manifest, error) {
 	m := &archive.Manifest{
 		APIVersion: archive.APIVersion, Kind: archive.Kind, Format: archive.Format, Name: e.Name,
@@ -50,8 +49,8 @@ func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*arc
 	return m, nil
 }
 
-// countRecord counts a record for the archive, for the rest that stays, or for both: what the logical clusters need of others stays
-// where it is.
+// countRecord counts a record for the archive, for the rest, or for both: needed definitions stay
+// on the shard.
 func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
 	k, _, err := e.taken.Layouts.Parse(rec.Key)
 	switch n, needed := e.needs[string(rec.Key)]; {
@@ -70,7 +69,7 @@ func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, res
 func (e *extraction) countOwn(rec *snapshot.Record, k keys.Key, tally *archive.Tally) {
 	of := archive.ResourceOf(k, rec.Key)
 	if !archive.IsText(of.Dir) {
-		e.report.Raise(string(rec.Key), codeOddName.Because("its folder is longer than a manifest can say"))
+		e.raise(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
 		return
 	}
 	tally.Add(rec, k.Cluster, of)
@@ -85,7 +84,8 @@ func (e *extraction) takes(key []byte) bool {
 	return selected && p.Shard == ""
 }
 
-// definitions are those that the logical clusters need, each once, and those of them that the shard does not have.
+// definitions returns the definitions that the logical clusters need, and those that the shard
+// lacks.
 func (e *extraction) definitions() (there, missing []archive.Definition) {
 	there, missing, e.needs = []archive.Definition{}, []archive.Definition{}, map[string]need{}
 	needs := e.bound()
@@ -97,14 +97,14 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 		}
 		if n.definition == nil {
 			missing = append(missing, d)
-			e.report.Raise("", codeMissingDefinition.Because("%s is bound, and this shard has no bound definition %q of it", d.Resource, uid))
+			e.raise("", codeMissingDefinition, "%s is bound, and this shard has no bound definition %q of it", d.Resource, uid)
 			continue
 		}
 		if e.taken.Has([]byte(n.definition.Key)) {
 			continue // as a record of a logical cluster
 		}
 		if n.definition.Problem != "" {
-			e.report.Raise(n.definition.Key, codeUndecodable.Because("it is taken as it is stored: %s", n.definition.Problem).Decided(finding.Noted))
+			e.note(n.definition.Key, codeUndecodable, "it is taken as it is stored: %s", n.definition.Problem)
 		} else {
 			d.StoredVersions = e.texts(n.definition.Key, "a version", n.definition.StoredVersions)
 		}
@@ -115,7 +115,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 	return there, missing
 }
 
-// bound are the definitions that the logical clusters bind, by UID.
+// bound returns the definitions that the logical clusters bind, by UID.
 func (e *extraction) bound() map[string]need {
 	known, needs := map[string]*clusters.Definition{}, map[string]need{}
 	for _, d := range e.shard.Definitions {
@@ -138,7 +138,7 @@ func (e *extraction) bound() map[string]need {
 	return needs
 }
 
-// identities are those that the logical clusters bind, that their records are stored under, and that they export.
+// identities returns the identities that the logical clusters bind, store records under, or export.
 func (e *extraction) identities() []archive.Identity {
 	g := relied{e, map[string]*archive.Identity{}}
 	for _, name := range e.order {
@@ -165,13 +165,13 @@ func (e *extraction) identities() []archive.Identity {
 	return g.list()
 }
 
-// relied gathers identities.
+// relied collects identities.
 type relied struct {
 	*extraction
 	all map[string]*archive.Identity // by hash
 }
 
-// of is the identity of that hash; one that counts for nothing where it is none.
+// of returns the identity of a hash; for no hash, one that is not listed.
 func (g relied) of(key, hash string) *archive.Identity {
 	if hash != "" && !archive.IsHash(hash) {
 		g.leaveOut(key, "an identity")
@@ -186,7 +186,7 @@ func (g relied) of(key, hash string) *archive.Identity {
 	return g.all[hash]
 }
 
-// exported notes an APIExport of an identity. Its path counts for less than its name.
+// exported adds an APIExport of an identity, with its path if that is text.
 func (g relied) exported(key string, i *archive.Identity, x archive.Export) {
 	if !archive.IsText(x.Cluster) || !archive.IsText(x.Name) {
 		g.leaveOut(key, "an APIExport")

@@ -23,16 +23,16 @@ type Options struct {
 	Prefixes     []string // of the shard, where the file holds several
 }
 
-// Extract writes an archive of one logical cluster, and of its children where that is asked for. Values are those of the shard, byte
-// for byte, encrypted or not.
+// Extract writes an archive of one logical cluster, and of its children with WithChildren. Values
+// are those of the shard, byte for byte.
 type Extract struct{ options Options }
 
 // New makes an Extract.
 func New(o Options) *Extract { return &Extract{o} }
 
-// Plan counts what the archive takes. A dry run finds all that a run would stumble over. Errors wrap archive.ErrArchive,
-// survey.ErrShardUnknown, survey.ErrSplit, archive.ErrUnfit, those of clusters.File.Shard and clusters.Shard.Find, or are those of
-// reading the shard.
+// Plan counts the records of the archive. A dry run finds all problems of a run. Errors wrap
+// archive.ErrIsArchive, survey.ErrShardUnknown, archive.ErrUnfit, those of clusters.File.Shard and
+// clusters.Shard.Find, or are those of reading the shard.
 func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	e := &extraction{
 		Options: x.options, view: v, src: v.Reader().Snapshot(), report: v.Report(),
@@ -76,17 +76,17 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 // extraction is one run of Extract.
 type extraction struct {
 	Options
-	view   *transform.View
-	src    *snapshot.Snapshot
-	report *transform.Report
-	file   *clusters.File
-	index  *survey.Index
-	shard  *clusters.Shard
-	// shardName is that of shard; "" where nobody knows.
+	view      *transform.View
+	src       *snapshot.Snapshot
+	report    *transform.Report
+	file      *clusters.File
+	index     *survey.Index
+	shard     *clusters.Shard
 	shardName string
 	chosen    map[string]*clusters.Cluster // that the archive takes, by name
 	order     []string                     // their names, parents before their children
-	// taken are the places of the archive's records; all but the shard's own are copies in a cache, which it does not take.
+	// taken has the places of the archive's records, and of copies in a cache, which the archive
+	// does not take.
 	taken  *survey.Selection
 	needs  map[string]need     // definitions that the archive takes, by their keys
 	leases map[int64]int64     // TTL in seconds by id, of those that an archive can have
@@ -117,10 +117,11 @@ func (e *extraction) find(ctx context.Context) (err error) {
 	return e.findLeases(ctx)
 }
 
-// maxTTL is the most that a server grants, in seconds (etcd server/lease/lessor.go, MaxLeaseTTL).
+// maxTTL is the longest lease that a server grants, in seconds (etcd server/lease/lessor.go,
+// MaxLeaseTTL).
 const maxTTL = 9_000_000_000
 
-// findLeases leaves out leases that no server grants: a TTL of theirs could not be kept.
+// findLeases leaves out leases with a TTL that no server grants.
 func (e *extraction) findLeases(ctx context.Context) error {
 	all, err := e.src.Leases(ctx)
 	e.leases = map[int64]int64{}
@@ -132,7 +133,8 @@ func (e *extraction) findLeases(ctx context.Context) error {
 	return err
 }
 
-// choose takes a logical cluster, and where that is asked for those whose LogicalClusters say that they belong to it.
+// choose takes a logical cluster, and with WithChildren those whose LogicalClusters name it as
+// their owner.
 func (e *extraction) choose(c *clusters.Cluster) error {
 	e.chosen[c.Name] = c
 	e.order = append(e.order, c.Name)

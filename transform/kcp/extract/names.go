@@ -7,21 +7,21 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// maxName is how many bytes a name may have that an API server takes (k8s.io/apimachinery validation, DNS subdomain).
+// maxName is the length of the longest name that an API server takes (k8s.io/apimachinery
+// validation, DNS subdomain).
 const maxName = 253
 
-// isName tells whether s can be the name of something that a manifest lists by it.
+// isName tells whether a manifest can list s as a name.
 func isName(s string) bool {
 	return s != "" && len(s) <= maxName && !strings.Contains(s, "/") && archive.IsText(s)
 }
 
-// text is what the manifest says of what the record under key tells: s, or "" where that is nothing that a manifest says.
+// text returns s, a text of the record under key, or "" where a manifest cannot have it.
 func (e *extraction) text(key, what, s string) string {
 	if archive.IsText(s) {
 		return s
@@ -30,7 +30,7 @@ func (e *extraction) text(key, what, s string) string {
 	return ""
 }
 
-// texts are those of all that a manifest can say.
+// texts returns those texts that a manifest can have.
 func (e *extraction) texts(key, what string, all []string) []string {
 	out := []string{} // a list is never null
 	for _, s := range all {
@@ -43,30 +43,30 @@ func (e *extraction) texts(key, what string, all []string) []string {
 	return out
 }
 
-// leaveOut notes that the manifest does not say what the record under key tells.
+// leaveOut remembers a text of the record under key that the manifest does not have.
 func (e *extraction) leaveOut(key, what string) { e.odd[key] = append(e.odd[key], what) }
 
-// checkOdd reports what the manifest does not say, once a record.
+// checkOdd reports texts that the manifest does not have, once a record.
 func (e *extraction) checkOdd() {
 	for _, key := range slices.Sorted(maps.Keys(e.odd)) {
 		what := e.odd[key]
 		slices.Sort(what)
 		what = slices.Compact(what)
-		e.report.Raise(key, codeOddName.Because("the manifest leaves out %s: too long, not to be printed, or not what it should be; "+
-			"the record itself is taken as it is stored", strings.Join(what, ", ")).Decided(finding.Noted))
+		e.note(key, codeOddName, "the manifest leaves out %s: too long, not to be printed, or not what it should be; "+
+			"the record itself is taken as it is stored", strings.Join(what, ", "))
 	}
 }
 
-// checkNames refuses names that an archive cannot be about: those of logical clusters.
+// checkNames refuses names of logical clusters that a manifest cannot have.
 func (e *extraction) checkNames() {
 	for _, name := range e.order {
 		if !isName(name) {
-			e.report.Raise(e.keyOf(name), codeOddName.Because("%.100q is no name of a logical cluster that a manifest can list", name))
+			e.raise(e.keyOf(name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", name)
 		}
 	}
 }
 
-// describe is what a manifest says of a logical cluster.
+// describe returns a logical cluster for the manifest.
 func (e *extraction) describe(c *clusters.Cluster) archive.Cluster {
 	key := e.keyOf(c.Name)
 	out := archive.Cluster{

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// check reports what speaks against an archive, and what it will not have.
+// check reports reasons against an archive, and parts that it will not have.
 func (e *extraction) check() {
 	e.checkNames()
 	e.checkShardName()
@@ -20,46 +20,55 @@ func (e *extraction) check() {
 	survey.WarnUnknown(e.view, e.file, map[string]bool{e.shard.Prefix: true})
 }
 
-// checkShardName reports a name for the shard that is not its own.
+func (e *extraction) raise(key string, code *finding.Code, format string, args ...any) {
+	e.report.Raise(key, code.Because(format, args...))
+}
+
+// note reports a finding that needs no decision.
+func (e *extraction) note(key string, code *finding.Code, format string, args ...any) {
+	e.report.Raise(key, code.Because(format, args...).Decided(finding.Noted))
+}
+
+// checkShardName reports another name of the shard than its own.
 func (e *extraction) checkShardName() {
 	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
-		e.report.Raise(e.keyOf(clusters.SystemShard), survey.CodeShardName.Because("this file calls itself shard %q, and --as-shard %q: the manifest says the "+
-			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard))
+		e.raise(e.keyOf(clusters.SystemShard), survey.CodeShardName, "this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard)
 	}
 }
 
-// keyOf is the key that a problem of a whole logical cluster is about: its LogicalCluster's.
+// keyOf is the key of a LogicalCluster, for problems of the whole logical cluster.
 func (e *extraction) keyOf(name string) string {
 	return string(clusters.LogicalClusterKey(e.shard.Prefix, name))
 }
 
 func (e *extraction) checkCluster(c *clusters.Cluster) {
 	if c.System {
-		e.report.Raise(e.keyOf(c.Name), survey.CodeSystemCluster.Because("%q is a part of kcp itself", c.Name))
+		e.raise(e.keyOf(c.Name), survey.CodeSystemCluster, "%q is a part of kcp itself", c.Name)
 	}
 	if c.Terminating != "" {
-		e.report.Raise(e.keyOf(c.Name), survey.CodeTerminating.Because("%q is being deleted since %s", c.Name, c.Terminating))
+		e.raise(e.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
 	}
 	if c.Migrating != "" {
-		e.report.Raise(e.keyOf(c.Name), survey.CodeMigrating.Because("%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating))
+		e.raise(e.keyOf(c.Name), survey.CodeMigrating, "%q is being moved by LogicalClusterMigration %q", c.Name, c.Migrating)
 	}
 	leads := e.leads(c)
 	for _, p := range c.Problems {
 		switch {
 		case p.Code == clusters.CodeKeyMismatch:
-			e.report.Raise(p.Key, clusters.CodeKeyMismatch.Because("%s", p.Reason))
+			e.raise(p.Key, clusters.CodeKeyMismatch, "%s", p.Reason)
 		case e.tells(p.Key):
-			e.report.Raise(p.Key, codeOf(p).Because("it tells what the logical cluster needs: %s", p.Reason))
+			e.raise(p.Key, codeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
 		case leads[p.Key] && survey.Unread(p):
-			e.report.Raise(p.Key, codeOf(p).Because("which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason))
+			e.raise(p.Key, codeOf(p), "which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason)
 		default:
-			e.report.Raise(p.Key, codeOf(p).Because("it is taken as it is stored: %s", p.Reason).Decided(finding.Noted))
+			e.note(p.Key, codeOf(p), "it is taken as it is stored: %s", p.Reason)
 		}
 	}
 	e.checkOwner(c)
 }
 
-// leads are the keys of the Workspaces of a logical cluster, where the archive is to have what they lead to.
+// leads returns the keys of the Workspaces of a logical cluster whose children are taken too.
 func (e *extraction) leads(c *clusters.Cluster) map[string]bool {
 	keys := map[string]bool{}
 	if e.WithChildren && len(c.Problems) > 0 {
@@ -70,7 +79,7 @@ func (e *extraction) leads(c *clusters.Cluster) map[string]bool {
 	return keys
 }
 
-// tells says whether the object under key is one without which nobody knows what an archive has to hold.
+// tells tells whether an archive cannot be made without reading the object under key.
 func (e *extraction) tells(key string) bool {
 	k, _, err := e.taken.Layouts.Parse([]byte(key))
 	if err != nil || !k.Custom {
@@ -85,13 +94,13 @@ func (e *extraction) checkOwner(c *clusters.Cluster) {
 	switch {
 	case c.System || owner != nil && e.file.Lives(owner.Cluster):
 	case owner == nil:
-		e.report.Raise(e.keyOf(c.Name), survey.CodeOwnerUnseen.Because("the LogicalCluster of %q does not tell its owner", c.Name))
+		e.raise(e.keyOf(c.Name), survey.CodeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", c.Name)
 	default:
-		e.report.Raise(e.keyOf(c.Name), survey.CodeOwnerUnseen.Because("Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, c.Name))
+		e.raise(e.keyOf(c.Name), survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, c.Name)
 	}
 }
 
-// checkChildren reports what the Workspaces of a logical cluster lead to and the archive does not take.
+// checkChildren reports logical clusters behind Workspaces that the archive does not take.
 func (e *extraction) checkChildren(c *clusters.Cluster) {
 	lying := survey.WorkspacesIn(c)
 	for _, child := range e.shard.Children(c.Name) {
@@ -102,26 +111,27 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 		if lying[child.Owner.Name] {
 			reason = fmt.Sprintf("%q is not in the archive, and its Workspace %q is", child.Name, child.Owner.Name)
 		}
-		e.report.Raise(e.keyOf(child.Name), survey.CodeChildrenStay.Because("%s; --with-children takes it along", reason))
+		e.raise(e.keyOf(child.Name), survey.CodeChildrenStay, "%s; --with-children takes it along", reason)
 	}
 	for _, w := range c.Workspaces {
 		child := e.shard.Cluster(w.Cluster)
 		switch {
 		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
 		case child == nil:
-			e.report.Raise(w.Key, survey.CodeChildElsewhere.Because("%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w)))
+			e.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w))
 		case survey.Unread(e.problem(child)) && !e.WithChildren:
-			e.report.Raise(e.keyOf(child.Name), survey.CodeChildrenStay.Because("%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name))
+			e.raise(e.keyOf(child.Name), survey.CodeChildrenStay, "%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
 		case survey.Unread(e.problem(child)):
-			e.report.Raise(e.keyOf(child.Name), codeOf(e.problem(child)).Because("it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, e.problem(child).Reason))
+			p := e.problem(child)
+			e.raise(p.Key, codeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, p.Reason)
 		default:
-			e.report.Raise(w.Key, survey.CodeChildElsewhere.Because("%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster, w.Name, c.Name))
+			e.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster, w.Name, c.Name)
 		}
 	}
 }
 
-// checkUnreadable reports the LogicalClusters that do not tell whose children they are, where children are taken along and no Workspace
-// tells it either.
+// checkUnreadable reports unreadable LogicalClusters that may be children and that no Workspace
+// names.
 func (e *extraction) checkUnreadable() {
 	if !e.WithChildren || survey.Unread(e.problem(e.chosen[e.Name])) { // the latter refuses
 		return
@@ -134,12 +144,12 @@ func (e *extraction) checkUnreadable() {
 	}
 	for _, c := range e.shard.Clusters {
 		if p := e.problem(c); survey.Unread(p) && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
-			e.report.Raise(p.Key, codeOf(p).Because("whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason).Decided(finding.Noted))
+			e.note(p.Key, codeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason)
 		}
 	}
 }
 
-// problem is that of a LogicalCluster, the zero one where it has none.
+// problem returns the problem of a LogicalCluster, the zero Finding for none.
 func (e *extraction) problem(c *clusters.Cluster) finding.Finding {
 	return survey.ProblemOf(c.Problems, e.keyOf(c.Name))
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// Manifest is the section of a report with the manifest of the archive, also of one that a dry run did not write.
+// Manifest is the section of a report with the manifest of the archive, also of a dry run.
 type Manifest struct {
 	*archive.Manifest `json:"manifest,omitempty"`
 }
 
-// Tables shows what the archive holds and what it relies on.
+// Tables shows the content of the archive and the things that it relies on.
 func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
 	for _, c := range m.Clusters {
 		t := transform.Table{
@@ -39,7 +39,7 @@ func (m *Manifest) Tables(transform.Outcome) (tables []transform.Table) {
 		transform.Table{Rows: m.reliance()})
 }
 
-// reliance is what has to be where the archive is to go.
+// reliance lists the things that the destination of the archive must have.
 func (m *Manifest) reliance() (rows [][]any) {
 	row := func(cells ...any) { rows = append(rows, cells) }
 	for _, d := range m.Definitions {

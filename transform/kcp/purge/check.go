@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// check proves that the output has no key of what was purged, and every other live record as the input has it. Errors wrap
-// snapshot.ErrVerify.
+// check proves that the output has no purged key, and every other live record as in the input.
+// Errors wrap snapshot.ErrVerify.
 func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum, receipts *survey.Receipts) error {
 	for _, m := range c.moved {
 		c.Created[m.to] = true
@@ -41,7 +41,7 @@ func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum
 	return c.checkScrubbed(ctx, out)
 }
 
-// checkClusters reads the logical clusters of the output and compares them with those of the input.
+// checkClusters compares the logical clusters of the output with those of the input.
 func (c *choice) checkClusters(ctx context.Context, out *inspect.Reader) error {
 	file, err := clusters.Read(ctx, out)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *choice) checkClusters(ctx context.Context, out *inspect.Reader) error {
 	return nil
 }
 
-// amounts is what a file has in each place.
+// amounts counts the records of each place of a file.
 func amounts(f *clusters.File) map[survey.Place]clusters.Amount {
 	out := map[survey.Place]clusters.Amount{}
 	for _, s := range f.Shards {
@@ -85,7 +85,7 @@ func amounts(f *clusters.File) map[survey.Place]clusters.Amount {
 	return out
 }
 
-// checkScrubbed looks for a record of any revision. It goes by what was asked for, not by the places that were found for it.
+// checkScrubbed looks for purged records of any revision, by the names of the logical clusters.
 func (c *choice) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
 	for rec, err := range out.Snapshot().Records(ctx) {
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// choice is what a purge is about.
+// choice is the plan of a purge.
 type choice struct {
 	*survey.Selection
 	*survey.Index
@@ -78,7 +78,7 @@ func (o Options) choose(ctx context.Context, v *transform.View) (*choice, error)
 	return c, c.chooseKeys()
 }
 
-// chooseShard finds the shard and what it is called.
+// chooseShard finds the shard and its name.
 func (c *choice) chooseShard() (err error) {
 	if c.shard, err = c.file.Shard(c.options.Prefixes); errors.Is(err, clusters.ErrNoShard) {
 		if cache, _ := c.file.Cache(c.options.Prefixes); cache != nil {
@@ -92,7 +92,7 @@ func (c *choice) chooseShard() (err error) {
 	return c.checkToShard()
 }
 
-// take makes a logical cluster go.
+// take chooses a logical cluster.
 func (c *choice) take(t *target) {
 	c.targets = append(c.targets, t)
 	c.byName[t.name] = t
@@ -101,7 +101,7 @@ func (c *choice) take(t *target) {
 // goes tells whether a logical cluster is chosen.
 func (c *choice) goes(name string) bool { return c.byName[name] != nil }
 
-// chooseCopies chooses what a cache has of a logical cluster as one shard wrote it.
+// chooseCopies chooses the copies of a logical cluster in a cache that one shard wrote.
 func (c *choice) chooseCopies() error {
 	o := c.options
 	cache, err := c.file.Cache(o.Prefixes)
@@ -144,8 +144,9 @@ func (c *choice) chooseCopies() error {
 	return fmt.Errorf("%w: the cache has nothing of %q %s%s", clusters.ErrNoCluster, o.Name, what, c.unknownShard("; ", o.FromShard))
 }
 
-// chooseOrphans chooses those of a logical cluster; an empty name selects all orphans, and finding none is not an error. An etcd of some
-// resources alone does not tell what lives: all its keys would be orphans.
+// chooseOrphans chooses the orphans of a logical cluster. An empty name selects all orphans;
+// finding none is not an error. All keys of an etcd for single resources would be orphans, so it is
+// refused.
 func (c *choice) chooseOrphans(name string) error {
 	c.why = "it is of a logical cluster that does not live here"
 	if name == "" && len(c.shard.Orphans) > 0 {
@@ -175,7 +176,8 @@ func (c *choice) chooseOrphans(name string) error {
 	return fmt.Errorf("%w: this shard has no orphans of %q; it has some of %s", clusters.ErrNoCluster, name, strings.Join(names, ", "))
 }
 
-// chooseLiving chooses one logical cluster, and where it is asked for all whose owner lies in one that is chosen.
+// chooseLiving chooses one logical cluster, and with withChildren all whose owner lies in a chosen
+// one.
 func (c *choice) chooseLiving(name string, withChildren bool) error {
 	c.why = "it is of a logical cluster that is purged"
 	root, err := c.shard.Find(name)
@@ -193,7 +195,7 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 	return nil
 }
 
-// wasThere tells whether nothing of a logical cluster is live and the file has older records of it.
+// wasThere tells whether the file has only older records of a logical cluster.
 func (c *choice) wasThere(name string) bool {
 	if c.shard.Cluster(name) != nil || slices.ContainsFunc(c.shard.Orphans, func(o *clusters.Orphan) bool { return o.Name == name }) {
 		return false
@@ -205,8 +207,8 @@ func (c *choice) wasThere(name string) bool {
 	return had
 }
 
-// chooseKeys chooses what the shard has of the logical clusters, and what the caches of the file have of them as this shard wrote it,
-// whether a copy is live or not.
+// chooseKeys selects the keys of the logical clusters in the shard, and those of this shard's
+// copies in the caches of the file, live or not.
 func (c *choice) chooseKeys() (err error) {
 	for _, t := range c.targets {
 		c.Add(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})

@@ -18,7 +18,7 @@ import (
 // movedCopy is a record of a cache that another shard gets.
 type movedCopy struct{ from, to string } // keys
 
-// copyKey is the key under which a copy lies once it is of another shard; ok is false for a key that is none of a copy.
+// copyKey returns the key of a copy for another shard; ok is false for a key of no copy.
 func copyKey(layouts keys.Layouts, key []byte, shard string) (to []byte, at survey.Place, ok bool) {
 	k, layout, err := layouts.Parse(key)
 	if err != nil || k.Shard == "" {
@@ -28,7 +28,7 @@ func copyKey(layouts keys.Layouts, key []byte, shard string) (to []byte, at surv
 	return layout.Format(k), survey.PlaceOf(k), true
 }
 
-// checkToShard is ErrSameShard for copies that would go nowhere.
+// checkToShard returns ErrSameShard if the copies are that shard's already.
 func (c *choice) checkToShard() error {
 	if to := c.options.ToShard; to != "" && to == c.shardName {
 		return fmt.Errorf("%w: %q", ErrSameShard, to)
@@ -36,8 +36,8 @@ func (c *choice) checkToShard() error {
 	return nil
 }
 
-// movedBefore tells whether the copies of a cache were given to the other shard already. A shard that nothing knows had none: its name
-// is spelled wrong.
+// movedBefore tells whether the copies of a known shard in a cache were given to the other shard
+// already.
 func (c *choice) movedBefore(cache *clusters.Cache) bool {
 	return c.options.ToShard != "" && c.knownShards()[c.shardName] &&
 		slices.ContainsFunc(cache.Copies, func(copied *clusters.Copy) bool {
@@ -45,7 +45,7 @@ func (c *choice) movedBefore(cache *clusters.Cache) bool {
 		})
 }
 
-// knownShards are the names of shards that the file has a Shard object or copies of.
+// knownShards returns the names of shards with a Shard object or copies in the file.
 func (c *choice) knownShards() map[string]bool {
 	known := map[string]bool{}
 	for _, r := range c.file.Registered() {
@@ -57,8 +57,8 @@ func (c *choice) knownShards() map[string]bool {
 	return known
 }
 
-// unknownShard says, behind separator, which shards the file knows where it does not know one of that name; "" where it does. A file
-// without any Shard object or copy tells nothing.
+// unknownShard returns, behind separator, the shards that the file knows, if name is none of them;
+// else "". A file without any Shard object or copy knows none.
 func (c *choice) unknownShard(separator, name string) string {
 	known := c.knownShards()
 	if name == "" || len(known) == 0 || known[name] {
@@ -71,8 +71,8 @@ func (c *choice) unknownShard(separator, name string) string {
 	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, survey.FirstOf(names))
 }
 
-// checkExports reports APIExports of which no copy would be left. A shard that starts while the cache has none of an APIExport takes
-// the labels of its permission claims from the objects of all tenants (kcp permissionclaim_labeler.go).
+// checkExports reports APIExports whose last copy goes. A shard that starts without it removes the
+// labels of permission claims from the objects of all tenants (kcp permissionclaim_labeler.go).
 func (c *choice) checkExports() {
 	if c.options.ToShard != "" {
 		return
@@ -90,7 +90,7 @@ func (c *choice) checkExports() {
 	}
 }
 
-// copiedElsewhere tells whether the cache has the copy that lies under key from another shard too.
+// copiedElsewhere tells whether the cache has a copy of the same object from another shard.
 func (c *choice) copiedElsewhere(copied survey.CacheCopy, key string) bool {
 	return slices.ContainsFunc(c.Copies[copied.Cluster], func(other survey.CacheCopy) bool {
 		if other.Prefix != copied.Prefix || other.Shard == copied.Shard {
@@ -101,7 +101,7 @@ func (c *choice) copiedElsewhere(copied survey.CacheCopy, key string) bool {
 	})
 }
 
-// moveCopies stages the copies among the records that go for the shard that is to have them.
+// moveCopies stages the copies among the keys for ToShard.
 func (c *choice) moveCopies(ctx context.Context, keys []string) error {
 	if c.options.ToShard == "" {
 		return nil
@@ -116,7 +116,7 @@ func (c *choice) moveCopies(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// moveCopy stages one copy as a server would store it: encrypted for its new key, and under its old lease.
+// moveCopy stages one copy as a server would store it: encrypted for its new key, with its lease.
 func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) error {
 	e, err := c.view.Reader().Get(ctx, key)
 	if err != nil || e == nil {
@@ -145,7 +145,8 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 	return c.view.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
 }
 
-// checkArrival tells whether a copy can be created under its new key, and reports another one that is there: it stays.
+// checkArrival tells whether a copy can be created under its new key, and reports a different one
+// there, which stays.
 func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool, err error) {
 	there, err := c.view.Reader().Get(ctx, to)
 	if err != nil || there == nil {
@@ -157,7 +158,7 @@ func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool,
 	return false, nil
 }
 
-// checkMoved compares each copy that another shard got with what the input has.
+// checkMoved compares each moved copy with the input.
 func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {
 	for _, m := range c.moved {
 		was, err := c.view.Reader().Get(ctx, []byte(m.from))

@@ -1,2 +1,3 @@
-// Package purge deletes logical clusters, or orphans of them, from the snapshot of a shard, and their copies from a cache.
+// Package purge deletes logical clusters or orphans from the snapshot of a shard, and their copies
+// from a cache.
 package purge

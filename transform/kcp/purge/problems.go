@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// checkChoice reports what speaks against a purge.
+// checkChoice reports reasons against a purge.
 func (c *choice) checkChoice() {
 	if c.shard != nil && c.shard.Name != "" && c.shard.Name != c.shardName {
 		c.raise(c.logicalClusterKey(clusters.SystemShard), survey.CodeShardName,
@@ -51,7 +51,7 @@ func (c *choice) raise(key string, code *finding.Code, format string, args ...an
 	c.view.Raise(key, code.Because(format, args...))
 }
 
-// problems are those of all that goes of a logical cluster.
+// problems returns the problems of all records that go.
 func (t *target) problems() (all []finding.Finding) {
 	if t.living != nil {
 		all = append(all, t.living.Problems...)
@@ -69,7 +69,8 @@ func (c *choice) logicalClusterKey(name string) string {
 	return string(clusters.LogicalClusterKey(c.shard.Prefix, name))
 }
 
-// keyOf is the key that a problem of the whole logical cluster is about: its LogicalCluster's; "" where it has none, as some of kcp's own.
+// keyOf is the key of a LogicalCluster, for problems of the whole logical cluster; "" where it has
+// none.
 func (c *choice) keyOf(t *target) string {
 	has := func(r clusters.Resource) bool {
 		return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType())
@@ -80,7 +81,7 @@ func (c *choice) keyOf(t *target) string {
 	return c.logicalClusterKey(t.name)
 }
 
-// unread is why the LogicalCluster of a living one cannot be read; the zero Problem where it can.
+// unread returns why a LogicalCluster cannot be read; the zero Finding where it can.
 func (c *choice) unread(living *clusters.Cluster) finding.Finding {
 	if p := survey.ProblemOf(living.Problems, c.logicalClusterKey(living.Name)); survey.Unread(p) {
 		return p
@@ -88,7 +89,7 @@ func (c *choice) unread(living *clusters.Cluster) finding.Finding {
 	return finding.Finding{}
 }
 
-// checkHome reports orphans of a file that tells of nothing, or of no tenant's logical cluster, that it lives there.
+// checkHome reports orphans of a file without living logical clusters of tenants.
 func (c *choice) checkHome() {
 	if c.shard == nil || !c.options.Orphans || len(c.targets) == 0 {
 		return
@@ -120,7 +121,7 @@ func (c *choice) checkLiving(t *target) {
 	}
 }
 
-// checkBinders reports logical clusters that stay and bind what one that goes exports.
+// checkBinders reports logical clusters that stay and bind an APIExport that goes.
 func (c *choice) checkBinders() {
 	if c.shard == nil {
 		return

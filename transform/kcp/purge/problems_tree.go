@@ -9,8 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// checkOwner finds out whether a Workspace goes on leading to a logical cluster here, regardless of the owner recorded in its
-// LogicalCluster.
+// checkOwner reports Workspaces that still lead to a logical cluster here, regardless of the owner
+// recorded in its LogicalCluster.
 func (c *choice) checkOwner(t *target) {
 	for _, w := range c.leadingHere(t) {
 		where := fmt.Sprintf("on shard %q, which is this one", w.ShardName)
@@ -27,8 +27,9 @@ func (c *choice) checkOwner(t *target) {
 	}
 }
 
-// leadingHere are the Workspaces that stay and say of a logical cluster that it lives on this shard. Where either does not say a name, it
-// does, but of orphans of one that lives on another shard of the file.
+// leadingHere returns the Workspaces that stay and name this shard for a logical cluster. Without a
+// name of either, they lead here, unless the target is an orphan that lives on another shard of the
+// file.
 func (c *choice) leadingHere(t *target) (all []survey.Link) {
 	for _, w := range c.Leading[t.name] {
 		here := t.orphan == nil || !c.file.Lives(t.name)
@@ -45,7 +46,7 @@ func (c *choice) leadingHere(t *target) (all []survey.Link) {
 // along tells whether a Workspace goes too.
 func (c *choice) along(w survey.Link) bool { return w.Shard == c.shard && c.goes(w.Parent.Name) }
 
-// checkUnseen reports an owner of which the file does not tell whether it leads here.
+// checkUnseen reports an owner that the file does not have.
 func (c *choice) checkUnseen(t *target) {
 	owner, key := t.living.Owner, c.keyOf(t)
 	switch {
@@ -75,7 +76,7 @@ func (c *choice) checkUnseen(t *target) {
 	c.raise(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, t.name)
 }
 
-// checkUnreadOwners reports that Workspaces cannot be read, of which each may say that orphans live here.
+// checkUnreadOwners reports unreadable Workspaces, each of which may lead to orphans here.
 func (c *choice) checkUnreadOwners() {
 	if !c.options.Orphans || len(c.targets) == 0 {
 		return
@@ -96,7 +97,7 @@ func (c *choice) checkUnreadOwners() {
 	}
 }
 
-// checkChildren reports logical clusters that stay while the Workspaces that lead to them go.
+// checkChildren reports logical clusters that stay while their Workspaces go.
 func (c *choice) checkChildren() {
 	for _, t := range c.targets {
 		if t.living == nil && t.orphan == nil {
@@ -120,7 +121,7 @@ func (c *choice) checkChildren() {
 	}
 }
 
-// workspacesOf are the names of the Workspaces among the keys that go.
+// workspacesOf returns the names of the Workspaces that go with a logical cluster.
 func (c *choice) workspacesOf(t *target) map[string]bool {
 	if t.living != nil {
 		return survey.WorkspacesIn(t.living)
@@ -134,7 +135,8 @@ func (c *choice) workspacesOf(t *target) map[string]bool {
 	return names
 }
 
-// checkWorkspaces reports the logical clusters behind Workspaces that go, of which none says itself that it belongs there.
+// checkWorkspaces reports the logical clusters behind Workspaces that go, if they do not name it as
+// their owner.
 func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 	problems := byKey(t.living.Problems)
 	for _, w := range t.living.Workspaces {
@@ -160,7 +162,7 @@ func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 	}
 }
 
-// byKey are problems by the keys of their records.
+// byKey indexes problems by the keys of their records.
 func byKey(problems []finding.Finding) map[string]finding.Finding {
 	out := make(map[string]finding.Finding, len(problems))
 	for _, p := range problems {

@@ -24,30 +24,31 @@ type Options struct {
 	Prefixes     []string
 }
 
-// ErrNoHome is returned where all orphans are to go and nothing tells what lives: in an etcd of some resources alone, such as one that
-// the API server's --etcd-servers-overrides names for Events, every key is of a logical cluster that lives in another etcd.
+// ErrNoHome is returned where all orphans are to go and no logical cluster can live in the file: in
+// an etcd for single resources (--etcd-servers-overrides) every key belongs to a logical cluster of
+// another etcd.
 var ErrNoHome = errors.New("no logical cluster can live")
 
-// ErrSameShard is returned where copies are to be given to the shard that wrote them.
+// ErrSameShard is returned where copies are given to the shard that wrote them.
 var ErrSameShard = errors.New("the copies are of that shard already")
 
-// What there is of the file that a purge takes for another: a cache for a shard, or a shard alone for a cache. They wrap
-// clusters.ErrNoShard and clusters.ErrNoCache.
+// Errors of a cache where a shard is expected, and of a shard where a cache is expected.
 var (
 	ErrCacheAlone  = fmt.Errorf("%w, but a cache", clusters.ErrNoShard)
 	ErrNoCacheHere = fmt.Errorf("%w is in the file", clusters.ErrNoCache)
 )
 
-// Purge deletes logical clusters, or orphans of them, and deletes what a cache in the same file has of them, or gives it to another
-// shard.
+// Purge deletes logical clusters or orphans, and deletes their copies in a cache of the same file
+// or gives them to another shard.
 type Purge struct{ options Options }
 
 // New makes a Purge.
 func New(o Options) *Purge { return &Purge{o} }
 
-// Plan stages the copies that another shard gets and then the deletions, each in the order of keys: at no revision is a copy missing.
-// Errors wrap those of package clusters for a file without the shard, the cache or the logical cluster, survey.ErrShardUnknown,
-// ErrSameShard, ErrNoHome, archive.ErrIsArchive, or are those of reading the file.
+// Plan stages the moved copies and then the deletions, each in the order of keys: no revision lacks
+// a copy. Errors wrap those of package clusters for a file without the shard, the cache or the
+// logical cluster, survey.ErrShardUnknown, ErrSameShard, ErrNoHome, archive.ErrIsArchive, or are
+// those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	c, err := p.options.choose(ctx, v)
 	if err != nil {
@@ -86,7 +87,7 @@ func (c *choice) plan(ctx context.Context) error {
 	return nil
 }
 
-// receipt is what goes of one logical cluster.
+// receipt counts the records of one logical cluster that go.
 func (c *choice) receipt(t *target, s *survey.Split) survey.Receipt {
 	r := survey.Receipt{Name: t.name}
 	if t.living != nil {

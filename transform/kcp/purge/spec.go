@@ -50,7 +50,7 @@ With --scrub the file is written anew without any record of these keys, whatever
 	New: newPurge,
 }
 
-// purgeArgs are the arguments of the form of the command that the flags select.
+// purgeArgs returns the arguments of the command with its flags.
 func purgeArgs(a *transform.Args) []string {
 	switch {
 	case a.IsSet("from-shard"):

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// steps says what is left to do by hand.
+// steps adds the remaining steps by hand.
 func (c *choice) steps() {
 	r, o := c.view.Report(), c.options
 	switch {
@@ -41,7 +41,7 @@ func (c *choice) steps() {
 	}
 }
 
-// orphans counts the logical clusters that have any on the shard, and their keys.
+// orphans counts the orphaned logical clusters of the shard, and their keys.
 func (c *choice) orphans() (n, keys int) {
 	if c.shard == nil {
 		return 0, 0
@@ -52,8 +52,8 @@ func (c *choice) orphans() (n, keys int) {
 	return len(c.shard.Orphans), keys
 }
 
-// stepsOfPast names logical clusters of which nothing but older records is there: whether they were orphans when they were deleted, or
-// lived here, nobody can tell.
+// stepsOfPast names logical clusters with older records only. The file does not tell whether they
+// lived here.
 func (c *choice) stepsOfPast(r *transform.Report) {
 	gone := map[string]bool{}
 	for at := range c.past {
@@ -68,7 +68,7 @@ func (c *choice) stepsOfPast(r *transform.Report) {
 	}
 }
 
-// stepsOfCaches says which copies are left to purge.
+// stepsOfCaches names the copies that are left to purge.
 func (c *choice) stepsOfCaches(r *transform.Report) {
 	if c.shard == nil {
 		return
@@ -94,7 +94,7 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	}
 }
 
-// stepOfNoCache says how the copies move that a cache server of its own has.
+// stepOfNoCache is for copies in a cache server of its own.
 func (c *choice) stepOfNoCache(r *transform.Report) {
 	var names []string
 	for _, t := range c.targets {
@@ -104,7 +104,7 @@ func (c *choice) stepOfNoCache(r *transform.Report) {
 		survey.CopiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
 }
 
-// scrubToo has another purge leave nothing either, where this one does not.
+// scrubToo makes another purge scrub like this one.
 func (c *choice) scrubToo() string {
 	if c.options.Scrub {
 		return " --scrub"

@@ -1,4 +1,5 @@
-// Package survey is what the programs that move logical clusters share: which keys of a file belong to them (Selection), what
-// leads to them (Index), what a shard can serve (Serving), where a LogicalCluster and its Workspace say that it lives, and the steps
-// that a report prints. Package inspect/clusters reads the file; it stays below transform, as doctor needs it too.
+// Package survey is shared by the commands that move logical clusters: the keys of a logical
+// cluster (Selection), the Workspaces that lead to it (Index), the types that a shard serves
+// (Serving), the shard named in LogicalClusters and Workspaces, and the steps of reports. Package
+// inspect/clusters reads the file.
 package survey

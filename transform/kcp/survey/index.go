@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Index is what a file says about its logical clusters, by what a purge asks for: it may ask for thousands of them.
+// Index looks up Workspaces and copies by logical cluster: a purge asks for thousands.
 type Index struct {
 	Leading map[string][]Link      // Workspaces, by the logical cluster that they name
 	lying   map[location][]Link    // the same, by where they lie
@@ -18,7 +18,7 @@ type Index struct {
 	Caches  map[string]bool        // their prefixes
 }
 
-// Link is a Workspace and where it lies.
+// Link is a Workspace and its place in the tree.
 type Link struct {
 	*clusters.Workspace
 	Shard  *clusters.Shard
@@ -27,13 +27,13 @@ type Link struct {
 
 type location struct{ parent, name string }
 
-// CacheCopy is a copy and the cache that has it.
+// CacheCopy is a copy and its cache.
 type CacheCopy struct {
 	Prefix string // of the cache
 	*clusters.Copy
 }
 
-// Place is where the records of the copy lie.
+// Place is the place of the copy's records.
 func (c CacheCopy) Place() Place { return Place{c.Prefix, c.Shard, c.Cluster} }
 
 // NewIndex makes the Index of a file.
@@ -60,8 +60,8 @@ func NewIndex(f *clusters.File) *Index {
 	return x
 }
 
-// ErrShardUnknown is returned for a file that has a cache with records of the logical cluster, and does not tell which of them are
-// those of this shard.
+// ErrShardUnknown is returned for a file with copies of the logical cluster, of which it does not
+// say whether this shard wrote them.
 var ErrShardUnknown = errors.New("the file does not say what this shard is called")
 
 // ShardUnknown is ErrShardUnknown for a place in a cache.
@@ -70,7 +70,8 @@ func (p Place) ShardUnknown() error {
 		ErrShardUnknown, p.Prefix, p.Cluster, p.Shard)
 }
 
-// AddCopies selects the copies of a logical cluster that a shard wrote; its name is "" where nothing says it.
+// AddCopies selects the copies of a logical cluster that a shard wrote; its name is "" where it is
+// not known.
 func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []CacheCopy, err error) {
 	for _, copied := range x.Copies[cluster] {
 		switch {
@@ -84,10 +85,10 @@ func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []CacheC
 	return copies, nil
 }
 
-// WorkspacesAt are those of a name in a logical cluster, one a shard of the file.
+// WorkspacesAt returns the Workspaces of a name in a logical cluster, one a shard of the file.
 func (x *Index) WorkspacesAt(parent, name string) []Link { return x.lying[location{parent, name}] }
 
-// ProblemOf is what is wrong with the record under a key, the zero Problem for nothing.
+// ProblemOf returns the problem of the record under a key, the zero Finding for none.
 func ProblemOf(problems []finding.Finding, key string) finding.Finding {
 	i := slices.IndexFunc(problems, func(p finding.Finding) bool { return p.Key == key })
 	if i < 0 {
@@ -96,12 +97,12 @@ func ProblemOf(problems []finding.Finding, key string) finding.Finding {
 	return problems[i]
 }
 
-// Unread tells whether the problem of a record is that nobody could read it.
+// Unread tells whether a problem is that a record could not be read.
 func Unread(p finding.Finding) bool {
 	return p.Code == clusters.CodeEncrypted || p.Code == clusters.CodeUndecodable
 }
 
-// WarnUnknown reports the keys below storage prefixes that are of no logical cluster: they stay.
+// WarnUnknown reports the keys below storage prefixes that belong to no logical cluster: they stay.
 func WarnUnknown(v *transform.View, f *clusters.File, prefixes map[string]bool) {
 	for _, u := range f.Unknown {
 		if s, ok := f.Layouts.Of([]byte(u.Key)); ok && prefixes[s.Prefix] && !u.Expected {
@@ -110,7 +111,7 @@ func WarnUnknown(v *transform.View, f *clusters.File, prefixes map[string]bool) 
 	}
 }
 
-// WorkspacesIn are the names of the Workspaces that lie in a logical cluster.
+// WorkspacesIn returns the names of the Workspaces in a logical cluster.
 func WorkspacesIn(parent *clusters.Cluster) map[string]bool {
 	names := map[string]bool{}
 	for _, w := range parent.Workspaces {
@@ -119,7 +120,7 @@ func WorkspacesIn(parent *clusters.Cluster) map[string]bool {
 	return names
 }
 
-// StaysWithout is about a child whose owner is gone.
+// StaysWithout describes a child whose owner is gone.
 func StaysWithout(child *clusters.Cluster) string {
 	return fmt.Sprintf("%q stays, and says that it belongs to %q in %q, which is not there", child.Name, child.Owner.Name, child.Owner.Cluster)
 }

@@ -8,15 +8,16 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 )
 
-// Where a Workspace says, beside clusters.AnnotationShard, on which shard its logical cluster lives (kcp
-// pkg/reconciler/tenancy/workspace/workspace_reconcile_scheduling.go).
+// A Workspace names the shard of its logical cluster in these too, beside clusters.AnnotationShard
+// (kcp pkg/reconciler/tenancy/workspace/workspace_reconcile_scheduling.go).
 const (
 	AnnotationShardHash = "internal.tenancy.kcp.io/shard" // shardHash of the name
 	LabelRegion         = "region"                        // as it is of the Shard
 )
 
-// ShardHash is how a Workspace spells the name of a shard beside the name itself: the first 8 digits of its SHA-224 as a number in
-// base 36. As github.com/martinlindhe/base36 has it, which kcp uses, a zero byte in front is a digit of its own.
+// ShardHash is the value of AnnotationShardHash: the first 8 digits of the SHA-224 of the name as a
+// number in base 36. A leading zero byte is a digit, as in github.com/martinlindhe/base36, which
+// kcp uses.
 func ShardHash(name string) string {
 	sum := sha256.Sum224([]byte(name))
 	digits := new(big.Int).SetBytes(sum[:]).Text(36)
@@ -29,18 +30,19 @@ func ShardHash(name string) string {
 	return digits[:8]
 }
 
-// DropMigrating removes from a stored LogicalCluster the mark of a live migration, with which kcp would answer no request for it.
+// DropMigrating removes the mark of a live migration from a stored LogicalCluster: with it kcp
+// answers no request.
 func DropMigrating(logicalCluster []byte) ([]byte, error) {
 	return encoding.Set(logicalCluster, nil, "metadata", "annotations", clusters.AnnotationMigrating)
 }
 
-// MoveLogicalCluster has a stored LogicalCluster say that it lives on a shard.
+// MoveLogicalCluster changes the shard in a stored LogicalCluster.
 func MoveLogicalCluster(logicalCluster []byte, shard string) ([]byte, error) {
 	return encoding.Set(logicalCluster, shard, "metadata", "annotations", clusters.AnnotationShard)
 }
 
-// MoveWorkspace has a stored Workspace say that the logical cluster behind it lives on a shard, in a region: "" leaves the label as
-// it is.
+// MoveWorkspace changes shard and region of the logical cluster in a stored Workspace; region ""
+// leaves the label.
 func MoveWorkspace(workspace []byte, shard, region string) ([]byte, error) {
 	out, err := encoding.Set(workspace, shard, "metadata", "annotations", clusters.AnnotationShard)
 	if err == nil {
@@ -52,10 +54,11 @@ func MoveWorkspace(workspace []byte, shard, region string) ([]byte, error) {
 	return out, err
 }
 
-// AnnotationCopiedFrom is where a copy in a cache may say which shard wrote it; the cache server takes it from the key.
+// AnnotationCopiedFrom may name the shard that wrote a copy in a cache; the cache server takes it
+// from the key.
 const AnnotationCopiedFrom = "kcp.io/shard"
 
-// CopyFor is a decrypted copy as the one of another shard: its annotation follows the key, and nothing else changes.
+// CopyFor returns a decrypted copy as that of another shard: only its annotation changes.
 func CopyFor(value []byte, shard string) ([]byte, error) {
 	if _, err := encoding.ReadMeta(value); err != nil { // an edit reads no more than it needs
 		return nil, err
@@ -67,5 +70,5 @@ func CopyFor(value []byte, shard string) ([]byte, error) {
 	return encoding.Set(value, shard, "metadata", "annotations", AnnotationCopiedFrom)
 }
 
-// IsEncrypted tells whether a stored value is encrypted at rest.
+// IsEncrypted tells whether a stored value is encrypted.
 func IsEncrypted(stored []byte) bool { return encoding.Detect(stored) == encoding.FormatEncrypted }

@@ -7,25 +7,26 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// Receipts is the section of a report with the logical clusters that went out of the input, or came into the output.
+// Receipts is the section of a report with the logical clusters that left the input or came into
+// the output.
 type Receipts struct {
 	Untold   bool         `json:"-"` // tables of another section say more
 	Clusters []Receipt    `json:"clusters,omitempty"`
 	Rest     *archive.Sum `json:"rest,omitempty"` // all other live records, equal in input and output
 }
 
-// Receipt is what became of one logical cluster.
+// Receipt is the result for one logical cluster.
 type Receipt struct {
 	Name        string `json:"name"`
 	Path        string `json:"path"`
 	archive.Sum        // of its records
 	Copies      int    `json:"copies"` // records of it in a cache of the same file
-	// CopiesMoved of those records were given to the shard ToShard, under keys of its own.
+	// CopiesMoved of Copies were given to the shard ToShard, under keys of its own.
 	CopiesMoved int    `json:"copiesMoved,omitempty"`
 	ToShard     string `json:"toShard,omitempty"`
 }
 
-// Tables has a row for each logical cluster. A plan that nobody will carry out has none.
+// Tables has a row for each logical cluster, and none for a refused plan.
 func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
 	if outcome == transform.Refused || r.Untold {
 		return nil
@@ -40,7 +41,7 @@ func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
 	return []transform.Table{t}
 }
 
-// copies counts copies in a cache, and says which shard got them.
+// copies counts copies in a cache, and names the shard that got them.
 func (r Receipt) copies() string {
 	switch r.CopiesMoved {
 	case 0:

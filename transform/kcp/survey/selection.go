@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// Place is where records of one logical cluster lie: below the prefix of a shard, or below that of a cache as a shard wrote them.
+// Place is where records of one logical cluster lie: below the prefix of a shard, or of a cache as
+// a shard wrote them.
 type Place struct{ Prefix, Shard, Cluster string }
 
 // PlaceOf is the place of a key.
@@ -22,8 +23,7 @@ func (p Place) Compare(q Place) int {
 	return cmp.Or(strings.Compare(p.Prefix, q.Prefix), strings.Compare(p.Cluster, q.Cluster), strings.Compare(p.Shard, q.Shard))
 }
 
-// Selection says which keys of a file are those of some logical clusters. It takes keys apart, and looks for none: what a key is of
-// does not depend on who asks.
+// Selection says which keys of a file belong to some logical clusters, by the keys alone.
 type Selection struct {
 	Layouts keys.Layouts
 	Places  map[Place]bool
@@ -54,10 +54,10 @@ func (s *Selection) Has(key []byte) bool {
 	return selected
 }
 
-// Purged tells whether a key is one that a purge deletes or creates.
+// Purged tells whether a purge deletes or creates a key.
 func (s *Selection) Purged(key []byte) bool { return s.Has(key) || s.Created[string(key)] }
 
-// Split is the live records of a file in two: those that are selected, and the rest.
+// Split holds the live records of a file in two parts: the selected ones and the rest.
 type Split struct {
 	Keys    []string // that are selected, in revision order
 	digests map[Place]*archive.Digest
@@ -97,7 +97,7 @@ func (s *Selection) count(out *Split, rec *snapshot.Record, leases map[int64]int
 	out.Keys = append(out.Keys, string(rec.Key))
 }
 
-// Past are the places that a file has records of, of any revision, deletions among them.
+// Past returns the places of which a file has records of any revision, deletions among them.
 func (s *Selection) Past(ctx context.Context, r *inspect.Reader) (map[Place]bool, error) {
 	all := map[Place]bool{}
 	for rec, err := range r.Snapshot().Records(ctx) {
@@ -111,7 +111,7 @@ func (s *Selection) Past(ctx context.Context, r *inspect.Reader) (map[Place]bool
 	return all, nil
 }
 
-// Sum is that of the records in one place.
+// Sum is the sum of the records in one place.
 func (s *Split) Sum(p Place) archive.Sum {
 	if d := s.digests[p]; d != nil {
 		return d.Sum()

@@ -16,27 +16,27 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// storedType is a type of a logical cluster as it is stored: by the identity of an APIExport, or by none.
+// storedType is a type of a logical cluster as stored: under the identity of an APIExport, or none.
 type storedType struct {
 	Cluster  string
 	Resource apischema.GroupResource
 	identity string
 }
 
-// Serving tells by which definition kcp reads custom resources on the destination: its own types by those that the shard came with,
-// bound ones by that of the APIResourceSchema's UID, all others by the logical cluster's own (kcp pkg/server/apiextensions.go,
-// which asks in this order).
+// Serving finds the definition by which kcp reads a custom resource on the destination, in the
+// order of kcp pkg/server/apiextensions.go: the shard's own for types of kcp, those of
+// system:bound-crds for bound types, the logical cluster's own for all others.
 type Serving struct {
 	system map[apischema.GroupResource]*clusters.Definition
 	Bound  map[string]*clusters.Definition // by UID: the shard's, and those that are brought
 	own    map[storedType][]string         // versions; without identity
 	uids   map[storedType]string           // of bound types
 	Unfit  map[string]string               // why a definition of the origin was not brought, by UID
-	// closed are the logical clusters that have definitions which no key opens; clusters.SystemCRDs for those of the shard.
-	Closed map[string]bool
-	// Unreadable is in the order of the records.
-	Unreadable []*Unreadable
-	found      map[Unreadable]*Unreadable
+	// Undecryptable has the logical clusters with undecryptable definitions; clusters.SystemCRDs
+	// for those of the shard.
+	Undecryptable map[string]bool
+	Unreadable    []*Unreadable // in the order of the records
+	found         map[Unreadable]*Unreadable
 }
 
 // Unreadable is a reason why records of a type cannot be read on the destination.
@@ -48,17 +48,17 @@ type Unreadable struct {
 	Records int
 }
 
-// NewServing makes a Serving of the definitions that a shard has for all its logical clusters.
+// NewServing makes a Serving of the definitions of a shard.
 func NewServing(shard *clusters.Shard) *Serving {
 	s := &Serving{
 		system: map[apischema.GroupResource]*clusters.Definition{}, Bound: map[string]*clusters.Definition{},
 		own: map[storedType][]string{}, uids: map[storedType]string{}, found: map[Unreadable]*Unreadable{},
-		Unfit: map[string]string{}, Closed: map[string]bool{},
+		Unfit: map[string]string{}, Undecryptable: map[string]bool{},
 	}
 	for _, def := range shard.System {
 		s.system[def.Resource] = def
 		if def.Problem != "" {
-			s.Closed[clusters.SystemCRDs] = true
+			s.Undecryptable[clusters.SystemCRDs] = true
 		}
 	}
 	for _, def := range shard.Definitions {
@@ -69,19 +69,17 @@ func NewServing(shard *clusters.Shard) *Serving {
 
 func typeOf(key keys.Key) storedType { return storedType{key.Cluster, key.Resource, key.Identity} }
 
-// UID names the bound definition of a key's type; "" for none.
+// UID returns the name of the bound definition of a key's type; "" for none.
 func (s *Serving) UID(key keys.Key) string { return s.uids[typeOf(key)] }
 
-// Bind notes what a logical cluster has bound.
+// Bind adds the bound types of a logical cluster.
 func (s *Serving) Bind(c *clusters.Cluster) {
-	for _, b := range c.Bindings {
-		for _, bound := range b.Bound {
-			s.uids[storedType{c.Name, bound.Resource, bound.Identity}] = bound.UID
-		}
+	for _, bound := range c.Bound() {
+		s.uids[storedType{c.Name, bound.Resource, bound.Identity}] = bound.UID
 	}
 }
 
-// Define notes a logical cluster's own definition. One that cannot be read defines nothing.
+// Define adds a logical cluster's own definition. An unreadable one defines nothing.
 func (s *Serving) Define(key keys.Key, value []byte) {
 	crd, err := schema.ParseCRD(value)
 	if err != nil {
@@ -93,7 +91,8 @@ func (s *Serving) Define(key keys.Key, value []byte) {
 	}
 }
 
-// Versions are those that a type is served in, or the code of why it is not. Neither says that nobody knows.
+// Versions returns the versions of a type, or the code why it is not served. Neither means that it
+// is not known.
 func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code) {
 	of := typeOf(key)
 	switch def := s.system[key.Resource]; {
@@ -114,7 +113,7 @@ func (s *Serving) Versions(key keys.Key) (versions []string, code *finding.Code)
 	return nil, CodeMissingDefinition
 }
 
-// Check checks a record that comes in under a key; value is decrypted.
+// Check checks a decrypted record that comes in under a key.
 func (s *Serving) Check(key keys.Key, to, value []byte) {
 	m := Unreadable{storedType: typeOf(key)}
 	version, readable := s.read(key, value)
@@ -133,7 +132,8 @@ func (s *Serving) Check(key keys.Key, to, value []byte) {
 	}
 }
 
-// read returns the version that an object is stored at. A definition of a logical cluster's own that defines nothing counts as none.
+// read returns the version at which an object is stored. An own definition that cannot be parsed is
+// unreadable.
 func (s *Serving) read(key keys.Key, value []byte) (version string, readable bool) {
 	v, _ := encoding.Parse(value)
 	err := inspect.CheckValue(key, value)

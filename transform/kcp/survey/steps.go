@@ -8,13 +8,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// StepToStop is the first step of each list. A front-proxy that runs while shards are restored routes by what it knew for another
-// minute: on a kcp of three shards for 53 and 84 seconds.
+// StepToStop is the first step of each list. A front-proxy that runs while shards are restored uses
+// its old routes for another minute: 53 and 84 seconds on a kcp of three shards.
 func StepToStop(r *transform.Report, whom, why string) {
 	r.AddStep("stop all front-proxies first, then %s, before anything is restored: %s", whom, why)
 }
 
-// StepToStart follows the restore. All steps before it come before the restore.
+// StepToStart follows the restore; all steps before it come before the restore.
 func StepToStart(r *transform.Report) {
 	r.BeforeRestore = len(r.Steps)
 	r.AddStep("start etcd, then the cache server and the shards; start the front-proxies last, when all shards are ready: " +
@@ -24,7 +24,8 @@ func StepToStart(r *transform.Report) {
 // LostWrites is why a server is stopped before its etcd is restored.
 const LostWrites = "what a server writes after its snapshot is lost"
 
-// CopiesMove is the command that gives copies in a cache from one shard to another, either "" where nobody knows it.
+// CopiesMove is the command that gives copies in a cache to another shard; either shard is "" where
+// it is not known.
 func CopiesMove(names []string, files, from, to string) string {
 	name, each := "NAME", ", for each NAME of "+strings.Join(names, ", ")+", each on the output of the one before"
 	if len(names) == 1 {
@@ -39,7 +40,8 @@ func StepToMoveCopies(r *transform.Report, names []string, from, to string) {
 	r.AddStep("give its copies in the cache server to the new shard, where that has an etcd of its own: %s", CopiesMove(names, "CACHE CACHE-OUT", from, to))
 }
 
-// StepToVerify comes before any of the outputs is restored. apart is for a cache that may have an etcd of its own.
+// StepToVerify comes before any output is restored. apart is for a cache that may have an etcd of
+// its own.
 func StepToVerify(r *transform.Report, archive, destination string, apart bool) {
 	when, caches := "", ""
 	if apart {
@@ -48,7 +50,7 @@ func StepToVerify(r *transform.Report, archive, destination string, apart bool) 
 	r.AddStep("check the whole move before any shard runs%s: etcdshift cluster verify %s ORIGIN-OUT %s%s", when, transform.ShellWord(archive), destination, caches)
 }
 
-// Counted is a number and what it counts.
+// Counted is a number and its noun.
 func Counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -14,7 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// copies are what one file with caches tells about the copies of the logical clusters, by the key that they have on the destination.
+// copies holds the copies of the logical clusters in one file with caches, by their key on the
+// destination.
 type copies struct {
 	*checker
 	in  *output
@@ -31,9 +32,9 @@ type copied struct {
 	prior   *snapshot.Record // the destination's in the input of the purge
 }
 
-// checkCopies compares the copies that caches have under the destination's name with those that the origin wrote, and finds what was
-// deleted instead. Without the input of the purge, it goes by the history that the deletions leave. All other records of a cache
-// server's own file it compares with the input of its purge.
+// checkCopies compares the copies under the destination's name with those of the origin, and finds
+// deleted ones. Without the input of the purge it uses the history of the file. All other records
+// of a cache server's own file are compared with the input of its purge.
 func (c *checker) checkCopies(ctx context.Context) error {
 	exporters := c.checkExported()
 	if c.From == "" || c.To == "" {
@@ -63,8 +64,9 @@ func (c *checker) checkCopies(ctx context.Context) error {
 	return nil
 }
 
-// checkExported finds APIExports of the logical clusters of which no cache has a copy: a shard that starts then removes the labels of
-// their permission claims from the objects of all tenants. It returns the logical clusters that have any.
+// checkExported finds APIExports of the logical clusters without a copy in any cache: a shard that
+// starts then removes the labels of their permission claims from the objects of all tenants. It
+// returns the logical clusters that export anything.
 func (c *checker) checkExported() (exporters map[string]bool) {
 	with, has := c.withCaches(), c.cachedExports()
 	exporters = map[string]bool{}
@@ -91,7 +93,8 @@ func (c *checker) checkExported() (exporters map[string]bool) {
 	return exporters
 }
 
-// cachedExports are the APIExports of the logical clusters that caches have a copy of, from any shard.
+// cachedExports returns the APIExports of the logical clusters with a copy in a cache, from any
+// shard.
 func (c *checker) cachedExports() map[keys.Key]bool {
 	has := map[keys.Key]bool{}
 	for _, f := range c.withCaches() {
@@ -107,12 +110,12 @@ func (c *checker) cachedExports() map[keys.Key]bool {
 	return has
 }
 
-// exportKey is what is the same in the key of an APIExport and in those of its copies.
+// exportKey is the part that the key of an APIExport and those of its copies share.
 func exportKey(k keys.Key) keys.Key {
 	return keys.Key{Resource: k.Resource, Cluster: k.Cluster, Name: k.Name}
 }
 
-// at tells of which copy a key is, and whether it is the destination's; nil for a key of no copy that moves.
+// at returns the copy of a key, nil for none that moves, and whether the key is the destination's.
 func (c *copies) at(stored []byte) (one *copied, arrived bool) {
 	k, layout, err := c.in.Layouts.Parse(stored)
 	if err != nil || k.Shard == "" || !c.archive.moved[k.Cluster] || k.Shard != c.From && k.Shard != c.To {
@@ -126,7 +129,7 @@ func (c *copies) at(stored []byte) (one *copied, arrived bool) {
 	return c.all[to], arrived
 }
 
-// read takes the history of the file, and the copies from the input of the purge.
+// read takes the history of the file, and the copies in the input of the purge.
 func (c *copies) read(ctx context.Context) error {
 	for rec, err := range c.in.Snapshot().Scan(ctx) {
 		if err != nil {
@@ -165,8 +168,9 @@ func (c *copies) read(ctx context.Context) error {
 	return nil
 }
 
-// began is the revision, by logical cluster, at which copies began to move: a purge writes all of the destination's before it deletes the
-// origin's. What was deleted earlier, kcp had deleted.
+// began returns the revision at which the copies of each logical cluster began to move. A purge
+// writes all copies of the destination before it deletes the origin's; kcp deleted those that went
+// earlier.
 func (c *copies) began() map[string]int64 {
 	began := map[string]int64{}
 	for _, one := range c.all {
@@ -212,7 +216,7 @@ func (c *copies) check(ctx context.Context, exporters map[string]bool) error {
 	return nil
 }
 
-// compare finds what is not the same in a copy but for its key and the shard that it names.
+// compare finds differences in a copy other than its key and the shard that it names.
 func (c *copies) compare(ctx context.Context, to string, one *copied) error {
 	c.checked[QuestionLost]++
 	if survey.IsEncrypted(one.was.Value) && !survey.IsEncrypted(one.is.Value) {

@@ -12,9 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// checkDefinitions finds the definitions that the archive's objects need on the destination. first is the revision of the first record
-// that was imported.
-func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
+// checkDefinitions finds the definitions that the archive's objects need on the destination.
+func (c *checker) checkDefinitions(ctx context.Context) error {
 	in := c.destination.file
 	for _, d := range c.archive.manifest.Definitions {
 		c.checked[QuestionLost]++
@@ -35,7 +34,7 @@ func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
 			c.unchecked(QuestionLost, in, key, is.Problem)
 			continue
 		}
-		if err := c.compareDefinition(ctx, c.archive.records[d.Key], now, first); err != nil {
+		if err := c.compareDefinition(ctx, c.archive.records[d.Key], now); err != nil {
 			return err
 		}
 		for _, version := range d.StoredVersions { // one that the definition does not have is not merged either
@@ -52,19 +51,17 @@ func (c *checker) checkDefinitions(ctx context.Context, first int64) error {
 	return nil
 }
 
-// compareDefinition compares a definition with the archive's: one that the import brought is that, to the byte. Of one that was there,
-// metadata and conditions are the shard's own, and the spec is to be the same, at whatever version of the API it is stored.
-func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect.Entry, first int64) error {
+// compareDefinition compares a definition with the archive's. An imported one is equal to the byte.
+// One that was there before has its own metadata and conditions, and the same spec at any version
+// of the API.
+func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect.Entry) error {
 	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
 	if err != nil || !ok || bytes.Equal(value, now.Value) {
 		return err
 	}
 	before := c.parse(QuestionLost, c.archive.file, was.Key, value)
-	if before == nil {
-		return nil
-	}
 	after := c.parse(QuestionLost, c.destination.file, now.Key, now.Value)
-	if after == nil {
+	if before == nil || after == nil {
 		return nil
 	}
 	in, key := c.destination.file, string(now.Key)
@@ -72,16 +69,17 @@ func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect
 		c.found(codeDefinitionDiffers, in, key, "its spec is not the one that the origin had")
 		return nil
 	}
-	brought, err := c.brought(ctx, now, before.Object().UID == after.Object().UID, first)
+	brought, err := c.brought(ctx, now, before.Object().UID == after.Object().UID)
 	if brought {
 		c.found(codeDefinitionDiffers, in, key, "it came with the archive, and is not as it is there")
 	}
 	return err
 }
 
-// brought tells whether an import wrote a definition that was not there. Without what it was given, it is one that has the very UID of
-// the archive's, was made right before the first record of the logical clusters, and is in its first version.
-func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool, first int64) (bool, error) {
+// brought tells whether the import created a definition. Without the input of the import, that is
+// one with the UID of the archive's, in its first version, written right before the first imported
+// record.
+func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool) (bool, error) {
 	if c.destination.before != nil {
 		has, err := c.destination.before.Has(ctx, now.Key)
 		return !has, err
@@ -90,7 +88,7 @@ func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool,
 	if err != nil {
 		return false, err
 	}
-	before := first - rec.ModRevision
+	before := c.imported - rec.ModRevision
 	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(c.archive.manifest.Definitions)), nil
 }
 
@@ -104,8 +102,9 @@ func (c *checker) parse(q Question, in *file, key, value []byte) *schema.CRD {
 	return crd
 }
 
-// importedDefinition tells whether a definition that was there is what an import makes of it: the same, with the archive's stored
-// versions behind its own. It is true, too, where that cannot be told, which is noted.
+// importedDefinition tells whether a definition changed as an import changes it: the archive's
+// stored versions follow its own. It is also true where an unreadable value is reported as
+// unchecked.
 func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Record) (bool, error) {
 	of := c.archive.records[string(now.Key[len(c.to.Prefix):])]
 	theirs, ok, err := c.decrypt(ctx, QuestionTouched, c.archive.file, of.Key, of.Stored)
@@ -130,7 +129,8 @@ func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Rec
 	return reflect.DeepEqual(before, after) && slices.Equal(stored, is), nil
 }
 
-// apart takes a CustomResourceDefinition and its stored versions apart; rest is nil, and reported as unchecked, where it cannot be read.
+// apart separates a CustomResourceDefinition from its stored versions. rest is nil, and reported as
+// unchecked, where it cannot be read.
 func (c *checker) apart(ctx context.Context, in *file, rec *snapshot.Record) (rest map[string]any, versions, stored []string, err error) {
 	value, ok, err := c.decrypt(ctx, QuestionTouched, in, rec.Key, rec.Value)
 	if err != nil || !ok {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,41 +16,40 @@ import (
 // arrivals is one pass over the destination.
 type arrivals struct {
 	*checker
-	first  int64          // revision of the first record that was imported; 0 before it
 	leases map[int64]bool // that records of the logical clusters have
-	// others counts the values of others by how they are stored.
-	others map[schema.GroupResource]storedAs
+	// others counts the values of other logical clusters by how they are stored.
+	others map[schema.GroupResource]*storedAs
 }
 
 type storedAs struct{ encrypted, clear int }
 
-// checkDestination compares what lives in the logical clusters on the destination with the archive. The records above the first of
-// theirs are the import's, an output of etcdshift being its input with revisions on top; those below it can be told from others only
-// by what the import was given. first is the revision of that record.
-func (c *checker) checkDestination(ctx context.Context) (first int64, err error) {
-	a := arrivals{checker: c, leases: map[int64]bool{}, others: map[schema.GroupResource]storedAs{}}
+// checkDestination compares the logical clusters on the destination with the archive. Records above
+// their first record are the import's, since an output of etcdshift is its input with revisions on
+// top.
+func (c *checker) checkDestination(ctx context.Context) error {
+	a := arrivals{c, map[int64]bool{}, map[schema.GroupResource]*storedAs{}}
 	for rec, err := range c.destination.Snapshot().Scan(ctx) {
 		if err == nil {
 			err = a.add(ctx, rec)
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
 	for key, r := range c.archive.sorted() {
 		if !r.seen && !r.definition {
 			c.found(codeRecordLost, c.destination.file, c.to.Prefix+key, "the archive has it, the destination does not")
 		}
-		if n := a.others[r.key.Resource]; r.clear && n.clear == 0 && n.encrypted > 0 {
+		if n := a.others[r.key.Resource]; r.clear && n != nil && n.clear == 0 {
 			c.found(codeInTheClear, c.destination.file, c.to.Prefix+key, "it is in the clear; all other %s of the destination, %d, are encrypted at rest",
 				r.key.Resource, n.encrypted)
 		}
 	}
-	return a.first, a.checkShared(ctx)
+	return a.checkShared(ctx)
 }
 
-// checkShared finds records of others that are attached to a lease which came with the logical clusters: an import grants each anew,
-// and a record that named that one before, in vain, would expire with it.
+// checkShared finds records of others that are attached to an imported lease: they would expire
+// with it.
 func (a *arrivals) checkShared(ctx context.Context) error {
 	for rec, err := range a.destination.Snapshot().Live(ctx, nil) {
 		if err != nil {
@@ -67,7 +67,7 @@ func (a *arrivals) checkShared(ctx context.Context) error {
 	return nil
 }
 
-// add checks one record; they come in revision order.
+// add checks one record; records come in revision order.
 func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 	key, _, err := a.destination.Layouts.Parse(rec.Key)
 	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
@@ -79,9 +79,7 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 		if !rec.Live {
 			return nil
 		}
-		if a.first == 0 {
-			a.first = rec.Revision.Main
-		}
+		a.imported = cmp.Or(a.imported, rec.Revision.Main)
 		return a.compare(ctx, key, rec.Record)
 	case len(rec.Key) == 0:
 		return nil
@@ -92,21 +90,22 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 	case err != nil || key.Shard != "" || key.Cluster == "":
 		key = keys.Key{}
 	case rec.Live && key.Prefix == a.to.Prefix && !a.isDefinition(rec.Key, key):
-		n := a.others[key.Resource]
-		if survey.IsEncrypted(rec.Value) {
+		if a.others[key.Resource] == nil {
+			a.others[key.Resource] = &storedAs{}
+		}
+		if n := a.others[key.Resource]; survey.IsEncrypted(rec.Value) {
 			n.encrypted++
 		} else {
 			n.clear++
 		}
-		a.others[key.Resource] = n
 	}
-	if a.first == 0 {
+	if a.imported == 0 {
 		return nil
 	}
 	return a.checkLater(ctx, key, rec)
 }
 
-// isDefinition tells whether a key of the destination's storage is that of a definition that the archive holds.
+// isDefinition tells whether a key on the destination is that of a definition in the archive.
 func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 	if key.Resource != keys.DefinitionType() {
 		return false
@@ -115,17 +114,17 @@ func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 	return r != nil && r.definition
 }
 
-// workspaceKey is a Workspace's key, whatever the identity of its APIExport and the storage prefix.
+// workspaceKey is the key of a Workspace without identity and storage prefix.
 func workspaceKey(cluster, name string) keys.Key {
 	return keys.Key{Resource: clusters.WorkspaceType(), Cluster: cluster, Name: name}
 }
 
-// isWorkspace tells whether a key is that of the Workspace of one of the logical clusters.
+// isWorkspace tells whether a key is that of the Workspace of a moved logical cluster.
 func (c *checker) isWorkspace(key keys.Key) bool {
 	return key.Resource == clusters.WorkspaceType() && c.archive.workspaces[workspaceKey(key.Cluster, key.Name)]
 }
 
-// compare checks a record that lives in one of the logical clusters.
+// compare checks a live record of a logical cluster.
 func (a *arrivals) compare(ctx context.Context, key keys.Key, rec *snapshot.Record) error {
 	a.checked[QuestionLost]++
 	was := a.archive.records[string(rec.Key[len(a.to.Prefix):])]
@@ -147,8 +146,9 @@ func (a *arrivals) compare(ctx context.Context, key keys.Key, rec *snapshot.Reco
 	return a.compareValue(ctx, key, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
 }
 
-// checkLater checks a record of something else that was written after the first of the logical clusters: an import writes definitions
-// before those, and Workspaces behind them. key is empty for one that is not of a shard.
+// checkLater checks a record of something else that was written after the first imported one: an
+// import writes definitions before its records, and Workspaces after them. key is empty for a
+// record outside a shard.
 func (a *arrivals) checkLater(ctx context.Context, key keys.Key, rec snapshot.Scanned) error {
 	what := "changed"
 	switch {
@@ -168,14 +168,14 @@ func (a *arrivals) checkLater(ctx context.Context, key keys.Key, rec snapshot.Sc
 	return nil
 }
 
-// before is what a key was before the import, opened; nil for nothing.
+// before returns the decrypted record that a key had before the import, nil for none.
 func (a *arrivals) before(ctx context.Context, key []byte) (*inspect.Entry, error) {
 	e := &inspect.Entry{Key: key}
 	for rec, err := range a.destination.Snapshot().History(ctx, key) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Revision.Main >= a.first {
+		if rec.Revision.Main >= a.imported {
 			break
 		}
 		e.Stored = rec.Value // nil for a deletion

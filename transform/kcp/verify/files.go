@@ -25,6 +25,7 @@ type checker struct {
 	destination *output
 	outputs     []*output       // both, and those with caches
 	from, to    *clusters.Shard // of origin and destination
+	imported    int64           // revision of the first record that was imported; 0 until checkDestination has found it
 }
 
 // file is one file of a move.
@@ -35,14 +36,14 @@ type file struct {
 	leases map[int64]int64 // TTL in seconds, by id
 }
 
-// output is a file that a command made.
+// output is a file that a command wrote.
 type output struct {
 	*file
 	*clusters.File
 	before *file // what the command was given; nil where it is not at hand
 }
 
-// archived is what the archive has.
+// archived is the content of the archive.
 type archived struct {
 	*file
 	manifest   *archive.Manifest
@@ -52,7 +53,7 @@ type archived struct {
 	records    map[string]*kept  // by key behind the storage prefix
 }
 
-// kept is a record of the archive, as it is stored.
+// kept is a record of the archive, as stored.
 type kept struct {
 	*inspect.Entry
 	key        keys.Key
@@ -61,7 +62,7 @@ type kept struct {
 	clear      bool // and in the clear there, which no configuration accounts for
 }
 
-// sorted are the records in the order of their keys.
+// sorted yields the records in the order of their keys.
 func (a *archived) sorted() iter.Seq2[string, *kept] {
 	return func(yield func(string, *kept) bool) {
 		for _, key := range slices.Sorted(maps.Keys(a.records)) {
@@ -72,8 +73,8 @@ func (a *archived) sorted() iter.Seq2[string, *kept] {
 	}
 }
 
-// read opens the files, checks each by itself, and finds the storages that the move is about. It returns errStop where the archive or a
-// snapshot is damaged: nothing could be told by it.
+// read opens the files, checks each, and finds the storages of the move. It returns errStop where
+// the archive or a snapshot is damaged.
 func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 	a, err := f.readArchive(ctx, m.Archive)
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *checker) noteNames(in *output, says, goes string) {
 	}
 }
 
-// whole is the shard of a file, which has to be a whole one.
+// whole returns the shard of a file. A partial shard is an error.
 func (o *output) whole(prefixes []string) (*clusters.Shard, error) {
 	s, err := o.Shard(prefixes)
 	if err == nil && s.Partial {
@@ -129,17 +130,14 @@ func (o *output) whole(prefixes []string) (*clusters.Shard, error) {
 	return s, nil
 }
 
-// readArchive checks the archive and keeps what it holds.
+// readArchive checks the archive and keeps its content.
 func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archived, error) {
 	s := r.Snapshot()
 	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, workspaces: map[keys.Key]bool{}, records: map[string]*kept{}}
 	f.checked[QuestionDamaged]++
 	var err error
 	if a.manifest, err = archive.OpenChecked(ctx, s); err == nil {
-		a.digest, err = s.Digest(ctx)
-	}
-	if err == nil {
-		a.leases, err = s.Leases(ctx)
+		err = a.read(ctx)
 	}
 	if isDamage(err) {
 		f.found(codeArchiveDamaged, a.file, "", "%v", err)
@@ -181,7 +179,7 @@ func (a *archived) readRecords(ctx context.Context) error {
 	return nil
 }
 
-// openOutputs opens what the commands made, and what they were given, and checks each as a file.
+// openOutputs opens the outputs of the commands and their inputs, and checks each file.
 func (m Move) openOutputs(ctx context.Context, f *findings) (all []*output, err error) {
 	before := slices.Concat([]*inspect.Reader{m.Origin, m.Destination}, m.CachesBefore, make([]*inspect.Reader, len(m.Caches)))
 	for n, r := range slices.Concat([]*inspect.Reader{m.OriginOut, m.DestinationOut}, m.Caches) {
@@ -202,7 +200,7 @@ func (m Move) openOutputs(ctx context.Context, f *findings) (all []*output, err 
 	return all, nil
 }
 
-// open opens a snapshot. What is wrong with it as a file is a finding.
+// open opens a snapshot. Damage is a finding.
 func (f *findings) open(ctx context.Context, r *inspect.Reader) (*file, error) {
 	s := r.Snapshot()
 	in := &file{Reader: r, path: s.Path()}
@@ -210,30 +208,32 @@ func (f *findings) open(ctx context.Context, r *inspect.Reader) (*file, error) {
 		return nil, fmt.Errorf("%s: %w", in.path, err)
 	}
 	f.checked[QuestionDamaged]++
-	damaged := false
+	sound := len(f.Findings)
 	for err := range snapshot.Verify(ctx, s) {
 		if !isDamage(err) {
 			return nil, err
 		}
 		f.found(codeDamaged, in, "", "%v", err)
-		damaged = true
 	}
-	if damaged {
+	if len(f.Findings) > sound {
 		return in, nil
 	}
-	var err error
-	if in.digest, err = s.Digest(ctx); err == nil {
-		in.leases, err = s.Leases(ctx)
-	}
-	return in, err
+	return in, in.read(ctx)
 }
 
-// isDamage tells what is wrong with a file from what kept it from being read.
+func (f *file) read(ctx context.Context) (err error) {
+	if f.digest, err = f.Snapshot().Digest(ctx); err == nil {
+		f.leases, err = f.Snapshot().Leases(ctx)
+	}
+	return err
+}
+
+// isDamage tells whether an error says that a file is damaged.
 func isDamage(err error) bool {
 	return errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrDigest) || errors.Is(err, archive.ErrDamaged)
 }
 
-// checkSame finds the step that was left out: its output is its input.
+// checkSame finds a step of the move that was left out: its output is its input.
 func (c *checker) checkSame() {
 	origin, destination := c.origin, c.destination
 	same := func(a, b *file) bool { return a != nil && b != nil && a.digest.Image == b.digest.Image }

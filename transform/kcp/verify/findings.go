@@ -8,29 +8,20 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// findings gathers what checking a move tells.
+// findings collects the results of a check.
 type findings struct {
 	Verdict
 	checked map[Question]int
-	about   map[about]bool
-}
-
-// about is what a finding is about.
-type about struct {
-	code      *finding.Code
-	file, key string
+	about   map[[3]string]bool // code, file and key of each finding
 }
 
 func newFindings() *findings {
-	return &findings{
-		Verdict: Verdict{Clusters: []Moved{}, Notes: []string{}},
-		checked: map[Question]int{}, about: map[about]bool{},
-	}
+	return &findings{Verdict: Verdict{Clusters: []Moved{}, Notes: []string{}}, checked: map[Question]int{}, about: map[[3]string]bool{}}
 }
 
-// found adds a finding; of two with one code about one key the first stays.
+// found adds a finding. Of two findings with one code and key, the first stays.
 func (f *findings) found(code *finding.Code, in *file, key, format string, args ...any) {
-	at := about{code, in.path, key}
+	at := [3]string{code.Name, in.path, key}
 	if key != "" && f.about[at] {
 		return
 	}
@@ -46,7 +37,8 @@ func (f *findings) note(format string, args ...any) {
 	f.Notes = append(f.Notes, fmt.Sprintf(format, args...))
 }
 
-// finish puts the findings in order and answers the questions. Where the files could not be compared, only that about damage is answered.
+// finish sorts the findings and answers the questions. If the files could not be compared, it
+// answers only QuestionDamaged.
 func (f *findings) finish(ignore []string, compared bool) *Verdict {
 	f.Findings = slices.DeleteFunc(f.Findings, func(one Finding) bool {
 		return one.Question != QuestionDamaged && slices.Contains(ignore, one.Code.Name)

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// past is what the origin's file still has of the moved logical clusters, dead or alive, by key behind the storage prefix: the values of
-// others are not compared by it.
+// past holds the records of the moved logical clusters in the origin's file, dead or alive, by key
+// behind the storage prefix.
 type past struct {
 	*checker
 	had     map[string]*snapshot.Record // what lived when the archive was made
@@ -20,9 +18,10 @@ type past struct {
 	live    map[string]bool
 }
 
-// checkHistory finds out whether the archive has the last of the logical clusters: a purge takes away what lives, and an archive that is
-// older than that lacks what was written in between. The tombstones of a purge leave the history of what they end in the file; where
-// it is not there (--scrub), only the input of the purge can tell. arrived counts the copies that a cache of the file got.
+// checkHistory finds out whether the archive has the last state of the logical clusters: an archive
+// older than the purge lacks later writes. The tombstones of a purge leave the history in the file;
+// without it (--scrub), only the input of the purge tells. arrived counts the copies that a cache
+// of the file got.
 func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 	p := past{c, map[string]*snapshot.Record{}, map[string]*snapshot.Record{}, map[string]bool{}}
 	for rec, err := range c.origin.Snapshot().Scan(ctx) {
@@ -32,16 +31,16 @@ func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 		p.add(rec)
 	}
 	made := c.archive.manifest.Origin.Revision
-	for _, key := range slices.Sorted(maps.Keys(p.written)) {
-		if rec := p.written[key]; !p.live[key] { // what lives still is found as that
+	for key, rec := range p.written { // findings are sorted
+		if !p.live[key] { // a live one is found as such
 			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key),
 				"it was written at revision %s and deleted since; the archive was made at %d, and lacks that", rec.Revision, made)
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(p.had)) {
-		rec, was := p.had[key], c.archive.records[key]
+	for key, rec := range p.had {
+		was := c.archive.records[key]
 		switch {
-		case p.live[key]:
+		case p.live[key] || p.written[key] != nil: // which is found above
 		case was == nil:
 			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key), "it lived at revision %d, at which the archive was made; the archive does not have it", made)
 		case !was.is(rec):
@@ -77,9 +76,9 @@ func (p *past) add(rec snapshot.Scanned) {
 	}
 }
 
-// checkMissing checks a file without the history of what was moved. The revision tells whether it is of what the archive was made of, or
-// of the input of the purge, which checkGiven compares with the archive: a file that is written anew ends one above its input,
-// as does none that was written to, and has a revision more for each copy that moved in its own cache.
+// checkMissing checks a file without the history of the moved logical clusters, by its revision. A
+// scrubbed file ends one revision above its input, and one more for each copy that moved in its own
+// cache. checkGiven compares the input of the purge itself with the archive.
 func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 	missing := 0
 	for key, was := range p.archive.records {
@@ -112,7 +111,8 @@ func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 	return nil
 }
 
-// compareGiven compares the logical clusters in the file that is given for the origin, of the keys left, with the archive.
+// compareGiven compares the logical clusters in the given origin with the archive. left has their
+// keys in it.
 func (c *checker) compareGiven(ctx context.Context, given *file, left []string) error {
 	there := map[string]bool{}
 	for _, full := range left {
@@ -137,7 +137,7 @@ func (c *checker) compareGiven(ctx context.Context, given *file, left []string) 
 	return nil
 }
 
-// is tells whether a record of the origin is the archive's.
+// is tells whether a record of the origin is this one.
 func (k *kept) is(rec *snapshot.Record) bool {
 	return k.ModRevision == rec.ModRevision && bytes.Equal(k.Stored, rec.Value)
 }

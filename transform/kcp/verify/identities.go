@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 )
 
-// checkIdentities finds the identities that the logical clusters rely on and that nothing of the destination vouches for, the arrivals
-// aside.
+// checkIdentities finds identities that the logical clusters rely on and that nothing else on the
+// destination has.
 func (c *checker) checkIdentities(context.Context) error {
 	needs := map[string]string{} // a type, by identity
 	for _, cluster := range c.archive.shard.Clusters {
@@ -45,15 +45,16 @@ func (c *checker) checkIdentities(context.Context) error {
 	return nil
 }
 
-// hasUnread tells whether a shard has records that tell about its logical clusters and could not be read.
+// hasUnread tells whether a shard has unreadable records of the kinds that describe logical
+// clusters.
 func hasUnread(s *clusters.Shard) bool {
 	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool {
 		return slices.ContainsFunc(c.Problems, func(p finding.Finding) bool { return p.Code != clusters.CodeKeyMismatch })
 	})
 }
 
-// knows tells whether something vouches for an identity: a shard in the destination's file, or a cache. A binding of what was moved does
-// not, its APIExport does.
+// knows tells whether a shard in the destination's file, or a cache, has an identity. Bindings of
+// moved logical clusters do not count, their APIExports do.
 func (c *checker) knows(identity string) bool {
 	for _, s := range c.destination.Shards {
 		for _, cluster := range s.Clusters {

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// checkOrigin finds what of the logical clusters is still alive on the origin, and whether all else is what the archive was made
-// beside.
+// checkOrigin finds live records of the logical clusters on the origin, and changes to all others
+// since the archive was made.
 func (c *checker) checkOrigin(ctx context.Context) error {
 	theirs := survey.NewSelection(c.origin.Layouts)
 	for name := range c.archive.moved {
@@ -45,7 +45,8 @@ func (c *checker) checkOrigin(ctx context.Context) error {
 	return c.nameCulprits(ctx, theirs)
 }
 
-// addArrived takes the copies that a cache in the origin's own file got from the purge for what they are: no part of the rest.
+// addArrived excludes from the rest the copies that the purge gave to the destination in a cache of
+// the origin's file.
 func (c *checker) addArrived(ctx context.Context, theirs *survey.Selection) error {
 	for _, copied := range c.origin.Copies() {
 		if !c.archive.moved[copied.Cluster] || copied.Shard != c.To {
@@ -64,8 +65,8 @@ func (c *checker) addArrived(ctx context.Context, theirs *survey.Selection) erro
 	return nil
 }
 
-// checkGiven finds out whether the file that is given for the origin is the one that the archive was made of. It may be packed in
-// another way.
+// checkGiven finds out whether the archive was made of the given origin, which may be packed
+// differently.
 func (c *checker) checkGiven(ctx context.Context, theirs *survey.Selection) error {
 	given := c.origin.before
 	if given == nil {
@@ -84,8 +85,8 @@ func (c *checker) checkGiven(ctx context.Context, theirs *survey.Selection) erro
 	}))
 }
 
-// nameCulprits says which records make the rest of the origin another than it was: by comparison where what purge was given is at
-// hand, else those that were written since.
+// nameCulprits reports the records by which the rest of the origin differs: by comparison with the
+// input of the purge, or those written since.
 func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) error {
 	before := len(c.Findings)
 	if c.origin.before != nil {
@@ -121,7 +122,7 @@ func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) er
 	return nil
 }
 
-// checkDoubled finds logical clusters that live on both sides, and what caches still have of them as the origin wrote it.
+// checkDoubled finds logical clusters that live on both sides, and stale copies in caches.
 func (c *checker) checkDoubled(context.Context) error {
 	for _, is := range c.from.Clusters {
 		if (!is.System || c.archive.moved[is.Name]) && c.to.Cluster(is.Name) != nil {
@@ -142,13 +143,13 @@ func (c *checker) checkDoubled(context.Context) error {
 	return nil
 }
 
-// withCaches are the files that have a cache.
+// withCaches returns the files that have a cache.
 func (c *checker) withCaches() []*output {
 	return slices.DeleteFunc(slices.Clone(c.outputs), func(o *output) bool { return len(o.Caches) == 0 })
 }
 
-// isStale tells whether a cache's copy of a logical cluster, as shard wrote it, is one that a move leaves behind: only the destination
-// writes copies of what was moved from now on. What is called system: is on each shard.
+// isStale tells whether a move leaves a copy by shard stale: only the destination writes copies of
+// moved logical clusters from now on. Those of system:* are on each shard.
 func (c *checker) isStale(shard, cluster string) bool {
 	return c.archive.moved[cluster] && (shard == c.From || c.To != "" && shard != c.To && !strings.HasPrefix(cluster, "system:"))
 }
@@ -158,7 +159,7 @@ func (c *checker) isArrivedCopy(key keys.Key) bool {
 	return key.Shard != "" && key.Shard == c.To && c.archive.moved[key.Cluster]
 }
 
-// checkStale checks what a cache has of a moved logical cluster.
+// checkStale checks the copies of a moved logical cluster in a cache.
 func (c *checker) checkStale(in *file, copied *clusters.Copy) {
 	c.checked[QuestionDoubled] += len(copied.Keys)
 	switch everywhere := strings.HasPrefix(copied.Cluster, "system:"); {

@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"context"
-	"iter"
 	"maps"
 	"slices"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// checkRests compares with what the commands were given, where that is at hand.
+// checkRests compares all other records with the inputs of the commands that are given.
 func (c *checker) checkRests(ctx context.Context) error {
 	if c.destination.before == nil {
 		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares all other records and leases", c.destination.path)
@@ -28,7 +27,7 @@ func (c *checker) checkRests(ctx context.Context) error {
 	return nil
 }
 
-// compareDestination compares all that was there before the import.
+// compareDestination compares all records that were there before the import.
 func (c *checker) compareDestination(ctx context.Context) error {
 	theirs := survey.NewSelection(c.destination.Layouts)
 	for name := range c.archive.moved {
@@ -39,13 +38,15 @@ func (c *checker) compareDestination(ctx context.Context) error {
 			return true
 		}
 		key, _, err := c.destination.Layouts.Parse(stored)
-		// To go from the cache of a shard's own etcd is right, and to move there; checkCopies compares what moved.
+		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares
+		// them.
 		return err == nil && key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
 	}
 	return (&comparison{checker: c, code: codeDestinationTouched, out: c.destination, skip: skip, allowed: c.importChanges}).run(ctx)
 }
 
-// importChanges tells whether a record of something else is one that an import writes, and checks it.
+// importChanges tells whether an import may change or create a record outside the logical clusters,
+// and checks it.
 func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) (bool, error) {
 	key, _, err := c.destination.Layouts.Parse(now.Key)
 	switch {
@@ -65,7 +66,7 @@ func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) 
 	return c.importedDefinition(ctx, was, now)
 }
 
-// compareLeases finds leases that are gone or have another TTL than what the command was given, where that is at hand.
+// compareLeases finds leases of the input that are gone or have another TTL.
 func (c *checker) compareLeases(code *finding.Code, out *output) {
 	if out.before == nil {
 		return
@@ -78,58 +79,58 @@ func (c *checker) compareLeases(code *finding.Code, out *output) {
 	}
 }
 
-// comparison finds every live record that a file has and the input of its command has not, to the last detail, or the other way round.
+// comparison finds every live record in which a file and the input of its command differ.
 type comparison struct {
 	*checker
 	code *finding.Code
 	out  *output
 	skip func(key []byte) bool
-	// allowed checks a record that is another than it was, or new where was is nil; nil where nothing may be.
+	// allowed checks a changed record, or a new one where was is nil, and tells whether it may
+	// differ; nil allows none.
 	allowed func(ctx context.Context, was, now *snapshot.Record) (bool, error)
 }
 
 func (c *comparison) run(ctx context.Context) error {
-	for was, err := range c.others(ctx, c.out.before) {
-		if err != nil {
-			return err
-		}
-		now, err := c.out.Snapshot().Get(ctx, was.Key)
+	err := c.each(ctx, c.out.before, c.out.file, func(was, now *snapshot.Record) error {
 		switch {
-		case err != nil:
-			return err
 		case now == nil:
 			c.found(c.code, c.out.file, string(was.Key), "it is gone; %s has it", c.out.before.path)
 		case !equalRecords(was, now):
-			if err := c.changed(ctx, was, now, "it is not as %s has it"); err != nil {
-				return err
-			}
+			return c.changed(ctx, was, now, "it is not as %s has it")
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	for now, err := range c.others(ctx, c.out.file) {
+	return c.each(ctx, c.out.file, c.out.before, func(now, was *snapshot.Record) error {
+		c.checked[QuestionTouched]++
+		if was != nil {
+			return nil
+		}
+		return c.changed(ctx, nil, now, "it is new; %s does not have it")
+	})
+}
+
+// each calls compare with each live record of in that is not skipped, and with the record of other
+// under the same key, nil for none.
+func (c *comparison) each(ctx context.Context, in, other *file, compare func(one, of *snapshot.Record) error) error {
+	for rec, err := range in.Snapshot().Live(ctx, nil) {
 		if err != nil {
 			return err
 		}
-		c.checked[QuestionTouched]++
-		was, err := c.out.before.Snapshot().Get(ctx, now.Key)
-		if err == nil && was == nil {
-			err = c.changed(ctx, nil, now, "it is new; %s does not have it")
+		if c.skip(rec.Key) {
+			continue
+		}
+		of, err := other.Snapshot().Get(ctx, rec.Key)
+		if err == nil {
+			err = compare(rec, of)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// others are the live records but those of skip.
-func (c *comparison) others(ctx context.Context, in *file) iter.Seq2[*snapshot.Record, error] {
-	return func(yield func(*snapshot.Record, error) bool) {
-		for rec, err := range in.Snapshot().Live(ctx, nil) {
-			if (err != nil || !c.skip(rec.Key)) && !yield(rec, err) {
-				return
-			}
-		}
-	}
 }
 
 func equalRecords(a, b *snapshot.Record) bool {

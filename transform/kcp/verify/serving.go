@@ -9,8 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// checkServing notes the objects that kcp does not serve on the destination, at the version at which they are stored: an import says
-// so, and can be told to bring them all the same. Definitions that are not there are findings.
+// checkServing notes the objects that kcp does not serve on the destination at their stored
+// version. An import reports them, and --allow writes them. Missing definitions are findings.
 func (c *checker) checkServing(ctx context.Context) error {
 	s := survey.NewServing(c.to)
 	for _, cluster := range c.archive.shard.Clusters {

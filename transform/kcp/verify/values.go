@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// decrypt is a stored value, decrypted; ok is false, and reported as unchecked, where no key decrypts it. It is not kept: memory would be
-// that of all values.
+// decrypt decrypts a stored value; ok is false, and it is reported as unchecked, where no key
+// decrypts it. The value is not kept, to save memory.
 func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored []byte) (value []byte, ok bool, err error) {
 	e := &inspect.Entry{Key: key, Stored: stored}
 	if err := in.Decrypt(ctx, e); err != nil {
@@ -27,8 +27,9 @@ func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored
 	return e.Value, e.Undecryptable == nil, nil
 }
 
-// compareValue checks the value of a record that the archive has. The same bytes under the same key are the same value, whether a key
-// decrypts it or not; a LogicalCluster is read all the same, as the same may still be wrong.
+// compareValue checks the value of a record of the archive. The same bytes under the same key are
+// the same value, decrypted or not. A LogicalCluster is always read, since the same value may still
+// be wrong.
 func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now *inspect.Entry) error {
 	encrypted, stillEncrypted := survey.IsEncrypted(was.Stored), survey.IsEncrypted(now.Stored)
 	isLogicalCluster := key.Resource == clusters.LogicalClusterType() && key.Custom
@@ -66,8 +67,8 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	return nil
 }
 
-// compareLogicalCluster checks a LogicalCluster: an import drops the mark of a live migration, and may say where it lives now. All else
-// is as it was, to the byte.
+// compareLogicalCluster checks a LogicalCluster: an import removes the mark of a live migration and
+// may change the shard. All else is equal to the byte.
 func (c *checker) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	in, key := c.destination.file, string(now.Key)
 	want, err := survey.DropMigrating(was)
@@ -91,8 +92,8 @@ func (c *checker) compareLogicalCluster(was []byte, now *inspect.Entry) {
 	}
 }
 
-// compareWorkspace checks the Workspace of a logical cluster: an import may have it say where the logical cluster lives now. was is the
-// one before the import, opened.
+// compareWorkspace checks the Workspace of a logical cluster, in which an import may change the
+// shard. was is the decrypted one before the import.
 func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *snapshot.Record) error {
 	now, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.file, rec.Key, rec.Value)
 	switch {
@@ -107,8 +108,8 @@ func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec 
 	return nil
 }
 
-// onlyMoved tells whether two values of a Workspace differ in nothing but where its logical cluster lives, which is now on the
-// destination, and in the destination's region.
+// onlyMoved tells whether two values of a Workspace differ only in the shard, which is now the
+// destination, and in its region.
 func (c *checker) onlyMoved(was, now []byte) bool {
 	before, beforeErr := encoding.ReadMeta(was)
 	after, err := encoding.ReadMeta(now)
@@ -123,7 +124,8 @@ func (c *checker) onlyMoved(was, now []byte) bool {
 	return err == nil && bytes.Equal(now, want)
 }
 
-// isRegion tells whether the destination is in a region, by its Shard object. Where no file has that, it may be.
+// isRegion tells whether the destination is in a region, by its Shard object. Without one, it may
+// be.
 func (c *checker) isRegion(region string) bool {
 	known := false
 	for _, out := range c.outputs {
@@ -140,8 +142,9 @@ func (c *checker) isRegion(region string) bool {
 	return !known
 }
 
-// checkOwners notes logical clusters that say already that they live on the destination, while their Workspaces do not: kcp mends a
-// Workspace only together with a LogicalCluster that says otherwise (kcp pkg/reconciler/core/logicalcluster).
+// checkOwners notes logical clusters that name the destination already, while their Workspaces do
+// not: kcp corrects a Workspace only together with its LogicalCluster (kcp
+// pkg/reconciler/core/logicalcluster).
 func (c *checker) checkOwners(context.Context) error {
 	for _, moved := range c.archive.manifest.Clusters {
 		is := c.to.Cluster(moved.Name)
@@ -160,7 +163,7 @@ func (c *checker) checkOwners(context.Context) error {
 	return nil
 }
 
-// workspaceOf is a Workspace that leads to a logical cluster; nil where neither file has one.
+// workspaceOf returns a Workspace that leads to a logical cluster, nil for none in either file.
 func (c *checker) workspaceOf(name string) *clusters.Workspace {
 	for _, side := range slices.Concat(c.destination.Shards, c.origin.Shards) {
 		for _, parent := range side.Clusters {

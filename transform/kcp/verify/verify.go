@@ -9,7 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Move is a whole move of logical clusters from one shard to another, as files. The snapshots stay open while it is checked.
+// Move is a move of logical clusters between two shards, as files. Its snapshots stay open while it
+// is checked.
 type Move struct {
 	Archive        *inspect.Reader
 	OriginOut      *inspect.Reader // what cluster purge made
@@ -22,11 +23,12 @@ type Move struct {
 	FromShard      string            // the origin's name, where the archive does not say
 	AsShard        string            // the destination's name, where its file does not say
 	Ignore         []string          // codes to leave out, of those that are Ignorable
-	// Configured: there is an encryption configuration of the destination, and it has to open every value that was moved.
+	// Configured: an encryption configuration of the destination is given, and has to decrypt every
+	// value that was moved.
 	Configured bool
 }
 
-// Verdict is what checking a move found.
+// Verdict is the result of checking a move.
 type Verdict struct {
 	From      string // name of the shard; "" where nothing says it
 	To        string
@@ -44,7 +46,7 @@ type Moved struct {
 	Keys int    `json:"keys"`
 }
 
-// Answer is what is known about one question.
+// Answer is the answer to one question.
 type Answer struct {
 	Question Question `json:"question"`
 	Answer   string   `json:"answer"`  // "no", "yes" or "unknown"
@@ -52,14 +54,15 @@ type Answer struct {
 	Findings int      `json:"findings"`
 }
 
-// Finding is something that is not as a sound move leaves it.
+// Finding is a difference from a sound move.
 type Finding struct {
 	finding.Finding // with no key where it is about the file, or a logical cluster, as a whole
 	Question        Question
 	File            string // the path of the file it was found in
 }
 
-// Sound tells whether all was checked and nothing found: the answer to each question is "no".
+// Sound tells whether everything was checked and nothing found: the answer to each question is
+// "no".
 func (v *Verdict) Sound() bool {
 	if len(v.Findings)+len(v.Unchecked) > 0 || len(v.Answers) != len(Questions()) {
 		return false
@@ -67,16 +70,16 @@ func (v *Verdict) Sound() bool {
 	return !slices.ContainsFunc(v.Answers, func(a Answer) bool { return a.Answer != "no" })
 }
 
-// ErrFromShard is returned where the name that is given for the origin is not the one that the archive has.
+// ErrFromShard is returned for an archive of another shard than Move.FromShard.
 var ErrFromShard = errors.New("the archive is of another shard")
 
-// errStop ends a check where what was found already makes all that would follow a guess.
+// errStop ends a check whose findings leave nothing more to compare.
 var errStop = errors.New("nothing more can be checked")
 
-// Verify checks a move. What is wrong with it is in the Verdict, a damaged file among it; an error means that it could not look: a
-// file is no archive, or no shard of kcp, or cannot be read.
+// Verify checks a move. Findings, damaged files among them, are in the Verdict. An error means that
+// a file is no archive or no shard of kcp, or cannot be read.
 //
-// Memory is that of the records of the archive, without their values, and of the findings.
+// Memory grows with the records of the archive, without their values, and with the findings.
 func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 	f := newFindings()
 	c, err := m.read(ctx, f)
@@ -89,7 +92,7 @@ func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 	return f.finish(m.Ignore, c != nil), nil
 }
 
-// Damaged is the verdict where the file at path is too damaged to be opened; err says how.
+// Damaged is the verdict on a file that is too damaged to be opened; err says how.
 func Damaged(path string, err error) *Verdict {
 	f := newFindings()
 	f.checked[QuestionDamaged] = 1
@@ -97,15 +100,11 @@ func Damaged(path string, err error) *Verdict {
 	return f.finish(nil, false)
 }
 
-// check answers all questions but that about damage.
+// check answers all questions but QuestionDamaged.
 func (c *checker) check(ctx context.Context) error {
-	first, err := c.checkDestination(ctx)
-	if err != nil {
-		return err
-	}
 	for _, step := range []func(context.Context) error{
-		func(ctx context.Context) error { return c.checkDefinitions(ctx, first) },
-		c.checkIdentities, c.checkServing, c.checkOwners, c.checkOrigin, c.checkDoubled, c.checkCopies, c.checkRests,
+		c.checkDestination, c.checkDefinitions, c.checkIdentities, c.checkServing, c.checkOwners,
+		c.checkOrigin, c.checkDoubled, c.checkCopies, c.checkRests,
 	} {
 		if err := errors.Join(step(ctx), ctx.Err()); err != nil {
 			return err
