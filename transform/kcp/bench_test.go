@@ -25,7 +25,7 @@ func BenchmarkShard(b *testing.B) {
 	shard, small := kcptest.Many(b, 2000), kcptest.Recorded(b, kcptest.Shard1)
 	archived := extractOf(b, shard, extraction{Name: name})
 	purged := purgeOf(b, name, shard)
-	imported := importInto(b, archived, small, carry.ImportOptions{}, transform.Options{}).written().out
+	imported := importInto(b, archived, small, carry.Import{}, transform.Options{}).written().out
 	out := func() string { return filepath.Join(b.TempDir(), "out.db") }
 	for _, job := range []struct {
 		name string
@@ -36,7 +36,7 @@ func BenchmarkShard(b *testing.B) {
 		{"extract", func(b *testing.B) { extractOf(b, shard, extraction{Name: name}) }},
 		{"purge", func(b *testing.B) { purgeOf(b, name, shard) }},
 		{"import", func(b *testing.B) {
-			importInto(b, archived, purged, carry.ImportOptions{}, transform.Options{}).written()
+			importInto(b, archived, purged, carry.Import{}, transform.Options{}).written()
 		}},
 		{"verify", func(b *testing.B) {
 			v, err := moveFiles{archive: archived, origin: shard, originOut: purged, destination: small, destinationOut: imported}.verify(b)

@@ -42,7 +42,7 @@ type extractReport struct {
 func runExtract(ctx context.Context, e extraction) (*extractReport, error) {
 	r, err := transform.Run(ctx, transform.Options{
 		Command: "cluster extract", In: e.In, Out: e.Out, DryRun: e.DryRun, Allow: e.Allow, Prefixes: e.Prefixes, Encryption: e.Decrypter, Progress: e.Progress,
-	}, extract.New(extract.Options{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes}))
+	}, &extract.Extract{Name: e.Name, Archive: e.Out, AsShard: e.AsShard, WithChildren: e.WithChildren, Prefixes: e.Prefixes})
 	return &extractReport{reportOf(r), transform.SectionOf[extract.Manifest](r).Manifest}, err
 }
 
@@ -220,7 +220,7 @@ func TestExtractOfSeveralStorages(t *testing.T) {
 	r, out := extracted(t, in, extraction{Name: kcptest.Provider})
 	requireSame(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Provider || needed(r.Manifest, key) })
 
-	purgedReport, purgedOut := purged(t, in, purge.Options{Name: kcptest.Provider}, codeOwnerPointsHere, codeExportsInCache)
+	purgedReport, purgedOut := purged(t, in, purge.Purge{Name: kcptest.Provider}, codeOwnerPointsHere, codeExportsInCache)
 	require.Positive(t, purgedReport.Clusters[0].Copies)
 	require.Equal(t, *purgedReport.Rest, r.Manifest.Origin.Rest)
 	require.Equal(t, purgedReport.Clusters[0].SHA256, r.Manifest.Clusters[0].SHA256)
@@ -237,7 +237,7 @@ func TestExtractAsShard(t *testing.T) {
 	r, _ := extracted(t, in, extraction{Name: kcptest.Provider, AsShard: "root"})
 	require.Equal(t, "root", r.Manifest.Origin.Shard)
 	require.Contains(t, r.Steps, "take it out here: etcdshift cluster purge "+kcptest.Provider+" "+in+" ORIGIN-OUT --as-shard root --to-shard NEW-SHARD")
-	gone, _ := purged(t, in, purge.Options{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
+	gone, _ := purged(t, in, purge.Purge{Name: kcptest.Provider, AsShard: "root"}, codeOwnerPointsHere, codeExportsInCache)
 	require.Equal(t, *gone.Rest, r.Manifest.Origin.Rest)
 }
 

@@ -48,7 +48,7 @@ func (i *impostor) Plan(ctx context.Context, v *transform.View) error {
 func TestImportProof(t *testing.T) {
 	ctx := context.Background()
 	from, shard := purgedRoot(t)
-	o, run := carry.ImportOptions{FixOwner: true, AsShard: "shard-1"}, transform.Options{}
+	o, run := carry.Import{FixOwner: true, AsShard: "shard-1"}, transform.Options{}
 	out := importInto(t, from, shard, o, run).written().out
 	event := "/registry/core/events/" + kcptest.Consumer + "/default/ev1"
 	touch := func(key string) func(client *clientv3.Client) {
@@ -76,7 +76,7 @@ func TestImportProof(t *testing.T) {
 	o.Manifest, err = archive.Open(ctx, file)
 	require.NoError(t, err)
 	run.In, run.Out = shard, filepath.Join(t.TempDir(), "out.db")
-	r, err := transform.Run(ctx, run, &impostor{carry.NewImport(o), t, files})
+	r, err := transform.Run(ctx, run, &impostor{&o, t, files})
 	require.NoError(t, err)
 	require.NotNil(t, reportOf(r).Rest)
 }

@@ -79,7 +79,7 @@ func TestImportEncrypted(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			theirs, ours := cipher(t, provider+"=o"), cipher(t, provider+"=n", "identity")
 			from, plain := encryptedArchive(t, theirs)
-			a := importInto(t, from, shard, carry.ImportOptions{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
+			a := importInto(t, from, shard, carry.Import{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
 			require.Empty(t, a.report.Problems)
 			a.requireEncrypted(ours, secretOfConsumer, provider+":v1:n", plain)
 			came, _ := a.arrived()
@@ -95,12 +95,12 @@ func TestImportKeepsCiphertext(t *testing.T) {
 		t.Run(provider, func(t *testing.T) {
 			both := cipher(t, provider+"=o")
 			from, plain := encryptedArchive(t, both)
-			a := importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: both}).written()
+			a := importInto(t, from, shard, carry.Import{Decrypter: both}, transform.Options{Encryption: both}).written()
 			stored := a.requireEncrypted(both, secretOfConsumer, provider+":v1:o", plain)
 			require.Equal(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
 
 			rotated := cipher(t, provider+"=n", provider+"=o")
-			a = importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: rotated}).written()
+			a = importInto(t, from, shard, carry.Import{Decrypter: both}, transform.Options{Encryption: rotated}).written()
 			a.requireEncrypted(rotated, secretOfConsumer, provider+":v1:n", plain)
 		})
 	}
@@ -111,7 +111,7 @@ func TestImportEncryptedPrefix(t *testing.T) {
 	both := cipher(t, "aesgcm=o")
 	from, plain := encryptedArchive(t, both)
 	shard := below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one")
-	a := importInto(t, from, shard, carry.ImportOptions{Decrypter: both}, transform.Options{Encryption: both}).written()
+	a := importInto(t, from, shard, carry.Import{Decrypter: both}, transform.Options{Encryption: both}).written()
 	key := strings.Replace(secretOfConsumer, "/registry", "/shard/one", 1)
 	stored := a.requireEncrypted(both, key, "aesgcm:v1:o", plain)
 	require.NotEqual(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
@@ -121,7 +121,7 @@ func TestImportEncryptedPrefix(t *testing.T) {
 func TestImportEncrypts(t *testing.T) {
 	ours := cipher(t, "secretbox=n", "identity")
 	from := consumerArchive(t)
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Encryption: ours}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{Encryption: ours}).written()
 	a.requireEncrypted(ours, secretOfConsumer, "secretbox:v1:n", arrival{t: t, out: from}.value(secretOfConsumer))
 }
 
@@ -131,7 +131,7 @@ func TestImportUndecryptable(t *testing.T) {
 	from, _ := encryptedArchive(t, cipher(t, "aesgcm=o"))
 	for name, decrypter := range map[string]*encryption.Transformers{"no configuration": nil, "another key": cipher(t, "aesgcm=x")} {
 		t.Run(name, func(t *testing.T) {
-			o := carry.ImportOptions{}
+			o := carry.Import{}
 			if decrypter != nil {
 				o.Decrypter = decrypter
 			}
@@ -159,7 +159,7 @@ func TestImportWouldBePlaintext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run.Allow = append(finding.Allowable(carry.Spec.Codes), codeWouldBePlaintext)
-			a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{Decrypter: theirs}, run)
+			a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{Decrypter: theirs}, run)
 			found := a.refused(codeWouldBePlaintext)
 			require.Equal(t, secretOfConsumer, found[0].Key)
 			require.NotContains(t, found[0].Reason, plain)
@@ -179,15 +179,15 @@ func TestImportPlainIntoEncrypted(t *testing.T) {
 	for name, run := range map[string]transform.Options{"no configuration": {}, "not theirs": {Encryption: cipher(t, "identity", "aescbc=x")}} {
 		t.Run(name, func(t *testing.T) {
 			run.Allow = append(finding.Allowable(carry.Spec.Codes), codeWouldBePlaintext)
-			found := importInto(t, from, shard, carry.ImportOptions{}, run).refused(codeWouldBePlaintext)
+			found := importInto(t, from, shard, carry.Import{}, run).refused(codeWouldBePlaintext)
 			require.Len(t, found, 1)
 			require.Equal(t, secretOfConsumer, found[0].Key)
 			require.Contains(t, found[0].Reason, theirs)
 		})
 	}
-	a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Encryption: ours}).written()
+	a := importInto(t, from, shard, carry.Import{}, transform.Options{Encryption: ours}).written()
 	a.requireEncrypted(ours, secretOfConsumer, "aescbc:v1:n", plain)
-	a = importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Encryption: cipher(t, "identity", "aescbc=n")}).written()
+	a = importInto(t, from, shard, carry.Import{}, transform.Options{Encryption: cipher(t, "identity", "aescbc=n")}).written()
 	require.Equal(t, plain, a.value(secretOfConsumer), "their servers encrypt no more")
 }
 
@@ -202,13 +202,13 @@ func TestPutBackEncrypted(t *testing.T) {
 		require.NoError(t, err)
 		kcptest.Put(t, client, orphan, encrypted)
 	})
-	a := putBack(t, shard1, root, carry.PutBackOptions{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
+	a := putBack(t, shard1, root, carry.PutBack{Decrypter: theirs}, transform.Options{Encryption: ours}).written()
 	a.requireEncrypted(ours, orphan, "aescbc:v1:n", string(plain))
-	again := putBack(t, shard1, a.out, carry.PutBackOptions{Decrypter: theirs}, transform.Options{Encryption: ours})
+	again := putBack(t, shard1, a.out, carry.PutBack{Decrypter: theirs}, transform.Options{Encryption: ours})
 	require.NoError(t, again.err)
 	require.Equal(t, transform.Unchanged, again.report.Outcome, "the same value, encrypted otherwise")
-	putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{Encryption: ours}).refused(codeEncrypted)
-	putBack(t, shard1, a.out, carry.PutBackOptions{}, transform.Options{Encryption: ours}).refused(codeKeyExists)
+	putBack(t, shard1, root, carry.PutBack{}, transform.Options{Encryption: ours}).refused(codeEncrypted)
+	putBack(t, shard1, a.out, carry.PutBack{}, transform.Options{Encryption: ours}).refused(codeKeyExists)
 }
 
 // TestImportEveryValueEncrypted: a shard that encrypts all it can is read, and written, all the same.
@@ -226,7 +226,7 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 		encryptAll(t, client, all)
 		kcptest.Delete(t, client, widgetsDefinition)
 	})
-	o := carry.ImportOptions{Decrypter: all, AsShard: "shard-1"}
+	o := carry.Import{Decrypter: all, AsShard: "shard-1"}
 	a := importInto(t, from, shard, o, transform.Options{Encryption: all}).written()
 	require.Empty(t, a.report.Problems)
 	came, _ := a.arrived()
@@ -244,7 +244,7 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 // TestImportDefinitionUndecryptable: a definition of the shard that stays closed cannot be compared, and stays.
 func TestImportDefinitionUndecryptable(t *testing.T) {
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"), nil, nil)
-	a := importInto(t, consumerArchive(t), shard, carry.ImportOptions{}, transform.Options{})
+	a := importInto(t, consumerArchive(t), shard, carry.Import{}, transform.Options{})
 	found := a.refused(codeDefinitionDiffers)
 	require.Equal(t, widgetsDefinition, found[0].Key)
 	require.Contains(t, found[0].Reason, "cannot be decrypted")

@@ -108,7 +108,7 @@ func TestImportTakesNobodyAlong(t *testing.T) {
 			rec.Lease = gone
 		}
 	}, nil, nil)
-	a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, shard, carry.Import{}, transform.Options{}).written()
 	granted, err := openFile(t, a.out).Leases(ctx)
 	require.NoError(t, err)
 	require.NotContains(t, granted, gone)
@@ -123,7 +123,7 @@ func TestImportTakesNobodyAlong(t *testing.T) {
 	m, err := archive.OpenChecked(ctx, file)
 	require.NoError(t, err)
 	run := transform.Options{In: shard, Out: filepath.Join(t.TempDir(), "out.db")}
-	i := &impostor{carry.NewImport(carry.ImportOptions{Archive: file, Manifest: m}), t, map[string]string{"theirs would expire": wrong}}
+	i := &impostor{&carry.Import{Archive: file, Manifest: m}, t, map[string]string{"theirs would expire": wrong}}
 	_, err = transform.Run(ctx, run, i)
 	require.NoError(t, err)
 }
@@ -148,10 +148,10 @@ func TestImportUnfitDefinition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad := reforged(t, from, with(widgetsDefinition, c.value))
-			found := importInto(t, bad, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeEncrypted}}).refused(codeMissingDefinition)
+			found := importInto(t, bad, shard, carry.Import{}, transform.Options{Allow: []string{codeEncrypted}}).refused(codeMissingDefinition)
 			require.Equal(t, widgetsDefinition, found[0].Key)
 			require.Contains(t, found[0].Reason, c.reason)
-			a := importInto(t, bad, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeEncrypted, codeMissingDefinition}}).written()
+			a := importInto(t, bad, shard, carry.Import{}, transform.Options{Allow: []string{codeEncrypted, codeMissingDefinition}}).written()
 			require.Equal(t, 36, a.report.Changes.Created, "all but the definition")
 		})
 	}
@@ -165,10 +165,10 @@ func TestImportUnwantedDefinition(t *testing.T) {
 	require.Contains(t, value, "af5b5003")
 	bad := reforged(t, from, with(binding, strings.ReplaceAll(value, "af5b5003", "bf5b5003")))
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
-	found := importInto(t, bad, shard, carry.ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
+	found := importInto(t, bad, shard, carry.Import{}, transform.Options{}).refused(codeDefinitionDiffers)
 	require.Equal(t, widgetsDefinition, found[0].Key)
 	require.Contains(t, found[0].Reason, "no APIBinding of the archive")
-	a := importInto(t, bad, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeDefinitionDiffers, codeMissingDefinition}}).written()
+	a := importInto(t, bad, shard, carry.Import{}, transform.Options{Allow: []string{codeDefinitionDiffers, codeMissingDefinition}}).written()
 	require.Equal(t, 36, a.report.Changes.Created)
 }
 
@@ -177,13 +177,13 @@ func TestPutBackUnfitDefinition(t *testing.T) {
 	const pods = boundDir + "f2a5dd18-487f-4b1f-9943-72fc51c30cb6"
 	root, shard1 := kcptest.LiveMigrated(t)
 	root = kcptest.Edit(t, root, func(client *clientv3.Client) { kcptest.Delete(t, client, pods) })
-	a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).written()
+	a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written()
 	require.Equal(t, 4, a.report.Changes.Created, "one that is as kcp makes it comes along")
 	bad := rebuilt(t, shard1, with(pods, "{"), nil, nil)
-	found := putBack(t, bad, root, carry.PutBackOptions{}, transform.Options{}).refused(codeMissingDefinition)
+	found := putBack(t, bad, root, carry.PutBack{}, transform.Options{}).refused(codeMissingDefinition)
 	require.Equal(t, pods, found[0].Key)
 	require.Contains(t, found[0].Reason, "cannot be read")
-	a = putBack(t, bad, root, carry.PutBackOptions{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
+	a = putBack(t, bad, root, carry.PutBack{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
 	require.Equal(t, 3, a.report.Changes.Created)
 }
 
@@ -200,7 +200,7 @@ func TestImportUnreadState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bad := reforged(t, from, with(c.key, c.value))
-			found := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: append(finding.Allowable(carry.Spec.Codes), c.code)}).refused(c.code)
+			found := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{Allow: append(finding.Allowable(carry.Spec.Codes), c.code)}).refused(c.code)
 			require.Len(t, found, 1)
 			require.Equal(t, []any{c.key, finding.Error, finding.Refused}, []any{found[0].Key, found[0].Level, found[0].Outcome})
 		})
@@ -212,7 +212,7 @@ func TestPutBackUnreadState(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	home := kcptest.LogicalClusterKey(kcptest.Other)
 	for _, value := range []string{"{", "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"} {
-		a := putBack(t, shard1, rebuilt(t, root, with(home, value), nil, nil), carry.PutBackOptions{}, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)})
+		a := putBack(t, shard1, rebuilt(t, root, with(home, value), nil, nil), carry.PutBack{}, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)})
 		require.ErrorIs(t, a.err, transform.ErrRefused)
 		refused := a.report.Problems[slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Outcome == "refused" })]
 		require.Equal(t, home, refused.Key)
@@ -225,7 +225,7 @@ func TestImportCutArchive(t *testing.T) {
 	info, err := os.Stat(from)
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(from, info.Size()-32))
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Equal(t, []string{"raw-file"}, codes(a.report))
 	require.Contains(t, a.report.Problems[0].Reason, from+": no digest")
 }
@@ -238,7 +238,7 @@ func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	from := consumerArchive(t)
 	for key, value := range map[string]string{settings: "\x00garbage", gizmos: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`} {
 		bad := reforged(t, from, with(key, value))
-		a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
+		a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
 		require.Contains(t, codes(a.report), clusters.CodeUndecodable.Name)
 		at := slices.IndexFunc(a.report.Problems, func(p finding.Finding) bool { return p.Code.Name == clusters.CodeUndecodable.Name })
 		require.Equal(t, []any{key, finding.Warning}, []any{a.report.Problems[at].Key, a.report.Problems[at].Level})
@@ -252,14 +252,14 @@ func TestImportUndecryptableDefinitions(t *testing.T) {
 	const closed = "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
 	from := consumerArchive(t)
 	own := reforged(t, from, with("/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/gizmos.crd.example.org", closed))
-	found := importInto(t, own, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeMissingDefinition)
+	found := importInto(t, own, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).refused(codeMissingDefinition)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Reason, "gizmos.crd.example.org")
 	require.Contains(t, found[0].Reason, "as far as can be told")
 
 	system := "/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/apibindings.apis.kcp.io"
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(system, closed), nil, nil)
-	found = importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeUnserved)
+	found = importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeUnserved)
 	require.Contains(t, found[0].Reason, "as far as can be told")
 }
 
@@ -268,7 +268,7 @@ func TestImportDefinitionUnread(t *testing.T) {
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "{"), nil, nil)
-	found := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
+	found := importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeDefinitionDiffers)
 	require.Len(t, found, 1)
 	require.Equal(t, widgetsDefinition, found[0].Key)
 	require.Contains(t, found[0].Reason, "cannot be told")
@@ -279,7 +279,7 @@ func TestImportLeavesOutStoredVersion(t *testing.T) {
 	from := consumerArchive(t)
 	value := arrival{t: t, out: from}.value(widgetsDefinition)
 	bad := reforged(t, from, with(widgetsDefinition, strings.Replace(value, `"storedVersions":["v1"]`, `"storedVersions":["v0","v1"]`, 1)))
-	a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, bad, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Len(t, a.report.Problems, 1)
 	p := a.report.Problems[0]
 	require.Equal(t, []any{widgetsDefinition, codeUnlistedVersion, finding.Warning}, []any{p.Key, p.Code.Name, p.Level})
@@ -296,16 +296,16 @@ func TestPutBackOdd(t *testing.T) {
 			rec.Value = []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other","namespace":"` + kcptest.Consumer + `"}}`)
 		}
 	}, nil, nil)
-	found := putBack(t, odd, root, carry.PutBackOptions{}, transform.Options{}).refused(codeKeyMismatch)
+	found := putBack(t, odd, root, carry.PutBack{}, transform.Options{}).refused(codeKeyMismatch)
 	require.Len(t, found, 1)
 	require.Equal(t, trap, found[0].Key)
-	a := putBack(t, odd, root, carry.PutBackOptions{}, transform.Options{Allow: []string{codeKeyMismatch}}).written()
+	a := putBack(t, odd, root, carry.PutBack{}, transform.Options{Allow: []string{codeKeyMismatch}}).written()
 	require.Equal(t, 3, a.report.Changes.Created)
 
 	event := "/registry/core/events/" + kcptest.Other + "/" + kcptest.Consumer + "/ev"
 	shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) {
 		kcptest.Put(t, client, event, []byte(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"ev","namespace":"`+kcptest.Consumer+`"}}`))
 	})
-	a = putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).written()
+	a = putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written()
 	require.True(t, hasStep(a.report.Steps, "1 Event", "never expire", event), "%q", a.report.Steps)
 }

@@ -75,7 +75,7 @@ func purgedRoot(t testing.TB) (from, shard string) {
 // TestImportLeavesOwner: without --fix-owner nothing is changed, since kcp mends what names another shard; and a person is told what to look at.
 func TestImportLeavesOwner(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{Cache: recordedCache(t)}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{Cache: recordedCache(t)}, transform.Options{}).written()
 	require.Contains(t, a.value(kcptest.LogicalClusterKey(kcptest.Consumer)), `"core.kcp.io/shard":"root"`)
 	require.Empty(t, a.report.Problems)
 	steps := a.report.Steps
@@ -85,7 +85,7 @@ func TestImportLeavesOwner(t *testing.T) {
 	require.True(t, hasStep(steps, `Workspace "consumer" in logical cluster "root"`, `lives on shard "shard-1"`), "%q", steps)
 	require.True(t, hasStep(steps, "kubectl --server https://127.0.0.1:6443/clusters/root label --overwrite workspaces.tenancy.kcp.io consumer region=us-east-1"), "%q", steps)
 
-	a = importInto(t, from, a.in, carry.ImportOptions{}, transform.Options{}).written()
+	a = importInto(t, from, a.in, carry.Import{}, transform.Options{}).written()
 	require.True(t, hasStep(a.report.Steps, "kubectl --server https://FRONT-PROXY/clusters/root label", "region=REGION"), "%q", a.report.Steps)
 }
 
@@ -93,7 +93,7 @@ func TestImportLeavesOwner(t *testing.T) {
 func TestImportOwnerNotHealed(t *testing.T) {
 	from, shard := purgedRoot(t)
 	t.Run("settled", func(t *testing.T) {
-		a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
+		a := importInto(t, from, shard, carry.Import{}, transform.Options{}).written()
 		require.Empty(t, a.report.Problems, "the Workspace says so too")
 		require.False(t, hasStep(a.report.Steps, "Workspace"), "%q", a.report.Steps)
 		require.False(t, hasStep(a.report.Steps, "cluster purge"), "%q", a.report.Steps)
@@ -101,12 +101,12 @@ func TestImportOwnerNotHealed(t *testing.T) {
 	})
 	t.Run("Workspace in the file", func(t *testing.T) {
 		other := withTexts(t, shard, kcptest.WorkspaceKey("consumer"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
-		a := importInto(t, from, other, carry.ImportOptions{}, transform.Options{}).written()
+		a := importInto(t, from, other, carry.Import{}, transform.Options{}).written()
 		require.Equal(t, []string{codeOwnerNotHealed}, codes(a.report))
 		require.Contains(t, a.report.Problems[0].Reason, `its Workspace "consumer" says shard "shard-1"`)
 	})
 	t.Run("Workspace elsewhere", func(t *testing.T) {
-		a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{AsShard: "root"}, transform.Options{}).written()
+		a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{AsShard: "root"}, transform.Options{}).written()
 		require.Equal(t, []string{codeOwnerNotHealed}, codes(a.report))
 		require.Contains(t, a.report.Problems[0].Reason, "in neither file")
 		require.True(t, hasStep(a.report.Steps, "annotate --overwrite workspaces.tenancy.kcp.io consumer core.kcp.io/shard=root internal.tenancy.kcp.io/shard=1pfxsevk"), "%q", a.report.Steps)
@@ -120,7 +120,7 @@ func TestFixOwner(t *testing.T) {
 	shard = withTexts(t, shard, kcptest.WorkspaceKey("consumer"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`, "1pfxsevk", "2e1tfbst", "us-east-2", "mars")
 	for name, c := range map[string]struct{ hash, region string }{"root": {"1pfxsevk", "us-east-2"}, "shard-1": {"2e1tfbst", "us-east-1"}} {
 		t.Run(name, func(t *testing.T) {
-			a := importInto(t, from, shard, carry.ImportOptions{FixOwner: true, AsShard: name}, transform.Options{}).written()
+			a := importInto(t, from, shard, carry.Import{FixOwner: true, AsShard: name}, transform.Options{}).written()
 			require.Empty(t, a.report.Problems)
 			require.Equal(t, transform.Changes{Created: 36, Updated: 1}, a.report.Changes)
 			a.arrived(kcptest.WorkspaceKey("consumer"))
@@ -145,7 +145,7 @@ func TestFixOwnerOfChild(t *testing.T) {
 		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), []byte(value))
 		kcptest.Put(t, client, kcptest.LogicalClusterKey("root"), []byte(arrival{t: t, out: root}.value(kcptest.LogicalClusterKey("root"))))
 	})
-	a := importInto(t, from, shard, carry.ImportOptions{FixOwner: true, Cache: recordedCache(t)}, transform.Options{}).written()
+	a := importInto(t, from, shard, carry.Import{FixOwner: true, Cache: recordedCache(t)}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	workspace := strings.Replace(kcptest.WorkspaceKey("child"), "/root/", "/"+kcptest.Consumer+"/", 1)
 	for _, key := range []string{workspace, kcptest.WorkspaceKey("consumer")} {
@@ -164,7 +164,7 @@ func TestFixOwnerOfChild(t *testing.T) {
 // TestImportOwnerElsewhere: a Workspace that is not there cannot be fixed, nor is another of its name the one.
 func TestImportOwnerElsewhere(t *testing.T) {
 	from, shard := purgedRoot(t)
-	fix := carry.ImportOptions{FixOwner: true, AsShard: "x"}
+	fix := carry.Import{FixOwner: true, AsShard: "x"}
 	for name, file := range map[string]string{
 		"another file":    kcptest.Recorded(t, kcptest.Shard1),
 		"another UID":     withTexts(t, shard, kcptest.WorkspaceKey("consumer"), "cca45fce-d305-4471-ab7a-4500afb71a0b", "cca45fce-d305-4471-ab7a-4500afb71a0c"),
@@ -180,7 +180,7 @@ func TestImportOwnerElsewhere(t *testing.T) {
 // TestImportRegionUnknown: without the Shard object the label stays, and a person is told.
 func TestImportRegionUnknown(t *testing.T) {
 	from, shard := purgedRoot(t)
-	a := importInto(t, from, shard, carry.ImportOptions{FixOwner: true, AsShard: "moon"}, transform.Options{}).written()
+	a := importInto(t, from, shard, carry.Import{FixOwner: true, AsShard: "moon"}, transform.Options{}).written()
 	require.Equal(t, []string{codeRegionUnknown}, codes(a.report))
 	require.Contains(t, a.value(kcptest.WorkspaceKey("consumer")), `"region":"us-east-2"`)
 	require.Contains(t, a.value(kcptest.WorkspaceKey("consumer")), `"core.kcp.io/shard":"moon"`)
@@ -191,7 +191,7 @@ func TestImportRegionUnknown(t *testing.T) {
 func TestRegionUnlabelled(t *testing.T) {
 	from, shard := purgedRoot(t)
 	shard = withTexts(t, shard, "/registry/core.kcp.io/shards/884102f8452eda7c0798bf3ce74f7fe7fed14b736c1a04fcd7267dd6fb162fe4/root/shard-1", `"region":"us-east-1",`, "")
-	fix := carry.ImportOptions{FixOwner: true, AsShard: "shard-1"}
+	fix := carry.Import{FixOwner: true, AsShard: "shard-1"}
 	a := importInto(t, from, shard, fix, transform.Options{}).written()
 	require.Equal(t, []string{codeRegionUnknown}, codes(a.report))
 	require.Contains(t, a.report.Problems[0].Reason, `shard "shard-1" has no label region`)
@@ -207,7 +207,7 @@ func TestRegionUnlabelled(t *testing.T) {
 func TestFixOwnerUnnamed(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	shard := withTexts(t, kcptest.Recorded(t, kcptest.Shard1), kcptest.LogicalClusterKey("system:shard"), `"core.kcp.io/shard":"shard-1"`, `"x":"shard-1"`)
-	a := importInto(t, from, shard, carry.ImportOptions{FixOwner: true}, transform.Options{})
+	a := importInto(t, from, shard, carry.Import{FixOwner: true}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrNoName)
 }
 
@@ -215,20 +215,20 @@ func TestFixOwnerUnnamed(t *testing.T) {
 func TestImportDropsMigrating(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"internal.tenancy.kcp.io/type"`, `"internal.kcp.io/migrating":"root:m","internal.tenancy.kcp.io/type"`)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	recorded := arrival{t: t, out: kcptest.Recorded(t, kcptest.Root)}
 	key := kcptest.LogicalClusterKey(kcptest.Consumer)
 	require.Equal(t, recorded.value(key), a.value(key))
 
 	_, shard := purgedRoot(t)
-	a = importInto(t, from, shard, carry.ImportOptions{FixOwner: true, AsShard: "shard-1"}, transform.Options{}).written()
+	a = importInto(t, from, shard, carry.Import{FixOwner: true, AsShard: "shard-1"}, transform.Options{}).written()
 	require.Equal(t, strings.Replace(recorded.value(key), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`, 1), a.value(key), "both edits")
 }
 
 // TestImportManyOwners: what is the same for hundreds of Workspaces is not said hundreds of times.
 func TestImportManyOwners(t *testing.T) {
 	from := extractOf(t, kcptest.Many(t, 30), extraction{Name: "root", WithChildren: true, Allow: finding.Allowable(extract.Spec.Codes)})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{Allow: finding.Allowable(carry.Spec.Codes)}).written()
 	require.Len(t, a.report.Clusters, 35)
 	require.Less(t, len(a.report.Steps), 30)
 	require.Contains(t, a.report.Steps[len(a.report.Steps)-1], "other logical clusters that came in, 48 steps")

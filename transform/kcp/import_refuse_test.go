@@ -33,7 +33,7 @@ func consumerArchive(t testing.TB) string {
 // TestImportClusterExists: nothing may lie in the way, an orphan neither, and nothing allows it.
 func TestImportClusterExists(t *testing.T) {
 	from := consumerArchive(t)
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	orphan := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Consumer + "/ns/p"
 	home := kcptest.LogicalClusterKey(kcptest.Consumer)
 	for name, c := range map[string]struct{ shard, key, reason string }{
@@ -49,7 +49,7 @@ func TestImportClusterExists(t *testing.T) {
 			if strings.Contains(name, "another storage") {
 				run.Prefixes = []string{"/registry"}
 			}
-			found := importInto(t, from, c.shard, carry.ImportOptions{}, run).refused(codeClusterExists)
+			found := importInto(t, from, c.shard, carry.Import{}, run).refused(codeClusterExists)
 			require.Len(t, found, 1)
 			require.Equal(t, c.key, found[0].Key)
 			require.Contains(t, found[0].Reason, c.reason)
@@ -67,7 +67,7 @@ func withKey(t testing.TB, path, key string) string {
 // TestImportBringsDefinitions: a shard without the bound definitions gets them, first and byte for byte.
 func TestImportBringsDefinitions(t *testing.T) {
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
-	a := importInto(t, consumerArchive(t), shard, carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, consumerArchive(t), shard, carry.Import{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	came, _ := a.arrived()
 	require.Len(t, came, 37)
@@ -88,7 +88,7 @@ func TestImportMergesStoredVersions(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), widgetsDefinition, versions[0], versions[1], `"storedVersions":["v1"]`, `"storedVersions":["v1alpha1","v1"]`)
 	shard := withTexts(t, kcptest.Recorded(t, kcptest.Shard1), widgetsDefinition, versions[0], versions[1])
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, shard, carry.Import{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	require.Equal(t, transform.Changes{Created: 36, Updated: 1}, a.report.Changes)
 	a.arrived(widgetsDefinition)
@@ -101,16 +101,16 @@ func TestImportMergesStoredVersions(t *testing.T) {
 func TestImportDefinitionDiffers(t *testing.T) {
 	shard := withTexts(t, kcptest.Recorded(t, kcptest.Shard1), widgetsDefinition, `"singular":"widget"`, `"singular":"gadget"`)
 	from := consumerArchive(t)
-	found := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
+	found := importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeDefinitionDiffers)
 	require.Equal(t, widgetsDefinition, found[0].Key)
-	a := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeDefinitionDiffers}}).written()
+	a := importInto(t, from, shard, carry.Import{}, transform.Options{Allow: []string{codeDefinitionDiffers}}).written()
 	left, _ := a.report.Errors()
 	require.Zero(t, left)
 	came, _ := a.arrived()
 	require.Len(t, came, 36)
 
 	broken := kcptest.Edit(t, shard, func(client *clientv3.Client) { kcptest.Put(t, client, widgetsDefinition, []byte("{")) })
-	found = importInto(t, from, broken, carry.ImportOptions{}, transform.Options{}).refused(codeDefinitionDiffers)
+	found = importInto(t, from, broken, carry.Import{}, transform.Options{}).refused(codeDefinitionDiffers)
 	require.Contains(t, found[0].Reason, "cannot be read")
 }
 
@@ -119,15 +119,15 @@ func TestImportMissingDefinition(t *testing.T) {
 	drop := func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) }
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), drop)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems, "the shard has it")
 
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), drop)
-	found := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeMissingDefinition)
+	found := importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeMissingDefinition)
 	require.Len(t, found, 1)
 	require.Equal(t, widgetsDefinition, found[0].Key)
 	require.Contains(t, found[0].Reason, `APIBinding "example.dev"`)
-	importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
+	importInto(t, from, shard, carry.Import{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
 }
 
 // TestImportMissingOwnDefinition: custom resources whose own definition did not come are read by nobody.
@@ -136,7 +136,7 @@ func TestImportMissingOwnDefinition(t *testing.T) {
 		kcptest.Delete(t, client, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/globes.crd.example.org")
 	})
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeMissingDefinition}})
-	found := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeMissingDefinition)
+	found := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).refused(codeMissingDefinition)
 	require.Equal(t, "/registry/crd.example.org/globes/customresources/"+kcptest.Consumer+"/world", found[0].Key)
 }
 
@@ -146,16 +146,16 @@ func TestImportUnknownIdentity(t *testing.T) {
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { // where nobody binds example.dev
 		kcptest.Delete(t, client, "/registry/apis.kcp.io/apibindings/customresources/"+kcptest.Consumer1+"/example.dev")
 	})
-	found := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeUnknownIdentity)
+	found := importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeUnknownIdentity)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Reason, kcptest.ExampleDev+", of pods, sprockets.example.dev, widgets.example.dev,")
-	importInto(t, from, shard, carry.ImportOptions{Cache: recordedCache(t)}, transform.Options{}).written()
-	importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnknownIdentity}}).written()
+	importInto(t, from, shard, carry.Import{Cache: recordedCache(t)}, transform.Options{}).written()
+	importInto(t, from, shard, carry.Import{}, transform.Options{Allow: []string{codeUnknownIdentity}}).written()
 
 	provider := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Provider})
-	a := importInto(t, provider, shard, carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, provider, shard, carry.Import{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
-	importInto(t, from, a.out, carry.ImportOptions{}, transform.Options{}).written()
+	importInto(t, from, a.out, carry.Import{}, transform.Options{}).written()
 }
 
 // TestImportUnlistedVersion: an object is read only at a version that its definition lists: that of the shard for what is kcp's or bound,
@@ -173,12 +173,12 @@ func TestImportUnlistedVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			from := extractOf(t, c.root, extraction{Name: kcptest.Consumer})
-			found := importInto(t, from, c.shard, carry.ImportOptions{}, transform.Options{}).refused(codeUnlistedVersion)
+			found := importInto(t, from, c.shard, carry.Import{}, transform.Options{}).refused(codeUnlistedVersion)
 			require.Len(t, found, 1)
 			require.Equal(t, c.key, found[0].Key)
 			require.Contains(t, found[0].Reason, `1 record of`)
 			require.Contains(t, found[0].Reason, c.version)
-			importInto(t, from, c.shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnlistedVersion}}).written()
+			importInto(t, from, c.shard, carry.Import{}, transform.Options{Allow: []string{codeUnlistedVersion}}).written()
 		})
 	}
 }
@@ -189,47 +189,47 @@ func TestImportUnserved(t *testing.T) {
 		kcptest.Delete(t, client, "/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/apibindings.apis.kcp.io")
 	})
 	from := consumerArchive(t)
-	found := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).refused(codeUnserved)
+	found := importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeUnserved)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Reason, "3 records of apibindings.apis.kcp.io")
-	importInto(t, from, shard, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnserved}}).written()
+	importInto(t, from, shard, carry.Import{}, transform.Options{Allow: []string{codeUnserved}}).written()
 }
 
 // TestImportTerminating: what is being deleted would go on being deleted.
 func TestImportTerminating(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"finalizers"`, `"deletionTimestamp":"2026-11-20T20:00:00Z","finalizers"`)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeTerminating}})
-	found := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeTerminating)
+	found := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).refused(codeTerminating)
 	require.Contains(t, found[0].Reason, "2026-11-20T20:00:00Z")
-	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeTerminating}}).written()
+	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{Allow: []string{codeTerminating}}).written()
 }
 
 // TestImportSystemCluster: the logical cluster root is not to live on another shard.
 func TestImportSystemCluster(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: "root", Allow: []string{codeSystemCluster}})
-	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).refused(codeSystemCluster)
-	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{Allow: []string{codeSystemCluster}}).written()
+	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).refused(codeSystemCluster)
+	importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{Allow: []string{codeSystemCluster}}).written()
 }
 
 // TestImportNoShard: what is no shard of kcp, or one that never ran, is none to import into.
 func TestImportNoShard(t *testing.T) {
 	from := consumerArchive(t)
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Cache), carry.ImportOptions{}, transform.Options{})
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Cache), carry.Import{}, transform.Options{})
 	require.ErrorIs(t, a.err, clusters.ErrNoShard)
 	empty := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
 		_, err := client.Delete(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/", clientv3.WithPrefix())
 		require.NoError(t, err)
 	})
-	a = importInto(t, from, empty, carry.ImportOptions{}, transform.Options{})
+	a = importInto(t, from, empty, carry.Import{}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrPartial)
 	require.ErrorContains(t, a.err, clusters.SystemCRDs)
 	partial := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey(clusters.SystemShard))
 	})
-	a = importInto(t, from, partial, carry.ImportOptions{}, transform.Options{})
+	a = importInto(t, from, partial, carry.Import{}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrPartial)
 	require.ErrorContains(t, a.err, clusters.SystemShard)
-	a = importInto(t, from, from, carry.ImportOptions{}, transform.Options{})
+	a = importInto(t, from, from, carry.Import{}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrPartial, "an archive is no shard")
 }
 
@@ -238,7 +238,7 @@ func TestImportUndecodable(t *testing.T) {
 	key := "/registry/crd.example.org/gizmos/customresources/" + kcptest.Consumer + "/default/g1"
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Put(t, client, key, []byte("{")) })
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: finding.Allowable(extract.Spec.Codes)})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Equal(t, []string{clusters.CodeUndecodable.Name}, codes(a.report))
 	require.Equal(t, key, a.report.Problems[0].Key)
 	require.Equal(t, "{", a.value(key))
@@ -255,7 +255,7 @@ func TestImportCacheInSameFile(t *testing.T) {
 			}
 		}
 	})
-	a := importInto(t, consumerArchive(t), shard, carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, consumerArchive(t), shard, carry.Import{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	require.True(t, hasStep(a.report.Steps, "region=us-east-1"), "%q", a.report.Steps)
 	came, _ := a.arrived()
@@ -272,7 +272,7 @@ func TestImportNoLogicalCluster(t *testing.T) {
 	require.NoError(t, err)
 	m.Clusters[0].Name = kcptest.Other
 	run := transform.Options{In: kcptest.Recorded(t, kcptest.Shard1), Out: filepath.Join(t.TempDir(), "out.db")}
-	_, err = transform.Run(ctx, run, carry.NewImport(carry.ImportOptions{Archive: file, Manifest: m}))
+	_, err = transform.Run(ctx, run, &carry.Import{Archive: file, Manifest: m})
 	require.ErrorIs(t, err, carry.ErrNoLogicalCluster)
 }
 
@@ -280,7 +280,7 @@ func TestImportNoLogicalCluster(t *testing.T) {
 func TestImportOddLogicalCluster(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"kcp.io/cluster":"`+kcptest.Consumer, `"kcp.io/cluster":"`+kcptest.Other)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeKeyMismatch}})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Equal(t, []string{codeKeyMismatch}, codes(a.report))
 	require.Equal(t, finding.Warning, a.report.Problems[0].Level)
 }
@@ -288,10 +288,10 @@ func TestImportOddLogicalCluster(t *testing.T) {
 // TestImportSplit: a prefix below the shard's makes another storage of a part of it, in which nobody would look.
 func TestImportSplit(t *testing.T) {
 	run := transform.Options{Prefixes: []string{"/registry", "/registry/core"}}
-	a := importInto(t, consumerArchive(t), kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, run)
+	a := importInto(t, consumerArchive(t), kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, run)
 	require.ErrorIs(t, a.err, clusters.ErrSplit)
 	require.NoFileExists(t, a.out)
 	root, shard1 := kcptest.LiveMigrated(t)
-	a = putBack(t, shard1, root, carry.PutBackOptions{}, run)
+	a = putBack(t, shard1, root, carry.PutBack{}, run)
 	require.ErrorIs(t, a.err, clusters.ErrSplit)
 }

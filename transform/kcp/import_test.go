@@ -39,7 +39,7 @@ type arrival struct {
 }
 
 // importInto imports an archive. run holds what is not of ImportOptions: Encryption, Allow, Prefixes.
-func importInto(t testing.TB, from, shard string, o carry.ImportOptions, run transform.Options) arrival {
+func importInto(t testing.TB, from, shard string, o carry.Import, run transform.Options) arrival {
 	t.Helper()
 	ctx := context.Background()
 	file, err := snapshot.Open(ctx, from, snapshot.Config{})
@@ -51,7 +51,7 @@ func importInto(t testing.TB, from, shard string, o carry.ImportOptions, run tra
 	o.Prefixes = run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
 	run.Command, run.In, run.Out = "cluster import", a.in, a.out
-	r, err := transform.Run(ctx, run, carry.NewImport(o))
+	r, err := transform.Run(ctx, run, &o)
 	a.report, a.err = reportOf(r), err
 	return a
 }
@@ -127,7 +127,7 @@ func ofCluster(kvs []etcdtest.KV, cluster string) (found []etcdtest.KV) {
 func TestImport(t *testing.T) {
 	root := kcptest.Recorded(t, kcptest.Root)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Empty(t, a.report.Problems)
 	require.Equal(t, transform.Changes{Created: 36}, a.report.Changes)
 
@@ -162,7 +162,7 @@ func TestImport(t *testing.T) {
 // TestImportReceipt: the receipt is the archive's, and the rest is all that the input has.
 func TestImportReceipt(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).written()
 	require.Len(t, a.report.Clusters, 1)
 	c := a.report.Clusters[0]
 	require.Equal(t, []any{kcptest.Consumer, "root:consumer", 36}, []any{c.Name, c.Path, c.Keys})
@@ -183,8 +183,8 @@ func TestImportReceipt(t *testing.T) {
 func TestImportDeterministic(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer, WithChildren: true})
 	shard := kcptest.Recorded(t, kcptest.Shard1)
-	one := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
-	two := importInto(t, from, shard, carry.ImportOptions{}, transform.Options{}).written()
+	one := importInto(t, from, shard, carry.Import{}, transform.Options{}).written()
+	two := importInto(t, from, shard, carry.Import{}, transform.Options{}).written()
 	require.Equal(t, one.report.Output.SHA256, two.report.Output.SHA256)
 	require.Len(t, one.report.Clusters, 2)
 	came, _ := one.arrived()
@@ -195,7 +195,7 @@ func TestImportDeterministic(t *testing.T) {
 // TestImportDryRun plans the same and writes nothing.
 func TestImportDryRun(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.ImportOptions{}, transform.Options{DryRun: true})
+	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{DryRun: true})
 	require.NoError(t, a.err)
 	require.Equal(t, transform.Planned, a.report.Outcome)
 	require.Equal(t, 36, a.report.Clusters[0].Keys)
@@ -207,7 +207,7 @@ func TestImportDryRun(t *testing.T) {
 // TestImportPrefix: on a shard that stores below another prefix, the keys are below that.
 func TestImportPrefix(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
-	a := importInto(t, from, below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one"), carry.ImportOptions{}, transform.Options{}).written()
+	a := importInto(t, from, below(t, kcptest.Recorded(t, kcptest.Shard1), "/shard/one"), carry.Import{}, transform.Options{}).written()
 	came, _ := a.arrived()
 	require.Len(t, came, 36)
 	for _, kv := range came {

@@ -153,9 +153,9 @@ func TestMoveProviderScrubbed(t *testing.T) {
 func TestMoveProviderOfOneEtcd(t *testing.T) {
 	root := claimsInOne(t)
 	m := moveFiles{origin: root, destination: kcptest.Recorded(t, kcptest.ClaimsShard1), archive: extractOf(t, root, extraction{Name: kcptest.ClaimsProvider})}
-	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
 	for _, scrub := range []bool{false, true} {
-		m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard-1", Scrub: scrub}, codeOwnerPointsHere)
+		m.originOut = purgeWith(t, root, purge.Purge{Name: kcptest.ClaimsProvider, ToShard: "shard-1", Scrub: scrub}, codeOwnerPointsHere)
 		requireSound(t, m.verdict(t))
 		without := m
 		without.origin = ""
@@ -166,9 +166,9 @@ func TestMoveProviderOfOneEtcd(t *testing.T) {
 			require.NotEmpty(t, v.Unchecked)
 		}
 	}
-	m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere, codeExportsInCache)
+	m.originOut = purgeWith(t, root, purge.Purge{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere, codeExportsInCache)
 	require.Equal(t, []string{"copy-lost"}, codesOf(m.verdict(t)))
-	m.originOut = purgeWith(t, root, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard-1"}, codeOwnerPointsHere)
+	m.originOut = purgeWith(t, root, purge.Purge{Name: kcptest.ClaimsProvider, ToShard: "shard-1"}, codeOwnerPointsHere)
 	on(originOut, flip(asOf(claimsCopy, "shard-1")))(t, &m)
 	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)))
 	m.origin = ""
@@ -180,11 +180,11 @@ func TestMoveProviderToTheCache(t *testing.T) {
 	from, to := kcptest.Recorded(t, kcptest.ClaimsShard1), claimsInOne(t)
 	archived := extractOf(t, from, extraction{Name: kcptest.ClaimsProvider1})
 	m := moveFiles{archive: archived, origin: from, originOut: purgeOf(t, kcptest.ClaimsProvider1, from), destination: to}
-	came := importInto(t, archived, to, carry.ImportOptions{}, transform.Options{}).written()
+	came := importInto(t, archived, to, carry.Import{}, transform.Options{}).written()
 	require.True(t, hasStep(came.report.Steps, "--from-shard shard-1 --to-shard root; restore that output then"), "%q", came.report.Steps)
 	require.True(t, hasStep(came.report.Steps, "cluster verify "+archived+" ORIGIN-OUT OUT-2"), "%q", came.report.Steps)
 	require.False(t, hasStep(came.report.Steps, "CACHE-OUT"), "%q", came.report.Steps)
-	o := purge.Options{Name: kcptest.ClaimsProvider1, FromShard: "shard-1", ToShard: "root"}
+	o := purge.Purge{Name: kcptest.ClaimsProvider1, FromShard: "shard-1", ToShard: "root"}
 	m.destinationOut = purgeWith(t, came.out, o)
 	requireSound(t, m.verdict(t))
 	m.destination = ""

@@ -20,7 +20,7 @@ func TestVerifyImports(t *testing.T) {
 	for name, c := range map[string]struct {
 		origin, destination string
 		extract             extraction
-		options             carry.ImportOptions
+		options             carry.Import
 		allow               []string
 		notes               string // in one of the notes
 	}{
@@ -29,8 +29,8 @@ func TestVerifyImports(t *testing.T) {
 		"stored versions merged":      {origin: root, destination: edit1(t, shard1, swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":["v0"]`))},
 		"below another prefix":        {origin: root, destination: below(t, shard1, "/shard/one")},
 		"out of a live migration":     {origin: migrating(t, root), destination: shard1, extract: extraction{Allow: []string{codeMigrating}}, allow: []string{codeMigrating}},
-		"named, owner elsewhere":      {origin: root, destination: shard1, options: carry.ImportOptions{AsShard: "shard-1"}},
-		"owner fixed, with its child": {origin: root, destination: alsoRoot(t, root, shard1), extract: extraction{WithChildren: true}, options: carry.ImportOptions{FixOwner: true}},
+		"named, owner elsewhere":      {origin: root, destination: shard1, options: carry.Import{AsShard: "shard-1"}},
+		"owner fixed, with its child": {origin: root, destination: alsoRoot(t, root, shard1), extract: extraction{WithChildren: true}, options: carry.Import{FixOwner: true}},
 		"said to live there before": {
 			origin: edit1(t, root, swap(kcptest.LogicalClusterKey(kcptest.Consumer), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)), destination: shard1,
 			notes: `which says "root": mend it with --fix-owner`,
@@ -40,7 +40,7 @@ func TestVerifyImports(t *testing.T) {
 			c.extract.Name = kcptest.Consumer
 			m := moveFiles{origin: c.origin, destination: c.destination, archive: extractOf(t, c.origin, c.extract)}
 			allow := append(c.allow, codeOwnerPointsHere)
-			m.originOut = purgeWith(t, c.origin, purge.Options{Name: kcptest.Consumer, WithChildren: c.extract.WithChildren}, allow...)
+			m.originOut = purgeWith(t, c.origin, purge.Purge{Name: kcptest.Consumer, WithChildren: c.extract.WithChildren}, allow...)
 			m.destinationOut = importInto(t, m.archive, c.destination, c.options, transform.Options{}).written().out
 			v := m.verdict(t)
 			requireSound(t, v)
@@ -80,8 +80,8 @@ func alsoRoot(t *testing.T, root, shard string) string {
 func TestLiveMigrationMended(t *testing.T) {
 	before, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
 	root, shard1 := kcptest.LiveMigrated(t)
-	mended := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).written().out
-	cleaned := purgeWith(t, shard1, purge.Options{Orphans: true})
+	mended := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written().out
+	cleaned := purgeWith(t, shard1, purge.Purge{Orphans: true})
 
 	trapped := func(key []byte) bool {
 		return strings.Contains(string(key), "/"+kcptest.Other+"/"+kcptest.Consumer+"/")

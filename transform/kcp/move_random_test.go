@@ -53,7 +53,7 @@ func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	t.Helper()
 	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
 	m.originOut = purgeOf(t, name, origin)
-	a := importInto(t, m.archive, destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeMissingDefinition, codeUnknownIdentity}})
+	a := importInto(t, m.archive, destination, carry.Import{}, transform.Options{Allow: []string{codeMissingDefinition, codeUnknownIdentity}})
 	require.NoError(t, a.err, "%+v", a.report.Problems)
 	m.destinationOut = a.out
 	requireSound(t, m.verdict(t, func(m *verify.Move) { m.Ignore = []string{"identity-unknown"} }))

@@ -29,21 +29,21 @@ func moveOf(t testing.TB, name, origin, destination string) moveFiles {
 	t.Helper()
 	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
 	m.originOut = purgeOf(t, name, origin)
-	m.destinationOut = importInto(t, m.archive, destination, carry.ImportOptions{}, transform.Options{}).written().out
+	m.destinationOut = importInto(t, m.archive, destination, carry.Import{}, transform.Options{}).written().out
 	return m
 }
 
 // purgeOf is a file without a logical cluster.
 func purgeOf(t testing.TB, name, in string) (out string) {
 	t.Helper()
-	return purgeWith(t, in, purge.Options{Name: name}, codeOwnerPointsHere)
+	return purgeWith(t, in, purge.Purge{Name: name}, codeOwnerPointsHere)
 }
 
 // purgeWith is the output of a purge.
-func purgeWith(t testing.TB, in string, o purge.Options, allow ...string) (out string) {
+func purgeWith(t testing.TB, in string, o purge.Purge, allow ...string) (out string) {
 	t.Helper()
 	out = filepath.Join(t.TempDir(), "purged.db")
-	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, purge.New(o))
+	r, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, &o)
 	require.NoError(t, err, "%+v", r.Problems)
 	return out
 }

@@ -48,7 +48,7 @@ func TestRestUntouched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.db")
 			_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out, Allow: finding.Allowable(purge.Spec.Codes)},
-				meddled{purge.New(purge.Options{Name: kcptest.Consumer, Scrub: name == "history"}), c.wrong})
+				meddled{&purge.Purge{Name: kcptest.Consumer, Scrub: name == "history"}, c.wrong})
 			require.ErrorContains(t, err, c.says)
 			require.NoFileExists(t, out)
 			require.ErrorIs(t, err, snapshot.ErrVerify)

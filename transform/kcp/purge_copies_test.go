@@ -23,7 +23,7 @@ import (
 )
 
 // toShard1 moves what the cache has of the provider from root to shard-1.
-var toShard1 = purge.Options{Name: kcptest.ClaimsProvider, FromShard: "root", ToShard: "shard-1"}
+var toShard1 = purge.Purge{Name: kcptest.ClaimsProvider, FromShard: "root", ToShard: "shard-1"}
 
 const (
 	exportsDir = "/cache/apis.kcp.io/apiexports/customresources/"
@@ -88,7 +88,7 @@ func TestMoveCopies(t *testing.T) {
 	r, first := purged(t, in, toShard1)
 	_, second := purged(t, in, toShard1)
 	require.Equal(t, openFile(t, first).Size(), openFile(t, second).Size())
-	dry, err := transform.Run(context.Background(), transform.Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"), DryRun: true}, purge.New(toShard1))
+	dry, err := transform.Run(context.Background(), transform.Options{In: in, Out: filepath.Join(t.TempDir(), "out.db"), DryRun: true}, &toShard1)
 	require.NoError(t, err)
 	require.Equal(t, r.Changes, dry.Changes)
 	require.Equal(t, r.Clusters, reportOf(dry).Clusters)
@@ -97,7 +97,7 @@ func TestMoveCopies(t *testing.T) {
 // TestExportsInCache: the last copy of an APIExport does not go without a word; where another shard has one, it may.
 func TestExportsInCache(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.ClaimsCache)
-	o := purge.Options{Name: kcptest.ClaimsProvider, FromShard: "root"}
+	o := purge.Purge{Name: kcptest.ClaimsProvider, FromShard: "root"}
 	r, _, err := tryPurge(t, in, o)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, []string{codeExportsInCache}, codes(r))
@@ -114,13 +114,13 @@ func TestExportsInCache(t *testing.T) {
 	})
 	r, _ = purged(t, both, o)
 	require.Empty(t, r.Problems, "as kcp's own live move leaves it: the new shard has copies")
-	_, _ = purged(t, in, purge.Options{Name: kcptest.ClaimsOther, FromShard: "root"})
+	_, _ = purged(t, in, purge.Purge{Name: kcptest.ClaimsOther, FromShard: "root"})
 
 	single := claimsInOne(t)
-	r, _, err = tryPurge(t, single, purge.Options{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere)
+	r, _, err = tryPurge(t, single, purge.Purge{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Contains(t, codes(r), codeExportsInCache)
-	r, _ = purged(t, kcptest.Recorded(t, kcptest.ClaimsRoot), purge.Options{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere)
+	r, _ = purged(t, kcptest.Recorded(t, kcptest.ClaimsRoot), purge.Purge{Name: kcptest.ClaimsProvider}, codeOwnerPointsHere)
 	require.Contains(t, reasons(r, codeExportsBound), "have to move with it (--to-shard)")
 }
 
@@ -147,7 +147,7 @@ func TestMoveCopiesOfShard(t *testing.T) {
 	copies := map[string]int{kcptest.ClaimsProvider: 14, kcptest.ClaimsConsumer: 0}
 	for name := range copies {
 		for _, scrub := range []bool{false, true} {
-			r, out := purged(t, in, purge.Options{Name: name, ToShard: "shard-1", WithChildren: true, Scrub: scrub}, codeOwnerPointsHere)
+			r, out := purged(t, in, purge.Purge{Name: name, ToShard: "shard-1", WithChildren: true, Scrub: scrub}, codeOwnerPointsHere)
 			names, moved := []string{}, 0
 			for _, c := range r.Clusters {
 				names = append(names, c.Name)
@@ -156,23 +156,23 @@ func TestMoveCopiesOfShard(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, moved, max(1, copies[name]))
 			require.Equal(t, moved, r.Changes.Created)
-			left := purgeWith(t, out, purge.Options{Name: names[0], FromShard: "shard-1", ToShard: "root"})
+			left := purgeWith(t, out, purge.Purge{Name: names[0], FromShard: "shard-1", ToShard: "root"})
 			for _, child := range names[1:] {
 				if copiesOf(r, child) > 0 {
-					left = purgeWith(t, left, purge.Options{Name: child, FromShard: "shard-1", ToShard: "root"})
+					left = purgeWith(t, left, purge.Purge{Name: child, FromShard: "shard-1", ToShard: "root"})
 				}
 			}
 			was, is := withTTL(t, in, inCache), withTTL(t, left, inCache)
 			require.Equal(t, was, is, "there and back it is the same")
 		}
 	}
-	r, _, err := tryPurge(t, in, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard1"}, codeOwnerPointsHere)
+	r, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.ClaimsProvider, ToShard: "shard1"}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Contains(t, codes(r), codeUnknownShard)
-	_, _, err = tryPurge(t, in, purge.Options{Name: kcptest.ClaimsProvider, ToShard: "root"}, codeOwnerPointsHere)
+	_, _, err = tryPurge(t, in, purge.Purge{Name: kcptest.ClaimsProvider, ToShard: "root"}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, purge.ErrSameShard)
 
-	r, _ = purged(t, kcptest.Recorded(t, kcptest.ClaimsRoot), purge.Options{Name: kcptest.ClaimsProvider, ToShard: "shard-1"}, codeOwnerPointsHere)
+	r, _ = purged(t, kcptest.Recorded(t, kcptest.ClaimsRoot), purge.Purge{Name: kcptest.ClaimsProvider, ToShard: "shard-1"}, codeOwnerPointsHere)
 	require.Contains(t, strings.Join(r.Steps, "\n"), "etcdshift cluster purge "+kcptest.ClaimsProvider+" CACHE CACHE-OUT --from-shard root --to-shard shard-1")
 }
 
@@ -192,7 +192,7 @@ func TestMoveCopiesOfOrphans(t *testing.T) {
 	in := kcptest.Edit(t, claimsInOne(t), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey(kcptest.ClaimsProvider))
 	})
-	o := purge.Options{Name: kcptest.ClaimsProvider, Orphans: true}
+	o := purge.Purge{Name: kcptest.ClaimsProvider, Orphans: true}
 	r, _, err := tryPurge(t, in, o, codeOwnerPointsHere)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Contains(t, codes(r), codeExportsInCache)
@@ -323,7 +323,7 @@ func TestMoveCopyUnfit(t *testing.T) {
 			require.ErrorIs(t, err, transform.ErrRefused)
 			require.NotEmpty(t, reasons(r, c.code))
 			require.NoFileExists(t, out)
-			_, _ = purged(t, in, purge.Options{Name: toShard1.Name, FromShard: "root"}, codeExportsInCache)
+			_, _ = purged(t, in, purge.Purge{Name: toShard1.Name, FromShard: "root"}, codeExportsInCache)
 		})
 	}
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.ClaimsCache), func(client *clientv3.Client) {
@@ -348,7 +348,7 @@ func TestMoveCopyEncrypted(t *testing.T) {
 	})
 	run := func(o transform.Options) (*report, string, error) {
 		o.In, o.Out = in, filepath.Join(t.TempDir(), "out.db")
-		r, err := transform.Run(context.Background(), o, purge.New(toShard1))
+		r, err := transform.Run(context.Background(), o, &toShard1)
 		return reportOf(r), o.Out, err
 	}
 	r, _, err := run(transform.Options{Allow: finding.Allowable(purge.Spec.Codes)})
@@ -386,7 +386,7 @@ func TestMoveCopiesProved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.db")
-			_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out}, meddled{purge.New(toShard1), wrong})
+			_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out}, meddled{&toShard1, wrong})
 			require.Error(t, err)
 			require.NoFileExists(t, out)
 		})

@@ -32,7 +32,7 @@ func TestCopies(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
 		kcptest.Put(t, client, "/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/"+kcptest.Consumer+"/stale", []byte("{}"))
 	})
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere, codeKeyMismatch)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere, codeKeyMismatch)
 	n := requireGone(t, in, out, func(key []byte) bool {
 		return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key)
 	})
@@ -43,7 +43,7 @@ func TestCopies(t *testing.T) {
 	require.Contains(t, all, `keeps what shard "shard-1" wrote of "`+kcptest.Consumer+`" (keys: 1)`)
 	require.NotContains(t, all, "no cache is in this file")
 
-	r, out = purged(t, in, purge.Options{Name: kcptest.Consumer, AsShard: "shard-1"}, codeKeyMismatch, codeOwnerPointsHere)
+	r, out = purged(t, in, purge.Purge{Name: kcptest.Consumer, AsShard: "shard-1"}, codeKeyMismatch, codeOwnerPointsHere)
 	require.Equal(t, 1, r.Clusters[0].Copies, "another name, other copies")
 	requireGone(t, in, out, func(key []byte) bool {
 		return clusterOf(key) == kcptest.Consumer || copyOf("shard-1", kcptest.Consumer)(key)
@@ -56,16 +56,16 @@ func TestShardUnknown(t *testing.T) {
 		return kcptest.Edit(t, path, func(client *clientv3.Client) { kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard")) })
 	}
 	in := nameless(kcptest.Single(t))
-	_, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	_, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, survey.ErrShardUnknown)
 	require.ErrorContains(t, err, "--as-shard")
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer, AsShard: "root"}, codeOwnerPointsHere)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer, AsShard: "root"}, codeOwnerPointsHere)
 	require.Positive(t, r.Clusters[0].Copies)
 	requireGone(t, in, out, func(key []byte) bool {
 		return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key)
 	})
 
-	r, _, err = tryPurge(t, nameless(kcptest.Recorded(t, kcptest.Root)), purge.Options{Name: kcptest.Consumer})
+	r, _, err = tryPurge(t, nameless(kcptest.Recorded(t, kcptest.Root)), purge.Purge{Name: kcptest.Consumer})
 	require.ErrorIs(t, err, transform.ErrRefused, "the Workspace may mean this shard")
 	require.Contains(t, r.Problems[0].Reason, "this file does not say what this one is called")
 }
@@ -73,13 +73,13 @@ func TestShardUnknown(t *testing.T) {
 // TestFromShard: of a cache's own file, what one shard wrote of one logical cluster goes, and nothing else.
 func TestFromShard(t *testing.T) {
 	for _, in := range []string{kcptest.Recorded(t, kcptest.Cache), kcptest.Single(t)} {
-		r, out := purged(t, in, purge.Options{Name: kcptest.Consumer, FromShard: "root"})
+		r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer, FromShard: "root"})
 		n := requireGone(t, in, out, copyOf("root", kcptest.Consumer))
 		require.Positive(t, n)
 		require.Equal(t, n, r.Clusters[0].Copies)
 		require.Zero(t, r.Clusters[0].Keys)
 		require.Empty(t, r.Problems)
-		_, _, err := tryPurge(t, out, purge.Options{Name: kcptest.Consumer, FromShard: "root"})
+		_, _, err := tryPurge(t, out, purge.Purge{Name: kcptest.Consumer, FromShard: "root"})
 		require.ErrorIs(t, err, clusters.ErrNoCluster)
 	}
 }
@@ -90,23 +90,23 @@ func TestOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
 	trapped := func(key []byte) bool { return slices.Contains(kcptest.Trapped(), string(key)) }
 	for _, name := range []string{"", kcptest.Other} {
-		r, out := purged(t, in, purge.Options{Orphans: true, Name: name})
+		r, out := purged(t, in, purge.Purge{Orphans: true, Name: name})
 		require.Equal(t, 4, requireGone(t, in, out, trapped))
 		require.Len(t, r.Clusters, 1)
 		require.Equal(t, kcptest.Other, r.Clusters[0].Name)
 		require.Equal(t, 4, r.Clusters[0].Keys)
 		require.Empty(t, r.Problems)
 
-		r, again, err := tryPurge(t, out, purge.Options{Orphans: true})
+		r, again, err := tryPurge(t, out, purge.Purge{Orphans: true})
 		require.NoError(t, err)
 		require.Equal(t, transform.Unchanged, r.Outcome)
 		requireGone(t, out, again, func([]byte) bool { return false })
-		_, _, err = tryPurge(t, out, purge.Options{Orphans: true, Name: kcptest.Other})
+		_, _, err = tryPurge(t, out, purge.Purge{Orphans: true, Name: kcptest.Other})
 		require.ErrorIs(t, err, clusters.ErrNoCluster)
 	}
-	_, _, err := tryPurge(t, in, purge.Options{Orphans: true, Name: kcptest.Consumer})
+	_, _, err := tryPurge(t, in, purge.Purge{Orphans: true, Name: kcptest.Consumer})
 	require.ErrorIs(t, err, clusters.ErrNoCluster, "it lives there")
-	_, _, err = tryPurge(t, in, purge.Options{Name: kcptest.Other})
+	_, _, err = tryPurge(t, in, purge.Purge{Name: kcptest.Other})
 	require.ErrorContains(t, err, "orphans")
 }
 
@@ -121,14 +121,14 @@ func TestOrphansCopies(t *testing.T) {
 		})
 	}
 	in := orphaned()
-	r, out := purged(t, in, purge.Options{Orphans: true}, codeOwnerPointsHere)
+	r, out := purged(t, in, purge.Purge{Orphans: true}, codeOwnerPointsHere)
 	require.Equal(t, 35, r.Clusters[0].Keys)
 	require.Positive(t, r.Clusters[0].Copies)
 	requireGone(t, in, out, func(key []byte) bool {
 		return clusterOf(key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(key)
 	})
 
-	_, _, err := tryPurge(t, orphaned(kcptest.LogicalClusterKey("system:shard")), purge.Options{Orphans: true, Name: kcptest.Consumer})
+	_, _, err := tryPurge(t, orphaned(kcptest.LogicalClusterKey("system:shard")), purge.Purge{Orphans: true, Name: kcptest.Consumer})
 	require.ErrorIs(t, err, survey.ErrShardUnknown)
 }
 
@@ -140,9 +140,9 @@ func TestEventsAlone(t *testing.T) {
 		put /registry/core/events/`+kcptest.Other+`/`+kcptest.Consumer+`/c {}
 	`)
 	named := []string{"/registry"}
-	_, _, err := tryPurge(t, in, purge.Options{Orphans: true, Prefixes: named})
+	_, _, err := tryPurge(t, in, purge.Purge{Orphans: true, Prefixes: named})
 	require.ErrorIs(t, err, purge.ErrNoHome)
-	r, out := purged(t, in, purge.Options{Orphans: true, Name: kcptest.Consumer, Prefixes: named}, codeKeyMismatch)
+	r, out := purged(t, in, purge.Purge{Orphans: true, Name: kcptest.Consumer, Prefixes: named}, codeKeyMismatch)
 	require.Contains(t, codes(r), codeNoHome, "they may be of one that lives")
 	require.Equal(t, 2, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 }
@@ -158,12 +158,12 @@ func TestPrefixes(t *testing.T) {
 		}
 		kcptest.Put(t, client, "/shard/one/core/configmaps/"+kcptest.Other+"/default/orphan", []byte("{}"))
 	})
-	_, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Other})
+	_, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.Other})
 	require.ErrorIs(t, err, clusters.ErrSeveralShards)
-	_, out := purged(t, in, purge.Options{Name: kcptest.Other, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
+	_, out := purged(t, in, purge.Purge{Name: kcptest.Other, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
 	requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Other })
 
-	o := purge.Options{Name: kcptest.Consumer1, Prefixes: []string{"/shard/one"}}
+	o := purge.Purge{Name: kcptest.Consumer1, Prefixes: []string{"/shard/one"}}
 	r, _, err := tryPurge(t, in, o)
 	require.ErrorIs(t, err, transform.ErrRefused, "its Workspace is in the other shard's storage, and says shard-1")
 	require.Equal(t, kcptest.WorkspaceKey("consumer1"), r.Problems[0].Key)
@@ -180,13 +180,13 @@ func TestOneStorage(t *testing.T) {
 	rbac := "/cache/rbac.authorization.k8s.io"
 	for name, c := range map[string]struct {
 		in string
-		o  purge.Options
+		o  purge.Purge
 	}{
-		"of the shard":      {root, purge.Options{Name: kcptest.Other, Prefixes: []string{"/registry", "/registry/core"}}},
-		"orphans":           {root, purge.Options{Orphans: true, Prefixes: []string{"/registry/example.dev", "/registry"}}},
-		"of its cache":      {single, purge.Options{Name: kcptest.Other, Prefixes: []string{"/registry", rbac}}},
-		"of the cache":      {single, purge.Options{Name: kcptest.Other, FromShard: "root", Prefixes: []string{"/cache", rbac}}},
-		"of its cache, too": {single, purge.Options{Name: kcptest.Other, Scrub: true, Prefixes: []string{"/registry", rbac}}},
+		"of the shard":      {root, purge.Purge{Name: kcptest.Other, Prefixes: []string{"/registry", "/registry/core"}}},
+		"orphans":           {root, purge.Purge{Orphans: true, Prefixes: []string{"/registry/example.dev", "/registry"}}},
+		"of its cache":      {single, purge.Purge{Name: kcptest.Other, Prefixes: []string{"/registry", rbac}}},
+		"of the cache":      {single, purge.Purge{Name: kcptest.Other, FromShard: "root", Prefixes: []string{"/cache", rbac}}},
+		"of its cache, too": {single, purge.Purge{Name: kcptest.Other, Scrub: true, Prefixes: []string{"/registry", rbac}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, out, err := tryPurge(t, c.in, c.o, codeOwnerPointsHere)
@@ -199,7 +199,7 @@ func TestOneStorage(t *testing.T) {
 // TestMany: of many alike, one goes.
 func TestMany(t *testing.T) {
 	in := kcptest.Many(t, 50)
-	r, out := purged(t, in, purge.Options{Name: kcptest.ManyName(7)}, codeOwnerPointsHere, codeKeyMismatch)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.ManyName(7)}, codeOwnerPointsHere, codeKeyMismatch)
 	require.Equal(t, 40, r.Clusters[0].Keys)
 	require.Equal(t, 40, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.ManyName(7) }))
 }
@@ -209,7 +209,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	out := filepath.Join(t.TempDir(), "out.db")
-	_, err := transform.Run(ctx, transform.Options{In: kcptest.Recorded(t, kcptest.Root), Out: out}, purge.New(purge.Options{Name: kcptest.Other}))
+	_, err := transform.Run(ctx, transform.Options{In: kcptest.Recorded(t, kcptest.Root), Out: out}, &purge.Purge{Name: kcptest.Other})
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoFileExists(t, out)
 }

@@ -35,7 +35,7 @@ func TestRefused(t *testing.T) {
 	elsewhere := edited(t, kcptest.Root, workspace, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
 	for name, c := range map[string]struct {
 		in   string
-		o    purge.Options
+		o    purge.Purge
 		code string
 		key  string
 		also []string // allowed too
@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 		"its Workspace says no shard": {
 			in: edited(t, kcptest.Root, workspace, `"core.kcp.io/shard":"root"`, `"core.kcp.io/other":"root"`), code: codeOwnerPointsHere, key: workspace,
 		},
-		"this shard has another name": {in: elsewhere, o: purge.Options{Name: kcptest.Other, AsShard: "shard-1"}, code: codeOwnerPointsHere, key: workspace},
+		"this shard has another name": {in: elsewhere, o: purge.Purge{Name: kcptest.Other, AsShard: "shard-1"}, code: codeOwnerPointsHere, key: workspace},
 		"being deleted": {
 			in:   edited(t, kcptest.Root, lc, `"metadata":{`, `"metadata":{"deletionTimestamp":"2026-11-20T20:00:00Z",`),
 			code: codeTerminating, key: lc, also: []string{codeOwnerPointsHere},
@@ -53,12 +53,12 @@ func TestRefused(t *testing.T) {
 			in:   edited(t, kcptest.Root, lc, `"annotations":{`, `"annotations":{"internal.kcp.io/migrating":"root:m",`),
 			code: codeMigrating, key: lc, also: []string{codeOwnerPointsHere},
 		},
-		"root": {in: kcptest.Recorded(t, kcptest.Root), o: purge.Options{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
+		"root": {in: kcptest.Recorded(t, kcptest.Root), o: purge.Purge{Name: "root"}, code: codeSystemCluster, key: kcptest.LogicalClusterKey("root")},
 		"root's copies": {
-			in: kcptest.Recorded(t, kcptest.Cache), o: purge.Options{Name: "root", FromShard: "root"}, code: codeSystemCluster, also: []string{codeExportsInCache},
+			in: kcptest.Recorded(t, kcptest.Cache), o: purge.Purge{Name: "root", FromShard: "root"}, code: codeSystemCluster, also: []string{codeExportsInCache},
 		},
 		"its Workspace says what the file calls itself": {
-			in: kcptest.Recorded(t, kcptest.Root), o: purge.Options{Name: kcptest.Other, AsShard: "roott"}, code: codeOwnerPointsHere, key: workspace,
+			in: kcptest.Recorded(t, kcptest.Root), o: purge.Purge{Name: kcptest.Other, AsShard: "roott"}, code: codeOwnerPointsHere, key: workspace,
 		},
 		"it says that it is its own owner": {
 			in: edited(t, kcptest.Root, lc, `"cluster":"root","name":"other"`, `"cluster":"`+kcptest.Other+`","name":"other"`), code: codeOwnerPointsHere, key: workspace,
@@ -99,10 +99,10 @@ func TestRefused(t *testing.T) {
 // TestOwnerElsewhere: nothing refuses where the Workspace says another shard; where it is not in the file, that is said.
 func TestOwnerElsewhere(t *testing.T) {
 	in := edited(t, kcptest.Root, kcptest.WorkspaceKey("other"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
-	r, _ := purged(t, in, purge.Options{Name: kcptest.Other})
+	r, _ := purged(t, in, purge.Purge{Name: kcptest.Other})
 	require.Empty(t, r.Problems)
 
-	r, _ = purged(t, kcptest.Recorded(t, kcptest.Shard1), purge.Options{Name: kcptest.Consumer1})
+	r, _ = purged(t, kcptest.Recorded(t, kcptest.Shard1), purge.Purge{Name: kcptest.Consumer1})
 	require.Equal(t, []string{codeOwnerUnseen}, codes(r))
 	require.Contains(t, r.Problems[0].Reason, `Workspace "consumer1" in "root"`)
 }
@@ -114,7 +114,7 @@ func TestUnknownKey(t *testing.T) {
 		kcptest.Put(t, client, "/registry/example.dev/widgets/customresources", []byte("{}"))
 		kcptest.Put(t, client, "/elsewhere/"+kcptest.Consumer1, []byte("{}"))
 	})
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer1})
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer1})
 	require.Equal(t, []string{codeOwnerUnseen, codeUnknownKey}, codes(r))
 	require.Len(t, r.Problems, 3)
 	requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer1 })
@@ -135,22 +135,22 @@ func TestNeedsNoKeys(t *testing.T) {
 	}
 	in := encrypt()
 	for _, allow := range []string{codeOwnerPointsHere, codeEncrypted} {
-		_, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Consumer}, allow)
+		_, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.Consumer}, allow)
 		require.ErrorIs(t, err, transform.ErrRefused)
 	}
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere, codeEncrypted)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere, codeEncrypted)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	require.Equal(t, []string{codeChildrenStay, codeEncrypted, codeOwnerPointsHere}, codes(r))
 
 	in = kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), encrypted)
 	})
-	r, _ = purged(t, in, purge.Options{Name: kcptest.Consumer})
+	r, _ = purged(t, in, purge.Purge{Name: kcptest.Consumer})
 	require.Equal(t, []string{codeChildrenStay, codeOwnerUnseen}, codes(r))
 	require.Equal(t, kcptest.WorkspaceKey("consumer"), r.Problems[0].Key)
 
 	in = encrypt(kcptest.WorkspaceKey("consumer"), kcptest.LogicalClusterKey(kcptest.Child))
-	r, out = purged(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeEncrypted)
+	r, out = purged(t, in, purge.Purge{Name: kcptest.Consumer, WithChildren: true}, codeEncrypted)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	require.Equal(t, []string{codeChildrenStay, codeEncrypted}, codes(r), "nothing but a Workspace says that it is a child: it stays")
 }
@@ -161,28 +161,28 @@ func TestUnreadable(t *testing.T) {
 	values := map[string][]byte{codeEncrypted: []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"), codeUndecodable: []byte("x")}
 	for name, c := range map[string]struct {
 		spoiled []string
-		o       purge.Options
+		o       purge.Purge
 		at      string // the key that refuses, "" for none
 		warns   string
 	}{
 		"the LogicalCluster": {
 			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Other), kcptest.WorkspaceKey("other")},
-			o:       purge.Options{Name: kcptest.Other}, at: kcptest.LogicalClusterKey(kcptest.Other),
+			o:       purge.Purge{Name: kcptest.Other}, at: kcptest.LogicalClusterKey(kcptest.Other),
 		},
 		"that of a child": {
 			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child)},
-			o:       purge.Options{Name: kcptest.Consumer, WithChildren: true}, at: kcptest.LogicalClusterKey(kcptest.Child), warns: codeChildrenStay,
+			o:       purge.Purge{Name: kcptest.Consumer, WithChildren: true}, at: kcptest.LogicalClusterKey(kcptest.Child), warns: codeChildrenStay,
 		},
 		"that of a child that stays": {
-			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child)}, o: purge.Options{Name: kcptest.Consumer}, warns: codeChildrenStay,
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child)}, o: purge.Purge{Name: kcptest.Consumer}, warns: codeChildrenStay,
 		},
 		"a child and its Workspace": {
 			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child), childWorkspace},
-			o:       purge.Options{Name: kcptest.Consumer, WithChildren: true}, at: childWorkspace,
+			o:       purge.Purge{Name: kcptest.Consumer, WithChildren: true}, at: childWorkspace,
 		},
-		"a Workspace of a child that tells": {spoiled: []string{childWorkspace}, o: purge.Options{Name: kcptest.Consumer, WithChildren: true}},
+		"a Workspace of a child that tells": {spoiled: []string{childWorkspace}, o: purge.Purge{Name: kcptest.Consumer, WithChildren: true}},
 		"a Workspace that goes": {
-			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child), childWorkspace}, o: purge.Options{Name: kcptest.Consumer}, warns: codeChildElsewhere,
+			spoiled: []string{kcptest.LogicalClusterKey(kcptest.Child), childWorkspace}, o: purge.Purge{Name: kcptest.Consumer}, warns: codeChildElsewhere,
 		},
 	} {
 		for code, value := range values {
@@ -224,7 +224,7 @@ func TestArchiveRefused(t *testing.T) {
 		Records: src.Live(ctx, nil), Revision: 1 << 20, Notes: map[string][]byte{"manifest": []byte("{}")},
 	}, nil)
 	require.NoError(t, err)
-	_, out, err := tryPurge(t, path, purge.Options{Name: kcptest.Other})
+	_, out, err := tryPurge(t, path, purge.Purge{Name: kcptest.Other})
 	require.ErrorIs(t, err, archive.ErrIsArchive)
 	require.NotErrorIs(t, err, archive.ErrDamaged)
 	require.NotErrorIs(t, err, clusters.ErrNoCluster)

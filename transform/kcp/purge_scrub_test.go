@@ -66,8 +66,8 @@ func TestNothingLeft(t *testing.T) {
 		require.NoError(t, err)
 		return bytes.Contains(data, []byte(what))
 	}
-	_, plain := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
-	_, scrubbed := purged(t, in, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	_, plain := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	_, scrubbed := purged(t, in, purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	for i, secret := range secrets {
 		require.True(t, holds(in, secret))
 		require.True(t, holds(plain, secret), "tombstones hide it, and remove nothing")
@@ -92,13 +92,13 @@ func TestNothingLeft(t *testing.T) {
 // TestScrubOrphans: the rest of the file is as it was, and a scrub of nothing leaves the file alone.
 func TestScrubOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
-	r, out := purged(t, in, purge.Options{Orphans: true, Scrub: true})
+	r, out := purged(t, in, purge.Purge{Orphans: true, Scrub: true})
 	require.Equal(t, 4, r.Changes.Deleted)
 	require.Equal(t, 4, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Other }))
 	for _, rec := range records(t, out) {
 		require.NotEqual(t, kcptest.Other, clusterOf(rec.Key))
 	}
-	r, again, err := tryPurge(t, out, purge.Options{Orphans: true, Scrub: true})
+	r, again, err := tryPurge(t, out, purge.Purge{Orphans: true, Scrub: true})
 	require.NoError(t, err)
 	require.EqualValues(t, "unchanged", r.Outcome)
 	first, err := os.ReadFile(out)
@@ -111,7 +111,7 @@ func TestScrubOrphans(t *testing.T) {
 // TestWatch: a client that watches from before the purge sees each deletion, in the order of keys, each at a revision of its own.
 func TestWatch(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	s := etcdtest.Start(t, etcdtest.Restore(t, out))
 	defer s.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -139,7 +139,7 @@ func TestWatch(t *testing.T) {
 func TestOutputVerifies(t *testing.T) {
 	ctx := context.Background()
 	for _, scrub := range []bool{false, true} {
-		_, out := purged(t, kcptest.Single(t), purge.Options{Name: kcptest.Consumer, WithChildren: true, Scrub: scrub}, codeOwnerPointsHere)
+		_, out := purged(t, kcptest.Single(t), purge.Purge{Name: kcptest.Consumer, WithChildren: true, Scrub: scrub}, codeOwnerPointsHere)
 		s, err := snapshot.Open(ctx, out, snapshot.Config{})
 		require.NoError(t, err)
 		defer s.Close()
@@ -155,8 +155,8 @@ func TestOutputVerifies(t *testing.T) {
 // TestScrubGone: what is deleted already, by this program or by kcp, leaves no older record either; after that nothing is known of it.
 func TestScrubGone(t *testing.T) {
 	in, secrets := storyOf(t)
-	_, plain := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
-	r, out := purged(t, plain, purge.Options{Name: kcptest.Consumer, Scrub: true})
+	_, plain := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, out := purged(t, plain, purge.Purge{Name: kcptest.Consumer, Scrub: true})
 	require.Zero(t, r.Changes)
 	require.Zero(t, r.Clusters[0].Keys)
 	requireGone(t, plain, out, func([]byte) bool { return false })
@@ -167,26 +167,26 @@ func TestScrubGone(t *testing.T) {
 	for _, rec := range records(t, out) {
 		require.NotEqual(t, kcptest.Consumer, clusterOf(rec.Key))
 	}
-	_, _, err = tryPurge(t, out, purge.Options{Name: kcptest.Consumer, Scrub: true})
+	_, _, err = tryPurge(t, out, purge.Purge{Name: kcptest.Consumer, Scrub: true})
 	require.ErrorIs(t, err, clusters.ErrNoCluster)
 
-	_, plain = purged(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root"})
-	_, out = purged(t, plain, purge.Options{Name: kcptest.Consumer, FromShard: "root", Scrub: true})
+	_, plain = purged(t, kcptest.Recorded(t, kcptest.Cache), purge.Purge{Name: kcptest.Consumer, FromShard: "root"})
+	_, out = purged(t, plain, purge.Purge{Name: kcptest.Consumer, FromShard: "root", Scrub: true})
 	for _, rec := range records(t, out) {
 		require.False(t, copyOf("root", kcptest.Consumer)(rec.Key))
 	}
-	_, _, err = tryPurge(t, out, purge.Options{Name: kcptest.Consumer, FromShard: "root", Scrub: true})
+	_, _, err = tryPurge(t, out, purge.Purge{Name: kcptest.Consumer, FromShard: "root", Scrub: true})
 	require.ErrorIs(t, err, clusters.ErrNoCluster)
 
 	_, shard1 := kcptest.LiveMigrated(t)
-	_, _, err = tryPurge(t, shard1, purge.Options{Name: kcptest.Other, Scrub: true})
+	_, _, err = tryPurge(t, shard1, purge.Purge{Name: kcptest.Other, Scrub: true})
 	require.ErrorIs(t, err, clusters.ErrNoCluster, "it has orphans, which --orphans is for")
 }
 
 // TestScrubPastCopies: what the cache of the same file had of a logical cluster leaves no record either, though it is deleted already;
 // what another shard wrote stays and is named.
 func TestScrubPastCopies(t *testing.T) {
-	_, plain := purged(t, kcptest.Single(t), purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	_, plain := purged(t, kcptest.Single(t), purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	others := "/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/" + kcptest.Consumer + "/stale"
 	cacheGone := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
 		kvs, err := client.Get(context.Background(), "/cache/", clientv3.WithPrefix())
@@ -201,7 +201,7 @@ func TestScrubPastCopies(t *testing.T) {
 	})
 	for name, in := range map[string]string{"all deleted": plain, "copies deleted": cacheGone} {
 		t.Run(name, func(t *testing.T) {
-			r, out := purged(t, in, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+			r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 			left := 0
 			for _, rec := range records(t, out) {
 				require.False(t, clusterOf(rec.Key) == kcptest.Consumer || copyOf("root", kcptest.Consumer)(rec.Key), "%s", rec.Key)
@@ -220,25 +220,25 @@ func TestScrubPastCopies(t *testing.T) {
 	nameless := kcptest.Edit(t, cacheGone, func(client *clientv3.Client) {
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard"))
 	})
-	_, _, err := tryPurge(t, nameless, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	_, _, err := tryPurge(t, nameless, purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, survey.ErrShardUnknown, "whose copies they were cannot be told")
-	purged(t, nameless, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	purged(t, nameless, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 }
 
 // TestScrubPastOrphans: orphans that are deleted already cannot be told from what lived here: that is said, and by whose names they go.
 func TestScrubPastOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
-	_, plain := purged(t, in, purge.Options{Orphans: true})
-	r, _ := purgeUnchanged(t, plain, purge.Options{Orphans: true, Scrub: true})
+	_, plain := purged(t, in, purge.Purge{Orphans: true})
+	r, _ := purgeUnchanged(t, plain, purge.Purge{Orphans: true, Scrub: true})
 	steps := strings.Join(r.Steps, "\n")
 	require.Contains(t, steps, "etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: "+kcptest.Other)
-	_, scrubbed := purged(t, plain, purge.Options{Name: kcptest.Other, Scrub: true})
-	r, _ = purgeUnchanged(t, scrubbed, purge.Options{Orphans: true, Scrub: true})
+	_, scrubbed := purged(t, plain, purge.Purge{Name: kcptest.Other, Scrub: true})
+	r, _ = purgeUnchanged(t, scrubbed, purge.Purge{Orphans: true, Scrub: true})
 	require.NotContains(t, strings.Join(r.Steps, "\n"), "--scrub")
 }
 
 // purgeUnchanged is a purge that has nothing to do.
-func purgeUnchanged(t *testing.T, in string, o purge.Options) (*report, string) {
+func purgeUnchanged(t *testing.T, in string, o purge.Purge) (*report, string) {
 	t.Helper()
 	r, out, err := tryPurge(t, in, o)
 	require.NoError(t, err)

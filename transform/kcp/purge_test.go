@@ -30,15 +30,15 @@ func reportOf(r *transform.Report) *report {
 }
 
 // tryPurge purges with codes allowed and returns the report and the output's path.
-func tryPurge(t *testing.T, in string, o purge.Options, allow ...string) (*report, string, error) {
+func tryPurge(t *testing.T, in string, o purge.Purge, allow ...string) (*report, string, error) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out.db")
-	r, err := transform.Run(context.Background(), transform.Options{Command: "cluster purge", In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, purge.New(o))
+	r, err := transform.Run(context.Background(), transform.Options{Command: "cluster purge", In: in, Out: out, Allow: allow, Prefixes: o.Prefixes}, &o)
 	return reportOf(r), out, err
 }
 
 // purged is tryPurge that must succeed.
-func purged(t *testing.T, in string, o purge.Options, allow ...string) (*report, string) {
+func purged(t *testing.T, in string, o purge.Purge, allow ...string) (*report, string) {
 	t.Helper()
 	r, out, err := tryPurge(t, in, o, allow...)
 	require.NoError(t, err, "%+v", r.Problems)
@@ -91,7 +91,7 @@ func codes(r *report) (found []string) {
 // TestOnlyItsOwn: the trap, a namespace of another logical cluster that is named like the one that is purged, stays.
 func TestOnlyItsOwn(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Equal(t, transform.Changes{Deleted: 36}, r.Changes)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	after, _ := kcptest.Dump(t, out)
@@ -122,16 +122,16 @@ func TestNamePrefix(t *testing.T) {
 			kcptest.Put(t, client, "/registry/example.dev/widgets/"+kcptest.ExampleDev+"/"+name+"/default/a", []byte("{}"))
 		}
 	})
-	_, out := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere, codeKeyMismatch)
+	_, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere, codeKeyMismatch)
 	require.Equal(t, 36, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
-	_, out = purged(t, in, purge.Options{Name: shorter}, codeOwnerPointsHere, codeKeyMismatch)
+	_, out = purged(t, in, purge.Purge{Name: shorter}, codeOwnerPointsHere, codeKeyMismatch)
 	require.Equal(t, 3, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == shorter }))
 }
 
 // TestWithChildren: the child goes too, and its Workspace in the purged parent is no obstacle.
 func TestWithChildren(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, out := purged(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
+	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
 	n := requireGone(t, in, out, func(key []byte) bool {
 		return slices.Contains([]string{kcptest.Consumer, kcptest.Child}, clusterOf(key))
 	})
@@ -145,8 +145,8 @@ func TestWithChildren(t *testing.T) {
 
 // TestTwice: what is gone is not there a second time.
 func TestTwice(t *testing.T) {
-	_, out := purged(t, kcptest.Recorded(t, kcptest.Root), purge.Options{Name: kcptest.Other}, codeOwnerPointsHere)
-	r, again, err := tryPurge(t, out, purge.Options{Name: kcptest.Other}, codeOwnerPointsHere)
+	_, out := purged(t, kcptest.Recorded(t, kcptest.Root), purge.Purge{Name: kcptest.Other}, codeOwnerPointsHere)
+	r, again, err := tryPurge(t, out, purge.Purge{Name: kcptest.Other}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, clusters.ErrNoCluster)
 	require.Equal(t, transform.Failed, r.Outcome)
 	require.NoFileExists(t, again)
@@ -157,19 +157,19 @@ func TestNoCluster(t *testing.T) {
 	root, cache := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Cache)
 	for name, c := range map[string]struct {
 		in   string
-		o    purge.Options
+		o    purge.Purge
 		is   error
 		says string
 	}{
-		"a path":            {root, purge.Options{Name: "root:other"}, clusters.ErrNoCluster, kcptest.Other},
-		"nothing like it":   {root, purge.Options{Name: "nowhere"}, clusters.ErrNoCluster, `"nowhere"`},
-		"a cache":           {cache, purge.Options{Name: kcptest.Other}, purge.ErrCacheAlone, `a cache below "/cache"`},
-		"no cache":          {root, purge.Options{Name: kcptest.Other, FromShard: "root"}, purge.ErrNoCacheHere, `a shard below "/registry"`},
-		"no copies":         {cache, purge.Options{Name: "nowhere", FromShard: "root"}, clusters.ErrNoCluster, "from any shard"},
-		"another shard's":   {cache, purge.Options{Name: kcptest.Consumer1, FromShard: "root"}, clusters.ErrNoCluster, `it has copies from "shard-1"`},
-		"no orphans":        {root, purge.Options{Name: kcptest.Consumer1, Orphans: true}, clusters.ErrNoCluster, "this shard has no orphans"},
-		"not of one, lives": {root, purge.Options{Name: kcptest.Other, Orphans: true}, clusters.ErrNoCluster, "lives on this shard"},
-		"another prefix":    {root, purge.Options{Name: kcptest.Other, Prefixes: []string{"/elsewhere"}}, clusters.ErrNoShard, ""},
+		"a path":            {root, purge.Purge{Name: "root:other"}, clusters.ErrNoCluster, kcptest.Other},
+		"nothing like it":   {root, purge.Purge{Name: "nowhere"}, clusters.ErrNoCluster, `"nowhere"`},
+		"a cache":           {cache, purge.Purge{Name: kcptest.Other}, purge.ErrCacheAlone, `a cache below "/cache"`},
+		"no cache":          {root, purge.Purge{Name: kcptest.Other, FromShard: "root"}, purge.ErrNoCacheHere, `a shard below "/registry"`},
+		"no copies":         {cache, purge.Purge{Name: "nowhere", FromShard: "root"}, clusters.ErrNoCluster, "from any shard"},
+		"another shard's":   {cache, purge.Purge{Name: kcptest.Consumer1, FromShard: "root"}, clusters.ErrNoCluster, `it has copies from "shard-1"`},
+		"no orphans":        {root, purge.Purge{Name: kcptest.Consumer1, Orphans: true}, clusters.ErrNoCluster, "this shard has no orphans"},
+		"not of one, lives": {root, purge.Purge{Name: kcptest.Other, Orphans: true}, clusters.ErrNoCluster, "lives on this shard"},
+		"another prefix":    {root, purge.Purge{Name: kcptest.Other, Prefixes: []string{"/elsewhere"}}, clusters.ErrNoShard, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, out, err := tryPurge(t, c.in, c.o)
@@ -184,7 +184,7 @@ func TestNoCluster(t *testing.T) {
 func TestDeterministic(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	for _, scrub := range []bool{false, true} {
-		o := purge.Options{Name: kcptest.Consumer, WithChildren: true, Scrub: scrub}
+		o := purge.Purge{Name: kcptest.Consumer, WithChildren: true, Scrub: scrub}
 		first, _ := purged(t, in, o, codeOwnerPointsHere)
 		second, _ := purged(t, in, o, codeOwnerPointsHere)
 		require.Equal(t, first.Output.SHA256, second.Output.SHA256)
@@ -193,12 +193,12 @@ func TestDeterministic(t *testing.T) {
 
 // TestSteps: what is left to do by hand names the cache, and the Workspace that leads nowhere.
 func TestSteps(t *testing.T) {
-	r, _ := purged(t, kcptest.Recorded(t, kcptest.Root), purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, _ := purged(t, kcptest.Recorded(t, kcptest.Root), purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	all := strings.Join(r.Steps, "\n")
 	require.Contains(t, all, "etcdshift cluster purge "+kcptest.Consumer+" CACHE CACHE-OUT --from-shard root --to-shard NEW-SHARD")
 	require.Contains(t, all, `Workspace "consumer" in "root" still leads to "`+kcptest.Consumer+`"`)
 	require.NotEmpty(t, r.Restore)
 
-	r, _ = purged(t, kcptest.Recorded(t, kcptest.Root), purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	r, _ = purged(t, kcptest.Recorded(t, kcptest.Root), purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	require.Contains(t, strings.Join(r.Steps, "\n"), " CACHE CACHE-OUT --scrub --from-shard root --to-shard NEW-SHARD")
 }

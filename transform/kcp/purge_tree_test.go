@@ -40,19 +40,19 @@ func reasons(r *report, code string) string {
 func TestOrphansThatLive(t *testing.T) {
 	in := without(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer))
 	for _, name := range []string{"", kcptest.Consumer} {
-		r, _, err := tryPurge(t, in, purge.Options{Orphans: true, Name: name})
+		r, _, err := tryPurge(t, in, purge.Purge{Orphans: true, Name: name})
 		require.ErrorIs(t, err, transform.ErrRefused)
 		require.Equal(t, []string{codeChildrenStay, codeOwnerPointsHere}, codes(r))
 		require.Equal(t, kcptest.WorkspaceKey("consumer"), r.Problems[0].Key)
 		require.Contains(t, r.Problems[0].Reason, `Workspace "consumer" in "root"`)
-		_, out := purged(t, in, purge.Options{Orphans: true, Name: name}, codeOwnerPointsHere)
+		_, out := purged(t, in, purge.Purge{Orphans: true, Name: name}, codeOwnerPointsHere)
 		require.Equal(t, 35, requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer }))
 	}
 
 	encrypted := kcptest.Edit(t, in, func(client *clientv3.Client) {
 		kcptest.Put(t, client, kcptest.WorkspaceKey("consumer"), []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
 	})
-	r, _ := purged(t, encrypted, purge.Options{Orphans: true})
+	r, _ := purged(t, encrypted, purge.Purge{Orphans: true})
 	require.Contains(t, reasons(r, codeOwnerUnseen), "Workspaces of this file cannot be read (1)")
 }
 
@@ -60,11 +60,11 @@ func TestOrphansThatLive(t *testing.T) {
 func TestChildWithoutWorkspace(t *testing.T) {
 	lost := "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
 	in := without(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer), lost)
-	r, _ := purged(t, in, purge.Options{Orphans: true}, codeOwnerPointsHere)
+	r, _ := purged(t, in, purge.Purge{Orphans: true}, codeOwnerPointsHere)
 	require.Equal(t, []string{codeOwnerPointsHere}, codes(r))
 
 	const says = `"` + kcptest.Child + `" stays, and says that it belongs to "child" in "` + kcptest.Consumer + `", which is not there`
-	r, _ = purged(t, without(t, kcptest.Root, lost), purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, _ = purged(t, without(t, kcptest.Root, lost), purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Equal(t, says, reasons(r, codeChildrenStay))
 	taken, _ := extracted(t, without(t, kcptest.Root, lost), extraction{Name: kcptest.Consumer})
 	require.Equal(t, says+"; --with-children takes it along", reasons(reportOf(taken.Report), codeChildrenStay))
@@ -77,18 +77,18 @@ func TestNoHome(t *testing.T) {
 		all = append(all, kcptest.LogicalClusterKey(name))
 	}
 	in := without(t, kcptest.Root, all...)
-	r, _, err := tryPurge(t, in, purge.Options{Orphans: true}, codeOwnerPointsHere)
+	r, _, err := tryPurge(t, in, purge.Purge{Orphans: true}, codeOwnerPointsHere)
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Contains(t, reasons(r, codeNoHome), "logical clusters without a LogicalCluster (4, such as ")
-	purged(t, in, purge.Options{Orphans: true}, codeOwnerPointsHere, codeNoHome)
-	r, _ = purged(t, in, purge.Options{Orphans: true, Name: kcptest.Other}, codeOwnerPointsHere)
+	purged(t, in, purge.Purge{Orphans: true}, codeOwnerPointsHere, codeNoHome)
+	r, _ = purged(t, in, purge.Purge{Orphans: true, Name: kcptest.Other}, codeOwnerPointsHere)
 	require.Equal(t, []string{codeNoHome, codeOwnerPointsHere}, codes(r))
 
 	partial := without(t, kcptest.Shard1, kcptest.LogicalClusterKey(kcptest.Consumer1), kcptest.LogicalClusterKey("system:shard"))
-	_, out, err := tryPurge(t, partial, purge.Options{Orphans: true}, codeNoHome)
+	_, out, err := tryPurge(t, partial, purge.Purge{Orphans: true}, codeNoHome)
 	require.ErrorIs(t, err, purge.ErrNoHome)
 	require.NoFileExists(t, out)
-	r, _ = purged(t, partial, purge.Options{Orphans: true, Name: kcptest.Consumer1})
+	r, _ = purged(t, partial, purge.Purge{Orphans: true, Name: kcptest.Consumer1})
 	require.Equal(t, []string{codeNoHome}, codes(r))
 	require.Contains(t, r.Problems[0].Reason, "no whole shard")
 }
@@ -97,7 +97,7 @@ func TestNoHome(t *testing.T) {
 func TestLoop(t *testing.T) {
 	in := edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer), `"cluster":"root","name":"consumer"`, `"cluster":"`+kcptest.Child+`","name":"consumer"`)
 	for _, children := range []bool{false, true} {
-		r, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: children})
+		r, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.Consumer, WithChildren: children})
 		require.ErrorIs(t, err, transform.ErrRefused)
 		require.Contains(t, reasons(r, codeOwnerPointsHere), `Workspace "consumer" in "root"`)
 		require.Contains(t, reasons(r, codeOwnerUnseen), `which is not there`)
@@ -107,12 +107,12 @@ func TestLoop(t *testing.T) {
 
 // TestOwnerNotThere: the parent is in the file, and the Workspace is not.
 func TestOwnerNotThere(t *testing.T) {
-	r, _ := purged(t, without(t, kcptest.Root, kcptest.WorkspaceKey("other")), purge.Options{Name: kcptest.Other})
+	r, _ := purged(t, without(t, kcptest.Root, kcptest.WorkspaceKey("other")), purge.Purge{Name: kcptest.Other})
 	require.Equal(t, []string{codeOwnerUnseen}, codes(r))
 	require.Contains(t, r.Problems[0].Reason, `Workspace "other" in "root", which is not there`)
 
 	in := edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Other), `"resource":"workspaces"`, `"resource":"things"`)
-	r, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Other})
+	r, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.Other})
 	require.ErrorIs(t, err, transform.ErrRefused, "a Workspace leads there all the same")
 	require.Contains(t, reasons(r, codeOwnerUnseen), "which is no Workspace")
 }
@@ -129,7 +129,7 @@ func TestChildElsewhere(t *testing.T) {
 		}
 	})
 	for _, children := range []bool{false, true} {
-		r, _ := purged(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: children}, codeOwnerPointsHere)
+		r, _ := purged(t, in, purge.Purge{Name: kcptest.Consumer, WithChildren: children}, codeOwnerPointsHere)
 		require.Equal(t, []string{codeChildElsewhere, codeOwnerPointsHere}, codes(r))
 		require.Contains(t, reasons(r, codeChildElsewhere), `"`+kcptest.Child+`", behind Workspace "child"`)
 		taken, _ := extracted(t, in, extraction{Name: kcptest.Consumer, WithChildren: children})
@@ -138,7 +138,7 @@ func TestChildElsewhere(t *testing.T) {
 	}
 
 	in = edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Child), `"cluster":"`+kcptest.Consumer+`"`, `"cluster":"root"`)
-	r, _ := purged(t, in, purge.Options{Name: kcptest.Consumer}, codeOwnerPointsHere)
+	r, _ := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	require.Contains(t, reasons(r, codeChildElsewhere), "says that it does not belong to Workspace")
 	taken, _ := extracted(t, in, extraction{Name: kcptest.Consumer})
 	require.Contains(t, reasons(reportOf(taken.Report), codeChildElsewhere), "says that it does not belong to Workspace")
@@ -147,26 +147,26 @@ func TestChildElsewhere(t *testing.T) {
 // TestExportsBound: who binds what goes is named, but for those that go too.
 func TestExportsBound(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, _ := purged(t, in, purge.Options{Name: kcptest.Provider}, codeOwnerPointsHere)
+	r, _ := purged(t, in, purge.Purge{Name: kcptest.Provider}, codeOwnerPointsHere)
 	require.Equal(t, []string{codeExportsBound, codeOwnerPointsHere}, codes(r))
 	require.Contains(t, reasons(r, codeExportsBound), "logical clusters that stay here (2) bind what \""+kcptest.Provider+"\" exports: "+kcptest.Other+", "+kcptest.Consumer)
-	r, _ = purged(t, in, purge.Options{Name: kcptest.Other}, codeOwnerPointsHere)
+	r, _ = purged(t, in, purge.Purge{Name: kcptest.Other}, codeOwnerPointsHere)
 	require.NotContains(t, codes(r), codeExportsBound)
 }
 
 // TestShardName: a shard that is called otherwise than it calls itself is led to by either name.
 func TestShardName(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
-	r, _, err := tryPurge(t, in, purge.Options{Name: kcptest.Other, AsShard: "Root"})
+	r, _, err := tryPurge(t, in, purge.Purge{Name: kcptest.Other, AsShard: "Root"})
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, []string{codeOwnerPointsHere, codeShardName}, codes(r))
-	r, _ = purged(t, in, purge.Options{Name: kcptest.Other, AsShard: "root"}, codeOwnerPointsHere)
+	r, _ = purged(t, in, purge.Purge{Name: kcptest.Other, AsShard: "root"}, codeOwnerPointsHere)
 	require.Equal(t, []string{codeOwnerPointsHere}, codes(r))
 }
 
 // TestNoSuchKey: a part of kcp that has no LogicalCluster is not named by the key of one.
 func TestNoSuchKey(t *testing.T) {
-	r, _, err := tryPurge(t, kcptest.Recorded(t, kcptest.Root), purge.Options{Name: "system:bound-crds"})
+	r, _, err := tryPurge(t, kcptest.Recorded(t, kcptest.Root), purge.Purge{Name: "system:bound-crds"})
 	require.ErrorIs(t, err, transform.ErrRefused)
 	require.Equal(t, codeSystemCluster, r.Problems[0].Code.Name)
 	require.Empty(t, r.Problems[0].Key)
@@ -206,7 +206,7 @@ func TestManyChildren(t *testing.T) {
 			}
 		}, snapshot.WriteConfig{})
 		require.NoError(t, err)
-		r, _ := purged(t, in, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
+		r, _ := purged(t, in, purge.Purge{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
 		require.Len(t, r.Clusters, 2+n)
 		require.Positive(t, r.Clusters[0].Copies)
 		require.Equal(t, 1, r.Clusters[1+n].Copies)

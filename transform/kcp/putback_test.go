@@ -21,7 +21,7 @@ import (
 )
 
 // putBack puts orphans of one shard back into another.
-func putBack(t testing.TB, from, shard string, o carry.PutBackOptions, run transform.Options) arrival {
+func putBack(t testing.TB, from, shard string, o carry.PutBack, run transform.Options) arrival {
 	t.Helper()
 	file, err := snapshot.Open(context.Background(), from, snapshot.Config{})
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func putBack(t testing.TB, from, shard string, o carry.PutBackOptions, run trans
 	o.From, o.Prefixes = file, run.Prefixes
 	a := arrival{t: t, in: shard, out: filepath.Join(t.TempDir(), "out.db")}
 	run.Command, run.In, run.Out = "cluster import", a.in, a.out
-	r, err := transform.Run(context.Background(), run, carry.NewPutBack(o))
+	r, err := transform.Run(context.Background(), run, &o)
 	a.report, a.err = reportOf(r), err
 	return a
 }
@@ -37,7 +37,7 @@ func putBack(t testing.TB, from, shard string, o carry.PutBackOptions, run trans
 // TestPutBack mends what kcp's own live migration broke: the tenant's objects are back, byte for byte, and what kcp made anew stays.
 func TestPutBack(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
-	a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).written()
+	a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written()
 	require.Equal(t, transform.Changes{Created: 3}, a.report.Changes)
 	came, _ := a.arrived()
 	recorded, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
@@ -59,7 +59,7 @@ func TestPutBack(t *testing.T) {
 	require.Equal(t, a.report.Input.Keys, a.report.Rest.Keys)
 	require.True(t, hasStep(a.report.Steps, "cluster purge --orphans "+shard1), "%q", a.report.Steps)
 
-	again := putBack(t, shard1, a.out, carry.PutBackOptions{}, transform.Options{})
+	again := putBack(t, shard1, a.out, carry.PutBack{}, transform.Options{})
 	require.NoError(t, again.err)
 	require.Equal(t, transform.Unchanged, again.report.Outcome, "what is the same already is no problem")
 }
@@ -74,10 +74,10 @@ func TestPutBackKeyExists(t *testing.T) {
 		require.NoError(t, err)
 		kcptest.Put(t, client, trap, made)
 	})
-	found := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).refused(codeKeyExists)
+	found := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).refused(codeKeyExists)
 	require.Equal(t, trap, found[1].Key, "%+v", found)
 
-	a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{Allow: []string{codeKeyExists}}).written()
+	a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{Allow: []string{codeKeyExists}}).written()
 	came, _ := a.arrived()
 	require.Len(t, came, 2)
 	left, _ := a.report.Errors()
@@ -113,7 +113,7 @@ func TestPutBackTokenSecret(t *testing.T) {
 			root, shard1 := kcptest.LiveMigrated(t)
 			root = kcptest.Edit(t, root, func(client *clientv3.Client) { kcptest.Put(t, client, key, tc.living) })
 			shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) { kcptest.Put(t, client, key, tc.orphan) })
-			a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{Allow: []string{codeKeyExists}}).written()
+			a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{Allow: []string{codeKeyExists}}).written()
 			var found []finding.Finding
 			for _, p := range a.report.Problems {
 				if p.Key == key {
@@ -133,29 +133,29 @@ func TestPutBackNamespaceMissing(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	namespace := "/registry/core/namespaces/" + kcptest.Other + "/" + kcptest.Consumer
 	root = kcptest.Edit(t, root, func(client *clientv3.Client) { kcptest.Delete(t, client, namespace) })
-	found := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).refused(codeNamespaceMissing)
+	found := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).refused(codeNamespaceMissing)
 	require.Len(t, found, 3)
-	a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{Allow: []string{codeNamespaceMissing}}).written()
+	a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{Allow: []string{codeNamespaceMissing}}).written()
 	left, _ := a.report.Errors()
 	require.Zero(t, left, "all of it was done")
 
 	shard1 = kcptest.Edit(t, shard1, func(client *clientv3.Client) {
 		kcptest.Put(t, client, namespace, []byte(arrival{t: t, out: kcptest.Recorded(t, kcptest.Root)}.value(namespace)))
 	})
-	a = putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).written()
+	a = putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written()
 	require.Equal(t, 4, a.report.Changes.Created, "a namespace that comes along is there")
 }
 
 // TestPutBackLivesNowhere: orphans of what does not live on the shard either stay.
 func TestPutBackLivesNowhere(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
-	a := putBack(t, root, shard1, carry.PutBackOptions{}, transform.Options{})
+	a := putBack(t, root, shard1, carry.PutBack{}, transform.Options{})
 	require.NoError(t, a.err)
 	require.Equal(t, transform.Unchanged, a.report.Outcome)
 	require.Empty(t, a.report.Problems)
 
 	root = kcptest.Edit(t, root, func(client *clientv3.Client) { kcptest.Delete(t, client, kcptest.LogicalClusterKey(kcptest.Other)) })
-	a = putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{})
+	a = putBack(t, shard1, root, carry.PutBack{}, transform.Options{})
 	require.NoError(t, a.err)
 	require.Equal(t, transform.Unchanged, a.report.Outcome)
 	require.Equal(t, []string{codeLivesNowhere}, codes(a.report))
@@ -171,7 +171,7 @@ func TestPutBackLease(t *testing.T) {
 		require.NoError(t, err)
 		kcptest.Put(t, client, trap, kcptest.Get(t, client, trap), clientv3.WithLease(lease.ID))
 	})
-	a := putBack(t, shard1, root, carry.PutBackOptions{}, transform.Options{}).written()
+	a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written()
 	came, leases := a.arrived()
 	for _, kv := range came {
 		if string(kv.Key) == trap {
@@ -183,7 +183,7 @@ func TestPutBackLease(t *testing.T) {
 // TestPutBackPrefixes: below other prefixes on both sides.
 func TestPutBackPrefixes(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
-	a := putBack(t, below(t, shard1, "/shard/two"), below(t, root, "/shard/one"), carry.PutBackOptions{}, transform.Options{}).written()
+	a := putBack(t, below(t, shard1, "/shard/two"), below(t, root, "/shard/one"), carry.PutBack{}, transform.Options{}).written()
 	came, _ := a.arrived()
 	require.Len(t, came, 3)
 	for _, kv := range came {
@@ -195,7 +195,7 @@ func TestPutBackPrefixes(t *testing.T) {
 func TestPutBackNoShard(t *testing.T) {
 	root, cache := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Cache)
 	for _, files := range [][2]string{{cache, root}, {root, cache}} {
-		a := putBack(t, files[0], files[1], carry.PutBackOptions{}, transform.Options{})
+		a := putBack(t, files[0], files[1], carry.PutBack{}, transform.Options{})
 		require.ErrorContains(t, a.err, "no shard of kcp")
 		_, err := os.Stat(a.out)
 		require.ErrorIs(t, err, os.ErrNotExist)
@@ -205,8 +205,8 @@ func TestPutBackNoShard(t *testing.T) {
 // TestPutBackPartial: in what is no whole shard all logical clusters look as if they did not live there.
 func TestPutBackPartial(t *testing.T) {
 	root := kcptest.Recorded(t, kcptest.Root)
-	a := putBack(t, consumerArchive(t), root, carry.PutBackOptions{}, transform.Options{})
+	a := putBack(t, consumerArchive(t), root, carry.PutBack{}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrPartial)
-	a = putBack(t, root, consumerArchive(t), carry.PutBackOptions{}, transform.Options{})
+	a = putBack(t, root, consumerArchive(t), carry.PutBack{}, transform.Options{})
 	require.ErrorIs(t, a.err, carry.ErrPartial)
 }

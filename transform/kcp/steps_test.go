@@ -24,27 +24,27 @@ func TestFrontProxies(t *testing.T) {
 		require.Contains(t, r.Steps[r.BeforeRestore], "restore every member")
 		return r.Steps
 	}
-	purgeSteps := func(in string, o purge.Options) []string {
+	purgeSteps := func(in string, o purge.Purge) []string {
 		r, _ := purged(t, in, o, codeOwnerPointsHere)
 		return inOrder(r)
 	}
-	importSteps := func(into string, o carry.ImportOptions) []string {
+	importSteps := func(into string, o carry.Import) []string {
 		return inOrder(importInto(t, from, into, o, transform.Options{}).written().report)
 	}
 	liveRoot, liveShard1 := kcptest.LiveMigrated(t)
 	for name, steps := range map[string][]string{
 		"extract":           extractSteps(t, root),
-		"import":            importSteps(shard1, carry.ImportOptions{}),
-		"import of a tree":  inOrder(importInto(t, tree, shard1, carry.ImportOptions{}, transform.Options{}).written().report),
-		"import where from": importSteps(back, carry.ImportOptions{}),
-		"import fixed":      importSteps(back, carry.ImportOptions{FixOwner: true, AsShard: "shard-1"}),
-		"put back":          inOrder(putBack(t, liveShard1, liveRoot, carry.PutBackOptions{}, transform.Options{}).written().report),
-		"purge":             purgeSteps(root, purge.Options{Name: kcptest.Consumer}),
-		"purge of a tree":   purgeSteps(root, purge.Options{Name: kcptest.Consumer, WithChildren: true}),
-		"purge of orphans":  purgeSteps(liveShard1, purge.Options{Orphans: true}),
-		"purge of copies":   purgeSteps(cache, purge.Options{Name: kcptest.Consumer, FromShard: "root"}),
-		"move of copies":    purgeSteps(cache, purge.Options{Name: kcptest.Provider, FromShard: "root", ToShard: "shard-1"}),
-		"purge and move":    purgeSteps(kcptest.Single(t), purge.Options{Name: kcptest.Provider, ToShard: "shard-1"}),
+		"import":            importSteps(shard1, carry.Import{}),
+		"import of a tree":  inOrder(importInto(t, tree, shard1, carry.Import{}, transform.Options{}).written().report),
+		"import where from": importSteps(back, carry.Import{}),
+		"import fixed":      importSteps(back, carry.Import{FixOwner: true, AsShard: "shard-1"}),
+		"put back":          inOrder(putBack(t, liveShard1, liveRoot, carry.PutBack{}, transform.Options{}).written().report),
+		"purge":             purgeSteps(root, purge.Purge{Name: kcptest.Consumer}),
+		"purge of a tree":   purgeSteps(root, purge.Purge{Name: kcptest.Consumer, WithChildren: true}),
+		"purge of orphans":  purgeSteps(liveShard1, purge.Purge{Orphans: true}),
+		"purge of copies":   purgeSteps(cache, purge.Purge{Name: kcptest.Consumer, FromShard: "root"}),
+		"move of copies":    purgeSteps(cache, purge.Purge{Name: kcptest.Provider, FromShard: "root", ToShard: "shard-1"}),
+		"purge and move":    purgeSteps(kcptest.Single(t), purge.Purge{Name: kcptest.Provider, ToShard: "shard-1"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stop := slices.IndexFunc(steps, func(s string) bool { return strings.Contains(s, "stop all front-proxies first") })

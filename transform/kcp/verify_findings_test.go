@@ -74,7 +74,7 @@ func arriveIn(t *testing.T, m moveFiles, destination string) string {
 func TestVerifyStillMigrating(t *testing.T) {
 	m := moveFiles{origin: migrating(t, kcptest.Recorded(t, kcptest.Root)), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
-	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer}, codeMigrating, codeOwnerPointsHere)
+	m.originOut = purgeWith(t, m.origin, purge.Purge{Name: kcptest.Consumer}, codeMigrating, codeOwnerPointsHere)
 	m.destinationOut = arriveIn(t, m, m.destination)
 	require.Equal(t, []string{"still-migrating"}, codesOf(m.verdict(t)))
 }
@@ -121,7 +121,7 @@ func TestVerifyDefinitions(t *testing.T) {
 			return edit1(t, sound.destination, swap(widgetsDefinition, `"storedVersions":["v1"]`, `"storedVersions":[`+of+`]`))
 		}
 		m.destination = versions(`"v0"`)
-		m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
+		m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
 		requireSound(t, m.verdict(t))
 		for _, before := range []string{`"v0","v9"`, `"v1"`, `"v1","v0"`} { // lost, invented, in another order
 			m.destination = versions(before)
@@ -146,14 +146,14 @@ func TestVerifyNames(t *testing.T) {
 	require.Contains(t, notes(m.verdict(t, func(m *verify.Move) { m.AsShard = "shard-9" })), `says of itself that it is shard "shard-1", and is checked as "shard-9"`)
 
 	third := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/shard-9/" + kcptest.Consumer + "/workspace-admin"
-	purged := purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root"})
+	purged := purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Purge{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{edit1(t, purged, put(third, "x"))}
 	v := m.verdict(t)
 	require.Equal(t, []string{"stale-copy"}, codesOf(v))
 	require.Equal(t, third, v.Findings[0].Key)
 	m.caches = []string{edit1(t, purged, put(strings.Replace(third, "shard-9", "shard-1", 1), "x"))}
 	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)), "the destination's, but not what the origin wrote")
-	m.caches = []string{purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Options{Name: kcptest.Consumer, FromShard: "root", ToShard: "shard-1"})}
+	m.caches = []string{purgeWith(t, kcptest.Recorded(t, kcptest.Cache), purge.Purge{Name: kcptest.Consumer, FromShard: "root", ToShard: "shard-1"})}
 	requireSound(t, m.verdict(t))
 }
 
@@ -178,7 +178,7 @@ func TestVerifySeveralShards(t *testing.T) {
 	there := func(m *verify.Move) { m.Prefixes = []string{"/registry"} }
 
 	m.destination = withShard(t, purgeOf(t, kcptest.Consumer1, shard1), m.originOut, "/shard/root")
-	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{FixOwner: true}, transform.Options{Prefixes: []string{"/registry"}}).written().out
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{FixOwner: true}, transform.Options{Prefixes: []string{"/registry"}}).written().out
 	requireSound(t, m.verdict(t, there))
 	without := m
 	without.destination = ""
@@ -186,8 +186,8 @@ func TestVerifySeveralShards(t *testing.T) {
 
 	both := withShard(t, root, root, "/shard/two")
 	m = moveFiles{origin: both, destination: shard1, archive: extractOf(t, both, extraction{Name: kcptest.Consumer, Prefixes: []string{"/registry"}})}
-	m.originOut = purgeWith(t, both, purge.Options{Name: kcptest.Consumer, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
-	m.destinationOut = importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written().out
+	m.originOut = purgeWith(t, both, purge.Purge{Name: kcptest.Consumer, Prefixes: []string{"/registry"}}, codeOwnerPointsHere)
+	m.destinationOut = importInto(t, m.archive, shard1, carry.Import{}, transform.Options{}).written().out
 	v := m.verdict(t)
 	require.Equal(t, []string{"elsewhere"}, codesOf(v))
 	require.Len(t, v.Findings, 36)
@@ -274,7 +274,7 @@ func TestVerifyUnserved(t *testing.T) {
 	require.NotEmpty(t, widget)
 	m := moveFiles{origin: edit1(t, root, swap(widget, `"apiVersion":"example.dev/v1"`, `"apiVersion":"example.dev/v9"`)), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive, m.originOut = extractOf(t, m.origin, extraction{Name: kcptest.Consumer}), purgeOf(t, kcptest.Consumer, m.origin)
-	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnlistedVersion}}).out
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{Allow: []string{codeUnlistedVersion}}).out
 	v := m.verdict(t)
 	requireSound(t, v)
 	require.Contains(t, strings.Join(v.Notes, "\n"), `stored at version "v9"`)

@@ -50,7 +50,7 @@ func destinationOut(m *moveFiles) *string { return &m.destinationOut }
 func anew(change func(t *testing.T, client *clientv3.Client)) func(*testing.T, *moveFiles) {
 	return func(t *testing.T, m *moveFiles) {
 		other := kcptest.Edit(t, m.destination, func(client *clientv3.Client) { change(t, client) })
-		m.destinationOut = importInto(t, m.archive, other, carry.ImportOptions{}, transform.Options{}).written().out
+		m.destinationOut = importInto(t, m.archive, other, carry.Import{}, transform.Options{}).written().out
 	}
 }
 
@@ -163,7 +163,7 @@ func spoiledArrivals() []spoiled {
 		{name: "another schema", spoil: definitionWith(`"scope":"Namespaced"`, `"scope":"Cluster"`), codes: []string{"definition-differs", "destination-touched"}},
 		{name: "identity that nobody knows", spoil: func(t *testing.T, m *moveFiles) {
 			m.destination = purgeOf(t, kcptest.Consumer1, m.destination)
-			m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeUnknownIdentity}}).out
+			m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{Allow: []string{codeUnknownIdentity}}).out
 		}, codes: []string{"identity-unknown"}},
 		{name: "purge forgotten", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.origin }, codes: []string{"lives-twice", "same-file", "still-at-origin"}},
 		{name: "import forgotten", spoil: func(t *testing.T, m *moveFiles) { m.destinationOut = m.destination }, codes: []string{"record-lost", "same-file"}},
@@ -172,14 +172,14 @@ func spoiledArrivals() []spoiled {
 		{name: "stale copy in the origin's file", spoil: func(t *testing.T, m *moveFiles) {
 			m.origin = kcptest.Single(t)
 			m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer})
-			m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
+			m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
 			copied := "/cache/rbac.authorization.k8s.io/clusterrolebindings/customresources/root/" + kcptest.Consumer + "/workspace-admin"
 			m.originOut = kcptest.Edit(t, purgeOf(t, kcptest.Consumer, m.origin), func(client *clientv3.Client) { put(copied, "x")(t, client) })
 		}, codes: []string{"stale-copy"}},
 		{name: "the destination twice", spoil: func(t *testing.T, m *moveFiles) { m.originOut = m.destinationOut }, codes: []string{"lives-twice", "origin-touched", "same-file", "still-at-origin"}},
 		{name: "two files of one shard", spoil: func(t *testing.T, m *moveFiles) {
 			m.destination = m.originOut
-			m.destinationOut = importInto(t, m.archive, m.originOut, carry.ImportOptions{}, transform.Options{}).written().out
+			m.destinationOut = importInto(t, m.archive, m.originOut, carry.Import{}, transform.Options{}).written().out
 		}, codes: []string{"lives-twice"}},
 		{name: "archive damaged", spoil: damage(func(m *moveFiles) *string { return &m.archive }, "team:viewer"), codes: []string{"archive-damaged"}},
 		{name: "origin damaged", spoil: damage(originOut, "team:viewer"), codes: []string{"damaged"}},

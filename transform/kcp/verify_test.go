@@ -39,7 +39,7 @@ func TestVerifyWithout(t *testing.T) {
 // archive was made: its history is gone, and its revision tells, or the input of the purge.
 func TestVerifyScrubbed(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
-	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	m.originOut = purgeWith(t, m.origin, purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	requireSound(t, m.verdict(t))
 	without := m
 	without.origin = ""
@@ -50,7 +50,7 @@ func TestVerifyScrubbed(t *testing.T) {
 	require.Equal(t, []string{"origin-touched"}, codesOf(without.verdict(t)))
 
 	newer := edit1(t, m.origin, put(itsSettings+"2", "x"))
-	m.originOut = purgeWith(t, newer, purge.Options{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
+	m.originOut = purgeWith(t, newer, purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
 	v = m.verdict(t) // of an older file than what was purged
 	require.Empty(t, v.Findings)
 	require.Len(t, v.Unchecked, 1)
@@ -101,7 +101,7 @@ func TestVerifyOutdated(t *testing.T) {
 	t.Run("another state of that revision", func(t *testing.T) {
 		m := sound
 		m.archive = extractOf(t, edit1(t, m.origin, flip(itsSettings)), extraction{Name: kcptest.Consumer})
-		m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
+		m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
 		m.originOut = purgeOf(t, kcptest.Consumer, edit1(t, m.origin, swap(itsSettings, "a", "a")))
 		m.origin = ""
 		require.Equal(t, []string{"archive-outdated"}, codesOf(m.verdict(t)))
@@ -120,7 +120,7 @@ func TestVerifyIgnored(t *testing.T) {
 func TestVerifyCaches(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	cache := kcptest.Recorded(t, kcptest.Cache)
-	purged := purgeWith(t, cache, purge.Options{Name: kcptest.Consumer, FromShard: "root"})
+	purged := purgeWith(t, cache, purge.Purge{Name: kcptest.Consumer, FromShard: "root"})
 	m.caches = []string{purged}
 	requireSound(t, m.verdict(t))
 	m.caches = []string{cache, purged}
@@ -138,8 +138,8 @@ func TestVerifySingle(t *testing.T) {
 func TestVerifyChildren(t *testing.T) {
 	m := moveFiles{origin: kcptest.Recorded(t, kcptest.Root), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, WithChildren: true})
-	m.originOut = purgeWith(t, m.origin, purge.Options{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
-	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{}).written().out
+	m.originOut = purgeWith(t, m.origin, purge.Purge{Name: kcptest.Consumer, WithChildren: true}, codeOwnerPointsHere)
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{}).written().out
 	v := m.verdict(t)
 	requireSound(t, v)
 	require.Len(t, v.Clusters, 2)
@@ -152,7 +152,7 @@ func TestVerifyFixedOwner(t *testing.T) {
 	first := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m := moveFiles{origin: first.originOut, destination: first.destinationOut, archive: extractOf(t, first.originOut, extraction{Name: kcptest.Child})}
 	m.originOut = purgeOf(t, kcptest.Child, m.origin)
-	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{FixOwner: true}, transform.Options{}).written().out
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{FixOwner: true}, transform.Options{}).written().out
 	requireSound(t, m.verdict(t))
 	without := m
 	without.destination = ""
@@ -179,7 +179,7 @@ func TestVerifyElsewhere(t *testing.T) {
 		}
 	})
 	m := moveFiles{origin: root, destination: both, archive: extractOf(t, root, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
-	single := importInto(t, m.archive, shard1, carry.ImportOptions{}, transform.Options{}).written()
+	single := importInto(t, m.archive, shard1, carry.Import{}, transform.Options{}).written()
 	came, _ := single.arrived()
 	m.destinationOut = kcptest.Edit(t, both, func(client *clientv3.Client) { putAll(t, client, came) })
 	v := m.verdict(t, func(m *verify.Move) { m.Prefixes = []string{"/registry"} })
@@ -229,7 +229,7 @@ func TestVerifyInTheClear(t *testing.T) {
 		kcptest.Put(t, client, secret, []byte("k8s:enc:aescbc:v1:k1:0123456789abcdef0123456789abcdef"))
 	})
 	m := moveFiles{origin: encrypted, destination: kcptest.Recorded(t, kcptest.Shard1), archive: extractOf(t, encrypted, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, encrypted)}
-	m.destinationOut = importInto(t, m.archive, m.destination, carry.ImportOptions{}, transform.Options{Allow: []string{codeEncrypted}}).out
+	m.destinationOut = importInto(t, m.archive, m.destination, carry.Import{}, transform.Options{Allow: []string{codeEncrypted}}).out
 	requireSound(t, m.verdict(t))
 	on(destinationOut, put(secret, "in the clear"))(t, &m)
 	v := m.verdict(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// ImportOptions say what an Import brings into a shard.
-type ImportOptions struct {
+// Import brings the logical clusters of an archive into a shard.
+type Import struct {
 	Archive   *snapshot.Snapshot // stays open while the Import is in use
 	Manifest  *archive.Manifest  // of Archive, which archive.Check found to be as it was made
 	Decrypter inspect.Decrypter  // decrypts Archive; nil without a configuration
@@ -35,25 +35,17 @@ var (
 	ErrNoName = errors.New("the file does not say what this shard is called")
 )
 
-// Import brings the logical clusters of an archive into a shard.
-type Import struct{ options ImportOptions }
-
-// NewImport makes an Import.
-func NewImport(o ImportOptions) *Import { return &Import{o} }
-
 // Plan stages the bound definitions that the shard lacks, then the records in the order of their
 // revisions, then the Workspaces that lead to them. Errors wrap those of package clusters for a
 // file that is no shard, ErrPartial, ErrNoLogicalCluster or ErrNoName, or are those of reading the
 // files.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
-	return i.options.Archive.Guard(func() error {
-		run, err := i.options.read(ctx, v)
+	return i.Archive.Guard(func() error {
+		run, err := i.read(ctx, v)
 		if err != nil {
 			return err
 		}
-		v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
-			return i.options.Archive.Guard(func() error { return run.check(ctx, out) })
-		})
+		run.checkOutput()
 		return run.plan(ctx)
 	})
 }
@@ -61,7 +53,7 @@ func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 // importing is one run of an Import.
 type importing struct {
 	*carrier
-	options    ImportOptions
+	options    *Import
 	incoming   []*clusters.Cluster // by name
 	coming     map[string]bool     // their names
 	edits      map[string]edit     // by key in the archive
@@ -72,7 +64,7 @@ type importing struct {
 }
 
 // read reads both sides.
-func (o ImportOptions) read(ctx context.Context, v *transform.View) (*importing, error) {
+func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error) {
 	dest, err := readDestination(ctx, v.Reader(), o.Prefixes, o.AsShard, o.Cache)
 	if err != nil {
 		return nil, err

@@ -23,34 +23,25 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// PutBackOptions say where a PutBack takes orphans from.
-type PutBackOptions struct {
-	From      *snapshot.Snapshot // the shard that has keys of logical clusters that live on another; stays open while the PutBack is in use
+// PutBack brings orphans of one shard, as a live migration leaves them, to the shard where their
+// logical clusters live.
+type PutBack struct {
+	From      *snapshot.Snapshot // the shard with the orphans; stays open while the PutBack is in use
 	Decrypter inspect.Decrypter  // decrypts From; nil without a configuration
 	Prefixes  []string           // of the storages of both shards, where a file has several
 	Cache     *clusters.File     // of the cache server, where that has a file of its own; nil for none
 }
 
-// PutBack brings orphans of one shard, as a live migration leaves them, to the shard where their
-// logical clusters live.
-type PutBack struct{ options PutBackOptions }
-
-// NewPutBack makes a PutBack.
-func NewPutBack(o PutBackOptions) *PutBack { return &PutBack{o} }
-
 // Plan stages the bound definitions that the shard lacks, then the orphans whose keys it lacks, in
 // the order of their revisions. Errors wrap those of package clusters for a file that is no shard
 // and ErrPartial, or are those of reading the files.
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
-	from := p.options.From
-	return from.Guard(func() error {
-		run, err := p.options.read(ctx, v)
+	return p.From.Guard(func() error {
+		run, err := p.read(ctx, v)
 		if err != nil {
 			return err
 		}
-		v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
-			return from.Guard(func() error { return run.check(ctx, out) })
-		})
+		run.checkOutput()
 		return run.plan(ctx)
 	})
 }
@@ -64,7 +55,7 @@ type puttingBack struct {
 }
 
 // read finds out what there is on both sides.
-func (o PutBackOptions) read(ctx context.Context, v *transform.View) (*puttingBack, error) {
+func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, error) {
 	dest, err := readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache)
 	if err != nil {
 		return nil, err

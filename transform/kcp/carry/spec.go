@@ -75,7 +75,7 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 		if err != nil {
 			return nil, err
 		}
-		return NewPutBack(PutBackOptions{From: f.Snapshot(), Decrypter: f.Decrypter, Prefixes: a.Prefixes, Cache: cache}), nil
+		return &PutBack{From: f.Snapshot(), Decrypter: f.Decrypter, Prefixes: a.Prefixes, Cache: cache}, nil
 	}
 	f, err := a.Open(ctx, a.Arguments[0], "archive-encryption-config")
 	if err != nil {
@@ -89,10 +89,10 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 	if err != nil {
 		return nil, err
 	}
-	return NewImport(ImportOptions{
+	return &Import{
 		Archive: f.Snapshot(), Manifest: m, Decrypter: f.Decrypter, AsShard: a.String("as-shard"), FixOwner: a.Bool("fix-owner"),
 		Prefixes: a.Prefixes, Cache: cache,
-	}), nil
+	}, nil
 }
 
 // readCache reads the file of --cache, if any.

@@ -14,8 +14,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// Options say what an Extract takes out of a shard.
-type Options struct {
+// Extract writes an archive of one logical cluster, and of its children with WithChildren. Values
+// are those of the shard, byte for byte.
+type Extract struct {
 	Name         string   // of the logical cluster
 	Archive      string   // path of the output, for the steps of the report
 	AsShard      string   // the shard's own name; "": what it calls itself
@@ -23,19 +24,12 @@ type Options struct {
 	Prefixes     []string // of the shard, where the file holds several
 }
 
-// Extract writes an archive of one logical cluster, and of its children with WithChildren. Values
-// are those of the shard, byte for byte.
-type Extract struct{ options Options }
-
-// New makes an Extract.
-func New(o Options) *Extract { return &Extract{o} }
-
 // Plan counts the records of the archive. A dry run finds all problems of a run. Errors wrap
 // archive.ErrIsArchive, survey.ErrShardUnknown, archive.ErrUnfit, those of clusters.File.Shard and
 // clusters.Shard.Find, or are those of reading the shard.
 func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	e := &extraction{
-		Options: x.options, view: v, src: v.Reader().Snapshot(), report: v.Report(),
+		Extract: x, view: v, src: v.Reader().Snapshot(), report: v.Report(),
 		chosen: map[string]*clusters.Cluster{}, odd: map[string][]string{},
 	}
 	if err := e.find(ctx); err != nil {
@@ -75,7 +69,7 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 
 // extraction is one run of Extract.
 type extraction struct {
-	Options
+	*Extract
 	view      *transform.View
 	src       *snapshot.Snapshot
 	report    *transform.Report

@@ -37,8 +37,8 @@ cluster purge takes it out there.`,
 		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
-		return New(Options{
+		return &Extract{
 			Name: a.Arguments[0], Archive: a.Out, AsShard: a.String("as-shard"), WithChildren: a.Bool("with-children"), Prefixes: a.Prefixes,
-		}), nil
+		}, nil
 	},
 }

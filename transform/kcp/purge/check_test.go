@@ -21,7 +21,7 @@ type forgetting struct {
 }
 
 func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
-	c, err := f.options.choose(ctx, v)
+	c, err := f.choose(ctx, v)
 	if err == nil {
 		err = c.plan(ctx)
 		delete(c.Places, f.of)
@@ -33,10 +33,10 @@ func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
 func TestScrubProved(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "purged.db")
 	_, err := transform.Run(context.Background(), transform.Options{In: kcptest.Single(t), Out: in, Allow: finding.Allowable(codes())},
-		New(Options{Name: kcptest.Consumer}))
+		&Purge{Name: kcptest.Consumer})
 	require.NoError(t, err)
 	for _, at := range []survey.Place{{Prefix: "/cache", Shard: "root", Cluster: kcptest.Consumer}, {Prefix: "/registry", Cluster: kcptest.Consumer}} {
-		p, out := New(Options{Name: kcptest.Consumer, Scrub: true}), filepath.Join(t.TempDir(), "out.db")
+		p, out := &Purge{Name: kcptest.Consumer, Scrub: true}, filepath.Join(t.TempDir(), "out.db")
 		_, err := transform.Run(context.Background(), transform.Options{In: in, Out: out}, forgetting{p, at})
 		require.ErrorIs(t, err, snapshot.ErrVerify)
 		require.ErrorContains(t, err, "is left")

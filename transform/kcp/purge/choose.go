@@ -19,7 +19,7 @@ import (
 type choice struct {
 	*survey.Selection
 	*survey.Index
-	options   Options
+	options   *Purge
 	view      *transform.View
 	file      *clusters.File
 	shard     *clusters.Shard // nil where only a cache is purged
@@ -40,7 +40,7 @@ type target struct {
 	copies []survey.CacheCopy // that go with it
 }
 
-func (o Options) choose(ctx context.Context, v *transform.View) (*choice, error) {
+func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) {
 	if err := archive.Refuse(ctx, v.Reader().Snapshot()); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// Options say what a Purge takes out of a file.
-type Options struct {
+// Purge deletes logical clusters or orphans, and deletes their copies in a cache of the same file
+// or gives them to another shard.
+type Purge struct {
 	Name         string // of a logical cluster; "" only with Orphans, for those of all
 	Orphans      bool   // the keys of logical clusters that do not live on the shard, and no living one
 	WithChildren bool   // and all that live on the shard and whose owner lies in one of them
@@ -38,19 +39,12 @@ var (
 	ErrNoCacheHere = fmt.Errorf("%w is in the file", clusters.ErrNoCache)
 )
 
-// Purge deletes logical clusters or orphans, and deletes their copies in a cache of the same file
-// or gives them to another shard.
-type Purge struct{ options Options }
-
-// New makes a Purge.
-func New(o Options) *Purge { return &Purge{o} }
-
 // Plan stages the moved copies and then the deletions, each in the order of keys: no revision lacks
 // a copy. Errors wrap those of package clusters for a file without the shard, the cache or the
 // logical cluster, survey.ErrShardUnknown, ErrSameShard, ErrNoHome, archive.ErrIsArchive, or are
 // those of reading the file.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
-	c, err := p.options.choose(ctx, v)
+	c, err := p.choose(ctx, v)
 	if err != nil {
 		return err
 	}

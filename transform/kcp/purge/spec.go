@@ -62,7 +62,7 @@ func purgeArgs(a *transform.Args) []string {
 }
 
 func newPurge(_ context.Context, a *transform.Args) (transform.Transform, error) {
-	o := Options{
+	o := &Purge{
 		Orphans: a.Bool("orphans"), WithChildren: a.Bool("with-children"), Scrub: a.Bool("scrub"),
 		FromShard: a.String("from-shard"), ToShard: a.String("to-shard"), AsShard: a.String("as-shard"), Prefixes: a.Prefixes,
 	}
@@ -83,5 +83,5 @@ func newPurge(_ context.Context, a *transform.Args) (transform.Transform, error)
 	case o.ToShard != "" && o.Orphans && o.Name == "":
 		return nil, transform.Usagef("--to-shard takes the NAME of the logical cluster that lives there")
 	}
-	return New(o), nil
+	return o, nil
 }
