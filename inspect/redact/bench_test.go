@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
-// What get -A does to every object: a Pod's worth of fields, and a ConfigMap with a dashboard of 100 KB.
+// get -A redacts every object: here a Pod, and a ConfigMap with a dashboard of 100 KB.
 func BenchmarkObject(b *testing.B) {
 	pod := parse(b, `{apiVersion: v1, kind: Pod, metadata: {name: web-7d4b9c, namespace: shop, labels: {app: web}}, spec: {containers: [`+
 		strings.TrimSuffix(strings.Repeat(`{name: c, image: "registry.example.com/shop/web:v1.2.3", args: [--listen=:8080, --log-level, info], env: [{name: HOST, value: db.example.com}, {name: PASSWORD, valueFrom: {secretKeyRef: {name: a, key: b}}}], volumeMounts: [{mountPath: /data, name: data}]}, `, 8), ", ")+

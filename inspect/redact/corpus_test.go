@@ -73,7 +73,7 @@ func text(t testing.TB, value any) string {
 	return string(out)
 }
 
-// Each shape of testdata/hidden.txtar is redacted whole, and none of testdata/shown.txtar is touched.
+// Each shape of testdata/hidden.txtar is redacted whole, and none of testdata/shown.txtar.
 func TestCorpus(t *testing.T) {
 	hidden, shown := corpus(t, "hidden.txtar"), corpus(t, "shown.txtar")
 	require.Greater(t, len(hidden), 100)

@@ -9,7 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/redact"
 )
 
-// What lies among Secrets is one, whatever a flipped bit made of its kind; so are OpenShift's OAuth clients and tokens.
+// An object among Secrets is a Secret even with a damaged kind. OpenShift's OAuth clients and
+// tokens are credentials too.
 func TestCredentials(t *testing.T) {
 	const secret = "/registry/secrets/default/a"
 	for key, values := range map[string][]string{
@@ -40,7 +41,7 @@ func TestCredentials(t *testing.T) {
 	require.False(t, redact.Value([]byte(secret), []byte("k8s:enc:aescbc:v1:key1:xxxxxxxx")), "as it is stored")
 }
 
-// More shapes of what must not be shown.
+// More shapes of secrets.
 func TestShapes(t *testing.T) {
 	const key = "/registry/configmaps/ns/a"
 	for value, hidden := range map[string]bool{

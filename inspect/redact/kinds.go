@@ -2,10 +2,11 @@ package redact
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 )
 
-// known redacts what a map is known to hold a secret in by its kind, or by what stands beside it.
+// known redacts the secrets that a map has by its kind, or by neighbouring fields.
 func (w walker) known(v map[string]any) (changed bool) {
 	switch {
 	case is(v, "Secret"):
@@ -38,14 +39,12 @@ func (w walker) known(v map[string]any) (changed bool) {
 // hide redacts texts in fields of a map.
 func hide(v map[string]any, fields ...string) (changed bool) {
 	for _, field := range fields {
-		if text, isText := v[field].(string); isText && !isRedacted(text) && isLiteral(text) {
-			v[field], changed = redacted(len(text)), true
-		}
+		changed = mask(v, field, isLiteral) || changed
 	}
 	return changed
 }
 
-// pair redacts the value beside the name of a secret, as environment variables, headers and parameters have them.
+// pair redacts the value beside the name of a secret, as in environment variables and headers.
 func (w walker) pair(v map[string]any) (changed bool) {
 	for _, field := range []string{"name", "key", "type"} {
 		name, _ := v[field].(string)
@@ -54,18 +53,17 @@ func (w walker) pair(v map[string]any) (changed bool) {
 			s = tokenName
 		}
 		for _, field := range []string{"value", "default"} {
-			if text, isText := v[field].(string); isText && !isRedacted(text) && w.secret(s, text) {
-				v[field], changed = redacted(len(text)), true
-			}
+			changed = mask(v, field, func(text string) bool { return w.secret(s, text) }) || changed
 		}
 	}
 	return changed
 }
 
-// isPublic tells whether a field has names of secrets, but none: a schema, and what is encrypted in a SealedSecret.
+// isPublic reports whether a field has names of secrets without values: a schema, or the encrypted
+// data of a SealedSecret.
 func isPublic(field string) bool { return field == "openAPIV3Schema" || field == "encryptedData" }
 
-// isDefinition tells whether the spec of an object is a schema.
+// isDefinition reports whether the spec of an object is a schema.
 func isDefinition(v map[string]any) bool {
 	version, _ := v["apiVersion"].(string)
 	group, _, _ := strings.Cut(version, "/")
@@ -77,13 +75,12 @@ func emptySecret(v map[string]any) (changed bool) {
 	return empty(v, "stringData", textLen) || changed
 }
 
-// entries redacts entries of a ConfigMap that are named as files of private keys are, and binary ones that hold a secret.
+// entries redacts entries of a ConfigMap with the names of private key files, and binary ones that
+// hold a secret.
 func entries(obj map[string]any) (changed bool) {
 	data, _ := obj["data"].(map[string]any)
-	for name, value := range data {
-		if text, isText := value.(string); isText && !isRedacted(text) && isKeyFile(name) && isLiteral(text) {
-			data[name], changed = redacted(len(text)), true
-		}
+	for name := range data {
+		changed = isKeyFile(name) && mask(data, name, isLiteral) || changed
 	}
 	binary, _ := obj["binaryData"].(map[string]any)
 	for name, value := range binary {
@@ -99,31 +96,32 @@ func entries(obj map[string]any) (changed bool) {
 	return changed
 }
 
-// is tells whether an object is of a kind of the core group.
+// is reports whether an object is of a kind of the core group.
 func is(obj map[string]any, kind string) bool {
 	return obj["kind"] == kind && obj["apiVersion"] == "v1"
 }
 
-// isHelm tells a release that Helm keeps in a ConfigMap: version 3 with its configmap driver, version 2 by default.
+// isHelm recognizes a release of Helm in a ConfigMap: of version 3 with its configmap driver, of
+// version 2 by default.
 func isHelm(obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
 	return labels["owner"] == "helm" || labels["OWNER"] == "TILLER"
 }
 
-// secretFlag tells whether a word of a command line is a flag with a secret.
+// secretFlag reports whether a word of a command line is a flag with a secret.
 func secretFlag(word string) bool {
 	name, value, hasValue := strings.Cut(word, "=")
 	return hasValue && strings.HasPrefix(word, "-") && sortOf(name).isSecret(value)
 }
 
-// secretFlagBefore tells whether the word before is a flag whose value is a word of its own.
+// secretFlagBefore reports whether value is the secret of the flag before it.
 func secretFlagBefore(word any, value string) bool {
 	name, isText := word.(string)
 	return isText && strings.HasPrefix(name, "-") && !strings.HasPrefix(value, "--") && sortOf(name).isSecret(value)
 }
 
-// secretOfCommand is the index of the word of a command line that is a secret by the command, -1 for none.
+// secretOfCommand returns the index of the word that is a secret by the command, -1 for none.
 func secretOfCommand(list []any) int {
 	var line strings.Builder
 	ends := make([]int, len(list))
@@ -133,14 +131,9 @@ func secretOfCommand(list []any) int {
 		ends[i] = line.Len()
 	}
 	for _, s := range commands {
-		if !s.fits(line.String()) {
-			continue
-		}
-		found := s.pattern.FindStringIndex(line.String())
-		for i, end := range ends {
-			if found[1] <= end {
-				return i
-			}
+		if s.fits(line.String()) {
+			found := s.pattern.FindStringIndex(line.String())
+			return slices.IndexFunc(ends, func(end int) bool { return found[1] <= end })
 		}
 	}
 	return -1

@@ -44,7 +44,7 @@ func syntaxes() []string {
 	}
 }
 
-// What has the name of a secret is hidden in each syntax, wherever the text stands, and whatever encloses it.
+// A value with the name of a secret is hidden in each syntax, place and enclosure.
 func TestNamesInSyntaxes(t *testing.T) {
 	const secret = "MARKER-7f3a"
 	enclose := []func(string) string{
@@ -69,7 +69,7 @@ func TestNamesInSyntaxes(t *testing.T) {
 	}
 }
 
-// The same fields with what is no secret stay.
+// The same fields without a secret are shown.
 func TestNamesWithoutSecret(t *testing.T) {
 	for _, name := range names() {
 		for _, syntax := range syntaxes() {

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// plainValues are those of policies: no secret, whatever the field is called.
-var plainValues = []string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "~", "enabled", "disabled", "required",
-	"optional", "always", "never", "auto", "string", "str", "text", "integer", "int", "number", "boolean", "bool", "bytes", "object", "array", "any",
-	"basic", "bearer", "jwt", "oidc", "ldap", "rbac", "webhook", "simple", "prompt", "not"}
+// plainValues are policies, never secrets.
+var plainValues = append(strings.Fields(`
+	true false yes no on off none null nil ~ enabled disabled required optional always never auto string str text integer int number
+	boolean bool bytes object array any basic bearer jwt oidc ldap rbac webhook simple prompt not`), "")
 
-// referenceBegins begin what says where a secret is, or is one that is encrypted.
+// referenceBegins begin the location of a secret, or an encrypted secret.
 var referenceBegins = []string{"$(", "${", "$__", "{{", "{%", "<redacted", "%(", "%{", "#{", "ENC(", "ENC[", "{cipher}", "vault:", "!vault", "ref+",
 	"secretref", "env:", "file:", "op://", "id=", "arn:aws:", "@Microsoft.KeyVault", "kv://", "-----BEGIN CERTIFICATE", "-----BEGIN PUBLIC KEY",
 	"ssh-rsa ", "ssh-ed25519 ", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"}
@@ -22,14 +22,15 @@ var (
 	webAddress  = regexp.MustCompile(`^[a-z]+://[^@]*$`)
 	number      = regexp.MustCompile(`^[0-9.]{1,9}(?:ms|[smhdw])?$`)
 	variable    = regexp.MustCompile(`^\$[A-Za-z_][\w.:-]*\W?$`)
-	// references of programs: a call, a field of what programs read their settings from
+	// codeValue is a call, or a field of a program's settings.
 	codeValue = regexp.MustCompile(`^(?:[A-Za-z_][\w.]*[(\[]|%[A-Z_]+%|%[sdv]|await$|new$|` +
 		"`" + `|(?:var|local|data|module|self|this|os|process\.env|env|request|req|config|settings|params|inputs|ngx)\.[A-Za-z_])`)
 	authScheme = regexp.MustCompile(`^(?i:basic|bearer|token|digest|negotiate|apikey|aws4-hmac-sha256)\s+(\S.*)$`)
 	lowWord    = regexp.MustCompile(`^[a-z]+\.?$`)
 )
 
-// isSecret tells whether text is a secret where its name has the sort given, and not a reference, a placeholder or a policy.
+// isSecret reports whether text is a secret by the sort of its name. References, placeholders and
+// policies are none.
 func (s sort) isSecret(text string) bool {
 	switch s {
 	case plainName:
@@ -45,16 +46,12 @@ func (s sort) isSecret(text string) bool {
 	return isLiteral(text)
 }
 
-// isLiteral tells a value from a reference to it, a placeholder and a policy.
+// isLiteral excludes references, placeholders and policies.
 func isLiteral(text string) bool {
 	text = strings.TrimSpace(text)
 	if len(text) <= len("optional") && slices.Contains(plainValues, strings.ToLower(text)) {
 		return false
 	}
-	for _, begin := range referenceBegins {
-		if strings.HasPrefix(text, begin) {
-			return false
-		}
-	}
-	return !filePath.MatchString(text) && !placeholder.MatchString(text)
+	isReference := slices.ContainsFunc(referenceBegins, func(begin string) bool { return strings.HasPrefix(text, begin) })
+	return !isReference && !filePath.MatchString(text) && !placeholder.MatchString(text)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Only what redacted writes counts as redacted already: a Secret value that ends like it is hidden as any other.
+// A text is redacted already only if redacted wrote it: a Secret value with the same end is hidden.
 func TestIsRedacted(t *testing.T) {
 	for _, text := range []string{"<redacted>", redacted(0), redacted(12)} {
 		require.True(t, isRedacted(text), text)

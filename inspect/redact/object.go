@@ -15,8 +15,8 @@ import (
 // tokenAnnotation holds the token of a pull secret in the clear (OpenShift until 4.15).
 const tokenAnnotation = "openshift.io/token-secret.value"
 
-// Object replaces, in place, what must not be shown of the object in JSON content that is stored under key, and says whether there was
-// any. Where credentials are stored, an object of any kind is taken for one of them.
+// Object redacts, in place, an object in JSON content stored under key, and reports whether it had
+// secrets. An object of any kind among credentials is redacted as one of them.
 func Object(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
 		changed = credentials(obj)
@@ -24,11 +24,10 @@ func Object(key []byte, obj map[string]any) (changed bool) {
 	return walker{}.walk(obj, "") || changed
 }
 
-// credentials empties an object that lies among credentials: of what it says itself only its type and metadata are left, and of a
-// damaged one not its annotations.
+// credentials redacts an object stored among credentials. Only its type and metadata stay, without
+// the annotations of a damaged object.
 func credentials(obj map[string]any) (changed bool) {
-	changed = empty(obj, "data", decodedLen)
-	changed = empty(obj, "stringData", textLen) || changed
+	changed = emptySecret(obj)
 	for name, value := range obj {
 		switch name {
 		case "apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData":
@@ -38,7 +37,7 @@ func credentials(obj map[string]any) (changed bool) {
 			obj[name], changed = "<redacted>", true
 		}
 	}
-	for _, name := range []string{"apiVersion", "kind", "type"} { // whatever stands there
+	for _, name := range []string{"apiVersion", "kind", "type"} {
 		if text, isText := obj[name].(string); obj[name] != nil && (!isText || len(text) > longestName || holdsSecret(text)) {
 			obj[name], changed = "<redacted>", true
 		}
@@ -48,27 +47,27 @@ func credentials(obj map[string]any) (changed bool) {
 		changed = empty(meta, "annotations", textLen) || changed
 	}
 	for _, name := range []string{"creationTimestamp", "deletionTimestamp"} {
-		if text, isText := meta[name].(string); isText && !isRedacted(text) {
-			if _, err := time.Parse(time.RFC3339, text); err != nil {
-				meta[name], changed = redacted(len(text)), true
-			}
-		}
+		changed = mask(meta, name, func(text string) bool {
+			_, err := time.Parse(time.RFC3339, text)
+			return err != nil
+		}) || changed
 	}
 	return changed
 }
 
-// longestName is how long a type's name may be, in bytes: a DNS name and a little more.
+// longestName bounds the name of a type, in bytes: a DNS name and a little more.
 const longestName = 320
 
-// walker redacts JSON content. depth counts the texts around it: a text in an object is content too, where it can be parsed.
+// walker redacts JSON content. depth counts the enclosing texts: a text that parses is content too.
 type walker struct{ depth int }
 
-// secret tells whether text is one where its name has the sort given. In a text in an object "$NAME" is a variable.
+// secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
+// variable.
 func (w walker) secret(s sort, text string) bool {
 	return s != plainName && s.isSecret(text) && (w.depth == 0 || !variable.MatchString(text))
 }
 
-// walk redacts the fields of a map and the items of a list that stands in a field.
+// walk redacts the fields of a map, or the items of a list, in a field.
 func (w walker) walk(value any, field string) (changed bool) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -97,10 +96,12 @@ func (w walker) walk(value any, field string) (changed bool) {
 		command := secretOfCommand(v)
 		for i, child := range v {
 			text, isText := child.(string)
-			switch {
-			case !isText:
+			if !isText {
 				changed = w.walk(child, field) || changed
-			case !isRedacted(text) && (i == command || w.secret(around, text) || secretFlag(text) || i > 0 && secretFlagBefore(v[i-1], text) || w.holds(text)):
+				continue
+			}
+			secret := i == command || w.secret(around, text) || secretFlag(text) || i > 0 && secretFlagBefore(v[i-1], text)
+			if !isRedacted(text) && (secret || w.holds(text)) {
 				v[i], changed = redacted(len(text)), true
 			}
 		}
@@ -108,7 +109,8 @@ func (w walker) walk(value any, field string) (changed bool) {
 	return changed
 }
 
-// shown is what stands for the field of a map that must not be shown, "" for one that may. around is what the name of the map says.
+// shown returns the redacted form of a field, "" if it may be shown. around is the sort of the
+// map's name.
 func (w walker) shown(in map[string]any, name string, around sort) string {
 	own := sortOf(name)
 	if own != plainName && namesEntry(in, name) {
@@ -128,7 +130,7 @@ func (w walker) shown(in map[string]any, name string, around sort) string {
 			return "<redacted>"
 		}
 	case map[string]any:
-		for key := range v { // names are shown where their values are not; in managedFields some are values
+		for key := range v { // names are shown; in managedFields some are values
 			if hasShape(key) || own != plainName && strings.HasPrefix(name, "f:") && strings.HasPrefix(key, "v:") {
 				return "<redacted>"
 			}
@@ -137,15 +139,24 @@ func (w walker) shown(in map[string]any, name string, around sort) string {
 	return ""
 }
 
-// namesEntry tells whether a field such as secretKey names an entry of the Secret that the fields beside it point to.
+// namesEntry reports whether a field such as secretKey names an entry of the Secret beside it.
 func namesEntry(in map[string]any, field string) bool {
 	return endsIn(words(field), "-secret-key") && slices.ContainsFunc(pointerFields, func(name string) bool { return in[name] != nil })
 }
 
-// redacted stands for a text of so many bytes.
 func redacted(bytes int) string { return fmt.Sprintf("<redacted %d bytes>", bytes) }
 
-// isRedacted tells what redacted returned, and what stands for a value that is no text.
+// mask redacts the text in a field if it is a secret.
+func mask(in map[string]any, field string, isSecret func(text string) bool) bool {
+	text, isText := in[field].(string)
+	if !isText || isRedacted(text) || !isSecret(text) {
+		return false
+	}
+	in[field] = redacted(len(text))
+	return true
+}
+
+// isRedacted reports whether text is the result of redacted, or the redacted form of another value.
 func isRedacted(text string) bool {
 	if text == "<redacted>" {
 		return true
@@ -155,24 +166,21 @@ func isRedacted(text string) bool {
 	return begins && ends && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
-// empty redacts every value of the map in a field, and the field itself where it is none.
+// empty redacts every value of the map in a field, or a field of another type.
 func empty(obj map[string]any, field string, length func(string) int) (changed bool) {
-	value, has := obj[field]
-	if !has || value == nil {
-		return false
-	}
-	entries, ok := value.(map[string]any)
-	if !ok {
-		changed = value != "<redacted>"
+	entries, isMap := obj[field].(map[string]any)
+	if !isMap {
+		if obj[field] == nil || obj[field] == "<redacted>" {
+			return false
+		}
 		obj[field] = "<redacted>"
-		return changed
+		return true
 	}
 	for name, entry := range entries {
 		text, isText := entry.(string)
 		switch {
 		case !isText:
-			changed = changed || entry != nil
-			entries[name] = "<redacted>"
+			entries[name], changed = "<redacted>", changed || entry != nil
 		case !isRedacted(text):
 			entries[name], changed = redacted(length(text)), true
 		}
@@ -182,7 +190,7 @@ func empty(obj map[string]any, field string, length func(string) int) (changed b
 
 func textLen(s string) int { return len(s) }
 
-// decodedLen is the length of what base64 stands for.
+// decodedLen returns the length of decoded base64.
 func decodedLen(s string) int {
 	if data, err := base64.StdEncoding.DecodeString(s); err == nil {
 		return len(data)

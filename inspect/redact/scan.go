@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Pairs of a name and its value that stand apart from each other in text that is neither JSON nor YAML.
+// pairs are names and their values apart from each other, in text that is neither JSON nor YAML.
 var pairs = []shape{
 	mark(`<name>\s*([^<]*?)\s*</name>\s*<value>\s*([^<]*?)\s*</value>`, "<value>"),
 	mark(`(?:name|key)="([^"]*)"\s+value="([^"]*)"`, "value="),
@@ -17,15 +17,12 @@ var pairs = []shape{
 	mark(`(?im)^\s*\w*header(?:_up)?(?:\s+(?:add|set))?\s+["']?([\w-]+)["']?\s+["']?([^"'\s;]+)`, "eader"), // nginx, Apache, Caddy, Fluent Bit
 }
 
-// scan tells whether a text that is neither JSON nor YAML gives a secret after its name: "name=value", "name: value", <name>value,
-// "--name value" and, on a line of its own, "name value".
+// scan reports whether a text that is neither JSON nor YAML has a secret after its name:
+// "name=value", "name: value", <name>value, "--name value" or, on a separate line, "name value".
 func scan(text string) bool {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '=', ':', '>':
-			if assigns(text, i, false) {
-				return true
-			}
+	for i := range len(text) {
+		if strings.IndexByte("=:>", text[i]) >= 0 && assigns(text, i, false) {
+			return true
 		}
 	}
 	for line := range strings.Lines(text) {
@@ -36,7 +33,7 @@ func scan(text string) bool {
 	return slices.ContainsFunc(pairs, func(pair shape) bool { return pair.fits(text) && pair.givesSecret(text) })
 }
 
-// givesSecret tells whether a pattern of pairs finds the name of a secret and a secret.
+// givesSecret reports whether a pattern of pairs finds a secret.
 func (s shape) givesSecret(text string) bool {
 	for _, m := range s.pattern.FindAllStringSubmatch(text, -1) {
 		if sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2]) {
@@ -46,11 +43,8 @@ func (s shape) givesSecret(text string) bool {
 	return false
 }
 
-// scanComments is scan for the comments of YAML, in which a value is a word with nothing behind it.
+// scanComments scans the comments of YAML. A value is the last word of a comment.
 func scanComments(text string) bool {
-	if !strings.Contains(text, "#") {
-		return false
-	}
 	for line := range strings.Lines(text) {
 		_, comment, _ := strings.Cut(line, "#")
 		for i := 0; i < len(comment); i++ {
@@ -62,15 +56,13 @@ func scanComments(text string) bool {
 	return false
 }
 
-// assigns tells whether the separator at i gives a secret to a name. A comment gives it one word.
+// assigns reports whether the separator at i gives a secret to a name.
 func assigns(text string, i int, comment bool) bool {
-	var name string
-	var keyed bool
+	before := nameBefore
 	if text[i] == '>' {
-		name, keyed = elementBefore(text[:i]), true
-	} else {
-		name, keyed = nameBefore(text[:i])
+		before = elementBefore
 	}
+	name, keyed := before(text[:i])
 	s := sortOf(name)
 	if s == plainName {
 		return false
@@ -95,7 +87,8 @@ func assigns(text string, i int, comment bool) bool {
 
 var version = regexp.MustCompile(`^(?:v?[0-9][0-9.]*\b|latest|[a-z]+$)`)
 
-// nameBefore is the name that text ends with, but for quotes, brackets and spaces. keyed says that no word of a sentence stands before.
+// nameBefore returns the name at the end of text, without quotes, brackets and spaces. A keyed name
+// has no word of a sentence before it.
 func nameBefore(text string) (name string, keyed bool) {
 	end := strings.TrimRight(text, " \t")
 	if strings.HasSuffix(end, ":") { // :=
@@ -120,30 +113,28 @@ func nameBefore(text string) (name string, keyed bool) {
 	return name, line == "" || strings.IndexByte("\n{[(,;|&?#>-*!", line[len(line)-1]) >= 0
 }
 
-// elementBefore is the name of the XML element whose opening tag text ends with, but for ">".
-func elementBefore(text string) string {
+// elementBefore returns the name of the XML element whose opening tag ends behind text.
+func elementBefore(text string) (name string, keyed bool) {
 	text = text[max(0, len(text)-2*longestTold):]
 	open := strings.LastIndexByte(text, '<')
-	if open < 0 {
-		return ""
-	}
 	tag := text[open+1:]
-	if strings.HasPrefix(tag, "/") || strings.HasPrefix(tag, "!") || strings.HasSuffix(tag, "/") {
-		return ""
+	if open < 0 || strings.HasPrefix(tag, "/") || strings.HasPrefix(tag, "!") || strings.HasSuffix(tag, "/") {
+		return "", true
 	}
-	name, _, _ := strings.Cut(tag, " ")
-	return name
+	name, _, _ = strings.Cut(tag, " ")
+	return name, true
 }
 
-// value is what stands behind a separator.
+// value follows a separator.
 type value struct {
 	text  string
 	quote byte // before it
-	apart bool // space stands before it
-	alone bool // the line, or a text in quotes, ends behind it
+	apart bool // has space before it
+	alone bool // ends its line or a text in quotes
 }
 
-// longestValue is how much of a value is looked at, in bytes: a line may be as long as the text, and have as many names.
+// longestValue bounds the part of a value that is checked, in bytes: one long line may have many
+// names.
 const longestValue = 1 << 10
 
 // valueAfter reads the value behind the separator at i.
@@ -151,7 +142,7 @@ func valueAfter(text string, i int) (v value) {
 	rest := text[i+1 : min(len(text), i+1+longestValue)]
 	switch c := text[i]; {
 	case c == '=' && i > 0 && strings.IndexByte("=!<>~+", text[i-1]) >= 0, strings.HasPrefix(rest, "="), strings.HasPrefix(rest, "~"):
-		return v // a comparison, or := which is read at its "="
+		return v // a comparison, or := which is handled at its "="
 	case c == ':' && strings.HasPrefix(rest, "//"):
 		return v
 	case c == '=' && strings.HasPrefix(rest, ">"), c == ':' && strings.HasPrefix(rest, ":"):
@@ -173,9 +164,9 @@ func valueAfter(text string, i int) (v value) {
 	return v
 }
 
-// quotedValue reads up to the quote that text begins with, or the line's end. Of three quotes the value may begin on the next line.
+// quotedValue reads up to the closing quote or the end of the line. Behind three quotes the value
+// may begin on the next line.
 func quotedValue(text string) value {
-	quote := text[0]
 	inner := strings.TrimLeft(text, text[:1])
 	switch len(text) - len(inner) {
 	case 2: // an empty one
@@ -183,14 +174,11 @@ func quotedValue(text string) value {
 	case 3:
 		inner = strings.TrimLeft(inner, " \t\r\n")
 	}
-	end := strings.IndexAny(inner, text[:1]+"\n")
-	if end < 0 {
-		end = len(inner)
-	}
-	return value{text: strings.TrimRight(inner[:end], "\\"), quote: quote, alone: endsLine(inner[end:])}
+	end := strings.IndexAny(inner+"\n", text[:1]+"\n")
+	return value{text: strings.TrimRight(inner[:end], "\\"), quote: text[0], alone: endsLine(inner[end:])}
 }
 
-// bareValue reads up to a space, or what ends a value without quotes; a scheme stands before a value in a header.
+// bareValue reads a value without quotes, in a header with the scheme before it.
 func bareValue(text string) value {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.TrimRight(line, " \t\r")
@@ -214,13 +202,13 @@ func bareValue(text string) value {
 	return value{text: line[:end], alone: endsLine(rest) || rest[0] == '"' || rest[0] == '\''}
 }
 
-// endsLine tells whether nothing but punctuation stands before the line's end.
+// endsLine reports whether only punctuation follows on the line.
 func endsLine(rest string) bool {
 	line, _, _ := strings.Cut(rest, "\n")
 	return strings.Trim(line, "\"' \t\r,;.}])") == ""
 }
 
-// blockAfter steps over what YAML may have between a colon and a value: a tag, and "|" or ">" and a line's end.
+// blockAfter skips the text between a colon and a value in YAML: a tag, or the head of a block.
 func blockAfter(rest string) string {
 	if strings.HasPrefix(rest, "!!") {
 		_, rest, _ = strings.Cut(rest, " ")
@@ -234,8 +222,8 @@ func blockAfter(rest string) string {
 	return rest
 }
 
-// endsInPair tells whether a line ends in the name of a secret and the secret, as in settings of Redis, Apache and Fluent Bit.
-// In a longer line, which may be a sentence, the secret has a digit.
+// endsInPair reports whether a line ends in the name of a secret and the secret, as in settings of
+// Redis, Apache and Fluent Bit. In a longer line, perhaps a sentence, the secret has a digit.
 func endsInPair(fields []string) bool {
 	if len(fields) < 2 {
 		return false
@@ -258,7 +246,7 @@ func endsInPair(fields []string) bool {
 	return hasDigit && compound && s.isSecret(text)
 }
 
-// holdsFlag tells whether a flag with a secret is in a line: "--password x".
+// holdsFlag reports whether a line has a flag with a secret: "--password x".
 func holdsFlag(fields []string) bool {
 	for i := 1; i < len(fields); i++ {
 		flag, text := strings.TrimLeft(fields[i-1], "[({`\"'"), strings.Trim(fields[i], `"'`)

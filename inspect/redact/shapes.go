@@ -7,22 +7,20 @@ import (
 	"strings"
 )
 
-// shape is what a secret looks like, whatever it is called. The pattern is asked only of texts that have all the marks.
+// shape recognizes a secret without its name. Only texts with all the marks are matched.
 type shape struct {
-	pattern *regexp.Regexp // nil where the marks say it all
+	pattern *regexp.Regexp // nil if the marks suffice
 	marks   []string
 }
 
 func mark(pattern string, marks ...string) shape {
-	if pattern == "" {
-		return shape{nil, marks}
-	}
 	return shape{regexp.MustCompile(pattern), marks}
 }
 
-// shapes are those of secrets that no table of prefixes finds.
+// shapes recognize secrets without a fixed prefix.
 var shapes = []shape{
-	mark("", "PRIVATE KEY-----"), mark("", "PRIVATE KEY BLOCK-----"), mark("", "PuTTY-User-Key-File-"), mark("", "-----BEGIN OpenVPN Static key"),
+	{nil, []string{"PRIVATE KEY-----"}}, {nil, []string{"PRIVATE KEY BLOCK-----"}}, {nil, []string{"PuTTY-User-Key-File-"}},
+	{nil, []string{"-----BEGIN OpenVPN Static key"}},
 	mark(`eyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]*`, ".eyJ"),                                              // a JSON web token
 	mark(`(?ms)`+kindSecret+`.*`+dataField+`|`+dataField+`.*`+kindSecret, "kind", "Secret", "ata"),                          // a manifest
 	mark(`K1[01][0-9a-f]{16,}::`, "::"),                                                                                     // a server token of k3s and RKE2
@@ -54,7 +52,7 @@ var shapes = []shape{
 	mark(`jdbc:oracle:[a-z]+:[^/\s:@$]+/[^@\s$]+@`, "jdbc:oracle"),
 }
 
-// commands are the shapes of command lines with a secret; each pattern ends in the first letter of it.
+// commands are command lines with a secret. Each pattern ends in its first letter.
 var commands = []shape{
 	mark(`\bcurl\s.*(?:-u\s*|--user[ =])["']?[^\s:"'$]+:[^\s:"'$]`, "curl "),
 	mark(`\bsshpass\s+-p\s*["']?[^\s"'$]`, "sshpass "),
@@ -76,14 +74,15 @@ const (
 	dataField  = `\b(?:data|stringData)"?\s*:`
 	pgpass     = `(?m)^[^:\s#]*[g-zG-Z.*][^:\s]*:(?:[0-9]{4,5}|\*):[^:\s]+:[^:\s]+:\S+$`
 	mysql      = `\b(?:mysql|mariadb)[a-z-]*\s(?:[^|;&\n]*\s)?-p["']?[^\s"'$]`
-	// noVariable is text of a command line that is printed as it is written
+	// noVariable is text of a command line without variables.
 	noVariable = "[^$|\\n{<`]+"
 )
 
 // base64Begin is "-----BEGIN" in base64.
 const base64Begin = "LS0tLS1CRUdJTi"
 
-// tokenPrefix begins tokens of a service. At least so many letters and digits follow it, and where it is loose "-", "_" and "." too.
+// tokenPrefix begins tokens of a service. At least so many letters and digits follow, in a loose
+// token also "-", "_" and ".".
 type tokenPrefix struct {
 	text  string
 	least int
@@ -92,31 +91,32 @@ type tokenPrefix struct {
 
 // tokenPrefixes are by their first letter.
 var tokenPrefixes = byFirstLetter([]tokenPrefix{
-	{"ghp_", 16, false}, {"gho_", 16, false}, {"ghu_", 16, false}, {"ghs_", 16, false}, {"ghr_", 16, false}, {"github_pat_", 16, true}, // GitHub
-	{"glpat-", 16, true}, {"glrt-", 16, true}, {"gldt-", 16, true}, {"glptt-", 16, true}, {"glcbt-", 16, true}, // GitLab
-	{"xoxa-", 10, true}, {"xoxb-", 10, true}, {"xoxe-", 10, true}, {"xoxo-", 10, true}, {"xoxp-", 10, true}, {"xoxr-", 10, true}, {"xoxs-", 10, true},
-	{"xoxe.", 10, true}, {"xapp-", 10, true}, // Slack
-	{"AGE-SECRET-KEY-1", 20, false}, {"AGE-PLUGIN-", 30, true}, {"AIza", 30, true}, {"ya29.", 20, true}, {"GOCSPX-", 16, true}, // age, Google
-	{"sk_live_", 16, false}, {"sk_test_", 16, false}, {"rk_live_", 16, false}, {"rk_test_", 16, false}, {"whsec_", 16, false}, // Stripe
-	{"sk-ant-", 16, true}, {"sk-proj-", 16, true}, {"sk-svcacct-", 16, true}, {"sk-", 40, false}, {"hf_", 24, false}, {"nvapi-", 24, true},
-	{"npm_", 24, false}, {"pypi-", 24, true}, {"rubygems_", 24, false}, {"dckr_pat_", 16, true}, {"oy2", 40, false},
-	{"dop_v1_", 24, false}, {"doo_v1_", 24, false}, {"dor_v1_", 24, false}, {"dapi", 32, false}, {"pul-", 32, false}, // DigitalOcean, Databricks, Pulumi
-	{"hvs.", 16, true}, {"hvb.", 16, true}, {"hvr.", 16, true}, {"SG.", 40, true}, {"glsa_", 24, true}, {"glc_", 24, true}, // Vault, SendGrid, Grafana
-	{"tskey-", 16, true}, {"sha256~", 30, true}, {"shpat_", 24, false}, {"shpss_", 24, false}, {"lin_api_", 24, false}, {"sntrys_", 24, true},
-	{"ATATT3", 30, true}, {"ops_eyJ", 40, true}, {"CFPAT-", 24, true}, {"dp.pt.", 24, false}, {"PMAK-", 24, true}, {"NRAK-", 20, false},
+	{"ghp_ gho_ ghu_ ghs_ ghr_", 16, false}, {"github_pat_ glpat- glrt- gldt- glptt- glcbt-", 16, true}, // GitHub, GitLab
+	{"xoxa- xoxb- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xapp-", 10, true},                                         // Slack
+	{"AGE-SECRET-KEY-1", 20, false}, {"AGE-PLUGIN- AIza", 30, true}, {"ya29.", 20, true}, {"GOCSPX-", 16, true}, // age, Google
+	{"sk_live_ sk_test_ rk_live_ rk_test_ whsec_", 16, false}, // Stripe
+	{"sk-ant- sk-proj- sk-svcacct-", 16, true}, {"sk-", 40, false}, {"hf_", 24, false}, {"nvapi-", 24, true},
+	{"npm_ rubygems_", 24, false}, {"pypi-", 24, true}, {"dckr_pat_", 16, true}, {"oy2", 40, false},
+	{"dop_v1_ doo_v1_ dor_v1_", 24, false}, {"dapi pul-", 32, false}, // DigitalOcean, Databricks, Pulumi
+	{"hvs. hvb. hvr.", 16, true}, {"SG.", 40, true}, {"glsa_ glc_", 24, true}, // Vault, SendGrid, Grafana
+	{"tskey-", 16, true}, {"sha256~", 30, true}, {"shpat_ shpss_ lin_api_", 24, false}, {"sntrys_ CFPAT-", 24, true},
+	{"ATATT3", 30, true}, {"ops_eyJ", 40, true}, {"dp.pt. PMAK-", 24, false}, {"NRAK-", 20, false},
 })
 
-func byFirstLetter(table []tokenPrefix) (out [256][]tokenPrefix) {
-	for _, p := range table {
-		out[p.text[0]] = append(out[p.text[0]], p)
+// byFirstLetter splits rows of prefixes.
+func byFirstLetter(rows []tokenPrefix) (out [256][]tokenPrefix) {
+	for _, row := range rows {
+		for text := range strings.FieldsSeq(row.text) {
+			out[text[0]] = append(out[text[0]], tokenPrefix{text, row.least, row.loose})
+		}
 	}
 	return out
 }
 
-// shortest is the length of the shortest text that has the shape of a secret.
+// shortest is the length of the shortest secret with a shape.
 const shortest = 8
 
-// hasShape tells by its shape whether there is a secret in a text.
+// hasShape reports whether a text has a secret by its shape.
 func hasShape(text string) bool {
 	if len(text) < shortest {
 		return false
@@ -137,10 +137,10 @@ func (s shape) fits(text string) bool {
 	return s.pattern == nil || s.pattern.MatchString(text)
 }
 
-// hasPrivateBase64 tells whether there is a private key in PEM in base64.
+// hasPrivateBase64 reports whether a text has a PEM private key in base64.
 func hasPrivateBase64(text string) bool {
 	for at := strings.Index(text, base64Begin); at >= 0; at = strings.Index(text, base64Begin) {
-		head, _ := base64.StdEncoding.DecodeString(text[at : at+(min(80, len(text)-at))/4*4]) // what stands before a fault
+		head, _ := base64.StdEncoding.DecodeString(text[at : at+(min(80, len(text)-at))/4*4]) // up to a fault
 		if strings.Contains(string(head), "PRIVATE KEY") {
 			return true
 		}
@@ -149,21 +149,20 @@ func hasPrivateBase64(text string) bool {
 	return false
 }
 
-// hostPort is what follows the "@" of a data source name without a scheme.
+// hostPort follows the "@" of a data source name without a scheme.
 var hostPort = regexp.MustCompile(`^(?:(?:tcp|unix)\(|[A-Za-z0-9.-]+(?:/|:[0-9]{2,5}(?:\W|$)))`)
 
-// tokenUser is the user of a URL who is a token: of GitHub, of a DSN of Sentry.
+// tokenUser is a token in place of a URL's user: of GitHub, of a DSN of Sentry.
 var tokenUser = regexp.MustCompile(`^[A-Za-z]*[0-9][A-Za-z0-9]*$`)
 
-// hasUserInfo tells whether there is a "user:password@" in a text: in a URL, or before a host and port. In a URL "token@" is one, too.
+// hasUserInfo reports whether a text has "user:password@" in a URL or before a host and port, or
+// "token@" in a URL.
 func hasUserInfo(text string) bool {
-	begin := 0
 	for {
-		at := strings.IndexByte(text[begin:], '@')
-		if at < 0 {
+		info, after, found := strings.Cut(text, "@")
+		if !found {
 			return false
 		}
-		info, after := text[begin:begin+at], text[begin+at+1:]
 		inURL := false
 		if start := strings.LastIndexAny(info, "/ \t\n\"'`"); start >= 0 {
 			inURL = strings.HasSuffix(info[:start+1], "://")
@@ -176,11 +175,11 @@ func hasUserInfo(text string) bool {
 		if inURL && len(info) >= 30 && tokenUser.MatchString(info) {
 			return true
 		}
-		begin += at + 1
+		text = after
 	}
 }
 
-// hasToken tells whether a word of a text begins as tokens of a service do.
+// hasToken reports whether a word of a text is the token of a service.
 func hasToken(text string) bool {
 	before := byte(' ')
 	for i := 0; i < len(text); i++ {
@@ -196,7 +195,7 @@ func hasToken(text string) bool {
 	return false
 }
 
-// follows tells whether enough letters follow the prefix; "xxxx" stands for a token.
+// follows reports whether enough letters follow the prefix. "xxxx" is a placeholder.
 func (p tokenPrefix) follows(rest string) bool {
 	n, varied := 0, false
 	for n < len(rest) && n < p.least && (isWordByte(rest[n]) && rest[n] != '_' || p.loose && strings.IndexByte("-_.", rest[n]) >= 0) {
@@ -207,5 +206,5 @@ func (p tokenPrefix) follows(rest string) bool {
 }
 
 func isWordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+	return isLower(c) || isUpper(c) || c >= '0' && c <= '9' || c == '_'
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -14,13 +13,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// deepest is how many texts in texts are parsed, such as JSON in an entry of YAML. The lines of one that lies deeper are scanned.
-const deepest = 4
+// Bounds of texts that are parsed. Others are scanned line by line.
+const (
+	deepest      = 4       // levels of texts in texts, such as JSON in an entry of YAML
+	largest      = 2 << 20 // bytes of a text
+	mostLevels   = 1000    // nesting of JSON
+	longestAlias = 256     // bytes of a YAML scalar that replaces its aliases: each is checked
+)
 
-// largest is how long a text may be to be parsed. The lines of a longer one are scanned.
-const largest = 2 << 20
-
-// Text is text, or the mark of its length where it holds a secret.
+// Text returns text, or its redacted length if it holds a secret.
 func Text(text string) string {
 	if isRedacted(text) || !holdsSecret(text) {
 		return text
@@ -30,7 +31,8 @@ func Text(text string) string {
 
 func holdsSecret(text string) bool { return walker{}.holds(text) }
 
-// holds tells whether there is a secret in a text: by its shape, or by its name in what the text is parsed to, or else in a line.
+// holds reports whether a text has a secret: by its shape, or by its name in the parsed text, or
+// else in a line.
 func (w walker) holds(text string) bool {
 	switch {
 	case hasShape(text):
@@ -52,14 +54,14 @@ func (w walker) holds(text string) bool {
 	return scan(text)
 }
 
-// holdsEncoded looks into a text that is base64 as a whole, and into a data URL.
+// holdsEncoded checks a text that is base64 as a whole, and a data URL.
 func (w walker) holdsEncoded(text string) bool {
-	decoded := ""
+	inner := walker{depth: w.depth + 1}
 	if rest, isURL := strings.CutPrefix(text, "data:"); isURL {
 		kind, data, _ := strings.Cut(rest, ",")
 		if !strings.HasSuffix(kind, ";base64") {
-			decoded, _ = url.PathUnescape(data)
-			return decoded != "" && (walker{depth: w.depth + 1}).holds(decoded)
+			decoded, _ := url.PathUnescape(data)
+			return decoded != "" && inner.holds(decoded)
 		}
 		text = data
 	}
@@ -68,32 +70,27 @@ func (w walker) holdsEncoded(text string) bool {
 		return false
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
-	return err == nil && utf8.Valid(data) && (walker{depth: w.depth + 1}).holds(string(data))
+	return err == nil && utf8.Valid(data) && inner.holds(string(data))
 }
 
-// mentions tells whether a word of a text is the name of a secret, or of what holds one: nearly all texts have none.
+// mentions reports whether a word of a text names a secret or its container. Most texts have none.
 func mentions(text string) bool {
-	for begin := 0; begin < len(text); {
-		if !isNameByte(text[begin]) {
-			begin++
+	for begin, end := 0, 0; end <= len(text); end++ {
+		if end < len(text) && isNameByte(text[end]) {
 			continue
 		}
-		end := begin
-		for end < len(text) && isNameByte(text[end]) {
-			end++
-		}
-		name := text[begin:end]
-		if slices.Contains([]string{"auths", "kty", "key", "Key"}, name) || sortOf(name) != plainName { // "API key: x"
+		switch name := text[begin:end]; {
+		case name == "auths", name == "kty", name == "key", name == "Key", sortOf(name) != plainName: // "API key: x"
 			return true
 		}
-		begin = end
+		begin = end + 1
 	}
 	return false
 }
 
 func isNameByte(c byte) bool { return isWordByte(c) || c == '-' || c == '.' || c == '/' }
 
-// mayParse tells text that is JSON or YAML from what takes long to be found to be neither.
+// mayParse excludes texts that take long to be recognized as neither JSON nor YAML.
 func mayParse(text string) bool {
 	text = strings.TrimSpace(text)
 	if text != "" && (text[0] == '{' || text[0] == '[') || strings.Contains(text, ":\n") {
@@ -103,26 +100,13 @@ func mayParse(text string) bool {
 	return has && (strings.Contains(text, "\n") || !strings.Contains(name, " ")) // not in a sentence
 }
 
-// longestAlias is how long a scalar may be to stand where its aliases do: it is looked at in each place.
-const longestAlias = 256
+var errNotParsed = errors.New("nested too deep, or neither a map nor a list")
 
-var (
-	errNoStructure = errors.New("neither a map nor a list")
-	errDeep        = errors.New("nested too deep")
-)
-
-// parse returns the documents of a text in YAML or JSON, each a map or a list. Aliases stand for their scalars only, so that a short
-// text is no large document.
+// parse returns the documents of a text in YAML or JSON, each a map or a list. Only aliases of
+// scalars are replaced, so that a short text is no large document.
 func parse(text string) (documents []any, err error) {
 	if trimmed := strings.TrimSpace(text); trimmed[0] == '{' || trimmed[0] == '[' {
-		d := json.NewDecoder(strings.NewReader(trimmed))
-		for err == nil {
-			var document any
-			if document, err = jsonContent(d, mostLevels); err == nil {
-				documents = append(documents, document)
-			}
-		}
-		if err == io.EOF {
+		if documents, err = parseJSON(json.NewDecoder(strings.NewReader(trimmed))); err == nil {
 			return documents, nil
 		}
 		documents = nil
@@ -140,61 +124,62 @@ func parse(text string) (documents []any, err error) {
 			documents = append(documents, document)
 		case nil:
 		default:
-			return nil, errNoStructure
+			return nil, errNotParsed
 		}
 	}
 }
 
-// mostLevels is how deep JSON may be nested.
-const mostLevels = 1000
+func parseJSON(d *json.Decoder) (documents []any, err error) {
+	for d.More() {
+		document, err := jsonContent(d, mostLevels)
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	if _, err = d.Token(); err != io.EOF {
+		return nil, errNotParsed
+	}
+	return documents, nil
+}
 
-// jsonContent reads one value. Unlike json.Unmarshal it keeps both values of a name that an object has twice.
+// jsonContent reads one value. Unlike json.Unmarshal it keeps both values of a repeated name.
 func jsonContent(d *json.Decoder, levels int) (any, error) {
 	token, err := d.Token()
+	open, nested := token.(json.Delim)
 	switch {
 	case err != nil:
 		return nil, err
 	case levels == 0:
-		return nil, errDeep
-	case token == json.Delim('{'):
-		out := map[string]any{}
-		for d.More() {
-			name, err := d.Token()
-			if err != nil {
+		return nil, errNotParsed
+	case !nested:
+		return token, nil
+	}
+	fields, list := map[string]any{}, []any{}
+	for d.More() {
+		var name json.Token
+		if open == '{' {
+			if name, err = d.Token(); err != nil {
 				return nil, err
 			}
-			value, err := jsonContent(d, levels-1)
-			if err != nil {
-				return nil, noEOF(err)
-			}
-			add(out, name.(string), value)
 		}
-		_, err = d.Token()
-		return out, noEOF(err)
-	case token == json.Delim('['):
-		out := []any{}
-		for d.More() {
-			value, err := jsonContent(d, levels-1)
-			if err != nil {
-				return nil, noEOF(err)
-			}
-			out = append(out, value)
+		value, err := jsonContent(d, levels-1)
+		if err != nil {
+			return nil, err
 		}
-		_, err = d.Token()
-		return out, noEOF(err)
+		if open == '{' {
+			add(fields, name.(string), value)
+		} else {
+			list = append(list, value)
+		}
 	}
-	return token, nil
+	if _, err = d.Token(); open == '[' {
+		return list, err
+	}
+	return fields, err
 }
 
-// noEOF is err where a text ends in the middle of a value.
-func noEOF(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// add sets a field of a map. A name that a map has twice stands for a list of its values.
+// add sets a field of a map. A repeated name gets a list of its values.
 func add(fields map[string]any, name string, value any) {
 	if first, twice := fields[name]; twice {
 		list, isList := first.([]any)
@@ -206,7 +191,7 @@ func add(fields map[string]any, name string, value any) {
 	fields[name] = value
 }
 
-// content is a node as JSON content.
+// content converts a node to JSON content.
 func content(node *yaml.Node) any {
 	switch node.Kind {
 	case yaml.DocumentNode:
@@ -214,8 +199,7 @@ func content(node *yaml.Node) any {
 	case yaml.MappingNode:
 		out := make(map[string]any, len(node.Content)/2)
 		for i := 0; i+1 < len(node.Content); i += 2 {
-			name, value := node.Content[i].Value, content(node.Content[i+1])
-			add(out, name, value)
+			add(out, node.Content[i].Value, content(node.Content[i+1]))
 		}
 		return out
 	case yaml.SequenceNode:

@@ -8,10 +8,10 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Value tells whether the raw bytes that are stored under key must not be shown: those of objects of which Object would take
-// something out, of all that lies among credentials, of k3s's bootstrap keys, and anything that could not be looked into and has the shape of a secret. What is
-// encrypted at rest may be shown as it is stored.
-func Value(key []byte, raw []byte) bool {
+// Value reports whether the raw bytes stored under key must be hidden: objects that Object would
+// change, everything stored among credentials, bootstrap keys of k3s, and unreadable values with
+// the shape of a secret. Values that are encrypted at rest may be shown.
+func Value(key, raw []byte) bool {
 	if keys.IsBootstrap(key) || keys.HoldsCredentials(key) && encoding.Detect(raw) != encoding.FormatEncrypted {
 		return true
 	}
@@ -22,7 +22,7 @@ func Value(key []byte, raw []byte) bool {
 	case errors.Is(err, encoding.ErrEncrypted):
 		return false
 	}
-	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // that does not decode
+	if v, err := encoding.Parse(raw); err == nil && v.GVK.Group == "" && v.GVK.Kind == "Secret" { // it does not decode
 		return true
 	}
 	return holdsSecret(string(raw))
