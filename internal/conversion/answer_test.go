@@ -31,8 +31,8 @@ func (c canned) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) 
 
 func (canned) close() {}
 
-// Whatever comes back, Convert ends without a panic, an accepted object is still the same object at the other
-// version, and an error is one bounded line.
+// Whatever comes back, Convert ends without a panic, an accepted object is still the same object at
+// the other version, and an error is one bounded line.
 func FuzzAnswer(f *testing.F) {
 	body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","response":{"uid":"UID","result":{"status":%q,` +
 		`"message":"m"},"convertedObjects":[%s]}}`

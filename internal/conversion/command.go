@@ -13,22 +13,23 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// grace is how long children that a command leaves behind may go on writing to its stdout.
+// grace is the time for surviving children of a command to write to its stdout.
 const grace = time.Second
 
-// maxName bounds a command's text in errors, in bytes.
+// maxName bounds the text of a command in errors, in bytes.
 const maxName = 100
 
-// CommandOptions says which command converts.
+// CommandOptions are the options of Command.
 type CommandOptions struct {
-	// Command is run by /bin/sh -c, once for each call, in the current directory and environment. It reads one
-	// ConversionReview (JSON) from stdin and writes the answer to stdout; exit status 0 says that there is one.
+	// Command is run by /bin/sh -c, once for each call, in the current directory and environment.
+	// It reads a ConversionReview (JSON) from stdin, writes the answer to stdout and exits with
+	// status 0.
 	Command string
 	// Timeout is for one call; 0 means 30 s. The command is then killed with its process group.
 	Timeout time.Duration
 }
 
-// Command is a Converter that runs a command. It checks the options and runs nothing.
+// Command returns a Converter that runs a command. It checks the options and runs nothing.
 func Command(o CommandOptions) (*Converter, error) {
 	if strings.TrimSpace(o.Command) == "" {
 		return nil, errors.New("conversion command: empty")
@@ -47,7 +48,7 @@ func Command(o CommandOptions) (*Converter, error) {
 	return c, nil
 }
 
-// program is a command as the far side. The URL is for the library, which wants one; nobody resolves it.
+// program is a command as the far side. The library requires a URL; nothing resolves it.
 type program string
 
 func (p program) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
@@ -56,8 +57,8 @@ func (p program) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error)
 
 func (program) close() {}
 
-// run is one call. A child that still holds stdout when the command has ended gets a moment, then it is killed; what
-// was written until then is the answer.
+// run is one call. A child that holds stdout after the end of the command is killed after the grace
+// time; the answer is the output until then.
 func (p program) run(req *http.Request, limit int64) (answer, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	defer cancel()
@@ -68,7 +69,7 @@ func (p program) run(req *http.Request, limit int64) (answer, error) {
 	cmd.WaitDelay = grace
 	ownGroup(cmd)
 	if err := cmd.Start(); err != nil {
-		return answer{}, failed(broken, "can't be run: %s", err)
+		return answer{}, failed(broken, "cannot be run: %s", err)
 	}
 	err := cmd.Wait()
 	killGroup(cmd)
@@ -81,12 +82,12 @@ func (p program) run(req *http.Request, limit int64) (answer, error) {
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return answer{contentType: "application/json", body: stdout.data.Bytes()}, nil
 	case errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127):
-		return answer{}, failed(broken, "can't be run: %s%s", err, stderr) // what a shell says of a command it can't find
+		return answer{}, failed(broken, "cannot be run: %s%s", err, stderr) // the shell did not find the command
 	}
 	return answer{}, failed(garbled, "%s%s", err, stderr)
 }
 
-// bounded keeps what is written, up to a limit.
+// bounded keeps the output up to a limit.
 type bounded struct {
 	data  bytes.Buffer
 	limit int64
@@ -103,7 +104,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.data.Write(p)
 }
 
-// tail keeps the end of what is written.
+// tail keeps the end of the output.
 type tail struct{ data []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -112,7 +113,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is ready to stand behind a reason.
+// String is the end of a reason.
 func (t *tail) String() string {
 	if len(t.data) == 0 {
 		return ""

@@ -45,7 +45,8 @@ func convertStdin(bad string) int {
 	return 0
 }
 
-// withSed is a whole converter in two lines of shell: it turns the request into an answer and renames a field.
+// withSed is a whole converter in two lines of shell: it turns the request into an answer and
+// renames a field.
 const withSed = `sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},"response".*/` +
 	`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' \
 	-e 's|demo.example.com/v1|demo.example.com/v2|g' -e 's/"size":/"replicas":/g'`
@@ -105,7 +106,7 @@ func TestCommandNamesTheObjectAtFault(t *testing.T) {
 	require.NoError(t, err)
 	for i, r := range results {
 		if i == 2 {
-			require.ErrorIs(t, r.Err, ErrRefused)
+			require.ErrorIs(t, r.Err, errRefused)
 			require.ErrorContains(t, r.Err, "exit status 2: panic: can't stand w2")
 		} else {
 			require.NoError(t, r.Err)
@@ -131,8 +132,8 @@ func TestCommandFails(t *testing.T) {
 		{"cat", "response.uid \"\" is not the request's", 5},
 		{"kill -9 $$", "signal: killed", 5},
 		{withSed + "; exit 7", "exit status 7", 5}, // an answer, taken back
-		{"no-such-command-here --convert", "can't be run: exit status 127: /bin/sh: ", 1},
-		{"/etc/passwd", "can't be run: exit status 126: /bin/sh: ", 1},
+		{"no-such-command-here --convert", "cannot be run: exit status 127: /bin/sh: ", 1},
+		{"/etc/passwd", "cannot be run: exit status 126: /bin/sh: ", 1},
 		{"yes '{}'", "the answer is longer than 1677", 5},
 		{`printf '\033[2Jred\a\n' >&2; i=0; while [ $i -lt 999 ]; do echo line $i >&2; i=$((i+1)); done; exit 1`,
 			"line 997 line 998", 5},
@@ -151,7 +152,8 @@ func TestCommandFails(t *testing.T) {
 	}
 }
 
-// A command that hangs, alone or with children, in the foreground or not, is killed with all of them.
+// A command that hangs, alone or with children, in the foreground or not, is killed with all of
+// them.
 func TestCommandIsKilled(t *testing.T) {
 	for name, command := range map[string]string{
 		"hang":               "echo $$ >>PIDS; exec sleep 300",
@@ -184,7 +186,7 @@ func TestCommandIsKilled(t *testing.T) {
 
 		time.AfterFunc(200*time.Millisecond, func() { c.Close() })
 		_, err = c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objects(t, 8))
-		require.ErrorIs(t, err, ErrClosed, name)
+		require.ErrorIs(t, err, errClosed, name)
 		gone(t, pids)
 	}
 }
@@ -230,6 +232,6 @@ func TestRefusesCommands(t *testing.T) {
 	}
 	_, err := run(t, "exit 1;"+strings.Repeat(" ", 1<<20), 0, objects(t, 1)...)
 	require.ErrorIs(t, err, ErrUnusable)
-	require.ErrorContains(t, err, "can't be run: fork/exec /bin/sh: "+syscall.E2BIG.Error())
+	require.ErrorContains(t, err, "cannot be run: fork/exec /bin/sh: "+syscall.E2BIG.Error())
 	require.Less(t, len(err.Error()), 300)
 }

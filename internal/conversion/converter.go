@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,22 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// defaultTimeout is what an API server gives a conversion webhook
+// defaultTimeout is that of an API server
 // (k8s.io/apiserver/pkg/util/webhook/authentication.go, setGlobalDefaults).
 const defaultTimeout = 30 * time.Second
 
-// ErrUnusable is returned by Convert where the converter as a whole failed: it can't be reached, its certificate is
-// not the expected one, it stays silent, or nothing it answers is a ConversionReview for the request.
+// ErrUnusable is returned by Convert if the converter as a whole failed: it cannot be reached, its
+// certificate is wrong, it stays silent, or no answer is a ConversionReview for the request.
 var ErrUnusable = errors.New("converter unusable")
 
-// ErrRefused is wrapped by Converted.Err where a server would refuse the answer for that object, or where the
-// converter itself says that it can't convert the object.
-var ErrRefused = errors.New("conversion refused")
+// errRefused is wrapped by Converted.Err if a server would refuse the answer for the object, or if
+// the converter refuses to convert it.
+var errRefused = errors.New("conversion refused")
 
-// ErrClosed is returned by Convert after Close.
-var ErrClosed = errors.New("converter is closed")
+// errClosed is returned by Convert after Close.
+var errClosed = errors.New("converter is closed")
 
-// Converter asks one webhook or command. It may be used by several goroutines at once.
+// Converter asks one webhook or command. It is safe for concurrent use.
 type Converter struct {
 	name    string // the URL or the command, for errors
 	timeout time.Duration
@@ -35,25 +36,24 @@ type Converter struct {
 	closing context.Context // ends with Close
 	stop    context.CancelFunc
 
-	mu     sync.Mutex // guards closed, and calls.Add against calls.Wait
-	closed bool
-	calls  sync.WaitGroup
+	mu    sync.Mutex // guards calls.Add against calls.Wait
+	calls sync.WaitGroup
 }
 
-// far is the other side: what the library's client talks to.
+// far is the other side of the library's client.
 type far interface {
-	// at says how to ask on behalf of the CRD.
+	// at returns the endpoint for a CRD.
 	at(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, error)
 	close()
 }
 
-// endpoint is where the ConversionReviews of one CRD go.
+// endpoint receives the ConversionReviews of one CRD.
 type endpoint struct {
-	url  string // for the library, which wants one
+	url  string // the library requires one
 	send func(req *http.Request, limit int64) (answer, error)
 }
 
-// answer is what came back: the body of an HTTP 200, or the stdout of an exit status 0.
+// answer is the body of an HTTP 200, or the stdout of an exit status 0.
 type answer struct {
 	contentType string
 	body        []byte
@@ -61,32 +61,31 @@ type answer struct {
 
 // Converted is the result for one object.
 type Converted struct {
-	Object map[string]any // nil when Err is set; the caller's to change
-	Err    error          // this object's answer was refused
+	Object map[string]any // nil if Err is set; the caller may change it
+	Err    error          // the answer for this object was refused
 }
 
 func newConverter(name string, timeout time.Duration, f far) (*Converter, error) {
 	if timeout < 0 {
 		return nil, fmt.Errorf("timeout %s is negative", timeout)
 	}
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
-	c := &Converter{name: name, timeout: timeout, far: f}
+	c := &Converter{name: name, timeout: cmp.Or(timeout, defaultTimeout), far: f}
 	c.closing, c.stop = context.WithCancel(context.Background())
 	return c, nil
 }
 
-// Convert asks for objs at the named version, one of crd.Spec.Versions, in one call, and returns a result for each, in
-// order. The CRD is the v1 form, with its defaults; its conversionReviewVersions say in which version to ask.
+// Convert asks for objs at a version of crd.Spec.Versions, in one call, and returns a result for
+// each, in order. The CRD is in the v1 form, with its defaults; its conversionReviewVersions select
+// the request.
 //
-// Objects are JSON content as encoding.DecodeObject returns it. One that is at the version is returned as a copy; one
-// whose apiVersion the CRD does not list has an Err and is not sent.
+// Objects are JSON content as encoding.DecodeObject returns it. One at the version is copied; one
+// whose apiVersion the CRD does not list gets an Err and is not sent.
 //
-// It returns ErrUnusable, ctx.Err(), ErrClosed, or an error that says why the CRD can't be converted with (no strategy
-// Webhook, no such version, no ConversionReview version in common); then nothing was converted.
-func (c *Converter) Convert(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string,
-	objs []map[string]any) ([]Converted, error) {
+// It returns ErrUnusable, ctx.Err(), an error after Close, or one about the CRD (another strategy
+// than Webhook, no such version, no common ConversionReview version); then nothing was converted.
+func (c *Converter) Convert(
+	ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string, objs []map[string]any,
+) ([]Converted, error) {
 	ctx, end, err := c.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -114,11 +113,11 @@ func (c *Converter) Convert(ctx context.Context, crd *apiextensionsv1.CustomReso
 	return results, nil
 }
 
-// overall names the converter in the error that ends a Convert; a cancelled context comes before all others.
+// overall names the converter in the error that ends a Convert; cancellations come first.
 func (c *Converter) overall(ctx context.Context, err error) error {
 	switch {
 	case c.closing.Err() != nil:
-		return fmt.Errorf("conversion by %s: %w", c.name, ErrClosed)
+		return fmt.Errorf("conversion by %s: %w", c.name, errClosed)
 	case ctx.Err() != nil:
 		return fmt.Errorf("conversion by %s: %w", c.name, ctx.Err())
 	}
@@ -129,8 +128,8 @@ func (c *Converter) overall(ctx context.Context, err error) error {
 func (c *Converter) begin(ctx context.Context) (context.Context, func(), error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return nil, nil, fmt.Errorf("conversion by %s: %w", c.name, ErrClosed)
+	if c.closing.Err() != nil {
+		return nil, nil, fmt.Errorf("conversion by %s: %w", c.name, errClosed)
 	}
 	c.calls.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
@@ -142,10 +141,9 @@ func (c *Converter) begin(ctx context.Context) (context.Context, func(), error) 
 	}, nil
 }
 
-// Close ends calls under way, waits for them and closes connections. It may be called more than once and returns nil.
+// Close cancels running calls, waits for them and closes connections. It returns nil.
 func (c *Converter) Close() error {
 	c.mu.Lock()
-	c.closed = true
 	c.stop()
 	c.mu.Unlock()
 	c.calls.Wait()

@@ -196,7 +196,8 @@ func (a authority) sign(t testing.TB, names ...string) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// server is an HTTPS server whose certificate is for names (127.0.0.1 when there are none) and that counts requests.
+// server is an HTTPS server whose certificate is for names (127.0.0.1 when there are none) and that
+// counts requests.
 type server struct {
 	*httptest.Server
 	ca    authority

@@ -4,7 +4,7 @@ package conversion
 
 import "os/exec"
 
-// ownGroup leaves it at os/exec's own cancellation, which ends the command alone.
+// ownGroup keeps os/exec's cancellation, which ends only the command.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) error { return nil }

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the command the leader of a process group, and a cancellation end the whole group.
+// ownGroup makes the command the leader of a process group, which a cancellation ends.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return killGroup(cmd) }
 }
 
-// killGroup ends what is left of the command's group. The group's number stays taken while it has a member.
+// killGroup ends the command's group. Its number is not used again while it has a member.
 func killGroup(cmd *exec.Cmd) error {
 	err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {

@@ -16,21 +16,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// job is one Convert: the library's converter for the CRD, on a transport that belongs to this Convert alone, since
-// the library passes no context through.
+// job is one Convert: the library's converter for the CRD, on a transport of its own, since the
+// library passes no context through.
 type job struct {
 	crd    *apiextensionsv1.CustomResourceDefinition
 	target schema.GroupVersion
 	wire   *wire
-	// safe copies its input before it converts; unsafe is used for lists, of which it changes nothing.
+	// safe copies its input before it converts; unsafe does not change lists.
 	safe, unsafe runtime.ObjectConvertor
 
-	sound   bool     // the converter has given an answer that could be judged
-	garbled int      // single objects for which it has not
+	sound   bool     // the converter has given an answer that could be checked
+	garbled int      // single objects without such an answer
 	last    *failure // of the last of those
 }
 
-// item is an object to send and where its result goes.
+// item is an object to send and the place of its result.
 type item struct {
 	obj    map[string]any
 	result *Converted
@@ -62,8 +62,8 @@ func (c *Converter) newJob(ctx context.Context, crd *apiextensionsv1.CustomResou
 	return j, err
 }
 
-// stub is as much of the CRD as the library's converter reads. It names a URL in place of a service and has no
-// caBundle: both are the transport's business, see webhook.at.
+// stub returns the parts of the CRD that the library's converter reads. It has a URL instead of a
+// service and no caBundle: the transport handles both, see hook.at.
 func stub(crd *apiextensionsv1.CustomResourceDefinition, url string) *apiextensionsv1.CustomResourceDefinition {
 	out := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
 	out.Spec.Group, out.Spec.Scope = crd.Spec.Group, crd.Spec.Scope
@@ -97,7 +97,8 @@ func lists(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	})
 }
 
-// source is the object's apiVersion, which must be one that the CRD lists: a server refuses a whole list otherwise.
+// source returns the apiVersion of the object. The CRD must list it, or a server refuses a whole
+// list.
 func (j *job) source(obj map[string]any) (string, error) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
@@ -107,7 +108,7 @@ func (j *job) source(obj map[string]any) (string, error) {
 	return apiVersion, nil
 }
 
-// convert converts items, or returns an error where the converter as a whole is of no use.
+// convert converts items, or returns an error if the converter as a whole is unusable.
 func (j *job) convert(items []item) error {
 	if len(items) == 0 {
 		return nil
@@ -121,7 +122,7 @@ func (j *job) convert(items []item) error {
 	return nil
 }
 
-// run converts items in one call; where that is refused, in halves.
+// run converts items in one call; if that is refused, in halves.
 func (j *job) run(items []item) error {
 	err := j.ask(items)
 	var f *failure
@@ -142,11 +143,11 @@ func (j *job) run(items []item) error {
 	return j.blame(items[0], f)
 }
 
-// blame notes why a single object failed. Where no request has yet had an answer that could be judged, two such
-// objects (or the only one) mean that it is not the object: one that makes a converter panic is named, a converter that
-// always panics is not asked for each.
+// blame records why a single object failed. Before the first sound answer, two failures (or the
+// only one) mean that the converter is at fault: an object that makes a converter panic is named, a
+// converter that always panics is not asked for each object.
 func (j *job) blame(it item, f *failure) error {
-	it.result.Err = fmt.Errorf("%w: %s", ErrRefused, f.reason)
+	it.result.Err = fmt.Errorf("%w: %s", errRefused, f.reason)
 	if f.kind == refused {
 		j.sound = true
 		return nil
@@ -165,7 +166,7 @@ func (j *job) ask(items []item) error {
 	if len(items) == 1 {
 		out, err := j.safe.ConvertToVersion(&unstructured.Unstructured{Object: items[0].obj}, j.target)
 		if err != nil {
-			return j.wire.judge(err)
+			return j.wire.explain(err)
 		}
 		items[0].result.Object = out.(*unstructured.Unstructured).Object
 		return nil
@@ -178,7 +179,7 @@ func (j *job) ask(items []item) error {
 	}
 	out, err := j.unsafe.ConvertToVersion(list, j.target)
 	if err != nil {
-		return j.wire.judge(err)
+		return j.wire.explain(err)
 	}
 	for i := range items {
 		items[i].result.Object = out.(*unstructured.UnstructuredList).Items[i].Object

@@ -86,8 +86,9 @@ func liar(lies map[string]func(m) any) func(reviewIn) m {
 	}
 }
 
-// What a real server returns at v2 for what it stored at v1 is what Convert returns for the stored value, and where
-// the server fails to read, Convert says the same. Both ask the same webhook, in both versions of ConversionReview.
+// What a real server returns at v2 for what it stored at v1 is what Convert returns for the stored
+// value, and where the server fails to read, Convert says the same. Both ask the same webhook, in
+// both versions of ConversionReview.
 func TestEqualsAServer(t *testing.T) {
 	for _, review := range []string{"v1", "v1beta1"} {
 		equalsAServer(t, review)
@@ -143,8 +144,8 @@ func equalsAServer(t *testing.T, review string) {
 		got, err := api.Dynamic.Resource(at("v2")).Namespace("default").Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			refusedCount++
-			require.ErrorIs(t, batch[i].Err, ErrRefused, "%s: the server says %s", name, err)
-			said := strings.TrimPrefix(batch[i].Err.Error(), ErrRefused.Error()+": ")
+			require.ErrorIs(t, batch[i].Err, errRefused, "%s: the server says %s", name, err)
+			said := strings.TrimPrefix(batch[i].Err.Error(), errRefused.Error()+": ")
 			if !strings.Contains(said, "is not an object with a kind") { // the server quotes the whole object
 				require.Contains(t, printable(err.Error()), said, name)
 			}

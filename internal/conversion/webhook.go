@@ -20,28 +20,30 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// idleTimeout closes connections that are kept between batches, in case a server closes them without notice.
+// idleTimeout closes idle connections between batches, before a server does without notice.
 const idleTimeout = 10 * time.Second
 
 // maxHeader bounds the headers of an answer, in bytes.
 const maxHeader = 1 << 20
 
-// WebhookOptions says where a conversion webhook listens and how to trust it.
+// WebhookOptions are the options of Webhook.
 type WebhookOptions struct {
-	// URL is where the webhook listens now, wherever the CRD says that it is: https://HOST[:PORT][/PATH]. Without a path
-	// (or with "/" alone) the CRD's own is asked, so that one URL serves a group whose CRDs have different paths.
+	// URL is the present address of the webhook, instead of the CRD's: https://HOST[:PORT][/PATH].
+	// Without a path (or with "/") the path of each CRD is used.
 	URL string
-	// CA, PEM, verifies the webhook's certificate, which must be for the host in URL. Without it the webhook must prove
-	// what it proves to an API server: a certificate of the CRD's caBundle (without one, of the system's roots) for
-	// NAME.NAMESPACE.svc of the CRD's service, or for the host of the CRD's own URL.
+	// CA, PEM, verifies the webhook's certificate for the host in URL. Without CA the webhook must
+	// prove to be the one of the CRD, as to an API server: with a certificate of the caBundle (or
+	// of the system's roots) for NAME.NAMESPACE.svc of the service, or for the host of the CRD's
+	// own URL.
 	CA []byte
-	// ClientCert and ClientKey, PEM, are what the client proves itself with; both or neither.
+	// ClientCert and ClientKey, PEM, authenticate the client; both or neither.
 	ClientCert, ClientKey []byte
-	// Timeout is for one call, from connecting to the last byte of the answer; 0 means 30 s, as in an API server.
+	// Timeout is for one call, from connecting to the last byte; 0 means 30 s, as in an API server.
 	Timeout time.Duration
 }
 
-// Webhook is a Converter that asks an HTTPS server. It checks the options and connects to nobody.
+// Webhook returns a Converter that asks an HTTPS server. It checks the options and does not
+// connect.
 func Webhook(o WebhookOptions) (*Converter, error) {
 	u, err := checkURL(o.URL)
 	if err != nil {
@@ -54,7 +56,7 @@ func Webhook(o WebhookOptions) (*Converter, error) {
 		}
 	}
 	if len(o.ClientCert) > 0 || len(o.ClientKey) > 0 {
-		// Its errors speak of PEM blocks and never quote one.
+		// Its errors quote no PEM block.
 		cert, err := tls.X509KeyPair(o.ClientCert, o.ClientKey)
 		if err != nil {
 			return nil, fmt.Errorf("conversion webhook %s: client certificate: %w", u, err)
@@ -68,8 +70,8 @@ func Webhook(o WebhookOptions) (*Converter, error) {
 	return c, nil
 }
 
-// checkURL takes what a CRD may have as its webhook's URL
-// (k8s.io/apiserver/pkg/util/webhook/validation.go, ValidateWebhookURL). A URL with a password is not repeated.
+// checkURL accepts the URLs that a CRD may have for its webhook
+// (k8s.io/apiserver/pkg/util/webhook/validation.go, ValidateWebhookURL). It quotes no password.
 func checkURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	var parse *url.Error
@@ -115,7 +117,7 @@ type hook struct {
 	transports map[trust]*http.Transport
 }
 
-// trust is what a connection was verified against.
+// trust is the expected certificate of a connection.
 type trust struct{ bundle, serverName string }
 
 func (h *hook) at(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
@@ -187,8 +189,8 @@ func (h *hook) close() {
 	}
 }
 
-// post sends the request and reads the answer. Before there is a connection, and its certificate is verified (against
-// what the error names), a failure is not about what was sent.
+// post sends the request and reads the answer. A failure before a connection with a verified
+// certificate (against names the roots) is not about the objects.
 func post(transport *http.Transport, req *http.Request, limit int64, against string) (answer, error) {
 	var connected atomic.Bool
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
@@ -218,7 +220,7 @@ func post(transport *http.Transport, req *http.Request, limit int64, against str
 	return answer{contentType: resp.Header.Get("Content-Type"), body: body}, nil
 }
 
-// rejected is an answer by status alone, with its text where it is meant for people.
+// rejected is the error for another HTTP status, with the text of a text/plain answer.
 func rejected(ctx context.Context, resp *http.Response) error {
 	status := fmt.Sprintf("answered HTTP status %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 {

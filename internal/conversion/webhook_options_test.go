@@ -59,7 +59,7 @@ func TestEndsInTime(t *testing.T) {
 		}
 		time.AfterFunc(100*time.Millisecond, func() { c.Close() })
 		_, err = c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objects(t, 8))
-		require.ErrorIs(t, err, ErrClosed, name)
+		require.ErrorIs(t, err, errClosed, name)
 	}
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -212,7 +212,8 @@ func settled(t testing.TB, before int) {
 	}
 }
 
-// Several goroutines may share a converter; Close leaves no goroutine and no connection, also of calls cut short.
+// Several goroutines may share a converter; Close leaves no goroutine and no connection, also of
+// calls cut short.
 func TestSharedAndClosedWithoutLeaks(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -243,7 +244,7 @@ func TestSharedAndClosedWithoutLeaks(t *testing.T) {
 	wg.Go(func() {
 		hang := []map[string]any{object(t, "hang", "")}
 		results, err := c.Convert(context.Background(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", hang)
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, errClosed) {
 			t.Errorf("a closed converter answered: %v %v", results, err)
 		}
 	})

@@ -20,8 +20,8 @@ func encoded(t testing.TB, obj map[string]any) string {
 	return string(data)
 }
 
-// A batch is one call in the version the CRD names first, without the objects that are at the version; results are
-// exact, and nothing of the input changes or is shared.
+// A batch is one call in the version the CRD names first, without the objects that are at the
+// version; results are exact, and nothing of the input changes or is shared.
 func TestConvertsABatchInOneCall(t *testing.T) {
 	for _, review := range []string{"v1", "v1beta1"} {
 		var got []reviewIn
@@ -58,7 +58,7 @@ func TestConvertsABatchInOneCall(t *testing.T) {
 		require.NoError(t, c.Close())
 		require.NoError(t, c.Close())
 		_, err = c.Convert(t.Context(), crd, "v2", objs)
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, errClosed)
 	}
 }
 
@@ -102,7 +102,8 @@ func TestAsksOnlyWhereItMust(t *testing.T) {
 	}
 }
 
-// One object is at fault, whichever way: it is named, the others pass, and halving finds it in few calls.
+// One object is at fault, whichever way: it is named, the others pass, and halving finds it in few
+// calls.
 func TestNamesTheObjectAtFault(t *testing.T) {
 	metadata := func(field string, value any) func(m) any {
 		return func(obj m) any { obj["metadata"].(m)[field] = value; return obj }
@@ -146,7 +147,7 @@ func TestNamesTheObjectAtFault(t *testing.T) {
 				continue
 			}
 			require.Nil(t, r.Object, tc.want)
-			require.ErrorIs(t, r.Err, ErrRefused)
+			require.ErrorIs(t, r.Err, errRefused)
 			require.ErrorContains(t, r.Err, tc.want)
 			require.NotContains(t, r.Err.Error(), "9007199254740993", "an object is quoted")
 		}
@@ -190,7 +191,7 @@ func TestRefusesEachObject(t *testing.T) {
 		results, err := s.ask(t, 0, objects(t, 3)...)
 		require.NoError(t, err, name)
 		for _, r := range results {
-			require.ErrorIs(t, r.Err, ErrRefused, name)
+			require.ErrorIs(t, r.Err, errRefused, name)
 			require.ErrorContains(t, r.Err, tc.want, name)
 			require.Less(t, len(r.Err.Error()), 3000)
 		}

@@ -14,18 +14,18 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// freeAnswer is how many bytes an answer may have besides four times its request.
+// freeAnswer is the size of an answer, in bytes, beside four times its request.
 const freeAnswer = 16 << 20
 
-// maxSaid bounds what an error quotes of the converter's own words, in bytes.
+// maxSaid bounds quotations of the converter's own words, in bytes.
 const maxSaid = 2 << 10
 
-// kind says what a failed call means for the calls after it.
+// kind is the consequence of a failed call for later calls.
 type kind int
 
 const (
-	broken  kind = iota + 1 // nobody there, or nobody to wait for: do not ask again
-	garbled                 // answered, but nothing that could be judged; maybe one object made it fall over
+	broken  kind = iota + 1 // not reachable or silent: do not ask again
+	garbled                 // no sound answer; maybe because of one object
 	refused                 // a sound answer that converts nothing, or that a server refuses
 )
 
@@ -41,7 +41,7 @@ func failed(k kind, format string, args ...any) *failure {
 	return &failure{kind: k, reason: printable(fmt.Sprintf(format, args...))}
 }
 
-// wire is the transport below the library's client. One goroutine uses it, one call at a time.
+// wire is the transport below the library's client, for one goroutine.
 type wire struct {
 	ctx     context.Context
 	timeout time.Duration
@@ -50,13 +50,13 @@ type wire struct {
 	// Of the last call:
 	request func() (io.ReadCloser, error)
 	body    []byte
-	err     error // why there is no body
+	err     error // reason for a missing body
 }
 
 func (w *wire) reset() { w.request, w.body, w.err = nil, nil, nil }
 
-// RoundTrip sends a ConversionReview under the Convert's context and the timeout and reads the whole answer, so that
-// nothing above it can wait or read without a bound.
+// RoundTrip sends a ConversionReview with the context of the Convert and the timeout, and reads the
+// whole answer, so that no caller waits or reads without a bound.
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// review is what tells a sound answer from a garbled one.
+// review holds the fields that tell a sound answer from a garbled one.
 type review struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -101,9 +101,9 @@ type review struct {
 	} `json:"response"`
 }
 
-// judge turns the library's error about the last call into a failure. The library's own text is taken where it can't
-// quote the answer: its decoder puts a whole object without kind into its error.
-func (w *wire) judge(library error) error {
+// explain turns the library's error about the last call into a failure. It uses the library's text
+// only if that cannot quote the answer: its decoder quotes a whole object without kind.
+func (w *wire) explain(library error) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -120,7 +120,7 @@ func (w *wire) judge(library error) error {
 	if err := w.read(&asked); err != nil {
 		return err
 	}
-	// A v1beta1 answer needs neither uid nor kind, but may not be of another version.
+	// A v1beta1 answer needs neither uid nor kind, but must not have another version.
 	strict := asked.APIVersion == "apiextensions.k8s.io/v1"
 	switch {
 	case (strict || got.APIVersion != "" || got.Kind != "") && (got.APIVersion != asked.APIVersion || got.Kind != asked.Kind):
@@ -139,7 +139,7 @@ func (w *wire) judge(library error) error {
 	return failed(refused, "%s", library)
 }
 
-// read reads back the request, for the uid that the library gave it.
+// read reads the request again, for the uid that the library gave it.
 func (w *wire) read(asked *review) error {
 	body, err := w.request()
 	if err != nil {
@@ -153,7 +153,6 @@ func (w *wire) read(asked *review) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, asked)
 }
 
-// errTooLong is returned for an answer beyond the limit.
 var errTooLong = errors.New("too long")
 
 // readAll reads to the end of r, or fails at the limit.
@@ -165,10 +164,10 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return body, err
 }
 
-// tooLong is the failure for errTooLong. One object may have made the answer long: the others are asked for without it.
+// tooLong is the failure for errTooLong. It is garbled: one object may have caused the long answer.
 func tooLong(limit int64) error { return failed(garbled, "the answer is longer than %d bytes", limit) }
 
-// printable is s on one line: what a terminal would act on becomes a blank, and the middle goes where it is too long.
+// printable puts s on one line, with blanks for control characters, and cuts out a long middle.
 func printable(s string) string {
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, " "), func(r rune) bool {
 		return !unicode.IsPrint(r) || r == ' '

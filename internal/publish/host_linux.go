@@ -13,12 +13,12 @@ func host() system {
 		nameless:        openNameless,
 		nameNameless:    nameNameless,
 		renameNoReplace: renameNoReplace,
-		link:            linkIn,
-		sync:            fsync,
+		link:            (*os.Root).Link,
+		sync:            (*os.File).Sync,
 	}
 }
 
-// openNameless is O_TMPFILE (open(2)); O_EXCL there means that the file can never get a name.
+// openNameless is O_TMPFILE (open(2)); O_EXCL there rules out a later name.
 func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	flags := unix.O_TMPFILE | unix.O_RDWR | unix.O_CLOEXEC
 	if !linkable {
@@ -34,7 +34,7 @@ func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	}
 	file := os.NewFile(uintptr(fd), path)
 	if linkable {
-		// Its name will come through /proc; find out now, and not after hours of writing, that /proc is not there.
+		// Its name will come through /proc: check that now, not after hours of writing.
 		if _, err := os.Stat(procPath(fd)); err != nil {
 			file.Close()
 			return nil, err
@@ -43,7 +43,8 @@ func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	return file, nil
 }
 
-// nameNameless links through /proc, as open(2) shows it: AT_EMPTY_PATH would ask for CAP_DAC_READ_SEARCH.
+// nameNameless links through /proc, as open(2) shows it: AT_EMPTY_PATH would ask for
+// CAP_DAC_READ_SEARCH.
 func nameNameless(root *os.Root, file *os.File, name string) error {
 	return inFolder(root, func(dir int) error {
 		conn, err := file.SyscallConn()
@@ -68,7 +69,7 @@ func renameNoReplace(root *os.Root, from, to string) error {
 	})
 }
 
-// inFolder calls do with the folder's descriptor, again when a signal interrupts it.
+// inFolder calls do with the folder's descriptor, again after an interruption by a signal.
 func inFolder(root *os.Root, do func(dir int) error) error {
 	dir, err := root.Open(".")
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 	"os"
 )
 
-// host is a system without nameless files and without a rename that never replaces: a named temporary file and link(2).
+// host is a system without nameless files and without renameNoReplace: it uses a named file and
+// link(2).
 func host() system {
 	return system{
 		nameless:        func(*os.Root, string, bool) (*os.File, error) { return nil, errors.ErrUnsupported },
 		nameNameless:    func(*os.Root, *os.File, string) error { return errors.ErrUnsupported },
 		renameNoReplace: func(*os.Root, string, string) error { return errors.ErrUnsupported },
-		link:            linkIn,
-		sync:            fsync,
+		link:            (*os.Root).Link,
+		sync:            (*os.File).Sync,
 	}
 }

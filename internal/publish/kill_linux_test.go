@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The test binary, started again with childEnv set, publishes files in the folder it names until it is killed.
+// The test binary, started again with childEnv set, publishes files in the folder it names until it
+// is killed.
 const childEnv = "PUBLISH_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -49,7 +50,8 @@ func child(how, dir string) {
 	}
 }
 
-// TestKilled kills at many moments: what has its name is whole, and what else is there is at most one temporary file.
+// TestKilled kills at many moments: what has its name is whole, and what else is there is at most
+// one temporary file.
 func TestKilled(t *testing.T) {
 	for how := range systems() {
 		t.Run(how, func(t *testing.T) {
@@ -90,7 +92,8 @@ func kill(t *testing.T, how, dir string, lines int, delay time.Duration) {
 	require.ErrorContains(t, cmd.Wait(), "killed")
 }
 
-// inspect returns how many files were published in dir, having checked each, and that at most temps others are left.
+// inspect returns how many files were published in dir, having checked each, and that at most temps
+// others are left.
 func inspect(t *testing.T, dir string, temps int) int {
 	published, others := 0, 0
 	for _, name := range names(t, dir) {

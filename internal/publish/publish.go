@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// mode is that of every file made here: snapshots and reports hold what the cluster holds, Secrets included.
+// mode is the mode of every file: snapshots and reports may hold Secrets.
 const mode fs.FileMode = 0o600
 
-// File is a file under construction. It has no name, or a temporary one, until Publish gives it its own.
-// It is not safe for concurrent use, except for what os.File allows on File().
+// File is a file under construction. It has no name, or a temporary one, until Publish. It is not
+// safe for concurrent use, except for File().
 type File struct {
 	sys  system
 	file *os.File
@@ -23,12 +23,10 @@ type File struct {
 	done bool     // published or discarded
 }
 
-// Create starts the file that Publish will call path, in path's folder, empty and with mode 0600. The caller must end
-// with Publish or Discard. An existing path, be it a symbolic link that leads nowhere, is refused at once with an error
-// that wraps fs.ErrExist.
-func Create(path string) (*File, error) {
-	return create(path, host())
-}
+// Create starts the file that Publish will name path, in its folder, empty and with mode 0600. The
+// caller must end with Publish or Discard. An existing path, even a dangling symbolic link, is
+// refused with an error that wraps fs.ErrExist.
+func Create(path string) (*File, error) { return create(path, host()) }
 
 func create(path string, sys system) (_ *File, err error) {
 	dir, base := filepath.Split(path)
@@ -61,19 +59,18 @@ func create(path string, sys system) (_ *File, err error) {
 	return f, nil
 }
 
-// File returns the open file, for reading and writing at will. It is closed by Publish and Discard; the caller does
-// not close it. Its Name may be a name that does not exist.
+// File returns the open file, which Publish and Discard close. Its Name may not exist.
 func (f *File) File() *os.File { return f.file }
 
-// Publish syncs the data, gives the file its name, syncs the folder and closes the file. When another file has taken
-// the name since Create, the error wraps fs.ErrExist and that file is untouched. After any error nothing is left
-// behind, and the file can't be published any more.
+// Publish syncs the data, names the file, syncs the folder and closes the file. If another file has
+// taken the name since Create, the error wraps fs.ErrExist and that file is untouched. After any
+// error nothing is left, and the file cannot be published any more.
 func (f *File) Publish() error {
 	if f.done {
 		return &fs.PathError{Op: "publish", Path: f.path, Err: fs.ErrClosed}
 	}
 	if err := f.publish(); err != nil {
-		f.Discard() // what went wrong first is what the caller must hear
+		f.Discard() // the first error is the one to report
 		return fmt.Errorf("publish %q: %w", f.path, err)
 	}
 	f.done = true
@@ -92,39 +89,38 @@ func (f *File) publish() error {
 	if err := f.name(); err != nil {
 		return err
 	}
-	if err := f.settle(); err != nil {
-		f.withdraw(made)
-		return err
+	if err = f.finish(); err != nil {
+		// Take the name back if it is still ours.
+		if now, statErr := f.root.Lstat(f.base); statErr == nil && os.SameFile(made, now) {
+			f.root.Remove(f.base)
+		}
 	}
-	return nil
+	return err
 }
 
-// name gives the file its name, at once and never over another.
+// name names the file, never over another.
 func (f *File) name() error {
 	if f.temp == "" {
 		return f.sys.nameNameless(f.root, f.file, f.base)
 	}
-	// A rename first: it leaves no moment with two names. Not every filesystem can promise not to replace (NFS can't),
-	// and those link; those that can't link (vfat) rename.
+	// A rename first: it leaves no moment with two names. Filesystems whose rename may replace
+	// (NFS) link; those without links (vfat) rename.
 	err := f.sys.renameNoReplace(f.root, f.temp, f.base)
 	if err == nil {
 		f.temp = ""
-		return nil
 	}
-	if errors.Is(err, fs.ErrExist) {
+	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if linkErr := f.sys.link(f.root, f.temp, f.base); linkErr != nil {
-		if errors.Is(linkErr, fs.ErrExist) {
-			return linkErr
-		}
-		return errors.Join(err, linkErr)
+	linkErr := f.sys.link(f.root, f.temp, f.base)
+	if linkErr == nil || errors.Is(linkErr, fs.ErrExist) {
+		return linkErr
 	}
-	return nil
+	return errors.Join(err, linkErr)
 }
 
-// settle makes the name last: the temporary one is gone, the data closed and the folder on disk.
-func (f *File) settle() error {
+// finish removes the temporary name, closes the file and syncs the folder.
+func (f *File) finish() error {
 	if f.temp != "" {
 		if err := f.root.Remove(f.temp); err != nil {
 			return err
@@ -137,15 +133,8 @@ func (f *File) settle() error {
 	return syncFolder(f.root, f.sys)
 }
 
-// withdraw takes the name back from a file that could not be settled, if it is still ours.
-func (f *File) withdraw(made fs.FileInfo) {
-	if now, err := f.root.Lstat(f.base); err == nil && os.SameFile(made, now) {
-		f.root.Remove(f.base)
-	}
-}
-
-// Discard closes the file and removes what was made. It does nothing after Publish or a first Discard, so it can be
-// deferred right after Create.
+// Discard closes and removes the file. It does nothing after Publish or a first Discard, so it can
+// be deferred right after Create.
 func (f *File) Discard() error {
 	if f.done {
 		return nil
@@ -169,45 +158,23 @@ func (f *File) Discard() error {
 	return nil
 }
 
-// Scratch opens an empty file with mode 0600 in dir that has no name and so is gone when it is closed, however the
-// process ends. Spooled values belong here and not in a shared temporary folder.
-func Scratch(dir string) (*os.File, error) {
-	return scratch(dir, host())
-}
+// Scratch opens an empty file with mode 0600 in dir without a name: it is gone when it is closed,
+// however the process ends. Spooled values belong here, not in a shared temporary folder.
+func Scratch(dir string) (*os.File, error) { return scratch(dir, host()) }
 
-func scratch(dir string, sys system) (*os.File, error) {
+func scratch(dir string, sys system) (file *os.File, err error) {
 	root, err := os.OpenRoot(dir)
+	if err == nil {
+		defer root.Close()
+		var temp string
+		if file, temp, err = open(root, "scratch", filepath.Join(dir, "scratch"), sys, false); err == nil && temp != "" {
+			if err = root.Remove(temp); err != nil {
+				file.Close()
+			}
+		}
+	}
 	if err != nil {
-		return nil, fmt.Errorf("scratch file in %q: %w", dir, err)
-	}
-	defer root.Close()
-	file, temp, err := open(root, "scratch", filepath.Join(dir, "scratch"), sys, false)
-	if err != nil {
-		return nil, fmt.Errorf("scratch file in %q: %w", dir, err)
-	}
-	if temp == "" {
-		return file, nil
-	}
-	if err := root.Remove(temp); err != nil {
-		file.Close()
 		return nil, fmt.Errorf("scratch file in %q: %w", dir, err)
 	}
 	return file, nil
-}
-
-// WriteFile publishes data as path, with all that Create and Publish promise.
-func WriteFile(path string, data []byte) error {
-	return writeFile(path, data, host())
-}
-
-func writeFile(path string, data []byte, sys system) error {
-	f, err := create(path, sys)
-	if err != nil {
-		return err
-	}
-	defer f.Discard()
-	if _, err := f.file.Write(data); err != nil {
-		return fmt.Errorf("write %q: %w", path, err)
-	}
-	return f.Publish()
 }

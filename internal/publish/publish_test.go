@@ -207,7 +207,7 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 				if !isFolder(f) {
 					return broken
 				}
-				return fsync(f)
+				return f.Sync()
 			}
 		},
 		"sync of the folder": func(sys *system) {
@@ -215,7 +215,7 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 				if isFolder(f) {
 					return broken
 				}
-				return fsync(f)
+				return f.Sync()
 			}
 		},
 		"naming": func(sys *system) {
@@ -247,7 +247,7 @@ func TestFolderThatCannotSync(t *testing.T) {
 			if info, err := f.Stat(); err == nil && info.IsDir() {
 				return syscall.EINVAL
 			}
-			return fsync(f)
+			return f.Sync()
 		}
 		path := filepath.Join(t.TempDir(), "out.db")
 		require.NoError(t, writeFile(path, []byte("x"), sys))
@@ -271,7 +271,7 @@ func TestSyncsBeforeAndAfterTheName(t *testing.T) {
 			default:
 				order = append(order, "wrong")
 			}
-			return fsync(f)
+			return f.Sync()
 		}
 		require.NoError(t, writeFile(path, []byte("x"), sys))
 		require.Equal(t, []string{"file before the name", "folder after the name"}, order)
@@ -304,15 +304,28 @@ func TestScratch(t *testing.T) {
 func TestExported(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.json")
-	require.NoError(t, WriteFile(path, []byte("{}\n")))
+	require.NoError(t, writeFile(path, []byte("{}\n"), host()))
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "{}\n", string(data))
-	require.ErrorIs(t, WriteFile(path, nil), fs.ErrExist)
+	require.ErrorIs(t, writeFile(path, nil, host()), fs.ErrExist)
 	f, err := Scratch(dir)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	_, err = Create(path)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.Equal(t, []string{"report.json"}, names(t, dir))
+}
+
+// writeFile publishes data as path.
+func writeFile(path string, data []byte, sys system) error {
+	f, err := create(path, sys)
+	if err != nil {
+		return err
+	}
+	defer f.Discard()
+	if _, err := f.file.Write(data); err != nil {
+		return err
+	}
+	return f.Publish()
 }

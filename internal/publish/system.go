@@ -8,34 +8,36 @@ import (
 	"syscall"
 )
 
-// system is what publishing asks of the operating system. It is a value and not a set of functions so that a test can
-// be a filesystem that lacks one of them, or fails in it.
+// system holds the calls of the operating system. A test replaces them to be a filesystem that
+// lacks one, or fails in it.
 type system struct {
-	// nameless opens a file without a name in the folder, for a later nameNameless only when linkable. Any error makes
-	// the caller try a named file: where the obstacle is a real one, that meets it too and reports it.
+	// nameless opens a file without a name in the folder, for a later nameNameless only if
+	// linkable. After any error the caller tries a named file, which meets and reports a real
+	// obstacle too.
 	nameless func(root *os.Root, path string, linkable bool) (*os.File, error)
-	// nameNameless gives a file of nameless a name in the folder it was made in.
+	// nameNameless names a file of nameless, in its folder.
 	nameNameless func(root *os.Root, file *os.File, name string) error
-	// renameNoReplace renames within the folder, or fails with fs.ErrExist where the new name is taken.
+	// renameNoReplace renames within the folder, or fails with fs.ErrExist if the new name is
+	// taken.
 	renameNoReplace func(root *os.Root, from, to string) error
-	// link gives a file of the folder a second name, or fails with fs.ErrExist where it is taken.
+	// link gives a file of the folder a second name, or fails with fs.ErrExist if it is taken.
 	link func(root *os.Root, from, to string) error
 	// sync is fsync(2), of files and of folders.
 	sync func(file *os.File) error
 }
 
-// open makes an empty file of mode 0600 in the folder: without a name where the system can (temp is then ""), else with
-// a temporary one built on base. path is what errors of the nameless file call it.
+// open makes an empty file of mode 0600 in the folder: without a name if the system can (temp is
+// ""), otherwise with a temporary one built on base. path names the nameless file in errors.
 func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.File, temp string, err error) {
 	file, err := sys.nameless(root, path, linkable)
 	if err != nil {
 		temp = tempName(base)
-		// O_EXCL and 122 random bits: the name is ours, and no link that somebody planted is followed.
+		// O_EXCL and 122 random bits: the name is ours, and no planted link is followed.
 		if file, err = root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode); err != nil {
 			return nil, "", reason(err)
 		}
 	}
-	// The umask may have taken bits away, a default ACL of the folder may have added some.
+	// The umask may have removed bits, a default ACL of the folder may have added some.
 	if err := file.Chmod(mode); err != nil {
 		file.Close()
 		if temp != "" {
@@ -46,7 +48,7 @@ func open(root *os.Root, base, path string, sys system, linkable bool) (_ *os.Fi
 	return file, temp, nil
 }
 
-// reason is err without the random name, which would make each error another.
+// reason is err without the random name.
 func reason(err error) error {
 	if p, ok := err.(*fs.PathError); ok {
 		return p.Err
@@ -54,17 +56,13 @@ func reason(err error) error {
 	return err
 }
 
-// tempName is ".<base>.etcdshift-<random>", with so much of base that no filesystem finds it too long (255 bytes).
+// tempName is ".<base>.etcdshift-<random>", with base cut to stay below 255 bytes.
 func tempName(base string) string {
-	const room = 200
-	if len(base) > room {
-		base = base[:room]
-	}
-	return "." + base + ".etcdshift-" + rand.Text()
+	return "." + base[:min(len(base), 200)] + ".etcdshift-" + rand.Text()
 }
 
-// syncFolder makes names in the folder last. Filesystems that have no fsync for folders (some of FUSE, CIFS) say EINVAL
-// or that it is not supported: there a name is as safe as it gets without.
+// syncFolder syncs the names in the folder. It accepts filesystems without fsync for folders (some
+// of FUSE, CIFS), which answer EINVAL or not supported.
 func syncFolder(root *os.Root, sys system) error {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -77,9 +75,3 @@ func syncFolder(root *os.Root, sys system) error {
 	}
 	return err
 }
-
-// linkIn is link(2) within the folder.
-func linkIn(root *os.Root, from, to string) error { return root.Link(from, to) }
-
-// fsync is fsync(2).
-func fsync(file *os.File) error { return file.Sync() }
