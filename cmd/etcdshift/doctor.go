@@ -126,7 +126,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		options.Archive = true
 	}
 	err = o.Snapshot().Guard(func() error {
-		report, err = doctor.Examine(c.Context, o.Snapshot(), o.Reader, options)
+		report, err = doctor.Examine(c.Context, o.Reader, options)
 		if err != nil || report.Counts[doctor.CodeDamaged] > 0 { // then nothing else is told
 			return err
 		}

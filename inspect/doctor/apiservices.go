@@ -1,8 +1,13 @@
 package doctor
 
-import "context"
+import (
+	"context"
 
-// apiService is what is judged of an APIService (apiregistration.k8s.io).
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+// apiService is the part of an APIService (apiregistration.k8s.io) that is checked.
 type apiService struct {
 	Spec struct {
 		Group   string `json:"group"`
@@ -14,55 +19,61 @@ type apiService struct {
 	} `json:"spec"`
 	Status struct {
 		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
+			Type   string `json:"type"`
+			Status string `json:"status"`
+			Reason string `json:"reason"`
 		} `json:"conditions"`
 	} `json:"status"`
 }
 
-func readAPIService(value []byte) (out apiService, err error) {
-	return out, decodeInto(value, &out)
+func readAPIService(e *inspect.Entry) (out apiService, err error) {
+	return out, decodeInto(e, &out)
 }
 
-// concludeAPIServices reports the aggregated API servers that nobody answers for. While one does not answer, the namespace
-// controller does not end the deletion of any namespace.
+// concludeAPIServices reports the aggregated API servers that do not answer. The namespace
+// controller completes no deletion of a namespace until all of them do.
 func (d *doctor) concludeAPIServices(ctx context.Context) error {
-	for _, s := range d.services {
-		is, err := readAPIService(s.entry.Value)
+	for _, s := range d.kept["apiservices.apiregistration.k8s.io"] {
+		is, err := readAPIService(s.entry)
 		if err != nil {
 			d.raise(s.entry.Key, codeUndecodable.Because("no APIService: a field is of the wrong type"))
 			continue
 		}
-		if is.Spec.Service == nil {
-			continue
-		}
-		name := is.Spec.Service.Namespace + "/" + is.Spec.Service.Name
-		svc, err := d.service(ctx, s.key.Prefix, is.Spec.Service.Namespace, is.Spec.Service.Name)
+		found, err := d.checkAPIService(ctx, s.key.Prefix, &is)
 		if err != nil {
 			return err
 		}
-		if svc == nil {
-			d.raise(s.entry.Key, codeAPIServiceGone.Because("its Service %s is not there", name))
+		if found != nil {
+			d.raise(s.entry.Key, found)
 			d.dead = append(d.dead, s.key.Name)
-			continue
-		}
-		idle, err := d.idle(ctx, s.key.Prefix, svc)
-		if err != nil {
-			return err
-		}
-		if idle {
-			d.raise(s.entry.Key, codeAPIServiceEndpoints.Because("its Service %s has no ready endpoint", name))
-			d.dead = append(d.dead, s.key.Name)
-			continue
-		}
-		for _, c := range is.Status.Conditions {
-			if c.Type == "Available" && c.Status == "False" {
-				d.raise(s.entry.Key, codeAPIServiceUnavailable.Because("its condition Available was False: %s", c.Reason))
-				d.dead = append(d.dead, s.key.Name)
-			}
 		}
 	}
 	return nil
+}
+
+func (d *doctor) checkAPIService(ctx context.Context, prefix string, is *apiService) (*finding.Finding, error) {
+	ref := is.Spec.Service
+	if ref == nil { // kube-apiserver's own
+		return nil, nil
+	}
+	name := ref.Namespace + "/" + ref.Name
+	svc, err := d.service(ctx, prefix, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	idle, err := d.idle(ctx, prefix, svc)
+	switch {
+	case err != nil:
+		return nil, err
+	case svc == nil:
+		return codeAPIServiceGone.Because("its Service %s is not there", name), nil
+	case idle:
+		return codeAPIServiceEndpoints.Because("its Service %s has no ready endpoint", name), nil
+	}
+	for _, c := range is.Status.Conditions {
+		if c.Type == "Available" && c.Status == "False" {
+			return codeAPIServiceUnavailable.Because("its condition Available was False: %s", c.Reason), nil
+		}
+	}
+	return nil, nil
 }

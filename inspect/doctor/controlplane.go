@@ -13,20 +13,22 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// silence is how far a node's heartbeat may be behind the newest of all. They are renewed every ten seconds.
+// silence is how far a node's heartbeat may be behind the newest of all; kubelets renew them every
+// ten seconds.
 const silence = 5 * time.Minute
 
 func (d *doctor) concludeControlPlane(ctx context.Context) error {
-	if err := d.judgeMasters(ctx); err != nil {
+	if err := d.checkMasters(ctx); err != nil {
 		return err
 	}
-	d.judgeHeartbeats()
-	return d.judgeTokens(ctx)
+	d.checkHeartbeats()
+	return d.checkTokens(ctx)
 }
 
-// judgeMasters looks at the addresses that API servers leave for the Service kubernetes, each under a lease of some seconds.
-func (d *doctor) judgeMasters(ctx context.Context) error {
-	for _, m := range d.masters {
+// checkMasters checks the addresses that API servers store for the Service kubernetes, each with a
+// lease of some seconds.
+func (d *doctor) checkMasters(ctx context.Context) error {
+	for _, m := range d.kept["masterleases"] {
 		if _, known := d.leases[m.entry.Lease]; !known {
 			why := "it has no lease"
 			if m.entry.Lease != 0 {
@@ -35,7 +37,7 @@ func (d *doctor) judgeMasters(ctx context.Context) error {
 			d.raise(m.entry.Key, codeMasterLease.Because("%s, so that it never expires, whether an API server has that address or not", why))
 			continue
 		}
-		listed, err := d.masterAddresses(ctx, m.key.Prefix)
+		listed, err := d.addresses(ctx, m.key.Prefix, corev1.NamespaceDefault, "kubernetes")
 		if err != nil {
 			return err
 		}
@@ -46,32 +48,13 @@ func (d *doctor) judgeMasters(ctx context.Context) error {
 	return nil
 }
 
-// masterAddresses are the endpoints of the Service kubernetes.
-func (d *doctor) masterAddresses(ctx context.Context, prefix string) ([]string, error) {
-	out, err := d.addresses(ctx, prefix, corev1.NamespaceDefault, "kubernetes")
-	if err != nil {
-		return nil, err
-	}
-	var endpoints corev1.Endpoints //nolint:staticcheck // clusters of before EndpointSlices have nothing else
-	key := keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "endpoints"}, Namespace: corev1.NamespaceDefault, Name: "kubernetes"}
-	if _, err := d.object(ctx, key, &endpoints); err != nil {
-		return nil, err
-	}
-	for _, subset := range endpoints.Subsets {
-		for _, a := range subset.Addresses {
-			out = append(out, a.IP)
-		}
-	}
-	return out, nil
-}
-
-// judgeHeartbeats compares the heartbeats of nodes with each other: no clock but the file's own is used.
-func (d *doctor) judgeHeartbeats() {
+// checkHeartbeats compares the heartbeats of nodes with each other, never with a clock.
+func (d *doctor) checkHeartbeats() {
 	beats := map[string]time.Time{}
 	var newest time.Time
-	for _, h := range d.heartbeats {
+	for _, h := range d.kept["leases.coordination.k8s.io"] {
 		var lease coordinationv1.Lease
-		if decodeInto(h.entry.Value, &lease) != nil || lease.Spec.RenewTime == nil {
+		if decodeInto(h.entry, &lease) != nil || lease.Spec.RenewTime == nil {
 			continue
 		}
 		at := lease.Spec.RenewTime.Time
@@ -80,28 +63,28 @@ func (d *doctor) judgeHeartbeats() {
 			newest = at
 		}
 	}
-	for _, n := range d.nodes {
+	for _, n := range d.kept["nodes"] {
 		at, beats := beats[n.key.Name]
 		if behind := newest.Sub(at); beats && behind > silence {
-			d.raise(n.entry.Key, codeNodeSilent.Because("its last heartbeat was %s, %s before the newest of all nodes", at.UTC().Format(time.RFC3339), behind.Round(time.Second)))
+			d.raise(n.entry.Key, codeNodeSilent.Because(
+				"its last heartbeat was %s, %s before the newest of all nodes", at.UTC().Format(time.RFC3339), behind.Round(time.Second)))
 		}
 	}
 }
 
-// judgeTokens looks for tokens of ServiceAccounts that are gone.
-func (d *doctor) judgeTokens(ctx context.Context) error {
+// checkTokens reports tokens of ServiceAccounts that are gone.
+func (d *doctor) checkTokens(ctx context.Context) error {
 	accounts := gvr.GroupResource{Resource: "serviceaccounts"}
 	if d.unread[accounts] {
 		return nil
 	}
-	for _, s := range d.tokens {
+	for _, s := range d.kept["secrets"] {
 		var secret corev1.Secret
-		if decodeInto(s.entry.Value, &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || !d.wholeCluster(s.key.Prefix) {
+		if decodeInto(s.entry, &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || !d.wholeCluster(s.key.Prefix) {
 			continue
 		}
 		name, id := secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey]
-		key := keys.Key{Prefix: s.key.Prefix, Resource: accounts, Namespace: s.key.Namespace, Name: name}
-		e, err := d.reader.Get(ctx, keys.Kubernetes{Prefix: key.Prefix}.Format(key))
+		e, err := d.get(ctx, keys.Key{Prefix: s.key.Prefix, Resource: accounts, Namespace: s.key.Namespace, Name: name})
 		if err != nil {
 			return err
 		}

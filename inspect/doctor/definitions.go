@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,9 +14,9 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// definition is what is judged of a CustomResourceDefinition.
+// definition is the part of a CustomResourceDefinition that is checked.
 type definition struct {
-	entry      inspect.Entry
+	entry      *inspect.Entry
 	name       string
 	readable   bool
 	kind       gvr.GroupKind
@@ -34,12 +35,12 @@ func (d *doctor) define(key keys.Key, e *inspect.Entry) {
 	if err != nil {
 		d.raise(e.Key, codeCRDUnreadable.Because("%s", err))
 		plural, group, _ := strings.Cut(key.Name, ".")
-		d.definitions[folder{key.Prefix, gvr.GroupResource{Group: group, Resource: plural}}] = &definition{entry: *e, name: key.Name}
+		d.definitions[folder{key.Prefix, gvr.GroupResource{Group: group, Resource: plural}}] = &definition{entry: e, name: key.Name}
 		return
 	}
 	obj := crd.Object()
 	def := &definition{
-		entry: *e, name: key.Name, readable: true, kind: crd.GroupKind(), storage: crd.StorageVersion(), stored: crd.StoredVersions(), webhook: crd.Webhook(),
+		entry: e, name: key.Name, readable: true, kind: crd.GroupKind(), storage: crd.StorageVersion(), stored: crd.StoredVersions(), webhook: crd.Webhook(),
 		deleted: obj.DeletionTimestamp != nil, finalizers: obj.Finalizers,
 	}
 	for _, v := range obj.Spec.Versions {
@@ -54,16 +55,12 @@ func (d *doctor) define(key keys.Key, e *inspect.Entry) {
 	d.definitions[folder{key.Prefix, crd.GroupResource()}] = def
 }
 
-// ordered visits the definitions by name.
-func (d *doctor) ordered(visit func(at folder, def *definition) error) error {
-	var all []folder
-	for at := range d.definitions {
-		all = append(all, at)
-	}
-	slices.SortFunc(all, func(a, b folder) int {
+// eachDefinition visits the definitions by name.
+func (d *doctor) eachDefinition(visit func(at folder, def *definition) error) error {
+	byName := func(a, b folder) int {
 		return strings.Compare(a.prefix+"/"+a.resource.String(), b.prefix+"/"+b.resource.String())
-	})
-	for _, at := range all {
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(d.definitions), byName) {
 		if err := visit(at, d.definitions[at]); err != nil {
 			return err
 		}
@@ -82,7 +79,7 @@ func (d *doctor) orphans() map[string]bool {
 	return orphans
 }
 
-// concludeDefinitions compares the versions that objects are stored at with what the definitions say.
+// concludeDefinitions compares the stored versions of objects with the definitions.
 func (d *doctor) concludeDefinitions(context.Context) error {
 	for _, at := range d.versions.order {
 		if d.definitions[at] != nil {
@@ -90,10 +87,10 @@ func (d *doctor) concludeDefinitions(context.Context) error {
 		}
 		objects := 0
 		d.versions.by[at].each(func(_ string, n int, _ []byte) { objects += n })
-		_, first := d.versions.by[at].first()
-		d.raise(first, codeOrphans.Because("%s of %s without a CustomResourceDefinition: no server serves them", things(objects, "object"), plain(at.resource)).About(objects))
+		d.raise(d.versions.by[at].first(), codeOrphans.Because(
+			"%s of %s without a CustomResourceDefinition: no server serves them", things(objects, "object"), plain(at.resource)).About(objects))
 	}
-	return d.ordered(func(at folder, def *definition) error {
+	return d.eachDefinition(func(at folder, def *definition) error {
 		if def.readable {
 			d.compareVersions(at, def)
 		}
@@ -113,13 +110,17 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 		}
 		there[version] = n
 		if !slices.Contains(def.listed, version) {
-			d.raise(first, codeVersionUnlisted.Because("%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), version).About(n))
+			d.raise(first, codeVersionUnlisted.Because(
+				"%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind",
+				things(n, "object"), plain(at.resource), version).About(n))
 		}
 	})
 	d.managed.of(at).each(func(apiVersion string, n int, first []byte) {
 		version, ours := def.version(apiVersion + " " + def.kind.Kind)
 		if ours && !slices.Contains(def.listed, version) {
-			d.raise(first, codeManagedVersion.Because("metadata.managedFields of %s of %s name %s, which is no version of the definition", things(n, "object"), plain(at.resource), apiVersion).About(n))
+			d.raise(first, codeManagedVersion.Because(
+				"metadata.managedFields of %s of %s name %s, which is no version of the definition",
+				things(n, "object"), plain(at.resource), apiVersion).About(n))
 		}
 	})
 	for _, version := range def.stored {
@@ -132,30 +133,35 @@ func (d *doctor) compareVersions(at folder, def *definition) {
 	}
 	for version, n := range there {
 		if !slices.Contains(def.stored, version) {
-			d.raise(def.entry.Key, codeListLacks.Because("status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed", version, are(n, "object")))
+			d.raise(def.entry.Key, codeListLacks.Because(
+				"status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed", version, are(n, "object")))
 		}
 	}
 	if def.deleted {
 		held := d.holders(func(c content) bool { return c.prefix == at.prefix && c.resource == at.resource })
-		d.raise(def.entry.Key, codeCRDTerminating.Because("it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held))
+		d.raise(def.entry.Key, codeCRDTerminating.Because(
+			"it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held))
 	}
 }
 
-// reportForeign reports objects of another group or kind than the definition's: a server fails to read those of another group, and
-// serves those of another kind as they are.
+// reportForeign reports objects of another group or kind than the definition's. A server fails to
+// read those of another group, and serves those of another kind unchanged.
 func (d *doctor) reportForeign(at folder, def *definition, is string, n int, first []byte) {
 	apiVersion, kind, _ := strings.Cut(is, " ")
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	switch {
 	case is == "": // encrypted, or reported as undecodable
 	case err != nil || gv.Group != def.kind.Group || !slices.Contains(def.listed, gv.Version):
-		d.raise(first, codeVersionUnlisted.Because("%s of %s stored as %s, which is no version of the definition: no server reads them, nor lists the kind", things(n, "object"), plain(at.resource), is).About(n))
+		d.raise(first, codeVersionUnlisted.Because(
+			"%s of %s stored as %s, which is no version of the definition: no server reads them, nor lists the kind",
+			things(n, "object"), plain(at.resource), is).About(n))
 	default:
 		d.raise(first, codeKeyMismatch.Because("%s in the folder of %s %s of kind %s", things(n, "object"), plain(at.resource), isOrAre(n), kind).About(n))
 	}
 }
 
-// version is the one of an apiVersion and kind, as counted; ours is false where it is none of the definition's kind.
+// version is the version of an "apiVersion kind"; ours is false for another kind than the
+// definition's.
 func (def *definition) version(is string) (version string, ours bool) {
 	apiVersion, kind, _ := strings.Cut(is, " ")
 	gv, err := gvr.ParseGroupVersion(apiVersion)
@@ -165,9 +171,9 @@ func (def *definition) version(is string) (version string, ours bool) {
 	return gv.Version, true
 }
 
-// concludeConversion judges the webhooks that convert custom resources. Those at a URL are not in the cluster, or not to be found.
+// concludeConversion checks the webhooks that convert custom resources, but for those at a URL.
 func (d *doctor) concludeConversion(ctx context.Context) error {
-	return d.ordered(func(at folder, def *definition) error {
+	return d.eachDefinition(func(at folder, def *definition) error {
 		if def.service == nil || len(def.listed) < 2 { // nothing is ever converted between one version
 			return nil
 		}
@@ -187,7 +193,9 @@ func (d *doctor) concludeConversion(ctx context.Context) error {
 			}
 		})
 		if waiting > 0 {
-			d.raise(def.entry.Key, codeConversionNeeded.Because("%s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers", are(waiting, "object"), def.storage, plain(at.resource), name).About(waiting))
+			d.raise(def.entry.Key, codeConversionNeeded.Because(
+				"%s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
+				are(waiting, "object"), def.storage, plain(at.resource), name).About(waiting))
 		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
 			d.raise(def.entry.Key, codeConversion.Because("Service %s converts %s between %s", name, plain(at.resource), strings.Join(def.served, ", ")))
 		}
@@ -195,7 +203,7 @@ func (d *doctor) concludeConversion(ctx context.Context) error {
 	})
 }
 
-// are is a number of things with its verb.
+// are is a number with its noun and verb.
 func are(n int, what string) string { return things(n, what) + " " + isOrAre(n) }
 
 func isOrAre(n int) string {
@@ -205,7 +213,6 @@ func isOrAre(n int) string {
 	return "are"
 }
 
-// list is a list for a person to read.
 func list(words []string) string {
 	if len(words) == 0 {
 		return "none"

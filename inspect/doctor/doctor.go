@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,11 +16,11 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Options say how to judge.
+// Options are the options of Examine.
 type Options struct {
 	Ignore  []string // codes to leave out
-	Quota   int64    // bytes; of the etcd to restore into, 0 for one that nobody has named
-	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" for one that nobody has named
+	Quota   int64    // bytes; of the etcd to restore into; 0 where it is unknown
+	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" where it is unknown
 	Keys    bool     // the reader has an encryption configuration
 	Archive bool     // the file is an archive, which is not meant to be restored
 }
@@ -41,29 +42,29 @@ type doctor struct {
 	layouts keys.Layouts
 	leases  map[int64]int64
 	kinds   map[gvr.GroupKind]kind
-	dead    []string // APIServices that nobody answers for
+	dead    []string // APIServices that do not answer
 	addKCP  func(*inspect.Entry) error
-	kcp     func() *clusters.File // what addKCP took; both are nil for a file without kcp
+	kcp     func() *clusters.File // of the entries of addKCP; both are nil for a file without kcp
 	index
 }
 
-// kind is what a kind is stored as.
+// kind is the resource of a kind.
 type kind struct {
 	resource            gvr.GroupResource
 	namespaced, builtin bool
 }
 
-// Damaged is the report on a file that cannot be opened: err is what is wrong with it.
+// Damaged is the report about a file that cannot be opened for err.
 func Damaged(err error, o Options) *Report {
 	f := newFindings(o)
 	f.raise(nil, CodeDamaged.Because("%s", err))
 	return f.report()
 }
 
-// Examine judges s; r is a reader of it. Of a file that is damaged only the damage is told: its records are not to be trusted.
-// An error means that it could not be judged.
-func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Options) (*Report, error) {
-	d := &doctor{snapshot: s, reader: r, options: o, findings: newFindings(o), kinds: map[gvr.GroupKind]kind{}}
+// Examine checks the snapshot of r. Of a damaged file it reports the damage alone: its records
+// cannot be trusted. An error is about reading.
+func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
+	d := &doctor{snapshot: r.Snapshot(), reader: r, options: o, findings: newFindings(o), kinds: map[gvr.GroupKind]kind{}}
 	whole, err := d.checkFile(ctx)
 	if err != nil || !whole {
 		return d.report(), err
@@ -86,7 +87,7 @@ func Examine(ctx context.Context, s *snapshot.Snapshot, r *inspect.Reader, o Opt
 	return d.report(), nil
 }
 
-// read takes each record once.
+// read checks each record once.
 func (d *doctor) read(ctx context.Context) error {
 	for e, err := range d.reader.Live(ctx, nil) {
 		if err == nil {
@@ -102,7 +103,7 @@ func (d *doctor) read(ctx context.Context) error {
 	return nil
 }
 
-// prepare reads what judging a record takes.
+// prepare reads layouts, leases and types.
 func (d *doctor) prepare(ctx context.Context) (err error) {
 	if d.layouts, err = d.reader.Layouts(ctx); err != nil {
 		return err
@@ -124,7 +125,7 @@ func (d *doctor) prepare(ctx context.Context) (err error) {
 	return d.prepareKCP(ctx)
 }
 
-// checkFile judges the file as a whole; whole is false where its records are not to be trusted.
+// checkFile checks the file as a whole; whole is false where its records cannot be trusted.
 func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
 	whole = true
 	for err := range snapshot.Verify(ctx, d.snapshot) {
@@ -144,22 +145,20 @@ func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
 	}
 	revision, err := d.snapshot.Revision(ctx)
 	most := ""
-	if bump := snapshot.MostBump(revision); bump < 1_000_000_000 { // which the remedy names
+	if bump := snapshot.MostBump(revision); bump < 1_000_000_000 { // the remedy names that one
 		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
 	}
-	d.raise(nil, codeBumpRevision.Because("the store is at revision %d; clients of the cluster may have seen higher ones, and would take what they cached for newer than what a plain restore holds%s", revision, most))
+	d.raise(nil, codeBumpRevision.Because(
+		"the store is at revision %d; clients of the cluster may have seen higher ones, "+
+			"and would take what they cached for newer than what a plain restore holds%s", revision, most))
 	return true, err
 }
 
-// isDamage tells what is wrong with a file from what kept it from being read.
+// isDamage reports whether err is about the file itself, rather than about reading it.
 func isDamage(err error) bool {
-	for _, damage := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot} {
-		if errors.Is(err, damage) {
-			return true
-		}
-	}
-	return false
+	damage := []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot}
+	return slices.ContainsFunc(damage, func(target error) bool { return errors.Is(err, target) })
 }
 
-// plain is a resource without its version, for a person: "pods", "widgets.example.com".
+// plain is a resource without its version: "pods", "widgets.example.com".
 func plain(gr gvr.GroupResource) string { return strings.TrimSuffix(gr.String(), ".") }

@@ -35,7 +35,8 @@ func owned1(key, kind, ownerVersion, ownerKind, id string) record {
 	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+`","name":"o","uid":"`+id+`"}]}`)
 }
 
-// TestFindings: each finding is there where there is reason, about the right key, and not where there is none.
+// TestFindings: each finding is there where there is reason, about the right key, and not where
+// there is none.
 func TestFindings(t *testing.T) {
 	on := base(t)
 	portCRD := record{"apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", strings.ReplaceAll(crd("", noConversion, `["v1"]`).value, `"storage":true}`, `"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},`+
@@ -145,7 +146,8 @@ func TestFindings(t *testing.T) {
 	})
 }
 
-// TestForeignKeys: what another program keeps beside the storage prefix is no warning; what lies below it is.
+// TestForeignKeys: what another program keeps beside the storage prefix is no warning; what lies
+// below it is.
 func TestForeignKeys(t *testing.T) {
 	records := append(healthy(), record{"stray", "x"})
 	on := opened(t, etcdtest.Build(t, "put compact_rev_key 1\nput /other/a/b/c/d/e/f 1\nput vault/x 1"))
@@ -157,7 +159,8 @@ func TestForeignKeys(t *testing.T) {
 	require.Equal(t, []any{finding.Warning, "/registry/stray", 1}, []any{stray[0].Level, stray[0].Key, stray[0].Objects})
 }
 
-// TestProtobuf: what is found does not depend on the encoding; servers store built-in objects as protobuf.
+// TestProtobuf: what is found does not depend on the encoding; servers store built-in objects as
+// protobuf.
 func TestProtobuf(t *testing.T) {
 	records := append(healthy(), webhooks("Mutating", "hook", fail+allKinds), webhooks("Validating", "gone", fail+allPods),
 		object("minions/n1", "v1", "Node", ""),

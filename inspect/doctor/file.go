@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -10,16 +11,17 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// The quotas of etcd (server/storage/quota.go): the one it has unless it is told otherwise, and the largest it suggests.
+// The quotas of etcd in bytes (server/storage/quota.go): the default, and the largest it suggests.
 const (
-	DefaultQuota   = 2 << 30 // bytes
-	SuggestedQuota = 8 << 30
+	defaultQuota   = 2 << 30
+	suggestedQuota = 8 << 30
 )
 
 func (d *doctor) checkDigest(ctx context.Context) error {
 	sum, err := d.snapshot.Digest(ctx)
 	if err == nil && !sum.Present {
-		d.raise(nil, codeNoDigest.Because("a database file as a member has it (member/snap/db): nothing tells whether it was copied whole, and the WAL beside it may hold newer writes"))
+		d.raise(nil, codeNoDigest.Because(
+			"a database file as a member has it (member/snap/db): nothing shows whether it was copied whole, and the WAL beside it may hold newer writes"))
 	}
 	return err
 }
@@ -35,14 +37,15 @@ func (d *doctor) checkAlarms(ctx context.Context) error {
 		case snapshot.AlarmNoSpace:
 			d.raise(nil, codeAlarmNoSpace.Because("a member has raised it, and a restore keeps it: the restored etcd refuses all writes"))
 		case snapshot.AlarmCorrupt:
-			d.raise(nil, codeAlarmCorrupt.Because("a member was found to hold other data than the rest, and a restore keeps the alarm: the restored etcd refuses requests"))
+			d.raise(nil, codeAlarmCorrupt.Because(
+				"a member was found to hold other data than the rest, and a restore keeps the alarm: the restored etcd refuses requests"))
 		}
 	}
 	return err
 }
 
-// checkVersions compares the releases that the file names with the one to restore into: a server that is older than either of them
-// does not start on it.
+// checkVersions compares cluster and storage version of the file with the release to restore into.
+// A server older than either does not start.
 func (d *doctor) checkVersions(ctx context.Context) error {
 	st, err := d.snapshot.Status(ctx)
 	if err != nil {
@@ -55,21 +58,16 @@ func (d *doctor) checkVersions(ctx context.Context) error {
 	switch {
 	case needed == "":
 	case d.options.Etcd != "" && before(d.options.Etcd, needed):
-		d.raise(nil, codeEtcdTooOld.Because("it was written by a cluster at version %s (storage version %s); etcd %s does not start on it", st.ClusterVersion, dash(st.StorageVersion), d.options.Etcd))
+		d.raise(nil, codeEtcdTooOld.Because(
+			"it was written by a cluster at version %s (storage version %s); etcd %s does not start on it",
+			st.ClusterVersion, cmp.Or(st.StorageVersion, "-"), d.options.Etcd))
 	case d.options.Etcd == "":
-		d.raise(nil, codeEtcdVersion.Because("it was written by a cluster at version %s (storage version %s)", st.ClusterVersion, dash(st.StorageVersion)))
+		d.raise(nil, codeEtcdVersion.Because("it was written by a cluster at version %s (storage version %s)", st.ClusterVersion, cmp.Or(st.StorageVersion, "-")))
 	}
 	return nil
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
-// before compares releases by their first two numbers, which is what etcd compares.
+// before compares releases by their first two numbers, as etcd does.
 func before(a, b string) bool {
 	x, y := release(a), release(b)
 	return slices.Compare(x[:], y[:]) < 0
@@ -78,13 +76,13 @@ func before(a, b string) bool {
 func release(s string) (out [2]int) {
 	for i, part := range strings.SplitN(strings.TrimPrefix(s, "v"), ".", 3) {
 		if i < len(out) {
-			out[i], _ = strconv.Atoi(part) // what is no number counts as none
+			out[i], _ = strconv.Atoi(part) // no number counts as 0
 		}
 	}
 	return out
 }
 
-// checkQuota compares the size of the database, which is what its file has on a member, with the quota.
+// checkQuota compares the size of the database, as a file on a member, with the quota.
 func (d *doctor) checkQuota(context.Context) error {
 	space := d.snapshot.Space()
 	size, quota := int64(space.Pages)*int64(space.PageSize), d.options.Quota
@@ -94,12 +92,13 @@ func (d *doctor) checkQuota(context.Context) error {
 	case quota > 0 && size >= quota/5*4:
 		d.raise(nil, codeNearQuota.Because("the database has %d bytes, the quota is %d", size, quota))
 	case quota > 0:
-	case size >= SuggestedQuota:
-		d.raise(nil, codeNearQuota.Because("the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, int64(SuggestedQuota)))
-	case size >= DefaultQuota:
-		d.raise(nil, codeNearQuota.Because("the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, int64(DefaultQuota)))
-	case size >= DefaultQuota/5*4:
-		d.raise(nil, codeNearQuota.Because("the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, int64(DefaultQuota)))
+	case size >= suggestedQuota:
+		d.raise(nil, codeNearQuota.Because("the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, int64(suggestedQuota)))
+	case size >= defaultQuota:
+		d.raise(nil, codeNearQuota.Because(
+			"the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, int64(defaultQuota)))
+	case size >= defaultQuota/5*4:
+		d.raise(nil, codeNearQuota.Because("the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, int64(defaultQuota)))
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// TestDamaged: of a file that is damaged only that is told; of one without digest the rest too.
+// TestDamaged: a damaged file is reported as damaged alone; one without a digest is checked.
 func TestDamaged(t *testing.T) {
 	whole, err := os.ReadFile(etcdtest.Build(t, "put /registry/configmaps/a/b nothing"))
 	require.NoError(t, err)
@@ -94,7 +94,7 @@ func TestDamaged(t *testing.T) {
 	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: finding.Names(CodeDamaged)}).Findings)
 }
 
-// TestLeases: keys whose lease is gone never expire; addresses of API servers are told apart.
+// TestLeases: keys whose lease is gone never expire; addresses of API servers have a finding of their own.
 func TestLeases(t *testing.T) {
 	on := opened(t, etcdtest.Build(t, "grant 77 60\nput /registry/masterleases/10.0.0.1 1 lease=77\nput /registry/masterleases/10.0.0.2 1 lease=77\n"))
 	address := func(ip string) record { return object("masterleases/"+ip, "v1", "Endpoints", "") }
@@ -134,7 +134,8 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, "/registry/masterleases/10.0.0.2", report.of(codeMasterUnlisted)[0].Key)
 }
 
-// TestEncrypted: with a configuration, what it does not open is lost; without one it is only not looked into.
+// TestEncrypted: with a configuration, what it does not open is lost; without one it is only not
+// looked into.
 func TestEncrypted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "encryption.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"+
@@ -144,7 +145,7 @@ func TestEncrypted(t *testing.T) {
 	require.NoError(t, err)
 	defer keys.Close()
 	s := written(t, base(t), append(healthy(), record{"secrets/team/a", "k8s:enc:aescbc:v1:k9:0123456789"})...)
-	report, err := Examine(ctx, s, inspect.NewReader(s, keys), Options{Keys: true})
+	report, err := Examine(ctx, inspect.NewReader(s, keys), Options{Keys: true})
 	require.NoError(t, err)
 	require.Len(t, report.of(codeEncrypted), 1)
 	require.Equal(t, "/registry/secrets/team/a", report.of(codeEncrypted)[0].Key)
@@ -152,19 +153,19 @@ func TestEncrypted(t *testing.T) {
 	require.Empty(t, examined(t, s, Options{}).of(codeEncrypted))
 }
 
-// TestMany: findings beyond MaxFindings are counted.
+// TestMany: findings beyond maxFindings are counted.
 func TestMany(t *testing.T) {
 	records := healthy()
-	for i := range MaxFindings + 5 {
+	for i := range maxFindings + 5 {
 		records = append(records, record{fmt.Sprintf("configmaps/team/%04d", i), "nothing"})
 	}
 	report := examined(t, written(t, base(t), records...), Options{})
-	require.Len(t, report.of(codeUndecodable), MaxFindings)
-	require.Equal(t, MaxFindings+5, report.Counts[codeUndecodable])
-	require.Equal(t, MaxFindings+5, report.Count(finding.Error))
+	require.Len(t, report.of(codeUndecodable), maxFindings)
+	require.Equal(t, maxFindings+5, report.Counts[codeUndecodable])
+	require.Equal(t, maxFindings+5, report.Count(finding.Error))
 }
 
-// TestLayouts: what objects of kcp say of each other is not judged, and that is said; of Kubernetes it is.
+// TestLayouts: relations between objects of kcp are not checked, and that is reported.
 func TestLayouts(t *testing.T) {
 	const crd = "apiextensions.k8s.io/customresourcedefinitions/"
 	s := written(t, base(t),
@@ -177,8 +178,8 @@ func TestLayouts(t *testing.T) {
 	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeLayoutUnchecked))
 }
 
-// TestGarbageCollector: the objects whose owners are said to be gone are those that a real garbage collector deleted after a
-// restore of the same snapshot.
+// TestGarbageCollector: the objects whose owners are said to be gone are those that a real garbage
+// collector deleted after a restore of the same snapshot.
 func TestGarbageCollector(t *testing.T) {
 	zipped, err := os.Open(filepath.Join("..", "..", "testdata", "calico", "after-cleanup.db.gz"))
 	require.NoError(t, err)

@@ -8,21 +8,21 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// MaxFindings is how many findings of one code are kept.
-const MaxFindings = 1000
+// maxFindings is how many findings of one code are kept.
+const maxFindings = 1000
 
-// Report is what was found.
+// Report has the findings about a file.
 type Report struct {
 	Findings []finding.Finding     // the gravest first, then by code and key
-	Counts   map[*finding.Code]int // findings of each code, those beyond MaxFindings too
+	Counts   map[*finding.Code]int // findings of each code, those beyond maxFindings too
 }
 
-// AtLeast says whether any finding is of the level, or graver.
+// AtLeast reports whether any finding is of the level, or graver.
 func (r *Report) AtLeast(level finding.Level) bool {
 	return len(r.Findings) > 0 && r.Findings[0].Level.Compare(level) <= 0
 }
 
-// Count is how many findings are of a level.
+// Count counts the findings of a level.
 func (r *Report) Count(level finding.Level) (n int) {
 	for code, count := range r.Counts {
 		if code.Level == level {
@@ -50,7 +50,7 @@ func (f *findings) raise(key []byte, found *finding.Finding) {
 		return
 	}
 	f.counts[code]++
-	if len(f.list[code]) < MaxFindings {
+	if len(f.list[code]) < maxFindings {
 		found.Key = string(key)
 		f.list[code] = append(f.list[code], *found)
 	}
@@ -67,11 +67,26 @@ func (f *findings) report() *Report {
 	return r
 }
 
-// tally counts objects by something they have in common, with the key of the first.
-type tally[K comparable] struct {
+// ordered is a map that keeps the order of its keys.
+type ordered[K comparable, V any] struct {
 	order []K
-	by    map[K]*tallied
+	by    map[K]*V
 }
+
+// of returns the value of k, zero when it is new.
+func (o *ordered[K, V]) of(k K) *V {
+	if o.by == nil {
+		o.by = map[K]*V{}
+	}
+	if o.by[k] == nil {
+		o.by[k] = new(V)
+		o.order = append(o.order, k)
+	}
+	return o.by[k]
+}
+
+// tally counts objects by something they have in common, with the key of the first.
+type tally[K comparable] struct{ ordered[K, tallied] }
 
 type tallied struct {
 	objects int
@@ -79,24 +94,23 @@ type tallied struct {
 }
 
 func (t *tally[K]) add(k K, key []byte) {
-	if t.by == nil {
-		t.by = map[K]*tallied{}
+	one := t.of(k)
+	if one.objects++; one.objects == 1 {
+		one.first = slices.Clone(key)
 	}
-	if t.by[k] == nil {
-		t.by[k] = &tallied{first: slices.Clone(key)}
-		t.order = append(t.order, k)
-	}
-	t.by[k].objects++
 }
 
-// each visits what was counted in the order it was met.
+// each visits the counts in the order of their first objects.
 func (t *tally[K]) each(visit func(k K, objects int, first []byte)) {
 	for _, k := range t.order {
 		visit(k, t.by[k].objects, t.by[k].first)
 	}
 }
 
-// things is a number of things for a person to read.
+// first is the key of the first object.
+func (t *tally[K]) first() []byte { return t.by[t.order[0]].first }
+
+// things is a number with its noun.
 func things(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

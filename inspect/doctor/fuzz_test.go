@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 			&corev1.Namespace{}, &corev1.Service{}, &corev1.Endpoints{}, &corev1.Secret{}, &discoveryv1.EndpointSlice{}, //nolint:staticcheck // as in the code
 			&coordinationv1.Lease{}, &admissionv1.MutatingWebhookConfiguration{}, &apiService{},
 		} {
-			_ = decodeInto(value, into)
+			_ = decodeInto(e, into)
 		}
 	})
 }

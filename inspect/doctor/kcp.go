@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// prepareKCP has the records read for what "cluster list" finds, where the file has shards or caches of kcp.
+// prepareKCP prepares the checks of "cluster list" where the file has shards or caches of kcp.
 func (d *doctor) prepareKCP(ctx context.Context) (err error) {
 	isKCP := func(s keys.Storage) bool { return s.Flavour.KCP() }
 	if slices.ContainsFunc(d.layouts.Storages(), isKCP) {
@@ -18,8 +18,8 @@ func (d *doctor) prepareKCP(ctx context.Context) (err error) {
 	return err
 }
 
-// concludeKCP reports what "cluster list" finds in the shards and caches of kcp in the file. Other files of the installation are not
-// known: what lives there is not told apart from what lives nowhere.
+// concludeKCP reports the findings of "cluster list" in the shards and caches of the file. A
+// logical cluster that lives on a shard in another file looks like one that lives nowhere.
 func (d *doctor) concludeKCP(ctx context.Context) error {
 	if d.kcp == nil {
 		return nil
@@ -27,14 +27,14 @@ func (d *doctor) concludeKCP(ctx context.Context) error {
 	file := d.kcp()
 	named := []clusters.Named{{Path: d.snapshot.Path(), File: file}}
 	found := clusters.Survey(named, named)
-	d.judgeShards(file, found)
-	d.judgeClusters(found)
-	return d.judgeProblems(ctx, file)
+	d.checkShards(file, found)
+	d.checkClusters(found)
+	return d.checkProblems(ctx, file)
 }
 
-// judgeShards reports what is out of the ordinary with storages as a whole, and keys of logical clusters that do not live there. In
-// an etcd of single types nobody can tell what lives.
-func (d *doctor) judgeShards(file *clusters.File, found *clusters.Installation) {
+// checkShards reports findings about whole storages, and keys of logical clusters that do not live
+// there. An etcd of single types does not show which logical clusters live.
+func (d *doctor) checkShards(file *clusters.File, found *clusters.Installation) {
 	partial := map[string]bool{}
 	for _, s := range file.Shards {
 		if s.Partial {
@@ -57,8 +57,8 @@ func (d *doctor) judgeShards(file *clusters.File, found *clusters.Installation) 
 	}
 }
 
-// judgeClusters reports what is out of the ordinary with logical clusters that live in the file.
-func (d *doctor) judgeClusters(found *clusters.Installation) {
+// checkClusters reports findings about logical clusters that live in the file.
+func (d *doctor) checkClusters(found *clusters.Installation) {
 	for _, c := range found.Clusters {
 		for _, f := range c.Findings() {
 			f.Reason = c.Called() + " " + f.Reason
@@ -67,8 +67,8 @@ func (d *doctor) judgeClusters(found *clusters.Installation) {
 	}
 }
 
-// judgeProblems reports the records of kcp that are not what their keys say.
-func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
+// checkProblems reports the records of kcp that differ from their keys.
+func (d *doctor) checkProblems(ctx context.Context, file *clusters.File) error {
 	var all []finding.Finding
 	for _, s := range file.Shards {
 		for _, c := range s.Clusters {
@@ -85,22 +85,22 @@ func (d *doctor) judgeProblems(ctx context.Context, file *clusters.File) error {
 		}
 	}
 	for _, p := range all {
-		if err := d.judgeProblem(ctx, p); err != nil {
+		if err := d.checkProblem(ctx, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// judgeProblem reports a record, unless checkEntry has done so.
-func (d *doctor) judgeProblem(ctx context.Context, p finding.Finding) error {
+// checkProblem reports a record, unless checkEntry has done so.
+func (d *doctor) checkProblem(ctx context.Context, p finding.Finding) error {
 	e, err := d.reader.Get(ctx, []byte(p.Key))
 	if e == nil || err != nil || e.Undecryptable != nil {
 		return err
 	}
 	key, err := e.ParseKey()
 	if err != nil {
-		return nil // told as a stray key
+		return nil // reported as a stray key
 	}
 	meta, wrong := decode(e)
 	switch {

@@ -16,7 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
-// TestKCPRecorded: on the files of two installations of kcp nothing is found but what is true of every file of kcp.
+// TestKCPRecorded: on the files of two installations of kcp nothing is found but what is true of
+// every file of kcp.
 func TestKCPRecorded(t *testing.T) {
 	always := finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)
 	for _, name := range []string{
@@ -69,7 +70,8 @@ func eachKey(t *testing.T, client *clientv3.Client, prefix string, visit func(ke
 	}
 }
 
-// TestKCP: each finding about logical clusters is there where there is reason, about the right key, and alone.
+// TestKCP: each finding about logical clusters is there where there is reason, about the right key,
+// and alone.
 func TestKCP(t *testing.T) {
 	const other, consumer = kcptest.Other, kcptest.Consumer
 	otherLC := kcptest.LogicalClusterKey(other)
@@ -135,7 +137,8 @@ func TestKCP(t *testing.T) {
 	}
 }
 
-// TestKCPMetadata: a resource of the core group that an APIExport or a definition serves is custom as any other.
+// TestKCPMetadata: a resource of the core group that an APIExport or a definition serves is custom
+// as any other.
 func TestKCPMetadata(t *testing.T) {
 	key := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/bad"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -147,7 +150,7 @@ func TestKCPMetadata(t *testing.T) {
 	require.Empty(t, report.of(codeUndecodable))
 }
 
-// TestKCPEncrypted: of a custom resource that could not be read nobody says that it has no definition.
+// TestKCPEncrypted: an undecryptable custom resource is not reported as one without a definition.
 func TestKCPEncrypted(t *testing.T) {
 	widget := "/registry/example.dev/widgets/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -171,11 +174,12 @@ func (c counter) Decrypt(_ context.Context, _ schema.GroupResource, key, stored 
 	return stored, false, nil
 }
 
-// TestKCPReadOnce: the values of a shard are opened once for the records and for the logical clusters.
+// TestKCPReadOnce: the values of a shard are opened once for the records and for the logical
+// clusters.
 func TestKCPReadOnce(t *testing.T) {
 	in, opens := kcptest.Recorded(t, kcptest.Root), counter{}
 	s := opened(t, in)
-	_, err := Examine(context.Background(), s, inspect.NewReader(s, opens), Options{})
+	_, err := Examine(context.Background(), inspect.NewReader(s, opens), Options{})
 	require.NoError(t, err)
 	checked := 0
 	for key, times := range opens {
@@ -187,7 +191,8 @@ func TestKCPReadOnce(t *testing.T) {
 	require.Positive(t, checked)
 }
 
-// TestKCPLiveMigration: what a live migration of kcp took from another tenant is found on the shard that it went to.
+// TestKCPLiveMigration: what a live migration of kcp took from another tenant is found on the shard
+// that it went to.
 func TestKCPLiveMigration(t *testing.T) {
 	_, shard1 := kcptest.LiveMigrated(t)
 	found := examined(t, opened(t, shard1), Options{}).of(codeClusterOrphans)

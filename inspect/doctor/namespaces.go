@@ -8,39 +8,35 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// concludeNamespaces reports namespaces that are being deleted with what holds them, and objects of namespaces that are gone.
+// concludeNamespaces reports namespaces that are being deleted, with the reasons that hold them,
+// and objects of namespaces that are gone.
 func (d *doctor) concludeNamespaces(context.Context) error {
-	type held struct {
-		objects int
-		first   []byte
-		parts   []content
-	}
-	inside := map[space]*held{}
-	var order []space
-	d.contents.each(func(at content, n int, first []byte) {
-		if inside[at.space] == nil {
-			inside[at.space] = &held{first: first}
-			order = append(order, at.space)
-		}
-		in := inside[at.space]
-		in.objects += n
-		in.parts = append(in.parts, at)
+	inside := ordered[space, []content]{}
+	d.contents.each(func(at content, _ int, _ []byte) {
+		parts := inside.of(at.space)
+		*parts = append(*parts, at)
 	})
-	for _, at := range order {
-		if d.namespaces[at] != nil || made(at.name) || d.unreadNamespaces() || !d.wholeCluster(at.prefix) {
+	for _, at := range inside.order {
+		if d.namespaces[at] != nil || ownNamespace(at.name) || d.unread[gvr.GroupResource{Resource: "namespaces"}] || !d.wholeCluster(at.prefix) {
 			continue
 		}
-		in := inside[at]
-		d.raise(in.first, codeNamespaceGone.Because("%s of namespace %s, which is not there: %s", things(in.objects, "object"), at.name, d.describe(in.parts)).About(in.objects))
+		parts, objects := *inside.by[at], 0
+		for _, part := range parts {
+			objects += d.contents.by[part].objects
+		}
+		first := d.contents.by[parts[0]].first
+		d.raise(first, codeNamespaceGone.Because(
+			"%s of namespace %s, which is not there: %s", things(objects, "object"), at.name, d.describe(parts)).About(objects))
 	}
 	for at, ns := range d.namespaces {
 		if ns.meta.DeletionTimestamp.IsZero() {
 			continue
 		}
 		var obj corev1.Namespace
-		if err := decodeInto(ns.entry.Value, &obj); err != nil {
+		if err := decodeInto(ns.entry, &obj); err != nil {
 			return fmt.Errorf("%s: %w", ns.entry.Key, err)
 		}
 		var finalizers []string
@@ -49,19 +45,20 @@ func (d *doctor) concludeNamespaces(context.Context) error {
 		}
 		finalizers = append(finalizers, obj.Finalizers...)
 		what := "no content"
-		if in := inside[at]; in != nil {
-			what = "content: " + d.describe(in.parts)
+		if parts := inside.by[at]; parts != nil {
+			what = "content: " + d.describe(*parts)
 		}
 		what += d.holders(func(c content) bool { return c.space == at })
 		if len(d.dead) > 0 {
 			what += "; APIServices that stop every deletion: " + strings.Join(d.dead, ", ")
 		}
-		d.raise(ns.entry.Key, codeNamespaceTerminating.Because("it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what))
+		d.raise(ns.entry.Key, codeNamespaceTerminating.Because(
+			"it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what))
 	}
 	return nil
 }
 
-// holders names the finalizers that keep objects from being deleted, with the first object of each; "" for none.
+// holders lists the finalizers of objects that are being deleted, with the first object of each.
 func (d *doctor) holders(of func(content) bool) string {
 	const most = 5
 	var words []string
@@ -84,21 +81,12 @@ func (d *doctor) holders(of func(content) bool) string {
 	return "; held by " + strings.Join(words, ", ")
 }
 
-// made says whether API servers create the namespace themselves.
-func made(name string) bool {
+// ownNamespace reports whether API servers create the namespace themselves.
+func ownNamespace(name string) bool {
 	return slices.Contains([]string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, "kube-public", "kube-system"}, name)
 }
 
-func (d *doctor) unreadNamespaces() bool {
-	for gr := range d.unread {
-		if plain(gr) == "namespaces" {
-			return true
-		}
-	}
-	return false
-}
-
-// describe lists what a namespace holds, the most first, for a person to read.
+// describe counts the objects of a namespace by resource, the most first.
 func (d *doctor) describe(parts []content) string {
 	const most = 6
 	count := func(c content) int { return d.contents.by[c].objects }

@@ -14,43 +14,41 @@ import (
 type owned struct {
 	key    []byte
 	prefix uint32
-	at     place
+	at     location
 	refs   []reference
 }
 
-// reference is one owner: its UID, and its apiVersion and kind, numbered.
+// reference is one owner; apiVersion and kind are indexes of names.
 type reference struct {
 	id               uid
 	apiVersion, kind uint32
 }
 
-// standing is what the garbage collector would make of an owner (k8s.io/kubernetes pkg/controller/garbagecollector): it resolves
-// apiVersion and kind, looks in the namespace of the object where the kind has one, and compares UIDs.
-type standing int
+// ownerState is an owner as the garbage collector sees it (k8s.io/kubernetes
+// pkg/controller/garbagecollector): it resolves apiVersion and kind, reads the owner in the
+// namespace of the object, and compares UIDs.
+type ownerState int
 
 const (
-	ownerThere standing = iota
+	ownerThere ownerState = iota
 	ownerGone
-	ownerUnresolvable // apiVersion and kind are served by nobody: it cannot tell, and leaves the object
-	ownerNamespaced   // in a namespace, of an object in none, which it leaves too
+	ownerUnresolvable // apiVersion and kind are not served: it keeps the object
+	ownerNamespaced   // in a namespace, of a cluster-scoped object: it keeps the object
 	ownerUnseen       // served by an aggregated API server, of a kind not known here, or kept elsewhere
 )
 
-// concludeOwners reports what the garbage collector will make of owner references.
+// concludeOwners reports owner references that the garbage collector will act on or cannot resolve.
 func (d *doctor) concludeOwners(ctx context.Context) error {
-	served, err := d.servedVersions()
-	if err != nil {
-		return err
-	}
+	served := d.servedVersions()
 	var unseen tally[string]
 	orphans := d.orphans()
 	for _, o := range d.owned {
 		if orphans[d.names[o.at.resource]] {
 			continue // the garbage collector does not see it either
 		}
-		counts, firsts := map[standing]int{}, map[standing]reference{}
+		counts, firsts := map[ownerState]int{}, map[ownerState]reference{}
 		for _, ref := range o.refs {
-			is := d.judgeOwner(served, o, ref)
+			is := d.ownerState(served, o, ref)
 			if counts[is]++; counts[is] == 1 {
 				firsts[is] = ref
 			}
@@ -65,7 +63,8 @@ func (d *doctor) concludeOwners(ctx context.Context) error {
 			d.raise(o.key, codeOwnerUnresolvable.Because("its owner is a %s of %s, which is not served", d.names[ref.kind], d.names[ref.apiVersion]))
 		}
 		if counts[ownerNamespaced] > 0 {
-			d.raise(o.key, codeOwnerNamespaced.Because("it is cluster-scoped, and its owner is a %s, which is namespaced", d.names[firsts[ownerNamespaced].kind]))
+			d.raise(o.key, codeOwnerNamespaced.Because(
+				"it is cluster-scoped, and its owner is a %s, which is namespaced", d.names[firsts[ownerNamespaced].kind]))
 		}
 		if counts[ownerUnseen] > 0 {
 			ref := firsts[ownerUnseen]
@@ -73,17 +72,18 @@ func (d *doctor) concludeOwners(ctx context.Context) error {
 		}
 	}
 	unseen.each(func(what string, n int, first []byte) {
-		d.raise(first, codeOwnerUnchecked.Because("%s with an owner of kind %s, of which the file does not show whether it is there", things(n, "object"), what).About(n))
+		d.raise(first, codeOwnerUnchecked.Because(
+			"%s with an owner of kind %s, of which the file does not show whether it is there", things(n, "object"), what).About(n))
 	})
 	return nil
 }
 
-func (d *doctor) judgeOwner(served *versions, o owned, ref reference) standing {
+func (d *doctor) ownerState(served *versions, o owned, ref reference) ownerState {
 	gv, err := gvr.ParseGroupVersion(d.names[ref.apiVersion])
 	if err != nil {
 		return ownerUnresolvable
 	}
-	at, there := d.places[ref.id]
+	at, there := d.located[ref.id]
 	near := there && (d.names[at.namespace] == "" || at.namespace == o.at.namespace)
 	k, known := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: d.names[ref.kind]}]
 	switch {
@@ -104,7 +104,8 @@ func (d *doctor) judgeOwner(served *versions, o owned, ref reference) standing {
 	return ownerGone
 }
 
-// wholeCluster says whether the file holds more than what --etcd-servers-overrides puts into an etcd of its own.
+// wholeCluster reports whether the storage holds more than the types of an
+// --etcd-servers-overrides.
 func (d *doctor) wholeCluster(prefix string) bool {
 	for at := range d.namespaces {
 		if at.prefix == prefix {
@@ -114,7 +115,7 @@ func (d *doctor) wholeCluster(prefix string) bool {
 	return false
 }
 
-// reportGone names the owners, which are read again.
+// reportGone reports the names of the owners, read again.
 func (d *doctor) reportGone(ctx context.Context, o owned) error {
 	e, err := d.reader.Get(ctx, o.key)
 	if e == nil || err != nil {
@@ -127,7 +128,7 @@ func (d *doctor) reportGone(ctx context.Context, o owned) error {
 	var parts []string
 	for _, ref := range meta.OwnerReferences[:min(len(meta.OwnerReferences), len(o.refs))] {
 		part := ref.Kind + " " + ref.Name + " (" + ref.UID + ")"
-		if at, there := d.places[toUID(ref.UID)]; there {
+		if at, there := d.located[toUID(ref.UID)]; there {
 			part += " is in namespace " + d.names[at.namespace]
 		}
 		parts = append(parts, part)
@@ -136,24 +137,24 @@ func (d *doctor) reportGone(ctx context.Context, o owned) error {
 	return nil
 }
 
-// versions are those that the servers of the cluster serve.
+// versions are the versions that the servers of the cluster serve.
 type versions struct {
 	local      map[gvr.GroupVersion]bool // by kube-apiserver: built in, or of CustomResourceDefinitions
 	aggregated map[gvr.GroupVersion]bool
 }
 
-// unknown says that nobody serves the version. Where the file has no APIServices nobody can tell.
+// unknown reports that no server has the version; without APIServices no version is unknown.
 func (v *versions) unknown(gv gvr.GroupVersion) bool {
 	return len(v.local) > 0 && !v.local[gv] && !v.aggregated[gv]
 }
 
-// servedVersions reads them off the APIServices: a server keeps one for each version of a group it serves, its own too.
-func (d *doctor) servedVersions() (*versions, error) {
+// servedVersions reads the APIServices: a server keeps one for each version of each group.
+func (d *doctor) servedVersions() *versions {
 	v := &versions{map[gvr.GroupVersion]bool{}, map[gvr.GroupVersion]bool{}}
-	for _, s := range d.services {
-		spec, err := readAPIService(s.entry.Value)
+	for _, s := range d.kept["apiservices.apiregistration.k8s.io"] {
+		spec, err := readAPIService(s.entry)
 		if err != nil {
-			continue // told by concludeAPIServices
+			continue // reported by concludeAPIServices
 		}
 		gv := gvr.GroupVersion{Group: spec.Spec.Group, Version: spec.Spec.Version}
 		if spec.Spec.Service != nil {
@@ -163,12 +164,12 @@ func (d *doctor) servedVersions() (*versions, error) {
 		}
 	}
 	if len(v.local) == 0 {
-		return v, nil
+		return v
 	}
 	for _, def := range d.definitions { // an APIService of one may be missing for a moment
 		for _, version := range def.served {
 			v.local[gvr.GroupVersion{Group: def.kind.Group, Version: version}] = true
 		}
 	}
-	return v, nil
+	return v
 }

@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	// requestLimit is etcd's --max-request-bytes unless it is told otherwise (server/embed/config.go).
+	// requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
 	requestLimit = 1536 << 10
 	nearLimit    = requestLimit / 10 * 9
-	// compactRevKey is where API servers agree on compactions (apiserver pkg/storage/etcd3/compact.go).
+	// compactRevKey is where API servers agree on compactions (apiserver
+	// pkg/storage/etcd3/compact.go).
 	compactRevKey = "compact_rev_key"
 )
 
-// checkEntry judges one record, and keeps of it what conclusions are drawn of when all were read.
+// checkEntry checks one record, and keeps the parts of it that checks behind the pass need.
 func (d *doctor) checkEntry(e *inspect.Entry) error {
 	if e.Lease != 0 {
-		if _, known := d.leases[e.Lease]; !known && resourceName(e) != "masterleases" { // told of by judgeMasters
+		if _, known := d.leases[e.Lease]; !known && resourceName(e) != "masterleases" { // reported by checkMasters
 			d.leaseless.add(resourceName(e), e.Key)
 		}
 	}
 	switch n := len(e.Key) + len(e.Stored); {
 	case n > requestLimit:
-		d.raise(e.Key, codeTooLarge.Because("the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit))
+		d.raise(e.Key, codeTooLarge.Because("the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit))
 	case n > nearLimit:
-		d.raise(e.Key, codeNearLimit.Because("the value has %d bytes; etcd takes requests up to %d unless it is told otherwise", len(e.Stored), requestLimit))
+		d.raise(e.Key, codeNearLimit.Because("the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit))
 	}
 	key, err := e.ParseKey()
 	if err != nil {
@@ -47,10 +48,10 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		return nil
 	}
 	d.countEncryption(key, e)
-	_, judged := e.Layout().(keys.Kubernetes)
+	_, checked := e.Layout().(keys.Kubernetes)
 	if e.Undecryptable != nil {
 		d.unread[key.Resource] = true
-		if judged {
+		if checked {
 			d.see(key, e, encoding.Meta{})
 		}
 		return nil
@@ -62,7 +63,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 	case errors.Is(err, errMetadata) && key.IsCustom():
 		d.unread[key.Resource] = true
 		d.raise(e.Key, codeBadMetadata.Because("%s", err))
-		if judged {
+		if checked {
 			d.see(key, e, meta)
 		}
 		return nil
@@ -71,20 +72,22 @@ func (d *doctor) checkEntry(e *inspect.Entry) error {
 		d.raise(e.Key, codeUndecodable.Because("%s", err))
 		return nil
 	}
-	if !judged {
+	if !checked {
 		storage, _ := d.layouts.Of(e.Key)
-		d.unjudged.add(storage.Prefix+" ("+string(storage.Flavour)+")", e.Key)
+		d.unchecked.add(storage.Prefix+" ("+string(storage.Flavour)+")", e.Key)
 		return nil
 	}
 	d.checkName(key, e, meta)
 	d.see(key, e, meta)
-	return d.keep(key, e, meta)
+	d.keep(key, e, meta)
+	return nil
 }
 
-// errMetadata is that of an object that decodes, but for its metadata.
+// errMetadata is returned for an object that decodes, but for its metadata.
 var errMetadata = errors.New("metadata is not that of an object")
 
-// decode reads a value as a server does, and its metadata. ErrUnknownKind comes with metadata, errMetadata with the type.
+// decode decodes a value as a server does. ErrUnknownKind comes with metadata, errMetadata with the
+// type.
 func decode(e *inspect.Entry) (encoding.Meta, error) {
 	err := e.Check()
 	if err != nil && !errors.Is(err, native.ErrUnknownKind) {
@@ -99,7 +102,8 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
 }
 
-// checkName compares a key with the name and namespace inside. What lies beside objects has names of its own.
+// checkName compares a key with name and namespace of the object. Records of API servers have
+// others.
 func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	if key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource) {
 		return
@@ -112,7 +116,7 @@ func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	}
 }
 
-// isRecord tells the resources of API servers' own records, which are no API objects.
+// isRecord reports whether the resource is of records of API servers, which are no objects.
 func isRecord(gr gvr.GroupResource) bool {
 	switch gr.Resource {
 	case "masterleases", "peerserverleases", "ranges":
@@ -129,7 +133,7 @@ func resourceName(e *inspect.Entry) string {
 	return plain(k.Resource)
 }
 
-// concludeRecords reports what was counted.
+// concludeRecords reports the counts.
 func (d *doctor) concludeRecords(context.Context) error {
 	d.foreign.each(func(_ string, n int, first []byte) {
 		d.raise(first, codeForeignKeys.Because("%s that no layout of an API server explains", things(n, "key")).About(n))
@@ -137,12 +141,13 @@ func (d *doctor) concludeRecords(context.Context) error {
 	d.stray.each(func(prefix string, n int, first []byte) {
 		d.raise(first, codeStrayKeys.Because("%s below %s that its layout does not explain", things(n, "key"), prefix).About(n))
 	})
-	d.unjudged.each(func(where string, n int, first []byte) {
-		d.raise(first, codeLayoutUnchecked.Because("%s: %s; what they say of each other was not judged", where, things(n, "object")).About(n))
+	d.unchecked.each(func(where string, n int, first []byte) {
+		d.raise(first, codeLayoutUnchecked.Because("%s: %s; relations between them were not checked", where, things(n, "object")).About(n))
 	})
 	d.unknown.each(func(gvk gvr.GroupVersionKind, n int, first []byte) {
 		apiVersion, kind := gvk.ToAPIVersionAndKind()
-		d.raise(first, codeUnknownKind.Because("%s of %s %s: an old type that was removed, one of a newer server, or of an aggregated one", things(n, "object"), apiVersion, kind).About(n))
+		d.raise(first, codeUnknownKind.Because(
+			"%s of %s %s: an old type that was removed, one of a newer server, or of an aggregated one", things(n, "object"), apiVersion, kind).About(n))
 	})
 	d.leaseless.each(func(resource string, n int, first []byte) {
 		d.raise(first, codeLeaseGone.Because("%s of %s with a lease that the file does not have", things(n, "key"), resource).About(n))
@@ -151,9 +156,9 @@ func (d *doctor) concludeRecords(context.Context) error {
 	return nil
 }
 
-// concludeEncryption reports which keys values need, and where one resource has several.
+// concludeEncryption reports the keys that values need, and resources with several.
 func (d *doctor) concludeEncryption() {
-	d.closed.each(func(by string, n int, first []byte) {
+	d.encrypted.each(func(by string, n int, first []byte) {
 		d.raise(first, codeEncryptionKeys.Because("%s encrypted by %s", things(n, "value"), by).About(n))
 	})
 	for _, at := range d.encryption.order {
@@ -168,12 +173,11 @@ func (d *doctor) concludeEncryption() {
 			}
 			parts = append(parts, by+": "+things(n, "object"))
 		})
-		_, first := ways.first()
-		d.raise(first, codeMixedEncryption.Because("%s: %s", plain(at.resource), strings.Join(parts, ", ")))
+		d.raise(ways.first(), codeMixedEncryption.Because("%s: %s", plain(at.resource), strings.Join(parts, ", ")))
 	}
 }
 
-// countEncryption notes how a value is encrypted.
+// countEncryption counts a value by its encryption.
 func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
 	by, encrypted := encoding.Encryption(e.Stored)
 	d.encryption.of(folder{key.Prefix, key.Resource}).add(by, e.Key)
@@ -181,6 +185,6 @@ func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
 	case encrypted && e.Undecryptable != nil && d.options.Keys:
 		d.raise(e.Key, codeEncrypted.Because("%s", e.Undecryptable))
 	case encrypted && e.Undecryptable != nil:
-		d.closed.add(by, e.Key)
+		d.encrypted.add(by, e.Key)
 	}
 }

@@ -16,67 +16,68 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// decodeInto reads a stored value into a typed object; fields that the type does not know are passed over.
-func decodeInto(value []byte, into any) error {
-	content, err := native.Decode(value)
+// decodeInto decodes a value into a typed object; fields that the type does not have are ignored.
+func decodeInto(e *inspect.Entry, into any) error {
+	v, err := e.ParseValue()
+	if err != nil {
+		return err
+	}
+	content, err := native.DecodeParsed(v)
 	if err != nil {
 		return err
 	}
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 }
 
-// object reads one object into a typed one; there is false where it is not in the file. One that cannot be read leaves into as it is.
-func (d *doctor) object(ctx context.Context, key keys.Key, into any) (there bool, err error) {
-	e, err := d.reader.Get(ctx, keys.Kubernetes{Prefix: key.Prefix}.Format(key))
-	if err != nil || e == nil {
-		return false, err
-	}
-	if e.Undecryptable == nil {
-		_ = decodeInto(e.Value, into) // a value that does not decode was told of; that it is there is what counts
-	}
-	return true, nil
+// get reads an object of a Kubernetes storage; nil where it is not in the file.
+func (d *doctor) get(ctx context.Context, key keys.Key) (*inspect.Entry, error) {
+	return d.reader.Get(ctx, keys.Kubernetes{Prefix: key.Prefix}.Format(key))
 }
 
-// service is a Service of the cluster, nil where it is not there.
+// service reads a Service of the cluster; nil where it is not in the file.
 func (d *doctor) service(ctx context.Context, prefix, namespace, name string) (*corev1.Service, error) {
 	if namespace == "" || name == "" {
 		return nil, nil
 	}
-	var out corev1.Service
-	there, err := d.object(ctx, keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "services"}, Namespace: namespace, Name: name}, &out)
-	if !there {
+	e, err := d.get(ctx, keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
+	if err != nil || e == nil {
 		return nil, err
 	}
-	out.Namespace, out.Name = namespace, name
-	return &out, err
+	var svc corev1.Service
+	_ = decodeInto(e, &svc) // an undecodable value is reported already; here its key counts
+	svc.Namespace, svc.Name = namespace, name
+	return &svc, nil
 }
 
-// idle says that a Service has no ready endpoint. One that leads out of the cluster has none to have.
+// idle reports whether a Service has no ready endpoint, which an ExternalName never has.
 func (d *doctor) idle(ctx context.Context, prefix string, svc *corev1.Service) (bool, error) {
-	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+	if svc == nil || svc.Spec.Type == corev1.ServiceTypeExternalName {
 		return false, nil
 	}
-	var endpoints corev1.Endpoints //nolint:staticcheck // clusters of before EndpointSlices have nothing else
-	if _, err := d.object(ctx, keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "endpoints"}, Namespace: svc.Namespace, Name: svc.Name}, &endpoints); err != nil {
-		return false, err
-	}
-	for _, subset := range endpoints.Subsets {
-		if len(subset.Addresses) > 0 {
-			return false, nil
-		}
-	}
-	addresses, err := d.addresses(ctx, prefix, svc.Namespace, svc.Name)
-	return len(addresses) == 0, err
+	ready, err := d.addresses(ctx, prefix, svc.Namespace, svc.Name)
+	return len(ready) == 0, err
 }
 
-// addresses are the ready ones of a Service's EndpointSlices.
+// addresses are the ready addresses of a Service, from its Endpoints and its EndpointSlices.
 func (d *doctor) addresses(ctx context.Context, prefix, namespace, name string) (ready []string, err error) {
+	e, err := d.get(ctx, keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "endpoints"}, Namespace: namespace, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	var endpoints corev1.Endpoints //nolint:staticcheck // clusters older than EndpointSlices have nothing else
+	if e != nil && decodeInto(e, &endpoints) == nil {
+		for _, subset := range endpoints.Subsets {
+			for _, a := range subset.Addresses {
+				ready = append(ready, a.IP)
+			}
+		}
+	}
 	for e, err := range d.within(ctx, prefix, gvr.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, namespace) {
 		if err != nil {
 			return nil, err
 		}
 		var slice discoveryv1.EndpointSlice
-		if e.Undecryptable != nil || decodeInto(e.Value, &slice) != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
+		if decodeInto(e, &slice) != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {
@@ -88,7 +89,7 @@ func (d *doctor) addresses(ctx context.Context, prefix, namespace, name string) 
 	return ready, nil
 }
 
-// podLabels are the labels of the Pods in a namespace that selector takes.
+// podLabels are the labels of the Pods in a namespace that match a selector.
 func (d *doctor) podLabels(ctx context.Context, prefix, namespace string, selector labels.Selector) (sets []labels.Set, err error) {
 	for e, err := range d.within(ctx, prefix, gvr.GroupResource{Resource: "pods"}, namespace) {
 		if err != nil {

@@ -15,44 +15,44 @@ import (
 
 // need is a request that must pass for a cluster, or a webhook, to start.
 type need struct {
-	operation             admissionv1.OperationType
-	group, resource       string // with its subresource, as rules name it
-	namespace             string // "" for what is cluster-scoped
-	what                  string
-	ofPods                labels.Selector // whose labels the object has; nil for one without labels
-	namespaced, ownLabels bool
+	operation       admissionv1.OperationType
+	group, resource string // with its subresource, as rules name it
+	namespace       string // "" for cluster-scoped objects
+	what            string
+	pods            labels.Selector // the objects are these Pods; nil for objects without labels
 }
 
-// ownNeeds are the requests by which the Pods of a Service start and become its endpoints.
+// ownNeeds are the requests that start the Pods of a Service and make them its endpoints.
 func ownNeeds(svc *corev1.Service) []need {
 	pods := labels.Nothing()
 	if len(svc.Spec.Selector) > 0 {
 		pods = labels.SelectorFromSet(svc.Spec.Selector)
 	}
 	return []need{
-		{admissionv1.Create, "", "pods", svc.Namespace, "creating its Pods", pods, true, true},
-		{admissionv1.Create, "", "pods/binding", svc.Namespace, "scheduling them", nil, true, false},
-		{admissionv1.Update, "", "pods/status", svc.Namespace, "their status", pods, true, true},
+		{admissionv1.Create, "", "pods", svc.Namespace, "creating its Pods", pods},
+		{admissionv1.Create, "", "pods/binding", svc.Namespace, "scheduling them", nil},
+		{admissionv1.Update, "", "pods/status", svc.Namespace, "their status", pods},
 	}
 }
 
 // coreNeeds are the requests without which nodes and the control plane do not come up.
 func coreNeeds() []need {
 	return []need{
-		{admissionv1.Update, "", "nodes/status", "", "the status of nodes", nil, false, false},
-		{admissionv1.Update, "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, "heartbeats of nodes", nil, true, false},
-		{admissionv1.Update, "coordination.k8s.io", "leases", "kube-system", "leader election in kube-system", nil, true, false},
-		{admissionv1.Create, "", "pods", "kube-system", "creating Pods in kube-system", labels.Everything(), true, true},
+		{admissionv1.Update, "", "nodes/status", "", "the status of nodes", nil},
+		{admissionv1.Update, "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, "heartbeats of nodes", nil},
+		{admissionv1.Update, "coordination.k8s.io", "leases", "kube-system", "leader election in kube-system", nil},
+		{admissionv1.Create, "", "pods", "kube-system", "creating Pods in kube-system", labels.Everything()},
 	}
 }
 
-// concludeWebhooks judges admission webhooks that refuse what they cannot answer and run in the cluster. Those with
-// matchConditions, which only a server evaluates, are not taken to match.
+// concludeWebhooks checks the admission webhooks with failurePolicy Fail that run in the cluster.
+// Only a server can evaluate matchConditions: a webhook with some is taken to match nothing.
 func (d *doctor) concludeWebhooks(ctx context.Context) error {
-	for _, s := range d.webhooks {
+	const group = ".admissionregistration.k8s.io"
+	for _, s := range slices.Concat(d.kept["mutatingwebhookconfigurations"+group], d.kept["validatingwebhookconfigurations"+group]) {
 		// a MutatingWebhookConfiguration has every field that a validating one has
 		var config admissionv1.MutatingWebhookConfiguration
-		if decodeInto(s.entry.Value, &config) != nil {
+		if decodeInto(s.entry, &config) != nil {
 			continue
 		}
 		for _, hook := range config.Webhooks {
@@ -61,7 +61,7 @@ func (d *doctor) concludeWebhooks(ctx context.Context) error {
 			if !fails || hook.ClientConfig.Service == nil || len(hook.Rules) == 0 {
 				continue
 			}
-			if err := d.judgeWebhook(ctx, s, &hook); err != nil {
+			if err := d.checkWebhook(ctx, s, &hook); err != nil {
 				return err
 			}
 		}
@@ -69,23 +69,24 @@ func (d *doctor) concludeWebhooks(ctx context.Context) error {
 	return nil
 }
 
-func (d *doctor) judgeWebhook(ctx context.Context, s stored, hook *admissionv1.MutatingWebhook) error {
+func (d *doctor) checkWebhook(ctx context.Context, s stored, hook *admissionv1.MutatingWebhook) error {
 	ref := hook.ClientConfig.Service
 	name := ref.Namespace + "/" + ref.Name
 	svc, err := d.service(ctx, s.key.Prefix, ref.Namespace, ref.Name)
 	if err != nil {
 		return err
 	}
-	if svc == nil {
-		d.raise(s.entry.Key, codeWebhookServiceGone.Because("webhook %s: its Service %s is not there, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
-		return nil
-	}
 	idle, err := d.idle(ctx, s.key.Prefix, svc)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if idle {
-		d.raise(s.entry.Key, codeWebhookEndpoints.Because("webhook %s: its Service %s has no ready endpoint, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
+	case svc == nil:
+		d.raise(s.entry.Key, codeWebhookServiceGone.Because(
+			"webhook %s: its Service %s is not there, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
+		return nil
+	case idle:
+		d.raise(s.entry.Key, codeWebhookEndpoints.Because(
+			"webhook %s: its Service %s has no ready endpoint, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
 	}
 	for code, needs := range map[*finding.Code][]need{codeWebhookDeadlock: ownNeeds(svc), codeWebhookCore: coreNeeds()} {
 		guarded, err := d.guarded(ctx, s.key.Prefix, hook, needs)
@@ -99,7 +100,7 @@ func (d *doctor) judgeWebhook(ctx context.Context, s stored, hook *admissionv1.M
 	return nil
 }
 
-// guarded tells which of the needs a webhook matches.
+// guarded lists the needs that a webhook matches.
 func (d *doctor) guarded(ctx context.Context, prefix string, hook *admissionv1.MutatingWebhook, needs []need) (guarded []string, err error) {
 	if len(hook.MatchConditions) > 0 {
 		return nil, nil
@@ -119,15 +120,13 @@ func (d *doctor) guarded(ctx context.Context, prefix string, hook *admissionv1.M
 	return guarded, nil
 }
 
-// matchesRule is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules, for a version that is served.
+// matchesRule is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules, for a version that
+// is served.
 func matchesRule(r admissionv1.RuleWithOperations, n need) bool {
-	has := func(list []string, want string) bool {
-		return slices.Contains(list, "*") || slices.Contains(list, want)
-	}
-	if !slices.Contains(r.Operations, admissionv1.OperationAll) && !slices.Contains(r.Operations, n.operation) || !has(r.APIGroups, n.group) || !has(r.APIVersions, "v1") {
+	if !hasOrAll(r.Operations, n.operation) || !hasOrAll(r.APIGroups, n.group) || !hasOrAll(r.APIVersions, "v1") {
 		return false
 	}
-	if r.Scope != nil && (*r.Scope == admissionv1.ClusterScope && n.namespaced || *r.Scope == admissionv1.NamespacedScope && !n.namespaced) {
+	if r.Scope != nil && (*r.Scope == admissionv1.ClusterScope && n.namespace != "" || *r.Scope == admissionv1.NamespacedScope && n.namespace == "") {
 		return false
 	}
 	resource, sub, _ := strings.Cut(n.resource, "/")
@@ -137,9 +136,13 @@ func matchesRule(r admissionv1.RuleWithOperations, n need) bool {
 	})
 }
 
-// selectsNamespace says whether the namespaceSelector takes the need's namespace; what is in none is not asked.
+func hasOrAll[S ~string](list []S, want S) bool {
+	return slices.Contains(list, want) || slices.Contains(list, "*")
+}
+
+// selectsNamespace reports whether the namespaceSelector matches the namespace of a need.
 func (d *doctor) selectsNamespace(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
-	if !n.namespaced {
+	if n.namespace == "" {
 		return true
 	}
 	ns := d.namespaces[space{prefix, n.namespace}]
@@ -147,20 +150,21 @@ func (d *doctor) selectsNamespace(prefix string, hook *admissionv1.MutatingWebho
 	return ns != nil && err == nil && selector.Matches(labels.Set(ns.meta.Labels))
 }
 
-// selectsObject says whether the objectSelector takes the need's object: of Pods the labels are those of Pods in the file.
+// selectsObject reports whether the objectSelector matches the object of a need: one of the Pods in
+// the file, or an object without labels.
 func (d *doctor) selectsObject(ctx context.Context, prefix string, hook *admissionv1.MutatingWebhook, n need) (bool, error) {
 	selector, err := selectorOf(hook.ObjectSelector)
 	if err != nil || selector.Empty() {
 		return err == nil, nil
 	}
-	if !n.ownLabels {
+	if n.pods == nil {
 		return selector.Matches(labels.Set{}), nil
 	}
-	sets, err := d.podLabels(ctx, prefix, n.namespace, n.ofPods)
+	sets, err := d.podLabels(ctx, prefix, n.namespace, n.pods)
 	return slices.ContainsFunc(sets, func(set labels.Set) bool { return selector.Matches(set) }), err
 }
 
-// selectorOf is a selector as admission takes it: none selects everything.
+// selectorOf is a selector of admission, where none selects everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	if s == nil {
 		return labels.Everything(), nil
@@ -168,7 +172,7 @@ func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(s)
 }
 
-// describeRules is what the rules are about, for a person to read.
+// describeRules describes the requests that match the rules.
 func describeRules(rules []admissionv1.RuleWithOperations) string {
 	var parts []string
 	for _, r := range rules {

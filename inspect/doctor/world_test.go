@@ -18,7 +18,8 @@ import (
 // record is a key below /registry/ and its value.
 type record struct{ key, value string }
 
-// object is a value with metadata; rest is what follows in metadata and behind it, as in `,"uid":"x"},"spec":{}`.
+// object is a value with metadata; rest is what follows in metadata and behind it, as in
+// `,"uid":"x"},"spec":{}`.
 func object(key, apiVersion, kind, rest string) record {
 	parts := strings.Split(key, "/")
 	name, ns := parts[len(parts)-1], ""
@@ -38,7 +39,8 @@ func apiServiceObject(name, spec, status string) record {
 	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService", `},"spec":`+spec+`,"status":`+status)
 }
 
-// crd defines widgets.example.com, whose versions v1beta1 and v1 are served; extra is more of metadata, conversion of spec.
+// crd defines widgets.example.com, whose versions v1beta1 and v1 are served; extra is more of
+// metadata, conversion of spec.
 func crd(extra, conversion, stored string) record {
 	return object("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1", "CustomResourceDefinition", extra+
 		`},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1beta1","served":true,"storage":false},{"name":"v1","served":true,"storage":true}],`+
@@ -111,7 +113,7 @@ func balanced(value string) string {
 
 func examined(t testing.TB, s *snapshot.Snapshot, o Options) *Report {
 	t.Helper()
-	report, err := Examine(context.Background(), s, inspect.NewReader(s, nil), o)
+	report, err := Examine(context.Background(), inspect.NewReader(s, nil), o)
 	require.NoError(t, err)
 	for _, f := range report.Findings {
 		require.Equal(t, f.Code.Level, f.Level)

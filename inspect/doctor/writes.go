@@ -13,9 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// concludeWrites reports custom resources that can be read, and not written.
+// concludeWrites reports custom resources that servers read but refuse to write.
 func (d *doctor) concludeWrites(ctx context.Context) error {
-	return d.ordered(func(at folder, def *definition) error {
+	return d.eachDefinition(func(at folder, def *definition) error {
 		if !def.readable || slices.Contains(d.ignored, codeUpdateRefused.Name) && slices.Contains(d.ignored, codeApplyRefused.Name) {
 			return nil
 		}
@@ -28,7 +28,7 @@ func (d *doctor) concludeWrites(ctx context.Context) error {
 			return nil // a server would not serve it
 		}
 		for e, err := range d.reader.Live(ctx, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource)) {
-			if err := cmp.Or(err, ctx.Err()); err != nil { // judging a large object takes long, and Live looks at ctx now and then
+			if err := cmp.Or(err, ctx.Err()); err != nil { // a large object takes long, and Live checks ctx now and then
 				return err
 			}
 			d.checkWrites(ctx, crd, storage, e)
@@ -37,7 +37,7 @@ func (d *doctor) concludeWrites(ctx context.Context) error {
 	})
 }
 
-// checkWrites judges one object as a server reads it. What cannot be read is reported elsewhere.
+// checkWrites checks one object as a server reads it. Unreadable ones are reported elsewhere.
 func (d *doctor) checkWrites(ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry) {
 	obj, _, err := encoding.DecodeObject(e.Value)
 	if err != nil || e.Undecryptable != nil || obj["kind"] != crd.GroupKind().Kind {
@@ -45,14 +45,14 @@ func (d *doctor) checkWrites(ctx context.Context, crd *schema.CRD, storage *sche
 	}
 	_, err = crd.Settle(obj)
 	if errors.Is(err, schema.ErrTooLarge) {
-		d.raise(e.Key, codeUpdateRefused.Because("its updates cannot be judged: %s", err))
+		d.raise(e.Key, codeUpdateRefused.Because("its updates cannot be checked: %s", err))
 	}
 	if err != nil {
 		return
 	}
 	errs := storage.Refused(ctx, obj)
 	if reason := schema.Unchecked(errs); reason != "" {
-		d.raise(e.Key, codeUpdateRefused.Because("its updates cannot be judged: %s", reason))
+		d.raise(e.Key, codeUpdateRefused.Because("its updates cannot be checked: %s", reason))
 		return
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
