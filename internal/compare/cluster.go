@@ -13,20 +13,20 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Same says whether two snapshots are of one cluster.
+// Same is the answer of SameCluster.
 type Same string
 
-// The answers of SameCluster.
+// The answers.
 const (
 	Yes     Same = "yes"
 	No      Same = "no"
 	Unknown Same = "unknown"
 )
 
-// SameCluster tells whether two snapshots are of one cluster, and why that is not sure. A cluster is named by the uid of its namespace
-// kube-system, a shard of kcp by that of its LogicalCluster system:shard: a restore keeps both, and nobody else makes the same. Without
-// them, snapshots with a live record in common are of one cluster. What etcd calls itself does not tell: a restore makes a new cluster
-// ID, and member IDs are made of addresses, which a cluster that is set up anew has again.
+// SameCluster reports whether two snapshots are of one cluster, and why that is not sure. The uid of its namespace kube-system
+// names a cluster, that of the LogicalCluster system:shard a shard of kcp: a restore keeps both, and they are never made twice.
+// Without them, snapshots with a common live record are of one cluster. IDs of etcd do not help: a restore makes a new cluster
+// ID, and member IDs come from addresses, which a new cluster may have again.
 func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why string, err error) {
 	inA, err := names(ctx, a)
 	if err != nil {
@@ -65,7 +65,7 @@ func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why stri
 // name is an object whose uid names the cluster.
 type name struct{ object, uid string }
 
-// names are those of the storages of a snapshot.
+// names returns the names of the storages of a snapshot.
 func names(ctx context.Context, side *inspect.Reader) (found []name, err error) {
 	layouts, err := side.Layouts(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 	return found, nil
 }
 
-// inCommon tells whether the snapshots have a live record in common, and whether one of them has none at all.
+// inCommon reports whether the snapshots have a common live record, and whether one of them is empty.
 func inCommon(ctx context.Context, a, b *inspect.Reader) (shared, empty bool, err error) {
 	count, err := b.Snapshot().Keys(ctx)
 	if err != nil || count == 0 {

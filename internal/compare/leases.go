@@ -11,10 +11,10 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// leaseField stands for the lease of a record, which is no field of the object in it.
+// leaseField is the path of a record's lease, which is no field of the object.
 const leaseField = "(lease)"
 
-// Lease is what became of a lease of etcd between two snapshots.
+// Lease is a lease of etcd that differs.
 type Lease struct {
 	Op     Op     `json:"op"`               // Added, Removed or, of another time to live, Changed
 	ID     string `json:"lease"`            // in hexadecimal
@@ -22,8 +22,8 @@ type Lease struct {
 	NewTTL int64  `json:"newTTL,omitempty"`
 }
 
-// Leases compares the leases that two snapshots have granted, by their ids; records that hold none are in Snapshots. Servers grant new ones
-// all the time: it is all noise.
+// Leases compares the granted leases by their ids. Snapshots compares the leases of records. Servers grant new leases all the
+// time: all of it is noise.
 func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err error) {
 	before, err := old.Leases(ctx)
 	if err != nil {
@@ -33,12 +33,8 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 	if err != nil {
 		return nil, err
 	}
-	ids := map[int64]bool{}
-	for _, leases := range []map[int64]int64{before, after} {
-		for id := range leases {
-			ids[id] = true
-		}
-	}
+	ids := maps.Clone(before)
+	maps.Copy(ids, after)
 	for _, id := range slices.SortedFunc(maps.Keys(ids), func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) }) {
 		was, had := before[id]
 		is, has := after[id]
@@ -56,12 +52,12 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 	return out, nil
 }
 
-// leaseID is an id as etcdctl prints it.
+// leaseID returns an id as etcdctl prints it.
 func leaseID(id int64) string { return fmt.Sprintf("%x", uint64(id)) }
 
-// leaseDiffers tells whether two records of a key hold different leases, or a lease that has another time to live now.
+// leaseDiffers reports whether two records have different leases, or one with another time to live.
 func (c *comparison) leaseDiffers(old, new *snapshot.Record) bool {
-	return old.Lease != new.Lease || c.leasesOld[old.Lease] != c.leasesNew[new.Lease]
+	return old.Lease != new.Lease || c.old.leases[old.Lease] != c.new.leases[new.Lease]
 }
 
 // leaseChange is the change of the lease of a record.
@@ -70,12 +66,12 @@ func (c *comparison) leaseChange(old, new *snapshot.Record) differ.Change {
 	if old.Lease == 0 {
 		out.Op = differ.Added
 	} else {
-		out.Old = describeLease(old.Lease, c.leasesOld)
+		out.Old = describeLease(old.Lease, c.old.leases)
 	}
 	if new.Lease == 0 {
 		out.Op = differ.Removed
 	} else {
-		out.New = describeLease(new.Lease, c.leasesNew)
+		out.New = describeLease(new.Lease, c.new.leases)
 	}
 	return out
 }

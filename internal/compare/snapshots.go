@@ -14,19 +14,19 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Options say what is compared, and how it is shown.
+// Options choose objects, and how they are shown.
 type Options struct {
-	Want        func(keys.Key) bool // the objects asked for; nil for all keys, those that are no object's included
+	Want        func(keys.Key) bool // chooses objects; nil for all keys, also of no object
 	Labels      labels.Selector     // those with these labels, in one of the snapshots; nil for all
 	All         bool                // nothing is noise
 	ShowSecrets bool
 	CountOnly   bool // Changes are left empty, which is faster
 }
 
-// Op is what became of an object.
+// Op is the kind of a difference.
 type Op string
 
-// What may become of an object.
+// The kinds of differences.
 const (
 	Added     Op = "added"
 	Removed   Op = "removed"
@@ -34,7 +34,7 @@ const (
 	Recreated Op = "recreated" // deleted and created again under the same name: the uid is another
 )
 
-// Object is what became of the value of a key.
+// Object is a key whose value differs.
 type Object struct {
 	Op Op `json:"op"`
 	Subject
@@ -42,13 +42,13 @@ type Object struct {
 	New     *Version        `json:"new,omitempty"`
 	Changes []differ.Change `json:"changes,omitempty"`
 	Folded  int             `json:"folded,omitempty"` // changes that are noise
-	// Noise: there is nothing but noise. Changes is empty, and of an Event nothing was read.
+	// Noise is set if all changes are noise. Then Changes is empty, and an Event was not read.
 	Noise bool `json:"-"`
-	// Notes say what could not be compared as an object, and that an object is the same but stored otherwise.
+	// Notes tell why values were compared by their bytes, or that an object is the same but stored otherwise.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Subject is a key and what it names; only Key is set where that is no object.
+// Subject is a key and the object it names. Only Key is set if it names none.
 type Subject struct {
 	Key       string `json:"key"`
 	Resource  string `json:"resource,omitempty"`
@@ -57,16 +57,16 @@ type Subject struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// NewSubject returns the subject of a key in the layout of place.
-func NewSubject(key []byte, place keys.Key) Subject {
-	s := Subject{Key: string(key), Cluster: place.Cluster, Namespace: place.Namespace, Name: place.Name}
-	if place.Resource.Resource != "" {
-		s.Resource = place.Resource.String()
+// NewSubject returns the subject of a key that was parsed.
+func NewSubject(key []byte, k keys.Key) Subject {
+	s := Subject{Key: string(key), Cluster: k.Cluster, Namespace: k.Namespace, Name: k.Name}
+	if k.Resource.Resource != "" {
+		s.Resource = k.Resource.String()
 	}
 	return s
 }
 
-// String names the object, as in "deployments.apps shop/web", with the logical cluster first where there is one, or else the key.
+// String names the object, as in "deployments.apps shop/web" or "deployments.apps cluster|shop/web"; else the key.
 func (s Subject) String() string {
 	if s.Resource == "" {
 		return s.Key
@@ -81,7 +81,7 @@ func (s Subject) String() string {
 	return s.Resource + " " + name
 }
 
-// Version is an object as one of the snapshots has it.
+// Version is an object in one of the snapshots.
 type Version struct {
 	Revision   int64  `json:"revision"`
 	Bytes      int    `json:"bytes"`           // as stored
@@ -91,29 +91,26 @@ type Version struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// compactKey is where API servers agree on compactions (k8s.io/apiserver pkg/storage/etcd3/compact.go). It is renewed every few
-// minutes.
+// compactKey holds the last compaction of API servers (k8s.io/apiserver pkg/storage/etcd3/compact.go), renewed every few minutes.
 const compactKey = "compact_rev_key"
 
-// isNoise tells whether whatever becomes of a key is noise: Events, the endpoint reconcilers' records, which are renewed every
+// isNoise reports whether all changes of a key are noise: Events, the records of endpoint reconcilers, which are renewed every
 // few seconds, and the record of compactions.
-func isNoise(key []byte, place keys.Key) bool {
-	switch place.Resource.Resource {
+func isNoise(key []byte, parsed keys.Key) bool {
+	switch parsed.Resource.Resource {
 	case "events":
-		return place.Resource.Group == "" || place.Resource.Group == "events.k8s.io"
+		return parsed.Resource.Group == "" || parsed.Resource.Group == "events.k8s.io"
 	case "masterleases", "peerserverleases":
-		return place.Resource.Group == ""
+		return parsed.Resource.Group == ""
 	}
 	return string(key) == compactKey
 }
 
-// Snapshots yields what became of each key that differs, in the order of the keys. An error ends the sequence.
-//
-// Values are told apart by their stored bytes; the keys of those that differ are kept, 24 bytes each, and then looked at one by
-// one.
+// Snapshots yields each key that differs, in the order of the keys. An error ends the sequence. Values are compared by their
+// stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
 func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
 	return func(yield func(*Object, error) bool) {
-		c := comparison{old: old, new: new, options: o}
+		c := comparison{old: side{Reader: old}, new: side{Reader: new}, options: o}
 		found, err := c.differing(ctx)
 		if err != nil {
 			yield(nil, err)
@@ -138,112 +135,83 @@ func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Se
 	}
 }
 
-type comparison struct {
-	old, new   *inspect.Reader
-	options    Options
-	layoutsOld keys.Layouts
-	layoutsNew keys.Layouts
-	leasesOld  map[int64]int64 // seconds to live by id
-	leasesNew  map[int64]int64
+// side is one of the snapshots.
+type side struct {
+	*inspect.Reader
+	layouts keys.Layouts
+	leases  map[int64]int64 // seconds to live by id
 }
 
-// prepare reads what is asked of each record.
-func (c *comparison) prepare(ctx context.Context) (err error) {
-	for _, side := range []struct {
-		of      *inspect.Reader
-		layouts *keys.Layouts
-		leases  *map[int64]int64
-	}{{c.old, &c.layoutsOld, &c.leasesOld}, {c.new, &c.layoutsNew, &c.leasesNew}} {
-		if *side.layouts, err = side.of.Layouts(ctx); err != nil {
-			return err
-		}
-		if *side.leases, err = side.of.Snapshot().Leases(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+type comparison struct {
+	old, new side
+	options  Options
 }
 
 // differing returns the keys whose values or leases differ, sorted. They alias the mapped files.
 func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) {
-	if err := c.prepare(ctx); err != nil {
-		return nil, err
-	}
-	for rec, err := range c.old.Snapshot().Live(ctx, nil) {
-		if err != nil {
+	for _, s := range []*side{&c.old, &c.new} {
+		if s.layouts, err = s.Layouts(ctx); err != nil {
 			return nil, err
 		}
-		other, err := c.new.Snapshot().Get(ctx, rec.Key)
-		if err != nil {
-			return nil, err
-		}
-		if other != nil && bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
-			continue
-		}
-		sides := []*inspect.Reader{c.old}
-		if other != nil {
-			sides = append(sides, c.new)
-		}
-		if found, err = c.take(ctx, found, rec.Key, sides...); err != nil {
+		if s.leases, err = s.Snapshot().Leases(ctx); err != nil {
 			return nil, err
 		}
 	}
-	for rec, err := range c.new.Snapshot().Live(ctx, nil) {
-		if err != nil {
-			return nil, err
-		}
-		other, err := c.old.Snapshot().Get(ctx, rec.Key)
-		if err != nil {
-			return nil, err
-		}
-		if other != nil {
-			continue
-		}
-		if found, err = c.take(ctx, found, rec.Key, c.new); err != nil {
-			return nil, err
+	for _, sides := range [][]side{{c.old, c.new}, {c.new, c.old}} {
+		second := sides[0].Reader == c.new.Reader
+		for rec, err := range sides[0].Snapshot().Live(ctx, nil) {
+			if err != nil {
+				return nil, err
+			}
+			other, err := sides[1].Snapshot().Get(ctx, rec.Key)
+			if err != nil {
+				return nil, err
+			}
+			holders := sides[:1]
+			if other != nil {
+				if second || bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
+					continue
+				}
+				holders = sides
+			}
+			if found, err = c.take(ctx, found, rec.Key, holders); err != nil {
+				return nil, err
+			}
 		}
 	}
 	slices.SortFunc(found, bytes.Compare)
 	return found, nil
 }
 
-// take adds a key that differs to found, where it is asked for and the readers of the sides that have it see it.
-func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, sides ...*inspect.Reader) ([][]byte, error) {
-	for _, s := range sides {
+// take adds a key to found if it is asked for and the readers of all its holders see it.
+func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, holders []side) ([][]byte, error) {
+	for _, s := range holders {
 		if sees, err := s.Sees(ctx, key); !sees {
 			return found, err
 		}
 	}
-	if !c.wants(key) {
-		return found, nil
+	if want := c.options.Want; want != nil {
+		if k := c.parse(key); k.Resource.Resource == "" || !want(k) {
+			return found, nil
+		}
 	}
 	return append(found, key), nil
 }
 
-// place takes a key apart as the new snapshot's keys are laid out, or else the old one's. It is empty where the key is no object's.
-func (c *comparison) place(key []byte) keys.Key {
-	place, _, err := c.layoutsNew.Parse(key)
-	if err != nil {
-		place, _, err = c.layoutsOld.Parse(key)
+// parse parses a key by the layouts of the new snapshot, else of the old one. The key of no object is the zero Key.
+func (c *comparison) parse(key []byte) keys.Key {
+	for _, s := range []side{c.new, c.old} {
+		if k, _, err := s.layouts.Parse(key); err == nil {
+			return k
+		}
 	}
-	if err != nil {
-		return keys.Key{}
-	}
-	return place
+	return keys.Key{}
 }
 
-func (c *comparison) wants(key []byte) bool {
-	if c.options.Want == nil {
-		return true
-	}
-	place := c.place(key)
-	return place.Resource.Resource != "" && c.options.Want(place)
-}
-
-// look compares what the snapshots have under a key; nil where its labels are not those asked for.
+// look compares the records of a key. It returns nil if the labels do not fit.
 func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
-	place := c.place(key)
-	out := &Object{Subject: NewSubject(key, place)}
+	parsed := c.parse(key)
+	out := &Object{Subject: NewSubject(key, parsed)}
 	old, err := c.old.Snapshot().Get(ctx, key)
 	if err != nil {
 		return nil, err
@@ -261,7 +229,7 @@ func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
 		out.Op = Changed
 	}
 	out.Old, out.New = versionOf(old), versionOf(new)
-	if out.Noise = !c.options.All && isNoise(key, place); out.Noise && c.options.Labels == nil {
+	if out.Noise = !c.options.All && isNoise(key, parsed); out.Noise && c.options.Labels == nil {
 		return out, nil
 	}
 	return c.compare(ctx, out, old, new)
@@ -279,11 +247,11 @@ func versionOf(rec *snapshot.Record) *Version {
 }
 
 func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapshot.Record) (*Object, error) {
-	a, err := c.read(ctx, c.old, old, out.Old)
+	a, err := c.read(ctx, c.old.Reader, old, out.Old)
 	if err != nil {
 		return nil, err
 	}
-	b, err := c.read(ctx, c.new, new, out.New)
+	b, err := c.read(ctx, c.new.Reader, new, out.New)
 	if err != nil {
 		return nil, err
 	}
@@ -322,12 +290,12 @@ func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapsho
 	return out, nil
 }
 
-// read reads a record of a side and fills in its version; of none it is the zero Value.
-func (c *comparison) read(ctx context.Context, side *inspect.Reader, rec *snapshot.Record, version *Version) (Value, error) {
+// read reads a record and fills in its version. A nil record has the zero Value.
+func (c *comparison) read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, version *Version) (Value, error) {
 	if rec == nil {
 		return Value{}, nil
 	}
-	e, err := side.Entry(ctx, rec)
+	e, err := r.Entry(ctx, rec)
 	if err != nil {
 		return Value{}, err
 	}

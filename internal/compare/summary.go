@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Count is how many objects of a resource differ.
+// Count counts the objects of a resource that differ.
 type Count struct {
 	Resource  string `json:"resource"` // "" for keys that are no object's
 	Added     int    `json:"added"`
@@ -16,7 +16,7 @@ type Count struct {
 	Folded    int    `json:"folded"` // objects of which there is nothing but noise
 }
 
-// Found is how many objects differ, noise not counted.
+// Found returns the number of objects that differ, without noise.
 func (c Count) Found() int { return c.Added + c.Removed + c.Changed + c.Recreated }
 
 // Summary counts objects by resource. The zero value is empty.
@@ -46,7 +46,7 @@ func (s *Summary) Add(o *Object) {
 	}
 }
 
-// Rows are the counts by resource, sorted.
+// Rows returns the counts, sorted by resource.
 func (s *Summary) Rows() []Count {
 	out := []Count{}
 	for _, c := range slices.SortedFunc(maps.Values(s.counts), func(a, b *Count) int { return strings.Compare(a.Resource, b.Resource) }) {
@@ -55,7 +55,7 @@ func (s *Summary) Rows() []Count {
 	return out
 }
 
-// Total sums all counts up.
+// Total returns the sum of all counts.
 func (s *Summary) Total() (t Count) {
 	for _, c := range s.counts {
 		t.Added, t.Removed, t.Changed = t.Added+c.Added, t.Removed+c.Removed, t.Changed+c.Changed

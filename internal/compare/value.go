@@ -3,12 +3,12 @@ package compare
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -18,18 +18,18 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// Value is a stored value, read to be compared.
+// Value is a stored value that can be compared.
 type Value struct {
-	GVK     schema.GroupVersionKind // empty where it is no object that can be read
-	Content map[string]any          // the object, with all its secrets; nil where Note says why there is none, or not all of it
-	Note    string                  // why it is compared by its bytes, as a whole or in part; "" for an object that was decoded
-	view    differ.View             // of what is no object
+	GVK     schema.GroupVersionKind // empty if it is no readable object
+	Content map[string]any          // the object with its secrets; nil if it could not be decoded
+	Note    string                  // why it is compared by its bytes, as a whole or in part; "" for a decoded object
+	view    differ.View             // of a value that is no object
 	bytes   int
 	redact  bool
 	key     []byte
 }
 
-// bodyField stands for what could only be compared by its bytes of an object that is known in part.
+// bodyField holds the bytes of an object whose metadata alone is known.
 const bodyField = "(body)"
 
 // Read reads the value of an entry. With showSecrets nothing is redacted.
@@ -58,13 +58,13 @@ func Read(e *inspect.Entry, showSecrets bool) Value {
 	return v
 }
 
-// shown is what may be shown of an object. To find out takes longer than all the rest, so it is asked of what changed alone.
+// shown returns the view of an object. Redacting takes longest, so it is done for changed objects only.
 func (v Value) shown() differ.View {
 	body, partial := v.Content[bodyField].(string)
 	if !v.redact && !partial {
 		return differ.Plain(v.Content)
 	}
-	shown := clone(v.Content).(map[string]any)
+	shown := runtime.DeepCopyJSON(v.Content)
 	if v.redact {
 		redact.Object(v.key, shown)
 	}
@@ -74,7 +74,7 @@ func (v Value) shown() differ.View {
 	return differ.View{Raw: v.Content, Shown: shown}
 }
 
-// readRaw takes a value that is no object, or one that does not decode.
+// readRaw reads a value that is no object, or does not decode.
 func (v *Value) readRaw(e *inspect.Entry, showSecrets bool) {
 	text := string(e.Value)
 	shown := fmt.Sprintf("<%d bytes>", len(text))
@@ -88,18 +88,18 @@ func (v *Value) readRaw(e *inspect.Entry, showSecrets bool) {
 	v.view = differ.View{Raw: text, Shown: shown}
 }
 
-// isNote tells short text, such as a revision or a leader's name, from data that only happens to be text, such as base64.
+// isNote reports whether text is short, such as a revision or a leader's name, and no base64 of an object.
 func isNote(text string) bool {
 	const longest = 256
 	return len(text) <= longest && utf8.ValidString(text) && !strings.HasPrefix(text, "azhz") // "k8s" in base64
 }
 
-// Object is the object's content with access to its metadata; that of nothing for a value that is none.
+// Object gives access to the metadata; it is empty for a value that is no object.
 func (v Value) Object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: v.Content}
 }
 
-// Diff returns what turns v into w, and how many changes are folded away as noise, none with all.
+// Diff returns the changes from v to w, and the number folded away as noise, which all switches off.
 func (v Value) Diff(w Value, all bool) (changes []differ.Change, folded int) {
 	if v.Content == nil || w.Content == nil {
 		return v.diff(w, all)
@@ -138,7 +138,7 @@ func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []diffe
 	return kept, len(found) - len(kept)
 }
 
-// mostLevels is how deep a value that is shown may be nested. A hostile one has 10,000 levels, each of which is indented.
+// mostLevels bounds the nesting of a shown value. A hostile one has 10,000 levels, each of which is indented.
 const mostLevels = 100
 
 func isDeep(value any, most int) bool {
@@ -162,29 +162,10 @@ func (v Value) raw() any {
 	return v.Content
 }
 
-// described is the value as a whole in a few words.
+// described returns the value as a whole in a few words.
 func (v Value) described() any {
 	if v.Content == nil {
 		return v.view.Shown
 	}
 	return fmt.Sprintf("<%s, %d bytes>", v.GVK.GroupKind(), v.bytes)
-}
-
-// clone copies JSON content.
-func clone(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		out := maps.Clone(v)
-		for name, child := range out {
-			out[name] = clone(child)
-		}
-		return out
-	case []any:
-		out := slices.Clone(v)
-		for i, child := range out {
-			out[i] = clone(child)
-		}
-		return out
-	}
-	return value
 }

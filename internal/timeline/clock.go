@@ -10,34 +10,34 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// mostMarks is how many times a clock keeps, 16 bytes each. Where there are more, every other one is dropped.
+// mostMarks bounds the times of a clock, 16 bytes each. If there are more, every other one is dropped.
 const mostMarks = 1 << 19
 
-// Clock tells about when a revision was written. The zero value knows nothing.
+// Clock estimates when a revision was written. The zero value knows nothing.
 type Clock struct {
-	marks   []mark // sorted by revision once settled
-	settled bool
-	// Once settled: for each mark the one at or before it with the latest time, and the next that is tight.
+	marks []mark // sorted by revision once ready
+	ready bool
+	// Once ready: for each mark the one at or before it with the latest time, and the next that is tight.
 	latest, next []int32
 }
 
-// mark is a time that something written at a revision carries.
+// mark is a time in an object that was written at a revision.
 type mark struct {
 	revision int64
-	at       int64 // Unix seconds, doubled; odd for one that is loose: what carries it may have been written later
+	at       int64 // Unix seconds, doubled; odd if loose: the object may have been written later
 }
 
 func (m mark) tight() bool { return m.at&1 == 0 }
 func (m mark) unix() int64 { return m.at >> 1 }
 
-// Bracket is what is known of the time of a revision, in whole seconds. One of its ends may be zero.
+// Bracket holds the time of a revision, in whole seconds. One of its ends may be zero.
 type Bracket struct {
 	About     time.Time `json:"about"` // the likeliest, inside the bracket
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	NotAfter  time.Time `json:"notAfter,omitzero"`
 }
 
-// Read takes the times that the objects of a snapshot carry, in one pass over all of its records.
+// Read takes the times in all objects of a snapshot, in one pass over its records.
 func (c *Clock) Read(ctx context.Context, side *inspect.Reader) error {
 	var e inspect.Entry
 	for rec, err := range side.Snapshot().Records(ctx) {
@@ -75,7 +75,7 @@ func (c *Clock) add(revision, at int64, tight bool) {
 	if n := len(c.marks); n > 0 && c.marks[n-1] == m {
 		return
 	}
-	c.settled = false
+	c.ready = false
 	if c.marks = append(c.marks, m); len(c.marks) >= mostMarks {
 		c.sort()
 		for i := range len(c.marks) / 2 {
@@ -92,9 +92,9 @@ func (c *Clock) sort() {
 	c.marks = slices.Compact(c.marks)
 }
 
-// settle keeps the marks that agree: of the tight ones the most of which none is earlier than one of a lower revision, of the
-// loose ones those that are not later than the next tight one.
-func (c *Clock) settle() {
+// prepare keeps the marks that agree: the longest run of tight ones in which time does not go back, and the loose ones that are
+// not later than the next tight one.
+func (c *Clock) prepare() {
 	c.sort()
 	keep := agreeing(c.marks)
 	limit := int64(1<<62 - 1)
@@ -129,14 +129,14 @@ func (c *Clock) settle() {
 		}
 		c.next[i] = next
 	}
-	c.settled = true
+	c.ready = true
 }
 
-// agreeing returns which marks are tight and part of a longest run in which time does not go back (patience sorting).
+// agreeing marks a longest run of tight marks in which time does not go back (patience sorting).
 func agreeing(marks []mark) (keep []bool) {
 	keep = make([]bool, len(marks))
 	before := make([]int32, len(marks))
-	var tails []int32 // of the runs of each length, the last mark of the one that ends earliest
+	var tails []int32 // for each length, the last mark of the run that ends earliest
 	for i, m := range marks {
 		if !m.tight() {
 			continue
@@ -161,11 +161,11 @@ func agreeing(marks []mark) (keep []bool) {
 	return keep
 }
 
-// At returns what is known of the time of a revision, nil for nothing.
+// At returns the time of a revision; nil if it is not known.
 func (c *Clock) At(revision int64) *Bracket {
 	var b Bracket
-	if !c.settled {
-		c.settle()
+	if !c.ready {
+		c.prepare()
 	}
 	behind := sort.Search(len(c.marks), func(i int) bool { return c.marks[i].revision > revision })
 	low, high := -1, -1

@@ -14,20 +14,20 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// What became of the key at a revision.
+// What is the kind of a step.
 type What string
 
-// What may become of a key.
+// The kinds of steps.
 const (
 	Created   What = "created"
 	Updated   What = "updated"
 	Deleted   What = "deleted"
 	Recreated What = "recreated" // created after it was deleted
-	Oldest    What = "oldest"    // the oldest record that is kept is no creation: what was before was compacted away
+	Oldest    What = "oldest"    // the oldest stored record, and no creation: older ones were compacted away
 	Gone      What = "gone"      // deleted at a revision that no snapshot keeps
 )
 
-// Step is what became of the key at one revision.
+// Step is the change of the key at one revision.
 type Step struct {
 	What           What            `json:"what"`
 	Revision       int64           `json:"revision,omitempty"` // absent where no snapshot keeps it
@@ -46,29 +46,29 @@ type Step struct {
 	Changes        []differ.Change `json:"changes,omitempty"` // since the step before
 	Folded         int             `json:"folded,omitempty"`  // changes that are noise
 	Missing        *Missing        `json:"missing,omitempty"` // what is not known between this step and the one before
-	// Conflict says that another snapshot has another record at this revision: they are of clusters that went different ways.
+	// Conflict is set if another snapshot has another record at this revision: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
 	Note     string `json:"note,omitempty"` // why the value is compared by its bytes
 }
 
-// Missing is what no snapshot keeps.
+// Missing is what no snapshot has.
 type Missing struct {
-	From    int64 `json:"from"` // revisions; what is missing lies between them, both excluded
+	From    int64 `json:"from"` // revisions before and after the gap
 	To      int64 `json:"to"`
-	Updates int64 `json:"updates,omitempty"` // so many updates at least, by the version numbers
+	Updates int64 `json:"updates,omitempty"` // at least, by the version numbers
 	Deleted bool  `json:"deleted,omitempty"` // it was deleted there
 	Created int64 `json:"created,omitempty"` // it was created at that revision; 0 where it was not
-	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known of the revisions between: there may have been any number of lives
+	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known between: it may have been deleted and created any number of times
 }
 
-// Options say how a history is told.
+// Options choose what a history shows.
 type Options struct {
 	All         bool // nothing is noise
 	ShowSecrets bool
 	Clock       *Clock // that has read the snapshots; nil for no times
 }
 
-// History yields what became of a key, oldest first. sides are snapshots of one cluster, see Sort. An error ends the sequence.
+// History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort. An error ends it.
 func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
 		t := teller{sides: sides, options: o}
@@ -114,8 +114,8 @@ func (t *teller) windows(ctx context.Context) error {
 	return nil
 }
 
-// covers tells whether the snapshots keep all that became of the key between the step before and a revision. One that holds the
-// step keeps whatever follows it, to its own last revision.
+// covers reports whether the snapshots have all records of the key between the last step and a revision. A snapshot with that
+// step has all later ones, up to its own last revision.
 func (t *teller) covers(to int64) bool {
 	at := t.before.Revision
 	for _, source := range t.before.Sources {
@@ -159,7 +159,7 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 	return s, nil
 }
 
-// value fills in what the value of a Put tells.
+// value fills in the fields from the value of a Put.
 func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 	e, err := t.sides[rec.sources[0]].Entry(ctx, &rec.Record)
 	if err != nil {
@@ -176,7 +176,7 @@ func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 	return nil
 }
 
-// put is what a Put did to the key.
+// put returns the kind of a Put.
 func (t *teller) put(rec snapshot.Record) What {
 	b := t.before
 	switch {
@@ -190,7 +190,7 @@ func (t *teller) put(rec snapshot.Record) What {
 	return Updated
 }
 
-// missing is what is not known between the step before and s.
+// missing returns the gap between the last step and s.
 func (t *teller) missing(s *Step) *Missing {
 	b := t.before
 	m := &Missing{To: s.Revision}
@@ -217,7 +217,7 @@ func (t *teller) missing(s *Step) *Missing {
 	return m
 }
 
-// gone is the step of a key that the last snapshot does not have any more, without a record of its deletion.
+// gone returns the step of a key that is missing in the last snapshot without a record of its deletion.
 func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 	if t.before == nil || t.before.What == Deleted {
 		return nil, nil
@@ -275,8 +275,8 @@ func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[
 	}
 }
 
-// faulting makes faults of the mapped file panics where the records are read, which is on a goroutine of its own; iter.Pull2 hands
-// them on to the caller.
+// faulting turns faults of the mapped file into panics. iter.Pull2 reads on a goroutine of its own, and hands panics on to
+// the caller.
 func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -284,7 +284,7 @@ func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 	}
 }
 
-// together takes the records of a revision: one, unless the snapshots disagree.
+// together takes the records of a revision: several if the snapshots disagree.
 func together(queues []queue, at snapshot.Revision) (out []sourced) {
 	for i := range queues {
 		q := &queues[i]
@@ -307,7 +307,7 @@ func together(queues []queue, at snapshot.Revision) (out []sourced) {
 	return out
 }
 
-// queue is what is left of a snapshot's records.
+// queue holds the records of a snapshot that were not taken yet.
 type queue struct {
 	next func() (*snapshot.Record, error, bool)
 	head snapshot.Record

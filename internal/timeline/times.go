@@ -9,14 +9,14 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// times are what an object says of when it was written, in Unix seconds; 0 where it does not.
+// times are the times in an object, in Unix seconds; 0 for none.
 type times struct {
-	created int64 // metadata.creationTimestamp: that of its first record
-	written int64 // a Lease's renewTime, an Event's last time: that of this record
+	created int64 // metadata.creationTimestamp: of its first record
+	written int64 // a Lease's renewTime, an Event's last time: of this record
 	managed int64 // the latest of managedFields: of this record, or of one before
 }
 
-// timesOf reads the times of a value; of one that is no object or is broken, those that were found before.
+// timesOf reads the times of a value. A broken value has those before the break.
 func timesOf(value []byte) times {
 	switch encoding.Detect(value) {
 	case encoding.FormatProtobuf:
@@ -40,7 +40,7 @@ func timesOfJSON(value []byte) (t times) {
 			ManagedFields     []struct{ Time string }
 		}
 	}
-	_ = json.Unmarshal(value, &object) // what could be read of it is read
+	_ = json.Unmarshal(value, &object) // fields before an error are set
 	t.created = unix(object.Metadata.CreationTimestamp)
 	for _, f := range object.Metadata.ManagedFields {
 		t.managed = max(t.managed, unix(f.Time))
@@ -56,97 +56,42 @@ func unix(text string) int64 {
 	return at.Unix()
 }
 
-// Field numbers of k8s.io/apimachinery's ObjectMeta, ManagedFieldsEntry and Time, and of k8s.io/api's Lease and Event
-// (generated.proto of each).
-const (
-	objectMeta         = 1
-	creationTimestamp  = 8
-	managedFields      = 17
-	managedFieldsTime  = 4
-	timeSeconds        = 1
-	leaseSpec          = 2
-	leaseRenewTime     = 4
-	eventFirst         = 6 // core/v1
-	eventLast          = 7
-	eventTime          = 10
-	eventSeries        = 11
-	seriesLastObserved = 2
-)
-
+// timesOfMessage reads a protobuf message. The field numbers are those of k8s.io/apimachinery's ObjectMeta, ManagedFieldsEntry and
+// Time, and of k8s.io/api's Lease and Event (generated.proto of each).
 func timesOfMessage(kind string, message []byte) (t times) {
-	each(message, func(field protowire.Number, value []byte) {
-		switch {
-		case field == objectMeta:
-			each(value, func(field protowire.Number, value []byte) {
-				switch field {
-				case creationTimestamp:
-					t.created = secondsOf(value)
-				case managedFields:
-					each(value, func(field protowire.Number, value []byte) {
-						if field == managedFieldsTime {
-							t.managed = max(t.managed, secondsOf(value))
-						}
-					})
-				}
-			})
-		case kind == "Lease" && field == leaseSpec:
-			t.written = inside(value, leaseRenewTime)
-		case kind == "Event" && (field == eventFirst || field == eventLast || field == eventTime):
-			t.written = max(t.written, secondsOf(value))
-		case kind == "Event" && field == eventSeries:
-			t.written = max(t.written, inside(value, seriesLastObserved))
-		}
-	})
+	const seconds = 1                              // of a Time or MicroTime
+	t.created = latest(message, 1, 8, seconds)     // metadata.creationTimestamp
+	t.managed = latest(message, 1, 17, 4, seconds) // metadata.managedFields[].time
+	switch kind {
+	case "Lease":
+		t.written = latest(message, 2, 4, seconds) // spec.renewTime
+	case "Event": // firstTimestamp, lastTimestamp, eventTime, series.lastObservedTime
+		t.written = max(latest(message, 6, seconds), latest(message, 7, seconds), latest(message, 10, seconds), latest(message, 11, 2, seconds))
+	}
 	return t
 }
 
-// inside is the time in a field of a message.
-func inside(message []byte, want protowire.Number) (at int64) {
-	each(message, func(field protowire.Number, value []byte) {
-		if field == want {
-			at = secondsOf(value)
-		}
-	})
-	return at
-}
-
-// secondsOf reads a Time or MicroTime.
-func secondsOf(message []byte) (at int64) {
+// latest returns the largest number at a path of fields. It ends where the message is broken.
+func latest(message []byte, path ...protowire.Number) (at int64) {
 	for len(message) > 0 {
 		field, typ, n := protowire.ConsumeTag(message)
 		if n < 0 {
-			return 0
+			return at
 		}
 		message = message[n:]
-		if field == timeSeconds && typ == protowire.VarintType {
-			if v, n := protowire.ConsumeVarint(message); n > 0 {
-				at = int64(v)
-			}
-		}
 		if n = protowire.ConsumeFieldValue(field, typ, message); n < 0 {
-			return 0
+			return at
+		}
+		switch {
+		case field != path[0]:
+		case len(path) > 1 && typ == protowire.BytesType:
+			value, _ := protowire.ConsumeBytes(message)
+			at = max(at, latest(value, path[1:]...))
+		case len(path) == 1 && typ == protowire.VarintType:
+			value, _ := protowire.ConsumeVarint(message)
+			at = max(at, int64(value))
 		}
 		message = message[n:]
 	}
 	return at
-}
-
-// each calls fn for each field of a message that is a message, or bytes; it ends where the message is broken.
-func each(message []byte, fn func(field protowire.Number, value []byte)) {
-	for len(message) > 0 {
-		field, typ, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return
-		}
-		message = message[n:]
-		if n = protowire.ConsumeFieldValue(field, typ, message); n < 0 {
-			return
-		}
-		if typ == protowire.BytesType {
-			if value, m := protowire.ConsumeBytes(message); m > 0 {
-				fn(field, value)
-			}
-		}
-		message = message[n:]
-	}
 }

@@ -4,7 +4,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/compare"
 )
 
-// Writer is an entry of managedFields that is new at a step, or has another time: who wrote, and when.
+// Writer is an entry of managedFields that is new at a step, or has another time.
 type Writer struct {
 	Manager     string `json:"manager"`
 	Operation   string `json:"operation"` // Apply or Update
@@ -13,8 +13,7 @@ type Writer struct {
 	Time        string `json:"time,omitempty"` // RFC 3339, as stored
 }
 
-// writers are those of now who are not among those of before. Of a creation it is all of them, of the oldest record that is kept
-// those who wrote last.
+// writers returns the entries of now that before lacks. A creation has all entries, the oldest record those of the latest time.
 func writers(before, now compare.Value, what What) (out []Writer) {
 	old := map[Writer]bool{}
 	if what == Updated {
