@@ -10,8 +10,8 @@ import (
 // Level grades a finding.
 type Level string
 
-// The levels. An Error refuses a run unless its code is allowed; in a diagnosis it is sure to hurt. A Warning hurts, or may,
-// depending on what the file does not show. An Info is worth knowing.
+// The levels. An Error refuses a run unless its code is allowed; in a diagnosis it is sure to hurt.
+// A Warning may hurt, depending on facts that are not in the file. An Info is worth knowing.
 const (
 	Error   Level = "error"
 	Warning Level = "warning"
@@ -81,7 +81,7 @@ type Finding struct {
 // Error returns the reason.
 func (f *Finding) Error() string { return f.Reason }
 
-// Decided sets the outcome, whatever --allow says. All outcomes but Refused make the finding a warning.
+// Decided sets the outcome, regardless of --allow. All but Refused make the finding a warning.
 func (f *Finding) Decided(how Outcome) *Finding {
 	if f.Outcome = how; how != Refused {
 		f.Level = Warning

@@ -9,8 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// archiveOf is the manifest of a snapshot that is an archive of logical clusters, nil for any other. An error about an archive wraps
-// archive.ErrFormat or archive.ErrDamaged.
+// archiveOf returns the manifest of an archive; nil for any other snapshot. An error about an
+// archive wraps archive.ErrFormat or archive.ErrDamaged.
 func archiveOf(ctx context.Context, s *snapshot.Snapshot) (*archive.Manifest, error) {
 	m, err := archive.Open(ctx, s)
 	if errors.Is(err, archive.ErrNotArchive) {

@@ -12,9 +12,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// arrange puts a command's flags before its arguments: the parser stops at the first argument and would take a later flag for one more.
-// A flag that the command does not have, one that is given twice or before the command's name, and a value that is empty or not what the
-// flag takes are usage errors. "--" ends the flags, and a flag that takes a value takes the next word whatever it is.
+// arrange puts flags before arguments: the parser stops at the first argument. Unknown, repeated,
+// misplaced, empty and invalid flags are usage errors. "--" ends the flags; a flag that takes a
+// value takes any next word.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	if args[len(args)-1] == completionFlag {
 		return args, nil // half a command line; the parser finds out where it stands
@@ -37,7 +37,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	return slices.Concat(args[:at], flags, []string{"--"}, arguments), nil
 }
 
-// commandOf returns the command that a command line names, its path, and the number of the first word behind it.
+// commandOf returns the named command, its path, and the index of the first word behind it.
 func commandOf(app *cli.App, args []string) (command *cli.Command, path string, at int) {
 	command = &cli.Command{Subcommands: app.Commands, Flags: []cli.Flag{cli.VersionFlag}}
 	var names []string
@@ -149,8 +149,8 @@ func flagNames(command *cli.Command) (names []string) {
 	return names
 }
 
-// arguments returns the command's arguments, which are as many as names, or else the words of its usage, say: one in brackets may be
-// missing, one with "..." stands for any number.
+// arguments returns the arguments, which must fit names, or else the words of the command's usage.
+// One in brackets is optional, one with "..." stands for any number.
 func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if names == nil {
 		names = strings.Fields(c.Command.ArgsUsage)

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestErrorsNameTheFile: whatever is wrong with a file, the error names it, and in a command that reads several it names that one first.
+// TestErrorsNameTheFile: whatever is wrong with a file, the error names it, and in a command that
+// reads several it names that one first.
 func TestErrorsNameTheFile(t *testing.T) {
 	good, err := readFixture(filepath.Join("..", "..", "testdata", "calico", "before.db"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// clusterCommand is the group for logical clusters of kcp. Its examples are the first of each command.
+// clusterCommand is the group for logical clusters of kcp, with the first example of each command.
 func clusterCommand(specs []transform.Spec) *cli.Command {
 	sub := append([]*cli.Command{clusterListCommand()}, specCommands(specs, transform.GroupCluster)...)
 	sub = append(sub, clusterVerifyCommand())
@@ -45,5 +45,5 @@ func withShardNames(action cli.ActionFunc) cli.ActionFunc {
 	}
 }
 
-// namesShard matches the shard names that kcp's cache server accepts (kcp pkg/cache/server/handler.go).
+// namesShard matches shard names that kcp's cache server accepts (pkg/cache/server/handler.go).
 var namesShard = regexp.MustCompile(`^[a-z0-9:-]{1,61}$`)

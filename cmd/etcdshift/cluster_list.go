@@ -94,7 +94,7 @@ func once(c *cli.Context, paths []string) error {
 	return nil
 }
 
-// surveyFile reads one file, and adds to vacant. A wrong digest is an error beside what was read all the same.
+// surveyFile reads one file, and adds to vacant. A wrong digest is an error beside what was read.
 func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
 	defer progress(c).Phase("reading " + path).End()
 	o, err := openSnapshot(c, path, encryptionConfig)

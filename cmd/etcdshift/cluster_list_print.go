@@ -182,7 +182,7 @@ func (p surveyPage) keys(head string, keys []string) {
 	}
 }
 
-// unknown prints the keys that are of no logical cluster; those that every etcd of kcp has only where all is asked for.
+// unknown prints keys of no logical cluster; those of every etcd of kcp with -o wide only.
 func (p surveyPage) unknown(read []surveyed) {
 	var rows [][]any
 	for _, f := range read {

@@ -18,7 +18,7 @@ etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
 	}
 }
 
-// completionFlag at the end of a command line asks for the words that may come next. The scripts use it.
+// completionFlag at the end of a command line asks for the words that may come next.
 const completionFlag = "--generate-bash-completion"
 
 const (

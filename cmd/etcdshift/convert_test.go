@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// convertMain is a converter of widgets for --conversion-exec. An argument makes it a bad one: "rename" changes names,
-// "refuse" answers with a Failure, "crash" with no answer.
+// convertMain is a converter of widgets for --conversion-exec. An argument makes it a bad one:
+// "rename" changes names, "refuse" answers with a Failure, "crash" with no answer.
 func convertMain() {
 	how := ""
 	if len(os.Args) > 1 {
@@ -65,8 +65,8 @@ func convert(r io.Reader, w io.Writer, how string) error {
 	return json.NewEncoder(w).Encode(review)
 }
 
-// webhookCmd runs that converter as a webhook until the script ends, writes the certificate to trust to FILE and its URL to
-// $WEBHOOK: webhook FILE.
+// webhookCmd runs that converter as a webhook until the script ends, writes the certificate to
+// trust to FILE and its URL to $WEBHOOK: webhook FILE.
 func webhookCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: webhook FILE")

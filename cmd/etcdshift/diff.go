@@ -84,8 +84,8 @@ func runDiff(c *cli.Context) error {
 	return nil
 }
 
-// wanted says which objects the words behind the files, --namespace and --cluster ask for; nil for all keys. TYPE/NAME that neither
-// snapshot has is an error: no difference would be no answer to a name misspelt.
+// wanted returns a choice of objects by TYPE/NAME, --namespace and --cluster; nil for all keys. A
+// name that is in neither snapshot is an error: it may be misspelt.
 func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) bool, error) {
 	in := scopeOf(c)
 	if len(words) == 0 && in == (scope{}) {

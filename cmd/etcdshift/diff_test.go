@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestComparingFails: what could not be printed, and what was interrupted, is neither "no difference" nor "differences".
+// TestComparingFails: what could not be printed, and what was interrupted, is neither "no
+// difference" nor "differences".
 func TestComparingFails(t *testing.T) {
 	old, new := fixtureFile(t), filepath.Join("..", "..", "testdata", "etcd", "etcd-3.7.db")
 	for _, c := range []struct {

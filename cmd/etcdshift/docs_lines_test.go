@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDocumentedLines finds what renders wrongly or was wrapped by accident: rows with another number of cells than their table, inline
-// code that does not end, and lines in a paragraph that break long before its width.
+// TestDocumentedLines finds what renders wrongly or was wrapped by accident: rows with another
+// number of cells than their table, inline code that does not end, and lines in a paragraph that
+// break long before its width.
 func TestDocumentedLines(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)

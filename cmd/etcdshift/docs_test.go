@@ -12,7 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// TestDocumentedCommands: every command line in the documentation is one that the program takes: its name and its flags.
+// TestDocumentedCommands: every command line in the documentation is one that the program takes:
+// its name and its flags.
 func TestDocumentedCommands(t *testing.T) {
 	line := regexp.MustCompile("etcdshift ((?:[a-z][a-z0-9-]* )*)([^`#;|&\n]*)")
 	flag := regexp.MustCompile(`(?:^| )--?([a-z][a-z0-9-]*)`)
@@ -94,7 +95,8 @@ func sectionOf(t *testing.T, page, title string) string {
 	return text
 }
 
-// TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard starts.
+// TestWrittenByKCP: the guide to a move names what kcp writes or removes by itself when a shard
+// starts.
 func TestWrittenByKCP(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
 	require.NoError(t, err)
@@ -109,7 +111,8 @@ func TestWrittenByKCP(t *testing.T) {
 	}
 }
 
-// TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the front-proxies first and start them last.
+// TestFrontProxyOrder: the guide to a move, and the help of each command in it, stop the
+// front-proxies first and start them last.
 func TestFrontProxyOrder(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
 	require.NoError(t, err)
@@ -125,8 +128,8 @@ func TestFrontProxyOrder(t *testing.T) {
 	}
 }
 
-// TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has written, which would fail; and each command
-// of the move is rehearsed.
+// TestGuideWritesOnce: no command of the guide to a move writes a file that an earlier one has
+// written, which would fail; and each command of the move is rehearsed.
 func TestGuideWritesOnce(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "move-a-logical-cluster.md"))
 	require.NoError(t, err)

@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 )
 
-// closed are the properties that sarif-schema-2.1.0.json allows for the objects we write, as a path with [] for elements; the
-// schema closes each of them. Those with a star are required.
+// closed are the properties that sarif-schema-2.1.0.json allows for the objects we write, as a path
+// with [] for elements; the schema closes each of them. Those with a star are required.
 func closed() map[string]string {
 	return map[string]string{
 		"":                                "$schema *version *runs",

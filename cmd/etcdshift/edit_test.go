@@ -22,8 +22,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// editCmd writes a snapshot with other records: edit IN OUT EDITS. Like a fixture, OUT must not change afterwards. EDITS
-// has a line for each edit; later ones see what earlier ones did.
+// editCmd writes a snapshot with other records: edit IN OUT EDITS. Like a fixture, OUT must not
+// change afterwards. EDITS has a line for each edit; later ones see what earlier ones did.
 //
 //	put KEY FILE        the bytes of FILE, whatever they are
 //	object KEY FILE     FILE's object (YAML) in JSON, as custom resources are stored

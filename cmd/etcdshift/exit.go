@@ -45,7 +45,7 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// usagef is a wrong command line. command is the path of the command whose help tells more, "" for the program's.
+// usagef returns a usage error about a command, by its path; "" for the program.
 func usagef(command, format string, args ...any) error {
 	words := []string{"etcdshift"}
 	if command != "" {

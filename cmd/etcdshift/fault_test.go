@@ -13,7 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestCutShort: a file that someone cuts short while its values are read ends in an error, not in a dead process.
+// TestCutShort: a file that someone cuts short while its values are read ends in an error, not in a
+// dead process.
 func TestCutShort(t *testing.T) {
 	data, err := readFixture(filepath.Join("..", "..", "testdata", "etcd", "etcd-3.7.db"))
 	require.NoError(t, err)

@@ -17,13 +17,12 @@ import (
 
 const encryptionConfig = "encryption-config"
 
-// readFlags are own and the flags of every command that reads snapshots; decrypts says what becomes of encrypted values.
+// readFlags are own and the flags of all reading commands; decrypts begins the text of one.
 func readFlags(decrypts string, own ...cli.Flag) []cli.Flag {
 	return append(own, prefixFlag("look"), encryptionFlag(decrypts), maxExpandFlag(), quietFlag())
 }
 
-// prefixFlag is --prefix. Commands that read look below it and see no other key; those that change or move what lies there work below
-// it, and check the rest of the file too.
+// prefixFlag is --prefix. Reading commands see no other key; changing ones check the whole file.
 func prefixFlag(does string) cli.Flag {
 	return &cli.StringSliceFlag{Name: "prefix",
 		Usage: does + " under storage prefix `P`, such as /registry, and no other; may be repeated (default: all that are found)"}
@@ -86,8 +85,8 @@ func snapshotConfig(c *cli.Context) snapshot.Config {
 
 var sizeSyntax = regexp.MustCompile(`^([0-9]+)(?:([kmgt])(i?))?b?$`)
 
-// parseSize reads a number of bytes as people write it: 1000000, 500MB, 20GiB, 20Gi. Units with an i count by 1024, the others by
-// 1000, as in Kubernetes.
+// parseSize reads a number of bytes such as 1000000, 500MB, 20GiB or 20Gi. Units with an i count by
+// 1024, others by 1000, as in Kubernetes.
 func parseSize(text string) (int64, error) {
 	parts := sizeSyntax.FindStringSubmatch(strings.ToLower(text))
 	if parts == nil {
@@ -119,7 +118,7 @@ func showSecretsFlag() cli.Flag {
 		Usage: "print Secrets and other credentials as they are; without it they are \"<redacted 32 bytes>\""}
 }
 
-// outputFlag is -o with the formats a command knows, each with a remark in parentheses or without; the first is the default.
+// outputFlag is -o with formats, each with an optional remark; the first is the default.
 func outputFlag(formats ...string) cli.Flag {
 	last := len(formats) - 1
 	names := mapped(formats, func(f string) string { return strings.Fields(f)[0] })

@@ -159,8 +159,8 @@ func runGet(c *cli.Context) error {
 	})
 }
 
-// escapes reports whether a format prints text as it is stored: control characters must not reach a terminal, now or later
-// from a file. Raw bytes are escaped on a terminal only.
+// escapes reports whether control characters must be escaped: text never keeps them, raw bytes do
+// unless stdout is a terminal.
 func (o *getOptions) escapes(w io.Writer) bool {
 	return o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(w)
 }

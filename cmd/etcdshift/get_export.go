@@ -10,8 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// printExport prints YAML documents that can be applied, types in the order in which things depend on each other. What holds
-// secrets is printed only with --show-secrets: a redacted Secret would overwrite a good one.
+// printExport prints YAML that can be applied, in order of dependence. Objects with secrets need
+// --show-secrets: a redacted Secret would overwrite a good one.
 func (g *getter) printExport() error {
 	slices.SortStableFunc(g.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
 	made, printed := 0, 0

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// justified are the lines in which kubectl's tables and ours differ on purpose, as they are without ages.
+// justified are the lines in which kubectl's tables and ours differ on purpose, as they are without
+// ages.
 func justified() map[string]string {
 	return map[string]string{
 		// the server takes its lease away when it ends, which was before the file was copied
@@ -22,8 +23,8 @@ func justified() map[string]string {
 	}
 }
 
-// TestTablesOfKubectl: what "kubectl get TYPE -A -o wide" printed of a cluster that had each built-in kind in many states, and
-// what get prints of its snapshot, column by column, ages aside.
+// TestTablesOfKubectl: what "kubectl get TYPE -A -o wide" printed of a cluster that had each
+// built-in kind in many states, and what get prints of its snapshot, column by column, ages aside.
 func TestTablesOfKubectl(t *testing.T) {
 	data, err := readFixture("../../testdata/kubectl/all.db")
 	require.NoError(t, err)

@@ -47,7 +47,7 @@ type gotten struct {
 	deletedAt int64 // revision, where it is deleted
 }
 
-// objects yields the chosen objects of one type. An unreadable one has its Err, which is printed on stderr too.
+// objects yields the chosen objects of one type. An unreadable one has its Err.
 func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
 	return func(yield func(*gotten, error) bool) {
 		for o, err := range g.sorted(ctx, a) {
@@ -80,7 +80,7 @@ func (g *getter) sayUnread(o *gotten, err error) {
 	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
-// selected yields the objects of a type that are in the namespace and have the names, in the order of their keys.
+// selected yields the objects of a type by namespace and name, in the order of their keys.
 func (g *getter) selected(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
 	in := inspect.Selection{Names: a.names, Cluster: g.c.String("cluster")}
 	if a.kind.Namespaced {
@@ -95,7 +95,7 @@ func (g *getter) selected(ctx context.Context, a asking) iter.Seq2[*gotten, erro
 	})
 }
 
-// asServed converts a CustomResourceDefinition to v1, as clients read it. Servers store it as v1beta1, which none serves.
+// asServed converts a CRD to v1. Servers store it as v1beta1, which none serves.
 func asServed(o *inspect.Object) {
 	if o.Content == nil || o.Type.Kind != "CustomResourceDefinition" || o.Type.Resource.Group != "apiextensions.k8s.io" {
 		return
@@ -134,7 +134,7 @@ func (g *getter) fits(o *gotten) bool {
 	return g.options.fields.Matches(set)
 }
 
-// sorted is selected in the order of --sort-by. Memory holds the values to sort by, not the objects.
+// sorted is selected in the order of --sort-by. It keeps the values to sort by, not the objects.
 func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
 	by := g.c.String("sort-by")
 	if by == "" && a.kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
@@ -191,8 +191,9 @@ func (g *getter) sortValue(path *jsonpath.Path, o *gotten) (any, error) {
 	return value, nil
 }
 
-// bounded returns the text that a path found in an object, or a mark if it found too much, which is printed on stderr. Any
-// other error of the path counts as nothing found. The returned error is that of the context.
+// bounded returns the text that a path found, or a mark if it found too much, with a line on
+// stderr. Other errors of the path count as nothing found. The returned error is that of the
+// context.
 func (g *getter) bounded(o *gotten, what, found string, err error) (string, error) {
 	if ctxErr := g.c.Context.Err(); ctxErr != nil {
 		return "", ctxErr
@@ -233,7 +234,7 @@ func compareValues(a, b any) int {
 	return bytes.Compare([]byte(x), []byte(y))
 }
 
-// shownContent returns the content redacted, and without managedFields unless --show-managed-fields is given.
+// shownContent redacts the content, and removes managedFields without --show-managed-fields.
 func (g *getter) shownContent(o *gotten) map[string]any {
 	if !g.options.secrets {
 		redact.Object(o.Key, o.Content)

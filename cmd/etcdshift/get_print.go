@@ -61,7 +61,7 @@ func (g *getter) printNames() error {
 	})
 }
 
-// objectList is what stands in a List of objects before the items: "etcdshift" is what every JSON answer says of its input.
+// objectList is the head of a List of objects; "etcdshift" names the input, as in all JSON answers.
 type objectList struct {
 	APIVersion string `json:"apiVersion"`
 	Etcdshift  struct {
@@ -79,8 +79,7 @@ type objectListEnd struct {
 	} `json:"metadata"`
 }
 
-// printDocument prints one object as it is, or a v1 List of several, as kubectl does. The list has a field more, "etcdshift".
-// Its items are printed one by one; kubectl's readers find them all the same.
+// printDocument prints one object, or a v1 List of several with the field "etcdshift".
 func (g *getter) printDocument() error {
 	if g.single {
 		return g.each(func(_ *gotten, content map[string]any) error {
@@ -103,7 +102,7 @@ func (g *getter) printDocument() error {
 	return list.End(objectListEnd{Kind: "List"})
 }
 
-// printTemplate runs a JSONPath or Go template over the object, or the List of all, which is kept in memory.
+// printTemplate runs a JSONPath or Go template over the object, or the List, in memory.
 func (g *getter) printTemplate() error {
 	run, err := render.NewTemplate(g.options.format, g.options.template)
 	if err != nil {

@@ -77,7 +77,7 @@ type typeTable struct {
 	begun         bool
 }
 
-// column is a column that a table has beside those of its type; one of priority 1 is for wide tables.
+// column is a column beside those of the type; one of priority 1 is for wide tables.
 type column struct {
 	name     string
 	priority int32
@@ -159,7 +159,7 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 	return err
 }
 
-// printableCell is a cell as a terminal may get it. The first line of a text stands for all, as with kubectl.
+// printableCell returns a cell for a terminal: the first line of a text, as with kubectl.
 func (g *getter) printableCell(cell any, columns int) any {
 	text, isText := cell.(string)
 	if !isText {

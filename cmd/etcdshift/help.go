@@ -8,8 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// The help of each level shows what to type before it explains anything. Description holds the examples, UsageText what is
-// worth a paragraph. What prints the flags is describeFlags.
+// Help shows examples (Description), paragraphs (UsageText), flags (describeFlags).
 const (
 	appHelp = `Example:
 {{indent 3 .Description}}
@@ -42,7 +41,7 @@ Usage:
 `
 )
 
-// helpCommand is "help COMMAND", which is COMMAND --help. The library's own knows the first word alone.
+// helpCommand is "help COMMAND". The library's own takes one word only.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "help",
@@ -61,8 +60,8 @@ const (
 	helpWidth  = 110 // of lines
 )
 
-// describeFlags lists flags under their categories, in the order they are declared; those without one come last, and --help at the end
-// of them. The text holds nothing that a template would act on.
+// describeFlags lists flags under their categories, in the order of declaration, then those without
+// one, and --help. The result is safe in a template.
 func describeFlags(flags []cli.Flag) string {
 	var order []string
 	groups := map[string]string{}
@@ -115,7 +114,7 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	return entry(flagColumn, left, usage)
 }
 
-// entry returns a word and its text, which begins at a column and is wrapped. A long word has a line of its own.
+// entry wraps a text behind a word, from a column on. A long word has a line of its own.
 func entry(column int, left, text string) string {
 	out, line := "", "   "+left
 	if len(line) > column-2 {

@@ -103,7 +103,7 @@ func sameCluster(c *cli.Context, a, b *inspect.Reader) (compare.Same, error) {
 	return same, err
 }
 
-// find finds the key: the word itself where a snapshot has a record of it, else that of the object it names.
+// find finds the key: the word itself if it is stored anywhere, else that of the named object.
 func (h *historian) find(word string) error {
 	ctx := h.c.Context
 	for _, s := range h.sides {

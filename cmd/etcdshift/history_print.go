@@ -10,11 +10,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/timeline"
 )
 
-// historyDocument is what history -o json prints before its list; input is the snapshot of the lowest revision.
+// historyDocument is the head of history -o json; input is the snapshot of the lowest revision.
 type historyDocument struct {
 	documentHead
 	Snapshots []keptInput `json:"snapshots"` // by revision
-	// SameCluster is "no" where two of the snapshots are of different clusters, "unknown" where that is not sure of two; absent of one.
+	// SameCluster is "no" if two are of different clusters, "unknown" if unsure; absent for one.
 	SameCluster compare.Same `json:"sameCluster,omitempty"`
 	compare.Subject
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// keyPrinter prints keys one by one. After an error flush prints what was added, else end completes it.
+// keyPrinter prints keys one by one. flush ends it after an error, else end.
 type keyPrinter struct {
 	add        func(*inspect.Stored) error
 	flush, end func() error

@@ -1,7 +1,7 @@
-// Etcdshift reads, changes and proves etcd snapshots of Kubernetes clusters, with no server, no cluster and no network.
+// Etcdshift reads, changes and proves etcd snapshots of Kubernetes clusters, without a server.
 //
-// This is the only package that prints and exits. One file a command; each parses its arguments, calls one library
-// function and prints what that found. Data goes to stdout, words to stderr.
+// Only this package prints and exits. A file for each command parses arguments, calls one library
+// function and prints the result. Data goes to stdout, messages to stderr.
 package main
 
 import (
@@ -78,8 +78,8 @@ func runCommands(ctx context.Context, commands []*cli.Command, args []string, st
 	return finish(err, stderr)
 }
 
-// faultless runs fn and makes an error of a fault: values are read where the file is mapped, and someone else may cut the
-// file short, or the disk fail, after it was checked. Any other panic goes on.
+// faultless turns a fault into an error: the mapped file may be cut short, or the disk fail, while
+// it is read. Any other panic goes on.
 func faultless(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -134,8 +134,8 @@ func prepare(commands []*cli.Command) {
 	}
 }
 
-// version is what the build knows of itself: a tag, or the time and id of a commit ("v0.0.0-20261122104526-97e6685fc46b", with "+dirty"
-// where files were changed), or "(devel)". It goes into reports and answers, never into a snapshot or an archive.
+// version is a tag, or the time and id of a commit, with "+dirty" after local changes, or
+// "(devel)". It goes into reports and answers, never into a snapshot or an archive.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -78,7 +78,8 @@ func TestArrange(t *testing.T) {
 	require.EqualError(t, err, `show: flag "--allow" has an empty value`)
 }
 
-// TestEmptyValues: a flag whose value is that of a shell variable which is not set is never taken for no flag.
+// TestEmptyValues: a flag whose value is that of a shell variable which is not set is never taken
+// for no flag.
 func TestEmptyValues(t *testing.T) {
 	var check func(commands []*cli.Command, path ...string)
 	n := 0
@@ -205,8 +206,8 @@ func TestSamePath(t *testing.T) {
 	require.False(t, samePath("no/new", "no/new"))
 }
 
-// TestRefusedHint: it has what settles the codes that refused, and all codes to allow, those that were among them; unless one
-// cannot be.
+// TestRefusedHint: it has what settles the codes that refused, and all codes to allow, those that
+// were among them; unless one cannot be.
 func TestRefusedHint(t *testing.T) {
 	m := migration{transform.Spec{Codes: []*finding.Code{{Name: "bad", Allowed: finding.WentOn}, {Name: "odd", Allowed: finding.WentOn}}, Settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}}
 	r := transform.NewReport("x")

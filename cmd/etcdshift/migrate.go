@@ -102,7 +102,7 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 	return out
 }
 
-// flags returns the flags of every transform. One that builds a new file has fewer: nothing is created in it, and it is not restored.
+// flags returns the flags of every transform. One that builds a new file has fewer.
 func (m migration) flags() []cli.Flag {
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
@@ -142,8 +142,7 @@ func (m migration) run(c *cli.Context) error {
 	return m.tell(c, file, report, err)
 }
 
-// tell writes the report to its file, where there is one, prints it, and returns the error that carries the run's exit status; err is
-// that of the run.
+// tell writes and prints the report of a run that ended with err, and returns its status.
 func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Report, err error) error {
 	report.Tool = &transform.Tool{Name: tool().Name, Version: tool().Version}
 	err = m.verdict(report, err)
@@ -200,7 +199,7 @@ func fullArguments(c *cli.Context, names []string) ([]string, error) {
 	return given, nil
 }
 
-// runPhases builds the transform, runs it and shows its phases on a terminal. The report is never nil.
+// runPhases builds and runs the transform, and shows its phases. The report is never nil.
 func (m migration) runPhases(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
 	fail := func(err error) (*transform.Report, error) {
 		r := transform.NewReport(o.Command)
@@ -263,8 +262,8 @@ func (f openFiles) close() {
 	}
 }
 
-// createReport begins the report's file before any work is done, so that a folder that is missing or may not be written
-// to is found in time. It is nil without --report.
+// createReport creates the report's file before the work, so that a bad path is found in time. It
+// is nil without --report.
 func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
 	if !c.IsSet("report") {
 		return nil, nil
@@ -328,7 +327,7 @@ func (m migration) verdict(r *transform.Report, err error) error {
 	return fmt.Errorf("%w; nothing was written", err)
 }
 
-// refusedHint says how to go on after a refusal: what settles each code that refused, and all that would have to be allowed.
+// refusedHint says how to go on after a refusal: what settles each code, and all codes to allow.
 func (m migration) refusedHint(r *transform.Report) string {
 	var refusing, all []string
 	for _, p := range r.Problems {

@@ -61,7 +61,7 @@ func outcome(r *transform.Report) string {
 	return "failed; nothing was written"
 }
 
-// sameRecords says what the output of a run is that changed nothing: a copy, but where the input is no snapshot as etcd saves it.
+// sameRecords describes the output of a run that changed nothing.
 func sameRecords(r *transform.Report) string {
 	if r.Output != nil && r.Output.SHA256 == r.Input.SHA256 {
 		return "is a copy of the input"

@@ -22,8 +22,8 @@ type asked struct {
 	names []string        // nil for all
 }
 
-// parseNames reads TYPE and TYPE/NAME words. find finds their types in the snapshots: one of them may lack a
-// CustomResourceDefinition. A TYPE that names no type, or several, is a usage error.
+// parseNames reads TYPE and TYPE/NAME words, with types that any of the snapshots has. A TYPE that
+// names no type, or several, is a usage error.
 func parseNames(c *cli.Context, words []string, find finder, readers ...*inspect.Reader) (all []asked, err error) {
 	for _, word := range words {
 		kind, name, named := strings.Cut(word, "/")
@@ -106,7 +106,7 @@ type located struct {
 	parsed keys.Key
 }
 
-// keysOf yields the keys in a snapshot of the chosen objects: the live ones, and where deleted is set the deleted ones.
+// keysOf yields the keys of the chosen objects: the live ones, with deleted also the deleted ones.
 func (a asked) keysOf(ctx context.Context, r *inspect.Reader, in scope, deleted bool) iter.Seq2[located, error] {
 	return func(yield func(located, error) bool) {
 		layouts, err := r.Layouts(ctx)

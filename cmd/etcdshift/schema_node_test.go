@@ -85,7 +85,8 @@ func (n *node) add(name string, of *node, required bool) {
 	}
 }
 
-// schemaOf describes what encoding/json makes of a type. Descriptions are the comments of its fields.
+// schemaOf describes what encoding/json makes of a type. Descriptions are the comments of its
+// fields.
 func schemaOf(is reflect.Type, sources *sources) *node {
 	switch {
 	case is == reflect.TypeFor[json.RawMessage]():
@@ -147,7 +148,8 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 	}
 }
 
-// wrongBy lists what is wrong with a value by a schema, both decoded from JSON; fields that the schema lacks are wrong.
+// wrongBy lists what is wrong with a value by a schema, both decoded from JSON; fields that the
+// schema lacks are wrong.
 func wrongBy(schema any, at string, value any) (wrong []string) {
 	n, _ := schema.(map[string]any)
 	is, types := jsonType(value), fmt.Sprint(n["type"])
@@ -185,7 +187,8 @@ func wrongBy(schema any, at string, value any) (wrong []string) {
 	return wrong
 }
 
-// jsonType is the name that JSON Schema has for the type of a value that was decoded with UseNumber.
+// jsonType is the name that JSON Schema has for the type of a value that was decoded with
+// UseNumber.
 func jsonType(value any) string {
 	switch v := value.(type) {
 	case nil:

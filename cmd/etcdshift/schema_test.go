@@ -27,7 +27,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/schema anew")
 
-// documents are the JSON documents of all commands, by kind: structs whose fields make one object, and lists.
+// documents are the JSON documents of all commands, by kind: structs whose fields make one object,
+// and lists.
 func documents() map[string][]any {
 	return map[string][]any{
 		"Status":                {status{}},
@@ -88,7 +89,8 @@ func schemas() map[string]*node {
 	return all
 }
 
-// TestSchemas: docs/schema has a JSON Schema of each document, as the Go types have it, and no other. With -update it is written.
+// TestSchemas: docs/schema has a JSON Schema of each document, as the Go types have it, and no
+// other. With -update it is written.
 func TestSchemas(t *testing.T) {
 	folder := schemaFolder()
 	var names []string
@@ -132,7 +134,8 @@ func storedSchemas(folder string) (map[string]map[string]any, error) {
 	return all, err
 }
 
-// wrongPrinted lists what is wrong with the JSON that a command printed, by docs/schema. Other texts, and what ends early, pass.
+// wrongPrinted lists what is wrong with the JSON that a command printed, by docs/schema. Other
+// texts, and what ends early, pass.
 func wrongPrinted(all map[string]map[string]any, args []string, printed []byte) (wrong []string) {
 	d := json.NewDecoder(bytes.NewReader(printed))
 	d.UseNumber()
@@ -173,7 +176,8 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 	return "keylist", "keys"
 }
 
-// TestDocuments: every kind of document that the commands print of the recorded snapshots is as its schema says.
+// TestDocuments: every kind of document that the commands print of the recorded snapshots is as its
+// schema says.
 func TestDocuments(t *testing.T) {
 	all, err := storedSchemas(schemaFolder())
 	require.NoError(t, err)
@@ -230,7 +234,8 @@ func schemaFolder() string {
 	return cmp.Or(os.Getenv("SCHEMAS"), folder)
 }
 
-// documentedMain is the program, and fails where it prints or writes JSON that its schema does not allow.
+// documentedMain is the program, and fails where it prints or writes JSON that its schema does not
+// allow.
 func documentedMain() {
 	report := slices.Index(os.Args, "--report") + 1
 	if report == 0 && !slices.ContainsFunc(os.Args, func(a string) bool { return a == "json" || a == "jsonl" || a == "-ojson" }) {

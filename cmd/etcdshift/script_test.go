@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 //	mode FILE MODE       checks a file's permissions
 //	left NAME...         checks that the folder holds these files and no other, hidden ones counted
 //
-// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, sealCmd, unsealCmd, kmsCmd, webhookCmd and packCmd describe.
+// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, sealCmd, unsealCmd, kmsCmd,
+// webhookCmd and packCmd describe.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -82,7 +83,8 @@ func fixtureCmd(ts *testscript.TestScript, neg bool, args []string) {
 	unchanging(ts, args[1])
 }
 
-// unchanging checks at the end of the script that a file has the same bytes, size, mode and times as now.
+// unchanging checks at the end of the script that a file has the same bytes, size, mode and times
+// as now.
 func unchanging(ts *testscript.TestScript, name string) {
 	path := ts.MkAbs(name)
 	before := fingerprint(ts, path)

@@ -18,9 +18,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// sealCmd writes a snapshot whose values are encrypted as an API server with CONFIG, an EncryptionConfiguration, stores
-// them: seal IN OUT CONFIG PREFIX..., those whose keys begin with a PREFIX. It uses the library of Kubernetes and nothing of
-// ours, as does unsealCmd.
+// sealCmd writes a snapshot whose values are encrypted as an API server with CONFIG, an
+// EncryptionConfiguration, stores them: seal IN OUT CONFIG PREFIX..., those whose keys begin with a
+// PREFIX. It uses the library of Kubernetes and nothing of ours, as does unsealCmd.
 func sealCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: seal IN OUT CONFIG PREFIX...")
@@ -58,8 +58,8 @@ func sealCmd(ts *testscript.TestScript, neg bool, args []string) {
 	unchanging(ts, args[1])
 }
 
-// unsealCmd writes the decrypted values of all keys that begin with PREFIX to FILE, as valuesCmd does:
-// unseal SNAPSHOT CONFIG PREFIX FILE. All of them must be encrypted.
+// unsealCmd writes the decrypted values of all keys that begin with PREFIX to FILE, as valuesCmd
+// does: unseal SNAPSHOT CONFIG PREFIX FILE. All of them must be encrypted.
 func unsealCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: unseal SNAPSHOT CONFIG PREFIX FILE")
@@ -104,8 +104,8 @@ func transformers(ctx context.Context, ts *testscript.TestScript, config string)
 	}
 }
 
-// kmsCmd starts a KMS v2 plugin and writes a configuration of secrets that names it: kms CONFIG. With "dead" before it nothing
-// listens on the socket.
+// kmsCmd starts a KMS v2 plugin and writes a configuration of secrets that names it: kms CONFIG.
+// With "dead" before it nothing listens on the socket.
 func kmsCmd(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		endpoint := ""

@@ -38,8 +38,8 @@ func holdsCmd(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// sameCmd checks that records have the same values in two snapshots: same SNAPSHOT OTHER PREFIX, of all keys that begin
-// with PREFIX, and that there are some.
+// sameCmd checks that records have the same values in two snapshots: same SNAPSHOT OTHER PREFIX, of
+// all keys that begin with PREFIX, and that there are some.
 func sameCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: same SNAPSHOT OTHER PREFIX")
@@ -62,8 +62,8 @@ func sameCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// valuesCmd writes the values of all keys that begin with PREFIX to FILE: values SNAPSHOT PREFIX FILE. Objects in JSON
-// become documents of a YAML manifest.
+// valuesCmd writes the values of all keys that begin with PREFIX to FILE: values SNAPSHOT PREFIX
+// FILE. Objects in JSON become documents of a YAML manifest.
 func valuesCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: values SNAPSHOT PREFIX FILE")
@@ -81,7 +81,8 @@ func valuesCmd(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), bytes.Join(all, []byte("---\n")), 0o600))
 }
 
-// jsonCmd compares fields of JSON files: json FILE PATH VALUE, or json FILE PATH... == OTHER for the same in both.
+// jsonCmd compares fields of JSON files: json FILE PATH VALUE, or json FILE PATH... == OTHER for
+// the same in both.
 func jsonCmd(ts *testscript.TestScript, neg bool, args []string) {
 	read := func(name string) (doc any) {
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &doc))
@@ -107,8 +108,8 @@ func jsonCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// field is what lies at a path of names; nil where nothing does. Of a list it is the element of that number, or "len"
-// of them.
+// field is what lies at a path of names; nil where nothing does. Of a list it is the element of
+// that number, or "len" of them.
 func field(doc any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch at := doc.(type) {

@@ -56,7 +56,7 @@ type opened struct {
 	transformers *encryption.Transformers
 }
 
-// openFile opens the file at path for reading. The flag named config, or else --encryption-config, says how its values are decrypted.
+// openFile opens a file. The flag config, else --encryption-config, names its configuration.
 func openFile(c *cli.Context, path, config string) (*opened, error) {
 	transformers, err := loadEncryption(c, config)
 	if err != nil {
@@ -72,8 +72,7 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 	return o, nil
 }
 
-// openWhole is openFile for a command that checks the whole file, and whose --prefix says which of its shards is meant. It prints on
-// stderr what a person should know about the file.
+// openWhole is openFile for a command that checks the whole file. It prints warnings.
 func openWhole(c *cli.Context, path, config string) (*opened, error) {
 	o, err := openFile(c, path, config)
 	if err == nil {
@@ -99,7 +98,7 @@ func (o *opened) decrypter() inspect.Decrypter {
 	return o.transformers
 }
 
-// loadEncryption reads the configuration that a flag names, or else --encryption-config; nil without one.
+// loadEncryption reads the configuration of a flag, else of --encryption-config; nil without one.
 func loadEncryption(c *cli.Context, flag string) (*encryption.Transformers, error) {
 	path := cmp.Or(c.String(flag), c.String(encryptionConfig))
 	if path == "" {
@@ -123,8 +122,8 @@ func (o *opened) Close() error {
 	return o.Snapshot().Close()
 }
 
-// readSnapshots opens the files at paths and runs fn, which prints what it finds in them. Then it waits for their digests: who reads
-// a file whose digest is wrong gets what is left of it, but not exit status 0. Faults of a mapped file become errors.
+// readSnapshots opens files, runs fn, which prints, and waits for their digests: a wrong digest is
+// an error after the output. Faults of a mapped file become errors.
 func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) error) error {
 	var files []*opened
 	config := encryptionConfig
@@ -181,8 +180,8 @@ func (o *opened) document(ctx context.Context, kind string) (documentHead, error
 	return document(kind, in), err
 }
 
-// checkPrefixes returns err, which came of reading files, with the files named. A prefix of --prefix that no key of any of them lies
-// below is likely to be misspelt: it is an error too, and explains a type that the files do not have, which is a usage error.
+// checkPrefixes names the files in err. A --prefix without keys in any of them is likely misspelt:
+// it is an error too, and takes the place of a usage error about a missing type.
 func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 	var vacant vacancy
 	for _, o := range files {
@@ -206,7 +205,7 @@ type fileError struct {
 func (e *fileError) Error() string { return strings.Join(e.paths, ", ") + ": " + e.err.Error() }
 func (e *fileError) Unwrap() error { return e.err }
 
-// inFiles names the files in each error that names none. One of the command line stays as it is, and so does an interruption.
+// inFiles names the files in each error that names none, except usage errors and interruptions.
 func inFiles(err error, paths ...string) error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error

@@ -56,7 +56,7 @@ func runStatus(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		// What is wrong with an archive's manifest is an error beside a status that is whole otherwise.
+		// A bad manifest of an archive is an error beside a complete status.
 		st.Archive, err = archive.Open(c.Context, files[0].Snapshot())
 		if errors.Is(err, archive.ErrNotArchive) {
 			err = nil
@@ -141,7 +141,7 @@ func fileSize(st status) string {
 	return fmt.Sprintf("%s, %s of %s", render.Size(st.Bytes), st.Compression, render.Size(st.ExpandedBytes))
 }
 
-// currentRevision tells a revision that etcdutl gets wrong: it takes that of the last record, which a compaction may have removed.
+// currentRevision names a revision that etcdutl gets wrong if a compaction removed the last record.
 func currentRevision(st status) string {
 	if st.LastRecord == st.Revision {
 		return fmt.Sprint(st.Revision)

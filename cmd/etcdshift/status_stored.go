@@ -10,10 +10,10 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// fewKeys is the number of keys of one version that are printed for people; -o json has up to inspect.MaxKeys.
+// fewKeys is the number of keys of a version printed for people; -o json has inspect.MaxKeys.
 const fewKeys = 5
 
-// printCatalogue prints at which versions objects are stored, then the objects and lists that need attention.
+// printCatalogue prints the versions of stored objects, then objects and lists that need attention.
 func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 	hasKeys := slices.ContainsFunc(c.Resources, func(r inspect.Resource) bool {
 		return slices.ContainsFunc(r.Versions, func(v inspect.Version) bool { return len(v.Encrypted) > 0 })
@@ -134,7 +134,7 @@ func lists(r inspect.Resource) (lines []string) {
 	return lines
 }
 
-// printStale names objects that break, or would break, and lists that do not match the objects. It returns false if there are none.
+// printStale names objects and lists that break, now or with the next change of a CRD.
 func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
 	var lines []string
 	for _, r := range c.Resources {

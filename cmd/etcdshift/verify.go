@@ -76,7 +76,7 @@ func runVerify(c *cli.Context) error {
 	return &failure{exitFound, err, hintFor(damage)}
 }
 
-// verifyFile fills in v and returns the first damage. An error means that the file could not be checked.
+// verifyFile fills in v and returns the first damage. An error means that it could not check.
 func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c).Phase("verifying " + v.Path).End()
 	o, err := openFile(c, v.Path, encryptionConfig)
@@ -160,7 +160,7 @@ func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecr
 	return undecryptable, nil
 }
 
-// isDamage reports whether err is about a damaged snapshot. A file that is no snapshot has no damage.
+// isDamage reports whether err is about a damaged snapshot, not about a file that is none.
 func isDamage(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false

@@ -23,10 +23,10 @@ const (
 	Unknown Same = "unknown"
 )
 
-// SameCluster reports whether two snapshots are of one cluster, and why that is not sure. The uid of its namespace kube-system
-// names a cluster, that of the LogicalCluster system:shard a shard of kcp: a restore keeps both, and they are never made twice.
-// Without them, snapshots with a common live record are of one cluster. IDs of etcd do not help: a restore makes a new cluster
-// ID, and member IDs come from addresses, which a new cluster may have again.
+// SameCluster reports whether two snapshots are of one cluster, and why that is not sure. The uid
+// of namespace kube-system names a cluster, that of the LogicalCluster system:shard a shard of kcp:
+// a restore keeps both. Without them, a common live record tells. IDs of etcd do not: a restore
+// changes the cluster ID, and member IDs come from addresses, which a new cluster may have again.
 func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why string, err error) {
 	inA, err := names(ctx, a)
 	if err != nil {
@@ -94,7 +94,7 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 	return found, nil
 }
 
-// inCommon reports whether the snapshots have a common live record, and whether one of them is empty.
+// inCommon reports whether the snapshots have a common live record, and whether one is empty.
 func inCommon(ctx context.Context, a, b *inspect.Reader) (shared, empty bool, err error) {
 	count, err := b.Snapshot().Keys(ctx)
 	if err != nil || count == 0 {

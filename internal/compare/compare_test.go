@@ -122,7 +122,8 @@ changed compact_rev_key noise`, strings.Replace(strings.Join(got, "\n"), "recrea
 	require.Empty(t, none)
 }
 
-// TestLeases: that a record has another lease, or one of another time to live, is noise; so is that leases come and go.
+// TestLeases: that a record has another lease, or one of another time to live, is noise; so is that
+// leases come and go.
 func TestLeases(t *testing.T) {
 	same := put("/registry/configmaps/a/same", "ConfigMap", "1", "") + " lease=1"
 	old := side(t, "grant 1 100", "grant 2 200", "grant 3 300", same, "put /x/kept v lease=2", "put /x/other v lease=1", "put /x/lost v lease=3",

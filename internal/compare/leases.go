@@ -22,8 +22,8 @@ type Lease struct {
 	NewTTL int64  `json:"newTTL,omitempty"`
 }
 
-// Leases compares the granted leases by their ids. Snapshots compares the leases of records. Servers grant new leases all the
-// time: all of it is noise.
+// Leases compares the granted leases by their ids. Servers grant new ones all the time: it is all
+// noise. Snapshots compares the leases of records.
 func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err error) {
 	before, err := old.Leases(ctx)
 	if err != nil {

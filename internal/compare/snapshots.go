@@ -44,7 +44,7 @@ type Object struct {
 	Folded  int             `json:"folded,omitempty"` // changes that are noise
 	// Noise is set if all changes are noise. Then Changes is empty, and an Event was not read.
 	Noise bool `json:"-"`
-	// Notes tell why values were compared by their bytes, or that an object is the same but stored otherwise.
+	// Notes tell why values were compared by bytes, or that an object is only stored otherwise.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -66,7 +66,7 @@ func NewSubject(key []byte, k keys.Key) Subject {
 	return s
 }
 
-// String names the object, as in "deployments.apps shop/web" or "deployments.apps cluster|shop/web"; else the key.
+// String names the object, as in "deployments.apps cluster|shop/web"; else the key.
 func (s Subject) String() string {
 	if s.Resource == "" {
 		return s.Key
@@ -91,11 +91,11 @@ type Version struct {
 	UID        string `json:"uid,omitempty"`
 }
 
-// compactKey holds the last compaction of API servers (k8s.io/apiserver pkg/storage/etcd3/compact.go), renewed every few minutes.
+// compactKey holds the last compaction (k8s.io/apiserver pkg/storage/etcd3/compact.go).
 const compactKey = "compact_rev_key"
 
-// isNoise reports whether all changes of a key are noise: Events, the records of endpoint reconcilers, which are renewed every
-// few seconds, and the record of compactions.
+// isNoise reports whether all changes of a key are noise: Events, compactions, and the records of
+// endpoint reconcilers, which are renewed every few seconds.
 func isNoise(key []byte, parsed keys.Key) bool {
 	switch parsed.Resource.Resource {
 	case "events":
@@ -106,8 +106,8 @@ func isNoise(key []byte, parsed keys.Key) bool {
 	return string(key) == compactKey
 }
 
-// Snapshots yields each key that differs, in the order of the keys. An error ends the sequence. Values are compared by their
-// stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
+// Snapshots yields each key that differs, in order. An error ends the sequence. Values are compared
+// by their stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
 func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
 	return func(yield func(*Object, error) bool) {
 		c := comparison{old: side{Reader: old}, new: side{Reader: new}, options: o}
@@ -198,7 +198,7 @@ func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, holde
 	return append(found, key), nil
 }
 
-// parse parses a key by the layouts of the new snapshot, else of the old one. The key of no object is the zero Key.
+// parse parses a key by the layouts of the new snapshot, else of the old one.
 func (c *comparison) parse(key []byte) keys.Key {
 	for _, s := range []side{c.new, c.old} {
 		if k, _, err := s.layouts.Parse(key); err == nil {

@@ -58,7 +58,7 @@ func Read(e *inspect.Entry, showSecrets bool) Value {
 	return v
 }
 
-// shown returns the view of an object. Redacting takes longest, so it is done for changed objects only.
+// shown returns the view of an object. Redacting takes longest, so it is for changed objects only.
 func (v Value) shown() differ.View {
 	body, partial := v.Content[bodyField].(string)
 	if !v.redact && !partial {
@@ -88,7 +88,7 @@ func (v *Value) readRaw(e *inspect.Entry, showSecrets bool) {
 	v.view = differ.View{Raw: text, Shown: shown}
 }
 
-// isNote reports whether text is short, such as a revision or a leader's name, and no base64 of an object.
+// isNote reports whether text is short, such as a leader's name, and no base64 of an object.
 func isNote(text string) bool {
 	const longest = 256
 	return len(text) <= longest && utf8.ValidString(text) && !strings.HasPrefix(text, "azhz") // "k8s" in base64
@@ -99,7 +99,7 @@ func (v Value) Object() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: v.Content}
 }
 
-// Diff returns the changes from v to w, and the number folded away as noise, which all switches off.
+// Diff returns the changes from v to w, and the number folded away as noise, 0 with all.
 func (v Value) Diff(w Value, all bool) (changes []differ.Change, folded int) {
 	if v.Content == nil || w.Content == nil {
 		return v.diff(w, all)
@@ -138,7 +138,7 @@ func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []diffe
 	return kept, len(found) - len(kept)
 }
 
-// mostLevels bounds the nesting of a shown value. A hostile one has 10,000 levels, each of which is indented.
+// mostLevels bounds the nesting of a shown value: a hostile one has 10,000 levels, each indented.
 const mostLevels = 100
 
 func isDeep(value any, most int) bool {

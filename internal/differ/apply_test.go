@@ -7,7 +7,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
-// apply makes the new value from the old one and what differs; nothing was redacted. The old value is not changed.
+// apply makes the new value from the old one and what differs; nothing was redacted. The old value
+// is not changed.
 func apply(old any, changes []differ.Change) any {
 	if len(changes) == 0 {
 		return old
@@ -18,7 +19,8 @@ func apply(old any, changes []differ.Change) any {
 	return applyBelow(old, changes, 0)
 }
 
-// applyBelow applies changes of which each path is longer than depth, or names the list itself that was reordered.
+// applyBelow applies changes of which each path is longer than depth, or names the list itself that
+// was reordered.
 func applyBelow(old any, changes []differ.Change, depth int) any {
 	if list, isList := old.([]any); isList {
 		return applyToList(list, changes, depth)

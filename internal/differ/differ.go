@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Op is what became of a value.
+// Op is the kind of a change.
 type Op string
 
-// What may become of a value.
+// The kinds of changes.
 const (
 	Added     Op = "added"
 	Removed   Op = "removed"
@@ -21,26 +21,25 @@ const (
 type Change struct {
 	Path Path `json:"path"`
 	Op   Op   `json:"op"`
-	// The values as they may be shown. Of a list that was reordered, how the items that stayed are named.
+	// The values as shown. A reordered list has the names of the items that stayed.
 	Old any `json:"old,omitempty"`
 	New any `json:"new,omitempty"`
 	// Redacted says that Old or New is not what was compared; the two may even look the same.
 	Redacted bool `json:"redacted,omitempty"`
-	// Order, of a list that was reordered: the old index of each item that stayed, in the new order.
+	// Order is, for a reordered list, the old index of each item that stayed, in the new order.
 	Order []int `json:"-"`
 }
 
-// View is a value as it is, which is compared, and as it may be shown, where both have the same fields and items but for
-// those that were redacted.
+// View is a value as compared, and as shown. Both have the same fields, except redacted ones.
 type View struct{ Raw, Shown any }
 
-// Plain is the view of a value of which everything may be shown.
+// Plain returns the view of a value without secrets.
 func Plain(v any) View { return View{v, v} }
 
-// maxDepth is how far down fields are told apart. A hostile value may be 10,000 levels deep, and a path names each.
+// maxDepth bounds the compared levels: a hostile value has 10,000, and a path names each.
 const maxDepth = 100
 
-// Diff returns what turns a into b. Both are JSON content: map[string]any, []any, string, bool, int64, float64 and nil.
+// Diff returns the changes from a to b, which are JSON content with int64 and float64.
 func Diff(a, b View) []Change {
 	var d differ
 	d.values(nil, a, b)
@@ -135,7 +134,7 @@ func (d *differ) reordered(path Path, a View, m matching, order []int) {
 	})
 }
 
-// open tells whether the parts of a value may be shown. What was redacted as a whole has no parts.
+// open reports whether the parts of a value may be shown. A value redacted as a whole has none.
 func (v View) open() bool {
 	switch raw := v.Raw.(type) {
 	case map[string]any:
@@ -158,7 +157,7 @@ func (v View) item(i int) View {
 	return View{v.Raw.([]any)[i], v.Shown.([]any)[i]}
 }
 
-// Equal tells whether two values of JSON content are the same; 1 and 1.0 are.
+// Equal reports whether two values of JSON content are the same; 1 and 1.0 are.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:

@@ -2,7 +2,7 @@ package differ
 
 import "strings"
 
-// Line is one line of two texts: ' ' of both, '-' of the old, '+' of the new; '@' stands for lines of both that were left out.
+// Line is a line of two texts: ' ' of both, '-' old, '+' new; '@' stands for lines left out.
 type Line struct {
 	Op   byte
 	Text string // without its line end

@@ -11,9 +11,9 @@ type matching struct {
 	keys []string // the fields that name an item; nil where its index does
 }
 
-// itemKeys are the fields that name an item, the most telling first; those after the first may be missing in an item. They
-// are the list map keys of k8s.io/api's types (+listMapKey, patchMergeKey), but without asking which type a list is of, so that
-// custom resources, which follow them, are matched as well.
+// itemKeys are the fields that name an item, the most telling first; later ones of a group may be
+// missing. They are the list map keys of k8s.io/api (+listMapKey, patchMergeKey). The type of a
+// list is not asked, so that custom resources, which follow them, are matched as well.
 func itemKeys() [][]string {
 	return [][]string{
 		{"uid"}, // ownerReferences
@@ -68,7 +68,7 @@ func allObjects(list []any) bool {
 	return true
 }
 
-// matchByKeys pairs items by the fields that name them; ok is false where these don't name every item.
+// matchByKeys pairs items by the fields that name them; ok is false if an item has no name.
 func matchByKeys(a, b []any, keys []string) (m matching, ok bool) {
 	old, ok := named(a, keys)
 	if !ok {
@@ -89,7 +89,7 @@ func matchByKeys(a, b []any, keys []string) (m matching, ok bool) {
 	return m, true
 }
 
-// named gives each item its index by its name; ok is false where one has none, or two have the same.
+// named returns the index of each name; ok is false if an item has none, or two have the same.
 func named(list []any, keys []string) (index map[string]int, ok bool) {
 	index = make(map[string]int, len(list))
 	for i, item := range list {
@@ -129,7 +129,7 @@ func nameOf(item any, keys []string) (name string, ok bool) {
 	return strings.Join(parts, ","), true
 }
 
-// quoted is a value as it stands in a path: as it is, unless that would not tell where it ends.
+// quoted quotes a value if its end would not be clear in a path.
 func quoted(s string) string {
 	if s == "" || strings.ContainsAny(s, `,]"=`) {
 		return fmt.Sprintf("%q", s)
@@ -137,7 +137,7 @@ func quoted(s string) string {
 	return s
 }
 
-// name is how an item is named in paths. One whose name was redacted goes by what is left of it.
+// name names an item in paths. If its name was redacted, the redacted one stands for it.
 func (m matching) name(v View, index int) string {
 	if m.keys == nil {
 		return fmt.Sprint(index)
@@ -151,8 +151,8 @@ func (m matching) name(v View, index int) string {
 // mostCompared bounds the table of a comparison; 4 bytes each.
 const mostCompared = 1 << 20
 
-// common returns the pairs of a longest common subsequence of two lists, in order. Where the lists are so long that finding it
-// would take long, only what both begin and end with is found.
+// common returns the pairs of a longest common subsequence, in order. In long lists it finds only
+// common begins and ends.
 func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	start := 0
 	for start < n && start < m && equal(start, start) {
@@ -174,7 +174,7 @@ func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	return pairs
 }
 
-// longest is the textbook's table of lengths of the common subsequences of what is left of both lists.
+// longest fills in the textbook's table of lengths of common subsequences.
 func longest(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	width := m + 1
 	table := make([]int32, (n+1)*width)

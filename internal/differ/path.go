@@ -17,7 +17,7 @@ type Step struct {
 // Path leads to a value; the empty path is the whole.
 type Path []Step
 
-// String is the path as people write it: spec.containers[name=web].image, metadata.labels["app.kubernetes.io/name"].
+// String returns a path such as spec.containers[name=web].image or metadata.labels["a.b/c"].
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {

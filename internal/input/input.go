@@ -1,5 +1,5 @@
-// Package input reads the small files that flags name: manifests, certificates, configurations. A file may be a pipe, such as a
-// shell's <(sops -d FILE).
+// Package input reads the small files that flags name, such as manifests and certificates. A file
+// may be a pipe: <(sops -d FILE).
 package input
 
 import (
@@ -16,7 +16,7 @@ import (
 // patience is how long a named pipe may be without a writer.
 const patience = 10 * time.Second
 
-// maxFlagFile is the most that ReadFlag reads, in bytes. The CRDs of one Calico release are less than 2 MiB.
+// maxFlagFile bounds the bytes that ReadFlag reads. The CRDs of a Calico release have 2 MiB.
 const maxFlagFile = 64 << 20
 
 // ReadFlag reads the file that a flag, such as "--v3-crds", names. An empty file is an error.
@@ -31,8 +31,9 @@ func ReadFlag(ctx context.Context, flag, path string) ([]byte, error) {
 	return text, nil
 }
 
-// ReadFile reads a regular file or a pipe of at most limit bytes. It refuses folders and devices, gives up on a named pipe that
-// nobody opens for writing within ten seconds, and ends with ctx. regular tells whether the file can be read again.
+// ReadFile reads a regular file or a pipe of at most limit bytes. It refuses folders and devices,
+// gives up on a named pipe without a writer after ten seconds, and ends with ctx. regular files can
+// be read again.
 func ReadFile(ctx context.Context, path string, limit int64) (text []byte, regular bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // opening does not wait for a writer
 	if err != nil {
@@ -74,7 +75,7 @@ func readPipe(ctx context.Context, pipe *os.File, limit int64, patience time.Dur
 	return append(begin, rest...), err
 }
 
-// readAll reads at most limit bytes, and leaves a read that blocks when ctx ends: some files of /proc count as regular and block.
+// readAll reads at most limit bytes, and leaves a blocked read when ctx ends.
 func readAll(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
 	type result struct {
 		text []byte
@@ -93,7 +94,7 @@ func readAll(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-// awaitWriter waits until a pipe has a writer or something to read, and returns what it read to find out.
+// awaitWriter waits until a pipe has a writer or data, and returns the bytes that it read.
 func awaitWriter(ctx context.Context, pipe *os.File, patience time.Duration) ([]byte, error) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {

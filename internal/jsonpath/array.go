@@ -6,7 +6,8 @@ import (
 	parser "k8s.io/client-go/util/jsonpath"
 )
 
-// array returns elements of lists: [2], [-1], [1:3], [::2]. A slice that is empty ends the search, as in client-go.
+// array returns elements of lists: [2], [-1], [1:3]. An empty slice ends the search, as in
+// client-go.
 func (r *run) array(input []any, node *parser.ArrayNode) (out []any, err error) {
 	for _, value := range input {
 		if value == nil || value == (any)(noValue{}) {

@@ -53,7 +53,7 @@ func (p *Path) First(w *Work, content any) (value any, found bool, err error) {
 	return lists[0][0], true, nil
 }
 
-// Print prints what the template finds as kubectl does: maps and lists as JSON, blanks between the values of one part.
+// Print prints values as kubectl does: maps and lists as JSON, blanks between those of one part.
 func (p *Path) Print(out io.Writer, w *Work, content any) error {
 	lists, err := p.Find(w, content)
 	for _, values := range lists {

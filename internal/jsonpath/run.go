@@ -67,8 +67,8 @@ func (r *run) loop(values []any, first int) (found [][]any, err error) {
 	return found, err
 }
 
-// walk returns what a node finds in the values before it. With an error it returns what client-go does: a filter such as
-// [?(@.a[5])] takes that for found.
+// walk returns what a node finds. Its result beside an error is that of client-go: filters such as
+// [?(@.a[5])] count it as found.
 func (r *run) walk(input []any, node parser.Node) ([]any, error) {
 	if err := r.work.find(len(input) + 1); err != nil {
 		return nil, err

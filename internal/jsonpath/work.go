@@ -11,7 +11,7 @@ import (
 // ErrTooMuch is returned where a path finds or prints more than there is room for.
 var ErrTooMuch = errors.New("the path finds too much")
 
-// What one path may find and print is this and a multiple of the object's own size; all paths together may do eightfold.
+// One path may find and print this and a multiple of the object's size; all paths eightfold.
 const (
 	freeValues = 1 << 17
 	freeBytes  = 16 << 20

@@ -1,8 +1,9 @@
-// Package manifest makes of a stored object what a person would have written: without what servers and controllers fill in, so
-// that it can be applied to another cluster, or to the same one after the object was deleted.
+// Package manifest turns a stored object into one that can be applied, as a person would have
+// written it: without the fields that servers and controllers fill in.
 //
 // Invariants:
 //
-//   - What is taken away is only what a server or controller puts there again; labels, annotations and the rest of the spec stay.
-//   - No owner reference is left: the owner has another uid, or is gone, and the garbage collector would delete the object.
+//   - Only fields that a server or controller fills in again are removed.
+//   - No owner reference is left: the owner has another uid, or is gone, and the object would be
+//     deleted.
 package manifest

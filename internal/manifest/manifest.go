@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// order is that in which types depend on each other: a type is applied after those before it. Custom resources stand in the
-// place of "*", what is in no list before workloads.
+// order lists types in the order of dependence: a type is applied after those before it. "*" stands
+// for custom resources, and for kinds that are not listed.
 func order() []string {
 	return []string{"namespaces", "customresourcedefinitions", "priorityclasses", "runtimeclasses", "storageclasses", "volumeattributesclasses",
 		"csidrivers", "ingressclasses", "resourcequotas", "limitranges", "networkpolicies", "serviceaccounts", "secrets", "configmaps",
@@ -26,7 +26,7 @@ func order() []string {
 		"validatingwebhookconfigurations", "mutatingwebhookconfigurations"}
 }
 
-// Rank is the place of a type in the order of dependency, lower first.
+// Rank returns the index of a type in the order of dependence.
 func Rank(t *inspect.Type) int {
 	order := order()
 	if t.Builtin {
@@ -37,15 +37,15 @@ func Rank(t *inspect.Type) int {
 	return slices.Index(order, "*")
 }
 
-// MadeAgain tells whether a controller makes the object by itself: it has a controlling owner, as ReplicaSets have their
-// Deployment, or is an APIService that the server registers.
+// MadeAgain reports whether a controller makes the object: it has a controlling owner, as
+// ReplicaSets have, or is an APIService that the server registers.
 func MadeAgain(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
 	return metav1.GetControllerOfNoCopy(&u) != nil || u.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != ""
 }
 
-// Export changes content, of the given type, in place. A custom resource at a version that is not served becomes one at the
-// version that discovery prefers; where only a webhook can convert it, that is an error.
+// Export changes content in place. A custom resource gets a served version; if only a webhook can
+// convert it, that is an error.
 func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 	if err := serve(t, content); err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func withoutKeys(content map[string]any, path []string, names ...string) {
 	_ = unstructured.SetNestedMap(content, entries, path...) // it was there
 }
 
-// withoutFinalizers takes away the finalizers of a deletion under way, and those that a controller adds by itself.
+// withoutFinalizers removes finalizers of a deletion, and those that a controller adds by itself.
 func withoutFinalizers(content map[string]any) {
 	all, has, _ := unstructured.NestedStringSlice(content, "metadata", "finalizers")
 	if !has {
@@ -158,7 +158,7 @@ func withoutFinalizers(content map[string]any) {
 	_ = unstructured.SetNestedStringSlice(content, all, "metadata", "finalizers")
 }
 
-// withoutToken takes away the volume with the service account's token and its mounts, which admission adds to every Pod.
+// withoutToken removes the volume with the token, and its mounts, which admission adds.
 func withoutToken(content map[string]any) {
 	injected := func(item any) bool {
 		entry, _ := item.(map[string]any)

@@ -18,7 +18,7 @@ type CustomColumns struct {
 	paths   []*jsonpath.Path
 }
 
-// ParseCustomColumns parses "NAME:.metadata.name,NODE:.spec.nodeName", or a line of headers and one of paths.
+// ParseCustomColumns parses "NAME:.metadata.name,NODE:.spec.nodeName", or two lines of words.
 func ParseCustomColumns(spec string) (c CustomColumns, err error) {
 	var paths []string
 	if head, rest, isFile := strings.Cut(strings.TrimSpace(spec), "\n"); isFile {

@@ -45,7 +45,8 @@ func TestDeepObjects(t *testing.T) {
 	}
 }
 
-// An object that is not deep as such, but has its many lines at the bottom, is printed on one line too.
+// An object that is not deep as such, but has its many lines at the bottom, is printed on one line
+// too.
 func TestWideObjects(t *testing.T) {
 	wide := make([]any, 50_000)
 	for i := range wide {

@@ -10,8 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
-// Flow prints a table of any length, row by row: the columns are as wide as the first rows need, and wider from a later row on that
-// needs more.
+// Flow prints a table row by row. The first rows set the widths; wider later rows widen them.
 type Flow struct {
 	w       *bufio.Writer
 	widths  []int
@@ -88,8 +87,7 @@ func (f *Flow) Flush() error {
 	return f.w.Flush()
 }
 
-// So many rows of a table, or rows of so many bytes, are laid out together and kept in memory. kubectl asks a server for 500 at once, but
-// prints them together.
+// Rows laid out together in memory. kubectl asks for 500 at once, but prints them together.
 const (
 	chunkRows  = 5000
 	chunkBytes = 16 << 20

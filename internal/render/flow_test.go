@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFlow: columns grow with what later rows need, but one hostile key does not widen all rows behind it.
+// TestFlow: columns grow with what later rows need, but one hostile key does not widen all rows
+// behind it.
 func TestFlow(t *testing.T) {
 	var out bytes.Buffer
 	f := NewFlow(&out, "RESOURCE", "NAMESPACE", "NAME", "REVISION")

@@ -35,8 +35,8 @@ func write(w io.Writer) func([]byte, error) error {
 	}
 }
 
-// encode returns v as JSON with a line end and with terminal control characters escaped: on one line, or indented where it is not
-// nested too deep for that. Lines after the first begin with prefix.
+// encode returns v as JSON with a line end and escaped control characters, on one line if indent is
+// "" or v is nested too deep. Lines after the first begin with prefix.
 func encode(v any, prefix, indent string) ([]byte, error) {
 	var line, out bytes.Buffer
 	e := json.NewEncoder(&line)
@@ -58,8 +58,8 @@ const (
 	freeBlanks = 1 << 20 // bytes of indentation that are always allowed
 )
 
-// tooDeep tells whether indentation would make JSON more than sixteen times as long, or is deeper than deepest: 60 KB nested 10,000
-// deep would become 400 MB.
+// tooDeep reports whether indented JSON would be sixteen times as long, or deeper than deepest: 60
+// KB nested 10,000 deep would become 400 MB.
 func tooDeep(line []byte, prefix, indent string) bool {
 	depth, blanks, inText := 0, 0, false
 	for i := 0; i < len(line); i++ {
@@ -86,12 +86,12 @@ func tooDeep(line []byte, prefix, indent string) bool {
 	return false
 }
 
-// maxYAML bounds the objects that the YAML library prints, by encoding.Weigh less their text: it takes up to a hundred times that.
-// Large real objects, CRDs of a megabyte, weigh half of it.
+// maxYAML bounds objects for the YAML library, by encoding.Weigh less their text: it takes a
+// hundred times that. Large real objects, CRDs of a megabyte, weigh half of it.
 const maxYAML = 1 << 23
 
-// YAML returns v in YAML. Where v is nested too deep to be indented, or has too many values for the YAML library, that is JSON on
-// one line; where it has terminal control characters, it is indented JSON, which has escapes for them.
+// YAML returns v in YAML. An object nested too deep, or with too many values, is JSON on one line;
+// one with terminal control characters is indented JSON, which has escapes for them.
 func YAML(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

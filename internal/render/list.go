@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// List prints a document with one list that may be longer than memory: the fields before the list, the elements one by one, and the
-// fields after it. In JSON lines it is the elements alone. End, or Flush, completes what was printed.
+// List prints a document with one list, element by element: a head, the list, a tail. JSON lines
+// have the elements alone. End, or Flush, completes the output.
 type List struct {
 	w              *bufio.Writer
 	format, indent string
@@ -29,7 +29,7 @@ func NewObjects(w io.Writer, format string) *List {
 	return l
 }
 
-// Begin prints the fields of head, which encodes as an object, and begins the list in the named field.
+// Begin prints the fields of head, which encodes as an object, and begins the named list.
 func (l *List) Begin(head any, field string) (err error) {
 	var text []byte
 	switch l.format {

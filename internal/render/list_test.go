@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestJSONOnTerminal: what a terminal would obey is escaped in every JSON, in names of fields too, and what it reads as stays.
+// TestJSONOnTerminal: what a terminal would obey is escaped in every JSON, in names of fields too,
+// and what it reads as stays.
 func TestJSONOnTerminal(t *testing.T) {
 	for given, want := range map[string]string{
 		"plain <&> \u00a0\u00e4\u2014\u4e16\U0001f600\u0639": "plain <&> \u00a0\u00e4\u2014\u4e16\U0001f600\u0639",

@@ -11,7 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
-// Page prints text for people, in colour on a terminal. Its Flush returns the first error of any print.
+// Page prints text for people, in colour on a terminal. Flush returns the first error of any print.
 type Page struct {
 	*bufio.Writer
 	colour bool
@@ -45,7 +45,7 @@ func (p *Page) Line(colour Colour, text string) {
 	p.WriteString(text + "\n")
 }
 
-// Printf prints a format with printable arguments: texts and errors are quoted where they are not printable.
+// Printf quotes texts and errors among its arguments that are not printable.
 func (p *Page) Printf(format string, args ...any) {
 	for i, arg := range args {
 		switch arg := arg.(type) {
@@ -67,7 +67,7 @@ func (p *Page) Lines(indent string, lines []string) {
 	}
 }
 
-// First prints at most so many lines. Where there are more in all, a last line says how many; rest ends it.
+// First prints at most so many lines, then the number of the others before rest.
 func (p *Page) First(indent string, lines []string, most, all int, rest string) {
 	p.Lines(indent, lines[:min(len(lines), most)])
 	if all > most {

@@ -34,13 +34,13 @@ func (t Table) Row(cells ...any) {
 // Flush prints the table; its error is that of any row.
 func (t Table) Flush() error { return t.w.Flush() }
 
-// maxCell and maxRow bound, in bytes, a cell of a table and the cells of a row together: every row is as wide as the longest cell.
+// maxCell and maxRow bound the bytes of a cell and a row: all rows are as wide as the longest.
 const (
 	maxCell = 4096
 	maxRow  = 64 << 10
 )
 
-// Cell returns s as a cell of a table with so many columns: printable, and cut with "..." at its end where it is too long.
+// Cell returns s for a table with so many columns: printable, and cut with "..." if too long.
 func Cell(s string, columns int) string {
 	if most := min(maxCell, maxRow/columns); len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."

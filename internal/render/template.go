@@ -18,7 +18,7 @@ import (
 // Template prints what a template makes of content.
 type Template func(ctx context.Context, out io.Writer, content map[string]any) error
 
-// NewTemplate parses a template of the format jsonpath or go-template. A missing field is empty, as in kubectl.
+// NewTemplate parses a template. A missing field is empty, as in kubectl.
 func NewTemplate(format, text string) (Template, error) {
 	if format == "go-template" {
 		return newGoTemplate(text)
@@ -32,8 +32,8 @@ func NewTemplate(format, text string) (Template, error) {
 	}, nil
 }
 
-// newGoTemplate parses a Go template with the functions that kubectl has. An empty text goes before all others in each block and
-// loop: the template then writes each time it goes round, and can be stopped there.
+// newGoTemplate parses a Go template with kubectl's functions. An empty text before all others in
+// each block and loop bounds the loops: each round writes it.
 func newGoTemplate(text string) (Template, error) {
 	t, err := template.New("output").Funcs(template.FuncMap{"exists": exists, "base64decode": decodeBase64}).Parse(text)
 	if err != nil {
@@ -102,7 +102,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// functions are the functions of text/template that make a text, within bounds: print $x $x in a loop doubles $x each time.
+// functions returns bounded functions of text/template: print $x $x in a loop doubles $x each time.
 func (l *limited) functions() template.FuncMap {
 	bounded := func(call func(...any) string) any {
 		return func(args ...any) (string, error) {

@@ -19,7 +19,7 @@ func IsTerminal(w io.Writer) bool {
 	return isFile && term.IsTerminal(int(f.Fd()))
 }
 
-// Printable returns s as a terminal may get it: quoted where it has characters that are not printable.
+// Printable returns s for a terminal: quoted if it has characters that are not printable.
 func Printable(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(s)
@@ -34,8 +34,8 @@ func IsText(value []byte) bool {
 	})
 }
 
-// Escaper writes text with terminal control characters escaped as \x1b and \u009b. Tabs and line ends stay. The text is complete
-// after Close, which leaves the writer below open.
+// Escaper writes text with terminal control characters escaped, such as \x1b. Tabs and line ends
+// stay. Close completes the text, and leaves the writer below open.
 type Escaper struct {
 	w    io.Writer
 	rest []byte // the first bytes of a character, or a carriage return
@@ -68,7 +68,7 @@ func (e *Escaper) Close() error {
 	return err
 }
 
-// escapeFirst appends the first character of text to out, escaped where a terminal obeys it, and returns its length.
+// escapeFirst appends the first character of text, escaped if needed, and returns its length.
 func escapeFirst(out *[]byte, text []byte) int {
 	c := text[0]
 	if r, n := controlAt(text); n > 0 && c != 0x7f {
@@ -85,7 +85,7 @@ func escapeFirst(out *[]byte, text []byte) int {
 	return n
 }
 
-// escapeControls escapes in JSON, as \u009b, the characters that a terminal obeys and JSON allows. They stand in strings only.
+// escapeControls escapes, in strings of JSON, characters that a terminal obeys and JSON allows.
 func escapeControls(text []byte) []byte {
 	var out []byte
 	done := 0
@@ -113,9 +113,9 @@ func hasControls(text []byte) bool {
 	return false
 }
 
-// controlAt returns the character at the start of text if it is DEL, a control character of Latin-1, a line separator or one that
-// turns the direction of text, and its length in bytes; else 0. It looks at the first byte alone, where that is enough: documents
-// are long.
+// controlAt returns the character at the start of text, and its length, if it is DEL, a control
+// character of Latin-1, a line separator or one that turns the direction of text; else 0. The first
+// byte is often enough: documents are long.
 func controlAt(text []byte) (rune, int) {
 	switch {
 	case text[0] == 0x7f:

@@ -52,7 +52,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestProgress: what is shown while work goes on is gone when it ends, and short work shows nothing.
+// TestProgress: what is shown while work goes on is gone when it ends, and short work shows
+// nothing.
 func TestProgress(t *testing.T) {
 	var w bytes.Buffer
 	p := NewProgress(&w)

@@ -10,14 +10,14 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// mostMarks bounds the times of a clock, 16 bytes each. If there are more, every other one is dropped.
+// mostMarks bounds the times of a clock, 16 bytes each. Beyond it every other one is dropped.
 const mostMarks = 1 << 19
 
 // Clock estimates when a revision was written. The zero value knows nothing.
 type Clock struct {
 	marks []mark // sorted by revision once ready
 	ready bool
-	// Once ready: for each mark the one at or before it with the latest time, and the next that is tight.
+	// Once ready: for each mark the latest in time up to it, and the next tight one.
 	latest, next []int32
 }
 
@@ -92,8 +92,8 @@ func (c *Clock) sort() {
 	c.marks = slices.Compact(c.marks)
 }
 
-// prepare keeps the marks that agree: the longest run of tight ones in which time does not go back, and the loose ones that are
-// not later than the next tight one.
+// prepare keeps the marks that agree: the longest run of tight ones in which time does not go back,
+// and the loose ones not later than the next tight one.
 func (c *Clock) prepare() {
 	c.sort()
 	keep := agreeing(c.marks)

@@ -52,7 +52,8 @@ func TestClock(t *testing.T) {
 	require.Equal(t, "600 650 701", shown(c.At(90)), "what comes later is taken too")
 }
 
-// TestClockIsMonotonicAndBounded: whatever objects say, a later revision is not earlier, and memory ends.
+// TestClockIsMonotonicAndBounded: whatever objects say, a later revision is not earlier, and memory
+// ends.
 func TestClockIsMonotonicAndBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var c Clock

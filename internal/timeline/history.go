@@ -46,7 +46,7 @@ type Step struct {
 	Changes        []differ.Change `json:"changes,omitempty"` // since the step before
 	Folded         int             `json:"folded,omitempty"`  // changes that are noise
 	Missing        *Missing        `json:"missing,omitempty"` // what is not known between this step and the one before
-	// Conflict is set if another snapshot has another record at this revision: their clusters diverged.
+	// Conflict is set if another snapshot has another record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
 	Note     string `json:"note,omitempty"` // why the value is compared by its bytes
 }
@@ -68,7 +68,7 @@ type Options struct {
 	Clock       *Clock // that has read the snapshots; nil for no times
 }
 
-// History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort. An error ends it.
+// History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort.
 func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
 		t := teller{sides: sides, options: o}
@@ -114,8 +114,8 @@ func (t *teller) windows(ctx context.Context) error {
 	return nil
 }
 
-// covers reports whether the snapshots have all records of the key between the last step and a revision. A snapshot with that
-// step has all later ones, up to its own last revision.
+// covers reports whether the snapshots have all records of the key between the last step and a
+// revision. A snapshot with that step has all later records, up to its own last revision.
 func (t *teller) covers(to int64) bool {
 	at := t.before.Revision
 	for _, source := range t.before.Sources {
@@ -217,7 +217,7 @@ func (t *teller) missing(s *Step) *Missing {
 	return m
 }
 
-// gone returns the step of a key that is missing in the last snapshot without a record of its deletion.
+// gone returns the step of a key that the last snapshot lacks without a record of its deletion.
 func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 	if t.before == nil || t.before.What == Deleted {
 		return nil, nil
@@ -275,8 +275,8 @@ func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[
 	}
 }
 
-// faulting turns faults of the mapped file into panics. iter.Pull2 reads on a goroutine of its own, and hands panics on to
-// the caller.
+// faulting turns faults of the mapped file into panics, which iter.Pull2 hands from its own
+// goroutine to the caller.
 func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

@@ -81,7 +81,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestConflict: snapshots of clusters that went different ways from one backup are told side by side.
+// TestConflict: snapshots of clusters that went different ways from one backup are told side by
+// side.
 func TestConflict(t *testing.T) {
 	base := snapshots(t, "put common 1; put k 1")
 	var sides []*inspect.Reader

@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/timeline"
 )
 
-// TestLaw: whatever a real etcd was asked to do, each step that is told did happen, in order; and between two of them did happen
-// exactly what is said to be missing, and nothing where nothing is.
+// TestLaw: whatever a real etcd was asked to do, each step that is told did happen, in order; and
+// between two of them did happen exactly what is said to be missing, and nothing where nothing is.
 func TestLaw(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 7))

@@ -56,8 +56,8 @@ func unix(text string) int64 {
 	return at.Unix()
 }
 
-// timesOfMessage reads a protobuf message. The field numbers are those of k8s.io/apimachinery's ObjectMeta, ManagedFieldsEntry and
-// Time, and of k8s.io/api's Lease and Event (generated.proto of each).
+// timesOfMessage reads a protobuf message, by field numbers of ObjectMeta, ManagedFieldsEntry and
+// Time, Lease and Event (generated.proto of k8s.io/apimachinery and k8s.io/api).
 func timesOfMessage(kind string, message []byte) (t times) {
 	const seconds = 1                              // of a Time or MicroTime
 	t.created = latest(message, 1, 8, seconds)     // metadata.creationTimestamp

@@ -13,7 +13,7 @@ type Writer struct {
 	Time        string `json:"time,omitempty"` // RFC 3339, as stored
 }
 
-// writers returns the entries of now that before lacks. A creation has all entries, the oldest record those of the latest time.
+// writers returns the entries that before lacks; of the oldest record the latest ones.
 func writers(before, now compare.Value, what What) (out []Writer) {
 	old := map[Writer]bool{}
 	if what == Updated {
