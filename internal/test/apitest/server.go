@@ -37,10 +37,9 @@ type API struct {
 	closed   sync.Once
 }
 
-// Start runs an API server on the etcd at etcdURL and stops it when the test
-// ends. Flags are those of apiextensions-apiserver and come last, for instance
-// --feature-gates=CBORServingAndStorage=true; feature gates are global to the
-// process, so tests that set them must not run in parallel.
+// Start runs an API server on the etcd at etcdURL until the test ends. Flags are those of
+// apiextensions-apiserver; feature gates are global to the process, so tests that set them must not
+// run in parallel.
 func Start(t testing.TB, etcdURL string, flags ...string) *API {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "unused.kubeconfig")
@@ -58,14 +57,11 @@ func Start(t testing.TB, etcdURL string, flags ...string) *API {
 	return api
 }
 
-// Close stops the server; the etcd below it keeps running. It may be called
-// more than once.
+// Close stops the server; the etcd below it keeps running.
 func (a *API) Close() { a.closed.Do(a.tearDown) }
 
 // defaultFlags are those of apiextensions-apiserver's own integration fixture
-// (test/integration/fixtures), with the key prefix fixed and the etcd named
-// here instead of in the environment. Admission that asks a kube-apiserver is
-// off, since there is none.
+// (test/integration/fixtures), without admission that asks a kube-apiserver.
 func defaultFlags(etcdURL, kubeconfig string) []string {
 	return []string{
 		"--etcd-prefix=/registry",
@@ -89,9 +85,8 @@ contexts: [{name: unused, context: {cluster: unused, user: unused}}]
 current-context: unused
 `
 
-// WaitEstablished waits until each CRD has the condition Established and its
-// served versions can be listed. (The server itself then delays the very first
-// create of a new kind by two seconds.)
+// WaitEstablished waits until each CRD is Established and its served versions can be listed. (The
+// server then delays the first create of a new kind by two seconds.)
 func WaitEstablished(t testing.TB, api *API, crdNames ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), establishTimeout)
@@ -117,16 +112,14 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	})
 }
 
-// listable asks because the handler follows the condition a moment later.
+// listable lists the objects: the handler follows the condition a moment later.
 func listable(ctx context.Context, api *API, crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, version := range crd.Spec.Versions {
-		if !version.Served {
-			continue
-		}
-		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
-		if _, err := api.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+	return !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		gvr := schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural}
+		if !v.Served {
 			return false
 		}
-	}
-	return true
+		_, err := api.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+		return err != nil
+	})
 }

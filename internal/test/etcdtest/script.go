@@ -1,7 +1,9 @@
 package etcdtest
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Build runs the script (see the package documentation) on a new etcd, saves
-// its snapshot and returns the file's path.
+// Build runs the script (see the package documentation) on a new etcd and returns the path of its
+// snapshot.
 func Build(t testing.TB, script string) (path string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,15 +29,13 @@ func Build(t testing.TB, script string) (path string) {
 	return path
 }
 
-// Run runs the script on a server, for instance on a restored recording that
-// lacks something.
+// Run runs the script on a server.
 func Run(t testing.TB, s *Server, script string) {
 	t.Helper()
 	require.NoError(t, run(context.Background(), s.Client, script))
 }
 
-// Blob is the deterministic value of n bytes that "put KEY size=N" stores. It
-// differs between keys and holds every byte value.
+// Blob is the deterministic value of n bytes of "put KEY size=N". It differs between keys.
 func Blob(key string, n int) []byte {
 	state := uint64(14695981039346656037) // FNV-1a over the key seeds a xorshift
 	for _, c := range []byte(key) {
@@ -84,24 +84,18 @@ func run(ctx context.Context, c *clientv3.Client, script string) error {
 func runCommand(ctx context.Context, c *clientv3.Client, words []string) error {
 	switch words[0] {
 	case "grant":
-		id, ttl, err := twoInts(words)
-		if err != nil {
-			return err
-		}
-		return grant(ctx, c, id, ttl)
+		return grant(ctx, c, words[1:])
 	case "compact":
 		return compact(ctx, c, words[1:])
 	}
 	op, err := parseOp(words)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = c.Do(ctx, op)
 	}
-	_, err = c.Do(ctx, op)
 	return err
 }
 
-// parseOp turns put, putfile, del and delprefix into the operation they stand
-// for.
+// parseOp returns the operation of put, putfile, del and delprefix.
 func parseOp(words []string) (clientv3.Op, error) {
 	args := words[1:]
 	switch {
@@ -135,46 +129,44 @@ func putValue(command, key, word string) (string, error) {
 	return word, nil
 }
 
-// grant goes around clientv3.Lease.Grant, which cannot choose the ID.
-func grant(ctx context.Context, c *clientv3.Client, id, ttl int64) error {
-	_, err := clientv3.RetryLeaseClient(c).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{ID: id, TTL: ttl})
+// grant calls the server itself: clientv3.Lease.Grant cannot choose the ID.
+func grant(ctx context.Context, c *clientv3.Client, args []string) error {
+	numbers, err := ints(args)
+	if err != nil || len(numbers) != 2 {
+		return cmp.Or(err, errors.New("grant takes two numbers"))
+	}
+	_, err = clientv3.RetryLeaseClient(c).LeaseGrant(ctx, &etcdserverpb.LeaseGrantRequest{ID: numbers[0], TTL: numbers[1]})
 	return err
 }
 
 func compact(ctx context.Context, c *clientv3.Client, args []string) error {
-	var rev int64
-	var err error
-	switch len(args) {
-	case 0:
-		var r *clientv3.GetResponse
-		if r, err = c.Get(ctx, "\x00", clientv3.WithCountOnly()); err == nil {
-			rev = r.Header.Revision
+	revs, err := ints(args)
+	if err != nil || len(revs) > 1 {
+		return cmp.Or(err, errors.New("compact takes at most one revision"))
+	}
+	if len(revs) == 0 {
+		r, err := c.Get(ctx, "\x00", clientv3.WithCountOnly())
+		if err != nil {
+			return err
 		}
-	case 1:
-		rev, err = strconv.ParseInt(args[0], 10, 64)
-	default:
-		err = fmt.Errorf("compact takes at most one revision")
+		revs = []int64{r.Header.Revision}
 	}
-	if err != nil {
-		return err
-	}
-	_, err = c.Compact(ctx, rev, clientv3.WithCompactPhysical())
+	_, err = c.Compact(ctx, revs[0], clientv3.WithCompactPhysical())
 	return err
 }
 
-func twoInts(words []string) (a, b int64, err error) {
-	if len(words) != 3 {
-		return 0, 0, fmt.Errorf("%s takes two numbers", words[0])
+func ints(args []string) (numbers []int64, err error) {
+	for _, arg := range args {
+		n, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		numbers = append(numbers, n)
 	}
-	if a, err = strconv.ParseInt(words[1], 10, 64); err != nil {
-		return 0, 0, err
-	}
-	b, err = strconv.ParseInt(words[2], 10, 64)
-	return a, b, err
+	return numbers, nil
 }
 
-// splitWords splits a line into bare and quoted words; a # where a word would
-// start ends the line.
+// splitWords splits a line into bare and quoted words; a # at the start of a word ends the line.
 func splitWords(line string) ([]string, error) {
 	var words []string
 	for {
@@ -187,17 +179,11 @@ func splitWords(line string) ([]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			word, err := strconv.Unquote(quoted)
-			if err != nil {
-				return nil, err
-			}
+			word, _ := strconv.Unquote(quoted) // QuotedPrefix has checked it
 			words, line = append(words, word), line[len(quoted):]
 		default:
-			end := strings.IndexAny(line, " \t\r")
-			if end < 0 {
-				end = len(line)
-			}
-			words, line = append(words, line[:end]), line[end:]
+			word := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\r", r) })[0]
+			words, line = append(words, word), line[len(word):]
 		}
 	}
 }

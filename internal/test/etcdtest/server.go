@@ -35,9 +35,8 @@ type Server struct {
 	stop sync.Once
 }
 
-// Start runs an etcd on dataDir, which is empty or absent (a new store) or
-// comes from Restore or an earlier server, and stops it when the test ends.
-// It does not sync to disk: a data directory does not survive a power cut.
+// Start runs an etcd on dataDir until the test ends. dataDir is empty or absent (a new store), or
+// comes from Restore or an earlier server. Nothing is synced to disk.
 func Start(t testing.TB, dataDir string) *Server {
 	t.Helper()
 	s, err := TryStart(t, dataDir)
@@ -45,7 +44,7 @@ func Start(t testing.TB, dataDir string) *Server {
 	return s
 }
 
-// TryStart is Start for a data directory on which etcd may not start; its error holds what etcd logged.
+// TryStart is Start for a data directory on which etcd may not start; the error holds etcd's log.
 func TryStart(t testing.TB, dataDir string) (*Server, error) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "etcd.log")
@@ -64,8 +63,7 @@ func TryStart(t testing.TB, dataDir string) (*Server, error) {
 	return s, err
 }
 
-// Stop closes the client and the server, whose data directory may then be
-// started again. It may be called more than once.
+// Stop closes client and server. Another server may start on the data directory.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		if s.Client != nil {
@@ -75,18 +73,16 @@ func (s *Server) Stop() {
 	})
 }
 
-// startRetrying picks new ports when another process took one between the
-// choice and the listen; that fails before the data directory is touched.
-func startRetrying(dataDir, log string) (*embed.Etcd, error) {
-	var err error
+// startRetrying picks new ports if another process took one before the listen, which fails before
+// the data directory is touched.
+func startRetrying(dataDir, log string) (etcd *embed.Etcd, err error) {
 	for range startAttempts {
-		var etcd *embed.Etcd
 		etcd, err = startOnce(dataDir, log)
 		if err == nil || !strings.Contains(err.Error(), "address already in use") {
-			return etcd, err
+			break
 		}
 	}
-	return nil, err
+	return etcd, err
 }
 
 func startOnce(dataDir, log string) (*embed.Etcd, error) {
@@ -131,8 +127,7 @@ func newConfig(dataDir, log string) (*embed.Config, error) {
 	return cfg, nil
 }
 
-// freeURLs returns URLs of n loopback ports that were free, and different,
-// just now.
+// freeURLs returns URLs of n different loopback ports that were free just now.
 func freeURLs(n int) ([]url.URL, error) {
 	urls := make([]url.URL, n)
 	for i := range urls {

@@ -21,8 +21,7 @@ const (
 // RestoreOption changes how Restore restores.
 type RestoreOption func(*snapshot.RestoreConfig)
 
-// BumpRevision is etcdutl's --bump-revision N --mark-compacted, which it
-// takes only together.
+// BumpRevision is etcdutl's --bump-revision N --mark-compacted.
 func BumpRevision(n uint64) RestoreOption {
 	return func(c *snapshot.RestoreConfig) { c.RevisionBump, c.MarkCompacted = n, true }
 }
@@ -32,9 +31,8 @@ func SkipHashCheck() RestoreOption {
 	return func(c *snapshot.RestoreConfig) { c.SkipHashCheck = true }
 }
 
-// Restore does what etcdutl snapshot restore does, digest checked, and
-// returns a new data directory for Start. A refused snapshot fails the test;
-// see TryRestore.
+// Restore is etcdutl snapshot restore with a checked digest. It returns a new data directory for
+// Start.
 func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string) {
 	t.Helper()
 	dataDir, err := TryRestore(t, snapshotPath, opts...)
@@ -42,8 +40,7 @@ func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir 
 	return dataDir
 }
 
-// TryRestore is Restore for snapshots that etcdutl may refuse; its error comes
-// back as it is.
+// TryRestore is Restore for snapshots that etcdutl may refuse.
 func TryRestore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string, err error) {
 	t.Helper()
 	dataDir = filepath.Join(t.TempDir(), "restored.etcd")
@@ -61,8 +58,7 @@ func TryRestore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataD
 	return dataDir, snapshot.NewV3(zap.NewNop()).Restore(cfg)
 }
 
-// StatusOf is what etcdutl snapshot status says about the file: hash,
-// revision, number of keys, size and storage version. It reads a copy.
+// StatusOf is etcdutl snapshot status of a copy of the file.
 func StatusOf(t testing.TB, path string) snapshot.Status {
 	t.Helper()
 	copied := filepath.Join(t.TempDir(), "status.db")
@@ -74,24 +70,27 @@ func StatusOf(t testing.TB, path string) snapshot.Status {
 	return status
 }
 
-// Save writes the server's snapshot stream to a new file: the bytes of etcdctl
-// snapshot save, digest included.
+// Save writes the bytes of etcdctl snapshot save, digest included, to a new file.
 func Save(t testing.TB, s *Server, path string) {
 	t.Helper()
 	stream, err := s.Client.Snapshot(context.Background())
 	require.NoError(t, err)
 	defer stream.Close()
+	WriteNew(t, path, stream)
+}
+
+// WriteNew writes the bytes of r to a new file.
+func WriteNew(t testing.TB, path string, r io.Reader) {
+	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	require.NoError(t, err)
-	defer f.Close()
-	_, err = io.Copy(f, stream)
+	_, err = io.Copy(f, r)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 }
 
-// HashKV is the server's own hash over all records up to rev (0: the current
-// revision), with the revision it stands for and the compact revision below
-// which history was not counted.
+// HashKV is the server's hash over all records up to rev (0: the current revision), with that
+// revision and the compact revision, below which history is not counted.
 func HashKV(t testing.TB, s *Server, rev int64) (hash uint32, hashRevision, compactRevision int64) {
 	t.Helper()
 	r, err := s.Client.HashKV(context.Background(), s.URL, rev)

@@ -3,7 +3,6 @@ package kcptest
 import (
 	"compress/gzip"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -51,7 +50,7 @@ const (
 	Tenancy    = "3241532711ee6dc6efc554ec43018123b832959a7152bc11116bc2df00fca212"
 )
 
-// Recorded unzips the recorded snapshot of that name.
+// Recorded unzips a recorded snapshot.
 func Recorded(t testing.TB, name string) (path string) {
 	t.Helper()
 	_, here, _, ok := runtime.Caller(0)
@@ -62,15 +61,11 @@ func Recorded(t testing.TB, name string) (path string) {
 	unzipped, err := gzip.NewReader(in)
 	require.NoError(t, err)
 	path = filepath.Join(t.TempDir(), filepath.Base(name)+".db")
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	require.NoError(t, err)
-	_, err = io.Copy(out, unzipped)
-	require.NoError(t, err)
-	require.NoError(t, out.Close())
+	etcdtest.WriteNew(t, path, unzipped)
 	return path
 }
 
-// Edit restores the snapshot at path into a real etcd, lets change write there, and saves a snapshot of it.
+// Edit restores the snapshot at path into a real etcd, calls change, and saves a snapshot.
 func Edit(t testing.TB, path string, change func(client *clientv3.Client)) (edited string) {
 	t.Helper()
 	s := etcdtest.Start(t, etcdtest.Restore(t, path))
@@ -81,8 +76,8 @@ func Edit(t testing.TB, path string, change func(client *clientv3.Client)) (edit
 	return edited
 }
 
-// Dump is what a real etcd that is restored from the snapshot at path answers: every live key, and the granted TTL of each
-// lease in seconds.
+// Dump restores the snapshot at path into a real etcd and returns every live key, and the granted
+// TTL of each lease in seconds.
 func Dump(t testing.TB, path string) (kvs []etcdtest.KV, leases map[int64]int64) {
 	t.Helper()
 	s := etcdtest.Start(t, etcdtest.Restore(t, path))
@@ -106,7 +101,7 @@ func Put(t testing.TB, client *clientv3.Client, key string, value []byte, option
 	require.NoError(t, err)
 }
 
-// Get reads a value that is there.
+// Get reads an existing value.
 func Get(t testing.TB, client *clientv3.Client, key string) []byte {
 	t.Helper()
 	r, err := client.Get(context.Background(), key)
@@ -115,7 +110,7 @@ func Get(t testing.TB, client *clientv3.Client, key string) []byte {
 	return r.Kvs[0].Value
 }
 
-// Delete removes a key that is there.
+// Delete removes an existing key.
 func Delete(t testing.TB, client *clientv3.Client, key string) {
 	t.Helper()
 	r, err := client.Delete(context.Background(), key)

@@ -36,12 +36,15 @@ func LogicalClusterKey(name string) string {
 	return shardPrefix + "core.kcp.io/logicalclusters/customresources/" + name + "/cluster"
 }
 
-// LiveMigrated is both shards after kcp's own live migration of Consumer from root to shard-1 (kcp pkg/etcd/keys.go and
-// pkg/reconciler/migration/logicalclustermigration at dac74f5955f1), and after controllers have mended what they mend:
+// LiveMigrated is both shards after kcp's own live migration of Consumer from root to shard-1 (kcp
+// pkg/etcd/keys.go and pkg/reconciler/migration/logicalclustermigration at dac74f5955f1), and after
+// controllers have mended what they mend:
 //
-//   - What its parser of keys takes for Consumer's was put on shard-1 without lease and deleted on root by prefix: the 36 keys of
-//     Consumer, and those of Trapped, which are Other's and now orphans on shard-1.
-//   - Root's controller has made kube-root-ca.crt in Other's namespace anew; shard-1's has written its own CA into those of Consumer.
+//   - What its parser of keys takes for Consumer's was put on shard-1 without lease and deleted on
+//     root by prefix: the 36 keys of Consumer, and those of Trapped, which are Other's and now
+//     orphans on shard-1.
+//   - Root's controller has made kube-root-ca.crt in Other's namespace anew; shard-1's has written
+//     its own CA into those of Consumer.
 //   - LogicalCluster and Workspace say shard-1.
 func LiveMigrated(t testing.TB) (root, shard1 string) {
 	t.Helper()
@@ -104,7 +107,8 @@ func liveClusterOf(key, target string) string {
 	return parts[2]
 }
 
-// deleteByPrefix deletes as the live migration does: one range of each type, that ends with the name of the cluster.
+// deleteByPrefix deletes as the live migration does: one range of each type, that ends with the
+// name of the cluster.
 func deleteByPrefix(t testing.TB, client *clientv3.Client, records []etcdtest.KV) {
 	t.Helper()
 	var deleted int64

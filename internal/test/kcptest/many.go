@@ -18,9 +18,9 @@ import (
 // ManyName is the name of the ith logical cluster of Many, as long as those that kcp makes.
 func ManyName(i int) string { return fmt.Sprintf("bench%011d", i) }
 
-// Many is the recorded shard root with n more logical clusters, named by ManyName: each has the keys and values of Consumer,
-// but for its child, with another name and path, five more ConfigMaps, and its Workspace in root. The same n makes the same
-// file.
+// Many is the recorded shard root with n more logical clusters, named by ManyName: each has the
+// keys and values of Consumer, but for its child, with another name and path, five more ConfigMaps,
+// and its Workspace in root. The same n makes the same file.
 func Many(t testing.TB, n int) (path string) {
 	t.Helper()
 	ctx := context.Background()

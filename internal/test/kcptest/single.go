@@ -8,8 +8,8 @@ import (
 
 const compactKey = "compact_rev_key" // each API server's own, in every etcd
 
-// Single is a kcp in one process: shard root and its cache server in one etcd, below the prefixes /registry and /cache. What
-// the cache has of shard-1 stays in it.
+// Single is a kcp in one process: shard root and its cache server in one etcd, below the prefixes
+// /registry and /cache. What the cache has of shard-1 stays in it.
 func Single(t testing.TB) (path string) {
 	t.Helper()
 	cache, _ := Dump(t, Recorded(t, Cache))

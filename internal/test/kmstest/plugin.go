@@ -45,7 +45,7 @@ func Start(t testing.TB) *Plugin {
 	return p
 }
 
-// Socket is a path for a unix socket, in a folder that goes when the test ends. Nothing listens there.
+// Socket is a path for a unix socket, in a temporary folder of the test. Nothing listens there.
 func Socket(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kms")
@@ -54,7 +54,7 @@ func Socket(t testing.TB) string {
 	return filepath.Join(dir, "s")
 }
 
-// Endpoint is the socket as an EncryptionConfiguration wants it.
+// Endpoint is the socket as in an EncryptionConfiguration.
 func (p *Plugin) Endpoint() string { return "unix://" + p.Socket }
 
 // Restart listens on the socket (again, after Stop).
@@ -67,10 +67,10 @@ func (p *Plugin) Restart(t testing.TB) {
 	p.mu.Lock()
 	p.server = server
 	p.mu.Unlock()
-	go func() { _ = server.Serve(listener) }() // it ends with Stop, and then without a cause
+	go func() { _ = server.Serve(listener) }() // ends with Stop
 }
 
-// Stop ends the server and its connections; the keys stay. It may be called more than once.
+// Stop ends the server and its connections; the keys stay.
 func (p *Plugin) Stop() {
 	p.mu.Lock()
 	server := p.server
@@ -78,7 +78,7 @@ func (p *Plugin) Stop() {
 	server.Stop()
 }
 
-// Rotate makes a new key, which from now on is the one that seals, and returns its id: key-2, then key-3.
+// Rotate makes a new key, which encrypts from now on, and returns its id: key-2, then key-3.
 func (p *Plugin) Rotate(t testing.TB) (id string) {
 	t.Helper()
 	secret, err := transformer.GenerateKey(32)
@@ -94,35 +94,35 @@ func (p *Plugin) Rotate(t testing.TB) (id string) {
 	return p.current
 }
 
-// Forget loses a key's secret; its id is not given again.
+// Forget drops a key's secret; its id is not reused.
 func (p *Plugin) Forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.keys[id] = nil
 }
 
-// SetHealthz is what the plugin says of itself from now on; "ok" is the only good word.
+// SetHealthz sets the health that the plugin reports; only "ok" is healthy.
 func (p *Plugin) SetHealthz(word string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.healthz = word
 }
 
-// HangEncrypt makes every later request to seal something wait for as long as its client does.
+// HangEncrypt makes later encryptions wait until their clients give up.
 func (p *Plugin) HangEncrypt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hang = true
 }
 
-// Decrypts is how often the plugin was asked to open something.
+// Decrypts is the number of decryptions.
 func (p *Plugin) Decrypts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.decrypts
 }
 
-// remote is the plugin as its clients see it.
+// remote is the service of the plugin.
 type remote Plugin
 
 func (r *remote) Status(context.Context) (*service.StatusResponse, error) {
@@ -133,18 +133,14 @@ func (r *remote) Status(context.Context) (*service.StatusResponse, error) {
 
 func (r *remote) Encrypt(ctx context.Context, _ string, data []byte) (*service.EncryptResponse, error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hang {
-		r.mu.Unlock()
+	id, key, hang := r.current, r.keys[r.current], r.hang
+	r.mu.Unlock()
+	if hang {
 		<-ctx.Done()
-		r.mu.Lock()
 		return nil, ctx.Err()
 	}
-	sealed, err := r.keys[r.current].TransformToStorage(ctx, data, value.DefaultContext(r.current))
-	if err != nil {
-		return nil, err
-	}
-	return &service.EncryptResponse{Ciphertext: sealed, KeyID: r.current}, nil
+	encrypted, err := key.TransformToStorage(ctx, data, value.DefaultContext(id))
+	return &service.EncryptResponse{Ciphertext: encrypted, KeyID: id}, err
 }
 
 func (r *remote) Decrypt(ctx context.Context, _ string, request *service.DecryptRequest) ([]byte, error) {
