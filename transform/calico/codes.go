@@ -22,108 +22,104 @@ func codes() []*finding.Code {
 var (
 	codeCalicoTooOld = &finding.Code{Name: "calico-too-old", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a Calico component is older than 3.32",
-		Meaning: "ClusterInformation or the image of a Calico workload names a release before 3.32. Such a release does not work on " +
-			"`projectcalico.org/v3` records: its pods would come up with an empty datastore.",
-		Remedy: "Upgrade Calico to 3.32 or later, wait until every node runs it, take a new snapshot. A ClusterInformation that is " +
-			"older than the images means that no new calico-node has started yet.",
+		Meaning: "ClusterInformation or the image of a Calico workload names a release before 3.32. Such a release does not work on `projectcalico.org/v3` " +
+			"records: its pods would come up with an empty datastore.",
+		Remedy: "Upgrade Calico to 3.32 or later, wait until every node runs it, take a new snapshot. A ClusterInformation that is older than the images " +
+			"means that no new calico-node has started yet.",
 		Allow: "Goes on. Only where you know better than the snapshot, such as images with tags of your own.",
 	}
 	codeVersionUnknown = &finding.Code{Name: "calico-version", Level: finding.Warning,
-		Title: "the snapshot does not tell the release of Calico",
-		Meaning: "Tags like `master`, images by digest only, a build from before 3.32.0 was released, " +
-			"or a product other than Calico Open Source.",
-		Remedy: "Check the release of every component before the restore.",
+		Title:   "the snapshot does not tell the release of Calico",
+		Meaning: "Tags like `master`, images by digest only, a build from before 3.32.0 was released, or a product other than Calico Open Source.",
+		Remedy:  "Check the release of every component before the restore.",
 	}
 	codeTierDrift = &finding.Code{Name: "tier-drift", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a built-in tier is not as v3 demands",
-		Meaning: "`default` needs order 1000000 and action Deny, `kube-admin` 1000 and Pass, `kube-baseline` 10000000 and Pass. " +
-			"Unset fields count as Calico reads them: order 1000000, action Deny.",
+		Meaning: "`default` needs order 1000000 and action Deny, `kube-admin` 1000 and Pass, `kube-baseline` 10000000 and Pass. Unset fields count as " +
+			"Calico reads them: order 1000000, action Deny.",
 		Remedy: "Correct the tier on the live cluster (it changes which policies apply, so etcdshift does not), take a new snapshot.",
 		Allow:  "Of no use alone: the tier is then refused as `invalid`.",
 	}
 	codeAdmissionMissing = &finding.Code{Name: "admission-missing", Level: finding.Warning,
 		Title: "an admission policy of Calico is missing",
-		Meaning: "An admission policy that Calico installs beside its v3 CRDs is not in the snapshot, or is being deleted. The migration " +
-			"sets what it would have set. Policies created later get no tier, tier label or types, or built-in tiers can be deleted.",
+		Meaning: "An admission policy that Calico installs beside its v3 CRDs is not in the snapshot, or is being deleted. The migration sets what it " +
+			"would have set. Policies created later get no tier, tier label or types, or built-in tiers can be deleted.",
 		Remedy: "Apply it after the restore, from the release's manifest of v3 CRDs.",
 	}
 	codeRBACMissing = &finding.Code{Name: "rbac-missing", Level: finding.Error, Allowed: finding.Skipped,
-		Warns: "where they grant less than in `crd.projectcalico.org`, where only RoleBindings name the account, and where the role or " +
-			"the binding is being deleted",
+		Warns: "where they grant less than in `crd.projectcalico.org`, where only RoleBindings name the account, and where the role or the binding is " +
+			"being deleted",
 		Title: "a Calico component may not use the v3 group",
-		Meaning: "The roles that ClusterRoleBindings give a Calico service account grant nothing in `projectcalico.org`: the component " +
-			"could not read its own records. The key is that of a binding that names the account.",
+		Meaning: "The roles that ClusterRoleBindings give a Calico service account grant nothing in `projectcalico.org`: the component could not read its " +
+			"own records. The key is that of a binding that names the account.",
 		Remedy: "Apply the RBAC of Calico 3.32 or later, take a new snapshot.",
 		Allow:  "Goes on. For those who apply the RBAC right after the restore, before Calico's pods start.",
 	}
 	codeRBACUnknown = &finding.Code{Name: "rbac-unknown", Level: finding.Warning,
 		Title: "the snapshot does not tell what Calico may do",
-		Meaning: "No role in the snapshot is bound to a Calico service account for the whole cluster, or an RBAC object could not be " +
-			"read. On a binding: the readable roles grant its account too little in `projectcalico.org`; the unreadable ones may grant the rest.",
+		Meaning: "No role in the snapshot is bound to a Calico service account for the whole cluster, or an RBAC object could not be read. On a binding: " +
+			"the readable roles grant its account too little in `projectcalico.org`; the unreadable ones may grant the rest.",
 		Remedy: "Check by hand that the roles of Calico's components grant `projectcalico.org`.",
 	}
 	codeHalfDoneMigration = &finding.Code{Name: "half-done-migration", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "Calico's own live migration is under way",
-		Meaning: "Its DatastoreMigration has locked the v1 datastore or begun to copy, and is not complete. Some v3 records are there, " +
-			"and the controller would go on after the restore.",
+		Meaning: "Its DatastoreMigration has locked the v1 datastore or begun to copy, and is not complete. Some v3 records are there, and the controller " +
+			"would go on after the restore.",
 		Remedy: "Let it come to Complete, or delete the DatastoreMigration to abort it; then take a new snapshot. Do not edit its status.",
-		Allow: "A last resort for a cluster that cannot be started any more. Delete the DatastoreMigration and its finalizer before " +
-			"kube-controllers starts.",
+		Allow: "A last resort for a cluster that cannot be started any more. Delete the DatastoreMigration and its finalizer before kube-controllers " +
+			"starts.",
 	}
 	codeMigrationLeft = &finding.Code{Name: "migration-left", Level: finding.Warning,
 		Title: "a live migration of Calico left something behind",
-		Meaning: "A DatastoreMigration has not begun, is complete, or has a name that Calico does not act on. Or v3 records carry the " +
-			"annotation `migration.projectcalico.org/migrated-by` of a migration that is gone.",
-		Remedy: "Delete one that has not begun before kube-controllers starts. Deleting a complete one makes its finalizer delete the v1 " +
-			"CRDs: with `--keep-v1` that is the point of no return.",
+		Meaning: "A DatastoreMigration has not begun, is complete, or has a name that Calico does not act on. Or v3 records carry the annotation " +
+			"`migration.projectcalico.org/migrated-by` of a migration that is gone.",
+		Remedy: "Delete one that has not begun before kube-controllers starts. Deleting a complete one makes its finalizer delete the v1 CRDs: with " +
+			"`--keep-v1` that is the point of no return.",
 	}
 	codeNothingToMigrate = &finding.Code{Name: "nothing-to-migrate", Level: finding.Warning,
 		Title: "nothing of Calico v1 is in the snapshot",
-		Meaning: "The snapshot has no record and no CRD of `crd.projectcalico.org`: it was migrated before, Calico is not installed, or " +
-			"its data is elsewhere (another etcd, another storage prefix).",
-		Remedy: "If you expected records, look at the keys of the live cluster " +
-			"(`etcdctl get / --prefix --keys-only | cut -d/ -f2 | sort -u`), and name your prefix with `--prefix`.",
+		Meaning: "The snapshot has no record and no CRD of `crd.projectcalico.org`: it was migrated before, Calico is not installed, or its data is " +
+			"elsewhere (another etcd, another storage prefix).",
+		Remedy: "If you expected records, look at the keys of the live cluster (`etcdctl get / --prefix --keys-only | cut -d/ -f2 | sort -u`), and name " +
+			"your prefix with `--prefix`.",
 	}
 	codeAPIServiceLeft = &finding.Code{Name: "apiservice-left", Level: finding.Warning,
 		Title: "the v3 group still goes to Calico's own API server",
-		Meaning: "The v1 group is gone, and APIService `v3.projectcalico.org` still names a Service: while it is there, the CRDs of " +
-			"`projectcalico.org` are not served. Without such CRDs, Calico keeps its data elsewhere, such as in an etcd of its own.",
-		Remedy: "Where the CRDs are there: `kubectl delete apiservice v3.projectcalico.org` after the restore; restart an operator in " +
-			"v3 mode first, as the steps say. Where they are not: nothing.",
+		Meaning: "The v1 group is gone, and APIService `v3.projectcalico.org` still names a Service: while it is there, the CRDs of `projectcalico.org` " +
+			"are not served. Without such CRDs, Calico keeps its data elsewhere, such as in an etcd of its own.",
+		Remedy: "Where the CRDs are there: `kubectl delete apiservice v3.projectcalico.org` after the restore; restart an operator in v3 mode first, as " +
+			"the steps say. Where they are not: nothing.",
 	}
 	codeDatastoreLocked = &finding.Code{Name: "datastore-locked", Level: finding.Warning,
-		Title: "the v1 datastore was locked",
-		Meaning: "`datastoreReady` was false when the snapshot was taken, after an aborted live migration or by hand. " +
-			"The v3 datastore is written ready.",
-		Remedy: "Nothing, unless it was locked for a reason that still holds.",
+		Title:   "the v1 datastore was locked",
+		Meaning: "`datastoreReady` was false when the snapshot was taken, after an aborted live migration or by hand. The v3 datastore is written ready.",
+		Remedy:  "Nothing, unless it was locked for a reason that still holds.",
 	}
 	codeCRDMissing = &finding.Code{Name: "crd-missing", Level: finding.Error, Allowed: finding.Skipped,
-		Title: "a v3 CRD is missing",
-		Meaning: "The v3 CRD of a kind is neither in the snapshot nor in the manifest of `--v3-crds`. " +
-			"On a record: there is no CRD to write it by.",
-		Remedy: "Give the release's manifest of v3 CRDs with `--v3-crds FILE`, or apply it to the live cluster and take a new snapshot.",
-		Allow:  "Records of that kind stay v1 records.",
+		Title:   "a v3 CRD is missing",
+		Meaning: "The v3 CRD of a kind is neither in the snapshot nor in the manifest of `--v3-crds`. On a record: there is no CRD to write it by.",
+		Remedy:  "Give the release's manifest of v3 CRDs with `--v3-crds FILE`, or apply it to the live cluster and take a new snapshot.",
+		Allow:   "Records of that kind stay v1 records.",
 	}
 	codeCRDUnfit = &finding.Code{Name: "crd-unfit", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a v3 CRD cannot hold the records",
-		Meaning: "Its group, plural, kind or scope differs; version v3 is missing, not served or not the storage version; it is being " +
-			"deleted; its names were not accepted; or it lacks a status subresource. On a record: the v3 CRD does not know fields that " +
-			"the v1 CRD knows or that v3 needs, and they would be lost.",
+		Meaning: "Its group, plural, kind or scope differs; version v3 is missing, not served or not the storage version; it is being deleted; its names " +
+			"were not accepted; or it lacks a status subresource. On a record: the v3 CRD does not know fields that the v1 CRD knows or that v3 needs, and " +
+			"they would be lost.",
 		Remedy: "Apply the manifest of the Calico release that runs to the live cluster, take a new snapshot.",
-		Allow: "Goes on with a CRD that could hold records. The records of one that could not are then `crd-missing`. " +
-			"A record that would lose fields stays a v1 record.",
+		Allow: "Goes on with a CRD that could hold records. The records of one that could not are then `crd-missing`. A record that would lose fields " +
+			"stays a v1 record.",
 	}
 )
 
 // Records of the v1 group, and the v3 records they become.
 var (
 	codeConflict = &finding.Code{Name: "conflict", Level: finding.Error, Allowed: finding.Skipped,
-		Warns: "when `--conflicts` settled it",
-		Title: "a v3 object with another spec is there",
-		Meaning: "A v3 object has the name that the v1 record gets, with another spec. " +
-			"The reason names the fields.",
-		Remedy: "Choose with `--conflicts keep-v3` or `--conflicts take-v1`, for all conflicts; or correct single objects and take a new snapshot.",
-		Allow:  "Both stay as they are, but for a v3 ClusterInformation that is locked: it is made ready.",
+		Warns:   "when `--conflicts` settled it",
+		Title:   "a v3 object with another spec is there",
+		Meaning: "A v3 object has the name that the v1 record gets, with another spec. The reason names the fields.",
+		Remedy:  "Choose with `--conflicts keep-v3` or `--conflicts take-v1`, for all conflicts; or correct single objects and take a new snapshot.",
+		Allow:   "Both stay as they are, but for a v3 ClusterInformation that is locked: it is made ready.",
 	}
 	codeNameCollision = &finding.Code{Name: "name-collision", Level: finding.Error, Allowed: finding.Skipped,
 		Title:   "two v1 records get the same v3 name",
@@ -133,55 +129,49 @@ var (
 	}
 	codeInvalid = &finding.Code{Name: "invalid", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "a record does not validate against its v3 CRD",
-		Meaning: "The reason names field and rule. Its v3 name may be one that no server accepts, or the defaults of the CRD make it more than " +
-			"6 MiB larger. Objects written under an older CRD, or straight into etcd, can be like that. " +
-			"The live migration stops at them for ever.",
+		Meaning: "The reason names field and rule. Its v3 name may be one that no server accepts, or the defaults of the CRD make it more than 6 MiB " +
+			"larger. Objects written under an older CRD, or straight into etcd, can be like that. The live migration stops at them for ever.",
 		Remedy: "Correct the record, or the CRD; take a new snapshot.",
 		Allow:  "The record stays a v1 record.",
 	}
 	codeUnknownKey = &finding.Code{Name: "unknown-key", Level: finding.Warning,
 		Title:   "a key that no API server makes",
 		Meaning: "The key lies in the folder of a kind below `projectcalico.org`, or of CRDs, and is not one that an API server makes.",
-		Remedy: "Look at it with `etcdctl get KEY`; no API server serves it, though lists may fail on it. " +
-			"`etcdctl del KEY` removes it.",
+		Remedy:  "Look at it with `etcdctl get KEY`; no API server serves it, though lists may fail on it. `etcdctl del KEY` removes it.",
 	}
 	codeBadUID = &finding.Code{Name: "bad-uid", Level: finding.Error, Allowed: finding.Skipped,
-		Title: "a UID is not a UUID, or not unique",
-		Meaning: "The UID that clients saw cannot be computed. " +
-			"The live migration loses such records without a word.",
-		Remedy: "Create the object again on the live cluster, take a new snapshot.",
-		Allow:  "The record stays a v1 record.",
+		Title:   "a UID is not a UUID, or not unique",
+		Meaning: "The UID that clients saw cannot be computed. The live migration loses such records without a word.",
+		Remedy:  "Create the object again on the live cluster, take a new snapshot.",
+		Allow:   "The record stays a v1 record.",
 	}
 	codeBadMetadata = &finding.Code{Name: "bad-metadata", Level: finding.Error, Allowed: finding.Skipped,
 		Title: "the metadata of a record cannot be read",
-		Meaning: "The annotation `projectcalico.org/metadata` cannot be read, or metadata and key name different objects. " +
-			"The live migration loses such records without a word.",
+		Meaning: "The annotation `projectcalico.org/metadata` cannot be read, or metadata and key name different objects. The live migration loses such " +
+			"records without a word.",
 		Remedy: "Correct or delete the record, take a new snapshot.",
 		Allow:  "The record stays a v1 record.",
 	}
 	codeDanglingOwner = &finding.Code{Name: "dangling-owner", Level: finding.Error, Allowed: finding.Skipped,
 		Warns: "where the garbage collector would only drop the reference, or cannot look for the owner: its group is gone, or it cannot be read",
 		Title: "the garbage collector would delete the object",
-		Meaning: "An owner does not exist, has another UID, or is of a scope that cannot own the object. In v1 the reference sat in an " +
-			"annotation and did no harm; on a v3 object Kubernetes acts on it.",
+		Meaning: "An owner does not exist, has another UID, or is of a scope that cannot own the object. In v1 the reference sat in an annotation and did " +
+			"no harm; on a v3 object Kubernetes acts on it.",
 		Remedy: "Remove the reference, or delete the object if its owner was deleted on purpose; take a new snapshot.",
-		Allow: "A Calico record stays a v1 record. Another object stays as it is, and is deleted when the garbage " +
-			"collector meets it.",
+		Allow:  "A Calico record stays a v1 record. Another object stays as it is, and is deleted when the garbage collector meets it.",
 	}
 	codePrunedField = &finding.Code{Name: "pruned-field", Level: finding.Warning,
 		Title: "a record has fields that no CRD knows",
-		Meaning: "Neither its v3 CRD nor its v1 CRD knows them: an old release or a typing error left them. No client saw them through the " +
-			"API; they are not carried over.",
-		Remedy: "Compare them with what was meant. If they are wanted, move them to a field of the schema on the live cluster, and take a new " +
-			"snapshot.",
+		Meaning: "Neither its v3 CRD nor its v1 CRD knows them: an old release or a typing error left them. No client saw them through the API; they are " +
+			"not carried over.",
+		Remedy: "Compare them with what was meant. If they are wanted, move them to a field of the schema on the live cluster, and take a new snapshot.",
 	}
 	codeUnknownKind = &finding.Code{Name: "unknown-kind", Level: finding.Error, Allowed: finding.Skipped,
-		Warns: "for a CRD without records, which goes with the rest of its group",
-		Title: "a kind that `projectcalico.org/v3` does not have",
-		Meaning: "A Calico Enterprise kind, one of a very old release, or records whose CRD is gone. " +
-			"Calico's own migration deletes them without a word.",
-		Remedy: "Export what you need and delete them, then take a new snapshot.",
-		Allow:  "The records, and with them the whole v1 group, stay in the output.",
+		Warns:   "for a CRD without records, which goes with the rest of its group",
+		Title:   "a kind that `projectcalico.org/v3` does not have",
+		Meaning: "A Calico Enterprise kind, one of a very old release, or records whose CRD is gone. Calico's own migration deletes them without a word.",
+		Remedy:  "Export what you need and delete them, then take a new snapshot.",
+		Allow:   "The records, and with them the whole v1 group, stay in the output.",
 	}
 	codeTerminating = &finding.Code{Name: "terminating", Level: finding.Warning,
 		Title:   "a v1 record was being deleted",
@@ -215,8 +205,8 @@ var (
 var (
 	codeIPAMHandleMissing = &finding.Code{Name: "ipam-handle-missing", Level: finding.Warning,
 		Title: "handles of a block are missing",
-		Meaning: "Addresses of the block belong to handles that do not exist, or do not list the block. They may never be released. " +
-			"Addresses that a Windows node keeps for itself have no handle, and are not reported.",
+		Meaning: "Addresses of the block belong to handles that do not exist, or do not list the block. They may never be released. Addresses that a " +
+			"Windows node keeps for itself have no handle, and are not reported.",
 		Remedy: "`calicoctl ipam check` after the restore.",
 	}
 	codeIPAMHandleCount = &finding.Code{Name: "ipam-handle-count", Level: finding.Warning,
@@ -231,8 +221,8 @@ var (
 	}
 	codeIPAMBlockBad = &finding.Code{Name: "ipam-block-bad", Level: finding.Warning,
 		Title: "a block contradicts itself",
-		Meaning: "The block lists another number of addresses than its CIDR has, or addresses with attributes that are not there. " +
-			"Calico may fail to read it.",
+		Meaning: "The block lists another number of addresses than its CIDR has, or addresses with attributes that are not there. Calico may fail to read " +
+			"it.",
 		Remedy: "Drain its node and delete the block, once no pod uses an address of it.",
 	}
 	codeIPAMNodeMissing = &finding.Code{Name: "ipam-node-missing", Level: finding.Warning,
@@ -242,8 +232,8 @@ var (
 	}
 	codeIPAMUnjudged = &finding.Code{Name: "ipam-unjudged", Level: finding.Warning,
 		Title: "some IPAM records could not be compared",
-		Meaning: "They cannot be decrypted or decoded, or name no CIDR or handle id; each is reported for that. Blocks, handles and affinities that " +
-			"belong to them are not compared with them. Reported once, under the first key.",
+		Meaning: "They cannot be decrypted or decoded, or name no CIDR or handle id; each is reported for that. Blocks, handles and affinities that belong " +
+			"to them are not compared with them. Reported once, under the first key.",
 		Remedy: "Settle the problems of those records, then migrate again: there may be more to tell.",
 	}
 	codeIPAMAffinity = &finding.Code{Name: "ipam-affinity-mismatch", Level: finding.Warning,
@@ -253,9 +243,9 @@ var (
 	}
 	codeIPAMAffinityUnlabelled = &finding.Code{Name: "ipam-affinity-unlabelled", Level: finding.Warning,
 		Title: "a BlockAffinity lacks the labels that Calico selects by",
-		Meaning: "Calico before 3.31 wrote none of the three labels; the reason says which are missing. The record is migrated as it is: addresses " +
-			"stay taken, and the node takes none from the block for new pods. calico-node labels the affinities of its node when it " +
-			"starts, with the value of `spec.type`; one without a type is still not selected.",
+		Meaning: "Calico before 3.31 wrote none of the three labels; the reason says which are missing. The record is migrated as it is: addresses stay " +
+			"taken, and the node takes none from the block for new pods. calico-node labels the affinities of its node when it starts, with the value of " +
+			"`spec.type`; one without a type is still not selected.",
 		Remedy: "Nothing, unless the node should use the block again. Then, once calico-node has started there: `kubectl label " +
 			"blockaffinities.projectcalico.org NAME projectcalico.org/affinity-type=host --overwrite`.",
 	}

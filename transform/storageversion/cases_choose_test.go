@@ -96,7 +96,7 @@ func TestNotChosen(t *testing.T) {
 		{"list", `["v1alpha1","v1"]`, []string{"v1"}, "storedVersions is [v1alpha1 v1]; its objects say [v1]"},
 		{"no list", `-`, nil, "storedVersions is []; its objects say [v1]"},
 		{"unlisted", `["v1"]`, []string{"v0"}, "1 of its objects are not at the storage version v1 (v0: 1)"},
-		{"unreadable", `["v1"]`, []string{"{"}, "1 of its objects are not at the storage version v1 (not to be told: 1)"},
+		{"unreadable", `["v1"]`, []string{"{"}, "1 of its objects are not at the storage version v1 (unreadable: 1)"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

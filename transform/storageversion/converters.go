@@ -29,7 +29,7 @@ var converterFlags = []transform.Flag{
 	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second, Usage: "give up a call after `TIME`"},
 }
 
-// readConverters makes the converters, by group. With an error it returns those that it has started.
+// readConverters makes the converters, by group. With an error it returns those that are running.
 func readConverters(ctx context.Context, a *transform.Args) (map[string]Converter, error) {
 	byGroup := map[string]Converter{}
 	options, err := readWebhookOptions(ctx, a)

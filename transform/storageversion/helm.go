@@ -20,63 +20,68 @@ import (
 )
 
 const (
-	helmPrefix = "sh.helm.release.v1." // of the names of releases, in Secrets and ConfigMaps alike (helm pkg/storage)
-	// maxHelm is how long an unpacked release may be. What is stored is at most 1.5 MiB, and text of manifests shrinks tenfold.
+	helmPrefix = "sh.helm.release.v1." // of the names of releases, in Secrets and ConfigMaps (helm pkg/storage)
+	// maxHelm is how long an unpacked release may be: a stored one has at most 1.5 MiB, and text of
+	// manifests shrinks tenfold.
 	maxHelm = 16 << 20 // bytes
 )
 
-// reportHelm warns of a Helm release whose manifest names versions that are gone: Helm compares the next upgrade with that
-// manifest, and stops where the server does not know a kind in it. Releases that another one superseded do not matter.
+// reportHelm warns of a Helm release whose manifest names versions that are gone. Helm compares the next
+// upgrade with that manifest, and stops at kinds that the server does not know. Superseded releases do
+// not matter.
 func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
 		return
 	}
 	labels, release, err := helmRelease(e.Value, key.Resource.Resource)
-	if err != nil {
-		r.view.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
+	if status := labels["status"]; err == nil && (release == "" || status == "superseded" || status == "uninstalled") {
 		return
 	}
-	if release == "" || labels["status"] == "superseded" || labels["status"] == "uninstalled" {
-		return
+	var named []string
+	if err == nil {
+		named, err = gone.inRelease(release)
 	}
-	named, err := gone.inRelease(release)
 	if err != nil {
 		r.view.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
 	} else if len(named) > 0 {
-		r.view.Raise(string(e.Key), codeHelmRelease.Because("Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], finding.List(named)))
+		r.view.Raise(string(e.Key), codeHelmRelease.Because(
+			"Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], finding.List(named)))
 	}
 }
 
-// helmRelease is the release that a Secret or a ConfigMap holds, packed.
+// helmRelease is the packed release in a Secret or a ConfigMap.
 func helmRelease(value []byte, resource string) (labels map[string]string, release string, err error) {
-	v, err := encoding.Parse(value)
-	if err != nil {
-		return nil, "", err
-	}
-	decode := func(into interface{ Unmarshal([]byte) error }) error {
-		if v.Format == encoding.FormatProtobuf {
-			return into.Unmarshal(v.Raw)
-		}
-		if json.Unmarshal(v.Raw, into) != nil {
-			return fmt.Errorf("%s value: not a %s", v.Format, v.GVK.Kind) // the library's text quotes the value
-		}
-		return nil
-	}
+	var secret corev1.Secret
+	var config corev1.ConfigMap
 	switch resource {
 	case "secrets":
-		var s corev1.Secret
-		err = decode(&s)
-		return s.Labels, string(s.Data["release"]), err
+		err = decodeNative(value, &secret)
+		return secret.Labels, string(secret.Data["release"]), err
 	case "configmaps":
-		var c corev1.ConfigMap
-		err = decode(&c)
-		return c.Labels, c.Data["release"], err
+		err = decodeNative(value, &config)
+		return config.Labels, config.Data["release"], err
 	}
 	return nil, "", nil
 }
 
-// inRelease lists what the manifest of a release names at versions that are gone, as "GROUP/VERSION KIND". Of a document only
-// the lines apiVersion and kind are read, at its left margin: a parser would take gigabytes for what a hostile release holds.
+// decodeNative decodes a native object into its type. Errors do not quote the value.
+func decodeNative(value []byte, into interface{ Unmarshal([]byte) error }) error {
+	v, err := encoding.Parse(value)
+	if err != nil {
+		return err
+	}
+	if v.Format == encoding.FormatProtobuf {
+		return into.Unmarshal(v.Raw)
+	}
+	if json.Unmarshal(v.Raw, into) != nil {
+		return fmt.Errorf("%s value: not a %s", v.Format, v.GVK.Kind) // the library's text quotes the value
+	}
+	return nil
+}
+
+// inRelease lists the objects in the manifest of a release at versions that are gone, as "GROUP/VERSION
+// KIND". Only the lines apiVersion and kind at the left margin of a document are read: a YAML parser
+// would take gigabytes for a hostile release.
 func (g *versionsGone) inRelease(release string) ([]string, error) {
 	manifest, err := unpackHelm(release)
 	if err != nil {
@@ -101,7 +106,7 @@ func (g *versionsGone) inRelease(release string) ([]string, error) {
 	return slices.Sorted(maps.Keys(named)), nil
 }
 
-// scalar is the plain or quoted word that stands for a value in YAML.
+// scalar is the plain or quoted word of a value in YAML.
 func scalar(text string) string {
 	text, _, _ = strings.Cut(text, " #")
 	return strings.Trim(strings.TrimSpace(text), `"'`)

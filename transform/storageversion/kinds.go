@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,15 +31,23 @@ type kind struct {
 	after  []string
 	kept   string // why no version was taken from the list
 
-	found         map[string]int // objects by the version they were stored at
-	rewritten     map[string]int
-	unchanged     map[string]int
-	refused       map[string]int
-	managedFields int             // objects with entries that were relabelled
-	entries       map[string]int  // objects with entries at another version than the storage version, by version
-	unread        map[string]bool // keys of objects that cannot be read, whatever version they seem to be at
+	counts        map[string]*counts // by stored version
+	managedFields int                // objects with relabelled entries
+	entries       map[string]int     // objects with entries at another version than the storage version, by version
+	unread        map[string]bool    // keys of unreadable objects, whatever version they seem to have
 
 	stuck string // why the converter of the group is not asked again
+}
+
+// counts are objects of one version by what becomes of them.
+type counts struct{ found, rewritten, unchanged, refused int }
+
+// at are the counts of a version, "" for objects whose version is unknown.
+func (k *kind) at(version string) *counts {
+	if k.counts[version] == nil {
+		k.counts[version] = &counts{}
+	}
+	return k.counts[version]
 }
 
 // load reads the CustomResourceDefinitions of the prefix.
@@ -54,7 +61,7 @@ func (r *run) load(ctx context.Context) error {
 			r.view.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
-		k := &kind{key: e.Key, value: e.Value, name: key.Name, found: map[string]int{}, rewritten: map[string]int{}, unchanged: map[string]int{}, refused: map[string]int{}, entries: map[string]int{}, unread: map[string]bool{}}
+		k := &kind{key: e.Key, value: e.Value, name: key.Name, counts: map[string]*counts{}, entries: map[string]int{}, unread: map[string]bool{}}
 		_, k.group, _ = strings.Cut(key.Name, ".")
 		r.kinds = append(r.kinds, k)
 		if bad := k.parse(e); bad != nil {
@@ -72,7 +79,7 @@ func (r *run) load(ctx context.Context) error {
 	return nil
 }
 
-// parse reads the CustomResourceDefinition, which stays unread where there is a refusal.
+// parse reads the CustomResourceDefinition, or says why it is of no use.
 func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	if e.Undecryptable != nil {
 		return transform.Unreadable(e.Undecryptable)
@@ -81,23 +88,23 @@ func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	if err != nil {
 		return transform.Unreadable(err)
 	}
-	if f := encoding.Detect(e.Value); f != encoding.FormatJSON {
+	name, spec := crd.Object().Name, crd.Object().Spec
+	switch f := encoding.Detect(e.Value); {
+	case f != encoding.FormatJSON:
 		return codeInvalid.Because("it is stored as %s, in which no server writes a CustomResourceDefinition", f)
-	}
-	if name := crd.Object().Name; name != k.name {
+	case name != k.name:
 		return codeInvalid.Because("it names itself %q, unlike its key", name)
-	}
-	if spec := crd.Object().Spec; spec.Names.Plural+"."+spec.Group != k.name {
+	case spec.Names.Plural+"."+spec.Group != k.name:
 		return codeInvalid.Because("its plural and group are %q and %q, unlike its name", spec.Names.Plural, spec.Group)
-	}
-	if keys.IsBuiltin(crd.GroupResource()) { // the folder of that name holds what the API server keeps for itself
+	case keys.IsBuiltin(crd.GroupResource()): // the API server keeps its own objects in the folder of that name
 		return codeInvalid.Because("its objects have the name of a resource that is kube-apiserver's own")
 	}
 	k.crd = crd
 	return nil
 }
 
-// prepare makes the CustomResourceDefinition ready to encode by; ok is false where its objects have to stay as they are.
+// prepare makes the CustomResourceDefinition ready to encode by. ok is false where its objects have to
+// stay as they are.
 func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 	if to := r.opts.To; to != "" && to != k.crd.StorageVersion() {
 		reason, err := r.view.Exposes(ctx, k.key, k.key)
@@ -116,19 +123,23 @@ func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 	if obj.DeletionTimestamp != nil {
 		r.view.Raise(string(k.key), codeTerminating.Because("it is being deleted, and its objects with it: storedVersions is not trimmed"))
 	}
-	if condition(obj, "StorageMigrating") {
-		r.view.Raise(string(k.key), codeStorageMigrating.Because("its condition StorageMigrating is True: the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot"))
-		return false, nil
+	var bad *finding.Finding
+	if slices.ContainsFunc(obj.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == "StorageMigrating" && c.Status == apiextensionsv1.ConditionTrue
+	}) {
+		bad = codeStorageMigrating.Because("its condition StorageMigrating is True: " +
+			"the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
+	} else {
+		bad = k.use(r.opts.To)
 	}
-	if bad := k.usable(r.opts.To); bad != nil {
+	if bad != nil {
 		r.view.Raise(string(k.key), bad)
-		return false, nil
 	}
-	return true, nil
+	return bad == nil, nil
 }
 
-// usable flips the storage version to what is asked, and compiles the schemas.
-func (k *kind) usable(to string) *finding.Finding {
+// use makes to the storage version, "" for the one it is, and compiles the schemas.
+func (k *kind) use(to string) *finding.Finding {
 	value, crd := k.value, k.crd
 	if to != "" && to != crd.StorageVersion() {
 		var err error
@@ -162,39 +173,21 @@ func versions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(names, ", ")
 }
 
-func condition(crd *apiextensionsv1.CustomResourceDefinition, name string) bool {
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return string(c.Type) == name && c.Status == apiextensionsv1.ConditionTrue
-	})
-}
-
-// dir is what the keys of the kind's objects begin with.
-func (r *run) dir(k *kind) []byte {
-	if k.crd == nil { // a CustomResourceDefinition is named after them
-		return r.keys.Dir(gvr.ParseGroupResource(k.name))
-	}
-	return r.keys.Dir(k.crd.GroupResource())
-}
-
-// dirs is dir, and where the names that a server accepted are not those of the CustomResourceDefinition, also the folder of
-// those: it serves from there once it accepts them.
+// dirs are the folders of the kind's objects: the first by the names that the server accepted, and one
+// by the name of the CustomResourceDefinition where it differs, which the server uses once it accepts it.
 func (r *run) dirs(k *kind) [][]byte {
-	dirs := [][]byte{r.dir(k)}
-	if named := r.keys.Dir(gvr.ParseGroupResource(k.name)); !bytes.Equal(named, dirs[0]) {
+	named := r.keys.Dir(gvr.ParseGroupResource(k.name))
+	if k.crd == nil {
+		return [][]byte{named}
+	}
+	dirs := [][]byte{r.keys.Dir(k.crd.GroupResource())}
+	if !bytes.Equal(named, dirs[0]) {
 		dirs = append(dirs, named)
 	}
 	return dirs
 }
 
-// storage is the apiVersion that the kind's objects are to have, empty where it has no storage version.
-func (k *kind) storage() string {
-	if k.storageVersion() == "" {
-		return ""
-	}
-	return gvr.GroupVersion{Group: k.group, Version: k.storageVersion()}.String()
-}
-
-// storageVersion is empty where none can be told.
+// storageVersion is empty where it is unknown.
 func (k *kind) storageVersion() string {
 	if k.crd == nil {
 		return ""
@@ -204,23 +197,11 @@ func (k *kind) storageVersion() string {
 
 // owns says whether an object of that group and kind belongs in the folder.
 func (k *kind) owns(gk gvr.GroupKind) bool {
-	if k.crd == nil {
-		return gk.Group == k.group
-	}
-	return gk == k.crd.GroupKind()
+	return k.crd == nil && gk.Group == k.group || k.crd != nil && gk == k.crd.GroupKind()
 }
 
 // lists says whether an API server can read objects of the version.
 func (k *kind) lists(version string) bool {
 	_, err := k.crd.Version(version)
 	return err == nil
-}
-
-// scope says what is wrong with a key of the kind's folder; empty where nothing is.
-func (k *kind) scope(key keys.Key) string {
-	namespaced := k.crd.Object().Spec.Scope == apiextensionsv1.NamespaceScoped
-	if namespaced == (key.Namespace != "") {
-		return ""
-	}
-	return fmt.Sprintf("the key does not fit the scope of %s, which is %s", k.name, k.crd.Object().Spec.Scope)
 }

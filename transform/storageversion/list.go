@@ -9,15 +9,16 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
-// settleList makes status.storedVersions what reading every key of the kind says, once its objects are staged.
-func (r *run) settleList(ctx context.Context, k *kind) error {
-	found, unread, err := r.countVersions(ctx, k)
+// trimList sets status.storedVersions by reading every key of the kind, once its objects are staged.
+func (r *run) trimList(ctx context.Context, k *kind) error {
+	found, err := r.countVersions(ctx, k, nil)
 	if err != nil {
 		return err
 	}
-	if k.after, k.kept = settledList(k, found, unread); k.kept != "" {
+	if k.after, k.kept = trimmedList(k, found); k.kept != "" {
 		r.view.Raise(string(k.key), codeListKept.Because("storedVersions is not trimmed: %s", k.kept))
 	}
 	if !slices.Equal(k.after, k.before) {
@@ -32,43 +33,45 @@ func (r *run) settleList(ctx context.Context, k *kind) error {
 	return err
 }
 
-// countVersions reads every key of the kind, as staged. unread counts those that do not tell their version.
-func (r *run) countVersions(ctx context.Context, k *kind) (found map[string]int, unread int, err error) {
-	found = map[string]int{}
+// countVersions counts the objects of the kind by version, as staged; "" for those whose version is
+// unknown. broken, which may be nil, is called for values that cannot be read at all.
+func (r *run) countVersions(ctx context.Context, k *kind, broken func(e *transform.Entry, err error)) (map[string]int, error) {
+	found := map[string]int{}
 	for _, dir := range r.dirs(k) {
 		for e, err := range r.view.Live(ctx, dir) {
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 			value, err := encoding.Parse(e.Value)
+			if err != nil && broken != nil {
+				broken(e, err)
+			}
 			if err != nil || k.unread[string(e.Key)] || !k.owns(value.GVK.GroupKind()) {
-				unread++
+				found[""]++
 				continue
 			}
 			found[value.GVK.Version]++
 		}
 	}
-	return found, unread, nil
+	return found, nil
 }
 
-// settledList is what storedVersions has to be: the versions found, and the storage version, which every list must hold. Those
-// of the old list come first, in its order. kept says why it holds more than the storage version; empty where it does not.
-func settledList(k *kind, found map[string]int, unread int) (list []string, kept string) {
+// trimmedList is what storedVersions has to be: the versions found, and the storage version. Those of
+// the old list come first, in its order. kept says why it holds more than the storage version.
+func trimmedList(k *kind, found map[string]int) (list []string, kept string) {
 	there := maps.Clone(found)
+	delete(there, "")
+	others := maps.Clone(there)
+	delete(others, k.crd.StorageVersion())
 	there[k.crd.StorageVersion()]++
 	switch {
-	case unread > 0:
-		kept = fmt.Sprintf("%d of its objects cannot be read", unread)
+	case found[""] > 0:
+		kept = fmt.Sprintf("%d of its objects cannot be read", found[""])
 	case k.crd.Object().DeletionTimestamp != nil:
 		kept = "it is being deleted"
 	}
-	for _, version := range k.before {
+	for _, version := range slices.Concat(k.before, slices.Sorted(maps.Keys(there))) {
 		if (there[version] > 0 || kept != "") && !slices.Contains(list, version) {
-			list = append(list, version)
-		}
-	}
-	for _, version := range slices.Sorted(maps.Keys(there)) {
-		if !slices.Contains(list, version) {
 			list = append(list, version)
 		}
 	}
@@ -76,30 +79,20 @@ func settledList(k *kind, found map[string]int, unread int) (list []string, kept
 	case len(list) == 1:
 		return list, ""
 	case kept == "":
-		kept = "objects are still stored at " + others(found, k.crd.StorageVersion())
+		kept = "objects are still stored at " + strings.Join(slices.Sorted(maps.Keys(others)), ", ")
 	}
 	return list, kept
 }
 
-// others are the versions found but for one, for a person to read.
-func others(found map[string]int, but string) string {
-	var names []string
-	for _, version := range slices.Sorted(maps.Keys(found)) {
-		if version != but {
-			names = append(names, version)
-		}
-	}
-	return strings.Join(names, ", ")
-}
-
-// describe lists how many objects were found at each version.
-func describe(found map[string]int, unread int) string {
+// listCounts prints how many objects were found at each version.
+func listCounts(found map[string]int) string {
 	var parts []string
 	for _, version := range slices.Sorted(maps.Keys(found)) {
-		parts = append(parts, fmt.Sprintf("%s: %d", version, found[version]))
-	}
-	if unread > 0 {
-		parts = append(parts, fmt.Sprintf("not to be told: %d", unread))
+		name := version
+		if name == "" {
+			name = "unreadable"
+		}
+		parts = append(parts, fmt.Sprintf("%s: %d", name, found[version]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -18,13 +18,11 @@ var ErrNotThere = errors.New("not in the snapshot")
 // Migration is the transform. It may be planned more than once.
 type Migration struct{ opts Options }
 
-var _ transform.Transform = (*Migration)(nil)
-
 // New makes a migration; Plan checks the options.
 func New(o Options) *Migration { return &Migration{opts: o} }
 
-// Plan stages the migration on v, for each storage prefix. Problems are in the view's report; an error is about reading the
-// snapshot, or ErrNotThere.
+// Plan stages the migration on v, for each storage prefix. An error is about reading the snapshot, or
+// [ErrNotThere].
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	prefixes, err := v.KubernetesPrefixes(ctx)
 	if err != nil {
@@ -47,7 +45,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	for _, mapping := range m.opts.Mappings {
 		if !used[Mapping{Group: mapping.Group, Old: mapping.Old}] {
-			v.Raise("", codeMappingUnused.Because("no object that was to be migrated is stored at %s/%s, or its definition lists that version", mapping.Group, mapping.Old))
+			v.Raise("", codeMappingUnused.Because("no object that was to be migrated is stored at %s/%s, or its definition lists that version",
+				mapping.Group, mapping.Old))
 		}
 	}
 	if m.opts.Rewrap {
@@ -61,13 +60,15 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// runs makes one run for each prefix, its CustomResourceDefinitions loaded, and checks the names in the options against all
-// of them.
+// runs makes a run for each prefix, its CustomResourceDefinitions loaded, and checks the names in the
+// options against all of them.
 func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string) ([]*run, error) {
 	var runs []*run
 	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, prefix := range prefixes {
-		r := &run{opts: &m.opts, used: map[Mapping]bool{}, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{}}
+		r := &run{
+			opts: &m.opts, used: map[Mapping]bool{}, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{},
+		}
 		if err := r.load(ctx); err != nil {
 			return nil, err
 		}
@@ -86,12 +87,12 @@ type run struct {
 	opts       *Options
 	view       *transform.View
 	keys       keys.Kubernetes
-	used       map[Mapping]bool // mappings, without New, that some object met
+	used       map[Mapping]bool // mappings, without New, that some object took
 	kinds      []*kind          // in the order of their names
 	byResource map[schema.GroupResource]*kind
 }
 
-// plan stages one prefix: objects first, then the lists that tell of them, then what refers to them.
+// plan stages one prefix: objects first, then their lists of versions, then references to them.
 func (r *run) plan(ctx context.Context) error {
 	for _, k := range r.kinds {
 		if err := r.migrateKind(ctx, k); err != nil {
@@ -106,16 +107,17 @@ func (r *run) migrateKind(ctx context.Context, k *kind) error {
 	if !k.chosen {
 		return r.survey(ctx, k)
 	}
-	if k.crd == nil {
-		return r.leave(ctx, k)
+	ok, err := k.crd != nil, error(nil)
+	if ok {
+		ok, err = r.prepare(ctx, k)
 	}
-	if ok, err := r.prepare(ctx, k); err != nil || !ok {
-		return errors.Join(err, r.leave(ctx, k))
+	if err != nil || !ok {
+		return errors.Join(err, r.skip(ctx, k))
 	}
 	if err := r.migrateObjects(ctx, k); err != nil {
 		return err
 	}
-	return r.settleList(ctx, k)
+	return r.trimList(ctx, k)
 }
 
 // chosen are the kinds that the options name.

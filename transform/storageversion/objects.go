@@ -3,8 +3,8 @@ package storageversion
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -16,27 +16,27 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// A batch is what is worked on at once: its objects are decoded, converted and encoded side by side, and asked of a converter
-// in one call.
+// The objects of a batch are decoded, converted and encoded in parallel, and sent to a converter in one
+// call.
 const (
 	batchObjects = 256
 	batchBytes   = 8 << 20  // of stored values; decoded ones take several times as much
 	batchMemory  = 64 << 20 // of objects with their defaults; those beyond it wait
 )
 
-// phase is how far an object has come.
-type phase int
+// progress is how far an object has come.
+type progress int
 
 const (
-	begun phase = iota + 1
+	begun progress = iota + 1
 	finished
 )
 
-// migrateObjects stages every object of the kind that is not yet what a no-op write would leave.
+// migrateObjects stages every object of the kind that a no-op write would change.
 func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 	var batch []*object
 	size := 0
-	for e, err := range r.view.Live(ctx, r.dir(k)) {
+	for e, err := range r.view.Live(ctx, r.dirs(k)[0]) {
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 	return r.migrateBatch(ctx, k, batch)
 }
 
-// migrateBatch takes some objects of a kind all the way, as many at once as there is room for.
+// migrateBatch takes some objects of a kind all the way, as many at once as fit in memory.
 func (r *run) migrateBatch(ctx context.Context, k *kind, batch []*object) error {
 	for len(batch) > 0 {
 		n, err := r.each(ctx, batch, begun, func(o *object) int {
@@ -80,7 +80,7 @@ func (r *run) migrateBatch(ctx context.Context, k *kind, batch []*object) error 
 	return nil
 }
 
-// finishBatch makes and stages the values of objects that were converted.
+// finishBatch makes and stages the values of converted objects.
 func (r *run) finishBatch(ctx context.Context, k *kind, batch []*object) error {
 	for len(batch) > 0 {
 		n, err := r.each(ctx, batch, finished, func(o *object) int {
@@ -101,25 +101,25 @@ func (r *run) finishBatch(ctx context.Context, k *kind, batch []*object) error {
 	return nil
 }
 
-// each brings the objects of a batch to a phase, side by side, until the bytes that work returns reach batchMemory. It returns
-// how many objects from the first on are there, at least one: defaults can turn a few bytes into megabytes. The workers decide
-// where the batch is cut, but not what becomes of an object.
-func (r *run) each(ctx context.Context, batch []*object, reached phase, work func(o *object) int) (n int, err error) {
+// each works on the objects of a batch in parallel, until the bytes that work returns reach
+// batchMemory: defaults can turn a few bytes into megabytes. It returns how many objects from the first
+// on are done, at least one. The cut depends on the workers, the results do not.
+func (r *run) each(ctx context.Context, batch []*object, reached progress, work func(o *object) int) (n int, err error) {
 	var held atomic.Int64
 	err = r.view.Parallel(ctx, len(batch), func(i int) error {
-		if o := batch[i]; o.phase < reached && (i == 0 || held.Load() < batchMemory) {
+		if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
 			held.Add(int64(work(o)))
-			o.phase = reached
+			o.reached = reached
 		}
 		return nil
 	})
-	for n < len(batch) && batch[n].phase >= reached {
+	for n < len(batch) && batch[n].reached >= reached {
 		n++
 	}
 	return n, err
 }
 
-// convert has the objects converted that only a webhook can.
+// convert converts the objects that only a webhook can.
 func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 	var waiting []*object
 	var objs []map[string]any
@@ -134,7 +134,8 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 	converter := r.opts.Converters[k.group]
 	if converter == nil {
 		for _, o := range waiting {
-			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can bring it to %s", o.from, k.name, k.crd.StorageVersion()))
+			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can bring it to %s",
+				o.from, k.name, k.crd.StorageVersion()))
 		}
 		return nil
 	}
@@ -154,7 +155,7 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 	return nil
 }
 
-// accept takes the converter's answers over.
+// accept takes over the converter's answers.
 func accept(waiting []*object, converted []conversion.Converted) error {
 	if len(converted) != len(waiting) {
 		return fmt.Errorf("conversion: objects sent: %[2]d, answers: %[1]d", len(converted), len(waiting))
@@ -165,7 +166,7 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 			continue
 		}
 		if encoding.Weigh(converted[i].Object)-encoding.Weigh(o.obj) > schema.MaxGrowth {
-			o.refuse(refuseObject(fmt.Errorf("the converter's answer: %w: by more than %d bytes", schema.ErrTooLarge, schema.MaxGrowth)))
+			o.refuseObject(fmt.Errorf("the converter's answer: %w: by more than %d bytes", schema.ErrTooLarge, schema.MaxGrowth))
 			continue
 		}
 		o.obj, o.converted = converted[i].Object, true
@@ -173,30 +174,32 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 	return nil
 }
 
-// stage reports what was found of an object, and stages it.
+// stage reports the findings about an object, and stages it.
 func (r *run) stage(ctx context.Context, k *kind, o *object) error {
-	k.found[o.from]++
+	c := k.at(o.from)
+	c.found++
 	r.used[o.mapping] = true
 	for _, n := range o.warnings {
 		r.view.Raise(string(o.key), n)
 	}
 	if o.refused != nil {
-		k.refused[o.from]++
-		if unread(o.refused) {
+		switch o.refused.Code {
+		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // its version is not sure
 			k.unread[string(o.key)] = true
 		}
+		c.refused++
 		r.view.Raise(string(o.key), o.refused)
 		return nil
 	}
 	if len(o.dropped) > 0 && !r.view.Raise(string(o.key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
-		k.refused[o.from]++
+		c.refused++
 		return nil
 	}
 	for _, version := range o.entries {
 		k.entries[version]++
 	}
 	if !o.changed {
-		k.unchanged[o.from]++
+		c.unchanged++
 		return nil
 	}
 	staged, err := r.view.Derive(ctx, o.key, o.key, o.out, "at storage version "+k.crd.StorageVersion())
@@ -204,9 +207,9 @@ func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 	case err != nil:
 		return err
 	case !staged:
-		k.refused[o.from]++
+		c.refused++
 	default:
-		k.rewritten[o.from]++
+		c.rewritten++
 		if o.relabelled > 0 {
 			k.managedFields++
 		}
@@ -214,65 +217,48 @@ func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 	return nil
 }
 
-// survey looks for what a kind that was not chosen would need.
+// survey reports a kind that was not chosen and needs the migration.
 func (r *run) survey(ctx context.Context, k *kind) error {
-	found, unread, err := r.count(ctx, k)
+	found, err := r.countVersions(ctx, k, nil)
 	if err != nil {
 		return err
 	}
-	if k.storageVersion() == "" {
-		reason := "it cannot be read"
-		if k.crd != nil {
-			reason = "none of its versions is the storage version"
-		}
-		r.view.Raise(string(k.key), codeNotChosen.Because("%s, so that nobody can tell what its objects need", reason))
-		return nil
-	}
-	behind := unread
 	for version, n := range found {
-		if version != k.storageVersion() {
-			behind += n
-		}
+		k.at(version).found = n
 	}
-	list, _ := settledList(k, found, unread)
+	behind := -found[k.storageVersion()]
+	for _, n := range found {
+		behind += n
+	}
+	reason := ""
 	switch {
+	case k.crd == nil:
+		reason = "it cannot be read, so that the needs of its objects are unknown"
+	case k.storageVersion() == "":
+		reason = "none of its versions is the storage version, so that the needs of its objects are unknown"
 	case behind > 0:
-		r.view.Raise(string(k.key), codeNotChosen.Because("%d of its objects are not at the storage version %s (%s)", behind, k.crd.StorageVersion(), describe(found, unread)))
-	case !slices.Equal(list, k.before):
-		r.view.Raise(string(k.key), codeNotChosen.Because("storedVersions is %v; its objects say %v", k.before, list))
-	}
-	return nil
-}
-
-// leave counts the objects of a kind that has to stay as it is.
-func (r *run) leave(ctx context.Context, k *kind) error {
-	if _, _, err := r.count(ctx, k); err != nil {
-		return err
-	}
-	for _, dir := range r.dirs(k) {
-		for e, err := range r.view.Live(ctx, dir) {
-			if err != nil {
-				return err
-			}
-			if _, err := encoding.Parse(e.Value); err != nil {
-				r.view.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
-			}
+		reason = fmt.Sprintf("%d of its objects are not at the storage version %s (%s)", behind, k.storageVersion(), listCounts(found))
+	default:
+		if list, _ := trimmedList(k, found); !slices.Equal(list, k.before) {
+			reason = fmt.Sprintf("storedVersions is %v; its objects say %v", k.before, list)
 		}
 	}
-	k.refused, k.kept = k.found, "the CustomResourceDefinition cannot be worked with"
+	if reason != "" {
+		r.view.Raise(string(k.key), codeNotChosen.Because("%s", reason))
+	}
 	return nil
 }
 
-// count is countVersions for the report.
-func (r *run) count(ctx context.Context, k *kind) (found map[string]int, unread int, err error) {
-	if found, unread, err = r.countVersions(ctx, k); err != nil {
-		return nil, 0, err
+// skip counts the objects of a kind that has to stay as it is.
+func (r *run) skip(ctx context.Context, k *kind) error {
+	found, err := r.countVersions(ctx, k, func(e *transform.Entry, err error) {
+		r.view.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
+	})
+	for version, n := range found {
+		*k.at(version) = counts{found: n, refused: n}
 	}
-	k.found = maps.Clone(found)
-	if unread > 0 {
-		k.found[""] = unread
-	}
-	return found, unread, nil
+	k.kept = "the CustomResourceDefinition cannot be worked with"
+	return err
 }
 
 // object is one custom resource on its way.
@@ -280,29 +266,38 @@ type object struct {
 	key    []byte
 	parsed keys.Key
 	value  []byte
-	from   string // the version it is stored at, "" where nobody can tell
+	from   string // the version it is stored at, "" where that is unknown
 
 	obj       map[string]any
 	format    encoding.Format
-	mapped    string  // the apiVersion that took the place of the stored one, "" where none did
+	mapped    string  // the apiVersion that replaces the stored one, "" for none
 	mapping   Mapping // group and old version, where one was given for it
-	phase     phase
+	reached   progress
 	converted bool // by a converter
 	refused   *finding.Finding
 	warnings  []*finding.Finding
-	dropped   []string // paths of fields that get lost, each once
-	lost      map[string]bool
+	dropped   []string // paths of lost fields, each once
 
 	out        []byte
 	changed    bool
 	relabelled int      // managedFields entries
-	entries    []string // versions that those name which were left
+	entries    []string // versions of the entries that were kept
 }
 
 func (o *object) warn(f *finding.Finding) { o.warnings = append(o.warnings, f) }
 
-func (o *object) refuse(r *finding.Finding) {
+// refuse keeps the first reason.
+func (o *object) refuse(f *finding.Finding) {
 	if o.refused == nil {
-		o.refused = r
+		o.refused = f
+	}
+}
+
+// refuseObject refuses an object that the CustomResourceDefinition cannot bring to what is stored.
+func (o *object) refuseObject(err error) {
+	if errors.Is(err, schema.ErrTooLarge) {
+		o.refuse(codeInvalid.Because("%v", err))
+	} else {
+		o.refuse(finding.Undecodable.Because("%v", err))
 	}
 }

@@ -3,6 +3,7 @@ package storageversion
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -12,28 +13,21 @@ import (
 	"github.com/etcdshift/etcdshift/internal/conversion"
 )
 
-// Options of a migration. The zero value migrates every custom resource to settled bytes, and needs no converter where the
-// conversion strategy is None.
+// Options of a migration. The zero value migrates every custom resource as updates that change nothing
+// would, and needs no converter where the conversion strategy is None.
 type Options struct {
-	// CRDs, Groups and Selector choose CustomResourceDefinitions: by name, by group, by their labels. Empty ones choose all.
-	CRDs, Groups []string
-	Selector     labels.Selector
-	// Exclude names CustomResourceDefinitions that stay as they are.
-	Exclude []string
-	// Mode says which of the two results of a no-op write is stored.
-	Mode schema.Mode
-	// To is made the storage version of each chosen CustomResourceDefinition first; empty: the one that it is.
-	To string
-	// Mappings say which version takes the place of one that a CustomResourceDefinition no longer lists.
-	Mappings []Mapping
-	// KeepManagedFields leaves metadata.managedFields as they are, also where server-side apply fails on them.
-	KeepManagedFields bool
-	// AllManagedFields relabels entries at every version but the storage version, so that those versions can be removed.
-	AllManagedFields bool
-	// Converters do what the conversion webhooks of a group would.
-	Converters map[string]Converter
-	// Rewrap encrypts every value of the snapshot by the provider and key that the encryption configuration names first.
-	Rewrap bool
+	// CRDs, Groups and Selector choose CustomResourceDefinitions by name, group and labels. Empty ones
+	// choose all.
+	CRDs, Groups      []string
+	Selector          labels.Selector
+	Exclude           []string             // names of CustomResourceDefinitions that stay as they are
+	Mode              schema.Mode          // which of the two results of a no-op write is stored
+	To                string               // made the storage version of each chosen definition first; empty: the one it is
+	Mappings          []Mapping            // for versions that a CustomResourceDefinition no longer lists
+	KeepManagedFields bool                 // leaves metadata.managedFields, also where server-side apply fails on them
+	AllManagedFields  bool                 // relabels entries at every other version, so that it can be removed
+	Converters        map[string]Converter // by group, in place of conversion webhooks
+	Rewrap            bool                 // encrypts every value by the provider and key that is configured first
 }
 
 // Mapping gives objects of GROUP/Old, a version without a schema, the apiVersion GROUP/New.
@@ -52,37 +46,30 @@ func (o *Options) chooses(c *schema.CRD) bool {
 
 // names is chooses without the labels.
 func (o *Options) names(name, group string) bool {
-	switch {
-	case slices.Contains(o.Exclude, name):
-		return false
-	case len(o.CRDs) > 0 && !slices.Contains(o.CRDs, name):
-		return false
-	}
-	return len(o.Groups) == 0 || slices.Contains(o.Groups, group)
+	return !slices.Contains(o.Exclude, name) && (len(o.CRDs) == 0 || slices.Contains(o.CRDs, name)) &&
+		(len(o.Groups) == 0 || slices.Contains(o.Groups, group))
 }
 
-// checkNames makes an error of names that no CustomResourceDefinition of the snapshot has: one that is spelled wrong would
-// choose nothing, or exclude nothing, and not say so. webhooks are the groups with one that a webhook converts.
+// checkNames refuses names that no CustomResourceDefinition of the snapshot has: they may be misspelled.
+// webhooks are the groups in which a webhook converts.
 func (o *Options) checkNames(names, groups, webhooks map[string]bool) error {
+	mapped := []string{}
+	for _, m := range o.Mappings {
+		mapped = append(mapped, m.Group)
+	}
 	for _, given := range []struct {
-		flag string
 		list []string
 		in   map[string]bool
-	}{{"CustomResourceDefinition", slices.Concat(o.CRDs, o.Exclude), names}, {"group", o.Groups, groups}} {
+		what string
+	}{
+		{slices.Concat(o.CRDs, o.Exclude), names, "CustomResourceDefinition %q"},
+		{slices.Concat(o.Groups, mapped), groups, "group %q"},
+		{slices.Sorted(maps.Keys(o.Converters)), webhooks, "a CustomResourceDefinition of group %q that a webhook converts"},
+	} {
 		for _, name := range given.list {
 			if !given.in[name] {
-				return fmt.Errorf("%w: %s %q", ErrNotThere, given.flag, name)
+				return fmt.Errorf("%w: "+given.what, ErrNotThere, name)
 			}
-		}
-	}
-	for _, m := range o.Mappings {
-		if !groups[m.Group] {
-			return fmt.Errorf("%w: group %q", ErrNotThere, m.Group)
-		}
-	}
-	for group := range o.Converters {
-		if !webhooks[group] { // a converter that is not asked, since a strategy was set to None, would be missed in the result
-			return fmt.Errorf("%w: a CustomResourceDefinition of group %q that a webhook converts", ErrNotThere, group)
 		}
 	}
 	return nil

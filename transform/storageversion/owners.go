@@ -10,10 +10,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// versionsGone knows which versions the garbage collector finds no objects at.
+// versionsGone knows the versions at which the garbage collector finds no objects.
 type versionsGone struct {
 	kinds   map[gvr.GroupKind]*kind
-	unknown bool // a definition cannot be read: nobody knows its kind, nor its versions
+	unknown bool // a definition cannot be read: its kind and versions are unknown
 }
 
 func (r *run) goneVersions() *versionsGone {
@@ -28,8 +28,8 @@ func (r *run) goneVersions() *versionsGone {
 	return g
 }
 
-// moved says which apiVersion the garbage collector would find an owner at; gone is false where it finds it at the one given.
-// to is empty where it finds it at none.
+// moved is the apiVersion at which the garbage collector would find an owner, empty for none. gone is false
+// where it finds the owner at the one given.
 func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -45,14 +45,13 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	return to, true
 }
 
-// fixOwners moves the owner references of one object that name a version which is gone to one that is served. The garbage
-// collector resolves apiVersion and kind through discovery, and cannot where the version is not in it.
+// fixOwners moves owner references from versions that are gone to one that is served: the garbage collector
+// resolves apiVersion and kind through discovery.
 func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
 	if len(gone.kinds) == 0 && !gone.unknown {
 		return nil
 	}
-	format := encoding.Detect(e.Value)
-	if e.Undecryptable == nil && format == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
+	if e.Undecryptable == nil && encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
 		return nil
 	}
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {

@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
@@ -34,7 +36,7 @@ func (o *object) begin(k *kind, opts *Options) {
 	}
 	dropped, err := k.crd.Begin(o.obj)
 	if err != nil {
-		o.refuse(refuseObject(err))
+		o.refuseObject(err)
 		return
 	}
 	o.lose(dropped)
@@ -48,8 +50,7 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 	apiVersion, _ := o.obj["apiVersion"].(string)
 	name, _ := o.obj["kind"].(string)
 	gv, err := gvr.ParseGroupVersion(apiVersion)
-	if want := k.crd.GroupKind(); err != nil || gv.Group != want.Group || name != want.Kind {
-		o.from = ""
+	if err != nil || gv.WithKind(name).GroupKind() != k.crd.GroupKind() {
 		return codeUnknownKind.Because("it is a %s %s, in the folder of %s", apiVersion, name, k.name)
 	}
 	o.from = gv.Version
@@ -73,23 +74,29 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 		}
 		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
 	}
-	return codeUnlistedVersion.Because("it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind", gv.Version, k.name, versions(k.crd.Object()), mapped)
+	return codeUnlistedVersion.Because("it is stored at %s, and %s lists only %s%s: an API server fails to read it, and with it every list of the kind",
+		gv.Version, k.name, versions(k.crd.Object()), mapped)
 }
 
-// compareKey notes an object that names itself otherwise than its key: a server serves it under the name inside.
+// compareKey warns of an object with another name than its key: a server serves it under the name inside.
 func (o *object) compareKey(k *kind) {
-	if reason := k.scope(o.parsed); reason != "" {
-		o.warn(codeKeyMismatch.Because("%s", reason))
+	scope := k.crd.Object().Spec.Scope
+	if (scope == apiextensionsv1.NamespaceScoped) != (o.parsed.Namespace != "") {
+		o.warn(codeKeyMismatch.Because("the key does not fit the scope of %s, which is %s", k.name, scope))
 	}
 	meta, _ := o.obj["metadata"].(map[string]any)
 	name, _ := meta["name"].(string)
 	namespace, _ := meta["namespace"].(string)
-	if name != o.parsed.Name || namespace != o.parsed.Namespace {
-		o.warn(codeKeyMismatch.Because("it names itself %s, unlike its key", quoteName(namespace, name)))
+	if name == o.parsed.Name && namespace == o.parsed.Namespace {
+		return
 	}
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	o.warn(codeKeyMismatch.Because(`it names itself "%s", unlike its key`, name))
 }
 
-// finish makes the bytes of an object that was converted.
+// finish makes the bytes of a converted object.
 func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	if o.refused != nil {
 		o.obj = nil
@@ -101,17 +108,17 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		return
 	}
 	if err != nil {
-		o.refuse(refuseObject(err))
+		o.refuseObject(err)
 		return
 	}
 	if len(dropped) > 0 && !o.converted {
-		if dropped, err = o.stored(k, dropped); err != nil {
-			o.refuse(finding.Undecodable.Because("%v", err))
-			return
-		}
+		dropped, err = o.stored(k, dropped)
 	}
 	o.lose(dropped)
-	if err := o.encode(k, opts); err != nil {
+	if err == nil {
+		err = o.encode(k, opts)
+	}
+	if err != nil {
 		o.refuse(finding.Undecodable.Because("%v", err))
 		return
 	}
@@ -121,7 +128,7 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	o.obj, o.value = nil, nil
 }
 
-// encode makes the bytes of an object at the storage version, its managedFields mended.
+// encode makes the bytes of an object at the storage version, with its managedFields repaired.
 func (o *object) encode(k *kind, opts *Options) (err error) {
 	var renamed, emptied []string
 	if !opts.KeepManagedFields {
@@ -153,16 +160,15 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 
 // listManagers names the managers of managedFields entries, each once.
 func listManagers(managers []string) string {
-	var names []string
+	names := sets.New[string]()
 	for _, name := range managers {
-		names = append(names, strconv.Quote(name))
+		names.Insert(strconv.Quote(name))
 	}
-	slices.Sort(names)
-	return "manager " + finding.List(slices.Compact(names))
+	return "manager " + finding.List(sets.List(names))
 }
 
-// stored are those of the dropped paths that the value itself has: a default of the version it was stored at, which the storage
-// version does not know, is not lost, since nobody wrote it.
+// stored are the dropped paths that the value itself has. A dropped default of the version it was stored
+// at is no loss, since nobody wrote it.
 func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	obj, _, err := encoding.DecodeObject(o.value)
 	if err != nil {
@@ -177,29 +183,26 @@ func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := version.Coerce(obj); err != nil { // what this drops was noted before
+	if _, err := version.Coerce(obj); err != nil { // its drops were noted before
 		return nil, err
 	}
 	lost, err := k.crd.Convert(obj, k.crd.StorageVersion())
 	if err != nil {
 		return nil, err
 	}
-	written := make(map[string]bool, len(lost))
-	for _, path := range lost {
-		written[path] = true
-	}
-	return slices.DeleteFunc(dropped, func(path string) bool { return !written[path] }), nil
+	written := sets.New(lost...)
+	return slices.DeleteFunc(dropped, func(path string) bool { return !written.Has(path) }), nil
 }
 
-// encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0: settled are only the bytes of
-// that.
+// encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0: only the
+// bytes of that integer do not change any more.
 func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error) {
 	out, err := encoding.EncodeObject(obj, f)
 	if err != nil || m != schema.Settled || f != encoding.FormatJSON {
 		return out, err
 	}
 	if !slices.ContainsFunc([]string{"-0,", "-0]", "-0}"}, func(s string) bool { return bytes.Contains(out, []byte(s)) }) {
-		return out, nil // a string that looks like it costs time, nothing else
+		return out, nil
 	}
 	if obj, f, err = encoding.DecodeObject(out); err != nil {
 		return nil, err
@@ -207,7 +210,7 @@ func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error
 	return encoding.EncodeObject(obj, f)
 }
 
-// entries are the versions, but for one, that managedFields of the object name, each once.
+// entries are the versions that managedFields of the object name, but for one, each once.
 func entries(obj map[string]any, but string) (named []string) {
 	meta, _ := obj["metadata"].(map[string]any)
 	list, _ := meta["managedFields"].([]any)
@@ -221,14 +224,14 @@ func entries(obj map[string]any, but string) (named []string) {
 	return named
 }
 
-// validate notes what the storage version's schema forbids, and which writes a server refuses for it. Servers validate writes
-// only: such an object can be read.
+// validate warns of fields that the storage version's schema forbids, and of writes that a server refuses
+// for them. Servers validate writes only: such an object can be read.
 func (o *object) validate(ctx context.Context, k *kind) {
 	v, err := k.crd.Version(k.crd.StorageVersion())
 	if err != nil {
 		return
 	}
-	if err := v.Default(o.obj); err != nil { // which Pure leaves to the server
+	if err := v.Default(o.obj); err != nil { // schema.Pure leaves this to the server
 		o.warn(codeViolatesSchema.Because("it was not validated at %s: %v", k.crd.StorageVersion(), err))
 		return
 	}
@@ -250,24 +253,13 @@ func (o *object) validate(ctx context.Context, k *kind) {
 
 // lose notes fields that the schemas drop. Nulls that mean nothing are no loss.
 func (o *object) lose(paths []string) {
+	known := sets.New(o.dropped...)
 	for _, p := range paths {
 		if null, ok := strings.CutSuffix(p, "=null"); ok {
 			o.warn(codeDroppedNull.Because("%s is null, which means nothing there", null))
-			continue
-		}
-		if !o.lost[p] {
-			if o.lost == nil {
-				o.lost = map[string]bool{}
-			}
-			o.lost[p] = true
+		} else if !known.Has(p) {
+			known.Insert(p)
 			o.dropped = append(o.dropped, p)
 		}
 	}
-}
-
-func quoteName(namespace, name string) string {
-	if namespace == "" {
-		return `"` + name + `"`
-	}
-	return `"` + namespace + "/" + name + `"`
 }

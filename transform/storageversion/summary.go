@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,13 +47,13 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 		unchanged += c.Unchanged
 		refused += c.Refused
 		switch stored := c.StoredVersions; {
-		case !c.Chosen: // what it would have needed is among the problems
+		case !c.Chosen: // its needs are among the problems
 			others++
 		case c.Rewritten == 0 && c.Refused == 0 && stored.Kept == "" && slices.Equal(stored.Before, stored.After):
 			idle++
 		default:
 			t.Rows = append(t.Rows, []any{
-				c.CRD, countVersions(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, stored.text(), stored.Kept,
+				c.CRD, listCounts(c.Found), c.StorageVersion, c.Rewritten, c.Unchanged, c.Refused, stored.text(), stored.Kept,
 			})
 		}
 	}
@@ -60,33 +61,16 @@ func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 		t.Header = []any{"DEFINITION", "FOUND", "STORAGE", "REWRITTEN", "UNCHANGED", "REFUSED", "STORED VERSIONS", ""}
 		t.Totals = [][]any{{"total", "", "", rewritten, unchanged, refused, "", ""}}
 	}
-	if idle > 0 {
-		t.Notes = append(t.Notes, countDefinitions(idle)+" with nothing to do")
-	}
-	if others > 0 {
-		t.Notes = append(t.Notes, countDefinitions(others)+" not chosen")
+	for i, n := range []int{idle, others} {
+		note := fmt.Sprintf("%d definitions %s", n, []string{"with nothing to do", "not chosen"}[i])
+		if n == 1 {
+			note = strings.Replace(note, "definitions", "definition", 1)
+		}
+		if n > 0 {
+			t.Notes = append(t.Notes, note)
+		}
 	}
 	return []transform.Table{t}
-}
-
-func countDefinitions(n int) string {
-	if n == 1 {
-		return "1 definition"
-	}
-	return fmt.Sprintf("%d definitions", n)
-}
-
-// countVersions is how many objects were found at each version.
-func countVersions(found map[string]int) string {
-	var parts []string
-	for _, version := range slices.Sorted(maps.Keys(found)) {
-		name := version
-		if name == "" {
-			name = "unreadable"
-		}
-		parts = append(parts, fmt.Sprintf("%s: %d", name, found[version]))
-	}
-	return strings.Join(parts, ", ")
 }
 
 // text shows the list, and what it becomes.
@@ -95,49 +79,57 @@ func (v StoredVersions) text() string {
 	if before == after {
 		return after
 	}
-	if before == "" {
-		before = "none"
-	}
-	return before + " -> " + after
+	return cmp.Or(before, "none") + " -> " + after
 }
 
-// summarize writes what became of the kinds into the report.
+// summarize adds what became of the kinds to the report.
 func (r *run) summarize(d *Definitions) {
 	report := r.view.Report()
 	for _, k := range r.kinds {
-		d.CustomResources = append(d.CustomResources, CustomResource{
-			Prefix: r.keys.Prefix, CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: k.found,
-			Rewritten: total(k.rewritten), Unchanged: total(k.unchanged), Refused: total(k.refused), ManagedFields: k.managedFields,
-			StoredVersions: StoredVersions{Before: notNil(k.before), After: notNil(k.after), Kept: k.kept},
-		})
-		if !k.chosen || k.crd == nil {
-			continue
+		c := CustomResource{
+			Prefix: r.keys.Prefix, CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: map[string]int{},
+			ManagedFields:  k.managedFields,
+			StoredVersions: StoredVersions{Before: append([]string{}, k.before...), After: append([]string{}, k.after...), Kept: k.kept},
 		}
-		k.steps(report, r.opts.To)
-		for _, version := range slices.Sorted(maps.Keys(k.found)) {
-			from := ""
-			if version != "" { // else nobody can tell
-				from = gvr.GroupVersion{Group: k.group, Version: version}.String()
+		for _, version := range slices.Sorted(maps.Keys(k.counts)) {
+			n := k.counts[version]
+			c.Found[version] = n.found
+			c.Rewritten += n.rewritten
+			c.Unchanged += n.unchanged
+			c.Refused += n.refused
+			if k.chosen && k.crd != nil {
+				report.Kinds = append(report.Kinds, transform.KindCount{
+					Kind: k.crd.GroupKind().Kind, From: k.apiVersion(version), To: k.apiVersion(k.storageVersion()),
+					Migrated: n.rewritten, Unchanged: n.unchanged, Skipped: n.refused,
+				})
 			}
-			report.Kinds = append(report.Kinds, transform.KindCount{
-				Kind: k.crd.GroupKind().Kind, From: from, To: k.storage(),
-				Migrated: k.rewritten[version], Unchanged: k.unchanged[version], Skipped: k.refused[version],
-			})
+		}
+		d.CustomResources = append(d.CustomResources, c)
+		if k.chosen && k.crd != nil {
+			k.steps(report, r.opts.To)
 		}
 	}
 }
 
-// steps lists what is left to do by hand.
+// apiVersion is empty for an unknown version.
+func (k *kind) apiVersion(version string) string {
+	if version == "" {
+		return ""
+	}
+	return gvr.GroupVersion{Group: k.group, Version: version}.String()
+}
+
+// steps adds what is left to do by hand.
 func (k *kind) steps(report *transform.Report, to string) {
 	var idle []string
-	served := 0 // versions that are, and must be when the idle ones are gone
+	served := 0 // versions that are served without the idle ones
 	for _, v := range k.crd.Object().Spec.Versions {
 		n := k.entries[v.Name]
 		switch {
 		case v.Name == k.crd.StorageVersion() || slices.Contains(k.after, v.Name):
 		case n > 0:
-			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: before it is removed from spec.versions, relabel them with --managed-fields all, "+
-				"or every server-side apply of them fails (kubernetes#111937)", v.Name, k.name, n)
+			report.AddStep("nothing is stored at %s of %s any more, but managedFields of %d of its objects name it: before it is removed from spec.versions, "+
+				"relabel them with --managed-fields all, or every server-side apply of them fails (kubernetes#111937)", v.Name, k.name, n)
 		case slices.Contains(k.before, v.Name):
 			idle = append(idle, v.Name)
 			continue
@@ -156,18 +148,4 @@ func (k *kind) steps(report *transform.Report, to string) {
 	if !k.crd.Served(to) {
 		report.AddStep("%s of %s is not served: its objects are read through the versions that are, so keep one", to, k.name)
 	}
-}
-
-func total(counts map[string]int) (sum int) {
-	for _, n := range counts {
-		sum += n
-	}
-	return sum
-}
-
-func notNil(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
