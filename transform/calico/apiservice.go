@@ -16,7 +16,7 @@ import (
 // automanagedLabel is on the APIServices that kube-apiserver makes itself, for what it serves and for CRDs.
 const automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
 
-// apiServiceKey is where the APIService of a group's version lies.
+// apiServiceKey is the key of the APIService of a group's version.
 func (m *run) apiServiceKey(group, version string) []byte {
 	return m.keys.Format(keys.Key{
 		Resource: schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"},
@@ -24,9 +24,9 @@ func (m *run) apiServiceKey(group, version string) []byte {
 	})
 }
 
-// removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own API server, and keeps
-// it in the report: while it is there the CRDs are not served. kube-apiserver then makes one of its own when it starts. The
-// one it made already stays.
+// removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own API
+// server, since the CRDs are not served beside it, and keeps it in the report. kube-apiserver makes one of
+// its own when it starts; one that it made already stays.
 func (m *run) removeAggregatedAPIService(ctx context.Context) error {
 	key := m.apiServiceKey(groupV3, "v3")
 	entry, err := m.view.Get(ctx, key)
@@ -52,8 +52,8 @@ func (m *run) removeAggregatedAPIService(ctx context.Context) error {
 	return m.view.Delete(ctx, key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
 }
 
-// reportAggregatedAPIService is for a snapshot whose v1 group is gone. An APIService that still sends projectcalico.org/v3 to
-// Calico's own API server is reported and stays: whether that server has its data elsewhere, the snapshot does not tell.
+// reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that still
+// sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
 func (m *run) reportAggregatedAPIService(ctx context.Context) error {
 	key := m.apiServiceKey(groupV3, "v3")
 	entry, err := m.view.Get(ctx, key)
@@ -64,7 +64,7 @@ func (m *run) reportAggregatedAPIService(ctx context.Context) error {
 	if err != nil && entry.Undecryptable != nil {
 		m.view.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
-	if err != nil || automanaged(obj) { // what is not encrypted is reported by checkValues
+	if err != nil || automanaged(obj) { // checkValues reports one that is not encrypted
 		return nil
 	}
 	service := objectAt(objectAt(obj, "spec"), "service")
@@ -79,7 +79,8 @@ func (m *run) reportAggregatedAPIService(ctx context.Context) error {
 		return err
 	}
 	m.operatorSteps(found)
-	m.view.Report().AddStep("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s", groupV3, groupV3, groupV3)
+	m.view.Report().AddStep("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
+		groupV3, groupV3, groupV3)
 	return m.apiServerSteps(ctx, found)
 }
 

@@ -54,10 +54,10 @@ func (r v1) json(t testing.TB) []byte {
 }
 
 // key is where the record is stored; v3 where its v3 record would be under the same name.
-func (r v1) key() string { return recordsV1 + r.path(func(k kind) string { return k.V1Plural }) }
-func (r v1) v3() string  { return recordsV3 + r.path(func(k kind) string { return k.Plural }) }
+func (r v1) key() string { return recordsV1 + r.path(func(k *kind) string { return k.V1Plural }) }
+func (r v1) v3() string  { return recordsV3 + r.path(func(k *kind) string { return k.Plural }) }
 
-func (r v1) path(plural func(kind) string) string {
+func (r v1) path(plural func(*kind) string) string {
 	for _, k := range kinds() {
 		if k.V1Kind == r.kind {
 			return strings.TrimSuffix(plural(k)+"/"+r.namespace, "/") + "/" + r.name

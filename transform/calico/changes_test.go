@@ -93,7 +93,7 @@ func changesOf(t *testing.T, r result) []string {
 	var out []string
 	for _, u := range r.UIDs {
 		before := byUID[u.Stored]
-		k := kinds()[slices.IndexFunc(kinds(), func(k kind) bool { return k.Kind == u.Kind })]
+		k := kinds()[slices.IndexFunc(kinds(), func(k *kind) bool { return k.Kind == u.Kind })]
 		after := strings.TrimSuffix(recordsV3+k.Plural+"/"+u.Namespace, "/") + "/" + u.Name
 		require.Contains(t, r.in, before)
 		require.Contains(t, r.out, after)

@@ -2,17 +2,17 @@ package calico
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// specDifferences lists the paths at which two v3 specs differ, in order. Both are pruned and defaulted. What Calico's own
-// types make of a value does not count: the live controller writes specs through them, and they drop empty fields, add
-// empty ones, and print numbers, durations and times their own way.
-func specDifferences(k kind, a, b map[string]any) []string {
+// specDifferences lists the paths at which two v3 specs differ, in order. Both are pruned and defaulted.
+// Changes that Calico's own types make do not count: the live controller writes specs through them. They
+// drop or add empty fields, and print numbers, durations and times their own way.
+func specDifferences(k *kind, a, b map[string]any) []string {
 	d := differ{kind: k}
 	d.maps("spec", objectAt(a, "spec"), objectAt(b, "spec"))
 	return d.paths
@@ -20,31 +20,25 @@ func specDifferences(k kind, a, b map[string]any) []string {
 
 // sameValue compares two values of unstructured objects.
 func sameValue(a, b any) bool {
-	var d differ
+	d := differ{kind: &kind{}}
 	d.values("", a, b)
 	return len(d.paths) == 0
 }
 
-// objectAt is the object at name, nil when there is none.
+// objectAt is the object at name, nil for none.
 func objectAt(m map[string]any, name string) map[string]any {
 	o, _ := m[name].(map[string]any)
 	return o
 }
 
 type differ struct {
-	kind  kind
+	kind  *kind
 	paths []string
 }
 
 func (d *differ) maps(path string, a, b map[string]any) {
-	names := slices.Collect(maps.Keys(a))
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	names := sets.KeySet(a).Union(sets.KeySet(b))
+	for _, name := range sets.List(names) {
 		at := path + "." + name
 		x, y := d.asRead(at, a[name]), d.asRead(at, b[name])
 		if d.empty(at, x) && d.empty(at, y) {
@@ -76,7 +70,7 @@ func (d *differ) values(path string, a, b any) {
 	d.paths = append(d.paths, path)
 }
 
-// asRead is a value as Calico reads it, where an absent one stands for another.
+// asRead is a value as Calico reads it: an absent one may stand for another.
 func (d *differ) asRead(path string, v any) any {
 	if d.kind.Kind == "BlockAffinity" && path == "spec.type" && (v == nil || v == "") {
 		return "host"
@@ -84,9 +78,9 @@ func (d *differ) asRead(path string, v any) any {
 	return v
 }
 
-// empty says whether a field is as good as absent: null, an empty list, and what Calico's types write for a struct or a
-// string that has nothing in it. Elsewhere an empty object means something (select all, switch on), and so does an empty
-// list of failsafe ports (none, where absent means the default ones).
+// empty says whether a field is as good as absent: null, an empty list, and the empty structs and strings
+// that Calico's types write. Elsewhere an empty object means something (select all, switch on), and so does
+// an empty list of failsafe ports (none; absent means the default ones).
 func (d *differ) empty(path string, v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -104,8 +98,7 @@ func (d *differ) empty(path string, v any) bool {
 	}
 }
 
-// alwaysWritten says whether Calico's type has a plain struct at path, which is written whether or not anything is in it,
-// or dropped where the writer was not Go.
+// alwaysWritten says whether Calico's type has a plain struct at path, which Go writes even when empty.
 func (d *differ) alwaysWritten(path string) bool {
 	switch d.kind.Kind {
 	case "StagedKubernetesNetworkPolicy":
@@ -119,33 +112,26 @@ func (d *differ) alwaysWritten(path string) bool {
 	return d.kind.Name == namePolicy && rule && (strings.HasSuffix(path, "].source") || strings.HasSuffix(path, "].destination"))
 }
 
-// sameScalar compares numbers by value, and texts also as what they may stand for.
+// sameScalar compares numbers by value, and texts also as the numbers, durations and times they spell.
 func sameScalar(a, b any) bool {
-	if a == b {
-		return true
-	}
 	_, exactA := a.(int64)
 	_, exactB := b.(int64)
-	if exactA && exactB {
-		return false // sequence numbers do not fit a float64
+	if a == b || exactA && exactB { // sequence numbers do not fit a float64
+		return a == b
 	}
 	x, xIsNumber := numeric(a)
 	y, yIsNumber := numeric(b)
-	if xIsNumber && yIsNumber {
-		return x == y
-	}
 	s, sIsText := a.(string)
 	t, tIsText := b.(string)
 	switch {
+	case xIsNumber && yIsNumber:
+		return x == y
 	case sIsText && yIsNumber:
 		return textNumber(s, y)
 	case xIsNumber && tIsText:
 		return textNumber(t, x)
-	case sIsText && tIsText:
-		return sameDuration(s, t) || sameTime(s, t)
-	default:
-		return false
 	}
+	return sIsText && tIsText && (sameDuration(s, t) || sameTime(s, t))
 }
 
 func numeric(v any) (float64, bool) {
@@ -154,9 +140,8 @@ func numeric(v any) (float64, bool) {
 		return float64(v), true
 	case float64:
 		return v, true
-	default:
-		return 0, false
 	}
+	return 0, false
 }
 
 // textNumber says whether s spells n: "80", or an AS number with a dot, "1.10".

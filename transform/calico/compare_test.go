@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/encoding"
 )
 
 func TestSpecDifferences(t *testing.T) {
@@ -38,9 +40,9 @@ func TestSpecDifferences(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k, ok := kindOfV3(tt.plural)
 			require.True(t, ok)
-			a, _, err := decode([]byte(`{"spec":` + tt.a + `}`))
+			a, _, err := encoding.DecodeObject([]byte(`{"spec":` + tt.a + `}`))
 			require.NoError(t, err)
-			b, _, err := decode([]byte(`{"spec":` + tt.b + `}`))
+			b, _, err := encoding.DecodeObject([]byte(`{"spec":` + tt.b + `}`))
 			require.NoError(t, err)
 			require.Equal(t, tt.want, specDifferences(k, a, b))
 			require.Equal(t, tt.want, specDifferences(k, b, a))

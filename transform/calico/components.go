@@ -3,6 +3,7 @@ package calico
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,17 +13,17 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// envAPIGroup is the environment variable by which every Calico component chooses the group it works on; without it
-// components ask the API server which groups there are.
+// envAPIGroup is the environment variable by which every Calico component chooses its group. Without it
+// components ask the API server for its groups.
 const envAPIGroup = "CALICO_API_GROUP"
 
 // cniConfigKey is the entry of a manifest install's ConfigMap that becomes the CNI configuration of each node.
 const cniConfigKey = "cni_network_config"
 
-// setComponents makes the components of a manifest install work on v3 records from their first start: CALICO_API_GROUP on
-// every container of their workloads, which roll because the pod template changes, and a CNI configuration that pins no other
-// group. What an operator made is left alone, since it would undo the change. What is not done, and without Options.SetAPIGroup
-// that is all of it, becomes a step to do by hand.
+// setComponents has the components of a manifest install work on v3 records from their first start. It sets
+// CALICO_API_GROUP on every container of their workloads, which roll for the changed pod template, and
+// corrects a CNI configuration that pins another group. An operator would undo changes of its workloads.
+// All that is not done, as everything without Options.SetAPIGroup, becomes a step by hand.
 func (m *run) setComponents(ctx context.Context) error {
 	found, err := m.findInstallation(ctx)
 	if err != nil {
@@ -113,7 +114,8 @@ func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys
 		return nil
 	}
 	if !m.opts.SetAPIGroup {
-		m.view.Report().AddStep("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)", apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
+		m.view.Report().AddStep("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
+			apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
 		return nil
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
@@ -124,40 +126,35 @@ func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys
 	return m.view.Put(ctx, entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
 }
 
-// operatorSteps says what to do with an operator, which decides for itself when it starts.
+// operatorSteps adds the steps for an operator, which chooses the group when it starts.
 func (m *run) operatorSteps(found *installation) {
-	managed := false
-	for _, c := range found.components {
-		managed = managed || found.managed(c)
-	}
-	if !managed && !found.operated() {
+	if !slices.ContainsFunc(found.components, found.managed) && !found.operated() {
 		return
 	}
-	operator := "the operator"
-	restart := "restart it"
+	operator, restart := "the operator", "restart it"
 	if len(found.operators) > 0 {
 		c := found.operators[0]
 		operator = c.String()
-		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s", transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
+		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
+			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
 	r := m.view.Report()
-	r.AddStep("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s", operator, restart, groupV3, groupV1)
-	r.AddStep("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted", groupV3, groupV3)
+	r.AddStep("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
+		operator, restart, groupV3, groupV1)
+	r.AddStep("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
+		groupV3, groupV3)
 	r.AddStep("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
 }
 
-// apiServerSteps names what is left of the aggregated API server: it reads a group that is gone.
+// apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
 func (m *run) apiServerSteps(ctx context.Context, found *installation) error {
-	services := map[string]bool{} // namespace/name, once each
 	drop := func(namespace, name string) error {
 		key := m.keys.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
 		entry, err := m.view.Get(ctx, key)
-		if err != nil || entry == nil || services[namespace+"/"+name] {
-			return err
+		if err == nil && entry != nil {
+			m.view.Report().AddStep("after the restore, delete the old API server's Service %s/%s", namespace, name)
 		}
-		services[namespace+"/"+name] = true
-		m.view.Report().AddStep("after the restore, delete the old API server's Service %s/%s", namespace, name)
-		return nil
+		return err
 	}
 	for _, c := range found.apiServers {
 		if found.managed(c) {
@@ -171,16 +168,10 @@ func (m *run) apiServerSteps(ctx context.Context, found *installation) error {
 	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
 		return nil
 	}
-	namespace, name, err := m.aggregatedService(ctx)
-	if err != nil || name == "" {
-		return err
-	}
-	return drop(namespace, name)
-}
-
-// aggregatedService is the service that the aggregated APIService names, "" when there is none.
-func (m *run) aggregatedService(ctx context.Context) (namespace, name string, err error) {
 	obj, _, err := m.read(ctx, m.apiServiceKey(groupV3, "v3"))
 	service := objectAt(objectAt(obj, "spec"), "service")
-	return text(service, "namespace"), text(service, "name"), err
+	if err != nil || text(service, "name") == "" {
+		return err
+	}
+	return drop(text(service, "namespace"), text(service, "name"))
 }

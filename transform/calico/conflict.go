@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Conflicts is what to do where another v3 object has the name that a v1 record gets.
+// Conflicts says which object wins where another v3 object has the name that a v1 record gets.
 type Conflicts string
 
 // The ways to resolve conflicts. The zero value refuses the run.
@@ -25,8 +25,8 @@ const (
 	TakeV1          Conflicts = "take-v1" // the v3 object becomes what the v1 record is; its UID stays
 )
 
-// meet handles a v1 record whose v3 name is taken: obj is what it would become. Equal specs are left as they are; the live
-// controller does the same, but says nothing about what differs besides.
+// meet handles a v1 record whose v3 name is taken; obj is what it would become. Objects with equal specs
+// stay as they are, as with the live controller; other differences are reported.
 func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, obj map[string]any) error {
 	there, format, err := encoding.DecodeObject(id.there.value)
 	if err != nil && !id.there.unreadable {
@@ -34,76 +34,66 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 		m.view.Raise(string(id.v3key), transform.Unreadable(err))
 	}
 	if id.there.unreadable {
-		m.leave(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
+		m.skip(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
 		return nil
 	}
 	comparable := runtime.DeepCopyJSON(there)
-	if err := normalize(m.kinds[id.kind], version, comparable); err != nil {
+	if err := normalize(id.kind, version, comparable); err != nil {
 		m.view.Raise(string(id.v3key), codeInvalid.Because("%v", err))
-		m.leave(id, codeConflict.Because("the v3 object of its name cannot be compared"))
+		m.skip(id, codeConflict.Because("the v3 object of its name cannot be compared"))
 		return nil
 	}
-	paths := specDifferences(m.kinds[id.kind], obj, comparable)
+	paths := specDifferences(id.kind, obj, comparable)
 	if len(paths) == 0 {
 		id.fate = unchanged
 		m.reportMetadata(id, obj, there)
 		return nil
 	}
 	id.conflict = true
-	reason := "a v3 object of its name is there and differs: " + finding.List(paths)
+	differs := codeConflict.Because("a v3 object of its name is there and differs: %s", finding.List(paths))
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
-		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Decided("the v3 object stays (--conflicts keep-v3)"))
+		m.view.Raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
 		return nil
 	case TakeV1:
-		id.fate = replaced
-		id.there.replaced = true
-		m.feedIPAM(id, obj)
-		m.view.Raise(string(id.key), codeConflict.Because("%s", reason).Decided("the v1 record takes its place (--conflicts take-v1)"))
+		id.fate, id.there.replaced = replaced, true
+		m.view.Raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
 		return m.put(ctx, id, succeed(obj, there), format)
-	default:
-		m.leave(id, codeConflict.Because("%s", reason))
-		m.view.Report().AddStep("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, or correct single records by hand", KeepV3, TakeV1)
-		return nil
 	}
+	m.skip(id, differs)
+	m.view.Report().AddStep("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
+		"or correct single records by hand", KeepV3, TakeV1)
+	return nil
 }
 
-// normalize makes a v3 object that is there comparable with a converted one: pruned, defaulted, and with what admission
-// and reading would set.
-func normalize(k kind, version *schema.Version, obj map[string]any) error {
+// normalize makes a v3 object comparable with a converted record: pruned, defaulted, and with the fields
+// that admission and reading would set.
+func normalize(k *kind, version *schema.Version, obj map[string]any) error {
 	version.Prune(obj)
 	if err := version.Default(obj); err != nil {
 		return err
 	}
-	spec, err := specOf(obj)
-	if err != nil {
-		return nil // what has no spec differs
+	if spec, err := specOf(obj); err == nil { // one without differs
+		meta := objectAt(obj, "metadata")
+		if meta == nil {
+			meta = map[string]any{}
+		}
+		_ = convertSpec(k, meta, spec) // one that does not convert differs
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-	}
-	_ = convertSpec(k, meta, spec) // what does not convert differs
 	return nil
 }
 
-// succeed is obj in the place of there, as an update leaves it: the generation goes on, what keeps the old object alive
-// and its status stay unless obj has its own.
+// succeed is obj as an update of there: the generation goes on, finalizers stay, and so does a status that
+// obj does not have.
 func succeed(obj, there map[string]any) map[string]any {
-	meta, _ := obj["metadata"].(map[string]any)
-	old, _ := there["metadata"].(map[string]any)
+	meta, old := objectAt(obj, "metadata"), objectAt(there, "metadata")
 	if generation, ok := old["generation"].(int64); ok {
 		meta["generation"] = generation + 1
 	}
-	finalizers, _ := meta["finalizers"].([]any)
-	more, _ := old["finalizers"].([]any)
-	for _, f := range more {
-		if !slices.Contains(finalizers, f) {
-			finalizers = append(finalizers, f)
-		}
-	}
-	if len(finalizers) > 0 {
+	ours, _ := meta["finalizers"].([]any)
+	theirs, _ := old["finalizers"].([]any)
+	if finalizers := merge(ours, theirs); len(finalizers) > 0 {
 		meta["finalizers"] = finalizers
 	}
 	if obj["status"] == nil && there["status"] != nil {
@@ -112,40 +102,43 @@ func succeed(obj, there map[string]any) map[string]any {
 	return obj
 }
 
-// reportMetadata says what an equal v3 object has otherwise: it stays as it is, so that differences are lost.
+// reportMetadata reports the metadata that an equal v3 object has otherwise; it stays as it is.
 func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
-	ours, _ := metaOf(obj) // made from an ObjectMeta
+	ours, _ := metaOf(obj) // it was made from an ObjectMeta
 	theirs, err := metaOf(there)
 	if err != nil {
 		m.view.Raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
 		return
 	}
 	var differ []string
-	note := func(what string, same bool) {
-		if !same {
-			differ = append(differ, what)
+	for _, field := range []struct {
+		name string
+		same bool
+	}{
+		{"uid", string(theirs.UID) == id.seen() || m.opts.NewUIDs},
+		{"creationTimestamp", ours.CreationTimestamp.Equal(&theirs.CreationTimestamp)},
+		{"labels", maps.Equal(ours.Labels, theirs.Labels)},
+		{"annotations", maps.Equal(withoutMarks(ours.Annotations), withoutMarks(theirs.Annotations))},
+		{"finalizers", slices.Equal(ours.Finalizers, theirs.Finalizers)},
+		{"ownerReferences", m.sameOwners(ours.OwnerReferences, theirs.OwnerReferences)},
+		{"deletionTimestamp", ours.DeletionTimestamp.Equal(theirs.DeletionTimestamp)},
+		{"status", sameValue(obj["status"], there["status"])},
+	} {
+		if !field.same {
+			differ = append(differ, field.name)
 		}
 	}
-	note("uid", string(theirs.UID) == id.seen() || m.opts.NewUIDs)
-	note("creationTimestamp", ours.CreationTimestamp.Equal(&theirs.CreationTimestamp))
-	note("labels", maps.Equal(ours.Labels, theirs.Labels))
-	note("annotations", maps.Equal(withoutMarks(ours.Annotations), withoutMarks(theirs.Annotations)))
-	note("finalizers", slices.Equal(ours.Finalizers, theirs.Finalizers))
-	note("ownerReferences", m.sameOwners(ours.OwnerReferences, theirs.OwnerReferences))
-	note("deletionTimestamp", ours.DeletionTimestamp.Equal(theirs.DeletionTimestamp))
-	note("status", sameValue(obj["status"], there["status"]))
 	if len(differ) > 0 {
 		m.view.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
 	}
 }
 
 func metaOf(obj map[string]any) (out metav1.ObjectMeta, err error) {
-	meta, _ := obj["metadata"].(map[string]any)
-	err = runtime.DefaultUnstructuredConverter.FromUnstructured(meta, &out)
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(objectAt(obj, "metadata"), &out)
 	return out, err
 }
 
-// sameOwners compares references by where they end.
+// sameOwners compares references by the objects they name.
 func (m *run) sameOwners(ours, theirs []metav1.OwnerReference) bool {
 	return slices.EqualFunc(ours, theirs, func(a, b metav1.OwnerReference) bool {
 		if ofV1, ok := isCalico(b.APIVersion); ok {
@@ -157,7 +150,7 @@ func (m *run) sameOwners(ours, theirs []metav1.OwnerReference) bool {
 	})
 }
 
-// withoutMarks drops the annotations that the live controller leaves on what it made.
+// withoutMarks drops the annotations of the live controller.
 func withoutMarks(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(name, _ string) bool { return strings.HasPrefix(name, "migration.projectcalico.org/") })

@@ -14,38 +14,41 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// convert makes the v3 object of a v1 record: same spec but for what differs between the groups, status kept. uid and
-// owners are those of the v3 object. The record is used up.
-func (r *record) convert(name, uid string, owners []translation) (map[string]any, metav1.ObjectMeta, error) {
-	seen := r.meta.seen()
-	seen.Name, seen.Namespace, seen.UID = name, r.key.Namespace, types.UID(uid)
-	setOwners(&seen, owners)
-	meta, err := metadataObject(seen)
+// convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is the
+// metadata that clients saw; it is completed by name, uid and owners.
+func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners []translation) error {
+	meta.Name, meta.Namespace, meta.UID = name, r.key.Namespace, types.UID(uid)
+	setOwners(meta, owners)
+	content, err := metadataObject(*meta)
 	if err != nil {
-		return nil, seen, codeBadMetadata.Because("%v", err)
+		return codeBadMetadata.Because("%v", err)
 	}
-	if err := convertSpec(r.kind, meta, r.spec); err != nil {
-		return nil, seen, err
+	if err := convertSpec(r.kind, content, r.spec); err != nil {
+		return err
 	}
-	r.obj["apiVersion"] = apiVersionV3
-	r.obj["kind"] = r.kind.Kind
-	r.obj["metadata"] = meta
-	return r.obj, seen, nil
+	r.obj["apiVersion"], r.obj["kind"], r.obj["metadata"] = apiVersionV3, r.kind.Kind, content
+	return nil
 }
 
-// convertSpec makes a v1 spec a v3 one, in place, with what reading, admission and the live converters would set.
-func convertSpec(k kind, meta, spec map[string]any) error {
+// convertSpec makes a v1 spec a v3 one, in place, with the fields that reading, admission and the live
+// converters would set.
+func convertSpec(k *kind, meta, spec map[string]any) error {
 	switch k.Kind {
 	case "Tier":
-		defaultTierFields(spec)
-	case "IPAMConfiguration":
-		convertIPAMConfig(spec)
+		// the v3 CRD has no default for the order, and its rules demand one on the built-in tiers
+		fill(spec, "order", defaultTierOrder)
+		if spec["defaultAction"] == nil || spec["defaultAction"] == "" {
+			spec["defaultAction"] = "Deny"
+		}
+	case "IPAMConfiguration": // absent, autoAllocateBlocks is false in v1 and true in v3
+		fill(spec, "autoAllocateBlocks", false)
+		fill(spec, "strictAffinity", false)
 	case "BlockAffinity":
 		return convertAffinity(spec)
 	case "IPAMBlock":
 		return convertBlock(spec)
 	case "IPAMHandle":
-		convertHandle(spec)
+		fill(spec, "block", map[string]any{}) // which the v3 CRD demands
 	case kindClusterInformation:
 		spec["datastoreReady"] = true
 	default:
@@ -54,15 +57,15 @@ func convertSpec(k kind, meta, spec map[string]any) error {
 	return nil
 }
 
-// fit makes obj what a server would store at version v: what the CRD does not know is pruned, its defaults are filled in,
-// and what is left must be valid. It returns the paths that were dropped.
-func fit(ctx context.Context, k kind, v *schema.Version, obj map[string]any, meta metav1.ObjectMeta) ([]string, error) {
-	dropped := v.Prune(obj)
-	if err := v.Default(obj); err != nil {
+// fit makes a converted record what a server would store at version v: unknown fields are pruned, defaults
+// are filled in, and the rest must be valid. It returns the dropped paths.
+func fit(ctx context.Context, v *schema.Version, r *record, meta metav1.ObjectMeta) ([]string, error) {
+	dropped := v.Prune(r.obj)
+	if err := v.Default(r.obj); err != nil {
 		return dropped, codeInvalid.Because("%v", err)
 	}
-	errs := validation.ValidateObjectMeta(&meta, k.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	errs = append(errs, v.Validate(ctx, obj)...)
+	errs := validation.ValidateObjectMeta(&meta, r.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, v.Validate(ctx, r.obj)...)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -72,17 +75,15 @@ func fit(ctx context.Context, k kind, v *schema.Version, obj map[string]any, met
 	return dropped, nil
 }
 
-// fieldErrors prints errors in one line, at most a few of them and not all of a long value: an object with a thousand bad
-// entries is one problem.
+// fieldErrors prints errors in one line: only the first few, and only the beginning of long values.
 func fieldErrors(errs field.ErrorList) string {
 	const most = 8
 	var out []string
-	for i, err := range errs {
-		if i == most {
-			out = append(out, fmt.Sprintf("%d more", len(errs)-most))
-			break
-		}
+	for _, err := range errs[:min(most, len(errs))] {
 		out = append(out, finding.Clip(err.Error(), 400))
+	}
+	if len(errs) > most {
+		out = append(out, fmt.Sprintf("%d more", len(errs)-most))
 	}
 	return strings.Join(out, "; ")
 }

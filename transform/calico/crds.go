@@ -2,6 +2,7 @@ package calico
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,23 +18,23 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// crdSet is what a snapshot (and the release manifest given beside it) has of Calico's CRDs.
+// crdSet are Calico's CRDs in a snapshot, and in the release manifest beside it.
 type crdSet struct {
 	view     *transform.View
 	layout   keys.Kubernetes
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
 	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
-	taken    []*schema.CRD              // from the manifest, because the snapshot lacks them
+	taken    []*schema.CRD              // from the manifest, where the snapshot lacks them
 	old      []string                   // plurals of the CRDs in the v1 group, sorted
 	records  int                        // v1 records that have a v3 kind
 	strange  int                        // v1 records without one
 }
 
-// loadCRDs reads the CRDs of both groups and reports what is wrong with them: each of the 22 v3 CRDs must be in the
-// snapshot or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. It stages nothing.
-// Objects of the manifest that are no v3 CRDs become steps for after the restore.
+// loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot or in
+// manifest (YAML, as a release ships them; nil for none), and must serve and store v3. Other objects of the
+// manifest become steps for after the restore. It stages nothing.
 //
-// Where nothing is left of the v1 group there is nothing to migrate, and missing CRDs are not reported.
+// Without records and CRDs of the v1 group, missing CRDs are not reported.
 func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifest []byte) (*crdSet, error) {
 	s := &crdSet{view: v, layout: k, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
 	shipped, err := s.readManifest(manifest)
@@ -54,25 +55,26 @@ func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifes
 	return s, nil
 }
 
-// v3 is version v3 of the CRD with that plural in projectcalico.org, nil when there is none that could hold a record.
-func (s *crdSet) v3(plural string) *schema.Version { return s.versions[plural] }
+// key is where the CRD of a resource lies.
+func (s *crdSet) key(plural, group string) []byte {
+	return s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
+}
 
-// v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil where there is none that tells which fields a record has.
-func (s *crdSet) v1(ctx context.Context, kd kind) (*schema.Version, error) {
+// v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's fields.
+func (s *crdSet) v1(ctx context.Context, kd *kind) (*schema.Version, error) {
 	if version, known := s.before[kd.V1Plural]; known {
 		return version, nil
 	}
 	s.before[kd.V1Plural] = nil
-	entry, err := s.view.Get(ctx, s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.V1Plural + "." + groupV1}))
+	entry, err := s.view.Get(ctx, s.key(kd.V1Plural, groupV1))
 	if err != nil || entry == nil {
 		return nil, err
 	}
-	crd, err := schema.ParseCRD(entry.Value)
-	if err != nil || crd.Object().Spec.PreserveUnknownFields {
-		return nil, nil // it goes with its group, whatever it is
-	}
-	if version, err := crd.Version("v1"); err == nil {
-		s.before[kd.V1Plural] = version
+	// one that cannot be read goes with its group
+	if crd, err := schema.ParseCRD(entry.Value); err == nil && !crd.Object().Spec.PreserveUnknownFields {
+		if version, err := crd.Version("v1"); err == nil {
+			s.before[kd.V1Plural] = version
+		}
 	}
 	return s.before[kd.V1Plural], nil
 }
@@ -100,12 +102,12 @@ func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 	return shipped, nil
 }
 
-// idle says that nothing is left of the v1 group, so that there is nothing to migrate.
+// idle says that there is nothing of the v1 group to migrate.
 func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
-func (s *crdSet) loadV3(ctx context.Context, kd kind, shipped *schema.CRD) error {
-	key := s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: kd.Plural + "." + groupV3})
+func (s *crdSet) loadV3(ctx context.Context, kd *kind, shipped *schema.CRD) error {
+	key := s.key(kd.Plural, groupV3)
 	entry, err := s.view.Get(ctx, key)
 	if err != nil {
 		return err
@@ -131,16 +133,16 @@ func (s *crdSet) loadV3(ctx context.Context, kd kind, shipped *schema.CRD) error
 	return nil
 }
 
-// use makes a CRD's v3 the one that records are written by, unless it is not fit for it.
-func (s *crdSet) use(key []byte, crd *schema.CRD, kd kind) bool {
-	defects, fatal := unfit(crd.Object(), kd)
+// use has records written by v3 of a CRD, unless it is unfit.
+func (s *crdSet) use(key []byte, crd *schema.CRD, kd *kind) bool {
+	fatal, mild := unfit(crd.Object(), kd)
 	version, err := crd.Version("v3")
 	if err != nil && !errors.Is(err, schema.ErrNoVersion) { // unfit said so already
-		defects = append(defects, err.Error())
+		fatal = append(fatal, err.Error())
 	}
-	if len(defects) > 0 {
+	if defects := slices.Concat(fatal, mild); len(defects) > 0 {
 		allowed := s.view.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
-		if fatal || err != nil || !allowed {
+		if len(fatal) > 0 || !allowed {
 			return false
 		}
 	}
@@ -148,62 +150,54 @@ func (s *crdSet) use(key []byte, crd *schema.CRD, kd kind) bool {
 	return true
 }
 
-// unfit lists what is wrong with a v3 CRD. fatal says that records must not be written by it, whatever is allowed.
-func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd kind) (defects []string, fatal bool) {
-	spec, scope := crd.Spec, apiextensionsv1.ClusterScoped
+// unfit lists the defects of a v3 CRD. With fatal ones records must not be written by it, even if that is
+// allowed.
+func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild []string) {
+	scope := apiextensionsv1.ClusterScoped
 	if kd.Namespaced {
 		scope = apiextensionsv1.NamespaceScoped
 	}
-	wrong := func(what string, got, want any) {
-		defects = append(defects, fmt.Sprintf("%s is %q, must be %q", what, got, want))
-		fatal = true
-	}
-	if spec.Group != groupV3 {
-		wrong("spec.group", spec.Group, groupV3)
-	}
-	if spec.Names.Plural != kd.Plural {
-		wrong("spec.names.plural", spec.Names.Plural, kd.Plural)
-	}
-	if spec.Names.Kind != kd.Kind {
-		wrong("spec.names.kind", spec.Names.Kind, kd.Kind)
-	}
-	if spec.Scope != scope {
-		wrong("spec.scope", spec.Scope, scope)
-	}
-	if accepted := crd.Status.AcceptedNames.Plural; accepted != "" && accepted != kd.Plural {
-		wrong("status.acceptedNames.plural", accepted, kd.Plural)
+	for _, field := range []struct{ name, is, want string }{
+		{"spec.group", crd.Spec.Group, groupV3},
+		{"spec.names.plural", crd.Spec.Names.Plural, kd.Plural},
+		{"spec.names.kind", crd.Spec.Names.Kind, kd.Kind},
+		{"spec.scope", string(crd.Spec.Scope), string(scope)},
+		{"status.acceptedNames.plural", cmp.Or(crd.Status.AcceptedNames.Plural, kd.Plural), kd.Plural},
+	} {
+		if field.is != field.want {
+			fatal = append(fatal, fmt.Sprintf("%s is %q, must be %q", field.name, field.is, field.want))
+		}
 	}
 	if crd.DeletionTimestamp != nil {
-		defects, fatal = append(defects, "it is being deleted, and all its records with it"), true
+		fatal = append(fatal, "it is being deleted, and all its records with it")
 	}
-	more, noVersion := unfitVersion(spec.Versions, kd)
-	defects = append(defects, more...)
+	var v3 *apiextensionsv1.CustomResourceDefinitionVersion
+	for i := range crd.Spec.Versions {
+		if crd.Spec.Versions[i].Name == "v3" {
+			v3 = &crd.Spec.Versions[i]
+		}
+	}
+	if v3 == nil {
+		fatal = append(fatal, "it has no version v3")
+	} else {
+		if !v3.Served {
+			fatal = append(fatal, "version v3 is not served")
+		}
+		if !v3.Storage {
+			fatal = append(fatal, "version v3 is not the storage version")
+		}
+		if kd.Status && (v3.Subresources == nil || v3.Subresources.Status == nil) {
+			mild = append(mild, "version v3 has no status subresource")
+		}
+	}
 	if why := unserved(crd); why != "" {
-		defects = append(defects, why)
+		mild = append(mild, why)
 	}
-	return defects, fatal || noVersion
+	return fatal, mild
 }
 
-// unfitVersion lists what is wrong with the versions.
-func unfitVersion(versions []apiextensionsv1.CustomResourceDefinitionVersion, kd kind) (defects []string, fatal bool) {
-	i := slices.IndexFunc(versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v3" })
-	if i < 0 {
-		return []string{"it has no version v3"}, true
-	}
-	if !versions[i].Served {
-		defects, fatal = append(defects, "version v3 is not served"), true
-	}
-	if !versions[i].Storage {
-		defects, fatal = append(defects, "version v3 is not the storage version"), true
-	}
-	if sub := versions[i].Subresources; kd.Status && (sub == nil || sub.Status == nil) {
-		defects = append(defects, "version v3 has no status subresource")
-	}
-	return defects, fatal
-}
-
-// unserved says why no API server would serve the CRD. Its naming controller looks at a CRD whose names are not the accepted
-// ones; where they are, the conditions must have been set with them, and nothing sets them later.
+// unserved says why no API server would serve the CRD. Its naming controller looks at a CRD whose names are
+// not the accepted ones; where they are, only that controller has set the conditions.
 func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 	never := crd.Status.AcceptedNames.Plural != ""
 	for _, c := range crd.Status.Conditions {
@@ -220,7 +214,7 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// loadV1 finds the CRDs of the v1 group, of whatever kind.
+// loadV1 finds the CRDs of the v1 group.
 func (s *crdSet) loadV1(ctx context.Context) error {
 	for entry, err := range s.view.Live(ctx, s.layout.Dir(keys.DefinitionType())) {
 		if err != nil {
@@ -239,12 +233,12 @@ func (s *crdSet) loadV1(ctx context.Context) error {
 	return nil
 }
 
-// groupDir is what the keys of all records of a group begin with.
+// groupDir is the folder of all records of a group.
 func groupDir(k keys.Kubernetes, group string) []byte {
 	return bytes.TrimSuffix(k.Dir(gvr.GroupResource{Group: group}), []byte("/"))
 }
 
-// checkRecords refuses the v1 records that have no v3 kind, with or without a CRD of their own, and counts the others.
+// checkRecords refuses the v1 records that have no v3 kind, and counts the others.
 func (s *crdSet) checkRecords(ctx context.Context) error {
 	for entry, err := range s.view.Live(ctx, groupDir(s.layout, groupV1)) {
 		if err != nil {
@@ -257,7 +251,11 @@ func (s *crdSet) checkRecords(ctx context.Context) error {
 				s.records++
 				continue
 			}
-			reason = s.noTwin(key.Resource.Resource, entry.Value)
+			meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
+			reason = cmp.Or(meta.Kind, key.Resource.Resource) + " has no kind in " + apiVersionV3
+			if !slices.Contains(s.old, key.Resource.Resource) {
+				reason += ", nor a CRD in the snapshot"
+			}
 		}
 		s.strange++
 		s.view.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
@@ -265,18 +263,7 @@ func (s *crdSet) checkRecords(ctx context.Context) error {
 	return nil
 }
 
-func (s *crdSet) noTwin(plural string, value []byte) string {
-	name := plural
-	if meta, err := encoding.ReadMeta(value); err == nil && meta.Kind != "" {
-		name = meta.Kind
-	}
-	if !slices.Contains(s.old, plural) {
-		return name + " has no kind in " + apiVersionV3 + ", nor a CRD in the snapshot"
-	}
-	return name + " has no kind in " + apiVersionV3
-}
-
-// inject stages the CRDs that were taken from the manifest, as an API server's create would store them.
+// inject stages the CRDs of the manifest, as an API server's create would store them.
 func (s *crdSet) inject(ctx context.Context) error {
 	for _, crd := range s.taken {
 		created, err := s.view.Time(ctx)

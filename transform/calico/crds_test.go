@@ -33,7 +33,7 @@ func loading(manifest []byte, look func(s *crdSet)) planFunc {
 
 func usable(s *crdSet) (plurals []string) {
 	for _, kd := range kinds() {
-		if s.v3(kd.Plural) != nil {
+		if s.versions[kd.Plural] != nil {
 			plurals = append(plurals, kd.Plural)
 		}
 	}
@@ -47,8 +47,8 @@ func TestLoadCRDsRecorded(t *testing.T) {
 		require.True(t, slices.IsSorted(s.old))
 		require.Contains(t, s.old, "ipamconfigs")
 		require.Zero(t, s.strange)
-		require.Nil(t, s.v3("ipamconfigs"))
-		require.NotNil(t, s.v3("ippools"))
+		require.Nil(t, s.versions["ipamconfigs"])
+		require.NotNil(t, s.versions["ippools"])
 	}))
 	require.NoError(t, r.err)
 	require.Equal(t, transform.Unchanged, r.Outcome)
@@ -85,12 +85,12 @@ func TestLoadCRDsUnfit(t *testing.T) {
 			key := crdDir + tc.plural + ".projectcalico.org"
 			in.edit(key, tc.change)
 			path := in.write()
-			r := planOn(t, path, loading(nil, func(s *crdSet) { require.Nil(t, s.v3(tc.plural)) }))
+			r := planOn(t, path, loading(nil, func(s *crdSet) { require.Nil(t, s.versions[tc.plural]) }))
 			require.ErrorIs(t, r.err, transform.ErrRefused)
 			require.Equal(t, []string{"error crd-unfit " + key}, r.problems())
 			require.Contains(t, r.reason(t, codeCRDUnfit.Name, key), tc.reason)
 
-			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.v3(tc.plural) != nil) }), codeCRDUnfit.Name)
+			r = planOn(t, path, loading(nil, func(s *crdSet) { require.Equal(t, tc.usable, s.versions[tc.plural] != nil) }), codeCRDUnfit.Name)
 			require.NoError(t, r.err)
 		})
 	}

@@ -3,7 +3,6 @@ package calico
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -11,16 +10,16 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// What Calico's own migration on a live cluster leaves in it (kube-controllers/pkg/controllers/migration).
+// Traces of Calico's own migration on a live cluster (kube-controllers/pkg/controllers/migration).
 const (
 	groupMigration       = "migration.projectcalico.org"
 	migrationName        = "v1-to-v3" // the only one the controller acts on
 	migratedByAnnotation = "migration.projectcalico.org/migrated-by"
 )
 
-// checkMigration refuses a snapshot taken while the live migration was under way: its v3 records are a part of the whole,
-// and its controller would go on when it starts again. One that has not begun or is complete does no harm by itself. A
-// locked v1 datastore alone is no sign: aborted migrations leave it so.
+// checkMigration refuses a snapshot taken while the live migration was under way: its v3 records are not
+// complete, and its controller would go on after the restore. One that has not begun or is complete does
+// no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
 func (m *run) checkMigration(ctx context.Context) error {
 	known := map[string]bool{} // UIDs
 	for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
@@ -33,7 +32,7 @@ func (m *run) checkMigration(ctx context.Context) error {
 			continue
 		}
 		known[found.uid] = true
-		found.judge(m.view, string(entry.Key))
+		found.check(m.view, string(entry.Key))
 	}
 	if m.crds.records == 0 {
 		return nil // a finished migration leaves its marks for ever
@@ -41,7 +40,7 @@ func (m *run) checkMigration(ctx context.Context) error {
 	return m.checkMarks(ctx, known)
 }
 
-// migration is what matters of a DatastoreMigration.
+// migration is a DatastoreMigration.
 type migration struct {
 	name, uid        string
 	phase, message   string
@@ -58,7 +57,7 @@ func readMigration(value []byte) (m migration, err error) {
 	if err != nil {
 		return m, err
 	}
-	status, _ := obj["status"].(map[string]any)
+	status := objectAt(obj, "status")
 	return migration{
 		name: meta.Name, uid: meta.UID,
 		phase: text(status, "phase"), message: text(status, "message"),
@@ -67,15 +66,20 @@ func readMigration(value []byte) (m migration, err error) {
 	}, nil
 }
 
-// judge reports one DatastoreMigration. Calico's phases are Pending, Migrating, WaitingForConflictResolution, Converged,
-// Complete and Failed; no phase is the one before Pending.
-func (m migration) judge(v *transform.View, key string) {
+// check reports one DatastoreMigration. Calico's phases are none, Pending, Migrating,
+// WaitingForConflictResolution, Converged, Complete and Failed.
+func (m migration) check(v *transform.View, key string) {
 	switch {
 	case m.name != migrationName:
 		v.Raise(key, codeMigrationLeft.Because("Calico acts on a DatastoreMigration named %s only; this one does nothing", migrationName))
 	case m.phase == "Complete":
-		v.Raise(key, codeMigrationLeft.Because("%s", m.complete()))
-		v.Report().AddStep("delete the finished DatastoreMigration %s when all is well: while v1 CRDs are there, its deletion removes them and their records", m.name)
+		reason := "the live migration is complete; its v3 records are used as they are"
+		if m.deleting {
+			reason = "the live migration is complete, and its clean-up was removing the v1 CRDs"
+		}
+		v.Raise(key, codeMigrationLeft.Because("%s", reason))
+		v.Report().AddStep("delete the finished DatastoreMigration %s when all is well: while v1 CRDs are there, its deletion removes them and their records",
+			m.name)
 	case m.underWay():
 		v.Raise(key, codeHalfDoneMigration.Because("%s", m.halfDone()))
 	default:
@@ -93,32 +97,21 @@ func (m migration) underWay() bool {
 	return true
 }
 
-func (m migration) complete() string {
-	if m.deleting {
-		return "the live migration is complete, and its clean-up was removing the v1 CRDs"
-	}
-	return "the live migration is complete; its v3 records are taken for what they are"
-}
-
 func (m migration) halfDone() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "the live migration is under way, in phase %q", m.phase)
+	at, advice := fmt.Sprintf("%q", m.phase), ": let it come to Complete, or delete the DatastoreMigration to abort it"
 	if m.message != "" {
-		fmt.Fprintf(&b, " (%.300s)", m.message)
+		at += fmt.Sprintf(" (%.300s)", m.message)
 	}
 	switch {
 	case m.deleting:
-		b.WriteString(", and being aborted: let it end")
+		advice = ", and being aborted: let it end"
 	case m.phase == "Converged":
-		b.WriteString(": let it come to Complete")
-	default:
-		b.WriteString(": let it come to Complete, or delete the DatastoreMigration to abort it")
+		advice = ": let it come to Complete"
 	}
-	b.WriteString(", then take a new snapshot")
-	return b.String()
+	return "the live migration is under way, in phase " + at + advice + ", then take a new snapshot"
 }
 
-// checkMarks warns of v3 records that were made by a live migration of which nothing else is left.
+// checkMarks warns of v3 records of a live migration that left no other trace.
 func (m *run) checkMarks(ctx context.Context, known map[string]bool) error {
 	marked, first, by := 0, "", ""
 	for _, kd := range kinds() {
@@ -140,7 +133,8 @@ func (m *run) checkMarks(ctx context.Context, known map[string]bool) error {
 		}
 	}
 	if marked > 0 {
-		m.view.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
+		m.view.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
+			"one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
 	return nil
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// groupOperator is the group of the operator's Installation, which owns what the operator made.
+// groupOperator is the group of the operator's Installation, which owns the operator's objects.
 const groupOperator = "operator.tigera.io"
 
 // namespaceOperated is where the operator puts Calico.
 const namespaceOperated = "calico-system"
 
-// component is a workload of Calico's in the snapshot.
+// component is a workload of Calico in the snapshot.
 type component struct {
 	key             []byte
 	kind            string // DaemonSet or Deployment
@@ -32,7 +32,7 @@ type component struct {
 
 func (c component) String() string { return c.kind + " " + c.namespace + "/" + c.name }
 
-// read decodes what a migration needs of the workload.
+// read decodes the metadata and the pods of the workload.
 func (c *component) read(key keys.Key) error {
 	if err := transform.CheckValue(key, c.value); err != nil {
 		return err
@@ -45,15 +45,15 @@ func (c *component) read(key keys.Key) error {
 	return err
 }
 
-// installation is how Calico is installed, as far as the snapshot tells. Lists are in the order of keys.
+// installation is how Calico is installed. Lists are in the order of keys.
 type installation struct {
-	components []component // what works on Calico's records
+	components []component // workloads that use Calico's records
 	operators  []component // tigera-operator
 	apiServers []component // the aggregated API server
 	declared   bool        // there is an Installation for the operator
 }
 
-// role says what a workload is by the name that every manifest, chart and operator gives it.
+// role tells a workload by the name that every manifest, chart and operator gives it.
 func (i *installation) role(kind, name string) *[]component {
 	switch kind + " " + name {
 	case "DaemonSet calico-node", "DaemonSet calico-node-windows", "DaemonSet canal",
@@ -101,15 +101,12 @@ func (m *run) findInstallation(ctx context.Context) (*installation, error) {
 	return found, nil
 }
 
-// operated says whether there is an operator, or was.
+// operated says whether there is or was an operator.
 func (i *installation) operated() bool { return i.declared || len(i.operators) > 0 }
 
-// managed says whether the operator made a workload and would undo what others change in it.
+// managed says whether the operator made a workload and would undo changes of it.
 func (i *installation) managed(c component) bool {
-	if c.namespace == namespaceOperated && i.operated() {
-		return true
-	}
-	return ownedByOperator(c.meta)
+	return c.namespace == namespaceOperated && i.operated() || ownedByOperator(c.meta)
 }
 
 func ownedByOperator(meta encoding.Meta) bool {

@@ -15,8 +15,8 @@ const (
 	labelIPVersion    = "projectcalico.org/ip-version"
 )
 
-// convertAffinity makes deleted a boolean. Type and labels stay as they are, as under the live migration: an affinity of an
-// older release may lack them, and calico-node adds labels to those of its own node when it starts.
+// convertAffinity makes deleted a boolean. Type and labels stay, as under the live migration: an affinity of
+// an older release may lack them, and calico-node adds labels to those of its node when it starts.
 func convertAffinity(spec map[string]any) error {
 	deleted, err := parseDeleted(spec["deleted"])
 	if err != nil {
@@ -38,7 +38,7 @@ func affinityLabels(spec map[string]any) map[string]string {
 	}
 }
 
-// parseDeleted reads the v1 string as IPAM does at run time, not as the live migration, to which "1" and "True" are false.
+// parseDeleted reads the v1 string as IPAM does at run time. To the live migration "1" and "True" are false.
 func parseDeleted(v any) (bool, error) {
 	switch v := v.(type) {
 	case nil:
@@ -69,37 +69,23 @@ func ipVersion(cidr string) string {
 	return "4"
 }
 
-// convertIPAMConfig makes the booleans explicit: absent, autoAllocateBlocks is false in v1 and true in v3.
-func convertIPAMConfig(spec map[string]any) {
-	for _, name := range []string{"autoAllocateBlocks", "strictAffinity"} {
-		if spec[name] == nil {
-			spec[name] = false
-		}
-	}
-}
-
-// convertHandle gives a handle without blocks the empty map that the v3 CRD demands.
-func convertHandle(spec map[string]any) {
-	if spec["block"] == nil {
-		spec["block"] = map[string]any{}
-	}
-}
-
-// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the v3 CRD demands. All else
-// stays, releasedAt of addresses that cool down and strictAffinity included.
+// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the v3 CRD
+// demands. All else stays, releasedAt of addresses that cool down and strictAffinity included.
 func convertBlock(spec map[string]any) error {
 	ipnet, err := parseCIDR(spec)
 	if err != nil {
 		return err
 	}
 	spec["cidr"] = ipnet.String()
-	for _, name := range []string{"attributes", "unallocated"} {
-		if spec[name] == nil {
-			spec[name] = []any{}
-		}
-	}
-	if spec["strictAffinity"] == nil {
-		spec["strictAffinity"] = false
-	}
+	fill(spec, "attributes", []any{})
+	fill(spec, "unallocated", []any{})
+	fill(spec, "strictAffinity", false)
 	return nil
+}
+
+// fill sets a missing field.
+func fill(spec map[string]any, name string, value any) {
+	if spec[name] == nil {
+		spec[name] = value
+	}
 }

@@ -18,12 +18,12 @@ import (
 // windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no IPAMHandle for it.
 const windowsReserved = "windows-reserved-ipam-handle"
 
-// ipamCheck holds the IPAM records against each other: addresses against handles, blocks against affinities, both against
-// nodes. What does not fit was so before the migration and does not stand in its way, so it becomes warnings, one an object
-// and code, in the order of keys.
+// ipamCheck compares the IPAM records: addresses with handles, blocks with affinities, both with nodes.
+// Contradictions were there before the migration and become warnings, one an object and code, in the
+// order of keys.
 //
-// Kept between records is a line a block and affinity, and of addresses a count for each pair of handle and block that was
-// not accounted for yet (24 bytes; handles are known by a hash). Blocks must be added before handles.
+// It keeps a line a block and affinity, and a count for each pair of handle and block that was not
+// accounted for yet (24 bytes; handles are known by a hash). Blocks must be added before handles.
 type ipamCheck struct {
 	blocks     []ipamBlock
 	byCIDR     map[string]int // index in blocks
@@ -57,20 +57,20 @@ func newIPAMCheck() *ipamCheck {
 	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}, unread: newIPAMUnread()}
 }
 
-// inIPAMCheck says whether a kind is one of the three that the check holds against each other.
+// inIPAMCheck says whether a kind is one of the three that are compared.
 func inIPAMCheck(kind string) bool {
 	return kind == "IPAMBlock" || kind == "IPAMHandle" || kind == "BlockAffinity"
 }
 
-// add takes a v3 record of one of the three kinds, nil for one that cannot be read; others are ignored. Nothing of obj is kept
-// but short strings.
+// add adds a v3 record of one of the three kinds, nil for one that cannot be read; others are ignored. It
+// keeps short strings only.
 func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 	if !inIPAMCheck(kind) {
 		return
 	}
 	spec, _ := obj["spec"].(map[string]any)
 	if deleted, _ := spec["deleted"].(bool); deleted {
-		return // IPAM does not see it any more
+		return // IPAM ignores it
 	}
 	if !readable(kind, spec) {
 		c.unread.add(kind, string(key))
@@ -83,7 +83,7 @@ func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 		c.addHandle(string(key), spec)
 	case "BlockAffinity":
 		c.addAffinity(string(key), spec)
-		if obj["apiVersion"] == apiVersionV3 { // a v1 record that is left alone may have them in its annotation
+		if obj["apiVersion"] == apiVersionV3 { // a skipped v1 record may have them in its annotation
 			c.checkLabels(string(key), spec, objectAt(objectAt(obj, "metadata"), "labels"))
 		}
 	}
@@ -118,7 +118,7 @@ func (c *ipamCheck) addBlock(key string, spec map[string]any) {
 	}
 }
 
-// hold notes that an address of a block belongs to a handle.
+// hold notes that an address of a block belongs to a handle. Addresses come in order.
 func (c *ipamCheck) hold(id string, block, ordinal int) {
 	id = canonicalHandle(id)
 	if id == "" || id == windowsReserved {
@@ -169,7 +169,8 @@ func (c *ipamCheck) addAffinity(key string, spec map[string]any) {
 	})
 }
 
-// checkLabels reports an affinity that IPAM does not select by its labels: its node does not use the block for new pods.
+// checkLabels reports an affinity that IPAM does not select by its labels: its node does not use the block
+// for new pods.
 func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 	var lacking []string
 	want := affinityLabels(spec)
@@ -184,7 +185,7 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 	}
 }
 
-// report makes the checks that need all records and hands every warning to the view.
+// report makes the checks that need all records, and reports the warnings.
 func (c *ipamCheck) report(ctx context.Context, m *run) error {
 	c.checkHoldings()
 	c.checkAffinities()
@@ -192,7 +193,7 @@ func (c *ipamCheck) report(ctx context.Context, m *run) error {
 		return err
 	}
 	if c.unread.count > 0 {
-		c.warn(c.unread.first, codeIPAMUnjudged, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
+		c.warn(c.unread.first, codeIPAMUnchecked, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
 	slices.SortFunc(c.warnings, func(a, b *finding.Finding) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
@@ -209,7 +210,7 @@ func (c *ipamCheck) checkHoldings() {
 	type loss struct{ handles, addresses, first int32 }
 	losses := map[int32]loss{}
 	for h, n := range c.held {
-		if c.unread.handle(h.handle) {
+		if c.unread.handles[h.handle] {
 			continue
 		}
 		l, seen := losses[h.block]
@@ -227,7 +228,7 @@ func (c *ipamCheck) checkHoldings() {
 	}
 }
 
-// checkAffinities holds blocks and affinities against each other.
+// checkAffinities compares blocks and affinities.
 func (c *ipamCheck) checkAffinities() {
 	claimed := map[string]bool{}
 	for _, a := range c.affinities {
@@ -235,14 +236,10 @@ func (c *ipamCheck) checkAffinities() {
 		if !a.confirmed {
 			continue // the block is about to be made or freed
 		}
-		index, ok := c.byCIDR[a.cidr]
-		if !ok && c.unread.block(a.cidr) {
-			continue
-		}
-		if !ok {
+		if index, ok := c.byCIDR[a.cidr]; !ok && !c.unread.block(a.cidr) {
 			c.warn(a.key, codeIPAMBlockMissing, "no IPAMBlock for %s", a.cidr)
-		} else if block := c.blocks[index]; block.affinity != a.owner {
-			c.warn(a.key, codeIPAMAffinity, "it gives %s to %s, the block itself says %q", a.cidr, a.owner, block.affinity)
+		} else if ok && c.blocks[index].affinity != a.owner {
+			c.warn(a.key, codeIPAMAffinity, "it gives %s to %s, the block itself says %q", a.cidr, a.owner, c.blocks[index].affinity)
 		}
 	}
 	for _, block := range c.blocks {
@@ -254,15 +251,21 @@ func (c *ipamCheck) checkAffinities() {
 
 // checkNodes reports blocks and affinities of nodes that are not in the snapshot.
 func (c *ipamCheck) checkNodes(ctx context.Context, m *run) error {
-	dir := m.keys.Dir(schema.GroupResource{Resource: "nodes"})
+	owners := map[string]string{} // by key
+	for _, a := range c.affinities {
+		owners[a.key] = a.owner
+	}
+	for _, block := range c.blocks {
+		owners[block.key] = block.affinity
+	}
 	there := map[string]bool{}
-	check := func(key, owner string) error {
+	for key, owner := range owners {
 		node, isNode := strings.CutPrefix(owner, "host:")
 		if !isNode {
-			return nil
+			continue
 		}
 		if _, asked := there[node]; !asked {
-			entry, err := m.view.Get(ctx, append(slices.Clone(dir), node...))
+			entry, err := m.view.Get(ctx, append(m.keys.Dir(schema.GroupResource{Resource: "nodes"}), node...))
 			if err != nil {
 				return err
 			}
@@ -270,17 +273,6 @@ func (c *ipamCheck) checkNodes(ctx context.Context, m *run) error {
 		}
 		if !there[node] {
 			c.warn(key, codeIPAMNodeMissing, "it belongs to node %q, which is not in the snapshot", node)
-		}
-		return nil
-	}
-	for _, a := range c.affinities {
-		if err := check(a.key, a.owner); err != nil {
-			return err
-		}
-	}
-	for _, block := range c.blocks {
-		if err := check(block.key, block.affinity); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -290,7 +282,7 @@ func (c *ipamCheck) warn(key string, code *finding.Code, format string, args ...
 	c.warnings = append(c.warnings, code.Because(format, args...).At(key))
 }
 
-// canonicalCIDR spells a CIDR in one way; what is none stays as it is.
+// canonicalCIDR spells a CIDR in one way; other text stays as it is.
 func canonicalCIDR(s string) string {
 	if p, err := netip.ParsePrefix(s); err == nil {
 		return p.Masked().String()
@@ -323,8 +315,8 @@ func addressIn(cidr string, ordinal int) string {
 	return addr.String()
 }
 
-// canonicalHandle is how IPAM looks a handle id up: lower-cased, and without what follows a carriage return, which a release
-// once wrote behind it.
+// canonicalHandle is a handle id as IPAM looks it up: lower-cased, and cut at a carriage return, which a
+// release once wrote behind it.
 func canonicalHandle(id string) string {
 	id, _, _ = strings.Cut(id, "\r")
 	return strings.ToLower(id)

@@ -318,7 +318,7 @@ func TestIPAMCheckUnreadable(t *testing.T) {
 			require.NoError(t, got.err, "%v", got.Problems)
 			first := slices.Sorted(slices.Values(tt.records))[0]
 			require.ElementsMatch(t, append(slices.Clone(before), "ipam-unjudged "+dir+first), got.ipamKeys())
-			require.Contains(t, got.reason(t, codeIPAMUnjudged.Name, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
+			require.Contains(t, got.reason(t, codeIPAMUnchecked.Name, dir+first), fmt.Sprintf("%d of the IPAM records", len(tt.records)))
 		})
 	}
 }

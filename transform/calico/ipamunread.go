@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// ipamUnread are the IPAM records that cannot be read. What the others say of them is neither right nor wrong; the names of
-// these records tell which others that are.
+// ipamUnread are the IPAM records that cannot be read. References of other records to them are neither right
+// nor wrong; the names of these records tell which those are.
 type ipamUnread struct {
 	count      int
 	first      string          // lowest key
 	blocks     map[string]bool // CIDRs
-	nameless   bool            // a block's name is that of no CIDR: it may be any
+	nameless   bool            // a block's name spells no CIDR: it may be any
 	handles    map[uint64]bool // hashes of ids
 	affinities map[string]bool // names
 }
@@ -20,7 +20,7 @@ func newIPAMUnread() ipamUnread {
 	return ipamUnread{blocks: map[string]bool{}, handles: map[uint64]bool{}, affinities: map[string]bool{}}
 }
 
-// add takes in a record of one of the three kinds. Blocks are named after their CIDR, handles after their id.
+// add adds a record of one of the three kinds. Blocks are named after their CIDR, handles after their id.
 func (u *ipamUnread) add(kind, key string) {
 	if u.count++; u.first == "" || key < u.first {
 		u.first = key
@@ -41,9 +41,6 @@ func (u *ipamUnread) add(kind, key string) {
 // block says whether the block of that CIDR may be one of them.
 func (u *ipamUnread) block(cidr string) bool { return u.nameless || u.blocks[cidr] }
 
-// handle says whether the handle with that hash is one of them.
-func (u *ipamUnread) handle(hash uint64) bool { return u.handles[hash] }
-
 // affinity says whether the affinity of owner, "host:NODE", for that CIDR is one of them.
 func (u *ipamUnread) affinity(owner, cidr string) bool {
 	_, node, _ := strings.Cut(owner, ":")
@@ -51,7 +48,7 @@ func (u *ipamUnread) affinity(owner, cidr string) bool {
 	return err == nil && u.affinities[affinityName(node, ipnet)]
 }
 
-// readable says whether a record of one of the three kinds has what the others name it by.
+// readable says whether a record of one of the three kinds has the name by which others refer to it.
 func readable(kind string, spec map[string]any) bool {
 	if kind == "IPAMHandle" {
 		return text(spec, "handleID") != ""

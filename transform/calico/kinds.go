@@ -1,6 +1,11 @@
 package calico
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // The two groups, and the one version each of them has.
 const (
@@ -27,71 +32,76 @@ type kind struct {
 	Namespaced       bool   // in both
 	Status           bool   // its CRDs have a status subresource
 	Name             nameRule
+	order            int // index in kinds
 }
 
 // v1 is the resource the kind is stored under before the migration.
-func (k kind) v1() schema.GroupResource {
+func (k *kind) v1() schema.GroupResource {
 	return schema.GroupResource{Group: groupV1, Resource: k.V1Plural}
 }
 
 // v3 is the resource the kind is stored under after the migration.
-func (k kind) v3() schema.GroupResource {
+func (k *kind) v3() schema.GroupResource {
 	return schema.GroupResource{Group: groupV3, Resource: k.Plural}
 }
 
 const kindClusterInformation = "ClusterInformation"
 
-// kinds lists all 22 kinds: the 21 the live controller migrates in the order it does, then ClusterInformation, which
-// it writes by hand when all others are there.
-func kinds() []kind {
-	same := func(name, plural string) kind {
-		return kind{Kind: name, Plural: plural, V1Kind: name, V1Plural: plural}
-	}
-	withStatus := func(k kind) kind { k.Status = true; return k }
-	inNamespace := func(k kind) kind { k.Namespaced = true; return k }
-	named := func(k kind, rule nameRule) kind { k.Name = rule; return k }
-	return []kind{
-		withStatus(same("Tier", "tiers")),
-		same("FelixConfiguration", "felixconfigurations"),
-		same("BGPConfiguration", "bgpconfigurations"),
-		withStatus(same("KubeControllersConfiguration", "kubecontrollersconfigurations")),
-		withStatus(same("IPPool", "ippools")),
-		same("IPReservation", "ipreservations"),
-		same("BGPPeer", "bgppeers"),
-		same("BGPFilter", "bgpfilters"),
-		named(same("GlobalNetworkPolicy", "globalnetworkpolicies"), namePolicy),
-		inNamespace(named(same("NetworkPolicy", "networkpolicies"), namePolicy)),
-		named(same("StagedGlobalNetworkPolicy", "stagedglobalnetworkpolicies"), namePolicy),
-		inNamespace(named(same("StagedNetworkPolicy", "stagednetworkpolicies"), namePolicy)),
-		inNamespace(same("StagedKubernetesNetworkPolicy", "stagedkubernetesnetworkpolicies")),
-		same("HostEndpoint", "hostendpoints"),
-		same("GlobalNetworkSet", "globalnetworksets"),
-		inNamespace(same("NetworkSet", "networksets")),
+// kinds lists all 22 kinds: the 21 that the live controller migrates, in its order, then
+// ClusterInformation, which it writes by hand at the end.
+var kinds = sync.OnceValue(func() []*kind {
+	all := []*kind{
+		{Kind: "Tier", Plural: "tiers", Status: true},
+		{Kind: "FelixConfiguration", Plural: "felixconfigurations"},
+		{Kind: "BGPConfiguration", Plural: "bgpconfigurations"},
+		{Kind: "KubeControllersConfiguration", Plural: "kubecontrollersconfigurations", Status: true},
+		{Kind: "IPPool", Plural: "ippools", Status: true},
+		{Kind: "IPReservation", Plural: "ipreservations"},
+		{Kind: "BGPPeer", Plural: "bgppeers"},
+		{Kind: "BGPFilter", Plural: "bgpfilters"},
+		{Kind: "GlobalNetworkPolicy", Plural: "globalnetworkpolicies", Name: namePolicy},
+		{Kind: "NetworkPolicy", Plural: "networkpolicies", Name: namePolicy, Namespaced: true},
+		{Kind: "StagedGlobalNetworkPolicy", Plural: "stagedglobalnetworkpolicies", Name: namePolicy},
+		{Kind: "StagedNetworkPolicy", Plural: "stagednetworkpolicies", Name: namePolicy, Namespaced: true},
+		{Kind: "StagedKubernetesNetworkPolicy", Plural: "stagedkubernetesnetworkpolicies", Namespaced: true},
+		{Kind: "HostEndpoint", Plural: "hostendpoints"},
+		{Kind: "GlobalNetworkSet", Plural: "globalnetworksets"},
+		{Kind: "NetworkSet", Plural: "networksets", Namespaced: true},
 		{Kind: "IPAMConfiguration", Plural: "ipamconfigurations", V1Kind: "IPAMConfig", V1Plural: "ipamconfigs"},
-		same("BlockAffinity", "blockaffinities"),
-		named(same("IPAMBlock", "ipamblocks"), nameBlock),
-		named(same("IPAMHandle", "ipamhandles"), nameHandle),
-		withStatus(same("CalicoNodeStatus", "caliconodestatuses")),
-		same(kindClusterInformation, "clusterinformations"),
+		{Kind: "BlockAffinity", Plural: "blockaffinities"},
+		{Kind: "IPAMBlock", Plural: "ipamblocks", Name: nameBlock},
+		{Kind: "IPAMHandle", Plural: "ipamhandles", Name: nameHandle},
+		{Kind: "CalicoNodeStatus", Plural: "caliconodestatuses", Status: true},
+		{Kind: kindClusterInformation, Plural: "clusterinformations"},
 	}
-}
-
-// kindOfV1 finds the kind stored as plural in crd.projectcalico.org.
-func kindOfV1(plural string) (kind, bool) {
-	for _, k := range kinds() {
-		if k.V1Plural == plural {
-			return k, true
+	for i, k := range all {
+		k.order = i
+		if k.V1Kind == "" {
+			k.V1Kind, k.V1Plural = k.Kind, k.Plural
 		}
 	}
-	return kind{}, false
+	return all
+})
+
+// kindOfV1 finds the kind stored as plural in crd.projectcalico.org.
+func kindOfV1(plural string) (*kind, bool) {
+	return findKind(func(k *kind) bool { return k.V1Plural == plural })
 }
 
 // kindOfV3 finds the kind stored as plural in projectcalico.org.
-func kindOfV3(plural string) (kind, bool) {
-	for _, k := range kinds() {
-		if k.Plural == plural {
-			return k, true
-		}
+func kindOfV3(plural string) (*kind, bool) {
+	return findKind(func(k *kind) bool { return k.Plural == plural })
+}
+
+// kindCalled finds the kind of that name in either group.
+func kindCalled(name string) (*kind, bool) {
+	return findKind(func(k *kind) bool { return k.Kind == name || k.V1Kind == name })
+}
+
+func findKind(is func(*kind) bool) (*kind, bool) {
+	i := slices.IndexFunc(kinds(), is)
+	if i < 0 {
+		return nil, false
 	}
-	return kind{}, false
+	return kinds()[i], true
 }

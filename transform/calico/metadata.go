@@ -11,17 +11,17 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// metadataAnnotation holds, as JSON, the metadata a client of the aggregated API gave its object. What is in it depends
-// on the release that wrote it (v3.27 left labels outside, v3.30 and later put policy names inside); reading merges.
+// metadataAnnotation holds, as JSON, the metadata that a client of the aggregated API gave its object. Its
+// content depends on the release (v3.27 left labels outside, v3.30 and later put policy names inside).
 const metadataAnnotation = "projectcalico.org/metadata"
 
 // metadata is a v1 record's two layers: outer is the record's own, inner that of the annotation.
 type metadata struct {
 	outer, inner metav1.ObjectMeta
-	annotated    bool // the annotation is there; without it outer is what clients saw
+	annotated    bool // the annotation is there; without it clients saw outer
 }
 
-// readMetadata takes both layers from a v1 record. A malformed annotation, the empty one included, is refused as
+// readMetadata takes both layers from a v1 record. A malformed or empty annotation is refused as
 // bad-metadata: the live controller loses such records without a word.
 func readMetadata(obj map[string]any) (metadata, error) {
 	var m metadata
@@ -43,7 +43,7 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	return m, nil
 }
 
-// withoutV1Fields is raw metadata without the managedFields entries of v1, most of its text, which nobody reads.
+// withoutV1Fields is raw metadata without the managedFields entries of v1, which are most of its text.
 func withoutV1Fields(raw map[string]any) map[string]any {
 	entries, ok := raw["managedFields"].([]any)
 	if !ok {
@@ -57,9 +57,8 @@ func withoutV1Fields(raw map[string]any) map[string]any {
 	return out
 }
 
-// seen is the metadata of the v3 object, but for name, namespace, UID and the translation of owner references. It is
-// what a client of the aggregated API saw; what only the record itself had and a live migration drops is added to it:
-// finalizers, owner references, a deletion that began.
+// seen is the metadata that a client of the aggregated API saw, without name, namespace and UID. Finalizers,
+// owner references and a deletion that only the record itself has, and a live migration drops, are added.
 func (m metadata) seen() metav1.ObjectMeta {
 	if !m.annotated {
 		m.inner = m.outer
@@ -69,10 +68,11 @@ func (m metadata) seen() metav1.ObjectMeta {
 		Generation:        1,
 		CreationTimestamp: m.inner.CreationTimestamp,
 		Labels:            overlay(m.outer.Labels, m.inner.Labels),
-		Annotations:       withoutMetadata(overlay(m.outer.Annotations, m.inner.Annotations)),
+		Annotations:       overlay(m.outer.Annotations, m.inner.Annotations),
 		OwnerReferences:   mergeOwners(m.inner.OwnerReferences, m.outer.OwnerReferences),
-		Finalizers:        mergeFinalizers(m.inner.Finalizers, m.outer.Finalizers),
-		ManagedFields:     ownedFields(m.inner.ManagedFields),
+		Finalizers:        merge(m.inner.Finalizers, m.outer.Finalizers),
+		// the outer entries name v1 and Calico's own writes: under v3 they would be worse than none
+		ManagedFields: slices.DeleteFunc(slices.Clone(m.inner.ManagedFields), func(e metav1.ManagedFieldsEntry) bool { return e.APIVersion != apiVersionV3 }),
 	}
 	if out.CreationTimestamp.IsZero() {
 		out.CreationTimestamp = m.outer.CreationTimestamp
@@ -88,30 +88,21 @@ func (m metadata) seen() metav1.ObjectMeta {
 	return out
 }
 
-// overlay is under with the entries of over, which win; nil when both are empty.
+// overlay is under with the entries of over, which win, and without the metadata annotation; nil for an
+// empty one.
 func overlay(under, over map[string]string) map[string]string {
-	if len(under)+len(over) == 0 {
+	out := map[string]string{}
+	maps.Copy(out, under)
+	maps.Copy(out, over)
+	delete(out, metadataAnnotation)
+	if len(out) == 0 {
 		return nil
 	}
-	out := maps.Clone(under)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, over)
 	return out
 }
 
-func withoutMetadata(annotations map[string]string) map[string]string {
-	delete(annotations, metadataAnnotation)
-	if len(annotations) == 0 {
-		return nil
-	}
-	return annotations
-}
-
-// mergeFinalizers is inner, then what outer adds.
-func mergeFinalizers(inner, outer []string) []string {
-	var out []string
+// merge is inner and then outer, each once.
+func merge[T comparable](inner, outer []T) (out []T) {
 	for _, f := range slices.Concat(inner, outer) {
 		if !slices.Contains(out, f) {
 			out = append(out, f)
@@ -120,8 +111,8 @@ func mergeFinalizers(inner, outer []string) []string {
 	return out
 }
 
-// mergeOwners is inner, then what outer adds. An object has one controller at most: where inner has one, owners that
-// only outer has are plain owners.
+// mergeOwners is inner and then outer, each once by UID. An object has one controller at most: where inner
+// has one, owners that only outer has are plain owners.
 func mergeOwners(inner, outer []metav1.OwnerReference) []metav1.OwnerReference {
 	out := slices.Clone(inner)
 	controlled := slices.ContainsFunc(inner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
@@ -137,19 +128,7 @@ func mergeOwners(inner, outer []metav1.OwnerReference) []metav1.OwnerReference {
 	return out
 }
 
-// ownedFields keeps what clients of the v3 API own. The outer layer's entries name v1 and Calico's own writes; under v3
-// they would be worse than none.
-func ownedFields(entries []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
-	var out []metav1.ManagedFieldsEntry
-	for _, e := range entries {
-		if e.APIVersion == apiVersionV3 {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// metadataObject is meta as it stands in an unstructured object.
+// metadataObject is meta in an unstructured object.
 func metadataObject(meta metav1.ObjectMeta) (map[string]any, error) {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta)
 	if err != nil {

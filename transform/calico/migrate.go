@@ -10,53 +10,39 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// migrateKinds is the second pass: it converts and stages the records, by kind and v3 key. ClusterInformation is only made
-// ready to be staged.
+// migrateKinds is the second pass: it converts and stages the records, by kind and v3 key.
+// ClusterInformation is only prepared.
 func (m *run) migrateKinds(ctx context.Context) error {
 	rest := m.table.records
-	for index := range m.kinds {
+	for _, kd := range kinds() {
 		n := 0
-		for n < len(rest) && rest[n].kind == index {
-			n++
+		for ; n < len(rest) && rest[n].kind == kd; n++ {
+			if n%256 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if rest[n].fate != pending {
+				continue
+			}
+			err := m.migrate(ctx, rest[n])
+			if f := finding.Of(err); f != nil {
+				m.skip(rest[n], f)
+			} else if err != nil {
+				return err
+			}
 		}
-		var records []*identity
-		records, rest = rest[:n], rest[n:]
-		if err := m.migrateAll(ctx, records); err != nil {
+		if err := m.checkOthers(ctx, kd, rest[:n]); err != nil {
 			return err
 		}
-		if err := m.checkOthers(ctx, index, records); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// migrateAll converts and stages the records of one kind.
-func (m *run) migrateAll(ctx context.Context, records []*identity) error {
-	for i, id := range records {
-		if i%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if id.fate != pending {
-			continue
-		}
-		err := m.migrate(ctx, id)
-		if f := finding.Of(err); f != nil {
-			m.leave(id, f)
-			continue
-		}
-		if err != nil {
-			return err
-		}
+		rest = rest[n:]
 	}
 	return nil
 }
 
 // migrate converts and stages one record.
 func (m *run) migrate(ctx context.Context, id *identity) error {
-	version := m.crds.v3(m.kinds[id.kind].Plural)
+	version := m.crds.versions[id.kind.Plural]
 	if version == nil {
-		return codeCRDMissing.Because("there is no v3 CRD of %s to write it by", m.kinds[id.kind].Kind)
+		return codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
 	}
 	reason, err := m.view.Exposes(ctx, id.key, id.v3key)
 	if err != nil {
@@ -65,25 +51,24 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 	if reason != "" {
 		return transform.CodeWouldBePlaintext.Because("%s", reason)
 	}
-	r, err := m.reread(ctx, id)
+	r, err := m.take(ctx, id)
 	if err != nil {
 		return err
 	}
-	if seen := r.meta.seen(); seen.DeletionTimestamp != nil && len(seen.Finalizers) == 0 {
+	meta := r.meta.seen()
+	if meta.DeletionTimestamp != nil && len(meta.Finalizers) == 0 {
 		id.fate = gone
 		m.view.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
 		return nil
 	}
-	refs, err := m.recordOwners(ctx, r, id)
+	refs, err := m.recordOwners(ctx, id, meta.OwnerReferences)
 	if err != nil {
 		return err
 	}
-	k, format := r.kind, r.format
-	obj, meta, err := r.convert(id.name, id.written(), refs)
-	if err != nil {
+	if err := r.convert(&meta, id.name, id.written(), refs); err != nil {
 		return err
 	}
-	dropped, err := fit(ctx, k, version, obj, meta)
+	dropped, err := fit(ctx, version, r, meta)
 	if err != nil {
 		return err
 	}
@@ -91,32 +76,31 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 		return err
 	}
 	if id.there != nil {
-		err = m.meet(ctx, id, version, obj)
+		err = m.meet(ctx, id, version, r.obj)
 	} else {
 		id.fate = migrated
-		m.feedIPAM(id, obj)
-		err = m.put(ctx, id, obj, format)
+		err = m.put(ctx, id, r.obj, r.format)
 	}
 	if err == nil && id.wrote() {
 		m.reportWrite(id, dropped, refs)
 	}
 	if id.wrote() || id.fate == unchanged {
-		m.noteTier(id, obj)
+		m.noteTier(id, r.obj)
 	}
 	return err
 }
 
-// loses refuses a record that would lose what clients of v1 see of it, or what the migration sets, because the v3 CRD does not
-// know it. What the v1 CRD does not know either nobody sees: it is dropped, and reported.
+// loses refuses a record that would lose fields which clients of v1 see, or which the migration sets. A
+// field that the v1 CRD does not know either is dropped, and reported.
 func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
 	}
-	v1, err := m.crds.v1(ctx, m.kinds[id.kind])
+	v1, err := m.crds.v1(ctx, id.kind)
 	if v1 == nil || err != nil {
 		return err
 	}
-	r, err := m.reread(ctx, id)
+	r, err := m.take(ctx, id) // decoded anew: the one before was converted
 	if err != nil {
 		return err
 	}
@@ -125,12 +109,13 @@ func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
 		return strings.HasSuffix(path, "=null") || slices.Contains(junk, path)
 	})
 	if len(lost) > 0 {
-		return codeCRDUnfit.Because("the v3 CRD of %s does not know %s, which would be lost; apply the one of the Calico release that runs", m.kinds[id.kind].Kind, finding.List(lost))
+		return codeCRDUnfit.Because("the v3 CRD of %s does not know %s, which would be lost; apply the one of the Calico release that runs",
+			id.kind.Kind, finding.List(lost))
 	}
 	return nil
 }
 
-// reportWrite lists what is not in a written record as it was in the v1 record.
+// reportWrite lists the fields and owner references that a written record has otherwise.
 func (m *run) reportWrite(id *identity, dropped []string, refs []translation) {
 	if len(dropped) > 0 {
 		m.view.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(dropped)))
@@ -140,12 +125,14 @@ func (m *run) reportWrite(id *identity, dropped []string, refs []translation) {
 	}
 }
 
+// put stages a v3 record and gives it to the cross-check.
 func (m *run) put(ctx context.Context, id *identity, obj map[string]any, format encoding.Format) error {
+	m.ipam.add(id.kind.Kind, id.v3key, obj)
 	value, err := encoding.EncodeObject(obj, format)
 	if err != nil {
 		return err
 	}
-	if m.kinds[id.kind].Kind == kindClusterInformation {
+	if id.kind.Kind == kindClusterInformation {
 		m.late = append(m.late, lateWrite{id, value})
 		return nil
 	}
@@ -154,27 +141,21 @@ func (m *run) put(ctx context.Context, id *identity, obj map[string]any, format 
 
 func whyRecord(id *identity) string { return "v3 record of " + string(id.key) }
 
-// feedIPAM gives an IPAM record, as it will be, to the cross-check.
-func (m *run) feedIPAM(id *identity, obj map[string]any) {
-	m.ipam.add(m.kinds[id.kind].Kind, id.v3key, obj)
-}
-
-// checkOthers gives the cross-check what it has not seen of a kind once its records were migrated: v3 objects that stay as
-// they are, with a v1 record or without, and records that were left alone, which hold their addresses all the same.
-func (m *run) checkOthers(ctx context.Context, index int, records []*identity) error {
-	k := m.kinds[index]
-	if !inIPAMCheck(k.Kind) {
+// checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as they
+// are, and skipped records, which hold their addresses too.
+func (m *run) checkOthers(ctx context.Context, kd *kind, records []*identity) error {
+	if !inIPAMCheck(kd.Kind) {
 		return nil
 	}
-	for _, o := range m.table.objectsOf(index) {
+	for _, o := range m.table.objectsOf(kd) {
 		if o.replaced {
 			continue
 		}
 		obj, _, _ := encoding.DecodeObject(o.value) // nil where it fails, which was reported in the first pass
-		m.ipam.add(k.Kind, o.key, obj)
+		m.ipam.add(kd.Kind, o.key, obj)
 	}
 	for _, id := range slices.Concat(records, m.table.lost) {
-		if id.kind != index || id.fate != left || id.there != nil || id.twin != nil {
+		if id.kind != kd || id.fate != skipped || id.there != nil || id.twin != nil {
 			continue
 		}
 		entry, err := m.view.Get(ctx, id.key)
@@ -185,44 +166,46 @@ func (m *run) checkOthers(ctx context.Context, index int, records []*identity) e
 		if err != nil {
 			obj = nil // reported
 		} else if spec, err := specOf(obj); err == nil {
-			_ = convertSpec(k, map[string]any{}, spec) // what does not convert was reported
+			_ = convertSpec(kd, map[string]any{}, spec) // an error was reported
 		}
-		m.ipam.add(k.Kind, id.key, obj)
+		m.ipam.add(kd.Kind, id.key, obj)
 	}
 	return nil
 }
 
-// summary writes what became of the records into the report.
+// summary adds what became of the records to the report. Counts of several storage prefixes add up.
 func (m *run) summary(context.Context) error {
-	r := m.view.Report()
-	counts := make([]transform.KindCount, len(m.kinds))
-	for _, id := range m.table.lost {
-		id.count(&counts[id.kind])
+	r, all := m.view.Report(), slices.Concat(m.table.lost, m.table.records)
+	for _, kd := range kinds() {
+		i := slices.IndexFunc(r.Kinds, func(c transform.KindCount) bool { return c.Kind == kd.Kind })
+		c := transform.KindCount{Kind: kd.Kind, From: apiVersionV1, To: apiVersionV3}
+		if i >= 0 {
+			c = r.Kinds[i]
+		}
+		before := c
+		for _, id := range all {
+			if id.kind == kd {
+				id.count(&c)
+			}
+		}
+		switch {
+		case i >= 0:
+			r.Kinds[i] = c
+		case c != before:
+			r.Kinds = append(r.Kinds, c)
+		}
 	}
 	for _, id := range m.table.records {
-		id.count(&counts[id.kind])
-		m.summarize(id)
-	}
-	for i, c := range counts {
-		if c != (transform.KindCount{}) {
-			c.Kind, c.From, c.To = m.kinds[i].Kind, apiVersionV1, apiVersionV3
-			r.Kinds = addCount(r.Kinds, c)
+		if id.wrote() && id.name != id.stored {
+			r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace, From: id.stored, To: id.name})
+		}
+		if id.wrote() || id.present() && !strings.EqualFold(id.written(), id.seen()) {
+			r.UIDs = append(r.UIDs, transform.UID{
+				Kind: id.kind.Kind, Namespace: id.namespace, Name: id.name, Stored: id.uid.String(), Seen: id.seen(), Written: id.written(),
+			})
 		}
 	}
 	return nil
-}
-
-// summarize lists a record's new name and UID.
-func (m *run) summarize(id *identity) {
-	r, k := m.view.Report(), m.kinds[id.kind]
-	if id.wrote() && id.name != id.stored {
-		r.Renamed = append(r.Renamed, transform.Rename{Kind: k.Kind, Namespace: id.namespace, From: id.stored, To: id.name})
-	}
-	if id.wrote() || id.present() && !strings.EqualFold(id.written(), id.seen()) {
-		r.UIDs = append(r.UIDs, transform.UID{
-			Kind: k.Kind, Namespace: id.namespace, Name: id.name, Stored: id.uid.String(), Seen: id.seen(), Written: id.written(),
-		})
-	}
 }
 
 // count adds a record to the counts of its kind.
@@ -238,17 +221,4 @@ func (id *identity) count(c *transform.KindCount) {
 	if id.conflict {
 		c.Conflicts++
 	}
-}
-
-// addCount adds the counts of a kind to the list: a snapshot may hold several storage prefixes.
-func addCount(list []transform.KindCount, c transform.KindCount) []transform.KindCount {
-	i := slices.IndexFunc(list, func(other transform.KindCount) bool { return other.Kind == c.Kind })
-	if i < 0 {
-		return append(list, c)
-	}
-	list[i].Migrated += c.Migrated
-	list[i].Unchanged += c.Unchanged
-	list[i].Skipped += c.Skipped
-	list[i].Conflicts += c.Conflicts
-	return list
 }

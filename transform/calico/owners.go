@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// isCalico says whether an apiVersion is of one of the two groups, and of which. Groups that only look alike
+// isCalico says whether an apiVersion is of one of the two groups, and of which. Groups with similar names
 // (policy.networking.k8s.io, migration.projectcalico.org) are not.
 func isCalico(apiVersion string) (ofV1, ok bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
@@ -26,22 +27,17 @@ func isCalico(apiVersion string) (ofV1, ok bool) {
 	return gv.Group == groupV1, gv.Group == groupV1 || gv.Group == groupV3
 }
 
-// isCalicoKind says whether one of the 22 kinds is called that in either group.
-func isCalicoKind(name string) bool {
-	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.Kind == name || k.V1Kind == name })
-}
-
 // verdict is what became of one owner reference.
 type verdict struct {
 	ref    encoding.OwnerReference // as it is to be
 	owner  owner                   // the Calico owner, where there is one
 	found  bool                    // owner is set
 	reason string                  // why a garbage collector will not find the owner; empty where it will
-	fatal  bool                    // it will look for it, and delete an object that has no other owner
+	fatal  bool                    // it looks for the owner, and deletes an object that has no other
 }
 
-// calicoOwner translates a reference of one of the two groups, from an object in namespace. It ends at the v3 record, with
-// that record's UID, whichever form of the UID it had.
+// calicoOwner translates a reference of one of the two groups, from an object in namespace, into one to
+// the v3 record with the UID of that record.
 func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
 	uid, err := parseUID(ref.UID)
 	if err != nil {
@@ -63,26 +59,25 @@ func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bo
 	return out, nil
 }
 
-// unknownOwner says why no Calico object has the UID of a reference from an object in namespace, and whether a garbage collector
-// would act on that. A record that cannot be read is known by its name alone.
+// unknownOwner says why no Calico object has the UID of a reference from an object in namespace, and
+// whether a garbage collector would act on that. A record that cannot be read is found by its name.
 func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
-	for _, k := range m.kinds {
-		if k.Kind != ref.Kind && k.V1Kind != ref.Kind {
-			continue
-		}
-		at := keys.Key{Resource: k.v3(), Name: ref.Name}
-		if k.Namespaced {
-			at.Namespace = namespace
-		}
-		if o := m.table.objects[string(m.keys.Format(at))]; o != nil && o.unreadable {
-			return "the v3 object of that name cannot be read", false
-		}
-		at.Resource = k.v1()
-		if m.table.unread[string(m.keys.Format(at))] {
-			return "the v1 record of that name cannot be read, and is not migrated", true
-		}
+	k, known := kindCalled(ref.Kind)
+	if !known {
+		return "no Calico object has its UID", false
 	}
-	return "no Calico object has its UID", isCalicoKind(ref.Kind)
+	at := keys.Key{Resource: k.v3(), Name: ref.Name}
+	if k.Namespaced {
+		at.Namespace = namespace
+	}
+	if o := m.table.objects[string(m.keys.Format(at))]; o != nil && o.unreadable {
+		return "the v3 object of that name cannot be read", false
+	}
+	at.Resource = k.v1()
+	if m.table.unread[string(m.keys.Format(at))] {
+		return "the v1 record of that name cannot be read, and is not migrated", true
+	}
+	return "no Calico object has its UID", true
 }
 
 // absence says why a record has no v3 record.
@@ -113,14 +108,14 @@ type translation struct {
 	before, after encoding.OwnerReference
 }
 
-// recordOwners translates the owner references of a v1 record. Where the garbage collector would find none of the owners,
-// and so delete the v3 record, the record is refused; where it would find some, the others are reported.
-func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]translation, error) {
+// recordOwners translates the owner references of a v1 record. Where the garbage collector would find none
+// of the owners, and so delete the v3 record, the record is refused; else lost owners are reported.
+func (m *run) recordOwners(ctx context.Context, id *identity, refs []metav1.OwnerReference) ([]translation, error) {
 	var lost, ignored []string
 	var out []translation
-	for _, stored := range r.meta.seen().OwnerReferences {
+	for _, stored := range refs {
 		before := fromMeta(stored)
-		v, err := m.judge(ctx, r.key.Namespace, before)
+		v, err := m.translate(ctx, id.namespace, before)
 		if err != nil {
 			return nil, err
 		}
@@ -129,31 +124,34 @@ func (m *run) recordOwners(ctx context.Context, r *record, id *identity) ([]tran
 			lost = append(lost, describe(before, v.reason))
 		case v.reason != "":
 			ignored = append(ignored, describe(before, v.reason))
-			id.firm = true // what cannot be looked for is never found to be gone
+			id.firm = true // an owner that cannot be looked for is never found to be gone
 		case v.found && v.owner.record != nil:
 			id.owners = append(id.owners, v.owner.record)
 		default:
 			id.firm = true
 		}
 		if !slices.ContainsFunc(out, func(t translation) bool { return t.after.UID == v.ref.UID }) {
-			out = append(out, translation{before, v.ref}) // else annotation and record named it by different UIDs
+			out = append(out, translation{before, v.ref}) // else annotation and record name it by different UIDs
 		}
 	}
 	if len(lost) > 0 && len(id.owners) == 0 && !id.firm {
-		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", join(lost))
+		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(lost, "; "))
 	}
-	if len(lost) > 0 {
-		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", join(lost)).Decided(finding.Noted))
-	}
-	if len(ignored) > 0 {
-		m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector cannot look for it: %s", join(ignored)).Decided(finding.Noted))
-	}
+	m.warnOwners(id.key, "the garbage collector will drop a reference: ", lost...)
+	m.warnOwners(id.key, "the garbage collector cannot look for it: ", ignored...)
 	return out, nil
 }
 
-// judge translates a reference of a Calico object and says whether its owner will be found. One of the v1 group whose owner is
-// not there becomes what clients saw of it: left in a group that is gone, the garbage collector could not get past it.
-func (m *run) judge(ctx context.Context, namespace string, ref encoding.OwnerReference) (verdict, error) {
+// warnOwners warns of owners that will not be found, where there are any.
+func (m *run) warnOwners(key []byte, what string, reasons ...string) {
+	if len(reasons) > 0 {
+		m.view.Raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
+	}
+}
+
+// translate translates a reference of a Calico object and says whether its owner will be found. One of the
+// v1 group without an owner becomes the one that clients saw: its own group will be gone.
+func (m *run) translate(ctx context.Context, namespace string, ref encoding.OwnerReference) (verdict, error) {
 	if ofV1, ok := isCalico(ref.APIVersion); ok {
 		v, err := m.calicoOwner(namespace, ref, ofV1)
 		if err == nil && !v.found && ofV1 {
@@ -165,13 +163,11 @@ func (m *run) judge(ctx context.Context, namespace string, ref encoding.OwnerRef
 	return verdict{ref: ref, reason: reason, fatal: !unread}, err
 }
 
-// asSeen is a reference of the v1 group, with a UID that is one, as clients of the aggregated API saw it.
+// asSeen is a reference of the v1 group as clients of the aggregated API saw it.
 func asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
 	ref.APIVersion = apiVersionV3
-	for _, k := range kinds() {
-		if k.V1Kind == ref.Kind {
-			ref.Kind = k.Kind
-		}
+	if k, ok := kindCalled(ref.Kind); ok {
+		ref.Kind = k.Kind
 	}
 	if uid, err := ConvertUID(ref.UID); err == nil {
 		ref.UID = uid
@@ -179,33 +175,33 @@ func asSeen(ref encoding.OwnerReference) encoding.OwnerReference {
 	return ref
 }
 
-// describe says what is wrong with a reference, as it is stored.
+// describe names a stored reference and what is wrong with it.
 func describe(ref encoding.OwnerReference, reason string) string {
 	return fmt.Sprintf("owner %s %s %q (uid %s): %s", ref.APIVersion, ref.Kind, ref.Name, ref.UID, reason)
 }
 
-// settleOwners looks again at the records that were staged counting on an owner which was then left alone. It goes on until
-// nothing changes, for what is left alone now may own others.
-func (m *run) settleOwners(ctx context.Context) error {
+// recheckOwners checks staged records again whose owner was skipped later. It goes on until nothing
+// changes, for records that it takes back may own others.
+func (m *run) recheckOwners(ctx context.Context) error {
 	for again := true; again; {
 		again = false
 		for _, id := range m.table.records {
 			missing := slices.IndexFunc(id.owners, func(o *identity) bool { return !o.present() })
-			if missing < 0 || id.fate == left || id.fate == gone {
+			if missing < 0 || id.fate == skipped || id.fate == gone {
 				continue
 			}
 			o := id.owners[missing]
 			id.owners = slices.Delete(id.owners, missing, missing+1)
 			again = true
-			reason := fmt.Sprintf("owner %s %q: %s", m.kinds[o.kind].Kind, o.name, o.absence())
+			reason := fmt.Sprintf("owner %s %q: %s", o.kind.Kind, o.name, o.absence())
 			if id.firm || len(id.owners) > 0 {
-				m.view.Raise(string(id.key), codeDanglingOwner.Because("the garbage collector will drop a reference: %s", reason).Decided(finding.Noted))
+				m.warnOwners(id.key, "the garbage collector will drop a reference: ", reason)
 				continue
 			}
 			if err := m.unstage(ctx, id); err != nil {
 				return err
 			}
-			m.leave(id, codeDanglingOwner.Because("the garbage collector would delete it: %s", reason))
+			m.skip(id, codeDanglingOwner.Because("the garbage collector would delete it: %s", reason))
 		}
 	}
 	return nil
@@ -241,8 +237,8 @@ func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
 	}
 }
 
-// setOwners puts translated references into metadata. Paths in managedFields that name an owner by its UID, in either form,
-// follow.
+// setOwners puts translated references into metadata. Paths in managedFields that name an owner by its UID,
+// in either form, follow.
 func setOwners(meta *metav1.ObjectMeta, refs []translation) {
 	meta.OwnerReferences = nil
 	for _, t := range refs {

@@ -10,19 +10,14 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// Options of a migration. The zero value is the careful choice of each.
+// Options of a migration. The zero value of each is careful.
 type Options struct {
-	// KeepV1 keeps the v1 records, CRDs and APIService in the output, with the v1 datastore locked.
-	KeepV1 bool
-	// Conflicts is what to do where a v3 object of the same name is there and differs.
-	Conflicts Conflicts
-	// NewUIDs gives v3 records new UIDs, the same at each run, in place of those that clients saw; references follow.
-	NewUIDs bool
-	// V3CRDs is a manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none.
-	V3CRDs     []byte
-	V3CRDsPath string // of its file, for errors
-	// SetAPIGroup sets CALICO_API_GROUP on the components of a manifest install; without it that is a step to do by hand.
-	SetAPIGroup bool
+	KeepV1      bool      // keeps the v1 records, CRDs and APIService, with the v1 datastore locked
+	Conflicts   Conflicts // which object wins where another v3 object has the name
+	NewUIDs     bool      // gives v3 records new UIDs, the same at each run; references follow
+	V3CRDs      []byte    // manifest (YAML or JSON) of the v3 CRDs, for a snapshot that lacks them; nil for none
+	V3CRDsPath  string    // of its file, for errors
+	SetAPIGroup bool      // sets CALICO_API_GROUP on the components of a manifest install; else that is a step by hand
 }
 
 // Migration is the transform. It may be planned more than once.
@@ -31,8 +26,8 @@ type Migration struct{ Options }
 // New makes a migration; Plan checks the options.
 func New(o Options) *Migration { return &Migration{o} }
 
-// Plan stages the whole migration on v, for each storage prefix. Problems are in the view's report; an error is about
-// reading the snapshot or the manifest.
+// Plan stages the whole migration on v, for each storage prefix. An error is about reading the snapshot or
+// the manifest.
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	switch m.Conflicts {
 	case RefuseConflicts, KeepV3, TakeV1:
@@ -63,25 +58,25 @@ type run struct {
 	opts    Options
 	view    *transform.View
 	keys    keys.Kubernetes
-	kinds   []kind
 	crds    *crdSet
 	table   *table
 	natives *natives
 	ipam    *ipamCheck
 
 	policies map[string][]*identity // by the tier they name
-	late     []lateWrite            // v3 ClusterInformation, to be staged after everything that may refer to it
-	left     int                    // v1 records that are not migrated for a problem
+	late     []lateWrite            // v3 ClusterInformation, to be staged after objects that may refer to it
+	held     int                    // stored bytes of the records that were decoded
+	skipped  int                    // v1 records that are not migrated for a problem
 }
 
 func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
 	return &run{
-		opts: o, view: v, keys: k, kinds: kinds(), table: newTable(),
+		opts: o, view: v, keys: k, table: newTable(),
 		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), policies: map[string][]*identity{},
 	}
 }
 
-// plan stages one prefix. found is false where the v1 group left nothing there: then nothing is staged.
+// plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is staged.
 func (m *run) plan(ctx context.Context) (found bool, err error) {
 	if m.crds, err = loadCRDs(ctx, m.view, m.keys, m.opts.V3CRDs); err != nil {
 		if errors.Is(err, errManifest) && m.opts.V3CRDsPath != "" {
@@ -99,8 +94,9 @@ func (m *run) plan(ctx context.Context) (found bool, err error) {
 		return m.crds.strange > 0, m.checkValues(ctx)
 	}
 	return true, inOrder(ctx, m.preflight,
-		m.crds.inject, m.warnLocked, m.migrateKinds, m.settleOwners, m.warnTiers, m.remapReferences, m.stageLocks, func(ctx context.Context) error { return m.ipam.report(ctx, m) }, m.summary,
-		m.setComponents, m.removeAggregatedAPIService, m.endV1)
+		m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers, m.remapReferences, m.stageLocks,
+		func(ctx context.Context) error { return m.ipam.report(ctx, m) },
+		m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1)
 }
 
 // inOrder runs steps until one fails.
@@ -115,20 +111,21 @@ func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
 
 // endV1 deletes the v1 group, or locks its datastore where it is kept.
 func (m *run) endV1(ctx context.Context) error {
-	left := m.left + m.crds.strange
+	left := m.skipped + m.crds.strange
 	if left == 0 && !m.opts.KeepV1 {
 		return m.removeV1(ctx)
 	}
 	if !m.opts.KeepV1 {
-		m.view.Report().AddStep("the records of %s are kept, locked, because some were not migrated (%d): migrate or delete those by hand, then delete the CRDs of that group",
-			groupV1, left)
+		m.view.Report().AddStep("the records of %s are kept, locked, because some were not migrated (%d): "+
+			"migrate or delete those by hand, then delete the CRDs of that group", groupV1, left)
 	}
 	return m.setReady(ctx, m.lockKey(), false, "the v1 datastore is locked")
 }
 
-// removeV1 deletes the v1 group: every record of every kind, the CRDs, and the group's APIService. Left in place, the group
-// would make restored components go on choosing it (libcalico-go/lib/backend/k8s/discovery.go: v3 only where v1 is absent);
-// records without their CRD would come back with it one day. It must not be called where a record was left alone.
+// removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components would go
+// on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only where v1 is
+// absent), and records without their CRD would come back with it. It must not be called after a record
+// was skipped.
 func (m *run) removeV1(ctx context.Context) error {
 	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV1)) {
 		if err != nil {
@@ -139,9 +136,10 @@ func (m *run) removeV1(ctx context.Context) error {
 		}
 	}
 	for _, plural := range m.crds.old {
-		key := m.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + groupV1})
+		key := m.crds.key(plural, groupV1)
 		if _, known := kindOfV1(plural); !known {
-			m.view.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s", apiVersionV3, groupV1).Decided(finding.Noted))
+			m.view.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
+				apiVersionV3, groupV1).Decided(finding.Noted))
 		}
 		if err := m.view.Delete(ctx, key, "its group was migrated to "+apiVersionV3); err != nil {
 			return err

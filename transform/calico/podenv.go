@@ -11,19 +11,20 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// templateGeneration is the annotation with a DaemonSet's template generation, in all groups but extensions/v1beta1. A
-// server always writes it (k8s.io/kubernetes pkg/apis/apps/v1, Convert_apps_DaemonSet_To_v1_DaemonSet).
+// templateGeneration is the annotation with a DaemonSet's template generation, in all groups but
+// extensions/v1beta1. A server always writes it (k8s.io/kubernetes pkg/apis/apps/v1,
+// Convert_apps_DaemonSet_To_v1_DaemonSet).
 const templateGeneration = "deprecated.daemonset.template.generation"
 
 var errGeneration = errors.New("not a number that can be raised by one")
 
-// setPodEnv sets an environment variable to a literal value in every container and init container of a workload, and
-// stores what an API server's update would: metadata.generation rises by one, and for a DaemonSet its template generation
-// too, without which a DaemonSet controller takes the old pods for new ones and does not roll them (k8s.io/kubernetes
+// setPodEnv sets an environment variable to a literal value in every container and init container of a
+// workload, as an API server's update would: metadata.generation rises by one. For a DaemonSet its template
+// generation rises too, else a DaemonSet controller does not roll the pods (k8s.io/kubernetes
 // pkg/controller/daemon/util, IsPodUpdated).
 //
-// A variable of that name with another value, or with a valueFrom, is replaced where it stands; else it is added at the
-// end. changed names the containers that were changed, init containers first; none means that out is value itself.
+// A variable of that name with another value, or with a valueFrom, is replaced in its position; else it is
+// added at the end. changed names the changed containers, init containers first; for none out is value.
 func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err error) {
 	found, err := encoding.Get(value, podSpec()...)
 	if err != nil {
@@ -60,7 +61,7 @@ func containers(pod map[string]any) (all []map[string]any) {
 	return all
 }
 
-// setEnv sets the variable in one container, and says whether it was another.
+// setEnv sets the variable in one container.
 func setEnv(container map[string]any, name, to string) (changed bool) {
 	env, _ := container["env"].([]any)
 	named := func(element any) bool { v, _ := element.(map[string]any); return text(v, "name") == name }

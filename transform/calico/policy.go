@@ -10,51 +10,40 @@ import (
 // tierLabel is the label that lets a client select the policies of a tier.
 const tierLabel = "projectcalico.org/tier"
 
-// admitPolicy sets what Calico's two mutating admission policies would have set on a policy that is created: the tier,
-// the label that repeats it, and the directions it applies to.
-func admitPolicy(k kind, meta, spec map[string]any) {
+// admitPolicy sets the fields that Calico's two mutating admission policies set on a new policy: the
+// tier, the label that repeats it, and the directions it applies to.
+func admitPolicy(k *kind, meta, spec map[string]any) {
 	switch {
 	case k.Name == namePolicy:
-		setTier(meta, spec)
-		setTypes(spec)
+		if tier := spec["tier"]; tier == nil || tier == "" {
+			spec["tier"] = defaultTier
+		}
+		labels := objectAt(meta, "labels")
+		if labels == nil {
+			labels = map[string]any{}
+			meta["labels"] = labels
+		}
+		labels[tierLabel] = text(spec, "tier")
+		// The admission policy looks at the presence of fields, but Calico writes no empty lists.
+		setTypes(spec, "types", hasItems(spec, "ingress") || !hasItems(spec, "egress"))
 	case k.Kind == "StagedKubernetesNetworkPolicy":
-		setPolicyTypes(spec)
+		setTypes(spec, "policyTypes", true) // as Kubernetes: egress rules alone still isolate ingress
 	}
 }
 
-func setTier(meta, spec map[string]any) {
-	if tier := spec["tier"]; tier == nil || tier == "" {
-		spec["tier"] = defaultTier
-	}
-	setLabel(meta, tierLabel, text(spec, "tier"))
-}
-
-// setTypes fills spec.types where it is missing. Empty lists are as good as missing: the admission policy, which looks at
-// the presence of keys, only ever sees objects written with omitempty, and with the fields of the kind alone.
-func setTypes(spec map[string]any) {
-	if hasItems(spec, "types") {
+// setTypes fills a missing or empty list of directions.
+func setTypes(spec map[string]any, name string, ingress bool) {
+	if hasItems(spec, name) {
 		return
 	}
-	switch ingress, egress := hasItems(spec, "ingress"), hasItems(spec, "egress"); {
-	case ingress && egress:
-		spec["types"] = []any{"Ingress", "Egress"}
-	case egress:
-		spec["types"] = []any{"Egress"}
-	default:
-		spec["types"] = []any{"Ingress"}
+	types := []any{}
+	if ingress {
+		types = append(types, "Ingress")
 	}
-}
-
-// setPolicyTypes fills spec.policyTypes as Kubernetes does for its network policies: egress rules alone still isolate
-// ingress.
-func setPolicyTypes(spec map[string]any) {
-	if hasItems(spec, "policyTypes") {
-		return
-	}
-	spec["policyTypes"] = []any{"Ingress"}
 	if hasItems(spec, "egress") {
-		spec["policyTypes"] = []any{"Ingress", "Egress"}
+		types = append(types, "Egress")
 	}
+	spec[name] = types
 }
 
 func hasItems(spec map[string]any, name string) bool {
@@ -64,30 +53,20 @@ func hasItems(spec map[string]any, name string) bool {
 	case []any:
 		return len(v) > 0
 	default:
-		return true // not a list: for validation to judge
+		return true // not a list, which validation refuses
 	}
 }
 
-// setLabel sets a label in unstructured metadata.
-func setLabel(meta map[string]any, name, value string) {
-	labels, ok := meta["labels"].(map[string]any)
-	if !ok {
-		labels = map[string]any{}
-		meta["labels"] = labels
-	}
-	labels[name] = value
-}
-
-// noteTier remembers which tier a policy names that is a v3 record in the end.
+// noteTier remembers the tier of a policy that becomes a v3 record.
 func (m *run) noteTier(id *identity, obj map[string]any) {
-	if m.kinds[id.kind].Name == namePolicy {
+	if id.kind.Name == namePolicy {
 		tier := text(objectAt(obj, "spec"), "tier")
 		m.policies[tier] = append(m.policies[tier], id)
 	}
 }
 
-// warnTiers reports policies whose tier will not be there, or is being deleted. Calico's webhook refuses to create such a
-// policy; it makes the built-in tiers itself.
+// warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook refuses
+// to create such a policy.
 func (m *run) warnTiers(context.Context) error {
 	there := m.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
@@ -101,7 +80,7 @@ func (m *run) warnTiers(context.Context) error {
 			continue
 		}
 		for _, id := range m.policies[tier] {
-			if id.fate != left {
+			if id.fate != skipped {
 				m.view.Raise(string(id.key), codeTierMissing.Because("%s", reason))
 			}
 		}
@@ -109,13 +88,13 @@ func (m *run) warnTiers(context.Context) error {
 	return nil
 }
 
-// tiersToBe are the names of the tiers that will be there, each with whether it is being deleted.
+// tiersToBe says of each tier that will be there whether it is being deleted. Calico makes built-in tiers.
 func (m *run) tiersToBe() map[string]bool {
 	there := map[string]bool{}
 	for _, builtin := range builtinTiers() {
 		there[builtin.name] = false
 	}
-	tiers := m.indexOf(func(k kind) bool { return k.Kind == "Tier" })
+	tiers, _ := kindOfV3("tiers")
 	for _, id := range m.table.records {
 		if id.kind == tiers && id.twin == nil && id.present() {
 			there[id.name] = id.deleting

@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// preflight reports what stands in the way of the migration as a whole, all of it in one go; it stages nothing. Where the
-// snapshot does not tell it warns and says what to check. Where nothing is left of the v1 group it has nothing to say.
+// preflight reports all obstacles to the migration as a whole; it stages nothing. Where the snapshot does not
+// tell, it warns and adds a step to check.
 func (m *run) preflight(ctx context.Context) error {
 	if m.crds.idle() {
 		return nil
@@ -29,20 +30,26 @@ func (m *run) preflight(ctx context.Context) error {
 		m.checkAdmission)
 }
 
-// checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it starts, and of the
-// images. Where none of them tells it warns.
+// checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it starts,
+// and of the images. Where none of them tells a release it warns.
 func (m *run) checkVersion(ctx context.Context, found *installation) error {
 	key := m.lockKey()
 	info, _, err := m.read(ctx, key)
 	if err != nil {
 		return err
 	}
-	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
-	told, product := m.clusterVersion(key, objectAt(info, "spec"))
-	for _, c := range found.components {
-		told = m.imageVersions(c) || told
+	spec := objectAt(info, "spec")
+	product, version := cmp.Or(text(spec, "variant"), "Calico"), text(spec, "calicoVersion")
+	age := releaseAge(version)
+	if product == "Calico" && age == ageOld {
+		m.raiseTooOld(key, fmt.Sprintf("spec.calicoVersion is %q", version))
 	}
-	if product != "" {
+	told := age != ageUnknown
+	for _, c := range found.components {
+		told = m.checkImages(c) || told
+	}
+	doubt := "neither ClusterInformation nor the images in the snapshot tell a release of Calico"
+	if product != "Calico" {
 		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", product)
 	}
 	if !told {
@@ -52,22 +59,12 @@ func (m *run) checkVersion(ctx context.Context, found *installation) error {
 	return nil
 }
 
-// clusterVersion judges spec.calicoVersion; told says whether it tells a release of Calico, product is the name of another
-// product that counts otherwise. A record that cannot be read is reported where it is migrated.
-func (m *run) clusterVersion(key []byte, spec map[string]any) (told bool, product string) {
-	if variant := text(spec, "variant"); variant != "" && variant != "Calico" {
-		return false, variant
-	}
-	version := text(spec, "calicoVersion")
-	age := releaseAge(version)
-	if age == ageOld {
-		m.view.Raise(string(key), codeCalicoTooOld.Because("spec.calicoVersion is %q; %s records need Calico %d.%d or later", version, apiVersionV3, needMajor, needMinor))
-	}
-	return age != ageUnknown, ""
+func (m *run) raiseTooOld(key []byte, found string) {
+	m.view.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
 }
 
-// imageVersions judges the images of one workload.
-func (m *run) imageVersions(c component) (told bool) {
+// checkImages checks the images of one workload. told says whether one tells a release.
+func (m *run) checkImages(c component) (told bool) {
 	var old []string
 	for _, container := range containers(c.pod) {
 		image := text(container, "image")
@@ -82,12 +79,12 @@ func (m *run) imageVersions(c component) (told bool) {
 		}
 	}
 	if len(old) > 0 {
-		m.view.Raise(string(c.key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", strings.Join(old, ", "), apiVersionV3, needMajor, needMinor))
+		m.raiseTooOld(c.key, strings.Join(old, ", "))
 	}
 	return told || len(old) > 0
 }
 
-// admissionObject is an object that Calico's v3 manifests install beside the CRDs, and what it is for.
+// admissionObject is an object that Calico's v3 manifests install beside the CRDs.
 type admissionObject struct {
 	resource, name string
 	without        string // what happens where it is missing
@@ -109,8 +106,7 @@ func admissionObjects() []admissionObject {
 	}
 }
 
-// checkAdmission warns of the admission policies that are not installed. What is migrated does not need them (the
-// migration sets what they set), what is created afterwards does.
+// checkAdmission warns of missing admission policies. Migrated records do not need them, later ones do.
 func (m *run) checkAdmission(ctx context.Context) error {
 	missing := false
 	for _, object := range admissionObjects() {
@@ -126,12 +122,13 @@ func (m *run) checkAdmission(ctx context.Context) error {
 		}
 	}
 	if missing {
-		m.view.Report().AddStep("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
+		m.view.Report().AddStep("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
+			"before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
 	}
 	return nil
 }
 
-// notThere says why an object is not, or not for long; empty where it is there. A value that cannot be read is.
+// notThere says that an object is missing or being deleted; empty where it is there, readable or not.
 func notThere(entry *transform.Entry) string {
 	if entry == nil {
 		return "not in the snapshot"

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -41,9 +41,8 @@ func calicoAccounts(found *installation) map[account]bool {
 	return accounts
 }
 
-// checkRBAC demands that each Calico account that a ClusterRoleBinding names may use the new group: releases before 3.32 grant
-// the old one only, and a cluster upgraded by images alone has their roles. Nothing of this can be told of a snapshot that binds
-// none of the accounts.
+// checkRBAC demands that each Calico account in a ClusterRoleBinding may use the new group: releases before
+// 3.32 grant the old one only, and a cluster upgraded by images alone has their roles.
 func (m *run) checkRBAC(ctx context.Context, found *installation) error {
 	grants, err := m.readGrants(ctx, calicoAccounts(found))
 	if err != nil {
@@ -52,7 +51,7 @@ func (m *run) checkRBAC(ctx context.Context, found *installation) error {
 	told := false
 	for _, g := range grants {
 		told = told || g.bound()
-		g.judge(m, found)
+		g.check(m, found)
 	}
 	if !told {
 		m.view.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
@@ -103,11 +102,11 @@ func (g *grant) at(namespace string) *allowance {
 
 func (g *grant) bound() bool { return len(g.bindings) > 0 }
 
-// judge reports an account that is bound to roles which do not let it work on v3 records. Most kinds are cluster-scoped, so
+// check reports an account whose roles do not let it work on v3 records. Most kinds are cluster-scoped, so
 // that a RoleBinding alone neither lets an account work on records nor shows that it should.
-func (g *grant) judge(m *run, found *installation) {
+func (g *grant) check(m *run, found *installation) {
 	if g.bound() {
-		g.judgeCluster(m, found)
+		g.checkCluster(m, found)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
 		a := g.within[namespace]
@@ -119,7 +118,7 @@ func (g *grant) judge(m *run, found *installation) {
 	}
 }
 
-func (g *grant) judgeCluster(m *run, found *installation) {
+func (g *grant) checkCluster(m *run, found *installation) {
 	hint := "apply the RBAC of your Calico release (3.32 or later)"
 	if found.operated() {
 		hint = "let the operator of Calico 3.32 or later reconcile"
@@ -128,16 +127,18 @@ func (g *grant) judgeCluster(m *run, found *installation) {
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
-		m.view.Raise(g.bindings[0], codeRBACUnknown.Because("what service account %s may do in %s is granted by nothing that can be read", g.account, groupV3))
+		m.view.Raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
 		m.stepRBAC()
 	case !g.allowsAny(groupV3):
-		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
+		m.view.Raise(g.bindings[0], codeRBACMissing.Because(
+			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s", g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
+		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
+			g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
 
-// lacking lists the kinds that are granted in the old group and not in the new one, there by more rules too.
+// lacking lists the kinds that are granted in the old group, but in the new one neither here nor by more.
 func (a *allowance) lacking(more []rbacv1.PolicyRule, namespaced bool) (out []string) {
 	all := allowance{rules: slices.Concat(a.rules, more)}
 	for _, kd := range kinds() {
@@ -226,7 +227,7 @@ func (a account) warnDeleted(v *transform.View, key string, b *rbacv1.RoleBindin
 	v.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", what, a).Decided(finding.Noted))
 }
 
-// among says whether subjects name the account, or mean it with a group that it is in.
+// among says whether subjects name the account, or mean it by one of its groups.
 func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	for _, s := range subjects {
 		switch {
@@ -243,8 +244,8 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	return false, meant
 }
 
-// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. One that is not there grants nothing;
-// of one that cannot be read nobody can tell.
+// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A missing one
+// grants nothing.
 func (m *run) boundRole(ctx context.Context, b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
 	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
 	if b.RoleRef.Kind == "Role" {
@@ -263,19 +264,14 @@ func (m *run) boundRole(ctx context.Context, b *rbacv1.RoleBinding) (role *rbacv
 	return role, true, nil
 }
 
-// decodeRBAC reads an RBAC object as kube-apiserver stores it: protobuf, or JSON in clusters that are set to it.
-func decodeRBAC(data []byte, into interface{ Unmarshal([]byte) error }) error {
-	value, err := encoding.Parse(data)
+// decodeRBAC reads an RBAC object.
+func decodeRBAC(value []byte, into any) error {
+	content, err := native.Decode(value)
+	if err == nil && encoding.Detect(value) == encoding.FormatCBOR {
+		err = errors.New("cbor is no format of RBAC objects")
+	}
 	if err != nil {
 		return err
 	}
-	switch value.Format {
-	case encoding.FormatProtobuf:
-		err = into.Unmarshal(value.Raw)
-	case encoding.FormatJSON:
-		err = json.Unmarshal(value.Raw, into)
-	default:
-		err = errors.New(strings.ToLower(value.Format.String()) + " is no format of RBAC objects")
-	}
-	return err
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 }

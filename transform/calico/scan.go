@@ -12,8 +12,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// scan is the first pass: every Calico object gets an identity, and the records that will not be migrated, for what they
-// are or for the name they share, are known after it.
+// heldBytes are the stored bytes of the records that stay decoded until they are migrated. Decoded ones
+// take several times as much.
+const heldBytes = 4 << 20
+
+// scan is the first pass: it gives every Calico object an identity, and skips the records that cannot be
+// migrated for what they are or for the name they share.
 func (m *run) scan(ctx context.Context) error {
 	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV3)) {
 		if err != nil {
@@ -44,25 +48,25 @@ func (m *run) scan(ctx context.Context) error {
 	return nil
 }
 
-// scanV3 notes a v3 object that is there. Kinds that are not Calico's are nobody's business here.
+// scanV3 notes a v3 object. Kinds that are not Calico's are ignored.
 func (m *run) scanV3(entry *transform.Entry) {
 	key, err := m.keys.Parse(entry.Key)
 	if err != nil {
 		m.view.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 		return
 	}
-	index := m.indexOf(func(k kind) bool { return k.Plural == key.Resource.Resource })
-	if index < 0 {
+	kd, ok := kindOfV3(key.Resource.Resource)
+	if !ok {
 		return
 	}
-	o := &object{kind: index, key: entry.Key, namespace: key.Namespace, name: key.Name, value: entry.Value}
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err != nil {
-		o.unreadable = true
 		m.view.Raise(string(entry.Key), transform.Unreadable(err))
 	}
-	o.uid, o.deleting = meta.UID, !meta.DeletionTimestamp.IsZero()
-	m.table.addObject(o)
+	m.table.addObject(&object{
+		kind: kd, key: entry.Key, namespace: key.Namespace, name: key.Name, value: entry.Value,
+		uid: meta.UID, deleting: !meta.DeletionTimestamp.IsZero(), unreadable: err != nil,
+	})
 }
 
 // scanV1 notes a v1 record. Records without a v3 kind were reported with the CRDs.
@@ -71,79 +75,75 @@ func (m *run) scanV1(entry *transform.Entry) {
 	if err != nil {
 		return
 	}
-	index := m.indexOf(func(k kind) bool { return k.V1Plural == key.Resource.Resource })
-	if index < 0 {
+	kd, ok := kindOfV1(key.Resource.Resource)
+	if !ok {
 		return
 	}
-	id, err := m.identify(index, key, entry)
+	id := identity{kind: kd, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
+	lost := id
+	err = m.identify(&id, key, entry)
 	if err == nil {
-		err = m.table.add(id)
+		err = m.table.add(&id)
 	}
 	if f := finding.Of(err); f != nil {
-		lost := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
 		meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
-		m.table.addLost(lost, meta.UID)
-		m.leave(lost, f)
+		m.table.addLost(&lost, meta.UID)
+		m.skip(&lost, f)
 	}
 }
 
-func (m *run) identify(index int, key keys.Key, entry *transform.Entry) (*identity, error) {
-	r, err := readRecord(m.kinds[index], key, entry.Value)
+// identify completes the identity of a v1 record. It keeps the decoded record while memory lasts.
+func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error {
+	r, err := readRecord(id.kind, key, entry.Value)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	name, notes, err := r.name()
+	name, notes, err := v3Name(r.kind, r.key.Name, r.meta, r.spec)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, n := range notes {
 		m.view.Raise(string(entry.Key), n)
 	}
-	id := &identity{kind: index, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: name, uid: r.uid}
-	id.deleting = r.meta.seen().DeletionTimestamp != nil
+	id.name, id.uid, id.deleting = name, r.uid, r.meta.seen().DeletionTimestamp != nil
 	id.v3key = m.keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
 	id.there = m.table.objects[string(id.v3key)]
-	return id, nil
-}
-
-func (m *run) indexOf(is func(kind) bool) int {
-	for i, k := range m.kinds {
-		if is(k) {
-			return i
-		}
-	}
-	return -1
-}
-
-// collide refuses all but the first of the records that share a v3 name. The first goes on: if the others are allowed to be
-// left alone, it is the one that is migrated.
-func (m *run) collide(ctx context.Context, group []*identity) error {
-	first, err := m.reread(ctx, group[0])
-	if err != nil {
-		return err
-	}
-	for _, id := range group[1:] {
-		r, err := m.reread(ctx, id)
-		if err != nil {
-			return err
-		}
-		for _, spec := range []map[string]any{first.spec, r.spec} {
-			_ = convertSpec(m.kinds[id.kind], map[string]any{}, spec) // what one of them lacks, the migration would set
-		}
-		same := "another spec"
-		if len(specDifferences(m.kinds[id.kind], first.obj, r.obj)) == 0 {
-			same = "the same spec"
-		}
-		m.leave(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
+	if m.held += len(entry.Value); m.held <= heldBytes {
+		id.record = r
 	}
 	return nil
 }
 
-// reread decodes a record that was decoded before.
-func (m *run) reread(ctx context.Context, id *identity) (*record, error) {
-	key, err := m.keys.Parse(id.key)
+// collide skips all but the first of the records that share a v3 name. Where that is allowed, the first
+// is migrated.
+func (m *run) collide(ctx context.Context, group []*identity) error {
+	first, err := m.take(ctx, group[0])
 	if err != nil {
-		return nil, err
+		return err
+	}
+	for _, id := range group[1:] {
+		r, err := m.take(ctx, id)
+		if err != nil {
+			return err
+		}
+		for _, spec := range []map[string]any{first.spec, r.spec} {
+			_ = convertSpec(id.kind, map[string]any{}, spec) // sets what one of them lacks
+		}
+		same := "another spec"
+		if len(specDifferences(id.kind, first.obj, r.obj)) == 0 {
+			same = "the same spec"
+		}
+		m.skip(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
+	}
+	return nil
+}
+
+// take returns the decoded record, for the caller to change: the one that was kept, else it is decoded
+// again.
+func (m *run) take(ctx context.Context, id *identity) (*record, error) {
+	if r := id.record; r != nil {
+		id.record = nil
+		return r, nil
 	}
 	entry, err := m.view.Get(ctx, id.key)
 	if err != nil {
@@ -152,19 +152,19 @@ func (m *run) reread(ctx context.Context, id *identity) (*record, error) {
 	if entry == nil {
 		return nil, errors.New("record " + string(id.key) + " is not there any more")
 	}
-	return readRecord(m.kinds[id.kind], key, entry.Value)
+	return readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, entry.Value)
 }
 
-// leave reports a record that is not migrated. Every v1 record then stays.
-func (m *run) leave(id *identity, f *finding.Finding) {
-	m.left++
-	id.fate = left
+// skip reports a record that is not migrated. Every v1 record then stays.
+func (m *run) skip(id *identity, f *finding.Finding) {
+	m.skipped++
+	id.fate, id.record = skipped, nil
 	m.view.Raise(string(id.key), f)
 }
 
 // record is one v1 record, decoded.
 type record struct {
-	kind   kind
+	kind   *kind
 	key    keys.Key
 	obj    map[string]any
 	spec   map[string]any
@@ -173,11 +173,11 @@ type record struct {
 	uid    uuid.UUID // as stored
 }
 
-// readRecord decodes a stored v1 record. A record that cannot be migrated because of what it is gives a refusal.
-func readRecord(k kind, key keys.Key, value []byte) (*record, error) {
-	obj, format, err := decode(value)
+// readRecord decodes a stored v1 record. All its errors are findings.
+func readRecord(k *kind, key keys.Key, value []byte) (*record, error) {
+	obj, format, err := encoding.DecodeObject(value)
 	if err != nil {
-		return nil, err
+		return nil, transform.Unreadable(err)
 	}
 	r := &record{kind: k, key: key, obj: obj, format: format}
 	if obj["apiVersion"] != apiVersionV1 || obj["kind"] != k.V1Kind {
@@ -195,19 +195,8 @@ func readRecord(k kind, key keys.Key, value []byte) (*record, error) {
 	if r.uid, err = parseUID(string(r.meta.outer.UID)); err != nil {
 		return nil, codeBadUID.Because("metadata.%v", err)
 	}
-	if r.spec, err = specOf(obj); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// decode is encoding.DecodeObject with errors about the record as refusals. All its errors are.
-func decode(value []byte) (map[string]any, encoding.Format, error) {
-	obj, format, err := encoding.DecodeObject(value)
-	if err != nil {
-		return nil, format, transform.Unreadable(err)
-	}
-	return obj, format, nil
+	r.spec, err = specOf(obj)
+	return r, err
 }
 
 // specOf is the object's spec; one without gets an empty one, which the v3 CRDs demand.
@@ -222,9 +211,4 @@ func specOf(obj map[string]any) (map[string]any, error) {
 	default:
 		return nil, codeInvalid.Because("spec: not an object")
 	}
-}
-
-// name is the record's v3 name.
-func (r *record) name() (string, []*finding.Finding, error) {
-	return v3Name(r.kind, r.key.Name, r.meta, r.spec)
 }

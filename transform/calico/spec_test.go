@@ -67,6 +67,13 @@ func TestAdmitPolicyOverwritesTheTierLabel(t *testing.T) {
 	require.Equal(t, map[string]any{tierLabel: "security", "other": "kept"}, meta["labels"])
 }
 
+// convertAs converts the spec of a kind.
+func convertAs(t *testing.T, name string, spec map[string]any) {
+	k, ok := kindCalled(name)
+	require.True(t, ok)
+	require.NoError(t, convertSpec(k, map[string]any{}, spec))
+}
+
 func TestDefaultTierFields(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{`{}`, `{"order":1000000,"defaultAction":"Deny"}`},
@@ -75,7 +82,7 @@ func TestDefaultTierFields(t *testing.T) {
 		{`{"order":1.5}`, `{"order":1.5,"defaultAction":"Deny"}`},
 	} {
 		spec := parseObject(t, tt.in)
-		defaultTierFields(spec)
+		convertAs(t, "Tier", spec)
 		require.JSONEq(t, tt.want, asJSON(t, spec))
 	}
 }
@@ -88,7 +95,7 @@ func TestConvertAffinity(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := parseObject(t, tt.in)
-			require.NoError(t, convertAffinity(spec))
+			convertAs(t, "BlockAffinity", spec)
 			require.JSONEq(t, tt.want, asJSON(t, spec))
 		})
 	}
@@ -130,7 +137,7 @@ func TestConvertIPAMConfig(t *testing.T) {
 		{`{"autoAllocateBlocks":null}`, `{"autoAllocateBlocks":false,"strictAffinity":false}`},
 	} {
 		spec := parseObject(t, tt.in)
-		convertIPAMConfig(spec)
+		convertAs(t, "IPAMConfiguration", spec)
 		require.JSONEq(t, tt.want, asJSON(t, spec))
 	}
 }
@@ -142,7 +149,7 @@ func TestConvertHandle(t *testing.T) {
 		{`{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`, `{"handleID":"A","block":{"10.0.0.0/26":2},"deleted":true}`},
 	} {
 		spec := parseObject(t, tt.in)
-		convertHandle(spec)
+		convertAs(t, "IPAMHandle", spec)
 		require.JSONEq(t, tt.want, asJSON(t, spec))
 	}
 }
@@ -158,7 +165,7 @@ func TestConvertBlock(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := parseObject(t, tt.in)
-			require.NoError(t, convertBlock(spec))
+			convertAs(t, "IPAMBlock", spec)
 			require.JSONEq(t, tt.want, asJSON(t, spec))
 		})
 	}

@@ -8,10 +8,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// ConvertUID turns the UID a v1 record is stored with into the one that clients of the aggregated API saw, and back:
-// the bits of each byte are reversed, but for bytes 6 and 8, which hold the UUID's version and variant. It accepts
-// every spelling of a UUID and answers the canonical one; anything else is an error.
-// (libcalico-go/lib/backend/k8s/conversion, ConvertUID.)
+// ConvertUID turns the UID of a stored v1 record into the one that clients of the aggregated API saw, and
+// back: it reverses the bits of each byte but 6 and 8, which hold the UUID's version and variant. It
+// takes every spelling of a UUID and returns the canonical one (libcalico-go/lib/backend/k8s/conversion).
 func ConvertUID(uid string) (string, error) {
 	id, err := parseUID(uid)
 	if err != nil {
@@ -37,8 +36,8 @@ func seenUID(stored uuid.UUID) uuid.UUID {
 	return stored
 }
 
-// mintUID makes a UID for an object that gets a new one: a version 4 UUID in form, but the same for the same input
-// and key, so that a second run writes the same bytes.
+// mintUID makes a new UID: a version 4 UUID in form, but the same for the same input and key, so that a
+// second run writes the same bytes.
 func mintUID(digest [32]byte, key []byte) string {
 	h := sha256.New()
 	h.Write([]byte("etcdshift uid\x00"))

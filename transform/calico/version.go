@@ -27,7 +27,7 @@ var releasePattern = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?
 // prePattern marks a suffix of a build made before the release it is named after.
 var prePattern = regexp.MustCompile(`(?i)^-(0\.|\d*\.?dev|alpha|beta|rc|pre|\d+-g[0-9a-f]+)`)
 
-// releaseAge judges a version string or an image tag. A build on the way to 3.32.0 may or may not have what the migration
+// releaseAge reads a version string or an image tag. A build on the way to 3.32.0 may lack parts that v3
 // needs, so it counts as unknown; builds on the way to a later one count by their number.
 func releaseAge(version string) age {
 	m := releasePattern.FindStringSubmatch(version)
@@ -55,8 +55,8 @@ func imageTag(image string) string {
 	return tag
 }
 
-// calicoImage tells an image of Calico's own from those of side-cars, whose tags mean nothing here. Mirrors keep the last part
-// of the path, some with a prefix ("rancher/mirrored-calico-node").
+// calicoImage tells an image of Calico from those of side-cars, whose tags mean nothing here. Mirrors keep
+// the last part of the path, some with a prefix ("rancher/mirrored-calico-node").
 func calicoImage(image string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	name, _, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
