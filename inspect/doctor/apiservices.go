@@ -1,14 +1,14 @@
 package doctor
 
-import (
-	"context"
+import gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect"
-)
-
-// apiService is the part of an APIService (apiregistration.k8s.io) that is checked.
+// apiService is an APIService (apiregistration.k8s.io).
 type apiService struct {
+	stored
+	apiServiceFields
+}
+
+type apiServiceFields struct {
 	Spec struct {
 		Group   string `json:"group"`
 		Version string `json:"version"`
@@ -26,54 +26,44 @@ type apiService struct {
 	} `json:"status"`
 }
 
-func readAPIService(e *inspect.Entry) (out apiService, err error) {
-	return out, decodeInto(e, &out)
+// serve keeps an APIService. A server has one for each version of a group that it serves.
+func (d *doctor) serve(o stored) {
+	fields, err := decodeAs[apiServiceFields](o.entry)
+	if err != nil {
+		d.raise(o.entry.Key, codeUndecodable, "no APIService: a field is of the wrong type")
+		return
+	}
+	d.apiServices = append(d.apiServices, apiService{o, fields})
+	served := d.local
+	if fields.Spec.Service != nil {
+		served = d.aggregated
+	}
+	served[gvr.GroupVersion{Group: fields.Spec.Group, Version: fields.Spec.Version}] = true
 }
 
-// concludeAPIServices reports the aggregated API servers that do not answer. The namespace
-// controller completes no deletion of a namespace until all of them do.
-func (d *doctor) concludeAPIServices(ctx context.Context) error {
-	for _, s := range d.kept["apiservices.apiregistration.k8s.io"] {
-		is, err := readAPIService(s.entry)
-		if err != nil {
-			d.raise(s.entry.Key, codeUndecodable.Because("no APIService: a field is of the wrong type"))
+// checkAPIServices reports aggregated API servers that do not answer. While one does not, the
+// namespace controller deletes no namespace.
+func (d *doctor) checkAPIServices() {
+	for _, s := range d.apiServices {
+		ref := s.Spec.Service
+		if ref == nil {
 			continue
 		}
-		found, err := d.checkAPIService(ctx, s.key.Prefix, &is)
-		if err != nil {
-			return err
-		}
-		if found != nil {
-			d.raise(s.entry.Key, found)
-			d.dead = append(d.dead, s.key.Name)
-		}
-	}
-	return nil
-}
-
-func (d *doctor) checkAPIService(ctx context.Context, prefix string, is *apiService) (*finding.Finding, error) {
-	ref := is.Spec.Service
-	if ref == nil { // kube-apiserver's own
-		return nil, nil
-	}
-	name := ref.Namespace + "/" + ref.Name
-	svc, err := d.service(ctx, prefix, ref.Namespace, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	idle, err := d.idle(ctx, prefix, svc)
-	switch {
-	case err != nil:
-		return nil, err
-	case svc == nil:
-		return codeAPIServiceGone.Because("its Service %s is not there", name), nil
-	case idle:
-		return codeAPIServiceEndpoints.Because("its Service %s has no ready endpoint", name), nil
-	}
-	for _, c := range is.Status.Conditions {
-		if c.Type == "Available" && c.Status == "False" {
-			return codeAPIServiceUnavailable.Because("its condition Available was False: %s", c.Reason), nil
+		name := ref.Namespace + "/" + ref.Name
+		switch svc := d.service(s.Prefix, ref.Namespace, ref.Name); {
+		case svc == nil:
+			d.raise(s.entry.Key, codeAPIServiceGone, "its Service %s is not there", name)
+			d.dead = append(d.dead, s.Name)
+		case d.idle(s.Prefix, svc):
+			d.raise(s.entry.Key, codeAPIServiceEndpoints, "its Service %s has no ready endpoint", name)
+			d.dead = append(d.dead, s.Name)
+		default:
+			for _, c := range s.Status.Conditions {
+				if c.Type == "Available" && c.Status == "False" {
+					d.raise(s.entry.Key, codeAPIServiceUnavailable, "its condition Available was False: %s", c.Reason)
+					d.dead = append(d.dead, s.Name)
+				}
+			}
 		}
 	}
-	return nil, nil
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -10,91 +9,70 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
-	"github.com/etcdshift/etcdshift/keys"
 )
 
-// silence is how far a node's heartbeat may be behind the newest of all; kubelets renew them every
-// ten seconds.
-const silence = 5 * time.Minute
-
-func (d *doctor) concludeControlPlane(ctx context.Context) error {
-	if err := d.checkMasters(ctx); err != nil {
-		return err
-	}
-	d.checkHeartbeats()
-	return d.checkTokens(ctx)
-}
-
-// checkMasters checks the addresses that API servers store for the Service kubernetes, each with a
-// lease of some seconds.
-func (d *doctor) checkMasters(ctx context.Context) error {
+// checkMasters checks the addresses of API servers, which they keep under leases of some seconds.
+func (d *doctor) checkMasters() {
 	for _, m := range d.kept["masterleases"] {
 		if _, known := d.leases[m.entry.Lease]; !known {
 			why := "it has no lease"
 			if m.entry.Lease != 0 {
 				why = "its lease is gone"
 			}
-			d.raise(m.entry.Key, codeMasterLease.Because("%s, so that it never expires, whether an API server has that address or not", why))
+			d.raise(m.entry.Key, codeMasterLease, "%s, so that it never expires, whether an API server has that address or not", why)
 			continue
 		}
-		listed, err := d.addresses(ctx, m.key.Prefix, corev1.NamespaceDefault, "kubernetes")
-		if err != nil {
-			return err
-		}
-		if len(listed) > 0 && !slices.Contains(listed, m.key.Name) {
-			d.raise(m.entry.Key, codeMasterUnlisted.Because("%s is not among the endpoints of the Service kubernetes", m.key.Name))
+		listed := d.addresses(m.Prefix, corev1.NamespaceDefault, "kubernetes")
+		if len(listed) > 0 && !slices.Contains(listed, m.Name) {
+			d.raise(m.entry.Key, codeMasterUnlisted, "%s is not among the endpoints of the Service kubernetes", m.Name)
 		}
 	}
-	return nil
 }
 
-// checkHeartbeats compares the heartbeats of nodes with each other, never with a clock.
+// checkHeartbeats compares the heartbeats of nodes with the newest; the file has no other clock.
+// Nodes renew them every ten seconds.
 func (d *doctor) checkHeartbeats() {
+	const silence = 5 * time.Minute
 	beats := map[string]time.Time{}
 	var newest time.Time
-	for _, h := range d.kept["leases.coordination.k8s.io"] {
-		var lease coordinationv1.Lease
-		if decodeInto(h.entry, &lease) != nil || lease.Spec.RenewTime == nil {
+	for _, o := range d.kept["leases"] {
+		lease, err := decodeAs[coordinationv1.Lease](o.entry)
+		if err != nil || lease.Spec.RenewTime == nil {
 			continue
 		}
 		at := lease.Spec.RenewTime.Time
-		beats[h.key.Name] = at
+		beats[o.Name] = at
 		if at.After(newest) {
 			newest = at
 		}
 	}
 	for _, n := range d.kept["nodes"] {
-		at, beats := beats[n.key.Name]
+		at, beats := beats[n.Name]
 		if behind := newest.Sub(at); beats && behind > silence {
-			d.raise(n.entry.Key, codeNodeSilent.Because(
-				"its last heartbeat was %s, %s before the newest of all nodes", at.UTC().Format(time.RFC3339), behind.Round(time.Second)))
+			d.raise(n.entry.Key, codeNodeSilent, "its last heartbeat was %s, %s before the newest of all nodes",
+				at.UTC().Format(time.RFC3339), behind.Round(time.Second))
 		}
 	}
 }
 
 // checkTokens reports tokens of ServiceAccounts that are gone.
-func (d *doctor) checkTokens(ctx context.Context) error {
-	accounts := gvr.GroupResource{Resource: "serviceaccounts"}
-	if d.unread[accounts] {
-		return nil
+func (d *doctor) checkTokens() {
+	if d.unread[gvr.GroupResource{Resource: "serviceaccounts"}] {
+		return
 	}
-	for _, s := range d.kept["secrets"] {
-		var secret corev1.Secret
-		if decodeInto(s.entry, &secret) != nil || secret.Type != corev1.SecretTypeServiceAccountToken || !d.wholeCluster(s.key.Prefix) {
+	for _, o := range d.kept["secrets"] {
+		secret, err := decodeAs[corev1.Secret](o.entry)
+		if err != nil || secret.Type != corev1.SecretTypeServiceAccountToken || !d.whole[o.Prefix] {
 			continue
 		}
 		name, id := secret.Annotations[corev1.ServiceAccountNameKey], secret.Annotations[corev1.ServiceAccountUIDKey]
-		e, err := d.get(ctx, keys.Key{Prefix: s.key.Prefix, Resource: accounts, Namespace: s.key.Namespace, Name: name})
-		if err != nil {
-			return err
-		}
+		e := d.get(o.Prefix, "serviceaccounts", o.Namespace, name)
 		if e == nil {
-			d.raise(s.entry.Key, codeTokenWithoutUse.Because("its ServiceAccount %s is not there", name))
+			d.raise(o.entry.Key, codeTokenWithoutUse, "its ServiceAccount %s is not there", name)
 			continue
 		}
 		if meta, err := encoding.ReadMeta(e.Value); err == nil && id != "" && meta.UID != id {
-			d.raise(s.entry.Key, codeTokenWithoutUse.Because("ServiceAccount %s is another one now: its UID is not the token's", name))
+			d.raise(o.entry.Key, codeTokenWithoutUse, "ServiceAccount %s is another one now: its UID is not the token's", name)
 		}
 	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -10,212 +8,143 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
-	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/keys"
 )
 
-// definition is the part of a CustomResourceDefinition that is checked.
+// definition is a CustomResourceDefinition without its schemas.
 type definition struct {
-	entry      *inspect.Entry
-	name       string
+	stored
 	readable   bool
 	kind       gvr.GroupKind
 	storage    string
 	listed     []string // spec.versions
 	served     []string
-	stored     []string // status.storedVersions
-	service    *apiextensionsv1.ServiceReference
-	webhook    bool
+	versions   []string                          // status.storedVersions
+	service    *apiextensionsv1.ServiceReference // of the conversion webhook; nil for none
 	deleted    bool
 	finalizers []string
 }
 
-func (d *doctor) define(key keys.Key, e *inspect.Entry) {
-	crd, err := schema.ParseCRD(e.Value)
+func (d *doctor) define(o stored) {
+	crd, err := schema.ParseCRD(o.entry.Value)
 	if err != nil {
-		d.raise(e.Key, codeCRDUnreadable.Because("%s", err))
-		plural, group, _ := strings.Cut(key.Name, ".")
-		d.definitions[folder{key.Prefix, gvr.GroupResource{Group: group, Resource: plural}}] = &definition{entry: e, name: key.Name}
+		d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
+		plural, group, _ := strings.Cut(o.Name, ".")
+		*d.definitions.at(folder{o.Prefix, gvr.GroupResource{Group: group, Resource: plural}}) = definition{stored: o}
 		return
 	}
-	obj := crd.Object()
-	def := &definition{
-		entry: e, name: key.Name, readable: true, kind: crd.GroupKind(), storage: crd.StorageVersion(), stored: crd.StoredVersions(), webhook: crd.Webhook(),
-		deleted: obj.DeletionTimestamp != nil, finalizers: obj.Finalizers,
+	is := crd.Object()
+	def := definition{
+		stored: o, readable: true, kind: crd.GroupKind(), storage: crd.StorageVersion(), versions: crd.StoredVersions(),
+		deleted: is.DeletionTimestamp != nil, finalizers: is.Finalizers,
 	}
-	for _, v := range obj.Spec.Versions {
+	for _, v := range is.Spec.Versions {
 		def.listed = append(def.listed, v.Name)
 		if v.Served {
 			def.served = append(def.served, v.Name)
 		}
 	}
-	if def.webhook && obj.Spec.Conversion.Webhook != nil && obj.Spec.Conversion.Webhook.ClientConfig != nil {
-		def.service = obj.Spec.Conversion.Webhook.ClientConfig.Service
+	if by := is.Spec.Conversion; crd.Webhook() && by.Webhook != nil && by.Webhook.ClientConfig != nil {
+		def.service = by.Webhook.ClientConfig.Service
 	}
-	d.definitions[folder{key.Prefix, crd.GroupResource()}] = def
+	*d.definitions.at(folder{o.Prefix, crd.GroupResource()}) = def
 }
 
-// eachDefinition visits the definitions by name.
-func (d *doctor) eachDefinition(visit func(at folder, def *definition) error) error {
-	byName := func(a, b folder) int {
-		return strings.Compare(a.prefix+"/"+a.resource.String(), b.prefix+"/"+b.resource.String())
-	}
-	for _, at := range slices.SortedFunc(maps.Keys(d.definitions), byName) {
-		if err := visit(at, d.definitions[at]); err != nil {
-			return err
+// parse returns the version in an apiVersion and kind, as counted. It tells whether the kind is the
+// definition's, and whether the definition lists the version.
+func (def *definition) parse(stored string) (version string, ours, listed bool) {
+	apiVersion, kind, _ := strings.Cut(stored, " ")
+	gv, err := gvr.ParseGroupVersion(apiVersion)
+	ours = err == nil && gv.WithKind(kind).GroupKind() == def.kind
+	listed = err == nil && gv.Group == def.kind.Group && slices.Contains(def.listed, gv.Version)
+	return gv.Version, ours, listed
+}
+
+// checkDefinitions compares the versions of stored objects with their definitions.
+func (d *doctor) checkDefinitions() {
+	for at, versions := range d.versions.all() {
+		if d.definitions.by[at] == nil {
+			d.orphans[plain(at.resource)] = true
+			d.raiseMany(versions.total(), codeOrphans, "object", "%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
 		}
 	}
-	return nil
-}
-
-// orphans are the custom resources that have no definition.
-func (d *doctor) orphans() map[string]bool {
-	orphans := map[string]bool{}
-	for _, at := range d.versions.order {
-		if d.definitions[at] == nil {
-			orphans[plain(at.resource)] = true
-		}
-	}
-	return orphans
-}
-
-// concludeDefinitions compares the stored versions of objects with the definitions.
-func (d *doctor) concludeDefinitions(context.Context) error {
-	for _, at := range d.versions.order {
-		if d.definitions[at] != nil {
+	for at, def := range d.definitions.all() {
+		if !def.readable {
 			continue
 		}
-		objects := 0
-		d.versions.by[at].each(func(_ string, n int, _ []byte) { objects += n })
-		d.raise(d.versions.by[at].first(), codeOrphans.Because(
-			"%s of %s without a CustomResourceDefinition: no server serves them", things(objects, "object"), plain(at.resource)).About(objects))
-	}
-	return d.eachDefinition(func(at folder, def *definition) error {
-		if def.readable {
-			d.compareVersions(at, def)
+		d.checkStoredVersions(at, def)
+		for apiVersion, c := range d.managed.at(at).all() {
+			if _, ours, listed := def.parse(apiVersion + " " + def.kind.Kind); ours && !listed {
+				d.raiseMany(*c, codeManagedVersion, "object", "metadata.managedFields of %s of %s name %s, which is no version of the definition",
+					plain(at.resource), apiVersion)
+			}
 		}
-		return nil
-	})
+		if def.deleted {
+			held := d.holders(func(h hold) bool { return folder{h.prefix, h.resource} == at })
+			d.raise(def.entry.Key, codeCRDTerminating, "it is being deleted; finalizers: %s; %s left%s",
+				list(def.finalizers), things(d.versions.at(at).total().objects, "object"), held)
+		}
+	}
 }
 
-func (d *doctor) compareVersions(at folder, def *definition) {
-	there, unread, objects := map[string]int{}, false, 0
-	d.versions.of(at).each(func(is string, n int, first []byte) {
-		objects += n
-		version, ours := def.version(is)
-		if !ours {
-			unread = true
-			d.reportForeign(at, def, is, n, first)
-			return
+// checkStoredVersions checks at which versions objects are stored, and status.storedVersions. A
+// server cannot read objects of another group; those of another kind it serves as they are.
+func (d *doctor) checkStoredVersions(at folder, def *definition) {
+	there, unread := map[string]int{}, false
+	for stored, c := range d.versions.at(at).all() {
+		version, ours, listed := def.parse(stored)
+		as := "as " + stored
+		if ours {
+			as, there[version] = "at "+version, c.objects
 		}
-		there[version] = n
-		if !slices.Contains(def.listed, version) {
-			d.raise(first, codeVersionUnlisted.Because(
-				"%s of %s stored at %s, which is no version of the definition: no server reads them, nor lists the kind",
-				things(n, "object"), plain(at.resource), version).About(n))
+		unread = unread || !ours
+		switch {
+		case stored == "": // undecryptable, or reported as undecodable
+		case !listed:
+			d.raiseMany(*c, codeVersionUnlisted, "object",
+				"%s of %s stored %s, which is no version of the definition: no server reads them, nor lists the kind", plain(at.resource), as)
+		case !ours:
+			_, kind, _ := strings.Cut(stored, " ")
+			d.raiseMany(*c, codeKeyMismatch, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), isOrAre(c.objects), kind)
 		}
-	})
-	d.managed.of(at).each(func(apiVersion string, n int, first []byte) {
-		version, ours := def.version(apiVersion + " " + def.kind.Kind)
-		if ours && !slices.Contains(def.listed, version) {
-			d.raise(first, codeManagedVersion.Because(
-				"metadata.managedFields of %s of %s name %s, which is no version of the definition",
-				things(n, "object"), plain(at.resource), apiVersion).About(n))
-		}
-	})
-	for _, version := range def.stored {
+	}
+	for _, version := range def.versions {
 		switch _, is := there[version]; {
 		case !slices.Contains(def.listed, version):
-			d.raise(def.entry.Key, codeListInvalid.Because("status.storedVersions has %q, which is not in spec.versions", version))
+			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions has %q, which is not in spec.versions", version)
 		case !is && !unread && version != def.storage:
-			d.raise(def.entry.Key, codeListExtra.Because("status.storedVersions has %q, at which nothing is stored", version))
+			d.raise(def.entry.Key, codeListExtra, "status.storedVersions has %q, at which nothing is stored", version)
 		}
 	}
 	for version, n := range there {
-		if !slices.Contains(def.stored, version) {
-			d.raise(def.entry.Key, codeListLacks.Because(
-				"status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed", version, are(n, "object")))
+		if !slices.Contains(def.versions, version) {
+			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed",
+				version, are(n, "object"))
 		}
 	}
-	if def.deleted {
-		held := d.holders(func(c content) bool { return c.prefix == at.prefix && c.resource == at.resource })
-		d.raise(def.entry.Key, codeCRDTerminating.Because(
-			"it is being deleted; finalizers: %s; %s left%s", list(def.finalizers), things(objects, "object"), held))
-	}
 }
 
-// reportForeign reports objects of another group or kind than the definition's. A server fails to
-// read those of another group, and serves those of another kind unchanged.
-func (d *doctor) reportForeign(at folder, def *definition, is string, n int, first []byte) {
-	apiVersion, kind, _ := strings.Cut(is, " ")
-	gv, err := gvr.ParseGroupVersion(apiVersion)
-	switch {
-	case is == "": // encrypted, or reported as undecodable
-	case err != nil || gv.Group != def.kind.Group || !slices.Contains(def.listed, gv.Version):
-		d.raise(first, codeVersionUnlisted.Because(
-			"%s of %s stored as %s, which is no version of the definition: no server reads them, nor lists the kind",
-			things(n, "object"), plain(at.resource), is).About(n))
-	default:
-		d.raise(first, codeKeyMismatch.Because("%s in the folder of %s %s of kind %s", things(n, "object"), plain(at.resource), isOrAre(n), kind).About(n))
-	}
-}
-
-// version is the version of an "apiVersion kind"; ours is false for another kind than the
-// definition's.
-func (def *definition) version(is string) (version string, ours bool) {
-	apiVersion, kind, _ := strings.Cut(is, " ")
-	gv, err := gvr.ParseGroupVersion(apiVersion)
-	if err != nil || gv.WithKind(kind).GroupKind() != def.kind {
-		return "", false
-	}
-	return gv.Version, true
-}
-
-// concludeConversion checks the webhooks that convert custom resources, but for those at a URL.
-func (d *doctor) concludeConversion(ctx context.Context) error {
-	return d.eachDefinition(func(at folder, def *definition) error {
-		if def.service == nil || len(def.listed) < 2 { // nothing is ever converted between one version
-			return nil
+// checkConversion checks webhooks in the cluster that convert custom resources.
+func (d *doctor) checkConversion() {
+	for at, def := range d.definitions.all() {
+		if def.service == nil || len(def.listed) < 2 { // nothing is converted between one version
+			continue
 		}
 		name := def.service.Namespace + "/" + def.service.Name
-		is, err := d.service(ctx, at.prefix, def.service.Namespace, def.service.Name)
-		switch {
-		case err != nil:
-			return err
-		case is == nil:
-			d.raise(def.entry.Key, codeConversionGone.Because("its conversion webhook is Service %s, which is not there", name))
-			return nil
+		if d.service(at.prefix, def.service.Namespace, def.service.Name) == nil {
+			d.raise(def.entry.Key, codeConversionGone, "its conversion webhook is Service %s, which is not there", name)
+			continue
 		}
-		waiting := 0
-		d.versions.of(at).each(func(is string, n int, _ []byte) {
-			if version, ours := def.version(is); ours && version != def.storage && slices.Contains(def.listed, version) {
-				waiting += n
+		waiting := count{first: def.entry.Key}
+		for stored, c := range d.versions.at(at).all() {
+			if version, ours, listed := def.parse(stored); ours && listed && version != def.storage {
+				waiting.objects += c.objects
 			}
-		})
-		if waiting > 0 {
-			d.raise(def.entry.Key, codeConversionNeeded.Because(
-				"%s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
-				are(waiting, "object"), def.storage, plain(at.resource), name).About(waiting))
-		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
-			d.raise(def.entry.Key, codeConversion.Because("Service %s converts %s between %s", name, plain(at.resource), strings.Join(def.served, ", ")))
 		}
-		return nil
-	})
-}
-
-// are is a number with its noun and verb.
-func are(n int, what string) string { return things(n, what) + " " + isOrAre(n) }
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
+		if waiting.objects > 0 {
+			d.raiseMany(waiting, codeConversionNeeded, "object", "%s %s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
+				isOrAre(waiting.objects), def.storage, plain(at.resource), name)
+		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
+			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource), list(def.served))
+		}
 	}
-	return "are"
-}
-
-func list(words []string) string {
-	if len(words) == 0 {
-		return "none"
-	}
-	return strings.Join(words, ", ")
 }

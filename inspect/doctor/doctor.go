@@ -1,9 +1,8 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,16 +15,15 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Options are the options of Examine.
+// Options say what to check against.
 type Options struct {
 	Ignore  []string // codes to leave out
-	Quota   int64    // bytes; of the etcd to restore into; 0 where it is unknown
-	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" where it is unknown
+	Quota   int64    // of the etcd to restore into, in bytes; 0 if unknown
+	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" if unknown
 	Keys    bool     // the reader has an encryption configuration
 	Archive bool     // the file is an archive, which is not meant to be restored
 }
 
-// ignored are the codes to leave out.
 func (o Options) ignored() []string {
 	if o.Archive {
 		return append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
@@ -35,130 +33,98 @@ func (o Options) ignored() []string {
 
 // doctor is one run.
 type doctor struct {
+	ctx      context.Context
+	err      error // the first error of reading; it ends the run
 	snapshot *snapshot.Snapshot
 	reader   *inspect.Reader
 	options  Options
 	*findings
+	damaged bool // no record is trusted
 	layouts keys.Layouts
 	leases  map[int64]int64
 	kinds   map[gvr.GroupKind]kind
 	dead    []string // APIServices that do not answer
 	addKCP  func(*inspect.Entry) error
-	kcp     func() *clusters.File // of the entries of addKCP; both are nil for a file without kcp
+	kcp     func() *clusters.File // the records of addKCP; both are nil for a file without kcp
 	index
 }
 
-// kind is the resource of a kind.
+// kind is the folder of a kind.
 type kind struct {
-	resource            gvr.GroupResource
-	namespaced, builtin bool
+	resource   gvr.GroupResource
+	namespaced bool
 }
 
-// Damaged is the report about a file that cannot be opened for err.
+// Damaged returns the report on a file that cannot be opened because of err.
 func Damaged(err error, o Options) *Report {
 	f := newFindings(o)
-	f.raise(nil, CodeDamaged.Because("%s", err))
+	f.raise(nil, CodeDamaged, "%s", err)
 	return f.report()
 }
 
-// Examine checks the snapshot of r. Of a damaged file it reports the damage alone: its records
-// cannot be trusted. An error is about reading.
+// Examine reports on the snapshot of r. The report on a damaged file has its damage only. An error
+// means that it could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
-	d := &doctor{snapshot: r.Snapshot(), reader: r, options: o, findings: newFindings(o), kinds: map[gvr.GroupKind]kind{}}
-	whole, err := d.checkFile(ctx)
-	if err != nil || !whole {
-		return d.report(), err
-	}
-	if err := d.prepare(ctx); err != nil {
-		return nil, err
-	}
-	if err := d.read(ctx); err != nil {
-		return nil, err
-	}
-	for _, conclude := range []func(context.Context) error{
-		d.concludeRecords, d.concludeDefinitions, d.concludeWrites, d.concludeConversion, d.concludeOwners, d.concludeAPIServices,
-		d.concludeNamespaces, // after the APIServices, which may hold them
-		d.concludeWebhooks, d.concludeControlPlane, d.concludeKCP,
+	d := &doctor{ctx: ctx, snapshot: r.Snapshot(), reader: r, options: o, findings: newFindings(o), kinds: map[gvr.GroupKind]kind{}, index: newIndex()}
+	for _, phase := range []func(){
+		d.verify, d.checkFile, d.prepare, d.read,
+		d.checkEncryption, d.checkDefinitions, d.checkWrites, d.checkConversion, d.checkOwners,
+		d.checkAPIServices, d.checkNamespaces, // which names dead APIServices
+		d.checkWebhooks, d.checkMasters, d.checkHeartbeats, d.checkTokens, d.checkKCP, d.reportGroups,
 	} {
-		if err := conclude(ctx); err != nil {
-			return nil, err
+		if phase(); d.err != nil {
+			return nil, d.err
+		}
+		if d.damaged {
+			break
 		}
 	}
 	return d.report(), nil
 }
 
-// read checks each record once.
-func (d *doctor) read(ctx context.Context) error {
-	for e, err := range d.reader.Live(ctx, nil) {
-		if err == nil {
-			err = d.checkEntry(e)
-		}
-		if err == nil && d.addKCP != nil {
-			err = d.addKCP(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// failed keeps the first error, and tells whether there is one.
+func (d *doctor) failed(err error) bool {
+	d.err = cmp.Or(d.err, err)
+	return d.err != nil
 }
 
-// prepare reads layouts, leases and types.
-func (d *doctor) prepare(ctx context.Context) (err error) {
-	if d.layouts, err = d.reader.Layouts(ctx); err != nil {
-		return err
+// prepare reads what checks of records need.
+func (d *doctor) prepare() {
+	var err error
+	if d.layouts, err = d.reader.Layouts(d.ctx); d.failed(err) {
+		return
 	}
-	if d.leases, err = d.snapshot.Leases(ctx); err != nil {
-		return err
+	if d.leases, err = d.snapshot.Leases(d.ctx); d.failed(err) {
+		return
 	}
-	types, err := d.reader.Types(ctx)
-	if err != nil {
-		return err
+	types, err := d.reader.Types(d.ctx)
+	if d.failed(err) {
+		return
 	}
 	for _, t := range types.All() {
 		gk := gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}
 		if _, twice := d.kinds[gk]; t.Kind != "" && !twice {
-			d.kinds[gk] = kind{t.Resource, t.Namespaced, t.Builtin}
+			d.kinds[gk] = kind{t.Resource, t.Namespaced}
 		}
 	}
-	d.index = newIndex()
-	return d.prepareKCP(ctx)
+	if slices.ContainsFunc(d.layouts.Storages(), func(s keys.Storage) bool { return s.Flavour.KCP() }) {
+		d.addKCP, d.kcp, err = clusters.Checking(d.ctx, d.reader)
+		d.failed(err)
+	}
 }
 
-// checkFile checks the file as a whole; whole is false where its records cannot be trusted.
-func (d *doctor) checkFile(ctx context.Context) (whole bool, err error) {
-	whole = true
-	for err := range snapshot.Verify(ctx, d.snapshot) {
-		if !isDamage(err) {
-			return false, err
+// read takes each record once.
+func (d *doctor) read() {
+	for e, err := range d.reader.Live(d.ctx, nil) {
+		if d.failed(err) {
+			return
 		}
-		whole = false
-		d.raise(nil, CodeDamaged.Because("%s", err))
-	}
-	if err := ctx.Err(); err != nil || !whole {
-		return whole, err
-	}
-	for _, check := range []func(context.Context) error{d.checkDigest, d.checkAlarms, d.checkVersions, d.checkQuota} {
-		if err := check(ctx); err != nil {
-			return false, err
+		d.checkEntry(e)
+		if d.addKCP != nil {
+			d.failed(d.addKCP(e))
 		}
 	}
-	revision, err := d.snapshot.Revision(ctx)
-	most := ""
-	if bump := snapshot.MostBump(revision); bump < 1_000_000_000 { // the remedy names that one
-		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
-	}
-	d.raise(nil, codeBumpRevision.Because(
-		"the store is at revision %d; clients of the cluster may have seen higher ones, "+
-			"and would take what they cached for newer than what a plain restore holds%s", revision, most))
-	return true, err
 }
 
-// isDamage reports whether err is about the file itself, rather than about reading it.
-func isDamage(err error) bool {
-	damage := []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot}
-	return slices.ContainsFunc(damage, func(target error) bool { return errors.Is(err, target) })
-}
-
-// plain is a resource without its version: "pods", "widgets.example.com".
+// plain is a resource without its version, as people write it: "pods", "widgets.example.com".
 func plain(gr gvr.GroupResource) string { return strings.TrimSuffix(gr.String(), ".") }

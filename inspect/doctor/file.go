@@ -2,103 +2,109 @@ package doctor
 
 import (
 	"cmp"
-	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// The quotas of etcd in bytes (server/storage/quota.go): the default, and the largest it suggests.
+// The quotas of etcd (server/storage/quota.go).
 const (
-	defaultQuota   = 2 << 30
-	suggestedQuota = 8 << 30
+	defaultQuota   int64 = 2 << 30 // bytes
+	suggestedQuota int64 = 8 << 30 // as the largest
 )
 
-func (d *doctor) checkDigest(ctx context.Context) error {
-	sum, err := d.snapshot.Digest(ctx)
-	if err == nil && !sum.Present {
-		d.raise(nil, codeNoDigest.Because(
-			"a database file as a member has it (member/snap/db): nothing shows whether it was copied whole, and the WAL beside it may hold newer writes"))
-	}
-	return err
-}
-
-func (d *doctor) checkAlarms(ctx context.Context) error {
-	raised, err := d.snapshot.Alarms(ctx)
-	alarms := map[snapshot.Alarm]bool{}
-	for _, r := range raised {
-		alarms[r.Kind] = true
-	}
-	for _, alarm := range slices.Sorted(maps.Keys(alarms)) {
-		switch alarm {
-		case snapshot.AlarmNoSpace:
-			d.raise(nil, codeAlarmNoSpace.Because("a member has raised it, and a restore keeps it: the restored etcd refuses all writes"))
-		case snapshot.AlarmCorrupt:
-			d.raise(nil, codeAlarmCorrupt.Because(
-				"a member was found to hold other data than the rest, and a restore keeps the alarm: the restored etcd refuses requests"))
+// verify checks the file as etcdshift verify does.
+func (d *doctor) verify() {
+	for err := range snapshot.Verify(d.ctx, d.snapshot) {
+		if !isDamage(err) {
+			d.failed(err)
+			return
 		}
+		d.damaged = true
+		d.raise(nil, CodeDamaged, "%s", err)
 	}
-	return err
+	d.failed(d.ctx.Err())
 }
 
-// checkVersions compares cluster and storage version of the file with the release to restore into.
-// A server older than either does not start.
-func (d *doctor) checkVersions(ctx context.Context) error {
-	st, err := d.snapshot.Status(ctx)
-	if err != nil {
-		return err
+// isDamage tells damage of a file from failures to read it.
+func isDamage(err error) bool {
+	damages := []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated, snapshot.ErrNotSnapshot}
+	return slices.ContainsFunc(damages, func(damage error) bool { return errors.Is(err, damage) })
+}
+
+// checkFile checks the file as a whole.
+func (d *doctor) checkFile() {
+	st, err := d.snapshot.Status(d.ctx)
+	if d.failed(err) {
+		return
 	}
+	if st.Digest != "ok" {
+		d.raise(nil, codeNoDigest,
+			"a database file of a member (member/snap/db): nothing shows whether it was copied whole, and the WAL beside it may hold newer writes")
+	}
+	raised := func(alarm snapshot.Alarm) bool {
+		return slices.ContainsFunc(st.Alarms, func(r snapshot.Raised) bool { return r.Kind == alarm })
+	}
+	if raised(snapshot.AlarmNoSpace) {
+		d.raise(nil, codeAlarmNoSpace, "a member has raised it, and a restore keeps it: the restored etcd refuses all writes")
+	}
+	if raised(snapshot.AlarmCorrupt) {
+		d.raise(nil, codeAlarmCorrupt, "the data of a member differed, and a restore keeps the alarm: the restored etcd refuses requests")
+	}
+	d.checkVersions(st)
+	d.checkQuota(int64(st.Pages) * int64(st.PageSize))
+	most := ""
+	if bump := snapshot.MostBump(st.Revision); bump < 1_000_000_000 { // which the remedy names
+		most = fmt.Sprintf("; a server dies of a higher --bump-revision than %d here", bump)
+	}
+	d.raise(nil, codeBumpRevision, "the store is at revision %d; clients of the cluster may have seen higher ones, and would "+
+		"take what they cached for newer than what a plain restore holds%s", st.Revision, most)
+}
+
+// checkVersions compares the etcd to restore into with the releases in the file: an older server
+// does not start on it.
+func (d *doctor) checkVersions(st snapshot.Status) {
 	needed := st.StorageVersion
 	if before(needed, st.ClusterVersion) {
 		needed = st.ClusterVersion
 	}
-	switch {
+	const written = "it was written by a cluster at version %s (storage version %s)"
+	switch storage := cmp.Or(st.StorageVersion, "-"); {
 	case needed == "":
-	case d.options.Etcd != "" && before(d.options.Etcd, needed):
-		d.raise(nil, codeEtcdTooOld.Because(
-			"it was written by a cluster at version %s (storage version %s); etcd %s does not start on it",
-			st.ClusterVersion, cmp.Or(st.StorageVersion, "-"), d.options.Etcd))
 	case d.options.Etcd == "":
-		d.raise(nil, codeEtcdVersion.Because("it was written by a cluster at version %s (storage version %s)", st.ClusterVersion, cmp.Or(st.StorageVersion, "-")))
+		d.raise(nil, codeEtcdVersion, written, st.ClusterVersion, storage)
+	case before(d.options.Etcd, needed):
+		d.raise(nil, codeEtcdTooOld, written+"; etcd %s does not start on it", st.ClusterVersion, storage, d.options.Etcd)
 	}
-	return nil
 }
 
-// before compares releases by their first two numbers, as etcd does.
+// before compares the major and minor numbers of releases, as etcd does.
 func before(a, b string) bool {
+	release := func(s string) (numbers [2]int) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &numbers[0], &numbers[1]) // 0 for no number
+		return numbers
+	}
 	x, y := release(a), release(b)
 	return slices.Compare(x[:], y[:]) < 0
 }
 
-func release(s string) (out [2]int) {
-	for i, part := range strings.SplitN(strings.TrimPrefix(s, "v"), ".", 3) {
-		if i < len(out) {
-			out[i], _ = strconv.Atoi(part) // no number counts as 0
-		}
-	}
-	return out
-}
-
-// checkQuota compares the size of the database, as a file on a member, with the quota.
-func (d *doctor) checkQuota(context.Context) error {
-	space := d.snapshot.Space()
-	size, quota := int64(space.Pages)*int64(space.PageSize), d.options.Quota
-	switch {
+// checkQuota compares the size of the database file on a member with the quota.
+func (d *doctor) checkQuota(size int64) {
+	switch quota := d.options.Quota; {
 	case quota > 0 && size >= quota:
-		d.raise(nil, codeOverQuota.Because("the database has %d bytes, the quota is %d: the first write raises the alarm NOSPACE", size, quota))
+		d.raise(nil, codeOverQuota, "the database has %d bytes, the quota is %d: the first write raises the alarm NOSPACE", size, quota)
 	case quota > 0 && size >= quota/5*4:
-		d.raise(nil, codeNearQuota.Because("the database has %d bytes, the quota is %d", size, quota))
-	case quota > 0:
-	case size >= suggestedQuota:
-		d.raise(nil, codeNearQuota.Because("the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, int64(suggestedQuota)))
-	case size >= defaultQuota:
-		d.raise(nil, codeNearQuota.Because(
-			"the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, int64(defaultQuota)))
-	case size >= defaultQuota/5*4:
-		d.raise(nil, codeNearQuota.Because("the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, int64(defaultQuota)))
+		d.raise(nil, codeNearQuota, "the database has %d bytes, the quota is %d", size, quota)
+	case quota > 0 || size < defaultQuota/5*4:
+	case size < defaultQuota:
+		d.raise(nil, codeNearQuota, "the database has %d bytes; the quota of an etcd without --quota-backend-bytes is %d", size, defaultQuota)
+	case size < suggestedQuota:
+		d.raise(nil, codeNearQuota,
+			"the database has %d bytes: an etcd without --quota-backend-bytes, whose quota is %d, refuses all writes", size, defaultQuota)
+	default:
+		d.raise(nil, codeNearQuota, "the database has %d bytes: more than the %d that etcd suggests as the largest quota", size, suggestedQuota)
 	}
-	return nil
 }

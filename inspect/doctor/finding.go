@@ -3,7 +3,9 @@ package doctor
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 )
@@ -11,18 +13,18 @@ import (
 // maxFindings is how many findings of one code are kept.
 const maxFindings = 1000
 
-// Report has the findings about a file.
+// Report is the result of a run.
 type Report struct {
 	Findings []finding.Finding     // the gravest first, then by code and key
 	Counts   map[*finding.Code]int // findings of each code, those beyond maxFindings too
 }
 
-// AtLeast reports whether any finding is of the level, or graver.
+// AtLeast tells whether any finding is of the level or graver.
 func (r *Report) AtLeast(level finding.Level) bool {
 	return len(r.Findings) > 0 && r.Findings[0].Level.Compare(level) <= 0
 }
 
-// Count counts the findings of a level.
+// Count returns the number of findings of a level.
 func (r *Report) Count(level finding.Level) (n int) {
 	for code, count := range r.Counts {
 		if code.Level == level {
@@ -43,15 +45,24 @@ func newFindings(o Options) *findings {
 	return &findings{o.ignored(), map[*finding.Code][]finding.Finding{}, map[*finding.Code]int{}}
 }
 
-// raise adds a finding about a key, or about the file where key is empty.
-func (f *findings) raise(key []byte, found *finding.Finding) {
+// raise adds a finding about a key, or about the file if key is empty.
+func (f *findings) raise(key []byte, code *finding.Code, format string, args ...any) {
+	f.add(code.Because(format, args...).At(string(key)))
+}
+
+// raiseMany adds a finding about counted things. The first verb of format takes their number.
+func (f *findings) raiseMany(c count, code *finding.Code, thing, format string, args ...any) {
+	found := code.Because(format, append([]any{things(c.objects, thing)}, args...)...)
+	f.add(found.At(string(c.first)).About(c.objects))
+}
+
+func (f *findings) add(found *finding.Finding) {
 	code := found.Code
 	if slices.Contains(f.ignored, code.Name) {
 		return
 	}
 	f.counts[code]++
 	if len(f.list[code]) < maxFindings {
-		found.Key = string(key)
 		f.list[code] = append(f.list[code], *found)
 	}
 }
@@ -67,53 +78,78 @@ func (f *findings) report() *Report {
 	return r
 }
 
-// ordered is a map that keeps the order of its keys.
+// ordered is a map that remembers the order of its keys.
 type ordered[K comparable, V any] struct {
-	order []K
-	by    map[K]*V
+	keys []K
+	by   map[K]*V
 }
 
-// of returns the value of k, zero when it is new.
-func (o *ordered[K, V]) of(k K) *V {
+// at returns the value of a key, a new one for a new key.
+func (o *ordered[K, V]) at(k K) *V {
 	if o.by == nil {
 		o.by = map[K]*V{}
 	}
 	if o.by[k] == nil {
 		o.by[k] = new(V)
-		o.order = append(o.order, k)
+		o.keys = append(o.keys, k)
 	}
 	return o.by[k]
 }
 
-// tally counts objects by something they have in common, with the key of the first.
-type tally[K comparable] struct{ ordered[K, tallied] }
+func (o *ordered[K, V]) all() iter.Seq2[K, *V] {
+	return func(yield func(K, *V) bool) {
+		for _, k := range o.keys {
+			if !yield(k, o.by[k]) {
+				return
+			}
+		}
+	}
+}
 
-type tallied struct {
+// tally counts objects by something they have in common.
+type tally[K comparable] struct{ ordered[K, count] }
+
+// count is a number of objects, with the key of the first.
+type count struct {
 	objects int
 	first   []byte
 }
 
 func (t *tally[K]) add(k K, key []byte) {
-	one := t.of(k)
-	if one.objects++; one.objects == 1 {
-		one.first = slices.Clone(key)
+	c := t.at(k)
+	if c.objects++; c.objects == 1 {
+		c.first = key
 	}
 }
 
-// each visits the counts in the order of their first objects.
-func (t *tally[K]) each(visit func(k K, objects int, first []byte)) {
-	for _, k := range t.order {
-		visit(k, t.by[k].objects, t.by[k].first)
+// total counts all objects.
+func (t *tally[K]) total() (sum count) {
+	for _, c := range t.all() {
+		if sum.first == nil {
+			sum.first = c.first
+		}
+		sum.objects += c.objects
 	}
+	return sum
 }
 
-// first is the key of the first object.
-func (t *tally[K]) first() []byte { return t.by[t.order[0]].first }
-
-// things is a number with its noun.
-func things(n int, what string) string {
+// things is a number of things for people.
+func things(n int, thing string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, thing)
 }
+
+// are is a number of things with its verb.
+func are(n int, thing string) string { return things(n, thing) + " " + isOrAre(n) }
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// list joins words for people.
+func list(words []string) string { return cmp.Or(strings.Join(words, ", "), "none") }

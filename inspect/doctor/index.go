@@ -9,114 +9,113 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// index has the parts of the records that checks behind the pass need.
+// index is what one pass over the records keeps.
 type index struct {
-	foreign, stray, unchecked, leaseless, encrypted tally[string]
+	groups     tally[group]
+	encryption ordered[folder, tally[string]] // values by provider and key, "" for none
+	unread     map[gvr.GroupResource]bool     // resources with values whose metadata is unknown
 
-	unknown    tally[gvr.GroupVersionKind]
-	encryption tallies[folder]
-	unread     map[gvr.GroupResource]bool // resources with objects whose metadata is not known
+	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
+	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
+	definitions ordered[folder, definition]
+	orphans     map[string]bool // resources without a definition
+	namespaces  map[space]stored
+	whole       map[string]bool // storage prefixes with namespaces: --etcd-servers-overrides leaves them out
+	contents    ordered[space, tally[gvr.GroupResource]]
+	held        tally[hold] // objects that are being deleted, by finalizer
 
-	versions    tallies[folder] // custom resources, by apiVersion and kind
-	managed     tallies[folder] // and by the apiVersions in their managedFields
-	definitions map[folder]*definition
-	namespaces  map[space]*namespace
-	contents    tally[content] // objects in namespaces
-	held        tally[hold]    // those of them, and custom resources, that are being deleted and have finalizers
+	locations map[uid]location
+	numbers   map[string]uint32 // of texts
+	texts     []string          // by number
+	owned     []owned
 
-	located map[uid]location
-	numbers map[string]uint32 // indexes of names
-	names   []string
-	owned   []owned
-	kept    map[string][]stored // by resource, for the checks behind the pass
+	kept        map[string][]stored // by resource
+	apiServices []apiService
+	local       map[gvr.GroupVersion]bool // served by kube-apiserver: built in, or of definitions
+	aggregated  map[gvr.GroupVersion]bool // served by another API server
 }
 
-// tallies are several counts.
-type tallies[K comparable] = ordered[K, tally[string]]
-
 type (
+	// group is what a finding about several records is about.
+	group struct {
+		code    *finding.Code
+		subject string
+	}
 	folder struct {
 		prefix   string
 		resource gvr.GroupResource
 	}
-	space   struct{ prefix, name string }
-	content struct {
+	space struct{ prefix, name string }
+	hold  struct {
 		space
-		resource gvr.GroupResource
-	}
-	hold struct {
-		content
+		resource  gvr.GroupResource
 		finalizer string
 	}
+	// stored is an object that later checks decode.
 	stored struct {
-		key   keys.Key
+		keys.Key
 		entry *inspect.Entry
 	}
-	namespace struct {
-		entry *inspect.Entry
-		meta  encoding.Meta
+	// location is the resource and the namespace of an object, as numbers.
+	location struct{ resource, namespace uint32 }
+	// uid is a UID in 16 bytes, or in its text if it has another form than Kubernetes gives it.
+	uid struct {
+		bits uuid.UUID
+		text string
 	}
 )
 
 func newIndex() index {
 	return index{
-		unread: map[gvr.GroupResource]bool{}, definitions: map[folder]*definition{}, namespaces: map[space]*namespace{},
-		located: map[uid]location{}, numbers: map[string]uint32{}, kept: map[string][]stored{},
+		unread: map[gvr.GroupResource]bool{}, orphans: map[string]bool{}, namespaces: map[space]stored{}, whole: map[string]bool{},
+		locations: map[uid]location{}, numbers: map[string]uint32{}, kept: map[string][]stored{},
+		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 	}
 }
 
-// uid is a UID in 16 bytes, or in another form as text.
-type uid struct {
-	bits [16]byte
-	text string
-}
-
-// toUID parses a UID as Kubernetes writes them; it keeps other texts.
 func toUID(s string) uid {
-	id, err := uuid.Parse(s)
-	if err != nil || id.String() != s { // another text is another UID
+	bits, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 || strings.ToLower(s) != s {
 		return uid{text: strings.Clone(s)}
 	}
-	return uid{bits: id}
+	return uid{bits: bits}
 }
-
-// location is the resource and the namespace of an object, as indexes of names.
-type location struct{ resource, namespace uint32 }
 
 func (x *index) number(s string) uint32 {
 	n, known := x.numbers[s]
 	if !known {
-		n = uint32(len(x.names))
+		n = uint32(len(x.texts))
 		x.numbers[s] = n
-		x.names = append(x.names, s)
+		x.texts = append(x.texts, s)
 	}
 	return n
 }
 
-// see counts an object by version and namespace.
-func (d *doctor) see(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
+// count counts an object by version and namespace.
+func (d *doctor) count(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	if keys.IsCustom(key.Resource) {
 		apiVersion := meta.APIVersion
 		if apiVersion != "" {
 			apiVersion += " " + meta.Kind
 		}
 		at := folder{key.Prefix, key.Resource}
-		d.versions.of(at).add(apiVersion, e.Key)
+		d.versions.at(at).add(apiVersion, e.Key)
 		for _, version := range managedVersions(e.Value) {
-			d.managed.of(at).add(version, e.Key)
+			d.managed.at(at).add(version, e.Key)
 		}
 	}
 	if key.Namespace != "" {
-		d.contents.add(content{space{key.Prefix, key.Namespace}, key.Resource}, e.Key)
+		d.contents.at(space{key.Prefix, key.Namespace}).add(key.Resource, e.Key)
 	}
 }
 
-// managedVersions lists the apiVersions in the managedFields of a custom resource, each once. API
-// servers drop malformed entries.
+// managedVersions lists the apiVersions in managedFields, each once. Like an API server it ignores
+// malformed managedFields.
 func managedVersions(value []byte) (versions []string) {
 	var content struct {
 		Metadata struct {
@@ -135,47 +134,55 @@ func managedVersions(value []byte) (versions []string) {
 	return slices.Compact(versions)
 }
 
-// keep keeps the parts of an object that checks behind the pass need.
+// keep keeps what later checks need of an object.
 func (d *doctor) keep(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	d.locate(key, e, meta)
 	if !meta.DeletionTimestamp.IsZero() {
 		for _, finalizer := range meta.Finalizers {
-			d.held.add(hold{content{space{key.Prefix, key.Namespace}, key.Resource}, finalizer}, e.Key)
+			d.held.add(hold{space{key.Prefix, key.Namespace}, key.Resource, finalizer}, e.Key)
 		}
 	}
-	switch name := plain(key.Resource); name {
+	o, keep := stored{key, e}, false
+	switch plain(key.Resource) {
 	case "namespaces":
-		d.namespaces[space{key.Prefix, key.Name}] = &namespace{e, meta}
+		d.namespaces[space{key.Prefix, key.Name}], d.whole[key.Prefix] = o, true
+		keep = !meta.DeletionTimestamp.IsZero()
 	case "customresourcedefinitions.apiextensions.k8s.io":
-		d.define(key, e)
+		d.define(o)
+	case "apiservices.apiregistration.k8s.io":
+		d.serve(o)
 	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io",
-		"apiservices.apiregistration.k8s.io", "masterleases", "nodes", "leases.coordination.k8s.io", "secrets":
-		heartbeat, token := key.Namespace == corev1.NamespaceNodeLease, meta.Annotations[corev1.ServiceAccountNameKey] != ""
-		if (key.Resource.Resource != "leases" || heartbeat) && (name != "secrets" || token) {
-			d.kept[name] = append(d.kept[name], stored{key, e})
-		}
+		"masterleases", "nodes":
+		keep = true
+	case "leases.coordination.k8s.io":
+		keep = key.Namespace == corev1.NamespaceNodeLease
+	case "secrets":
+		keep = meta.Annotations[corev1.ServiceAccountNameKey] != ""
+	}
+	if keep {
+		d.kept[key.Resource.Resource] = append(d.kept[key.Resource.Resource], o)
 	}
 }
 
-// locate keeps the location and the owners of an object. It reports a second object of a UID.
+// locate records the location and the owners of an object, and reports a second object of one UID.
 func (d *doctor) locate(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	at := location{d.number(plain(key.Resource)), d.number(key.Namespace)}
 	id := toUID(meta.UID)
-	if other, twice := d.located[id]; meta.UID == "" || isRecord(key.Resource) {
-		// API servers' own records have none
-	} else if twice {
-		where := ""
-		if ns := d.names[other.namespace]; ns != "" {
-			where = " in namespace " + ns
+	switch other, twice := d.locations[id]; {
+	case meta.UID == "" || isRecord(key.Resource): // API servers' own records have none
+	case !twice:
+		d.locations[id] = at
+	default:
+		where := d.texts[other.resource]
+		if ns := d.texts[other.namespace]; ns != "" {
+			where += " in namespace " + ns
 		}
-		d.raise(e.Key, codeDuplicateUID.Because("its UID %s is also that of an object of %s%s", meta.UID, d.names[other.resource], where))
-	} else {
-		d.located[id] = at
+		d.raise(e.Key, codeDuplicateUID, "its UID %s is also that of an object of %s", meta.UID, where)
 	}
 	if len(meta.OwnerReferences) == 0 || meta.DeletionTimestamp.Unix() > 0 || key.Resource.Resource == "events" {
 		return
 	}
-	o := owned{key: e.Key, prefix: d.number(key.Prefix), at: at}
+	o := owned{key: e.Key, prefix: key.Prefix, at: at}
 	for _, ref := range meta.OwnerReferences {
 		o.refs = append(o.refs, reference{toUID(ref.UID), d.number(ref.APIVersion), d.number(ref.Kind)})
 	}

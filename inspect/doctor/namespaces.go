@@ -2,8 +2,8 @@ package doctor
 
 import (
 	"cmp"
-	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,94 +11,68 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// concludeNamespaces reports namespaces that are being deleted, with the reasons that hold them,
-// and objects of namespaces that are gone.
-func (d *doctor) concludeNamespaces(context.Context) error {
-	inside := ordered[space, []content]{}
-	d.contents.each(func(at content, _ int, _ []byte) {
-		parts := inside.of(at.space)
-		*parts = append(*parts, at)
-	})
-	for _, at := range inside.order {
-		if d.namespaces[at] != nil || ownNamespace(at.name) || d.unread[gvr.GroupResource{Resource: "namespaces"}] || !d.wholeCluster(at.prefix) {
+// checkNamespaces reports namespaces that are gone, and reasons why others cannot be deleted.
+func (d *doctor) checkNamespaces() {
+	made := []string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, "kube-public", "kube-system"} // by API servers
+	for at, contents := range d.contents.all() {
+		if _, there := d.namespaces[at]; there || slices.Contains(made, at.name) || !d.whole[at.prefix] || d.unread[gvr.GroupResource{Resource: "namespaces"}] {
 			continue
 		}
-		parts, objects := *inside.by[at], 0
-		for _, part := range parts {
-			objects += d.contents.by[part].objects
-		}
-		first := d.contents.by[parts[0]].first
-		d.raise(first, codeNamespaceGone.Because(
-			"%s of namespace %s, which is not there: %s", things(objects, "object"), at.name, d.describe(parts)).About(objects))
+		d.raiseMany(contents.total(), codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name, describe(contents))
 	}
-	for at, ns := range d.namespaces {
-		if ns.meta.DeletionTimestamp.IsZero() {
-			continue
-		}
-		var obj corev1.Namespace
-		if err := decodeInto(ns.entry, &obj); err != nil {
-			return fmt.Errorf("%s: %w", ns.entry.Key, err)
+	for _, o := range d.kept["namespaces"] {
+		ns, err := decodeAs[corev1.Namespace](o.entry)
+		if err != nil {
+			d.failed(fmt.Errorf("%s: %w", o.entry.Key, err))
+			return
 		}
 		var finalizers []string
-		for _, f := range obj.Spec.Finalizers {
+		for _, f := range ns.Spec.Finalizers {
 			finalizers = append(finalizers, string(f))
 		}
-		finalizers = append(finalizers, obj.Finalizers...)
-		what := "no content"
-		if parts := inside.by[at]; parts != nil {
-			what = "content: " + d.describe(*parts)
+		at, what := space{o.Prefix, o.Name}, "no content"
+		if in := d.contents.by[at]; in != nil {
+			what = "content: " + describe(in)
 		}
-		what += d.holders(func(c content) bool { return c.space == at })
+		what += d.holders(func(h hold) bool { return h.space == at })
 		if len(d.dead) > 0 {
-			what += "; APIServices that stop every deletion: " + strings.Join(d.dead, ", ")
+			what += "; APIServices that stop every deletion: " + list(d.dead)
 		}
-		d.raise(ns.entry.Key, codeNamespaceTerminating.Because(
-			"it is being deleted since %s; finalizers: %s; %s", ns.meta.DeletionTimestamp.Format("2006-01-02T15:04:05Z"), list(finalizers), what))
+		d.raise(o.entry.Key, codeNamespaceTerminating, "it is being deleted since %s; finalizers: %s; %s",
+			ns.DeletionTimestamp.UTC().Format("2006-01-02T15:04:05Z"), list(append(finalizers, ns.Finalizers...)), what)
 	}
-	return nil
 }
 
-// holders lists the finalizers of objects that are being deleted, with the first object of each.
-func (d *doctor) holders(of func(content) bool) string {
-	const most = 5
+// holders names the finalizers of objects that are being deleted, each with its first object.
+func (d *doctor) holders(of func(hold) bool) string {
 	var words []string
-	more := 0
-	d.held.each(func(h hold, n int, first []byte) {
-		switch {
-		case !of(h.content):
-		case len(words) == most:
-			more++
-		default:
-			words = append(words, fmt.Sprintf("%s of %s (%s)", h.finalizer, things(n, "object"), first))
+	for h, c := range d.held.all() {
+		if of(h) {
+			words = append(words, fmt.Sprintf("%s of %s (%s)", h.finalizer, things(c.objects, "object"), c.first))
 		}
-	})
-	if len(words) == 0 {
+	}
+	if words == nil {
 		return ""
 	}
-	if more > 0 {
-		words = append(words, fmt.Sprintf("and %d more", more))
-	}
-	return "; held by " + strings.Join(words, ", ")
+	return "; held by " + few(words, 5, "")
 }
 
-// ownNamespace reports whether API servers create the namespace themselves.
-func ownNamespace(name string) bool {
-	return slices.Contains([]string{corev1.NamespaceDefault, corev1.NamespaceNodeLease, "kube-public", "kube-system"}, name)
-}
-
-// describe counts the objects of a namespace by resource, the most first.
-func (d *doctor) describe(parts []content) string {
-	const most = 6
-	count := func(c content) int { return d.contents.by[c].objects }
-	slices.SortFunc(parts, func(a, b content) int {
-		return cmp.Or(cmp.Compare(count(b), count(a)), cmp.Compare(a.resource.String(), b.resource.String()))
-	})
+// describe lists the resources in a namespace, the most first.
+func describe(contents *tally[gvr.GroupResource]) string {
 	var words []string
-	for _, c := range parts[:min(len(parts), most)] {
-		words = append(words, fmt.Sprintf("%d %s", count(c), plain(c.resource)))
+	count := func(gr gvr.GroupResource) int { return contents.by[gr].objects }
+	for _, gr := range slices.SortedFunc(maps.Keys(contents.by), func(a, b gvr.GroupResource) int {
+		return cmp.Or(cmp.Compare(count(b), count(a)), cmp.Compare(a.String(), b.String()))
+	}) {
+		words = append(words, fmt.Sprintf("%d %s", count(gr), plain(gr)))
 	}
-	if n := len(parts) - most; n > 0 {
-		words = append(words, fmt.Sprintf("and %d more resources", n))
+	return few(words, 6, " resources")
+}
+
+// few joins words, not more than most; what is the noun of the rest.
+func few(words []string, most int, what string) string {
+	if n := len(words) - most; n > 0 {
+		words = append(words[:most:most], fmt.Sprintf("and %d more%s", n, what))
 	}
 	return strings.Join(words, ", ")
 }

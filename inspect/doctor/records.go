@@ -1,14 +1,15 @@
 package doctor
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
@@ -18,76 +19,80 @@ const (
 	// requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
 	requestLimit = 1536 << 10
 	nearLimit    = requestLimit / 10 * 9
-	// compactRevKey is where API servers agree on compactions (apiserver
-	// pkg/storage/etcd3/compact.go).
+	// compactRevKey is how API servers agree on compactions (pkg/storage/etcd3/compact.go).
 	compactRevKey = "compact_rev_key"
 )
 
-// checkEntry checks one record, and keeps the parts of it that checks behind the pass need.
-func (d *doctor) checkEntry(e *inspect.Entry) error {
-	if e.Lease != 0 {
-		if _, known := d.leases[e.Lease]; !known && resourceName(e) != "masterleases" { // reported by checkMasters
-			d.leaseless.add(resourceName(e), e.Key)
-		}
-	}
-	switch n := len(e.Key) + len(e.Stored); {
-	case n > requestLimit:
-		d.raise(e.Key, codeTooLarge.Because("the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit))
-	case n > nearLimit:
-		d.raise(e.Key, codeNearLimit.Because("the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit))
-	}
+// checkEntry checks one record, and keeps what later checks need.
+func (d *doctor) checkEntry(e *inspect.Entry) {
 	key, err := e.ParseKey()
-	if err != nil {
-		storage, below := d.layouts.Of(e.Key)
-		switch {
-		case below && storage.Prefix != "": // below the empty prefix is everything
-			d.stray.add(storage.Prefix, e.Key)
-		case string(e.Key) != compactRevKey:
-			d.foreign.add("", e.Key)
+	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known {
+		resource := "no resource"
+		if err == nil {
+			resource = plain(key.Resource)
 		}
-		return nil
-	}
-	d.countEncryption(key, e)
-	_, checked := e.Layout().(keys.Kubernetes)
-	if e.Undecryptable != nil {
-		d.unread[key.Resource] = true
-		if checked {
-			d.see(key, e, encoding.Meta{})
+		if resource != "masterleases" { // see checkMasters
+			d.groups.add(group{codeLeaseGone, resource}, e.Key)
 		}
-		return nil
 	}
-	meta, err := decode(e)
+	if n := len(e.Key) + len(e.Stored); n > nearLimit {
+		code := codeNearLimit
+		if n > requestLimit {
+			code = codeTooLarge
+		}
+		d.raise(e.Key, code, "the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit)
+	}
+	if err == nil {
+		d.checkValue(key, e)
+		return
+	}
+	storage, below := d.layouts.Of(e.Key)
 	switch {
-	case errors.Is(err, native.ErrUnknownKind):
-		d.unknown.add(meta.GVK(), e.Key)
-	case errors.Is(err, errMetadata) && key.IsCustom():
-		d.unread[key.Resource] = true
-		d.raise(e.Key, codeBadMetadata.Because("%s", err))
-		if checked {
-			d.see(key, e, meta)
-		}
-		return nil
-	case err != nil:
-		d.unread[key.Resource] = true
-		d.raise(e.Key, codeUndecodable.Because("%s", err))
-		return nil
+	case below && storage.Prefix != "": // all keys are below the empty prefix
+		d.groups.add(group{codeStrayKeys, storage.Prefix}, e.Key)
+	case string(e.Key) != compactRevKey:
+		d.groups.add(group{code: codeForeignKeys}, e.Key)
 	}
-	if !checked {
-		storage, _ := d.layouts.Of(e.Key)
-		d.unchecked.add(storage.Prefix+" ("+string(storage.Flavour)+")", e.Key)
-		return nil
-	}
-	d.checkName(key, e, meta)
-	d.see(key, e, meta)
-	d.keep(key, e, meta)
-	return nil
 }
 
-// errMetadata is returned for an object that decodes, but for its metadata.
+// checkValue checks the value of a key of an API server.
+func (d *doctor) checkValue(key keys.Key, e *inspect.Entry) {
+	d.countEncryption(key, e)
+	meta, err := decode(e)
+	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
+	_, kubernetes := e.Layout().(keys.Kubernetes)
+	switch {
+	case err == nil:
+	case unknown:
+		apiVersion, kind := meta.GVK().ToAPIVersionAndKind()
+		d.groups.add(group{codeUnknownKind, apiVersion + " " + kind}, e.Key)
+	case badMetadata:
+		d.raise(e.Key, codeBadMetadata, "%s", err)
+	case e.Undecryptable == nil:
+		d.raise(e.Key, codeUndecodable, "%s", err)
+	}
+	readable := err == nil || unknown
+	if !readable {
+		d.unread[key.Resource] = true
+	}
+	if kubernetes && (readable || badMetadata || e.Undecryptable != nil) {
+		d.count(key, e, meta)
+	}
+	switch {
+	case readable && kubernetes:
+		d.checkName(key, e, meta)
+		d.keep(key, e, meta)
+	case readable:
+		storage, _ := d.layouts.Of(e.Key)
+		d.groups.add(group{codeLayoutUnchecked, storage.Prefix + " (" + string(storage.Flavour) + ")"}, e.Key)
+	}
+}
+
+// errMetadata is the error of an object whose metadata alone does not decode.
 var errMetadata = errors.New("metadata is not that of an object")
 
-// decode decodes a value as a server does. ErrUnknownKind comes with metadata, errMetadata with the
-// type.
+// decode reads a value as a server does, and returns its metadata. ErrUnknownKind comes with
+// metadata, errMetadata with the type.
 func decode(e *inspect.Entry) (encoding.Meta, error) {
 	err := e.Check()
 	if err != nil && !errors.Is(err, native.ErrUnknownKind) {
@@ -102,89 +107,69 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
 }
 
-// checkName compares a key with name and namespace of the object. Records of API servers have
-// others.
+// checkName compares a key with the name and namespace in its object. Records beside objects have
+// names of their own.
 func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
-	if key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource) {
-		return
-	}
 	switch {
+	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource):
 	case meta.Name != key.Name:
-		d.raise(e.Key, codeKeyMismatch.Because("the object in it is named %q", meta.Name))
+		d.raise(e.Key, codeKeyMismatch, "the object in it is named %q", meta.Name)
 	case meta.Namespace != key.Namespace:
-		d.raise(e.Key, codeKeyMismatch.Because("the object in it is in namespace %q", meta.Namespace))
+		d.raise(e.Key, codeKeyMismatch, "the object in it is in namespace %q", meta.Namespace)
 	}
 }
 
-// isRecord reports whether the resource is of records of API servers, which are no objects.
+// isRecord tells the resources of API servers' own records, which are no API objects.
 func isRecord(gr gvr.GroupResource) bool {
-	switch gr.Resource {
-	case "masterleases", "peerserverleases", "ranges":
-		return gr.Group == ""
-	}
-	return false
-}
-
-func resourceName(e *inspect.Entry) string {
-	k, err := e.ParseKey()
-	if err != nil {
-		return "no resource"
-	}
-	return plain(k.Resource)
-}
-
-// concludeRecords reports the counts.
-func (d *doctor) concludeRecords(context.Context) error {
-	d.foreign.each(func(_ string, n int, first []byte) {
-		d.raise(first, codeForeignKeys.Because("%s that no layout of an API server explains", things(n, "key")).About(n))
-	})
-	d.stray.each(func(prefix string, n int, first []byte) {
-		d.raise(first, codeStrayKeys.Because("%s below %s that its layout does not explain", things(n, "key"), prefix).About(n))
-	})
-	d.unchecked.each(func(where string, n int, first []byte) {
-		d.raise(first, codeLayoutUnchecked.Because("%s: %s; relations between them were not checked", where, things(n, "object")).About(n))
-	})
-	d.unknown.each(func(gvk gvr.GroupVersionKind, n int, first []byte) {
-		apiVersion, kind := gvk.ToAPIVersionAndKind()
-		d.raise(first, codeUnknownKind.Because(
-			"%s of %s %s: an old type that was removed, one of a newer server, or of an aggregated one", things(n, "object"), apiVersion, kind).About(n))
-	})
-	d.leaseless.each(func(resource string, n int, first []byte) {
-		d.raise(first, codeLeaseGone.Because("%s of %s with a lease that the file does not have", things(n, "key"), resource).About(n))
-	})
-	d.concludeEncryption()
-	return nil
-}
-
-// concludeEncryption reports the keys that values need, and resources with several.
-func (d *doctor) concludeEncryption() {
-	d.encrypted.each(func(by string, n int, first []byte) {
-		d.raise(first, codeEncryptionKeys.Because("%s encrypted by %s", things(n, "value"), by).About(n))
-	})
-	for _, at := range d.encryption.order {
-		ways := d.encryption.by[at]
-		if len(ways.order) < 2 {
-			continue
-		}
-		var parts []string
-		ways.each(func(by string, n int, _ []byte) {
-			if by == "" {
-				by = "in the clear"
-			}
-			parts = append(parts, by+": "+things(n, "object"))
-		})
-		d.raise(ways.first(), codeMixedEncryption.Because("%s: %s", plain(at.resource), strings.Join(parts, ", ")))
-	}
+	return gr.Group == "" && slices.Contains([]string{"masterleases", "peerserverleases", "ranges"}, gr.Resource)
 }
 
 // countEncryption counts a value by its encryption.
 func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
 	by, encrypted := encoding.Encryption(e.Stored)
-	d.encryption.of(folder{key.Prefix, key.Resource}).add(by, e.Key)
+	d.encryption.at(folder{key.Prefix, key.Resource}).add(by, e.Key)
 	switch {
-	case encrypted && e.Undecryptable != nil && d.options.Keys:
-		d.raise(e.Key, codeEncrypted.Because("%s", e.Undecryptable))
-	case encrypted && e.Undecryptable != nil:
-		d.encrypted.add(by, e.Key)
+	case !encrypted || e.Undecryptable == nil:
+	case d.options.Keys:
+		d.raise(e.Key, codeEncrypted, "%s", e.Undecryptable)
+	default:
+		d.groups.add(group{codeEncryptionKeys, by}, e.Key)
+	}
+}
+
+// checkEncryption reports resources that are encrypted in several ways.
+func (d *doctor) checkEncryption() {
+	for at, ways := range d.encryption.all() {
+		if len(ways.keys) < 2 {
+			continue
+		}
+		var parts []string
+		for by, c := range ways.all() {
+			if by == "" {
+				by = "in the clear"
+			}
+			parts = append(parts, by+": "+things(c.objects, "object"))
+		}
+		d.raise(ways.total().first, codeMixedEncryption, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
+	}
+}
+
+// groupReasons are the reasons of findings about groups, which take the number of things and the
+// subject.
+var groupReasons = map[*finding.Code]struct{ thing, reason string }{
+	codeForeignKeys:     {"key", "%[1]s that no layout of an API server explains"},
+	codeStrayKeys:       {"key", "%s below %s that its layout does not explain"},
+	codeLayoutUnchecked: {"object", "%[2]s: %[1]s; relations between them were not checked"},
+	codeUnknownKind:     {"object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"},
+	codeLeaseGone:       {"key", "%s of %s with a lease that the file does not have"},
+	codeEncryptionKeys:  {"value", "%s encrypted by %s"},
+	codeOwnerUnchecked:  {"object", "%s with an owner of kind %s, of which the file does not show whether it is there"},
+}
+
+// reportGroups reports the findings about several records each.
+func (d *doctor) reportGroups() {
+	for g, c := range d.groups.all() {
+		as := groupReasons[g.code]
+		d.raiseMany(*c, g.code, as.thing, as.reason, g.subject)
 	}
 }

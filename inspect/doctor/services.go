@@ -1,83 +1,75 @@
 package doctor
 
 import (
-	"context"
 	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// decodeInto decodes a value into a typed object; fields that the type does not have are ignored.
-func decodeInto(e *inspect.Entry, into any) error {
+// decodeAs decodes a value into a typed object; it drops fields that the type does not have.
+func decodeAs[T any](e *inspect.Entry) (out T, err error) {
 	v, err := e.ParseValue()
 	if err != nil {
-		return err
+		return out, err
 	}
 	content, err := native.DecodeParsed(v)
 	if err != nil {
-		return err
+		return out, err
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &out)
+	return out, err
 }
 
-// get reads an object of a Kubernetes storage; nil where it is not in the file.
-func (d *doctor) get(ctx context.Context, key keys.Key) (*inspect.Entry, error) {
-	return d.reader.Get(ctx, keys.Kubernetes{Prefix: key.Prefix}.Format(key))
+// get returns the entry of an object, nil if the file does not have it.
+func (d *doctor) get(prefix, resource, namespace, name string) *inspect.Entry {
+	key := keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: resource}, Namespace: namespace, Name: name}
+	e, err := d.reader.Get(d.ctx, keys.Kubernetes{Prefix: prefix}.Format(key))
+	d.failed(err)
+	return e
 }
 
-// service reads a Service of the cluster; nil where it is not in the file.
-func (d *doctor) service(ctx context.Context, prefix, namespace, name string) (*corev1.Service, error) {
-	if namespace == "" || name == "" {
-		return nil, nil
-	}
-	e, err := d.get(ctx, keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
-	if err != nil || e == nil {
-		return nil, err
-	}
-	var svc corev1.Service
-	_ = decodeInto(e, &svc) // an undecodable value is reported already; here its key counts
-	svc.Namespace, svc.Name = namespace, name
-	return &svc, nil
-}
-
-// idle reports whether a Service has no ready endpoint, which an ExternalName never has.
-func (d *doctor) idle(ctx context.Context, prefix string, svc *corev1.Service) (bool, error) {
-	if svc == nil || svc.Spec.Type == corev1.ServiceTypeExternalName {
-		return false, nil
-	}
-	ready, err := d.addresses(ctx, prefix, svc.Namespace, svc.Name)
-	return len(ready) == 0, err
-}
-
-// addresses are the ready addresses of a Service, from its Endpoints and its EndpointSlices.
-func (d *doctor) addresses(ctx context.Context, prefix, namespace, name string) (ready []string, err error) {
-	e, err := d.get(ctx, keys.Key{Prefix: prefix, Resource: gvr.GroupResource{Resource: "endpoints"}, Namespace: namespace, Name: name})
-	if err != nil {
-		return nil, err
-	}
-	var endpoints corev1.Endpoints //nolint:staticcheck // clusters older than EndpointSlices have nothing else
-	if e != nil && decodeInto(e, &endpoints) == nil {
-		for _, subset := range endpoints.Subsets {
-			for _, a := range subset.Addresses {
-				ready = append(ready, a.IP)
+// within yields the objects of a resource in a namespace.
+func (d *doctor) within(prefix string, gr gvr.GroupResource, namespace string) iter.Seq[*inspect.Entry] {
+	return func(yield func(*inspect.Entry) bool) {
+		for e, err := range d.reader.Live(d.ctx, append(keys.Kubernetes{Prefix: prefix}.Dir(gr), namespace+"/"...)) {
+			if d.failed(err) || !yield(e) {
+				return
 			}
 		}
 	}
-	for e, err := range d.within(ctx, prefix, gvr.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, namespace) {
-		if err != nil {
-			return nil, err
-		}
-		var slice discoveryv1.EndpointSlice
-		if decodeInto(e, &slice) != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
+}
+
+// service returns a Service, nil if the file does not have it. An unreadable one has its name only.
+func (d *doctor) service(prefix, namespace, name string) *corev1.Service {
+	if namespace == "" || name == "" {
+		return nil
+	}
+	e := d.get(prefix, "services", namespace, name)
+	if e == nil {
+		return nil
+	}
+	out, _ := decodeAs[corev1.Service](e) // reported by checkValue
+	out.Namespace, out.Name = namespace, name
+	return &out
+}
+
+// idle tells whether a Service has no ready endpoint. One that leads out of the cluster needs none.
+func (d *doctor) idle(prefix string, svc *corev1.Service) bool {
+	return svc.Spec.Type != corev1.ServiceTypeExternalName && len(d.addresses(prefix, svc.Namespace, svc.Name)) == 0
+}
+
+// addresses returns the ready addresses of a Service, of its EndpointSlices and of its Endpoints.
+func (d *doctor) addresses(prefix, namespace, name string) (ready []string) {
+	for e := range d.within(prefix, gvr.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, namespace) {
+		slice, err := decodeAs[discoveryv1.EndpointSlice](e)
+		if err != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
 			continue
 		}
 		for _, endpoint := range slice.Endpoints {
@@ -86,23 +78,13 @@ func (d *doctor) addresses(ctx context.Context, prefix, namespace, name string) 
 			}
 		}
 	}
-	return ready, nil
-}
-
-// podLabels are the labels of the Pods in a namespace that match a selector.
-func (d *doctor) podLabels(ctx context.Context, prefix, namespace string, selector labels.Selector) (sets []labels.Set, err error) {
-	for e, err := range d.within(ctx, prefix, gvr.GroupResource{Resource: "pods"}, namespace) {
-		if err != nil {
-			return nil, err
-		}
-		if meta, err := encoding.ReadMeta(e.Value); err == nil && selector.Matches(labels.Set(meta.Labels)) {
-			sets = append(sets, meta.Labels)
+	if e := d.get(prefix, "endpoints", namespace, name); e != nil {
+		endpoints, _ := decodeAs[corev1.Endpoints](e) //nolint:staticcheck // older clusters have no EndpointSlices
+		for _, subset := range endpoints.Subsets {
+			for _, a := range subset.Addresses {
+				ready = append(ready, a.IP)
+			}
 		}
 	}
-	return sets, nil
-}
-
-// within yields the objects of a resource in a namespace.
-func (d *doctor) within(ctx context.Context, prefix string, gr gvr.GroupResource, namespace string) iter.Seq2[*inspect.Entry, error] {
-	return d.reader.Live(ctx, append(keys.Kubernetes{Prefix: prefix}.Dir(gr), namespace+"/"...))
+	return ready
 }

@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"context"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,7 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 )
 
@@ -17,12 +19,12 @@ import (
 type need struct {
 	operation       admissionv1.OperationType
 	group, resource string // with its subresource, as rules name it
-	namespace       string // "" for cluster-scoped objects
+	namespace       string // "" for a cluster-scoped object
 	what            string
-	pods            labels.Selector // the objects are these Pods; nil for objects without labels
+	pods            labels.Selector // of Pods whose labels the object has; nil for an object without labels
 }
 
-// ownNeeds are the requests that start the Pods of a Service and make them its endpoints.
+// ownNeeds are the requests by which the Pods of a Service start and become its endpoints.
 func ownNeeds(svc *corev1.Service) []need {
 	pods := labels.Nothing()
 	if len(svc.Spec.Selector) > 0 {
@@ -45,134 +47,114 @@ func coreNeeds() []need {
 	}
 }
 
-// concludeWebhooks checks the admission webhooks with failurePolicy Fail that run in the cluster.
-// Only a server can evaluate matchConditions: a webhook with some is taken to match nothing.
-func (d *doctor) concludeWebhooks(ctx context.Context) error {
-	const group = ".admissionregistration.k8s.io"
-	for _, s := range slices.Concat(d.kept["mutatingwebhookconfigurations"+group], d.kept["validatingwebhookconfigurations"+group]) {
-		// a MutatingWebhookConfiguration has every field that a validating one has
-		var config admissionv1.MutatingWebhookConfiguration
-		if decodeInto(s.entry, &config) != nil {
+// checkWebhooks checks admission webhooks that run in the cluster and refuse requests while they do
+// not answer.
+func (d *doctor) checkWebhooks() {
+	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"], d.kept["mutatingwebhookconfigurations"]) {
+		// a MutatingWebhookConfiguration has every field of a validating one
+		config, err := decodeAs[admissionv1.MutatingWebhookConfiguration](o.entry)
+		if err != nil {
 			continue
+		}
+		policy := admissionv1.Fail
+		if strings.HasSuffix(config.APIVersion, "/v1beta1") {
+			policy = admissionv1.Ignore
 		}
 		for _, hook := range config.Webhooks {
-			beta := strings.HasSuffix(config.APIVersion, "/v1beta1")
-			fails := hook.FailurePolicy == nil && !beta || hook.FailurePolicy != nil && *hook.FailurePolicy == admissionv1.Fail
-			if !fails || hook.ClientConfig.Service == nil || len(hook.Rules) == 0 {
-				continue
-			}
-			if err := d.checkWebhook(ctx, s, &hook); err != nil {
-				return err
+			if *cmp.Or(hook.FailurePolicy, &policy) == admissionv1.Fail && hook.ClientConfig.Service != nil && len(hook.Rules) > 0 {
+				d.checkWebhook(o, &hook)
 			}
 		}
 	}
-	return nil
 }
 
-func (d *doctor) checkWebhook(ctx context.Context, s stored, hook *admissionv1.MutatingWebhook) error {
+func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 	ref := hook.ClientConfig.Service
 	name := ref.Namespace + "/" + ref.Name
-	svc, err := d.service(ctx, s.key.Prefix, ref.Namespace, ref.Name)
-	if err != nil {
-		return err
+	refuses := func(code *finding.Code, why string) {
+		d.raise(o.entry.Key, code, "webhook %s: its Service %s %s, and failurePolicy is Fail: it refuses %s", hook.Name, name, why, describeRules(hook.Rules))
 	}
-	idle, err := d.idle(ctx, s.key.Prefix, svc)
-	switch {
-	case err != nil:
-		return err
-	case svc == nil:
-		d.raise(s.entry.Key, codeWebhookServiceGone.Because(
-			"webhook %s: its Service %s is not there, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
-		return nil
-	case idle:
-		d.raise(s.entry.Key, codeWebhookEndpoints.Because(
-			"webhook %s: its Service %s has no ready endpoint, and failurePolicy is Fail: it refuses %s", hook.Name, name, describeRules(hook.Rules)))
+	svc := d.service(o.Prefix, ref.Namespace, ref.Name)
+	if svc == nil {
+		refuses(codeWebhookServiceGone, "is not there")
+		return
+	}
+	if d.idle(o.Prefix, svc) {
+		refuses(codeWebhookEndpoints, "has no ready endpoint")
+	}
+	if len(hook.MatchConditions) > 0 { // which only a server evaluates
+		return
 	}
 	for code, needs := range map[*finding.Code][]need{codeWebhookDeadlock: ownNeeds(svc), codeWebhookCore: coreNeeds()} {
-		guarded, err := d.guarded(ctx, s.key.Prefix, hook, needs)
-		if err != nil {
-			return err
+		var guarded []string
+		for _, n := range needs {
+			rules := func(r admissionv1.RuleWithOperations) bool { return matchesRule(r, n) }
+			if slices.ContainsFunc(hook.Rules, rules) && d.selectsNamespace(o.Prefix, hook, n) && d.selectsObject(o.Prefix, hook, n) {
+				guarded = append(guarded, n.what)
+			}
 		}
 		if len(guarded) > 0 {
-			d.raise(s.entry.Key, code.Because("webhook %s of Service %s, failurePolicy Fail, must answer for %s", hook.Name, name, strings.Join(guarded, ", ")))
+			d.raise(o.entry.Key, code, "webhook %s of Service %s, failurePolicy Fail, must answer for %s", hook.Name, name, list(guarded))
 		}
 	}
-	return nil
 }
 
-// guarded lists the needs that a webhook matches.
-func (d *doctor) guarded(ctx context.Context, prefix string, hook *admissionv1.MutatingWebhook, needs []need) (guarded []string, err error) {
-	if len(hook.MatchConditions) > 0 {
-		return nil, nil
-	}
-	for _, n := range needs {
-		if !slices.ContainsFunc(hook.Rules, func(r admissionv1.RuleWithOperations) bool { return matchesRule(r, n) }) || !d.selectsNamespace(prefix, hook, n) {
-			continue
-		}
-		selects, err := d.selectsObject(ctx, prefix, hook, n)
-		if err != nil {
-			return nil, err
-		}
-		if selects {
-			guarded = append(guarded, n.what)
-		}
-	}
-	return guarded, nil
-}
-
-// matchesRule is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules, for a version that
-// is served.
+// matchesRule is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
 func matchesRule(r admissionv1.RuleWithOperations, n need) bool {
-	if !hasOrAll(r.Operations, n.operation) || !hasOrAll(r.APIGroups, n.group) || !hasOrAll(r.APIVersions, "v1") {
-		return false
+	has := func(list []string, want string) bool {
+		return slices.Contains(list, "*") || slices.Contains(list, want)
 	}
-	if r.Scope != nil && (*r.Scope == admissionv1.ClusterScope && n.namespace != "" || *r.Scope == admissionv1.NamespacedScope && n.namespace == "") {
-		return false
+	scope := admissionv1.NamespacedScope
+	if n.namespace == "" {
+		scope = admissionv1.ClusterScope
 	}
 	resource, sub, _ := strings.Cut(n.resource, "/")
-	return slices.ContainsFunc(r.Resources, func(rule string) bool {
-		ruleResource, ruleSub, _ := strings.Cut(rule, "/")
-		return (ruleResource == "*" || ruleResource == resource) && (ruleSub == sub || ruleSub == "*")
-	})
+	return (slices.Contains(r.Operations, admissionv1.OperationAll) || slices.Contains(r.Operations, n.operation)) &&
+		has(r.APIGroups, n.group) && has(r.APIVersions, "v1") && (r.Scope == nil || *r.Scope == admissionv1.AllScopes || *r.Scope == scope) &&
+		slices.ContainsFunc(r.Resources, func(rule string) bool {
+			ruleResource, ruleSub, _ := strings.Cut(rule, "/")
+			return (ruleResource == "*" || ruleResource == resource) && (ruleSub == sub || ruleSub == "*")
+		})
 }
 
-func hasOrAll[S ~string](list []S, want S) bool {
-	return slices.Contains(list, want) || slices.Contains(list, "*")
-}
-
-// selectsNamespace reports whether the namespaceSelector matches the namespace of a need.
+// selectsNamespace tells whether the namespaceSelector selects the namespace of a need, if any.
 func (d *doctor) selectsNamespace(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
 	if n.namespace == "" {
 		return true
 	}
-	ns := d.namespaces[space{prefix, n.namespace}]
+	ns, there := d.namespaces[space{prefix, n.namespace}]
 	selector, err := selectorOf(hook.NamespaceSelector)
-	return ns != nil && err == nil && selector.Matches(labels.Set(ns.meta.Labels))
+	if !there || err != nil {
+		return false
+	}
+	meta, err := encoding.ReadMeta(ns.entry.Value)
+	return err == nil && selector.Matches(labels.Set(meta.Labels))
 }
 
-// selectsObject reports whether the objectSelector matches the object of a need: one of the Pods in
-// the file, or an object without labels.
-func (d *doctor) selectsObject(ctx context.Context, prefix string, hook *admissionv1.MutatingWebhook, n need) (bool, error) {
+// selectsObject tells whether the objectSelector selects the object of a need. Labels of Pods are
+// those of Pods in the file.
+func (d *doctor) selectsObject(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
 	selector, err := selectorOf(hook.ObjectSelector)
 	if err != nil || selector.Empty() {
-		return err == nil, nil
+		return err == nil
 	}
 	if n.pods == nil {
-		return selector.Matches(labels.Set{}), nil
+		return selector.Matches(labels.Set{})
 	}
-	sets, err := d.podLabels(ctx, prefix, n.namespace, n.pods)
-	return slices.ContainsFunc(sets, func(set labels.Set) bool { return selector.Matches(set) }), err
+	for e := range d.within(prefix, gvr.GroupResource{Resource: "pods"}, n.namespace) {
+		if meta, err := encoding.ReadMeta(e.Value); err == nil && n.pods.Matches(labels.Set(meta.Labels)) && selector.Matches(labels.Set(meta.Labels)) {
+			return true
+		}
+	}
+	return false
 }
 
-// selectorOf is a selector of admission, where none selects everything.
+// selectorOf parses a selector as admission does: none selects everything.
 func selectorOf(s *metav1.LabelSelector) (labels.Selector, error) {
-	if s == nil {
-		return labels.Everything(), nil
-	}
-	return metav1.LabelSelectorAsSelector(s)
+	return metav1.LabelSelectorAsSelector(cmp.Or(s, &metav1.LabelSelector{}))
 }
 
-// describeRules describes the requests that match the rules.
+// describeRules says what rules are about.
 func describeRules(rules []admissionv1.RuleWithOperations) string {
 	var parts []string
 	for _, r := range rules {
@@ -180,11 +162,11 @@ func describeRules(rules []admissionv1.RuleWithOperations) string {
 		for _, o := range r.Operations {
 			operations = append(operations, string(o))
 		}
-		groups := strings.Join(r.APIGroups, ",")
-		if groups != "" {
-			groups = " of " + groups
+		part := strings.Join(operations, ",") + " " + strings.Join(r.Resources, ",")
+		if groups := strings.Join(r.APIGroups, ","); groups != "" {
+			part += " of " + groups
 		}
-		parts = append(parts, strings.Join(operations, ",")+" "+strings.Join(r.Resources, ",")+groups)
+		parts = append(parts, part)
 	}
 	return strings.Join(parts, "; ")
 }
