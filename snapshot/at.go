@@ -115,29 +115,14 @@ func (p *past) holds(rec Scanned) (bool, error) {
 
 // GetAt is Get at revision rev. Errors are those of LiveAt.
 func (s *Snapshot) GetAt(ctx context.Context, key []byte, rev int64) (*Record, error) {
-	x, err := s.index(ctx)
-	if err == nil {
-		err = x.kept(rev)
-	}
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.Get(ctx, key)
-	if err != nil || found != nil && found.Revision.Main <= rev {
-		return found, err
-	}
-	found = nil
-	for r, err := range s.History(ctx, key) {
+	for rec, err := range s.LiveAt(ctx, key, rev) {
 		if err != nil {
 			return nil, err
 		}
-		if len(r.Key) == 0 || r.Revision.Main > rev {
-			break
-		}
-		if found = nil; !r.Tombstone {
-			copied := *r
-			found = &copied
+		if bytes.Equal(rec.Key, key) {
+			found := *rec
+			return &found, nil
 		}
 	}
-	return found, nil
+	return nil, nil
 }

@@ -7,38 +7,30 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
+// Errors of files that cannot be used, or not to the end.
 var (
-	// ErrNotSnapshot is returned for a file that is not a bbolt database image of any kind: empty,
-	// a directory, text, an archive of several files.
-	ErrNotSnapshot = bolt.ErrNotBolt
-	// ErrTruncated is returned if the file is shorter than its own metadata says.
-	ErrTruncated = bolt.ErrTruncated
-	// ErrDigest is returned if the SHA-256 at the end of the file is not that of the image before
-	// it.
-	ErrDigest = errors.New("digest does not match")
-	// ErrDamaged is returned if a reachable page or record is not what etcd writes.
-	ErrDamaged = bolt.ErrDamaged
-	// ErrFreeList is wrapped by the error of a wrong free list. No record is harmed by it.
-	ErrFreeList = errors.New("free list")
-	// ErrExpand is returned if a compressed file expands to more than Config.MaxExpand, or more
-	// times its size than any snapshot does.
-	ErrExpand = errors.New("compressed file expands too far")
-	// ErrScratch is returned if there is no place, or no room, to expand a compressed file.
-	ErrScratch = errors.New("scratch file for the expanded snapshot")
-	// ErrChanged is returned if the input changed while it was being read.
+	ErrNotSnapshot = bolt.ErrNotBolt                     // no bbolt database image: empty, text, an archive of several files
+	ErrTruncated   = bolt.ErrTruncated                   // shorter than its own metadata says
+	ErrDamaged     = bolt.ErrDamaged                     // a reachable page or record is not as etcd writes it
+	ErrDigest      = errors.New("digest does not match") // the SHA-256 at the end is of another image
+	ErrFreeList    = errors.New("free list")             // a wrong free list, which harms no record
+	// ErrExpand is of a compressed file beyond Config.MaxExpand, or beyond the ratio of a snapshot.
+	ErrExpand  = errors.New("compressed file expands too far")
+	ErrScratch = errors.New("scratch file for the expanded snapshot") // no place or no room for it
 	ErrChanged = errors.New("file changed while it was read")
-	// ErrCompacted is returned for a revision below the oldest one that the file keeps whole.
-	ErrCompacted = errors.New("revision is compacted")
-	// ErrFuture is returned for a revision above the last one of the file.
-	ErrFuture = errors.New("revision is in the future")
-	// ErrVerify is returned by Write if the output, read back, is not what was to be written.
-	// Nothing is published.
+)
+
+// Errors of requests.
+var (
+	ErrCompacted = errors.New("revision is compacted")     // below the first revision that the file keeps
+	ErrFuture    = errors.New("revision is in the future") // above the last revision
+	// ErrVerify is of an output that, read back, differs from the plan. Nothing is published.
 	ErrVerify = errors.New("output failed verification")
 
-	// errConflict is returned by Write if a change was planned against another revision of its key,
-	// if a lease is there already, or if two changes contradict each other.
+	// errConflict is of a change planned against another revision of its key, of two changes of one
+	// key, and of a lease that exists.
 	errConflict = errors.New("plan does not fit the file")
-	// errOdd marks what etcd never writes, and a restore and a server accept.
+	// errOdd marks an entry that etcd never writes, but that a restore and a server accept.
 	errOdd = errors.New("odd, but etcd accepts it")
 )
 
@@ -51,7 +43,7 @@ type FileError struct {
 func (e *FileError) Error() string { return "snapshot " + e.Path + ": " + e.Err.Error() }
 func (e *FileError) Unwrap() error { return e.Err }
 
-// reason is what the file system says of a path without the path, which the error around it names.
+// reason is the error of a file system without the path, which the error around it names.
 func reason(err error) error {
 	if p, ok := err.(*fs.PathError); ok {
 		return p.Err

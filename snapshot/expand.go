@@ -23,25 +23,21 @@ import (
 const DefaultMaxExpand = 16 << 30
 
 const (
-	// A snapshot of Kubernetes shrinks to a tenth or so; more is a file made to fill a disk.
-	// freeExpand leaves room for a database file with much space set aside.
+	// A snapshot of Kubernetes shrinks to a tenth or so; more is a file made to fill a disk. The
+	// first freeExpand bytes are for a database file with many free pages.
 	maxExpandRatio = 200
 	freeExpand     = 64 << 20 // bytes
 
-	// zstdWindow is the most memory that a zstd stream may ask for, in bytes: as much as the zstd
-	// tool gives it unasked.
-	zstdWindow = 128 << 20
-	// zipDirectory bounds what is read to find the one file of an archive, in bytes: a directory
-	// may list millions.
-	zipDirectory = 1 << 20
+	zstdWindow   = 128 << 20 // bytes of memory for a zstd stream: the default of the zstd tool
+	zipDirectory = 1 << 20   // bytes read to find the file of an archive: it may list millions
 )
 
 // compressionOf recognises by its content a file that Open expands.
 func compressionOf(f io.ReaderAt) string {
 	head := make([]byte, 6)
-	n, _ := f.ReadAt(head, 0) // whoever reads next meets the error
+	n, _ := f.ReadAt(head, 0) // the next read reports the error
 	head = head[:n]
-	if len(head) >= 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:4], []byte("\x2a\x4d\x18")) {
+	if n >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18" {
 		return "zstd" // a skippable frame, with which pzstd begins
 	}
 	switch what := archive(head); what {
@@ -51,17 +47,17 @@ func compressionOf(f io.ReaderAt) string {
 	return ""
 }
 
-// expand makes in.file a scratch file with what the given file was compressed from, and returns its
-// size. No name that the file holds is used.
+// expand makes in.file a scratch file with the expanded content, and returns its size. No name in the
+// given file is used.
 func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
 	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrScratch, err)
 	}
 	in.file = scratch
-	p := &packed{ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(), limit: cfg.MaxExpand}
-	if p.limit <= 0 {
-		p.limit = DefaultMaxExpand
+	p := &packed{ctx: ctx, format: in.compression, file: in.given, size: in.info.Size(), limit: DefaultMaxExpand}
+	if cfg.MaxExpand > 0 {
+		p.limit = cfg.MaxExpand
 	}
 	if size, err = p.expand(scratch); err != nil {
 		return 0, err
@@ -97,44 +93,41 @@ func (p *packed) ReadAt(b []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// expand writes what the file was compressed from to out and returns its size in bytes.
+// expand writes the expanded content to out and returns its size in bytes.
 func (p *packed) expand(out io.Writer) (n int64, err error) {
 	r, err := p.open()
 	if err != nil {
 		return 0, p.explain(err)
 	}
 	defer func() { _ = r.Close() }()
-	block := make([]byte, copyBlock)
+	block := bytes.NewBuffer(make([]byte, 0, copyBlock+bytes.MinRead))
 	for done := false; !done; {
-		got, err := fill(r, block)
+		got, err := io.CopyN(block, r, copyBlock)
 		if done = err == io.EOF; err != nil && !done {
 			return n, p.explain(err)
 		}
-		n += int64(got)
-		switch head := block[:got]; {
-		case p.ctx.Err() != nil: // much may come out of what was read already
-			err = p.ctx.Err()
+		n += got
+		switch {
+		case p.ctx.Err() != nil: // a few bytes read may expand to many
+			return n, p.ctx.Err()
 		case n > p.limit:
-			err = fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
+			return n, fmt.Errorf("%w: it expands to more than %d bytes", ErrExpand, p.limit)
 		case n > freeExpand && (n-freeExpand)/maxExpandRatio > p.read:
-			err = fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does",
+			return n, fmt.Errorf("%w: %d bytes of it expand more than %d-fold, which no snapshot does",
 				ErrExpand, p.read, maxExpandRatio)
-		case n == int64(got):
-			err = p.promising(head)
-		default:
-			err = nil
+		case n == got:
+			if err := p.promising(block.Bytes()); err != nil {
+				return n, err
+			}
 		}
-		if err != nil {
-			return n, err
-		}
-		if _, err := out.Write(block[:got]); err != nil {
+		if _, err := block.WriteTo(out); err != nil {
 			return n, fmt.Errorf("%w: %w", ErrScratch, err)
 		}
 	}
 	return n, nil
 }
 
-// open makes the reader of what the file was compressed from.
+// open makes the reader of the expanded content.
 func (p *packed) open() (io.ReadCloser, error) {
 	whole := io.NewSectionReader(p, 0, p.size)
 	switch p.format {
@@ -173,8 +166,7 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 	case only.Flags&1 != 0:
 		return nil, fmt.Errorf("%w: an encrypted zip archive; decrypt it first", ErrNotSnapshot)
 	case only.Method != zip.Store && only.Method != zip.Deflate:
-		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first",
-			ErrNotSnapshot, only.Method)
+		return nil, fmt.Errorf("%w: a zip archive with compression method %d; expand it first", ErrNotSnapshot, only.Method)
 	case only.UncompressedSize64 > uint64(p.limit):
 		return nil, fmt.Errorf("%w: it says that it expands to %d bytes, the limit is %d",
 			ErrExpand, only.UncompressedSize64, p.limit)
@@ -182,8 +174,7 @@ func (p *packed) openZip() (io.ReadCloser, error) {
 	return files[0].Open()
 }
 
-// promising checks the first block, so that what is no snapshot, or one too large, ends here and
-// not with the disk.
+// promising checks the first block, so that no other file, and none too large, fills the disk.
 func (p *packed) promising(head []byte) error {
 	if what := archive(head); what != "" {
 		return fmt.Errorf("%w: it is compressed twice (%s within)", ErrNotSnapshot, what)
@@ -215,14 +206,4 @@ func (p *packed) explain(err error) error {
 			ErrExpand, zstdWindow)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrDamaged, p.format, err)
-}
-
-// fill reads into b until it is full or nothing more comes.
-func fill(r io.Reader, b []byte) (n int, err error) {
-	for n < len(b) && err == nil {
-		var m int
-		m, err = r.Read(b[n:])
-		n += m
-	}
-	return n, err
 }

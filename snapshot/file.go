@@ -37,16 +37,14 @@ type Snapshot struct {
 	bad error  // what the first scan found wrong
 }
 
-// Open maps the file at path and checks, before anything is believed, its size, both metas, and
-// every page that can be reached above the leaves. Leaves are checked when they are first read. The
-// SHA-256 is computed in the background: Digest waits for it, and Write and Verify publish or
-// approve nothing before.
+// Open maps the file at path and checks its size, both metas, and every page above the leaves. A
+// leaf is checked when it is first read. The SHA-256 is computed in the background: Digest, Write
+// and Verify wait for it.
 //
-// A raw member/snap/db is accepted: it has no digest and may be larger than its image;
-// [Snapshot.Warnings] says so. Either may be compressed (gzip, zstd, or zip with one file), which
-// the content tells, not the name: it is expanded first, and what is then read is the copy. Errors
-// wrap [ErrNotSnapshot], [ErrTruncated], [ErrDamaged], [ErrExpand] or [ErrScratch], or are those of
-// the file system.
+// A raw member/snap/db is accepted with a warning: it has no digest and may be larger than its
+// image. Either may be compressed (gzip, zstd, or zip with one file, known by the content): Open
+// expands it and reads the copy. Errors wrap [ErrNotSnapshot], [ErrTruncated], [ErrDamaged],
+// [ErrExpand], [ErrScratch] or an error of the file system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // load refuses a named pipe
 	if err != nil {
@@ -91,8 +89,7 @@ func (s *Snapshot) parse(ctx context.Context) error {
 	return nil
 }
 
-// geometry makes the checks that cost nothing, those of the size and of both metas, and returns the
-// meta in use.
+// geometry checks the size and both metas, and returns the meta in use.
 func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 	metas, errs := bolt.Metas(s.data)
 	if errs[0] != nil && errs[1] != nil {
@@ -129,8 +126,8 @@ func (s *Snapshot) geometry() (m bolt.Meta, err error) {
 		if err == nil {
 			continue
 		}
-		_, fault, _ := strings.Cut(err.Error(), ": ") // a file with another meta is a snapshot
-		if !s.raw {                                   // the server writes both afresh, so one was damaged later
+		_, fault, _ := strings.Cut(err.Error(), ": ") // without ErrNotSnapshot, which it is not
+		if !s.raw {                                   // a server saves two good ones
 			return m, fmt.Errorf("%w: meta page %d: %s", ErrDamaged, i, fault)
 		}
 		s.warn("meta page %d is not valid (%s); the other one is used", i, fault)
@@ -147,13 +144,11 @@ func (s *Snapshot) Size() int64 { return s.info.Size() }
 // Compression is the format of a compressed file, "gzip", "zstd" or "zip"; empty for any other.
 func (s *Snapshot) Compression() string { return s.compression }
 
-// Warnings are things a person should know about the file that do not keep it from being used. The
-// first of a compressed file is that it is.
+// Warnings are things to know about a usable file. The first one tells of its compression.
 func (s *Snapshot) Warnings() []string { return s.warnings }
 
-// Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest if the file
-// carries another digest; a raw database file carries none, which is no error. With
-// Config.SkipDigest it is the zero Digest.
+// Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest if the file carries
+// another digest; a raw database file carries none. With Config.SkipDigest it is the zero Digest.
 func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 	d, err := s.digest.wait(ctx)
 	return d, s.wrap(err)
@@ -165,21 +160,20 @@ func (s *Snapshot) Close() error {
 	return s.close()
 }
 
-// Space is how the pages of the file are used. A page is free if nothing points to it: it may hold
-// old values until the database is defragmented.
+// Space is the use of the pages of a file.
 type Space struct {
 	PageSize  int    // bytes
 	Pages     uint64 // of the image
-	FreePages uint64
+	FreePages uint64 // pages that nothing points to; they hold old values until a defragmentation
 }
 
-// Space returns how the pages are used; Open has found that out.
+// Space returns the use of the pages.
 func (s *Snapshot) Space() Space {
 	return Space{PageSize: s.db.PageSize, Pages: s.db.HighWater, FreePages: s.db.Free}
 }
 
-// FreeList is the error of a wrong free list (ErrFreeList and ErrDamaged), nil if etcd stored none
-// or a right one. Write stores none, which heals the file.
+// FreeList is the error of a wrong free list (ErrFreeList and ErrDamaged), nil for a right one or
+// none. Write stores none, which heals the file.
 func (s *Snapshot) FreeList() error {
 	if s.db.FreelistErr == nil {
 		return nil

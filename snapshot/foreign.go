@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// A format is one of files that people give for a snapshot, known by the bytes at an offset.
+// A format of files that people give for a snapshot is known by the bytes at an offset.
 type format struct {
 	at    int
 	magic string
 	name  string // as in "it is ..."
 }
 
-// packedFormats are those of a file that may hold a snapshot.
+// packedFormats are the formats of files that may hold a snapshot.
 func packedFormats() []format {
 	return []format{
 		{0, "\x1f\x8b", "gzip"}, {0, "\x28\xb5\x2f\xfd", "zstd"}, {0, "PK\x03\x04", "zip"},
@@ -60,17 +60,17 @@ func archive(b []byte) string { return formatOf(b, packedFormats()) }
 func foreign(b []byte) error {
 	head := b[:min(len(b), 512)]
 	what := formatOf(head, foreignFormats())
-	switch {
-	case archive(head) != "":
-		what = fmt.Sprintf("compressed (%s); decompress it first", archive(head))
+	switch packed := archive(head); {
+	case packed != "":
+		what = fmt.Sprintf("compressed (%s); decompress it first", packed)
 	case len(head) == 0:
 		what = "empty"
-	case what == "" && isText(head):
+	case what != "":
+	case isText(head):
 		what = "text"
-	case what == "" && len(bytes.Trim(head, "\x00")) == 0:
+	case len(bytes.Trim(head, "\x00")) == 0:
 		what = "zeros where the first meta page should be"
-	}
-	if what == "" {
+	default:
 		return nil
 	}
 	return fmt.Errorf("%w: it is %s", ErrNotSnapshot, what)

@@ -58,7 +58,7 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 }
 
 func newIndex(s *Snapshot) *index {
-	l := &log{input: &s.input, db: s.db, keys: s.db.Bucket("key")}
+	l := &log{input: &s.input, db: s.db, keys: s.db.Bucket("key"), start: []uint32{0}}
 	return &index{table: newTable(l), folders: newFolders()}
 }
 
@@ -76,11 +76,10 @@ func (x *index) fill(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("bucket \"key\": %w", err)
 		}
-		x.start = append(x.start, uint32(total))
 		if total += uint64(p.Count()); total >= math.MaxUint32 {
 			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32-1))
 		}
-		x.total = uint32(total)
+		x.start = append(x.start, uint32(total))
 		x.live = append(x.live, make([]uint64, (total+63)/64-uint64(len(x.live)))...)
 		x.of = append(x.of, make([]uint16, total-uint64(len(x.of)))...)
 		if err := x.addLeaf(i, p); err != nil {
@@ -170,7 +169,7 @@ func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn fun
 			return ctx.Err()
 		}
 		p = nil
-		for i := x.start[leaf]; i < x.end(leaf); i++ {
+		for i := x.start[leaf]; i < x.start[leaf+1]; i++ {
 			if !want(i) {
 				continue
 			}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ type input struct {
 	owned       bool        // given does not belong to the caller
 	info        fs.FileInfo // of given
 	compression string      // of given, "" for none
-	file        *os.File    // given itself, or a scratch file with what it was compressed from
+	file        *os.File    // given itself, or a scratch file with its expanded content
 	data        []byte      // the whole of file, mapped read-only
 	warnings    []string
 }
@@ -34,15 +35,15 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	if in.info, err = in.given.Stat(); err != nil {
 		return err
 	}
+	size := in.info.Size()
 	switch {
 	case in.info.IsDir():
 		return fmt.Errorf("%w: it is a directory", ErrNotSnapshot)
 	case !in.info.Mode().IsRegular():
 		return fmt.Errorf("%w: it is not a regular file", ErrNotSnapshot)
-	case in.info.Size() == 0:
+	case size == 0:
 		return foreign(nil)
 	}
-	size := in.info.Size()
 	if in.compression = compressionOf(in.given); in.compression != "" {
 		if size, err = in.expand(ctx, cfg); err != nil {
 			return err
@@ -58,7 +59,7 @@ func (in *input) load(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// close unmaps the file and closes the expanded copy, if there is one, which is gone then.
+// close unmaps the file, closes it and removes the expanded copy.
 func (in *input) close() (err error) {
 	if in.data != nil {
 		err = unix.Munmap(in.data)
@@ -76,20 +77,17 @@ func (in *input) close() (err error) {
 // unchanged is ErrChanged if the file is no longer the one that was opened.
 func (in *input) unchanged() error {
 	if in.info == nil {
-		return nil // it never was looked at
+		return nil // nothing was read
 	}
 	now, err := in.given.Stat()
-	if err != nil {
-		return err
+	if err == nil && (now.Size() != in.info.Size() || !now.ModTime().Equal(in.info.ModTime())) {
+		err = ErrChanged
 	}
-	if now.Size() != in.info.Size() || !now.ModTime().Equal(in.info.ModTime()) {
-		return ErrChanged
-	}
-	return nil
+	return err
 }
 
-// wrap names the file in front of an error that does not name it yet. If the file is no longer the
-// one that was opened the error is ErrChanged: what else was found is not true of either.
+// wrap names the file in front of an error, unless it does already. If the file is no longer the one
+// that was opened the error is ErrChanged: another finding is true of neither.
 func (in *input) wrap(err error) error {
 	if _, named := err.(*FileError); named || err == nil ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -111,9 +109,9 @@ type addressFault interface {
 	Addr() uintptr
 }
 
-// guard runs fn with faults of the mapping turned into errors: the file was cut short or written to
-// after it was checked, or the disk cannot read a sector. Any other panic goes on. It covers the
-// calling goroutine alone.
+// guard runs fn and turns faults of the mapping into errors: the file was cut short or changed after
+// its check, or the disk cannot read a sector. Any other panic goes on. It covers the calling
+// goroutine alone.
 func (in *input) guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -122,7 +120,7 @@ func (in *input) guard(fn func() error) (err error) {
 		case addressFault:
 			first := reflect.ValueOf(in.data).Pointer()
 			if r.Addr() < first || r.Addr()-first >= uintptr(len(in.data)) {
-				panic(r) // another file's: a caller of ours may guard that
+				panic(r) // of another file, which a caller may guard
 			}
 			err = fmt.Errorf("%w: a page of it can no longer be read", ErrChanged)
 		case runtime.Error:
@@ -137,15 +135,12 @@ func (in *input) guard(fn func() error) (err error) {
 	return fn()
 }
 
-// Guard runs fn, which reads the bytes of records, with faults of the mapped file turned into
-// errors that name the file and wrap ErrChanged. It covers the calling goroutine alone.
+// Guard runs fn, which reads the bytes of records, and turns faults of the mapped file into errors
+// that name the file and wrap ErrChanged. It covers the calling goroutine alone.
 func (s *Snapshot) Guard(fn func() error) (err error) {
 	fault := s.read(func() error {
 		err = fn()
 		return nil
 	})
-	if fault != nil {
-		return fault
-	}
-	return err
+	return cmp.Or(fault, err)
 }

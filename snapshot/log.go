@@ -15,8 +15,7 @@ type log struct {
 	*input
 	db    *bolt.DB
 	keys  *bolt.Bucket
-	start []uint32 // ordinal of the first record of each leaf
-	total uint32   // records
+	start []uint32 // ordinal of the first record of each leaf, and behind the last record
 }
 
 // at decodes the record with the given ordinal. Its page was checked when it was indexed; to check
@@ -34,19 +33,14 @@ func (l *log) at(ordinal uint32, rec *Record) error {
 	return parseRecord(k, v, rec)
 }
 
-// end is the ordinal behind the last record of a leaf.
-func (l *log) end(leaf int) uint32 {
-	if leaf+1 < len(l.start) {
-		return l.start[leaf+1]
-	}
-	return l.total
-}
+// total is the number of records.
+func (l *log) total() int { return int(l.start[len(l.start)-1]) }
 
 // after is the ordinal of the first record above main revision rev.
 func (l *log) after(rev int64) (ordinal uint32, err error) {
 	var rec Record
 	err = l.read(func() (err error) {
-		ordinal = uint32(sort.Search(int(l.total), func(i int) bool {
+		ordinal = uint32(sort.Search(l.total(), func(i int) bool {
 			if err == nil {
 				err = l.at(uint32(i), &rec)
 			}

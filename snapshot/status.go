@@ -96,7 +96,7 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 		PageSize: s.db.PageSize, Pages: s.db.HighWater, FreePages: s.db.Free,
 		Revision: x.revision(), LastRecord: x.last.Main,
 		CompactRevision: x.finished, ScheduledCompact: x.scheduled,
-		Records: int(x.total) - x.empty, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
+		Records: x.total() - x.empty, Tombstones: x.tombstones, EmptyRecords: x.empty, Keys: x.alive,
 		LeasedKeys: x.leased, Alarms: []Raised{},
 	}
 	if err := s.FreeList(); err != nil {

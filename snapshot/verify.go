@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,18 +10,21 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Verify yields what is wrong with an open file, nothing if a restore of it will serve exactly what
-// it holds: the digest, every reachable page, the free list, the order of every bucket, the way to
-// each leaf, each entry that a server decodes when it starts, and each record's numbers against
-// those of the record before it. etcdutl checks only the digest, and a server trusts the rest (or
-// dies of it).
+// Verify yields the errors of an open file, none if a restore will serve exactly its content. It
+// checks the digest, every reachable page, the free list, the order of every bucket, the branches to
+// each leaf, each entry that a server decodes when it starts, and the numbers of each record against
+// the record before it. etcdutl checks only the digest, and a server trusts the rest (or dies).
 //
-// Each error wraps [ErrDigest] or [ErrDamaged], or says that the file could not be read to the end,
-// which ends the sequence. Damage that hides what lies behind it ends the sequence too.
+// Each error wraps [ErrDigest] or [ErrDamaged]. Damage that hides the rest of the file, or a failed
+// read, ends the sequence.
 func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield}
-		for _, check := range []func(context.Context) error{c.buckets, c.records, c.digest} {
+		digest := func(ctx context.Context) error {
+			_, err := s.digest.wait(ctx)
+			return err
+		}
+		for _, check := range []func(context.Context) error{c.buckets, c.records, digest} {
 			c.found(s.guard(func() error { return check(ctx) }))
 			if c.stopped || ctx.Err() != nil {
 				return
@@ -30,9 +34,9 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	}
 }
 
-// Odd yields what etcd never writes, and a restore and a server accept; Verify passes over it: odd
-// numbers in the meta bucket, odd leases, members that cannot be read, pages that are neither in
-// use nor free. What Verify finds ends it early.
+// Odd yields oddities that etcd never writes, but that a restore, a server and Verify accept: odd
+// numbers in the meta bucket, odd leases, unreadable members, pages neither in use nor free. An
+// error of Verify ends it early.
 func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
@@ -48,7 +52,7 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	}
 }
 
-// checker yields what is wrong with s, or what is odd.
+// checker yields the errors of s, or its oddities.
 type checker struct {
 	s       *Snapshot
 	yield   func(error) bool
@@ -62,12 +66,7 @@ func (c *checker) found(err error) {
 	}
 }
 
-func (c *checker) digest(ctx context.Context) error {
-	_, err := c.s.digest.wait(ctx)
-	return err
-}
-
-// entries reads bucket b. What keeps it from being read is returned.
+// entries checks the entries of bucket b. An error that keeps it from being read is returned.
 func (c *checker) entries(ctx context.Context, b *bolt.Bucket) error {
 	for el, err := range c.s.db.Entries(ctx, b) {
 		if err != nil || c.stopped {
@@ -78,8 +77,7 @@ func (c *checker) entries(ctx context.Context, b *bolt.Bucket) error {
 	return nil
 }
 
-// buckets reads every bucket but the records themselves. One damaged bucket does not keep the
-// others from being read.
+// buckets checks every bucket but the records themselves, also behind a damaged one.
 func (c *checker) buckets(ctx context.Context) error {
 	db := c.s.db
 	if db.Bucket(metaBucket) == nil {
@@ -94,15 +92,12 @@ func (c *checker) buckets(ctx context.Context) error {
 		if err == nil && b.Name != "key" {
 			err = c.entries(ctx, b)
 		}
-		switch {
-		case err == nil:
-		case errors.Is(err, ErrDamaged):
+		if errors.Is(err, ErrDamaged) {
 			c.found(fmt.Errorf("bucket %q: %w", b.Name, err))
-		default:
-			return err
+			err = nil
 		}
-		if c.stopped {
-			break
+		if err != nil || c.stopped {
+			return err
 		}
 	}
 	return nil
@@ -119,9 +114,9 @@ func (c *checker) records(ctx context.Context) error {
 	return x.room()
 }
 
-// Sound says why Write would refuse to change s (ErrDamaged); nil if it would not. It reads every
-// record's numbers and the small buckets, and leaves the digest to Digest. What is written must be
-// found sound by Verify, so damage of the input is refused, not passed on.
+// Sound is the error (ErrDamaged) with which Write refuses to change s, so that no output inherits
+// damage. It checks the numbers of every record and the small buckets, and leaves the digest to
+// Digest.
 func (s *Snapshot) Sound(ctx context.Context) error {
 	x, err := s.index(ctx)
 	if err != nil {
@@ -135,8 +130,6 @@ func (s *Snapshot) Sound(ctx context.Context) error {
 		first = err
 		return false
 	}}
-	if err := s.read(func() error { return c.buckets(ctx) }); err != nil {
-		return err
-	}
-	return first
+	err = s.read(func() error { return c.buckets(ctx) })
+	return cmp.Or(err, first)
 }

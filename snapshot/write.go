@@ -11,34 +11,32 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// WriteConfig is what Write does beside appending changes. Its zero value adds nothing.
+// WriteConfig adds to the changes of Write. Its zero value adds nothing.
 type WriteConfig struct {
-	// Leases are granted beside those that the file has, as a server would store them. An id that
-	// is not positive, is there already or is granted twice is an error.
+	// Leases are granted beside the leases of the file, as a server stores them. An ID that is not
+	// positive, exists already or is granted twice is an error.
 	Leases []Lease
-	// Scrub, if it is set, makes the output a file of new pages alone, without any record of a key
-	// that it names, of whatever revision, superseded ones and deletions too. All other records and
-	// all other buckets are what they were, and the changes are appended; one of a key that is
-	// scrubbed must be a deletion, and leaves no record. So that the revision never goes back the
-	// file ends with one record without key and value at the next revision, as "etcdutl snapshot
-	// restore --bump-revision" leaves one. Scrub must say the same of a key each time.
+	// Scrub, if it is set, makes the output a file of new pages alone, without any record, live,
+	// superseded or deleted, of a key for which it returns true. All other records and buckets stay,
+	// and the changes are appended; a scrubbed key can only be deleted, which leaves no record. The
+	// file ends with a record without key and value at the next revision, like a restore with
+	// --bump-revision, so that the revision never goes back. Scrub must answer the same each time.
 	Scrub func(key []byte) bool
-	// Check, if it is set, is called with the output, read back and compared, before that gets its
+	// Check, if it is set, is called with the output, read back and compared, before it gets its
 	// name. If it returns an error nothing is left.
 	Check func(ctx context.Context, out *Snapshot) error
 }
 
 // Write makes a new snapshot at path: the records of src with changes on top, each at a revision of
-// its own, exactly as if a server had been given them one after the other. Old pages are copied
-// byte for byte; new leaves and a new right edge of the tree follow them. The file appears under
-// its name after it was read back, found right and synced, and after the digest of src was found
-// right; on any error nothing is left. path must not exist (fs.ErrExist). An src with anything that
-// [Verify] would find is refused ([ErrDamaged]).
+// its own, as a server stores them one after the other. Old pages are copied byte for byte; new
+// leaves and a new right edge of the tree follow. The file appears under its name when it was read
+// back, compared and synced, and the digest of src is right; on any error nothing is left. path
+// must not exist (fs.ErrExist). An src with an error of [Verify] is refused ([ErrDamaged]).
 //
 // changes is ranged over twice and must yield the same both times. Without changes, leases and
 // scrubbing the output is src byte for byte, or, for a raw database file, its image with both metas
-// of the newest transaction, and a digest. A wrong free list is not refused: the output stores
-// none. Memory is bounded but for a few bytes a change.
+// of the newest transaction, and a digest. A wrong free list is accepted, and none is stored. Memory
+// is bounded but for a few bytes a change.
 func Write(
 	ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
 ) (WriteResult, error) {
@@ -51,7 +49,7 @@ func Write(
 			_, err = src.Digest(ctx)
 		}
 		if now := src.unchanged(); now != nil && !errors.Is(err, ErrChanged) {
-			if err != nil { // what else went wrong came of that
+			if err != nil { // which the change caused
 				now = fmt.Errorf("%w: %v", now, err)
 			}
 			err = src.wrap(now)
@@ -92,11 +90,11 @@ func writeTo(
 	if e.grants, err = grantEntries(cfg.Leases); err != nil {
 		return res, o.wrap(err)
 	}
+	write := e.append
 	if e.scrub != nil {
-		res, err = e.rewrite(ctx)
-	} else {
-		res, err = e.append(ctx)
+		write = e.rewrite
 	}
+	res, err = write(ctx)
 	return res, o.wrap(err)
 }
 
