@@ -40,8 +40,8 @@ var (
 		"The value stays as it is, encrypted. Nothing writes it in the clear.")
 )
 
-// ErrorCode returns a code that refuses the run. Where it is allowed, the record is skipped as allow says;
-// "" stands for a code that --allow does not take.
+// ErrorCode returns a code that refuses the run. Where it is allowed, the record is skipped as
+// allow says; "" stands for a code that --allow does not take.
 func ErrorCode(name, title, meaning, remedy, allow string) *finding.Code {
 	c := &finding.Code{Level: finding.Error, Name: name, Title: title, Meaning: meaning, Remedy: remedy, Allow: allow}
 	if allow != "" {

@@ -47,9 +47,9 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 	return v.plan.put(&staged{key: string(bytes.Clone(key)), why: why, lease: lease}, stored)
 }
 
-// Grant stages a lease of ttl seconds for the lease id of another file, and returns its id here: the
-// same one where no lease and no live record has it, else one derived from it. It answers the same
-// id and ttl with the same lease.
+// Grant stages a lease of ttl seconds for the lease id of another file, and returns its id here:
+// the same one where no lease and no live record has it, else one derived from it. It answers the
+// same id and ttl with the same lease.
 func (v *View) Grant(ctx context.Context, id, ttl int64) (lease int64, err error) {
 	if id <= 0 || ttl <= 0 {
 		return 0, fmt.Errorf("a lease %x of %d seconds cannot be granted", uint64(id), ttl)
@@ -113,8 +113,8 @@ func (v *View) Build(content snapshot.Content) { v.built = &content }
 // OutputCheck tells what is wrong with an output.
 type OutputCheck func(ctx context.Context, out *inspect.Reader) error
 
-// CheckOutput has check read the verified output before it gets its name; with an error it gets none.
-// The check may fill in the report. The check it replaces is returned, nil for none.
+// CheckOutput has check read the verified output before it gets its name; with an error it gets
+// none. The check may fill in the report. The check it replaces is returned, nil for none.
 func (v *View) CheckOutput(check OutputCheck) (instead OutputCheck) {
 	instead, v.check = v.check, check
 	return instead

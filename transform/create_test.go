@@ -18,7 +18,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestCreate: new records get the leases they were granted, and the ids of these are free in the file.
+// TestCreate: new records get the leases they were granted, and the ids of these are free in the
+// file.
 func TestCreate(t *testing.T) {
 	f := input(t)
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
@@ -78,7 +79,8 @@ func TestGrantIsDeterministic(t *testing.T) {
 	require.Equal(t, sums[0], sums[1])
 }
 
-// TestCreateEncrypts: a created record is encrypted as a server would, and one that is stored already is not again.
+// TestCreateEncrypts: a created record is encrypted as a server would, and one that is stored
+// already is not again.
 func TestCreateEncrypts(t *testing.T) {
 	by := sealing(t, "secretbox=a")
 	f := secretsOf(t, nil)
@@ -175,7 +177,8 @@ func TestGoOn(t *testing.T) {
 	require.NotContains(t, live(t, f.out), "/b")
 }
 
-// TestLeasesAreCopied: the leases of the input are those of the output, beside the ones that were granted.
+// TestLeasesAreCopied: the leases of the input are those of the output, beside the ones that were
+// granted.
 func TestLeasesAreCopied(t *testing.T) {
 	f := input(t)
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
@@ -199,8 +202,8 @@ func fileText(t testing.TB, path string) string {
 	return string(data)
 }
 
-// TestGrantTakesNoNamedLease: a lease that the file does not have, and that a live record names all the same, would take that record
-// along once it was granted.
+// TestGrantTakesNoNamedLease: a lease that the file does not have, and that a live record names all
+// the same, would take that record along once it was granted.
 func TestGrantTakesNoNamedLease(t *testing.T) {
 	in, out := filepath.Join(t.TempDir(), "in.db"), filepath.Join(t.TempDir(), "out.db")
 	_, err := snapshot.Build(t.Context(), in, snapshot.Content{Revision: 2, Records: func(yield func(*snapshot.Record, error) bool) {

@@ -61,7 +61,8 @@ func (d *dropLabel) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// change stages one Pod, or reports why it cannot. A value of any format is edited in place; all other bytes stay.
+// change stages one Pod, or reports why it cannot. A value of any format is edited in place; all
+// other bytes stay.
 func (d *dropLabel) change(ctx context.Context, v *transform.View, e *transform.Entry) error {
 	if e.Undecryptable != nil {
 		v.Raise(string(e.Key), transform.Unreadable(e.Undecryptable))

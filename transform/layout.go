@@ -20,8 +20,8 @@ var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of
 // ErrEmptyPrefix is returned for a named storage prefix without keys, which may be misspelled.
 var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
 
-// Below is [View.Live] below a storage prefix, without the keys of another API server below a longer
-// prefix.
+// Below is [View.Live] below a storage prefix, without the keys of another API server below a
+// longer prefix.
 func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		all, err := v.Prefixes(ctx)
@@ -41,10 +41,10 @@ func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error
 	}
 }
 
-// KubernetesPrefixes are the storage prefixes for a migration to work on: those that [Options] name,
-// or all. A kcp prefix is refused, since each logical cluster has its own definitions there. A prefix
-// of OpenShift's own API servers, which hold no custom resources, is reported as a warning. It
-// returns [ErrNoPrefix] where no key shows a prefix.
+// KubernetesPrefixes are the storage prefixes for a migration to work on: those that [Options]
+// name, or all. A kcp prefix is refused, since each logical cluster has its own definitions there.
+// A prefix of OpenShift's own API servers, which hold no custom resources, is reported as a
+// warning. It returns [ErrNoPrefix] where no key shows a prefix.
 func (v *View) KubernetesPrefixes(ctx context.Context) ([]string, error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// EditOwners stages an object with its owner references edited, and lists the changes in the report.
-// Once all are edited, accept is asked whether to go on; nil accepts. An object whose references
-// cannot be read is reported, and stays as it is.
+// EditOwners stages an object with its owner references edited, and lists the changes in the
+// report. Once all are edited, accept is asked whether to go on; nil accepts. An object whose
+// references cannot be read is reported, and stays as it is.
 func (v *View) EditOwners(ctx context.Context, e *Entry, why string,
 	edit func(encoding.OwnerReference) (encoding.OwnerReference, bool), accept func() bool,
 ) error {

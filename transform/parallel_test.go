@@ -21,7 +21,8 @@ func inPlan(t *testing.T, fn func(ctx context.Context, v *View)) {
 	require.NoError(t, err)
 }
 
-// TestParallel: every number is worked on once, whether there are more or fewer of them than processors.
+// TestParallel: every number is worked on once, whether there are more or fewer of them than
+// processors.
 func TestParallel(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
 		for _, n := range []int{0, 1, 2, runtime.GOMAXPROCS(0) + 1, 1000} {
@@ -37,7 +38,8 @@ func TestParallel(t *testing.T) {
 	})
 }
 
-// TestParallelFails: an error is returned, and its goroutine takes no more work; a cancelled context ends them all.
+// TestParallelFails: an error is returned, and its goroutine takes no more work; a cancelled
+// context ends them all.
 func TestParallelFails(t *testing.T) {
 	inPlan(t, func(ctx context.Context, v *View) {
 		broken := errors.New("broken")

@@ -64,8 +64,8 @@ func codeOf(err error) *finding.Code {
 // Unreadable is the finding of a value that cannot be read.
 func Unreadable(err error) *finding.Finding { return codeOf(err).Because("%v", err) }
 
-// Readable reports a value that no API server can read as the object its key names. Encrypted values
-// and unknown kinds pass.
+// Readable reports a value that no API server can read as the object its key names. Encrypted
+// values and unknown kinds pass.
 func (v *View) Readable(key keys.Key, e *Entry) bool {
 	if e.Undecryptable != nil {
 		return true

@@ -20,8 +20,8 @@ const (
 	Failed    Outcome = "failed"
 )
 
-// Report is what a run found, planned and did. In its JSON, on which other programs rely, the fields
-// of all parts stand side by side. It holds no Secret values.
+// Report is what a run found, planned and did. In its JSON, on which other programs rely, the
+// fields of all parts stand side by side. It holds no Secret values.
 type Report struct {
 	Head
 	Sections []Section // of one transform only
@@ -118,8 +118,8 @@ type Reference struct {
 	To        string `json:"to"`
 }
 
-// NewReport returns the empty report of a command that goes on after problems with the allowed codes.
-// Lists are empty, not null, in its JSON.
+// NewReport returns the empty report of a command that goes on after problems with the allowed
+// codes. Lists are empty, not null, in its JSON.
 func NewReport(command string, allowed ...string) *Report {
 	return &Report{
 		allow: allowed,

@@ -27,9 +27,9 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 }
 
 // restoreCommands are the etcdutl calls that restore out, one a member; a snapshot without members
-// (a restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked compacted, so
-// that no client goes on from a revision it saw after the snapshot was taken (etcd#16028). left are
-// the members that no command can name.
+// (a restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked compacted,
+// so that no client goes on from a revision it saw after the snapshot was taken (etcd#16028). left
+// are the members that no command can name.
 func restoreCommands(out string, members []snapshot.Member, bump int64) (commands []string, left []snapshot.Member) {
 	common := fmt.Sprintf("etcdutl snapshot restore %s --bump-revision %d --mark-compacted", ShellWord(out), bump)
 	var named []snapshot.Member
@@ -54,8 +54,8 @@ func restoreCommands(out string, members []snapshot.Member, bump int64) (command
 	return commands, left
 }
 
-// restorable says whether etcdutl takes the member's name and URLs from a command line that a terminal
-// can show. --initial-cluster is NAME=URL,NAME=URL.
+// restorable says whether etcdutl takes the member's name and URLs from a command line that a
+// terminal can show. --initial-cluster is NAME=URL,NAME=URL.
 func restorable(m snapshot.Member) bool {
 	return m.Name != "" && !strings.HasPrefix(m.Name, "-") && !strings.ContainsAny(m.Name, ",=") && isPrintable(m.Name) &&
 		!slices.ContainsFunc(m.PeerURLs, func(url string) bool { return strings.Contains(url, ",") || !isPrintable(url) })
@@ -64,9 +64,9 @@ func restorable(m snapshot.Member) bool {
 // plain is text that needs no quotes in a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// ShellWord quotes s as one word of a POSIX shell, for the commands in a report: names in a snapshot
-// are not to be trusted with a command line. A character that a terminal must not get becomes a
-// question mark, with which the command finds nothing.
+// ShellWord quotes s as one word of a POSIX shell, for the commands in a report: names in a
+// snapshot are not to be trusted with a command line. A character that a terminal must not get
+// becomes a question mark, with which the command finds nothing.
 func ShellWord(s string) string {
 	if strings.HasPrefix(s, "-") {
 		s = "./" + s // else it is a flag

@@ -46,7 +46,8 @@ const DefaultBumpRevision = 1_000_000_000
 var (
 	// ErrOutIsIn is returned when the output is the input.
 	ErrOutIsIn = errors.New("output is the input")
-	// ErrRefused is returned when problems that were not allowed refuse the run. Nothing was written.
+	// ErrRefused is returned when problems that were not allowed refuse the run. Nothing was
+	// written.
 	ErrRefused = errors.New("refused")
 )
 
@@ -205,7 +206,8 @@ func (v *View) checkBump(o Options, r *Report) {
 	}
 }
 
-// write makes the output: a new file, or a changed copy of the input with the commands to restore it.
+// write makes the output: a new file, or a changed copy of the input with the commands to restore
+// it.
 func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	var check func(context.Context, *snapshot.Snapshot) error
 	if v.check != nil {

@@ -203,7 +203,8 @@ func TestRunUnchanged(t *testing.T) {
 	require.Equal(t, r.Input.SHA256, r.Output.SHA256)
 }
 
-// TestRunPaths refuses an output that is there before the input is read, and a wrong digest whatever the plan says.
+// TestRunPaths refuses an output that is there before the input is read, and a wrong digest
+// whatever the plan says.
 func TestRunPaths(t *testing.T) {
 	f := input(t)
 	nothing := planFunc(func(context.Context, *View) error { return nil })

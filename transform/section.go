@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Section is a part of a report that belongs to one transform. In JSON it is an object, whose fields
-// become fields of the report. In text it replaces the table of kinds.
+// Section is a part of a report that belongs to one transform. In JSON it is an object, whose
+// fields become fields of the report. In text it replaces the table of kinds.
 type Section interface {
 	// Tables returns the section for a person; none where it says nothing after such an outcome.
 	Tables(Outcome) []Table

@@ -13,12 +13,14 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestDryRunFindsDamage: what would fail to be written because the input is damaged is not planned either.
+// TestDryRunFindsDamage: what would fail to be written because the input is damaged is not planned
+// either.
 func TestDryRunFindsDamage(t *testing.T) {
 	f := input(t)
 	data, err := os.ReadFile(f.in)
 	require.NoError(t, err)
-	// The record of /leased says that it was written at another revision than its own: that is the byte before version and value.
+	// The record of /leased says that it was written at another revision than its own: that is the
+	// byte before version and value.
 	at := bytes.Index(data, []byte("\x20\x01\x2a\x01x"))
 	require.Positive(t, at)
 	require.Equal(t, at, bytes.LastIndex(data, []byte("\x20\x01\x2a\x01x")))

@@ -28,8 +28,8 @@ type Spec struct {
 	Sections  []Section         // that its reports may have, empty
 	Appendix  Section           // the same; nil for none
 
-	// New makes the transform from the command line; its mistakes are errors of [Usagef]. A Transform
-	// that is an io.Closer is closed after the run.
+	// New makes the transform from the command line; its mistakes are errors of [Usagef]. A
+	// Transform that is an io.Closer is closed after the run.
 	New func(ctx context.Context, a *Args) (Transform, error)
 }
 
@@ -46,8 +46,8 @@ type Flag struct {
 	Category string   // heading in the help; "" for none
 	Usage    string   // one line; the word in `backquotes` stands for the value
 	Choices  []string // values that the flag takes; nil for any
-	// Default is the value without the flag, and sets its type: string, bool, time.Duration, or []string
-	// for a flag that may be repeated. nil stands for "".
+	// Default is the value without the flag, and sets its type: string, bool, time.Duration, or
+	// []string for a flag that may be repeated. nil stands for "".
 	Default any
 }
 
@@ -66,8 +66,8 @@ type Args struct {
 	Arguments []string // all of them; for New those before the input
 	In, Out   string
 	Prefixes  []string // of --prefix
-	// Open opens one more snapshot, with the EncryptionConfiguration that a flag names. It is closed
-	// after the run.
+	// Open opens one more snapshot, with the EncryptionConfiguration that a flag names. It is
+	// closed after the run.
 	Open func(ctx context.Context, path, configFlag string) (*File, error)
 }
 
@@ -77,8 +77,8 @@ type File struct {
 	Decrypter inspect.Decrypter // nil where there is no EncryptionConfiguration
 }
 
-// Read runs fn, which reads the file, and waits for the file's digest. Faults of the mapped file are
-// errors.
+// Read runs fn, which reads the file, and waits for the file's digest. Faults of the mapped file
+// are errors.
 func (f *File) Read(ctx context.Context, fn func() error) error {
 	if err := f.Snapshot().Guard(fn); err != nil {
 		return err

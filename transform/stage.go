@@ -11,11 +11,12 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// Encrypter decrypts values that are read and encrypts those that are written, as an API server with
-// one encryption configuration does. encryption.Transformers is one.
+// Encrypter decrypts values that are read and encrypts those that are written, as an API server
+// with one encryption configuration does. encryption.Transformers is one.
 type Encrypter interface {
 	inspect.Decrypter
-	// Encrypt returns what a server stores of plain under key: plain itself where the resource is not to be encrypted.
+	// Encrypt returns what a server stores of plain under key: plain itself where the resource is
+	// not to be encrypted.
 	Encrypt(ctx context.Context, gr schema.GroupResource, key, plain []byte) (stored []byte, err error)
 	// Encrypts says whether a server encrypts the resource.
 	Encrypts(gr schema.GroupResource) bool
@@ -23,7 +24,8 @@ type Encrypter interface {
 
 // Put stages a decrypted value for key; it is encrypted as a server would, and its lease stays. A
 // value that is stored already stages nothing, and so keeps its ciphertext. why is a reason for
-// people. A value that would lose its encryption is reported (would-be-plaintext) and stays as it is.
+// people. A value that would lose its encryption is reported (would-be-plaintext) and stays as it
+// is.
 func (v *View) Put(ctx context.Context, key, value []byte, why string) error {
 	_, err := v.Derive(ctx, key, key, value, why)
 	return err
@@ -90,8 +92,8 @@ func (v *View) Encrypts(ctx context.Context, key []byte) (bool, error) {
 	return err == nil && v.encrypter != nil && v.encrypter.Encrypts(gr), err
 }
 
-// Exposes says why the encrypted value of from must not be written to key: it would be stored in the
-// clear. The reason is empty where it would not.
+// Exposes says why the encrypted value of from must not be written to key: it would be stored in
+// the clear. The reason is empty where it would not.
 func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
 	rec, err := v.src.Get(ctx, from)
 	if rec == nil || err != nil || encoding.Detect(rec.Value) != encoding.FormatEncrypted {
@@ -104,9 +106,9 @@ func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, er
 	return fmt.Sprintf("it is encrypted, and %s would be stored in the clear: the encryption configuration does not encrypt them", gr), nil
 }
 
-// Rewrap stages the value of key, unchanged, encrypted by the provider and key that the configuration
-// names first. rewrapped is false where it is stored so already, or would lose its encryption, which
-// is reported.
+// Rewrap stages the value of key, unchanged, encrypted by the provider and key that the
+// configuration names first. rewrapped is false where it is stored so already, or would lose its
+// encryption, which is reported.
 func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err error) {
 	if v.encrypter == nil || v.plan.get(key) != nil {
 		return false, nil // a staged value was just encrypted

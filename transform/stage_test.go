@@ -19,7 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// sealing encrypts Secrets by its first provider: "aescbc=ab" has two keys, named after the letters they are made of.
+// sealing encrypts Secrets by its first provider: "aescbc=ab" has two keys, named after the letters
+// they are made of.
 func sealing(t testing.TB, providers ...string) *encryption.Transformers {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"
@@ -44,7 +45,8 @@ func sealing(t testing.TB, providers ...string) *encryption.Transformers {
 
 const secretsDir = "/registry/secrets/ns/"
 
-// secretsOf builds a snapshot with a Secret in the clear and each of the others as it was sealed, by name.
+// secretsOf builds a snapshot with a Secret in the clear and each of the others as it was sealed,
+// by name.
 func secretsOf(t testing.TB, sealed map[string]*encryption.Transformers) files {
 	t.Helper()
 	script := "put /registry/namespaces/default {}\nput " + secretsDir + "plain `{\"plain\":1}`\ngrant 9 600\n"
@@ -71,7 +73,8 @@ func opened(t testing.TB, with *encryption.Transformers, key, stored, by string)
 	return string(plain)
 }
 
-// TestPutEncrypts: what is put is read back in the clear, and stored by the first provider under its own key.
+// TestPutEncrypts: what is put is read back in the clear, and stored by the first provider under
+// its own key.
 func TestPutEncrypts(t *testing.T) {
 	old, now := sealing(t, "secretbox=o"), sealing(t, "aesgcm=n", "secretbox=o", "identity")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
@@ -113,8 +116,8 @@ func TestPutBack(t *testing.T) {
 	require.Equal(t, Unchanged, r.Outcome)
 }
 
-// TestNeverPlaintext: what is encrypted is neither put nor derived nor rewrapped into the clear, whatever there is for a
-// configuration; it is reported once and stays.
+// TestNeverPlaintext: what is encrypted is neither put nor derived nor rewrapped into the clear,
+// whatever there is for a configuration; it is reported once and stays.
 func TestNeverPlaintext(t *testing.T) {
 	by := sealing(t, "aescbc=a")
 	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
@@ -233,7 +236,8 @@ func TestRewrap(t *testing.T) {
 	require.Equal(t, Unchanged, none.Outcome, "without a configuration there is nothing to rewrap by")
 }
 
-// TestSealedSaysWhy: who reports that a value is encrypted has the reason added, in scans and single reads alike.
+// TestSealedSaysWhy: who reports that a value is encrypted has the reason added, in scans and
+// single reads alike.
 func TestSealedSaysWhy(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": sealing(t, "aescbc=a"), "b": sealing(t, "aescbc=a")})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: sealing(t, "aescbc=z")}, planFunc(func(ctx context.Context, v *View) error {

@@ -109,8 +109,8 @@ func (v *View) Layouts(ctx context.Context) (keys.Layouts, error) { return v.rea
 // Prefixes are the storage prefixes of Kubernetes' layout.
 func (v *View) Prefixes(ctx context.Context) ([]string, error) { return v.reader.Prefixes(ctx) }
 
-// Time is the time given to new objects: that of [Options], else the newest creationTimestamp in the
-// snapshot, found by one scan when it is first asked for; never the clock.
+// Time is the time given to new objects: that of [Options], else the newest creationTimestamp in
+// the snapshot, found by one scan when it is first asked for; never the clock.
 func (v *View) Time(ctx context.Context) (time.Time, error) {
 	if !v.time.IsZero() {
 		return v.time, nil

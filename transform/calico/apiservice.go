@@ -13,7 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// automanagedLabel is on the APIServices that kube-apiserver makes itself, for what it serves and for CRDs.
+// automanagedLabel is on the APIServices that kube-apiserver makes itself, for what it serves and
+// for CRDs.
 const automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
 
 // apiServiceKey is the key of the APIService of a group's version.
@@ -24,9 +25,9 @@ func (m *run) apiServiceKey(group, version string) []byte {
 	})
 }
 
-// removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own API
-// server, since the CRDs are not served beside it, and keeps it in the report. kube-apiserver makes one of
-// its own when it starts; one that it made already stays.
+// removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own
+// API server, since the CRDs are not served beside it, and keeps it in the report. kube-apiserver
+// makes one of its own when it starts; one that it made already stays.
 func (m *run) removeAggregatedAPIService(ctx context.Context) error {
 	key := m.apiServiceKey(groupV3, "v3")
 	entry, err := m.view.Get(ctx, key)
@@ -52,8 +53,8 @@ func (m *run) removeAggregatedAPIService(ctx context.Context) error {
 	return m.view.Delete(ctx, key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
 }
 
-// reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that still
-// sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
+// reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that
+// still sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
 func (m *run) reportAggregatedAPIService(ctx context.Context) error {
 	key := m.apiServiceKey(groupV3, "v3")
 	entry, err := m.view.Get(ctx, key)
@@ -84,7 +85,8 @@ func (m *run) reportAggregatedAPIService(ctx context.Context) error {
 	return m.apiServerSteps(ctx, found)
 }
 
-// automanaged says whether kube-apiserver made the APIService: then it carries the label and names no service.
+// automanaged says whether kube-apiserver made the APIService: then it carries the label and names
+// no service.
 func automanaged(apiService map[string]any) bool {
 	labels := objectAt(objectAt(apiService, "metadata"), "labels")
 	return text(labels, automanagedLabel) != "" && objectAt(apiService, "spec")["service"] == nil

@@ -44,7 +44,8 @@ func TestAPIServiceStays(t *testing.T) {
 	require.Empty(t, r.changed())
 }
 
-// TestAPIServiceLabelled: the label does not make an APIService that names a service one of kube-apiserver's own.
+// TestAPIServiceLabelled: the label does not make an APIService that names a service one of
+// kube-apiserver's own.
 func TestAPIServiceLabelled(t *testing.T) {
 	in := newInput(t)
 	in.edit(aggregated, func(obj map[string]any) { set(obj, "metadata.labels", map[string]any{automanagedLabel: "true"}) })
@@ -75,7 +76,8 @@ func TestAPIServiceUnreadable(t *testing.T) {
 	}
 }
 
-// TestAPIServiceLeft: where the v1 group is gone, the aggregated APIService stays, is reported, and so is what to do about it.
+// TestAPIServiceLeft: where the v1 group is gone, the aggregated APIService stays, is reported, and
+// so is what to do about it.
 func TestAPIServiceLeft(t *testing.T) {
 	before := contents(t, recorded(t, "before.db"))
 	without := func(in *input) {
@@ -124,7 +126,8 @@ func TestAPIServiceLeft(t *testing.T) {
 	}
 }
 
-// TestUndecodableBesideNothing: where nothing is to be migrated, a value that no API server can read still refuses the run, once.
+// TestUndecodableBesideNothing: where nothing is to be migrated, a value that no API server can
+// read still refuses the run, once.
 func TestUndecodableBesideNothing(t *testing.T) {
 	const secret, encrypted = "/registry/secrets/default/cut", "/registry/secrets/default/encrypted"
 	in := &input{t: t, from: recorded(t, "after-cleanup.db")}

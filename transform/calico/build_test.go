@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// The records of these tests are written as stored: raw JSON, put into a copy of the recorded cluster.
+// The records of these tests are written as stored: raw JSON, put into a copy of the recorded
+// cluster.
 
 const (
 	storedUID = "12345678-9abc-4def-8123-456789abcdef"

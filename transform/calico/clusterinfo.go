@@ -7,9 +7,10 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// ClusterInformation is the datastore's lock: while spec.datastoreReady is not true, components of its
-// mode neither allocate addresses nor program policy. The v3 one is written ready after everything else.
-// The v1 one, where it is kept, is locked, so that a component that still looks there does nothing.
+// ClusterInformation is the datastore's lock: while spec.datastoreReady is not true, components of
+// its mode neither allocate addresses nor program policy. The v3 one is written ready after
+// everything else. The v1 one, where it is kept, is locked, so that a component that still looks
+// there does nothing.
 
 // lateWrite is a v3 ClusterInformation that is yet to be staged.
 type lateWrite struct {
@@ -17,8 +18,8 @@ type lateWrite struct {
 	value []byte
 }
 
-// stageLocks stages the v3 ClusterInformation. It also makes one ready that was there before and stays:
-// the live controller may have left it locked.
+// stageLocks stages the v3 ClusterInformation. It also makes one ready that was there before and
+// stays: the live controller may have left it locked.
 func (m *run) stageLocks(ctx context.Context) error {
 	for _, l := range m.late {
 		if err := m.view.Put(ctx, l.id.v3key, l.value, whyRecord(l.id)); err != nil {
@@ -34,8 +35,8 @@ func (m *run) stageLocks(ctx context.Context) error {
 	return nil
 }
 
-// warnLocked reports a v1 datastore that was locked when the snapshot was taken, by an upgrade or by an
-// aborted live migration.
+// warnLocked reports a v1 datastore that was locked when the snapshot was taken, by an upgrade or
+// by an aborted live migration.
 func (m *run) warnLocked(ctx context.Context) error {
 	key := m.lockKey()
 	obj, _, err := m.read(ctx, key)
@@ -53,8 +54,8 @@ func (m *run) lockKey() []byte {
 	return m.keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
 }
 
-// read decodes the object at key; nil for none, and for one that cannot be decoded, which is reported
-// elsewhere.
+// read decodes the object at key; nil for none, and for one that cannot be decoded, which is
+// reported elsewhere.
 func (m *run) read(ctx context.Context, key []byte) (map[string]any, encoding.Format, error) {
 	entry, err := m.view.Get(ctx, key)
 	if err != nil || entry == nil {
@@ -67,8 +68,8 @@ func (m *run) read(ctx context.Context, key []byte) (map[string]any, encoding.Fo
 	return obj, format, nil
 }
 
-// setReady stages the ClusterInformation at key with another datastoreReady, as an update would store
-// it. One that has it, or that cannot be read, stays as it is.
+// setReady stages the ClusterInformation at key with another datastoreReady, as an update would
+// store it. One that has it, or that cannot be read, stays as it is.
 func (m *run) setReady(ctx context.Context, key []byte, ready bool, why string) error {
 	obj, format, err := m.read(ctx, key)
 	if err != nil || obj == nil {

@@ -64,7 +64,8 @@ func TestUnpinAPIGroupEach(t *testing.T) {
 	require.Equal(t, `[{"calico_api_group":"projectcalico.org/v3"},{"calico_api_group":"projectcalico.org/v3"}]`, out)
 }
 
-// FuzzUnpinAPIGroup: whatever the text, nothing but the replaced values differs, and a second edit finds nothing.
+// FuzzUnpinAPIGroup: whatever the text, nothing but the replaced values differs, and a second edit
+// finds nothing.
 func FuzzUnpinAPIGroup(f *testing.F) {
 	f.Add(cniTemplate)
 	f.Add(`{"calico_api_group":"a","x":"\\","calico_api_group":"b"}`)

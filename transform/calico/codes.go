@@ -154,7 +154,8 @@ var (
 		"Nothing.")
 )
 
-// The IPAM cross-check: warnings, one an object. The migration carries the records over as they are.
+// The IPAM cross-check: warnings, one an object. The migration carries the records over as they
+// are.
 var (
 	codeIPAMHandleMissing = transform.WarningCode("ipam-handle-missing", "handles of a block are missing",
 		"Addresses of the block belong to handles that do not exist, or do not list the block. They may never be released. Addresses that a Windows node "+

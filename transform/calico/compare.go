@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// specDifferences lists the paths at which two v3 specs differ, in order. Both are pruned and defaulted.
-// Changes that Calico's own types make do not count: the live controller writes specs through them. They
-// drop or add empty fields, and print numbers, durations and times their own way.
+// specDifferences lists the paths at which two v3 specs differ, in order. Both are pruned and
+// defaulted. Changes that Calico's own types make do not count: the live controller writes specs
+// through them. They drop or add empty fields, and print numbers, durations and times their own
+// way.
 func specDifferences(k *kind, a, b map[string]any) []string {
 	d := differ{kind: k}
 	d.maps("spec", objectAt(a, "spec"), objectAt(b, "spec"))
@@ -78,9 +79,9 @@ func (d *differ) asRead(path string, v any) any {
 	return v
 }
 
-// empty says whether a field is as good as absent: null, an empty list, and the empty structs and strings
-// that Calico's types write. Elsewhere an empty object means something (select all, switch on), and so does
-// an empty list of failsafe ports (none; absent means the default ones).
+// empty says whether a field is as good as absent: null, an empty list, and the empty structs and
+// strings that Calico's types write. Elsewhere an empty object means something (select all, switch
+// on), and so does an empty list of failsafe ports (none; absent means the default ones).
 func (d *differ) empty(path string, v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -98,7 +99,8 @@ func (d *differ) empty(path string, v any) bool {
 	}
 }
 
-// alwaysWritten says whether Calico's type has a plain struct at path, which Go writes even when empty.
+// alwaysWritten says whether Calico's type has a plain struct at path, which Go writes even when
+// empty.
 func (d *differ) alwaysWritten(path string) bool {
 	switch d.kind.Kind {
 	case "StagedKubernetesNetworkPolicy":
@@ -112,7 +114,8 @@ func (d *differ) alwaysWritten(path string) bool {
 	return d.kind.Name == namePolicy && rule && (strings.HasSuffix(path, "].source") || strings.HasSuffix(path, "].destination"))
 }
 
-// sameScalar compares numbers by value, and texts also as the numbers, durations and times they spell.
+// sameScalar compares numbers by value, and texts also as the numbers, durations and times they
+// spell.
 func sameScalar(a, b any) bool {
 	_, exactA := a.(int64)
 	_, exactB := b.(int64)

@@ -13,17 +13,19 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// envAPIGroup is the environment variable by which every Calico component chooses its group. Without it
-// components ask the API server for its groups.
+// envAPIGroup is the environment variable by which every Calico component chooses its group.
+// Without it components ask the API server for its groups.
 const envAPIGroup = "CALICO_API_GROUP"
 
-// cniConfigKey is the entry of a manifest install's ConfigMap that becomes the CNI configuration of each node.
+// cniConfigKey is the entry of a manifest install's ConfigMap that becomes the CNI configuration of
+// each node.
 const cniConfigKey = "cni_network_config"
 
-// setComponents has the components of a manifest install work on v3 records from their first start. It sets
-// CALICO_API_GROUP on every container of their workloads, which roll for the changed pod template, and
-// corrects a CNI configuration that pins another group. An operator would undo changes of its workloads.
-// All that is not done, as everything without Options.SetAPIGroup, becomes a step by hand.
+// setComponents has the components of a manifest install work on v3 records from their first start.
+// It sets CALICO_API_GROUP on every container of their workloads, which roll for the changed pod
+// template, and corrects a CNI configuration that pins another group. An operator would undo
+// changes of its workloads. All that is not done, as everything without Options.SetAPIGroup,
+// becomes a step by hand.
 func (m *run) setComponents(ctx context.Context) error {
 	found, err := m.findInstallation(ctx)
 	if err != nil {

@@ -43,7 +43,8 @@ var manifestWorkloads = []string{
 	"/registry/deployments/kube-system/calico-kube-controllers", "/registry/deployments/kube-system/calico-typha",
 }
 
-// TestComponentsManifest: every container of a manifest install works on v3 from its first start, and the pods roll.
+// TestComponentsManifest: every container of a manifest install works on v3 from its first start,
+// and the pods roll.
 func TestComponentsManifest(t *testing.T) {
 	path := manifestInstall(t, cniTemplate).write()
 	r := planOn(t, path, settingComponents(true))
@@ -83,7 +84,8 @@ func TestComponentsSet(t *testing.T) {
 	require.Empty(t, r.byHand())
 }
 
-// TestComponentsByHand: with --set-api-group=false nothing is touched, and all of it is to be done by hand.
+// TestComponentsByHand: with --set-api-group=false nothing is touched, and all of it is to be done
+// by hand.
 func TestComponentsByHand(t *testing.T) {
 	r := planOn(t, manifestInstall(t, cniTemplate).write(), settingComponents(false))
 	require.NoError(t, r.err)
@@ -106,7 +108,8 @@ func TestComponentsCanal(t *testing.T) {
 	require.Equal(t, []string{"~" + key}, r.changed())
 }
 
-// TestComponentsOperator: what the operator made is left alone, whether it owns it, stands beside it, or is only declared.
+// TestComponentsOperator: what the operator made is left alone, whether it owns it, stands beside
+// it, or is only declared.
 func TestComponentsOperator(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "operator.tigera.io/v1", Kind: "Installation", Name: "default", UID: "1"}
 	node := podTemplate("calico-node", "calico-node", "quay.io/calico/node:v3.32.0")
@@ -148,7 +151,8 @@ func TestComponentsNames(t *testing.T) {
 	require.Contains(t, strings.Join(r.byHand(), "\n"), "(kubectl -n '$(touch PWN)' rollout status daemonset/calico-node)")
 }
 
-// TestComponentsNone: a snapshot without Calico's workloads does not tell where to set the variable.
+// TestComponentsNone: a snapshot without Calico's workloads does not tell where to set the
+// variable.
 func TestComponentsNone(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), settingComponents(true))
 	require.NoError(t, r.err)
@@ -167,7 +171,8 @@ func TestComponentsAggregatedService(t *testing.T) {
 	require.Contains(t, r.byHand(), "after the restore, delete the old API server's Service team-a/my-api")
 }
 
-// TestComponentsUnreadable: a workload or a configuration that cannot be read refuses the run; allowed, it is a step.
+// TestComponentsUnreadable: a workload or a configuration that cannot be read refuses the run;
+// allowed, it is a step.
 func TestComponentsUnreadable(t *testing.T) {
 	in := newInput(t)
 	ds, cm := "/registry/daemonsets/kube-system/calico-node", "/registry/configmaps/kube-system/calico-config"

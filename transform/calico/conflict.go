@@ -25,8 +25,8 @@ const (
 	TakeV1          Conflicts = "take-v1" // the v3 object becomes what the v1 record is; its UID stays
 )
 
-// meet handles a v1 record whose v3 name is taken; obj is what it would become. Objects with equal specs
-// stay as they are, as with the live controller; other differences are reported.
+// meet handles a v1 record whose v3 name is taken; obj is what it would become. Objects with equal
+// specs stay as they are, as with the live controller; other differences are reported.
 func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, obj map[string]any) error {
 	there, format, err := encoding.DecodeObject(id.there.value)
 	if err != nil && !id.there.unreadable {
@@ -67,8 +67,8 @@ func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, o
 	return nil
 }
 
-// normalize makes a v3 object comparable with a converted record: pruned, defaulted, and with the fields
-// that admission and reading would set.
+// normalize makes a v3 object comparable with a converted record: pruned, defaulted, and with the
+// fields that admission and reading would set.
 func normalize(k *kind, version *schema.Version, obj map[string]any) error {
 	version.Prune(obj)
 	if err := version.Default(obj); err != nil {
@@ -84,8 +84,8 @@ func normalize(k *kind, version *schema.Version, obj map[string]any) error {
 	return nil
 }
 
-// succeed is obj as an update of there: the generation goes on, finalizers stay, and so does a status that
-// obj does not have.
+// succeed is obj as an update of there: the generation goes on, finalizers stay, and so does a
+// status that obj does not have.
 func succeed(obj, there map[string]any) map[string]any {
 	meta, old := objectAt(obj, "metadata"), objectAt(there, "metadata")
 	if generation, ok := old["generation"].(int64); ok {

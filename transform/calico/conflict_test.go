@@ -75,7 +75,8 @@ func TestConflict(t *testing.T) {
 	require.Contains(t, got.out["/registry/networkpolicies/team-b/owned-by-tier"], thereUID)
 }
 
-// TestMetadataOfWhatIsThere: each difference beside the spec is told, and what only the v3 object has outlives take-v1.
+// TestMetadataOfWhatIsThere: each difference beside the spec is told, and what only the v3 object
+// has outlives take-v1.
 func TestMetadataOfWhatIsThere(t *testing.T) {
 	set := v1{kind: "GlobalNetworkSet", name: "met", inner: "{}", meta: `"finalizers":["example.com/f"],"deletionTimestamp":"2026-02-02T00:00:00Z",`, spec: `{"nets":["192.0.2.0/24"]}`}
 	owned := v1{kind: "GlobalNetworkSet", name: "owned", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "security", tierStored) + `]}`}
@@ -118,7 +119,8 @@ func TestV3ObjectWithABadNumber(t *testing.T) {
 	require.Equal(t, got.in[secure], got.out[secure])
 }
 
-// TestAfterLiveMigration: the live controller's own result is equal to ours, but for the blocks of which it lost releasedAt.
+// TestAfterLiveMigration: the live controller's own result is equal to ours, but for the blocks of
+// which it lost releasedAt.
 func TestAfterLiveMigration(t *testing.T) {
 	path := recorded(t, "after.db")
 	got := planOn(t, path, New(Options{Conflicts: KeepV3, KeepV1: true}), codeHalfDoneMigration.Name)

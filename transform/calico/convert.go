@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is the
-// metadata that clients saw; it is completed by name, uid and owners.
+// convert makes a v1 record a v3 object, in place: the spec is converted, the status stays. meta is
+// the metadata that clients saw; it is completed by name, uid and owners.
 func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners []translation) error {
 	meta.Name, meta.Namespace, meta.UID = name, r.key.Namespace, types.UID(uid)
 	setOwners(meta, owners)
@@ -30,8 +30,8 @@ func (r *record) convert(meta *metav1.ObjectMeta, name, uid string, owners []tra
 	return nil
 }
 
-// convertSpec makes a v1 spec a v3 one, in place, with the fields that reading, admission and the live
-// converters would set.
+// convertSpec makes a v1 spec a v3 one, in place, with the fields that reading, admission and the
+// live converters would set.
 func convertSpec(k *kind, meta, spec map[string]any) error {
 	switch k.Kind {
 	case "Tier":
@@ -57,8 +57,8 @@ func convertSpec(k *kind, meta, spec map[string]any) error {
 	return nil
 }
 
-// fit makes a converted record what a server would store at version v: unknown fields are pruned, defaults
-// are filled in, and the rest must be valid. It returns the dropped paths.
+// fit makes a converted record what a server would store at version v: unknown fields are pruned,
+// defaults are filled in, and the rest must be valid. It returns the dropped paths.
 func fit(ctx context.Context, v *schema.Version, r *record, meta metav1.ObjectMeta) ([]string, error) {
 	dropped := v.Prune(r.obj)
 	if err := v.Default(r.obj); err != nil {

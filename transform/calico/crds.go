@@ -30,9 +30,9 @@ type crdSet struct {
 	strange  int                        // v1 records without one
 }
 
-// loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot or in
-// manifest (YAML, as a release ships them; nil for none), and must serve and store v3. Other objects of the
-// manifest become steps for after the restore. It stages nothing.
+// loadCRDs reads and checks the CRDs of both groups: each of the 22 v3 CRDs must be in the snapshot
+// or in manifest (YAML, as a release ships them; nil for none), and must serve and store v3. Other
+// objects of the manifest become steps for after the restore. It stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
 func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifest []byte) (*crdSet, error) {
@@ -60,7 +60,8 @@ func (s *crdSet) key(plural, group string) []byte {
 	return s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
 }
 
-// v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's fields.
+// v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's
+// fields.
 func (s *crdSet) v1(ctx context.Context, kd *kind) (*schema.Version, error) {
 	if version, known := s.before[kd.V1Plural]; known {
 		return version, nil
@@ -150,8 +151,8 @@ func (s *crdSet) use(key []byte, crd *schema.CRD, kd *kind) bool {
 	return true
 }
 
-// unfit lists the defects of a v3 CRD. With fatal ones records must not be written by it, even if that is
-// allowed.
+// unfit lists the defects of a v3 CRD. With fatal ones records must not be written by it, even if
+// that is allowed.
 func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild []string) {
 	scope := apiextensionsv1.ClusterScoped
 	if kd.Namespaced {
@@ -196,8 +197,8 @@ func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild
 	return fatal, mild
 }
 
-// unserved says why no API server would serve the CRD. Its naming controller looks at a CRD whose names are
-// not the accepted ones; where they are, only that controller has set the conditions.
+// unserved says why no API server would serve the CRD. Its naming controller looks at a CRD whose
+// names are not the accepted ones; where they are, only that controller has set the conditions.
 func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 	never := crd.Status.AcceptedNames.Plural != ""
 	for _, c := range crd.Status.Conditions {

@@ -56,7 +56,8 @@ func TestLoadCRDsRecorded(t *testing.T) {
 	require.Empty(t, r.changed())
 }
 
-// TestLoadCRDsUnfit: each way in which a v3 CRD can be of no use is refused with the CRD's key, and all are listed.
+// TestLoadCRDsUnfit: each way in which a v3 CRD can be of no use is refused with the CRD's key, and
+// all are listed.
 func TestLoadCRDsUnfit(t *testing.T) {
 	field := func(path string, value any) func(obj map[string]any) {
 		return func(obj map[string]any) { set(obj, path, value) }
@@ -119,7 +120,8 @@ func TestLoadCRDsUnreadable(t *testing.T) {
 	require.Equal(t, []string{"error undecodable " + crdDir + "tiers.projectcalico.org", "error encrypted " + crdDir + "ippools.projectcalico.org"}, r.problems())
 }
 
-// manifestOf is what a release ships: the v3 CRDs of a snapshot as YAML without status, and other objects.
+// manifestOf is what a release ships: the v3 CRDs of a snapshot as YAML without status, and other
+// objects.
 func manifestOf(t testing.TB, path string, more string) []byte {
 	t.Helper()
 	var out strings.Builder
@@ -146,8 +148,8 @@ func manifestOf(t testing.TB, path string, more string) []byte {
 	return []byte(out.String() + more)
 }
 
-// TestInjectCRDs: CRDs that the snapshot lacks come from the manifest, stored as a create would store them, and the same
-// at each run; those that are there stay as they are.
+// TestInjectCRDs: CRDs that the snapshot lacks come from the manifest, stored as a create would
+// store them, and the same at each run; those that are there stay as they are.
 func TestInjectCRDs(t *testing.T) {
 	manifest := manifestOf(t, recorded(t, "before.db"), `---
 apiVersion: admissionregistration.k8s.io/v1
@@ -259,7 +261,8 @@ func TestUnknownKind(t *testing.T) {
 	r.written(t, secure)
 }
 
-// TestUnknownKindAlone: records of kinds that nobody knows are reported where there is nothing to migrate beside them.
+// TestUnknownKindAlone: records of kinds that nobody knows are reported where there is nothing to
+// migrate beside them.
 func TestUnknownKindAlone(t *testing.T) {
 	in := newInput(t)
 	in.delPrefix(recordsV1)
@@ -286,8 +289,8 @@ func (in *input) forget(crd string, path ...string) {
 	})
 }
 
-// TestNothingIsPruned: a v3 CRD that does not know what a record has, or what the migration sets, is no CRD to write it by.
-// What the v1 CRD did not know either was seen by nobody.
+// TestNothingIsPruned: a v3 CRD that does not know what a record has, or what the migration sets,
+// is no CRD to write it by. What the v1 CRD did not know either was seen by nobody.
 func TestNothingIsPruned(t *testing.T) {
 	const attributes = "properties spec properties attributes items properties releasedAt"
 	block, status, policy := "ipamblocks/192-168-174-128-26", "caliconodestatuses/node-a-status", "stagedkubernetesnetworkpolicies/team-a/bare"

@@ -17,9 +17,9 @@ const (
 	migratedByAnnotation = "migration.projectcalico.org/migrated-by"
 )
 
-// checkMigration refuses a snapshot taken while the live migration was under way: its v3 records are not
-// complete, and its controller would go on after the restore. One that has not begun or is complete does
-// no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
+// checkMigration refuses a snapshot taken while the live migration was under way: its v3 records
+// are not complete, and its controller would go on after the restore. One that has not begun or is
+// complete does no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
 func (m *run) checkMigration(ctx context.Context) error {
 	known := map[string]bool{} // UIDs
 	for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {

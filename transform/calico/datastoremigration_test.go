@@ -26,7 +26,8 @@ func migrationObject(t *testing.T, name string, status map[string]any) []byte {
 	return append(value, '\n')
 }
 
-// TestMigrationPhases: a live migration that has changed anything and is not complete refuses the run.
+// TestMigrationPhases: a live migration that has changed anything and is not complete refuses the
+// run.
 func TestMigrationPhases(t *testing.T) {
 	const at = "2026-11-20T19:28:38Z"
 	for name, tc := range map[string]struct {
@@ -76,7 +77,8 @@ func TestMigrationBeingAborted(t *testing.T) {
 	require.NotEmpty(t, r.reason(t, finding.Undecodable.Name, broken))
 }
 
-// TestMigrationRecorded: the live controller's own result, v1 records still there, is no half-done migration.
+// TestMigrationRecorded: the live controller's own result, v1 records still there, is no half-done
+// migration.
 func TestMigrationRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "after.db"), planFunc(preflighting))
 	require.NoError(t, r.err)
@@ -99,7 +101,8 @@ func TestMigrationRecorded(t *testing.T) {
 	require.Equal(t, 1, marked)
 }
 
-// TestLockedAlone: a locked v1 datastore is no sign of a running migration; an aborted one leaves it so.
+// TestLockedAlone: a locked v1 datastore is no sign of a running migration; an aborted one leaves
+// it so.
 func TestLockedAlone(t *testing.T) {
 	in := newInput(t)
 	in.edit(v1Dirs+"clusterinformations/default", func(obj map[string]any) { set(obj, "spec.datastoreReady", false) })

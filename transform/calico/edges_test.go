@@ -217,7 +217,8 @@ func TestPrefixes(t *testing.T) {
 	require.ErrorIs(t, got.err, transform.ErrEmptyPrefix)
 }
 
-// TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has its own owners.
+// TestPrefixBelowAnother: two clusters of which one lies below the other are two clusters; each has
+// its own owners.
 func TestPrefixBelowAnother(t *testing.T) {
 	const owner = "7fbfa1a5-7f0b-4f0e-8b53-1c6ee24fb001"
 	below := "/registry/tenant"
@@ -243,7 +244,8 @@ func TestPrefixBelowAnother(t *testing.T) {
 	}
 }
 
-// TestAdmission: a policy ends with the tier, label and types that the admission policies set, on the fields of its own kind.
+// TestAdmission: a policy ends with the tier, label and types that the admission policies set, on
+// the fields of its own kind.
 func TestAdmission(t *testing.T) {
 	r := v1{kind: "GlobalNetworkPolicy", name: "strange", inner: `{"name":"strange","labels":{"projectcalico.org/tier":"stale"}}`, spec: `{"policyTypes":["Egress"],"egress":[{"action":"Allow"}],"types":[]}`}
 	got := migrateRecords(t, Options{}, r)
@@ -259,7 +261,8 @@ func TestAdmission(t *testing.T) {
 	require.Contains(t, got.reason(t, codeInvalid.Name, r.key()), "spec.tier")
 }
 
-// TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers make themselves.
+// TestTierMissing: a policy whose tier will not be there is migrated and said; the built-in tiers
+// make themselves.
 func TestTierMissing(t *testing.T) {
 	lost := v1{kind: "GlobalNetworkPolicy", name: "lost", inner: `{"name":"lost"}`, spec: `{"tier":"gone","types":["Ingress"]}`}
 	builtin := v1{kind: "NetworkPolicy", namespace: "team-a", name: "low", uid: "22345678-9abc-4def-8123-456789abcdef", inner: `{"name":"low"}`, spec: `{"tier":"kube-baseline"}`}
@@ -287,8 +290,8 @@ func TestTierMissing(t *testing.T) {
 	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is left alone")
 }
 
-// TestTierDeleted: a tier that is being deleted and held takes no policy, and goes once its finalizers do. That of the v3 object
-// counts where there is one.
+// TestTierDeleted: a tier that is being deleted and held takes no policy, and goes once its
+// finalizers do. That of the v3 object counts where there is one.
 func TestTierDeleted(t *testing.T) {
 	const held = `"deletionTimestamp":"2026-02-02T00:00:00Z","deletionGracePeriodSeconds":0,"finalizers":["a/b"],`
 	tier := func(name, uid, meta string) v1 {

@@ -54,8 +54,9 @@ type object struct {
 // seen is the UID that clients of the aggregated API saw.
 func (id *identity) seen() string { return seenUID(id.uid).String() }
 
-// written is the UID of the v3 record: that of the object that is there, else a new one where that was
-// asked for, else the one that was seen. A record that shares its v3 name stands behind its twin.
+// written is the UID of the v3 record: that of the object that is there, else a new one where that
+// was asked for, else the one that was seen. A record that shares its v3 name stands behind its
+// twin.
 func (id *identity) written() string {
 	switch {
 	case id.twin != nil:
@@ -66,7 +67,8 @@ func (id *identity) written() string {
 	return cmp.Or(id.minted, id.seen())
 }
 
-// present says whether there is a v3 record to refer to in the end. A pending record will become one.
+// present says whether there is a v3 record to refer to in the end. A pending record will become
+// one.
 func (id *identity) present() bool {
 	if id.twin != nil {
 		return id.twin.present()
@@ -133,8 +135,9 @@ func (t *table) objectsOf(k *kind) []*object {
 	return out
 }
 
-// sort orders the records as they are written, by kind and v3 key, and returns the groups that share a
-// v3 key. The record that is stored under the name comes first, as for Calico's policy name migrator.
+// sort orders the records as they are written, by kind and v3 key, and returns the groups that
+// share a v3 key. The record that is stored under the name comes first, as for Calico's policy name
+// migrator.
 func (t *table) sort() (shared [][]*identity) {
 	renamed := func(id *identity) int {
 		if id.stored == id.name {
@@ -167,8 +170,8 @@ type owner struct {
 }
 
 // find looks up a reference of one of the two groups. Its UID may be that of the v1 record, the one
-// that clients saw, or that of a v3 object. Where it names several, the kind decides, then the group:
-// references of crd.projectcalico.org were written against stored records.
+// that clients saw, or that of a v3 object. Where it names several, the kind decides, then the
+// group: references of crd.projectcalico.org were written against stored records.
 func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	var found []owner
 	for _, id := range []*identity{t.byStored[uid], t.byStored[seenUID(uid)]} {

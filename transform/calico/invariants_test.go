@@ -19,7 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestNothingLost: what a v1 record says, in either layer of its metadata, in its spec and in its status, its v3 record says.
+// TestNothingLost: what a v1 record says, in either layer of its metadata, in its spec and in its
+// status, its v3 record says.
 func TestNothingLost(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -64,7 +65,8 @@ func TestNothingLost(t *testing.T) {
 	require.Equal(t, 63, checked)
 }
 
-// TestValid: the records written are as a server stores them: nothing to prune, nothing to default, valid.
+// TestValid: the records written are as a server stores them: nothing to prune, nothing to default,
+// valid.
 func TestValid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out.db")
 	_, err := transform.Run(context.Background(), transform.Options{In: recorded(t, "before.db"), Out: path}, New(Options{}))
@@ -125,8 +127,8 @@ func TestInOrder(t *testing.T) {
 	require.True(t, slices.IsSorted(ranks), "%v", names)
 }
 
-// rankOf is when a change comes: v3 records by kind, references, ClusterInformation, the aggregated APIService, v1 records,
-// v1 CRDs, the APIService of v1.
+// rankOf is when a change comes: v3 records by kind, references, ClusterInformation, the aggregated
+// APIService, v1 records, v1 CRDs, the APIService of v1.
 func rankOf(t *testing.T, key string, deleted bool) int {
 	k, err := registry.Parse([]byte(key))
 	require.NoError(t, err)
@@ -149,7 +151,8 @@ func rankOf(t *testing.T, key string, deleted bool) int {
 	}
 }
 
-// TestBounded: a record costs its identity and its row in the plan, however large it is; few stay decoded.
+// TestBounded: a record costs its identity and its row in the plan, however large it is; few stay
+// decoded.
 func TestBounded(t *testing.T) {
 	const records, size = 400, 100_000
 	in := newInput(t)

@@ -15,8 +15,9 @@ const (
 	labelIPVersion    = "projectcalico.org/ip-version"
 )
 
-// convertAffinity makes deleted a boolean. Type and labels stay, as under the live migration: an affinity of
-// an older release may lack them, and calico-node adds labels to those of its node when it starts.
+// convertAffinity makes deleted a boolean. Type and labels stay, as under the live migration: an
+// affinity of an older release may lack them, and calico-node adds labels to those of its node when
+// it starts.
 func convertAffinity(spec map[string]any) error {
 	deleted, err := parseDeleted(spec["deleted"])
 	if err != nil {
@@ -38,7 +39,8 @@ func affinityLabels(spec map[string]any) map[string]string {
 	}
 }
 
-// parseDeleted reads the v1 string as IPAM does at run time. To the live migration "1" and "True" are false.
+// parseDeleted reads the v1 string as IPAM does at run time. To the live migration "1" and "True"
+// are false.
 func parseDeleted(v any) (bool, error) {
 	switch v := v.(type) {
 	case nil:
@@ -56,7 +58,8 @@ func parseDeleted(v any) (bool, error) {
 	return false, codeInvalid.Because("spec.deleted: %v is neither true nor false", v)
 }
 
-// hostnameHash is the base32 (no padding) SHA3-256 of a node's name: 52 characters, which fit a label.
+// hostnameHash is the base32 (no padding) SHA3-256 of a node's name: 52 characters, which fit a
+// label.
 func hostnameHash(node string) string {
 	sum := sha3.Sum256([]byte(node))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
@@ -69,8 +72,9 @@ func ipVersion(cidr string) string {
 	return "4"
 }
 
-// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the v3 CRD
-// demands. All else stays, releasedAt of addresses that cool down and strictAffinity included.
+// convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the
+// v3 CRD demands. All else stays, releasedAt of addresses that cool down and strictAffinity
+// included.
 func convertBlock(spec map[string]any) error {
 	ipnet, err := parseCIDR(spec)
 	if err != nil {

@@ -15,12 +15,13 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no IPAMHandle for it.
+// windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no
+// IPAMHandle for it.
 const windowsReserved = "windows-reserved-ipam-handle"
 
-// ipamCheck compares the IPAM records: addresses with handles, blocks with affinities, both with nodes.
-// Contradictions were there before the migration and become warnings, one an object and code, in the
-// order of keys.
+// ipamCheck compares the IPAM records: addresses with handles, blocks with affinities, both with
+// nodes. Contradictions were there before the migration and become warnings, one an object and
+// code, in the order of keys.
 //
 // It keeps a line a block and affinity, and a count for each pair of handle and block that was not
 // accounted for yet (24 bytes; handles are known by a hash). Blocks must be added before handles.
@@ -62,8 +63,8 @@ func inIPAMCheck(kind string) bool {
 	return kind == "IPAMBlock" || kind == "IPAMHandle" || kind == "BlockAffinity"
 }
 
-// add adds a v3 record of one of the three kinds, nil for one that cannot be read; others are ignored. It
-// keeps short strings only.
+// add adds a v3 record of one of the three kinds, nil for one that cannot be read; others are
+// ignored. It keeps short strings only.
 func (c *ipamCheck) add(kind string, key []byte, obj map[string]any) {
 	if !inIPAMCheck(kind) {
 		return
@@ -169,8 +170,8 @@ func (c *ipamCheck) addAffinity(key string, spec map[string]any) {
 	})
 }
 
-// checkLabels reports an affinity that IPAM does not select by its labels: its node does not use the block
-// for new pods.
+// checkLabels reports an affinity that IPAM does not select by its labels: its node does not use
+// the block for new pods.
 func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 	var lacking []string
 	want := affinityLabels(spec)
@@ -315,8 +316,8 @@ func addressIn(cidr string, ordinal int) string {
 	return addr.String()
 }
 
-// canonicalHandle is a handle id as IPAM looks it up: lower-cased, and cut at a carriage return, which a
-// release once wrote behind it.
+// canonicalHandle is a handle id as IPAM looks it up: lower-cased, and cut at a carriage return,
+// which a release once wrote behind it.
 func canonicalHandle(id string) string {
 	id, _, _ = strings.Cut(id, "\r")
 	return strings.ToLower(id)

@@ -205,7 +205,8 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 	return c.report(ctx, newRun(Options{}, v, registry))
 }
 
-// TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put there by hand is found.
+// TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put
+// there by hand is found.
 func TestIPAMCheckRecorded(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	byHand := "warning ipam-block-missing " + affinity
@@ -245,8 +246,8 @@ func (r result) ipamKeys() (out []string) {
 	return out
 }
 
-// TestIPAMCheckSeesWhatStays: what is not written, because a v3 object is there or the record is left alone, holds its
-// addresses all the same: nothing is missing but what was before.
+// TestIPAMCheckSeesWhatStays: what is not written, because a v3 object is there or the record is
+// left alone, holds its addresses all the same: nothing is missing but what was before.
 func TestIPAMCheckSeesWhatStays(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}
@@ -284,8 +285,8 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 	}
 }
 
-// TestIPAMCheckUnreadable: a record that cannot be decrypted or decoded gives no warning about those that were to be compared with
-// it. It is said once that there are such records.
+// TestIPAMCheckUnreadable: a record that cannot be decrypted or decoded gives no warning about
+// those that were to be compared with it. It is said once that there are such records.
 func TestIPAMCheckUnreadable(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}

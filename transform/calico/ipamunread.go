@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ipamUnread are the IPAM records that cannot be read. References of other records to them are neither right
-// nor wrong; the names of these records tell which those are.
+// ipamUnread are the IPAM records that cannot be read. References of other records to them are
+// neither right nor wrong; the names of these records tell which those are.
 type ipamUnread struct {
 	count      int
 	first      string          // lowest key
@@ -20,7 +20,8 @@ func newIPAMUnread() ipamUnread {
 	return ipamUnread{blocks: map[string]bool{}, handles: map[uint64]bool{}, affinities: map[string]bool{}}
 }
 
-// add adds a record of one of the three kinds. Blocks are named after their CIDR, handles after their id.
+// add adds a record of one of the three kinds. Blocks are named after their CIDR, handles after
+// their id.
 func (u *ipamUnread) add(kind, key string) {
 	if u.count++; u.first == "" || key < u.first {
 		u.first = key
@@ -48,7 +49,8 @@ func (u *ipamUnread) affinity(owner, cidr string) bool {
 	return err == nil && u.affinities[affinityName(node, ipnet)]
 }
 
-// readable says whether a record of one of the three kinds has the name by which others refer to it.
+// readable says whether a record of one of the three kinds has the name by which others refer to
+// it.
 func readable(kind string, spec map[string]any) bool {
 	if kind == "IPAMHandle" {
 		return text(spec, "handleID") != ""

@@ -47,8 +47,9 @@ func TestOwnerLeftAlone(t *testing.T) {
 	require.Equal(t, 6, got.count("GlobalNetworkPolicy").Migrated)
 }
 
-// TestOwnersNobodyLooksFor: what the garbage collector cannot look for costs no object its life; what it looks for in vain is
-// dropped where another owner is there, so that it must be in the group that is left.
+// TestOwnersNobodyLooksFor: what the garbage collector cannot look for costs no object its life;
+// what it looks for in vain is dropped where another owner is there, so that it must be in the
+// group that is left.
 func TestOwnersNobodyLooksFor(t *testing.T) {
 	const nobody = "77777777-7777-4777-8777-777777777777"
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
@@ -124,8 +125,9 @@ func TestClusterInformationLeftAlone(t *testing.T) {
 	require.Contains(t, got.out[key], `"datastoreReady":false`)
 }
 
-// TestTakenBack: what was staged counting on an owner that is then left alone is as if it had never been looked at, down a chain
-// of owners: a v3 object whose place was taken is back, and ClusterInformation, which comes last, does not come.
+// TestTakenBack: what was staged counting on an owner that is then left alone is as if it had never
+// been looked at, down a chain of owners: a v3 object whose place was taken is back, and
+// ClusterInformation, which comes last, does not come.
 func TestTakenBack(t *testing.T) {
 	const ownerUID = "32345678-9abc-4def-8123-456789abcdef"
 	owned := func(kind, name, uid string) string {

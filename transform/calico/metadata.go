@@ -11,8 +11,9 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// metadataAnnotation holds, as JSON, the metadata that a client of the aggregated API gave its object. Its
-// content depends on the release (v3.27 left labels outside, v3.30 and later put policy names inside).
+// metadataAnnotation holds, as JSON, the metadata that a client of the aggregated API gave its
+// object. Its content depends on the release (v3.27 left labels outside, v3.30 and later put policy
+// names inside).
 const metadataAnnotation = "projectcalico.org/metadata"
 
 // metadata is a v1 record's two layers: outer is the record's own, inner that of the annotation.
@@ -43,7 +44,8 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	return m, nil
 }
 
-// withoutV1Fields is raw metadata without the managedFields entries of v1, which are most of its text.
+// withoutV1Fields is raw metadata without the managedFields entries of v1, which are most of its
+// text.
 func withoutV1Fields(raw map[string]any) map[string]any {
 	entries, ok := raw["managedFields"].([]any)
 	if !ok {
@@ -57,8 +59,9 @@ func withoutV1Fields(raw map[string]any) map[string]any {
 	return out
 }
 
-// seen is the metadata that a client of the aggregated API saw, without name, namespace and UID. Finalizers,
-// owner references and a deletion that only the record itself has, and a live migration drops, are added.
+// seen is the metadata that a client of the aggregated API saw, without name, namespace and UID.
+// Finalizers, owner references and a deletion that only the record itself has, and a live migration
+// drops, are added.
 func (m metadata) seen() metav1.ObjectMeta {
 	if !m.annotated {
 		m.inner = m.outer
@@ -88,8 +91,8 @@ func (m metadata) seen() metav1.ObjectMeta {
 	return out
 }
 
-// overlay is under with the entries of over, which win, and without the metadata annotation; nil for an
-// empty one.
+// overlay is under with the entries of over, which win, and without the metadata annotation; nil
+// for an empty one.
 func overlay(under, over map[string]string) map[string]string {
 	out := map[string]string{}
 	maps.Copy(out, under)
@@ -111,8 +114,8 @@ func merge[T comparable](inner, outer []T) (out []T) {
 	return out
 }
 
-// mergeOwners is inner and then outer, each once by UID. An object has one controller at most: where inner
-// has one, owners that only outer has are plain owners.
+// mergeOwners is inner and then outer, each once by UID. An object has one controller at most:
+// where inner has one, owners that only outer has are plain owners.
 func mergeOwners(inner, outer []metav1.OwnerReference) []metav1.OwnerReference {
 	out := slices.Clone(inner)
 	controlled := slices.ContainsFunc(inner, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })

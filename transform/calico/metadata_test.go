@@ -32,8 +32,8 @@ func annotated(t *testing.T, outer, inner string) map[string]any {
 	return obj
 }
 
-// TestSeenMetadata has a case for each historical shape of the annotation (facts: which release moved what inside), and
-// one for each rule of what is kept.
+// TestSeenMetadata has a case for each historical shape of the annotation (facts: which release
+// moved what inside), and one for each rule of what is kept.
 func TestSeenMetadata(t *testing.T) {
 	for _, tt := range []struct{ name, outer, inner, want string }{
 		{"no annotation: the record's own",

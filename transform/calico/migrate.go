@@ -90,8 +90,8 @@ func (m *run) migrate(ctx context.Context, id *identity) error {
 	return err
 }
 
-// loses refuses a record that would lose fields which clients of v1 see, or which the migration sets. A
-// field that the v1 CRD does not know either is dropped, and reported.
+// loses refuses a record that would lose fields which clients of v1 see, or which the migration
+// sets. A field that the v1 CRD does not know either is dropped, and reported.
 func (m *run) loses(ctx context.Context, id *identity, dropped []string) error {
 	if len(dropped) == 0 {
 		return nil
@@ -141,8 +141,8 @@ func (m *run) put(ctx context.Context, id *identity, obj map[string]any, format 
 
 func whyRecord(id *identity) string { return "v3 record of " + string(id.key) }
 
-// checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as they
-// are, and skipped records, which hold their addresses too.
+// checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as
+// they are, and skipped records, which hold their addresses too.
 func (m *run) checkOthers(ctx context.Context, kd *kind, records []*identity) error {
 	if !inIPAMCheck(kd.Kind) {
 		return nil

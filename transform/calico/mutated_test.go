@@ -15,7 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// mutate changes one place of a decoded object: a field goes, or becomes something that it should not be.
+// mutate changes one place of a decoded object: a field goes, or becomes something that it should
+// not be.
 func mutate(r *rand.Rand, value any) any {
 	odd := []any{nil, "", "odd", 7, -1.5, true, []any{}, []any{nil}, map[string]any{}, map[string]any{"odd": "odd"}, strings.Repeat("x", 300)}
 	switch v := value.(type) {
@@ -49,7 +50,8 @@ func mutate(r *rand.Rand, value any) any {
 	return odd[r.IntN(len(odd))]
 }
 
-// spoiled is the recorded cluster with some of its Calico records, of both groups, changed at random.
+// spoiled is the recorded cluster with some of its Calico records, of both groups, changed at
+// random.
 func spoiled(t *testing.T, from string, seed uint64) string {
 	in := &input{t: t, from: recorded(t, from)}
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -71,8 +73,8 @@ func spoiled(t *testing.T, from string, seed uint64) string {
 	return in.write()
 }
 
-// TestMutated: whatever records are like, the run comes to an end; each v1 record is a v3 record in the end or is named in a
-// problem, and while one of them is left alone all of them are there.
+// TestMutated: whatever records are like, the run comes to an end; each v1 record is a v3 record in
+// the end or is named in a problem, and while one of them is left alone all of them are there.
 func TestMutated(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, from := range []string{"before.db", "after.db"} {

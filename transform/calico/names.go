@@ -15,8 +15,8 @@ import (
 // defaultTier is the tier of a policy that names none.
 const defaultTier = "default"
 
-// v3Name is the name of a record as a v3 object, with a finding where the stored name suggests another. It
-// fails where no server accepts the name.
+// v3Name is the name of a record as a v3 object, with a finding where the stored name suggests
+// another. It fails where no server accepts the name.
 func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []*finding.Finding, error) {
 	name := stored
 	if m.annotated && m.inner.Name != "" {
@@ -49,8 +49,8 @@ func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []
 	return name, notes, nil
 }
 
-// policyName strips one "default." from the stored name of a default-tier policy, as releases before v3.32
-// stored it. The prefix of another tier is part of the name.
+// policyName strips one "default." from the stored name of a default-tier policy, as releases
+// before v3.32 stored it. The prefix of another tier is part of the name.
 func policyName(stored, tier string) string {
 	if tier != "" && tier != defaultTier {
 		return stored
@@ -72,8 +72,8 @@ func cidrName(ipnet *net.IPNet) string {
 	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(ipnet.String())
 }
 
-// affinityName is the object name of a node's affinity for a block. Calico cuts a long one and adds a
-// hash.
+// affinityName is the object name of a node's affinity for a block. Calico cuts a long one and adds
+// a hash.
 func affinityName(node string, block *net.IPNet) string {
 	const most = 252 // bytes
 	cidr := cidrName(block)

@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// natives finds owners that are not Calico objects. In an annotation a reference did no harm; as a real one,
-// it costs the object its life where the owner does not exist.
+// natives finds owners that are not Calico objects. In an annotation a reference did no harm; as a
+// real one, it costs the object its life where the owner does not exist.
 type natives struct {
 	view    *transform.View
 	keys    keys.Kubernetes
@@ -27,9 +27,9 @@ type folder struct {
 	namespaced bool
 }
 
-// missing says why the owner of an object in namespace will not be found; empty where it will be, and where
-// its kind is unknown: a garbage collector then keeps the object. unread says that the owner cannot be read,
-// neither here nor by a garbage collector.
+// missing says why the owner of an object in namespace will not be found; empty where it will be,
+// and where its kind is unknown: a garbage collector then keeps the object. unread says that the
+// owner cannot be read, neither here nor by a garbage collector.
 func (n *natives) missing(ctx context.Context, namespace string, ref encoding.OwnerReference) (reason string, unread bool, err error) {
 	gv, err := gvr.ParseGroupVersion(ref.APIVersion)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// isCalico says whether an apiVersion is of one of the two groups, and of which. Groups with similar names
-// (policy.networking.k8s.io, migration.projectcalico.org) are not.
+// isCalico says whether an apiVersion is of one of the two groups, and of which. Groups with
+// similar names (policy.networking.k8s.io, migration.projectcalico.org) are not.
 func isCalico(apiVersion string) (ofV1, ok bool) {
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -36,8 +36,8 @@ type verdict struct {
 	fatal  bool                    // it looks for the owner, and deletes an object that has no other
 }
 
-// calicoOwner translates a reference of one of the two groups, from an object in namespace, into one to
-// the v3 record with the UID of that record.
+// calicoOwner translates a reference of one of the two groups, from an object in namespace, into
+// one to the v3 record with the UID of that record.
 func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bool) (verdict, error) {
 	uid, err := parseUID(ref.UID)
 	if err != nil {
@@ -59,8 +59,9 @@ func (m *run) calicoOwner(namespace string, ref encoding.OwnerReference, ofV1 bo
 	return out, nil
 }
 
-// unknownOwner says why no Calico object has the UID of a reference from an object in namespace, and
-// whether a garbage collector would act on that. A record that cannot be read is found by its name.
+// unknownOwner says why no Calico object has the UID of a reference from an object in namespace,
+// and whether a garbage collector would act on that. A record that cannot be read is found by its
+// name.
 func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reason string, fatal bool) {
 	k, known := kindCalled(ref.Kind)
 	if !known {
@@ -108,8 +109,9 @@ type translation struct {
 	before, after encoding.OwnerReference
 }
 
-// recordOwners translates the owner references of a v1 record. Where the garbage collector would find none
-// of the owners, and so delete the v3 record, the record is refused; else lost owners are reported.
+// recordOwners translates the owner references of a v1 record. Where the garbage collector would
+// find none of the owners, and so delete the v3 record, the record is refused; else lost owners are
+// reported.
 func (m *run) recordOwners(ctx context.Context, id *identity, refs []metav1.OwnerReference) ([]translation, error) {
 	var lost, ignored []string
 	var out []translation
@@ -149,8 +151,8 @@ func (m *run) warnOwners(key []byte, what string, reasons ...string) {
 	}
 }
 
-// translate translates a reference of a Calico object and says whether its owner will be found. One of the
-// v1 group without an owner becomes the one that clients saw: its own group will be gone.
+// translate translates a reference of a Calico object and says whether its owner will be found. One
+// of the v1 group without an owner becomes the one that clients saw: its own group will be gone.
 func (m *run) translate(ctx context.Context, namespace string, ref encoding.OwnerReference) (verdict, error) {
 	if ofV1, ok := isCalico(ref.APIVersion); ok {
 		v, err := m.calicoOwner(namespace, ref, ofV1)
@@ -237,8 +239,8 @@ func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
 	}
 }
 
-// setOwners puts translated references into metadata. Paths in managedFields that name an owner by its UID,
-// in either form, follow.
+// setOwners puts translated references into metadata. Paths in managedFields that name an owner by
+// its UID, in either form, follow.
 func setOwners(meta *metav1.ObjectMeta, refs []translation) {
 	meta.OwnerReferences = nil
 	for _, t := range refs {

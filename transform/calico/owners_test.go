@@ -32,8 +32,8 @@ func ends(kind, name, uid string) encoding.OwnerReference {
 	return encoding.OwnerReference{APIVersion: apiVersionV3, Kind: kind, Name: name, UID: uid}
 }
 
-// TestOwnersEnd gives an object of each kind of encoding, and a Calico record in each of its two layers, a reference in each
-// form that releases have written, and looks where it ends.
+// TestOwnersEnd gives an object of each kind of encoding, and a Calico record in each of its two
+// layers, a reference in each form that releases have written, and looks where it ends.
 func TestOwnersEnd(t *testing.T) {
 	wanted := map[string]encoding.OwnerReference{}
 	tests := []struct {
@@ -66,7 +66,8 @@ func TestOwnersEnd(t *testing.T) {
 	}
 }
 
-// ownedBy puts an object of each sort with one owner reference into the input and returns the keys they will have.
+// ownedBy puts an object of each sort with one owner reference into the input and returns the keys
+// they will have.
 func ownedBy(in *input, i int, ref string) []string {
 	n := fmt.Sprintf("%02d", i)
 	inner := v1{kind: "NetworkSet", namespace: "team-a", name: "inner" + n, uid: "aaaaaa" + n + "-0000-4000-8000-000000000000", inner: `{"ownerReferences":[` + ref + `]}`}
@@ -87,7 +88,8 @@ func ownedBy(in *input, i int, ref string) []string {
 	return []string{inner.v3(), outer.v3(), configMap, widget, widget + ".cbor"}
 }
 
-// TestOwnersOfOneUID: one record is stored with the UID that clients saw of another; the kind tells which is meant.
+// TestOwnersOfOneUID: one record is stored with the UID that clients saw of another; the kind tells
+// which is meant.
 func TestOwnersOfOneUID(t *testing.T) {
 	one := v1{kind: "GlobalNetworkSet", name: "one", inner: "{}"}
 	other := v1{kind: "BGPPeer", name: "other", uid: clientUID, inner: "{}", spec: `{"peerIP":"192.0.2.1","asNumber":64512}`}
@@ -125,8 +127,8 @@ func TestOwnersFollowNewUIDs(t *testing.T) {
 	everyOwnerIsThere(t, got)
 }
 
-// TestManagedFieldsFollowOwners: what a v3 client owns of an object stays its own; where that is a reference, the path names the
-// owner's UID as it is in the end.
+// TestManagedFieldsFollowOwners: what a v3 client owns of an object stays its own; where that is a
+// reference, the path names the owner's UID as it is in the end.
 func TestManagedFieldsFollowOwners(t *testing.T) {
 	fields := func(uid string) string {
 		return `{"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"` + uid + `\"}":{}}},"f:spec":{"f:nets":{}}}`
@@ -149,8 +151,8 @@ func TestManagedFieldsFollowOwners(t *testing.T) {
 	}
 }
 
-// TestGarbageCollectorFindsEveryOwner: it looks owners up by kind and name and compares the UID. After the live migration it
-// deleted four objects of this cluster.
+// TestGarbageCollectorFindsEveryOwner: it looks owners up by kind and name and compares the UID.
+// After the live migration it deleted four objects of this cluster.
 func TestGarbageCollectorFindsEveryOwner(t *testing.T) {
 	got := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, got.err, "%v", got.Problems)
@@ -192,7 +194,8 @@ func ownerPath(t testing.TB, namespace string, ref encoding.OwnerReference) stri
 	return ""
 }
 
-// TestDanglingOwnersOfRecords: a reference that sat in an annotation was harmless; as a real one, it may cost the object.
+// TestDanglingOwnersOfRecords: a reference that sat in an annotation was harmless; as a real one,
+// it may cost the object.
 func TestDanglingOwnersOfRecords(t *testing.T) {
 	const fatal, warned, fine = finding.Error, finding.Warning, ""
 	namespace := ref("v1", "Namespace", "team-a", namespaceA)
@@ -340,8 +343,8 @@ func TestIsCalico(t *testing.T) {
 	}
 }
 
-// TestOwnerUnreadable: what an owner that cannot be read has for a UID nobody can tell, so it is not said to be missing. One that
-// stays a v1 record is said to.
+// TestOwnerUnreadable: what an owner that cannot be read has for a UID nobody can tell, so it is
+// not said to be missing. One that stays a v1 record is said to.
 func TestOwnerUnreadable(t *testing.T) {
 	const native, cm = "/registry/configmaps/team-a/owned", "/registry/configmaps/team-a/owner"
 	owned := func(ref string) v1 {

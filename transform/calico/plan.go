@@ -26,8 +26,8 @@ type Migration struct{ Options }
 // New makes a migration; Plan checks the options.
 func New(o Options) *Migration { return &Migration{o} }
 
-// Plan stages the whole migration on v, for each storage prefix. An error is about reading the snapshot or
-// the manifest.
+// Plan stages the whole migration on v, for each storage prefix. An error is about reading the
+// snapshot or the manifest.
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	switch m.Conflicts {
 	case RefuseConflicts, KeepV3, TakeV1:
@@ -76,7 +76,8 @@ func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
 	}
 }
 
-// plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is staged.
+// plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
+// staged.
 func (m *run) plan(ctx context.Context) (found bool, err error) {
 	if m.crds, err = loadCRDs(ctx, m.view, m.keys, m.opts.V3CRDs); err != nil {
 		if errors.Is(err, errManifest) && m.opts.V3CRDsPath != "" {
@@ -122,10 +123,10 @@ func (m *run) endV1(ctx context.Context) error {
 	return m.setReady(ctx, m.lockKey(), false, "the v1 datastore is locked")
 }
 
-// removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components would go
-// on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only where v1 is
-// absent), and records without their CRD would come back with it. It must not be called after a record
-// was skipped.
+// removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components
+// would go on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only
+// where v1 is absent), and records without their CRD would come back with it. It must not be called
+// after a record was skipped.
 func (m *run) removeV1(ctx context.Context) error {
 	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV1)) {
 		if err != nil {

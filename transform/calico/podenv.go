@@ -18,13 +18,14 @@ const templateGeneration = "deprecated.daemonset.template.generation"
 
 var errGeneration = errors.New("not a number that can be raised by one")
 
-// setPodEnv sets an environment variable to a literal value in every container and init container of a
-// workload, as an API server's update would: metadata.generation rises by one. For a DaemonSet its template
-// generation rises too, else a DaemonSet controller does not roll the pods (k8s.io/kubernetes
-// pkg/controller/daemon/util, IsPodUpdated).
+// setPodEnv sets an environment variable to a literal value in every container and init container
+// of a workload, as an API server's update would: metadata.generation rises by one. For a DaemonSet
+// its template generation rises too, else a DaemonSet controller does not roll the pods
+// (k8s.io/kubernetes pkg/controller/daemon/util, IsPodUpdated).
 //
-// A variable of that name with another value, or with a valueFrom, is replaced in its position; else it is
-// added at the end. changed names the changed containers, init containers first; for none out is value.
+// A variable of that name with another value, or with a valueFrom, is replaced in its position;
+// else it is added at the end. changed names the changed containers, init containers first; for
+// none out is value.
 func setPodEnv(value []byte, name, to string) (out []byte, changed []string, err error) {
 	found, err := encoding.Get(value, podSpec()...)
 	if err != nil {

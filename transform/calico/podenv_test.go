@@ -78,7 +78,8 @@ func setTyped(template *corev1.PodTemplateSpec) {
 	}
 }
 
-// workloadsOfEachKind are objects with the template that each function changes as a server's update would.
+// workloadsOfEachKind are objects with the template that each function changes as a server's update
+// would.
 func workloadsOfEachKind(annotations map[string]string) map[runtime.Object]func() {
 	meta := metav1.ObjectMeta{Name: "n", Namespace: "kube-system", Generation: 4, Annotations: annotations}
 	ds := &appsv1.DaemonSet{ObjectMeta: *meta.DeepCopy(), Spec: appsv1.DaemonSetSpec{Template: podsOfEachSort()}}
@@ -103,8 +104,8 @@ func workloadsOfEachKind(annotations map[string]string) map[runtime.Object]func(
 	}
 }
 
-// TestSetPodEnvEqualsTypedEdit: the bytes are those that k8s.io/api marshals after the same edit of the typed object, with what a
-// server's update adds; a second edit changes nothing.
+// TestSetPodEnvEqualsTypedEdit: the bytes are those that k8s.io/api marshals after the same edit of
+// the typed object, with what a server's update adds; a second edit changes nothing.
 func TestSetPodEnvEqualsTypedEdit(t *testing.T) {
 	for _, annotations := range []map[string]string{nil, {"z": ""}, {"a": "b", templateGeneration: "41", "z": "y"}} {
 		for obj, change := range workloadsOfEachKind(annotations) {
@@ -137,7 +138,8 @@ func asText(t testing.TB, obj any) []byte {
 	return out
 }
 
-// TestSetPodEnvErrors: what cannot be counted on is no number, or has no next one; and no error holds it.
+// TestSetPodEnvErrors: what cannot be counted on is no number, or has no next one; and no error
+// holds it.
 func TestSetPodEnvErrors(t *testing.T) {
 	for _, value := range []string{"x7777", strconv.Itoa(math.MaxInt64), ""} {
 		ds := daemonSet("kube-system", "calico-node", podsOfEachSort())

@@ -10,8 +10,8 @@ import (
 // tierLabel is the label that lets a client select the policies of a tier.
 const tierLabel = "projectcalico.org/tier"
 
-// admitPolicy sets the fields that Calico's two mutating admission policies set on a new policy: the
-// tier, the label that repeats it, and the directions it applies to.
+// admitPolicy sets the fields that Calico's two mutating admission policies set on a new policy:
+// the tier, the label that repeats it, and the directions it applies to.
 func admitPolicy(k *kind, meta, spec map[string]any) {
 	switch {
 	case k.Name == namePolicy:
@@ -65,8 +65,8 @@ func (m *run) noteTier(id *identity, obj map[string]any) {
 	}
 }
 
-// warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook refuses
-// to create such a policy.
+// warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook
+// refuses to create such a policy.
 func (m *run) warnTiers(context.Context) error {
 	there := m.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
@@ -88,7 +88,8 @@ func (m *run) warnTiers(context.Context) error {
 	return nil
 }
 
-// tiersToBe says of each tier that will be there whether it is being deleted. Calico makes built-in tiers.
+// tiersToBe says of each tier that will be there whether it is being deleted. Calico makes built-in
+// tiers.
 func (m *run) tiersToBe() map[string]bool {
 	there := map[string]bool{}
 	for _, builtin := range builtinTiers() {

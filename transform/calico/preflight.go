@@ -13,8 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// preflight reports all obstacles to the migration as a whole; it stages nothing. Where the snapshot does not
-// tell, it warns and adds a step to check.
+// preflight reports all obstacles to the migration as a whole; it stages nothing. Where the
+// snapshot does not tell, it warns and adds a step to check.
 func (m *run) preflight(ctx context.Context) error {
 	if m.crds.idle() {
 		return nil
@@ -30,8 +30,8 @@ func (m *run) preflight(ctx context.Context) error {
 		m.checkAdmission)
 }
 
-// checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it starts,
-// and of the images. Where none of them tells a release it warns.
+// checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it
+// starts, and of the images. Where none of them tells a release it warns.
 func (m *run) checkVersion(ctx context.Context, found *installation) error {
 	key := m.lockKey()
 	info, _, err := m.read(ctx, key)
@@ -106,7 +106,8 @@ func admissionObjects() []admissionObject {
 	}
 }
 
-// checkAdmission warns of missing admission policies. Migrated records do not need them, later ones do.
+// checkAdmission warns of missing admission policies. Migrated records do not need them, later ones
+// do.
 func (m *run) checkAdmission(ctx context.Context) error {
 	missing := false
 	for _, object := range admissionObjects() {
@@ -128,7 +129,8 @@ func (m *run) checkAdmission(ctx context.Context) error {
 	return nil
 }
 
-// notThere says that an object is missing or being deleted; empty where it is there, readable or not.
+// notThere says that an object is missing or being deleted; empty where it is there, readable or
+// not.
 func notThere(entry *transform.Entry) string {
 	if entry == nil {
 		return "not in the snapshot"

@@ -30,7 +30,8 @@ func preflighting(ctx context.Context, v *transform.View) error {
 	return withCRDs(ctx, v, (*run).preflight)
 }
 
-// podTemplate has containers given as name, image, name, image...; those whose name begins with "init-" are init containers.
+// podTemplate has containers given as name, image, name, image...; those whose name begins with
+// "init-" are init containers.
 func podTemplate(account string, containers ...string) corev1.PodTemplateSpec {
 	spec := corev1.PodSpec{ServiceAccountName: account}
 	for i := 0; i < len(containers); i += 2 {
@@ -148,8 +149,8 @@ func TestTierDrift(t *testing.T) {
 		r.reason(t, codeTierDrift.Name, tier("kube-baseline")))
 }
 
-// TestTierNoDrift: what is unset on the default tier reads as it must be, absent tiers are made by Calico, and other
-// tiers are free.
+// TestTierNoDrift: what is unset on the default tier reads as it must be, absent tiers are made by
+// Calico, and other tiers are free.
 func TestTierNoDrift(t *testing.T) {
 	in := newInput(t)
 	in.edit(v1Dirs+"tiers/default", func(obj map[string]any) { set(obj, "spec", map[string]any{}) })

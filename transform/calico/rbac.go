@@ -25,7 +25,8 @@ type account struct{ namespace, name string }
 
 func (a account) String() string { return a.namespace + "/" + a.name }
 
-// calicoAccounts are the accounts that manifests, charts and operator use, and those of the workloads that were found.
+// calicoAccounts are the accounts that manifests, charts and operator use, and those of the
+// workloads that were found.
 func calicoAccounts(found *installation) map[account]bool {
 	accounts := map[account]bool{}
 	for _, namespace := range []string{"kube-system", namespaceOperated} {
@@ -41,8 +42,9 @@ func calicoAccounts(found *installation) map[account]bool {
 	return accounts
 }
 
-// checkRBAC demands that each Calico account in a ClusterRoleBinding may use the new group: releases before
-// 3.32 grant the old one only, and a cluster upgraded by images alone has their roles.
+// checkRBAC demands that each Calico account in a ClusterRoleBinding may use the new group:
+// releases before 3.32 grant the old one only, and a cluster upgraded by images alone has their
+// roles.
 func (m *run) checkRBAC(ctx context.Context, found *installation) error {
 	grants, err := m.readGrants(ctx, calicoAccounts(found))
 	if err != nil {
@@ -102,8 +104,9 @@ func (g *grant) at(namespace string) *allowance {
 
 func (g *grant) bound() bool { return len(g.bindings) > 0 }
 
-// check reports an account whose roles do not let it work on v3 records. Most kinds are cluster-scoped, so
-// that a RoleBinding alone neither lets an account work on records nor shows that it should.
+// check reports an account whose roles do not let it work on v3 records. Most kinds are
+// cluster-scoped, so that a RoleBinding alone neither lets an account work on records nor shows
+// that it should.
 func (g *grant) check(m *run, found *installation) {
 	if g.bound() {
 		g.checkCluster(m, found)
@@ -138,7 +141,8 @@ func (g *grant) checkCluster(m *run, found *installation) {
 	}
 }
 
-// lacking lists the kinds that are granted in the old group, but in the new one neither here nor by more.
+// lacking lists the kinds that are granted in the old group, but in the new one neither here nor by
+// more.
 func (a *allowance) lacking(more []rbacv1.PolicyRule, namespaced bool) (out []string) {
 	all := allowance{rules: slices.Concat(a.rules, more)}
 	for _, kd := range kinds() {
@@ -163,7 +167,8 @@ func hasOrAll(list []string, one string) bool {
 	return slices.Contains(list, one) || slices.Contains(list, "*")
 }
 
-// readGrants finds what each account is granted. A ClusterRoleBinding that cannot be read may be of any of them.
+// readGrants finds what each account is granted. A ClusterRoleBinding that cannot be read may be of
+// any of them.
 func (m *run) readGrants(ctx context.Context, accounts map[account]bool) (grants, error) {
 	out := newGrants(accounts)
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
@@ -244,8 +249,8 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	return false, meant
 }
 
-// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A missing one
-// grants nothing.
+// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A
+// missing one grants nothing.
 func (m *run) boundRole(ctx context.Context, b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
 	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
 	if b.RoleRef.Kind == "Role" {

@@ -51,7 +51,8 @@ func TestRBACGranted(t *testing.T) {
 	require.Empty(t, r.byHand())
 }
 
-// TestRBACMissing: an account that may use the old group only is refused, each with the binding that names it.
+// TestRBACMissing: an account that may use the old group only is refused, each with the binding
+// that names it.
 func TestRBACMissing(t *testing.T) {
 	in := newInput(t)
 	node := in.role("calico-node", oldRules, serviceAccount("kube-system", "calico-node"))
@@ -68,7 +69,8 @@ func TestRBACMissing(t *testing.T) {
 	require.NoError(t, r.err)
 }
 
-// roleBinding binds a Role with those rules to the subjects, in the namespace alone; without rules the ClusterRole cluster-admin.
+// roleBinding binds a Role with those rules to the subjects, in the namespace alone; without rules
+// the ClusterRole cluster-admin.
 func (in *input) roleBinding(namespace, name string, rules []rbacv1.PolicyRule, subjects ...rbacv1.Subject) (key string) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	ref := rbacv1.RoleRef{APIGroup: groupRBAC, Kind: "ClusterRole", Name: "cluster-admin"}
@@ -81,8 +83,9 @@ func (in *input) roleBinding(namespace, name string, rules []rbacv1.PolicyRule, 
 	return key
 }
 
-// TestRBACRoleBinding: a RoleBinding grants within its namespace, where most kinds have no objects. It is compared for the kinds
-// that have, and says nothing of what the account may do in the cluster.
+// TestRBACRoleBinding: a RoleBinding grants within its namespace, where most kinds have no objects.
+// It is compared for the kinds that have, and says nothing of what the account may do in the
+// cluster.
 func TestRBACRoleBinding(t *testing.T) {
 	plugin := serviceAccount("kube-system", "calico-cni-plugin")
 	in := newInput(t)
@@ -140,7 +143,8 @@ func TestRBACPart(t *testing.T) {
 	require.Contains(t, r.reason(t, codeRBACMissing.Name, node), "grant it ipamconfigurations in crd.projectcalico.org but not in projectcalico.org")
 }
 
-// TestRBACGroups: what a group of accounts is granted counts, but a group does not show that an account is there.
+// TestRBACGroups: what a group of accounts is granted counts, but a group does not show that an
+// account is there.
 func TestRBACGroups(t *testing.T) {
 	in := newInput(t)
 	in.role("all", newRules, subjectOf("Group", "system:serviceaccounts:kube-system"))
@@ -153,8 +157,8 @@ func TestRBACGroups(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestRBACStored: JSON is read as well; a role that is gone grants nothing. What cannot be read is named, and what it grants is
-// unknown.
+// TestRBACStored: JSON is read as well; a role that is gone grants nothing. What cannot be read is
+// named, and what it grants is unknown.
 func TestRBACStored(t *testing.T) {
 	in := newInput(t)
 	binding, err := json.Marshal(map[string]any{

@@ -22,14 +22,15 @@ const (
 	recordsV3 = "/registry/projectcalico.org/"
 )
 
-// difference is a way in which our v3 records are meant to differ from those the live controller wrote. Key (below the
-// group) and path are patterns of path.Match.
+// difference is a way in which our v3 records are meant to differ from those the live controller
+// wrote. Key (below the group) and path are patterns of path.Match.
 type difference struct {
 	key, path string
 	reason    string
 }
 
-// differences from the live controller's result. Each reason names the loss or the addition of the live controller.
+// differences from the live controller's result. Each reason names the loss or the addition of the
+// live controller.
 func differences() []difference {
 	const everywhere = "*"
 	return []difference{
@@ -62,7 +63,8 @@ func differences() []difference {
 	}
 }
 
-// TestRecorded migrates the recorded cluster and holds each of the 63 records against what the live controller made of it.
+// TestRecorded migrates the recorded cluster and holds each of the 63 records against what the live
+// controller made of it.
 func TestRecorded(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, r.err, "%v", r.problems())
@@ -150,7 +152,8 @@ func diffValues(at string, a, b any, out *[]string) {
 	}
 }
 
-// TestSeenUID: every v3 record has the UID that clients saw, so that no reference of projectcalico.org/v3 changes.
+// TestSeenUID: every v3 record has the UID that clients saw, so that no reference of
+// projectcalico.org/v3 changes.
 func TestSeenUID(t *testing.T) {
 	r := planOn(t, recorded(t, "before.db"), New(Options{}))
 	require.NoError(t, r.err)
@@ -173,8 +176,8 @@ func TestSeenUID(t *testing.T) {
 	}, r.Renamed)
 }
 
-// TestIdempotent: migrating what the migration wrote changes nothing, whatever the options of the first run were. The cluster is
-// the recorded one with the components of a manifest install.
+// TestIdempotent: migrating what the migration wrote changes nothing, whatever the options of the
+// first run were. The cluster is the recorded one with the components of a manifest install.
 func TestIdempotent(t *testing.T) {
 	in := manifestInstall(t, cniTemplate).write()
 	for _, o := range []Options{{}, {KeepV1: true}, {NewUIDs: true}, {KeepV1: true, NewUIDs: true}} {

@@ -28,8 +28,8 @@ func (m *run) checkValues(ctx context.Context) error {
 	return m.eachOther(ctx, func(*transform.Entry, string) error { return nil })
 }
 
-// eachOther calls do for all objects but v1 records and the v3 records just written. It refuses those
-// that no API server can read as the object their key names.
+// eachOther calls do for all objects but v1 records and the v3 records just written. It refuses
+// those that no API server can read as the object their key names.
 func (m *run) eachOther(ctx context.Context, do func(entry *transform.Entry, namespace string) error) error {
 	v1, v3 := groupDir(m.keys, groupV1), groupDir(m.keys, groupV3)
 	for entry, err := range m.view.Below(ctx, m.keys.Prefix) {
@@ -90,7 +90,8 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 	return v.ref, true
 }
 
-// report says what is wrong with the references. It returns false where the object has to stay as it is.
+// report says what is wrong with the references. It returns false where the object has to stay as
+// it is.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
 		e.run.view.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))

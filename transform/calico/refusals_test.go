@@ -13,8 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestNothingSilent: what cannot be migrated refuses the run by key and reason; allowed, it is left alone, and with it every v1
-// record. The live controller skips most of these with a line in its log, or wedges on them.
+// TestNothingSilent: what cannot be migrated refuses the run by key and reason; allowed, it is left
+// alone, and with it every v1 record. The live controller skips most of these with a line in its
+// log, or wedges on them.
 func TestNothingSilent(t *testing.T) {
 	set := v1{kind: "GlobalNetworkSet", name: "bad", inner: "{}", spec: `{"nets":["192.0.2.0/24"]}`}
 	with := func(change func(*v1)) v1 { r := set; change(&r); return r }
@@ -106,7 +107,8 @@ func TestAllProblemsAreListed(t *testing.T) {
 	require.Equal(t, 2, got.count("GlobalNetworkSet").Migrated)
 }
 
-// TestUnreadableOnce: a value that cannot be read is one problem, however many stages of the migration look at it.
+// TestUnreadableOnce: a value that cannot be read is one problem, however many stages of the
+// migration look at it.
 func TestUnreadableOnce(t *testing.T) {
 	const apiService = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
 	keys := []string{
@@ -143,7 +145,8 @@ func TestUnreadableOnce(t *testing.T) {
 	}
 }
 
-// TestScope: a record in a namespace, of a kind that has none, is not the object that its key should name.
+// TestScope: a record in a namespace, of a kind that has none, is not the object that its key
+// should name.
 func TestScope(t *testing.T) {
 	key := recordsV1 + "tiers/team-a/inside"
 	in := newInput(t)

@@ -12,12 +12,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// heldBytes are the stored bytes of the records that stay decoded until they are migrated. Decoded ones
-// take several times as much.
+// heldBytes are the stored bytes of the records that stay decoded until they are migrated. Decoded
+// ones take several times as much.
 const heldBytes = 4 << 20
 
-// scan is the first pass: it gives every Calico object an identity, and skips the records that cannot be
-// migrated for what they are or for the name they share.
+// scan is the first pass: it gives every Calico object an identity, and skips the records that
+// cannot be migrated for what they are or for the name they share.
 func (m *run) scan(ctx context.Context) error {
 	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV3)) {
 		if err != nil {
@@ -114,8 +114,8 @@ func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error
 	return nil
 }
 
-// collide skips all but the first of the records that share a v3 name. Where that is allowed, the first
-// is migrated.
+// collide skips all but the first of the records that share a v3 name. Where that is allowed, the
+// first is migrated.
 func (m *run) collide(ctx context.Context, group []*identity) error {
 	first, err := m.take(ctx, group[0])
 	if err != nil {
@@ -138,8 +138,8 @@ func (m *run) collide(ctx context.Context, group []*identity) error {
 	return nil
 }
 
-// take returns the decoded record, for the caller to change: the one that was kept, else it is decoded
-// again.
+// take returns the decoded record, for the caller to change: the one that was kept, else it is
+// decoded again.
 func (m *run) take(ctx context.Context, id *identity) (*record, error) {
 	if r := id.record; r != nil {
 		id.record = nil

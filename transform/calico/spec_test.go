@@ -10,7 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// parseObject reads JSON as an unstructured object with integers as int64 where the test compares them.
+// parseObject reads JSON as an unstructured object with integers as int64 where the test compares
+// them.
 func parseObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var m map[string]any

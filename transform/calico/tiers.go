@@ -20,8 +20,8 @@ func builtinTiers() []builtinTier {
 	return []builtinTier{{"default", 1_000_000, "Deny"}, {"kube-admin", 1_000, "Pass"}, {"kube-baseline", 10_000_000, "Pass"}}
 }
 
-// checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the two
-// orders was meant. Calico makes a missing one.
+// checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the
+// two orders was meant. Calico makes a missing one.
 func (m *run) checkTiers(ctx context.Context) error {
 	kd, _ := kindOfV3("tiers")
 	for _, want := range builtinTiers() {

@@ -8,9 +8,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// ConvertUID turns the UID of a stored v1 record into the one that clients of the aggregated API saw, and
-// back: it reverses the bits of each byte but 6 and 8, which hold the UUID's version and variant. It
-// takes every spelling of a UUID and returns the canonical one (libcalico-go/lib/backend/k8s/conversion).
+// ConvertUID turns the UID of a stored v1 record into the one that clients of the aggregated API
+// saw, and back: it reverses the bits of each byte but 6 and 8, which hold the UUID's version and
+// variant. It takes every spelling of a UUID and returns the canonical one
+// (libcalico-go/lib/backend/k8s/conversion).
 func ConvertUID(uid string) (string, error) {
 	id, err := parseUID(uid)
 	if err != nil {
@@ -36,8 +37,8 @@ func seenUID(stored uuid.UUID) uuid.UUID {
 	return stored
 }
 
-// mintUID makes a new UID: a version 4 UUID in form, but the same for the same input and key, so that a
-// second run writes the same bytes.
+// mintUID makes a new UID: a version 4 UUID in form, but the same for the same input and key, so
+// that a second run writes the same bytes.
 func mintUID(digest [32]byte, key []byte) string {
 	h := sha256.New()
 	h.Write([]byte("etcdshift uid\x00"))

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestUnknownKeys: a key that no API server makes, where Calico's records and CRDs are, is kept and reported.
+// TestUnknownKeys: a key that no API server makes, where Calico's records and CRDs are, is kept and
+// reported.
 func TestUnknownKeys(t *testing.T) {
 	in := newInput(t)
 	odd := []string{"/registry/projectcalico.org/tiers/a/b/c", "/registry/apiextensions.k8s.io/customresourcedefinitions/a/b"}

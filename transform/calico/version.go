@@ -21,14 +21,15 @@ const (
 	ageFit                // 3.32 or later
 )
 
-// releasePattern takes "v3.32.1", "3.32", and what builds append: "v3.32.0-0.dev-12-gabc", "v3.31.2-windows-ltsc2022".
+// releasePattern takes "v3.32.1", "3.32", and what builds append: "v3.32.0-0.dev-12-gabc",
+// "v3.31.2-windows-ltsc2022".
 var releasePattern = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?([-+].*)?$`)
 
 // prePattern marks a suffix of a build made before the release it is named after.
 var prePattern = regexp.MustCompile(`(?i)^-(0\.|\d*\.?dev|alpha|beta|rc|pre|\d+-g[0-9a-f]+)`)
 
-// releaseAge reads a version string or an image tag. A build on the way to 3.32.0 may lack parts that v3
-// needs, so it counts as unknown; builds on the way to a later one count by their number.
+// releaseAge reads a version string or an image tag. A build on the way to 3.32.0 may lack parts
+// that v3 needs, so it counts as unknown; builds on the way to a later one count by their number.
 func releaseAge(version string) age {
 	m := releasePattern.FindStringSubmatch(version)
 	if m == nil {
@@ -46,8 +47,8 @@ func releaseAge(version string) age {
 	return ageFit
 }
 
-// imageTag returns the tag of a container image, "" when it has none (a digest alone tells nothing).
-// "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1.
+// imageTag returns the tag of a container image, "" when it has none (a digest alone tells
+// nothing). "registry:5000/calico/node:v3.32.1@sha256:..." has the tag v3.32.1.
 func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	path := image[strings.LastIndexByte(image, '/')+1:]
@@ -55,8 +56,8 @@ func imageTag(image string) string {
 	return tag
 }
 
-// calicoImage tells an image of Calico from those of side-cars, whose tags mean nothing here. Mirrors keep
-// the last part of the path, some with a prefix ("rancher/mirrored-calico-node").
+// calicoImage tells an image of Calico from those of side-cars, whose tags mean nothing here.
+// Mirrors keep the last part of the path, some with a prefix ("rancher/mirrored-calico-node").
 func calicoImage(image string) bool {
 	image, _, _ = strings.Cut(image, "@")
 	name, _, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")

@@ -25,7 +25,8 @@ func (r result) v3Records() map[string]string {
 	return out
 }
 
-// TestManifestOfCRDs: a cluster without the v3 CRDs, given those of its release, ends with the same records as one that has them.
+// TestManifestOfCRDs: a cluster without the v3 CRDs, given those of its release, ends with the same
+// records as one that has them.
 func TestManifestOfCRDs(t *testing.T) {
 	whole := planOn(t, recorded(t, "before.db"), New(Options{}))
 	in := newInput(t)
@@ -46,7 +47,8 @@ func TestManifestOfCRDs(t *testing.T) {
 	}
 }
 
-// TestPreflightRefuses: what stands in the way of the whole migration is listed in one go, beside what is wrong with records.
+// TestPreflightRefuses: what stands in the way of the whole migration is listed in one go, beside
+// what is wrong with records.
 func TestPreflightRefuses(t *testing.T) {
 	in := manifestInstall(t, cniTemplate)
 	old := in.daemonSet(daemonSet("kube-system", "calico-node", podTemplate("calico-node", "calico-node", "calico/node:v3.31.0")))
@@ -64,7 +66,8 @@ func TestPreflightRefuses(t *testing.T) {
 	}
 }
 
-// TestManifestInstall: the components, an owner reference among them, and RBAC of a manifest install.
+// TestManifestInstall: the components, an owner reference among them, and RBAC of a manifest
+// install.
 func TestManifestInstall(t *testing.T) {
 	in := manifestInstall(t, cniTemplate)
 	in.role("calico-node", newRules, serviceAccount("kube-system", "calico-node"))
@@ -94,7 +97,8 @@ func TestManifestInstall(t *testing.T) {
 	require.Contains(t, strings.Join(again.Steps, "\n"), "before its pods start, set CALICO_API_GROUP=projectcalico.org/v3 on every container and initContainer of DaemonSet kube-system/calico-node\n")
 }
 
-// TestOperatorInstall: the operator's workloads stay as they are, and the operator is what to begin with.
+// TestOperatorInstall: the operator's workloads stay as they are, and the operator is what to begin
+// with.
 func TestOperatorInstall(t *testing.T) {
 	in := newInput(t)
 	owner := metav1.OwnerReference{APIVersion: "operator.tigera.io/v1", Kind: "Installation", Name: "default", UID: "1"}
@@ -110,8 +114,8 @@ func TestOperatorInstall(t *testing.T) {
 	}
 }
 
-// TestAffinities: an affinity keeps the type and the labels it has, as under the live migration. calico-node adds labels to
-// those of its own node when it starts.
+// TestAffinities: an affinity keeps the type and the labels it has, as under the live migration.
+// calico-node adds labels to those of its own node when it starts.
 func TestAffinities(t *testing.T) {
 	tests := []struct {
 		name, spec string
@@ -140,8 +144,8 @@ func TestAffinities(t *testing.T) {
 	}
 }
 
-// TestInnerMetadata: what the annotation says beside what clients saw (a UID, a namespace, a version) counts for nothing, but
-// for a name, whatever the kind.
+// TestInnerMetadata: what the annotation says beside what clients saw (a UID, a namespace, a
+// version) counts for nothing, but for a name, whatever the kind.
 func TestInnerMetadata(t *testing.T) {
 	r := v1{kind: "NetworkSet", namespace: "team-a", name: "stored", inner: `{"name":"seen","namespace":"team-b","uid":"99999999-9999-4999-8999-999999999999","resourceVersion":"7","generation":9,"selfLink":"/x"}`}
 	held := v1{kind: "GlobalNetworkSet", name: "held", uid: "22345678-9abc-4def-8123-456789abcdef",
@@ -158,7 +162,8 @@ func TestInnerMetadata(t *testing.T) {
 	require.True(t, got.has(finding.Warning, codeTerminating.Name, loose.key()))
 }
 
-// TestOwnerChain: Tier, policy, ConfigMap; under new UIDs each names the one before it by its new UID.
+// TestOwnerChain: Tier, policy, ConfigMap; under new UIDs each names the one before it by its new
+// UID.
 func TestOwnerChain(t *testing.T) {
 	tier := v1{kind: "Tier", name: "top", uid: "22345678-9abc-4def-8123-456789abcdef", inner: "{}", spec: `{"order":5,"defaultAction":"Deny"}`}
 	policy := v1{kind: "GlobalNetworkPolicy", name: "default.mid", inner: `{"ownerReferences":[` + ref(apiVersionV1, "Tier", "top", tier.uid) + `]}`}

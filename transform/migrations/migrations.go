@@ -1,4 +1,5 @@
-// Package migrations lists all transforms. Each lives in a folder beside this one, which it must not import.
+// Package migrations lists all transforms. Each lives in a folder beside this one, which it must
+// not import.
 package migrations
 
 import (

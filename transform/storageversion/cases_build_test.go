@@ -21,7 +21,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// The snapshots of these tests are that of an etcd with records on top, each at a revision of its own.
+// The snapshots of these tests are that of an etcd with records on top, each at a revision of its
+// own.
 
 const (
 	definitions = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
@@ -288,8 +289,8 @@ func contents(t testing.TB, path string) map[string]stored {
 	return got
 }
 
-// addsUp: every object of a kind is counted once, every count of a report agrees with the others, and no problem is without a
-// reason.
+// addsUp: every object of a kind is counted once, every count of a report agrees with the others,
+// and no problem is without a reason.
 func (r result) addsUp() {
 	r.t.Helper()
 	for _, c := range r.CustomResources {

@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// dirty are three CustomResourceDefinitions of two groups, each with one object that is not at the storage version.
+// dirty are three CustomResourceDefinitions of two groups, each with one object that is not at the
+// storage version.
 func dirty(t testing.TB) (c *cluster, defs []definition, objects []resource) {
 	defs = []definition{
 		{name: "gadgets.example.com", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, meta: `"labels":{"migrate":"true"},`},
@@ -28,7 +29,8 @@ func dirty(t testing.TB) (c *cluster, defs []definition, objects []resource) {
 	return c, defs, objects
 }
 
-// TestChoose (cases 4, 5 and 18): what the options leave out is not touched, and reported where it needs a migration.
+// TestChoose (cases 4, 5 and 18): what the options leave out is not touched, and reported where it
+// needs a migration.
 func TestChoose(t *testing.T) {
 	selector := func(text string) labels.Selector {
 		parsed, err := labels.Parse(text)
@@ -84,7 +86,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestNotChosen: what is left out is measured by its objects, not by what its list says; what is in order is not mentioned.
+// TestNotChosen: what is left out is measured by its objects, not by what its list says; what is in
+// order is not mentioned.
 func TestNotChosen(t *testing.T) {
 	tests := []struct {
 		name, stored string
@@ -125,7 +128,8 @@ func TestNotChosen(t *testing.T) {
 	}
 }
 
-// TestNamesAreThere (case 19): an option that names what the snapshot does not have stops the run before anything else.
+// TestNamesAreThere (case 19): an option that names what the snapshot does not have stops the run
+// before anything else.
 func TestNamesAreThere(t *testing.T) {
 	c, _, _ := dirty(t)
 	path := c.build()
@@ -151,8 +155,8 @@ func TestNamesAreThere(t *testing.T) {
 	require.ErrorContains(t, strange.err, "--prefix")
 }
 
-// TestBadDefinitions: a CustomResourceDefinition that cannot be worked with refuses the run, and its objects stay; one that was
-// left out does not refuse, and is not passed over in silence.
+// TestBadDefinitions: a CustomResourceDefinition that cannot be worked with refuses the run, and
+// its objects stay; one that was left out does not refuse, and is not passed over in silence.
 func TestBadDefinitions(t *testing.T) {
 	tests := []struct {
 		name, value, code, reason string
@@ -197,8 +201,8 @@ func TestBadDefinitions(t *testing.T) {
 	}
 }
 
-// TestBuiltinName: a CustomResourceDefinition named like a resource of kube-apiserver's own has no claim to its folder: a server
-// keeps its objects elsewhere.
+// TestBuiltinName: a CustomResourceDefinition named like a resource of kube-apiserver's own has no
+// claim to its folder: a server keeps its objects elsewhere.
 func TestBuiltinName(t *testing.T) {
 	d := definition{name: "ingresses.networking.k8s.io", kind: "Ingress", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`}
 	const ingress = "/registry/ingress/ns/a"
@@ -223,8 +227,8 @@ func TestCBORDefinition(t *testing.T) {
 	require.Equal(t, []string{other.key()}, r.changed())
 }
 
-// TestClosedDefinition: where a definition is encrypted and no key is given, each value that stays closed is named: its objects,
-// and whatever may be owned by one.
+// TestClosedDefinition: where a definition is encrypted and no key is given, each value that stays
+// closed is named: its objects, and whatever may be owned by one.
 func TestClosedDefinition(t *testing.T) {
 	const sealed = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 	c := newCluster(t).put(widgetsKey, sealed).put(widgetsDir+"ns/a", sealed).put(widgetsDir+"ns/b", "{").put("/registry/secrets/ns/s", sealed)

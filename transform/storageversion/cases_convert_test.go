@@ -61,8 +61,8 @@ func webhooked() definition {
 	}}
 }
 
-// TestConverter (cases 26 and 27): objects of several versions are converted in one call, those at the storage version are not
-// sent, generations stay, and a second run asks nobody.
+// TestConverter (cases 26 and 27): objects of several versions are converted in one call, those at
+// the storage version are not sent, generations stay, and a second run asks nobody.
 func TestConverter(t *testing.T) {
 	c := newCluster(t, webhooked())
 	for i := range 4 {
@@ -88,8 +88,8 @@ func TestConverter(t *testing.T) {
 	require.Equal(t, transform.Unchanged, migrate(t, transform.Options{In: r.path}, Options{}).Outcome, "nor is a converter needed")
 }
 
-// TestNeedsWebhook: without a converter the objects that need one are refused, the others are not; a converter of another group
-// is none.
+// TestNeedsWebhook: without a converter the objects that need one are refused, the others are not;
+// a converter of another group is none.
 func TestNeedsWebhook(t *testing.T) {
 	stale, current := resource{version: "v1", name: "a"}, resource{version: "v2", name: "b", spec: `{"body":"x"}`}
 	path := newCluster(t, webhooked(), definition{name: "things.example.org", versions: "v1*", webhook: true}).add(stale, current).build()
@@ -104,7 +104,8 @@ func TestNeedsWebhook(t *testing.T) {
 	require.Equal(t, finding.Skipped, r.Problems[0].Outcome)
 }
 
-// TestConverterRefuses (cases 7 and 21): of many objects those that the converter answers wrongly for are named, and only they.
+// TestConverterRefuses (cases 7 and 21): of many objects those that the converter answers wrongly
+// for are named, and only they.
 func TestConverterRefuses(t *testing.T) {
 	c := newCluster(t, webhooked())
 	for i := range 10 {
@@ -132,8 +133,8 @@ func TestConverterRefuses(t *testing.T) {
 	require.Equal(t, []string{widgetsKey, widgetsDir + "ns/w3", widgetsDir + "ns/w8"}, r.changed(), "a later run takes up the rest")
 }
 
-// TestConverterBreaks: a converter that fails as a whole is asked once, not for each batch, and every object that waited for it
-// is named with what it said.
+// TestConverterBreaks: a converter that fails as a whole is asked once, not for each batch, and
+// every object that waited for it is named with what it said.
 func TestConverterBreaks(t *testing.T) {
 	many := 2*batchObjects + 3
 	c := newCluster(t, webhooked())
@@ -162,7 +163,8 @@ func TestConverterBreaks(t *testing.T) {
 	require.Len(t, r.changed(), many+1)
 }
 
-// TestConverterAnswers: what a converter hands back is judged by the schema of the storage version like anything else.
+// TestConverterAnswers: what a converter hands back is judged by the schema of the storage version
+// like anything else.
 func TestConverterAnswers(t *testing.T) {
 	o := resource{version: "v1", name: "a"}
 	path := newCluster(t, webhooked()).add(o).build()
@@ -190,7 +192,8 @@ func TestConverterAnswers(t *testing.T) {
 	require.Contains(t, r.problems(), "error conversion-failed "+o.key())
 }
 
-// TestConverterCancelled (case 10): an interruption while a converter is asked ends the run, and leaves nothing.
+// TestConverterCancelled (case 10): an interruption while a converter is asked ends the run, and
+// leaves nothing.
 func TestConverterCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ask := &converter{do: renames, fail: func(int) error { cancel(); return ctx.Err() }}
@@ -200,8 +203,9 @@ func TestConverterCancelled(t *testing.T) {
 	require.Equal(t, transform.Failed, r.Outcome)
 }
 
-// TestTo (cases 24 and 25): another version becomes the storage version, forward and back, and the bytes of the way there are
-// those of the start but for the generation of the CustomResourceDefinition.
+// TestTo (cases 24 and 25): another version becomes the storage version, forward and back, and the
+// bytes of the way there are those of the start but for the generation of the
+// CustomResourceDefinition.
 func TestTo(t *testing.T) {
 	d := definition{versions: "v1alpha1- v1beta1 v1*"}
 	objects := []resource{{version: "v1", name: "a"}, {version: "v1", name: "b", spec: `{"free":{"x":[1,2.5]}}`}}
@@ -252,7 +256,8 @@ func TestToWebhook(t *testing.T) {
 	require.Equal(t, []string{"widgets.example.com to v1"}, ask.asked)
 }
 
-// TestMap (case 37): objects of a version that is gone are read as those of another, where that was said.
+// TestMap (case 37): objects of a version that is gone are read as those of another, where that was
+// said.
 func TestMap(t *testing.T) {
 	gone := resource{version: "v1beta1", name: "a"}
 	lists := definition{versions: "v1alpha1 v1*", stored: `["v1beta1","v1"]`}
@@ -289,8 +294,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestMapGroup: a mapping is for every kind of its group that has lost the version; where the version is still listed, its own
-// schema reads the objects.
+// TestMapGroup: a mapping is for every kind of its group that has lost the version; where the
+// version is still listed, its own schema reads the objects.
 func TestMapGroup(t *testing.T) {
 	lists := definition{name: "gadgets.example.com", versions: "v1beta1 v1*", stored: `["v1beta1","v1"]`, schemas: map[string]string{"v1beta1": typed(`"text":{"type":"string"},"own":{"type":"string","default":"o"}`), "v1": typed(`"text":{"type":"string"},"own":{"type":"string"}`)}}
 	lost := definition{versions: "v1*", stored: `["v1beta1","v1"]`}

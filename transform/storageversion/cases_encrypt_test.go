@@ -20,8 +20,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// encrypter loads an encryption configuration of rules such as "widgets.example.com: aescbc=a aesgcm=b identity": the resources,
-// and providers in their order, each with keys named after the letters they are made of.
+// encrypter loads an encryption configuration of rules such as "widgets.example.com: aescbc=a
+// aesgcm=b identity": the resources, and providers in their order, each with keys named after the
+// letters they are made of.
 func encrypter(t testing.TB, rules ...string) *encryption.Transformers {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
@@ -67,8 +68,9 @@ func (r result) open(with *encryption.Transformers, resource, key, by string) st
 	return string(plain)
 }
 
-// TestEncrypted (case 41): encrypted objects are migrated with the configuration, encrypted by its first provider, under their own
-// key; what does not change keeps its bytes, though another provider wrote it.
+// TestEncrypted (case 41): encrypted objects are migrated with the configuration, encrypted by its
+// first provider, under their own key; what does not change keeps its bytes, though another
+// provider wrote it.
 func TestEncrypted(t *testing.T) {
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
 		t.Run(provider, func(t *testing.T) {
@@ -87,7 +89,8 @@ func TestEncrypted(t *testing.T) {
 	}
 }
 
-// TestEncryptedClosed (case 41): what no key opens is named with the reason, and keeps the list as it is; no value is quoted.
+// TestEncryptedClosed (case 41): what no key opens is named with the reason, and keeps the list as
+// it is; no value is quoted.
 func TestEncryptedClosed(t *testing.T) {
 	right := encrypter(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
@@ -123,7 +126,8 @@ func TestEncryptedClosed(t *testing.T) {
 	}
 }
 
-// TestWouldBePlaintext: an encrypted object that the configuration would store in the clear is refused, or stays as it is.
+// TestWouldBePlaintext: an encrypted object that the configuration would store in the clear is
+// refused, or stays as it is.
 func TestWouldBePlaintext(t *testing.T) {
 	with := encrypter(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
@@ -141,8 +145,8 @@ func TestWouldBePlaintext(t *testing.T) {
 	require.Equal(t, []string{"error would-be-plaintext " + o.key()}, migrate(t, transform.Options{In: files.In, Encryption: with}, Options{Rewrap: true, Exclude: []string{widgetsCRD}}).problems()[:1])
 }
 
-// TestEncryptedDefinition: a CustomResourceDefinition may be encrypted too, and stays so; where it would not, its list is said to
-// be as it was.
+// TestEncryptedDefinition: a CustomResourceDefinition may be encrypted too, and stays so; where it
+// would not, its list is said to be as it was.
 func TestEncryptedDefinition(t *testing.T) {
 	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
 	with := encrypter(t, definitionsResource+": aesgcm=a")
@@ -170,8 +174,8 @@ func secretObject(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "u"}, Data: map[string][]byte{"password": []byte("hunter2")}, Type: "Opaque"}
 }
 
-// TestRewrap (case 28): every value is encrypted by the first provider and its first key, the content is the same, and a second
-// run changes nothing.
+// TestRewrap (case 28): every value is encrypted by the first provider and its first key, the
+// content is the same, and a second run changes nothing.
 func TestRewrap(t *testing.T) {
 	old := encrypter(t, "secrets,"+widgetsCRD+": aescbc=o")
 	now := encrypter(t, "secrets,"+widgetsCRD+": aesgcm=no aescbc=o identity", "configmaps: identity secretbox=o")
@@ -220,8 +224,8 @@ func TestRewrapClosed(t *testing.T) {
 	require.Equal(t, []string{"/registry/secrets/ns/b"}, r.changed())
 }
 
-// TestRewrapAllowed: an object that is left alone for another reason is rotated all the same: a key that is dropped next would
-// lose it.
+// TestRewrapAllowed: an object that is left alone for another reason is rotated all the same: a key
+// that is dropped next would lose it.
 func TestRewrapAllowed(t *testing.T) {
 	old, now := encrypter(t, widgetsCRD+": aescbc=o"), encrypter(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
@@ -232,7 +236,8 @@ func TestRewrapAllowed(t *testing.T) {
 	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
 }
 
-// TestRewrapStrays: an encrypted value that no API server of the snapshot is known to own is not passed over.
+// TestRewrapStrays: an encrypted value that no API server of the snapshot is known to own is not
+// passed over.
 func TestRewrapStrays(t *testing.T) {
 	with := encrypter(t, "secrets: aescbc=n")
 	lost := seal(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/schema"
 )
 
-// TestGrowth: defaults make each of 80 small objects one of a megabyte, more than a batch may hold. All are written, in the order
-// of their keys.
+// TestGrowth: defaults make each of 80 small objects one of a megabyte, more than a batch may hold.
+// All are written, in the order of their keys.
 func TestGrowth(t *testing.T) {
 	long := typed(`"text":{"type":"string"},"long":{"type":"string","default":"` + strings.Repeat("x", 1<<20) + `"}`)
 	for name, schemas := range map[string]map[string]string{"stored version": {"v1alpha1": long, "v1": openSchema}, "storage version": {"v1": long}} {
@@ -38,8 +38,8 @@ func TestGrowth(t *testing.T) {
 
 const openSchema = `{"type":"object","x-kubernetes-preserve-unknown-fields":true}`
 
-// TestGrowthWithoutEnd: the object whose defaults know no end is refused and named, the object beside it is written where that is
-// allowed.
+// TestGrowthWithoutEnd: the object whose defaults know no end is refused and named, the object
+// beside it is written where that is allowed.
 func TestGrowthWithoutEnd(t *testing.T) {
 	bomb := `{"type":"string"}`
 	for range 9 {
@@ -57,7 +57,8 @@ func TestGrowthWithoutEnd(t *testing.T) {
 	require.Equal(t, r.in[bad.key()].value, r.out[bad.key()].value)
 	require.Equal(t, good.at("v1").json(t), r.out[good.key()].value)
 
-	// Pure leaves these defaults to the server: the object is written, and it is said that nobody validated it.
+	// Pure leaves these defaults to the server: the object is written, and it is said that nobody
+	// validated it.
 	r = newCluster(t, d).add(bad).migrate(Options{Mode: schema.Pure})
 	require.NoError(t, r.err)
 	require.Equal(t, bad.at("v1").json(t), r.out[bad.key()].value)

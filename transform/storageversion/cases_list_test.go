@@ -29,7 +29,8 @@ func TestNothingToDo(t *testing.T) {
 	}, r.resources(widgetsCRD))
 }
 
-// TestObjectsCurrent (case 2): the list is dirty and every object current: the CustomResourceDefinition alone changes.
+// TestObjectsCurrent (case 2): the list is dirty and every object current: the
+// CustomResourceDefinition alone changes.
 func TestObjectsCurrent(t *testing.T) {
 	r := newCluster(t, twoVersions()).add(resource{version: "v1", name: "a"}).migrate(Options{})
 	require.Equal(t, []string{widgetsKey}, r.changed())
@@ -40,7 +41,8 @@ func TestObjectsCurrent(t *testing.T) {
 	require.Empty(t, r.Problems)
 }
 
-// TestObjectStale (case 3): an object at an older version is stored at the storage version and nothing else of it changes.
+// TestObjectStale (case 3): an object at an older version is stored at the storage version and
+// nothing else of it changes.
 func TestObjectStale(t *testing.T) {
 	stale, current := resource{version: "v1alpha1", name: "a", spec: `{"free":{"marker":1},"text":"kept"}`}, resource{version: "v1", name: "b"}
 	r := newCluster(t, twoVersions()).add(stale, current).put("/registry/pods/ns/p", "k8s\x00").migrate(Options{CRDs: []string{widgetsCRD}}, finding.Undecodable.Name)
@@ -52,7 +54,8 @@ func TestObjectStale(t *testing.T) {
 	}, r.Kinds)
 }
 
-// TestLists (case 38, and what counts as a list that needs a migration): whatever the list says, it becomes what is there.
+// TestLists (case 38, and what counts as a list that needs a migration): whatever the list says, it
+// becomes what is there.
 func TestLists(t *testing.T) {
 	tests := []struct {
 		name, stored string // of a CustomResourceDefinition v1alpha1, v1 (storage)
@@ -87,8 +90,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestListKept (cases 7, 9 and 18): a list is not trimmed while one object is not proved, however often the run is repeated; and
-// what the list did not say is added.
+// TestListKept (cases 7, 9 and 18): a list is not trimmed while one object is not proved, however
+// often the run is repeated; and what the list did not say is added.
 func TestListKept(t *testing.T) {
 	gone := resource{version: "v1old", name: "gone"}
 	c := newCluster(t, definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`}).add(resource{version: "v1alpha1", name: "a"}, gone)

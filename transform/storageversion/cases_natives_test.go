@@ -27,7 +27,8 @@ func protobufOf(t testing.TB, apiVersion, kind string, obj runtime.ProtobufMarsh
 	return "k8s\x00" + string(body)
 }
 
-// TestUndecodableNatives: a value that no API server can decode as what its key says refuses the run, whatever is in it.
+// TestUndecodableNatives: a value that no API server can decode as what its key says refuses the
+// run, whatever is in it.
 func TestUndecodableNatives(t *testing.T) {
 	meta := metav1.ObjectMeta{Name: "a", Namespace: "ns"}
 	pod := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{NodeName: "node-a"}}
@@ -67,7 +68,8 @@ func TestUndecodableNatives(t *testing.T) {
 	}
 }
 
-// TestDecodableNatives: what an API server reads passes, also what was stored by old releases, or newer ones.
+// TestDecodableNatives: what an API server reads passes, also what was stored by old releases, or
+// newer ones.
 func TestDecodableNatives(t *testing.T) {
 	c := newCluster(t, twoVersions())
 	for key, value := range map[string]string{

@@ -18,8 +18,8 @@ func typed(properties string) string {
 	return `{"type":"object","properties":{"spec":{"type":"object","properties":{` + properties + `}}}}`
 }
 
-// TestScopes (case 20): a hundred namespaced objects and as many cluster-scoped ones, each in its place; objects of CRDs whose
-// plurals begin with one another stay apart (case 44).
+// TestScopes (case 20): a hundred namespaced objects and as many cluster-scoped ones, each in its
+// place; objects of CRDs whose plurals begin with one another stay apart (case 44).
 func TestScopes(t *testing.T) {
 	defs := []definition{
 		{name: "widgets.example.com", kind: "Widget", versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`},
@@ -99,8 +99,9 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestMetadata (cases 35, 36 and 42): identity, times and generation stay, of objects that are being deleted too; malformed
-// metadata is what a server drops, and is said; an object under another name than its key is reported.
+// TestMetadata (cases 35, 36 and 42): identity, times and generation stay, of objects that are
+// being deleted too; malformed metadata is what a server drops, and is said; an object under
+// another name than its key is reported.
 func TestMetadata(t *testing.T) {
 	tests := []struct {
 		name, metadata, want string
@@ -140,7 +141,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestWrongScope (case 36): a key that does not fit the scope of its kind is reported, and its object migrated.
+// TestWrongScope (case 36): a key that does not fit the scope of its kind is reported, and its
+// object migrated.
 func TestWrongScope(t *testing.T) {
 	o := resource{version: "v1alpha1", namespace: "-", name: "a"}
 	r := newCluster(t, twoVersions()).add(o).migrate(Options{})
@@ -193,8 +195,9 @@ func TestStoredForms(t *testing.T) {
 	require.Empty(t, r.changed(), "spec.version without versions")
 }
 
-// TestAcceptedNames (case 43): objects lie in the folder of the accepted plural, and are of the accepted kind; what lies in that
-// of the plural that was not accepted is no server's, and keeps the list all the same: it will be served once that is accepted.
+// TestAcceptedNames (case 43): objects lie in the folder of the accepted plural, and are of the
+// accepted kind; what lies in that of the plural that was not accepted is no server's, and keeps
+// the list all the same: it will be served once that is accepted.
 func TestAcceptedNames(t *testing.T) {
 	d := twoVersions()
 	d.status = `"acceptedNames":{"plural":"gizmos","kind":"Gizmo"}`
@@ -223,8 +226,8 @@ func TestCBOR(t *testing.T) {
 	require.Equal(t, cbor(o.at("v1")), r.out[o.key()].value)
 }
 
-// TestWarnings (cases 39 and 40): what is odd with a CustomResourceDefinition is said, and does not keep its objects from being
-// migrated.
+// TestWarnings (cases 39 and 40): what is odd with a CustomResourceDefinition is said, and does not
+// keep its objects from being migrated.
 func TestWarnings(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "a"}
 	d := twoVersions()
@@ -241,7 +244,8 @@ func TestWarnings(t *testing.T) {
 	require.Equal(t, []string{"warning crd-without-uid " + widgetsKey}, r.problems())
 }
 
-// TestPure: in the other mode an object is what the first write leaves, without the defaults of the new version.
+// TestPure: in the other mode an object is what the first write leaves, without the defaults of the
+// new version.
 func TestPure(t *testing.T) {
 	d := twoVersions()
 	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"v1"}`)}
@@ -256,8 +260,8 @@ func TestPure(t *testing.T) {
 	require.Equal(t, map[string]string{"text": "x", "since": "v1"}, obj.Spec)
 }
 
-// TestDefaultsAreNoLoss: what only the stored version's defaults add is not lost with that version, since nobody wrote it; the
-// same field, stored, is.
+// TestDefaultsAreNoLoss: what only the stored version's defaults add is not lost with that version,
+// since nobody wrote it; the same field, stored, is.
 func TestDefaultsAreNoLoss(t *testing.T) {
 	d := twoVersions()
 	d.schemas = map[string]string{

@@ -35,8 +35,8 @@ func owners(t testing.TB, value string) (out []string) {
 	return out
 }
 
-// TestOwners: references to a version that is gone or not served move to the preferred served one, whatever the format of the
-// object, and no other reference does.
+// TestOwners: references to a version that is gone or not served move to the preferred served one,
+// whatever the format of the object, and no other reference does.
 func TestOwners(t *testing.T) {
 	d := definition{versions: "v1alpha1- v1beta1 v1*", stored: `["v1alpha1","v1"]`}
 	ref := func(apiVersion, kind string) string {
@@ -74,7 +74,8 @@ func TestOwnersNoneServed(t *testing.T) {
 	require.Equal(t, "its owner Widget a is named at example.com/v1, and no version of that kind is served", r.reason(codeOwnerVersion.Name))
 }
 
-// TestOwnersStaleObject: one object whose version and whose owner's version are gone is rewritten once, with both.
+// TestOwnersStaleObject: one object whose version and whose owner's version are gone is rewritten
+// once, with both.
 func TestOwnersStaleObject(t *testing.T) {
 	o := resource{version: "v1alpha1", name: "b"}
 	value := strings.Replace(o.json(t), `"uid"`, `"ownerReferences":[{"apiVersion":"example.com/v1alpha1","kind":"Widget","name":"a","uid":"u-a"}],"uid"`, 1)
@@ -85,7 +86,8 @@ func TestOwnersStaleObject(t *testing.T) {
 	require.Len(t, r.References, 1)
 }
 
-// TestNoObjects: what is not an API object cannot be searched for owners, and what lies beside the objects can.
+// TestNoObjects: what is not an API object cannot be searched for owners, and what lies beside the
+// objects can.
 func TestNoObjects(t *testing.T) {
 	lease := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: ""}} //nolint:staticcheck // kube-apiserver stores one
 	ranges := &corev1.RangeAllocation{Range: "10.0.0.0/16", Data: []byte{1}}
@@ -111,7 +113,8 @@ func helm(t testing.TB, manifest string) string {
 	return base64.StdEncoding.EncodeToString(packed.Bytes())
 }
 
-// TestHelm: releases whose manifest names versions that are gone are reported, in Secrets and in ConfigMaps, and never touched.
+// TestHelm: releases whose manifest names versions that are gone are reported, in Secrets and in
+// ConfigMaps, and never touched.
 func TestHelm(t *testing.T) {
 	names := "---\n# Source: a.yaml\napiVersion: example.com/v1alpha1\nkind: Widget\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Service\n---\nnot: [yaml\n"
 	bomb := func() string {

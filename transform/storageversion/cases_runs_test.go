@@ -19,8 +19,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// TestRepeat (cases 10, 23, 27 and 30): a run that is interrupted wherever leaves the input and no output; the next one is the
-// run that nobody interrupted, to the byte; one over its output changes nothing.
+// TestRepeat (cases 10, 23, 27 and 30): a run that is interrupted wherever leaves the input and no
+// output; the next one is the run that nobody interrupted, to the byte; one over its output changes
+// nothing.
 func TestRepeat(t *testing.T) {
 	c, _, _ := dirty(t)
 	for i := range 3 * batchObjects {
@@ -89,7 +90,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestPrefixes: two API servers in one etcd, one below the other, each with CustomResourceDefinitions of its own.
+// TestPrefixes: two API servers in one etcd, one below the other, each with
+// CustomResourceDefinitions of its own.
 func TestPrefixes(t *testing.T) {
 	const inner = "/registry/tenants.io/one"
 	moved := func(key string) string { return inner + strings.TrimPrefix(key, "/registry") }
@@ -138,8 +140,8 @@ func TestOddKeys(t *testing.T) {
 	require.Len(t, r.CustomResources, 2)
 }
 
-// TestLarge (case 45): objects that no server would have accepted, nor will, are migrated, and mentioned where they grow beyond
-// what a server accepts.
+// TestLarge (case 45): objects that no server would have accepted, nor will, are migrated, and
+// mentioned where they grow beyond what a server accepts.
 func TestLarge(t *testing.T) {
 	d := twoVersions()
 	d.schemas = map[string]string{"v1": typed(`"text":{"type":"string"},"since":{"type":"string","default":"` + strings.Repeat("d", 100) + `"}`)}
@@ -157,8 +159,8 @@ func TestLarge(t *testing.T) {
 	require.Contains(t, r.out[huge.key()].value, strings.Repeat("y", 10<<20))
 }
 
-// TestManagedFields (cases 13, 14 and 17): entries that server-side apply would fail on are relabelled, counted, and left where
-// that was asked; others stay.
+// TestManagedFields (cases 13, 14 and 17): entries that server-side apply would fail on are
+// relabelled, counted, and left where that was asked; others stay.
 func TestManagedFields(t *testing.T) {
 	entry := func(manager, version string) string {
 		return fmt.Sprintf(`{"apiVersion":"example.com/%s","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":%q,"operation":"Apply","time":"2026-01-01T00:00:00Z"}`, version, manager)
@@ -182,8 +184,8 @@ func TestManagedFields(t *testing.T) {
 	require.Zero(t, r.resources(widgetsCRD).ManagedFields)
 }
 
-// TestSteps: a version that nothing is stored at is said to be free, but for one that managedFields name: without it server-side
-// apply of those objects would fail.
+// TestSteps: a version that nothing is stored at is said to be free, but for one that managedFields
+// name: without it server-side apply of those objects would fail.
 func TestSteps(t *testing.T) {
 	d := definition{versions: "v1alpha1 v1alpha2 v1*", stored: `["v0","v1alpha1","v1alpha2","v1"]`}
 	o := resource{version: "v1alpha1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
@@ -205,7 +207,8 @@ func TestSteps(t *testing.T) {
 	require.Contains(t, strings.Join(back.Steps, "\n"), "have it say v1alpha1 there too")
 }
 
-// TestStepsOfAShortList: managedFields hold a version back whether or not storedVersions ever named it.
+// TestStepsOfAShortList: managedFields hold a version back whether or not storedVersions ever named
+// it.
 func TestStepsOfAShortList(t *testing.T) {
 	o := resource{version: "v1", name: "a", late: `"managedFields":[{"apiVersion":"example.com/v1alpha1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:text":{}}},"manager":"m","operation":"Apply"}],`}
 	r := newCluster(t, definition{versions: "v1alpha1 v1*"}).add(o).migrate(Options{})
@@ -222,7 +225,8 @@ func TestStepsKeepAServedVersion(t *testing.T) {
 	require.Contains(t, steps, "v1alpha1 of widgets.example.com is not served")
 }
 
-// TestManyLostFields: what is lost is looked up, not searched for: with 40,000 unknown fields that would take a while.
+// TestManyLostFields: what is lost is looked up, not searched for: with 40,000 unknown fields that
+// would take a while.
 func TestManyLostFields(t *testing.T) {
 	var fields []string
 	for i := range 40_000 {
@@ -234,8 +238,9 @@ func TestManyLostFields(t *testing.T) {
 	require.Contains(t, r.reason(codePrunedField.Name), "39980 more")
 }
 
-// TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served, and dropped; at each step one
-// run leaves what the next needs, and a CustomResourceDefinition that changed since is read as it is now.
+// TestLife (cases 11 to 15 and 29): a version is added and stored, the old one is no longer served,
+// and dropped; at each step one run leaves what the next needs, and a CustomResourceDefinition that
+// changed since is read as it is now.
 func TestLife(t *testing.T) {
 	steps := []struct{ versions, list string }{
 		{"v1*", `["v1"]`}, {"v1 v2*", `["v1","v2"]`}, {"v1- v2*", `["v2"]`}, {"v2*", `["v2"]`}, {"v2 v3*", `["v2","v3"]`},
@@ -281,8 +286,9 @@ func naive(records map[string]stored, dir string) map[string]bool {
 	return found
 }
 
-// TestProperty: whatever versions there are, and whatever the lists say, storedVersions is what a separate reading finds, with the
-// storage version; nothing that was not named changes; and a second run has nothing to do.
+// TestProperty: whatever versions there are, and whatever the lists say, storedVersions is what a
+// separate reading finds, with the storage version; nothing that was not named changes; and a
+// second run has nothing to do.
 func TestProperty(t *testing.T) {
 	all := []string{"v1alpha1", "v1alpha2", "v1beta1", "v1", "v2"}
 	for seed := range uint64(40) {
@@ -324,7 +330,8 @@ type planFunc func(ctx context.Context, v *transform.View) error
 
 func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
 
-// TestBounded: an object costs its place in the plan, however large it is, and however many are left alone.
+// TestBounded: an object costs its place in the plan, however large it is, and however many are
+// left alone.
 func TestBounded(t *testing.T) {
 	const objects, size = 400, 100_000
 	c := newCluster(t, twoVersions())

@@ -38,8 +38,8 @@ func spoil(r *rand.Rand, value string) string {
 	return string(b)
 }
 
-// TestSpoiled: whatever became of some values, the run ends without a panic, says so of each object that it leaves, and takes no
-// version from a list that an object may be stored at.
+// TestSpoiled: whatever became of some values, the run ends without a panic, says so of each object
+// that it leaves, and takes no version from a list that an object may be stored at.
 func TestSpoiled(t *testing.T) {
 	for seed := range uint64(120) {
 		random := rand.New(rand.NewPCG(seed, 2))
@@ -80,7 +80,8 @@ func TestSpoiled(t *testing.T) {
 	}
 }
 
-// keepsWhatIsThere: each object's version is in the list, and with one that cannot be read nothing has left it.
+// keepsWhatIsThere: each object's version is in the list, and with one that cannot be read nothing
+// has left it.
 func keepsWhatIsThere(t *testing.T, r result, seed uint64) {
 	list := r.resources(widgetsCRD).StoredVersions
 	for key, record := range r.out {

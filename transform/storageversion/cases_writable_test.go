@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWritesThatServersRefuse: an object that a server reads, and lets nobody write, is named before it is restored. What a real
-// server says of such objects is in encoding/schema.
+// TestWritesThatServersRefuse: an object that a server reads, and lets nobody write, is named
+// before it is restored. What a real server says of such objects is in encoding/schema.
 func TestWritesThatServersRefuse(t *testing.T) {
 	const ports = `"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"port":{"type":"integer","maximum":9}}}}`
 	d := definition{versions: "v1alpha1 v1*", stored: `["v1alpha1","v1"]`, schemas: map[string]string{
@@ -51,8 +51,8 @@ func TestWritesThatServersRefuse(t *testing.T) {
 	}
 }
 
-// TestManagedFieldsThatGetLost: who loses the ownership of fields is named, and what a server would empty with the next write is
-// empty already.
+// TestManagedFieldsThatGetLost: who loses the ownership of fields is named, and what a server would
+// empty with the next write is empty already.
 func TestManagedFieldsThatGetLost(t *testing.T) {
 	entry := func(manager, version, kind, fields string) string {
 		return `{"apiVersion":"example.com/` + version + `","fieldsType":"` + kind + `","fieldsV1":` + fields + `,"manager":"` + manager + `","operation":"Update","time":"2026-01-01T00:00:00Z"}`

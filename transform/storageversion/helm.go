@@ -26,9 +26,9 @@ const (
 	maxHelm = 16 << 20 // bytes
 )
 
-// reportHelm warns of a Helm release whose manifest names versions that are gone. Helm compares the next
-// upgrade with that manifest, and stops at kinds that the server does not know. Superseded releases do
-// not matter.
+// reportHelm warns of a Helm release whose manifest names versions that are gone. Helm compares the
+// next upgrade with that manifest, and stops at kinds that the server does not know. Superseded
+// releases do not matter.
 func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 	if !strings.HasPrefix(key.Name, helmPrefix) || e.Undecryptable != nil || len(gone.kinds) == 0 {
 		return
@@ -79,9 +79,9 @@ func decodeNative(value []byte, into interface{ Unmarshal([]byte) error }) error
 	return nil
 }
 
-// inRelease lists the objects in the manifest of a release at versions that are gone, as "GROUP/VERSION
-// KIND". Only the lines apiVersion and kind at the left margin of a document are read: a YAML parser
-// would take gigabytes for a hostile release.
+// inRelease lists the objects in the manifest of a release at versions that are gone, as
+// "GROUP/VERSION KIND". Only the lines apiVersion and kind at the left margin of a document are
+// read: a YAML parser would take gigabytes for a hostile release.
 func (g *versionsGone) inRelease(release string) ([]string, error) {
 	manifest, err := unpackHelm(release)
 	if err != nil {

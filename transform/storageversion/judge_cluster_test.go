@@ -27,8 +27,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// The judge: a real API server on a real etcd writes, this package migrates the snapshot, and a real server on the restored
-// result says whether that was right. Files judge_*_test.go.
+// The judge: a real API server on a real etcd writes, this package migrates the snapshot, and a
+// real server on the restored result says whether that was right. Files judge_*_test.go.
 
 const (
 	group   = "demo.example.com"
@@ -63,7 +63,8 @@ func restore(t *testing.T, path string, flags ...string) *cluster {
 	return c
 }
 
-// restart is for the storage version: a running server takes a new one on a moment after the update was answered.
+// restart is for the storage version: a running server takes a new one on a moment after the update
+// was answered.
 func (c *cluster) restart(t *testing.T) {
 	t.Helper()
 	c.close()
@@ -71,7 +72,8 @@ func (c *cluster) restart(t *testing.T) {
 	c.establish(t)
 }
 
-// close begins to stop the API server, which takes a second; the end of the test waits for that, and then stops etcd.
+// close begins to stop the API server, which takes a second; the end of the test waits for that,
+// and then stops etcd.
 func (c *cluster) close() { go c.api.Close() }
 
 // save takes a snapshot.
@@ -195,7 +197,8 @@ func apply(t *testing.T, client dynamic.ResourceInterface, manager string, obj m
 	return client.Patch(t.Context(), u.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: manager})
 }
 
-// applyFails waits for an apply to be refused: the handler goes by an update of the CRD a moment after it was answered.
+// applyFails waits for an apply to be refused: the handler goes by an update of the CRD a moment
+// after it was answered.
 func applyFails(t *testing.T, client dynamic.ResourceInterface, manager string, obj map[string]any, why string) {
 	t.Helper()
 	var err error

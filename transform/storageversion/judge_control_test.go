@@ -16,10 +16,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// uncached makes a list say at once what is wrong with an object; a watch cache tries again until the client gives up.
+// uncached makes a list say at once what is wrong with an object; a watch cache tries again until
+// the client gives up.
 const uncached = "--watch-cache=false"
 
-// unmigrated is the control: what a server does without the migration, and how it mends the worst of it.
+// unmigrated is the control: what a server does without the migration, and how it mends the worst
+// of it.
 func (w *world) unmigrated(t *testing.T) {
 	c := restore(t, w.before, uncached)
 	defer c.close()
@@ -29,7 +31,8 @@ func (w *world) unmigrated(t *testing.T) {
 	}
 	widgets, rigs, twins, hermits := w.shapes[0], w.shapes[1], w.shapes[2], w.shapes[4]
 
-	// storedVersions trimmed by hand, though objects are left: nothing stops the update, and then nothing can be read.
+	// storedVersions trimmed by hand, though objects are left: nothing stops the update, and then
+	// nothing can be read.
 	c.setStored(t, widgets, newName)
 	require.NoError(t, c.dropVersion(t, widgets.crdName(), oldName))
 	client := c.of(widgets, newName)
@@ -109,8 +112,9 @@ func (w *world) mend(t *testing.T, broken string, widgets, rigs, twins, hermits 
 	}
 }
 
-// keptManagedFields is the control for managedFields: without the relabelling server-side apply fails once the old version is
-// gone, by whomever, and a migration of the cluster in that state brings it back.
+// keptManagedFields is the control for managedFields: without the relabelling server-side apply
+// fails once the old version is gone, by whomever, and a migration of the cluster in that state
+// brings it back.
 func (w *world) keptManagedFields(t *testing.T) {
 	out, _ := migrate(t, w.before, storageversion.Options{KeepManagedFields: true}, "pruned-field")
 	c := restore(t, out)

@@ -17,8 +17,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// configuration writes an EncryptionConfiguration with a provider for each kind, whose keys are named in that order, and returns
-// the server's flag and what loads it here.
+// configuration writes an EncryptionConfiguration with a provider for each kind, whose keys are
+// named in that order, and returns the server's flag and what loads it here.
 func configuration(t *testing.T, providers map[string]string, keys ...string) (flag string, encrypter *encryption.Transformers) {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
@@ -37,8 +37,8 @@ func configuration(t *testing.T, providers map[string]string, keys ...string) (f
 	return "--encryption-provider-config=" + path, encrypter
 }
 
-// TestJudgeEncryption: what a server encrypted is migrated and encrypted anew, and a server with the same keys finds nothing to
-// do; with --rewrap the second key takes the place of the first.
+// TestJudgeEncryption: what a server encrypted is migrated and encrypted anew, and a server with
+// the same keys finds nothing to do; with --rewrap the second key takes the place of the first.
 func TestJudgeEncryption(t *testing.T) {
 	t.Parallel()
 	all := shapes()[:3]

@@ -16,7 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// world is what a server stored at the old version, and what became of it when the server did nothing to it.
+// world is what a server stored at the old version, and what became of it when the server did
+// nothing to it.
 type world struct {
 	shapes  []*shape
 	before  string            // the snapshot: all objects at the old version, the new one the storage version
@@ -26,7 +27,8 @@ type world struct {
 	settled map[string]string // and the second one, where the first left pure bytes
 }
 
-// newWorld writes objects at the old version, flips the storage version, takes the snapshot, and then has the server write.
+// newWorld writes objects at the old version, flips the storage version, takes the snapshot, and
+// then has the server write.
 func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 	t.Helper()
 	w := &world{shapes: shapes, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{}, settled: map[string]string{}}
@@ -41,7 +43,8 @@ func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 	for _, s := range shapes {
 		for _, request := range requests(s) {
 			w.create(t, c, s, request)
-			// Its 1.0 becomes 1 on the way to a client and back: for a PUT at the old version too that is a change, which counts.
+			// Its 1.0 becomes 1 on the way to a client and back: for a PUT at the old version too
+			// that is a change, which counts.
 			if raw && request != "apply" && request != "oldput" && s.status {
 				w.putRaw(t, c, s, "raw-"+request)
 			}
@@ -69,8 +72,8 @@ func newWorld(t *testing.T, shapes []*shape, raw bool, flags ...string) *world {
 	return w
 }
 
-// second is a request that does nothing to an object which one has rewritten: server-side apply fails where the old version
-// does not know the new one's defaults.
+// second is a request that does nothing to an object which one has rewritten: server-side apply
+// fails where the old version does not know the new one's defaults.
 func second(s *shape) string {
 	if s.status {
 		return "status"
@@ -110,7 +113,8 @@ func (w *world) add(s *shape, name string) {
 	w.names[s.key(name)], w.of[s.key(name)] = name, s
 }
 
-// putRaw writes what no server would have written: other spaces and order of keys, metadata of the wrong type, no generation.
+// putRaw writes what no server would have written: other spaces and order of keys, metadata of the
+// wrong type, no generation.
 func (w *world) putRaw(t *testing.T, c *cluster, s *shape, name string) {
 	t.Helper()
 	w.add(s, name)
@@ -222,7 +226,8 @@ func fields(t *testing.T, value string) string {
 	return string(out)
 }
 
-// reported checks the counts, that CRDs change in storedVersions only, and that a second run finds nothing to do.
+// reported checks the counts, that CRDs change in storedVersions only, and that a second run finds
+// nothing to do.
 func (w *world) reported(t *testing.T, r *transform.Report, out string) {
 	t.Helper()
 	require.Equal(t, transform.Written, r.Outcome)
@@ -269,8 +274,8 @@ func TestJudge(t *testing.T) {
 	t.Run("keptManagedFields", w.keptManagedFields)
 }
 
-// TestJudgeCBOR is the same with CBOR in etcd, for the kinds that make a difference. The feature gate is the process's: it must
-// not run beside others.
+// TestJudgeCBOR is the same with CBOR in etcd, for the kinds that make a difference. The feature
+// gate is the process's: it must not run beside others.
 func TestJudgeCBOR(t *testing.T) {
 	gate := "--feature-gates=CBORServingAndStorage=true"
 	w := newWorld(t, shapes()[:4], false, gate)

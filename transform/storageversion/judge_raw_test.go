@@ -14,8 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// rawObjects are values that older servers, other tools and accidents left in etcd: what comes after kind and apiVersion. META is
-// the inside of good metadata.
+// rawObjects are values that older servers, other tools and accidents left in etcd: what comes
+// after kind and apiVersion. META is the inside of good metadata.
 func rawObjects() map[string]string {
 	raw := map[string]string{
 		"duplicate-keys":     `"metadata":{META,"labels":{"a":"1"},"labels":{"b":"2"}},"spec":{"size":1,"size":2}`,

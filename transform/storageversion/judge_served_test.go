@@ -18,7 +18,8 @@ import (
 // keys of the objects, sorted.
 func (w *world) keys() []string { return slices.Sorted(maps.Keys(w.of)) }
 
-// served starts a server on the migrated snapshot, and uses every object as clients do, before and after the old version is gone.
+// served starts a server on the migrated snapshot, and uses every object as clients do, before and
+// after the old version is gone.
 func (w *world) served(t *testing.T, o storageversion.Options, flags ...string) {
 	out, _ := migrate(t, w.before, o, "pruned-field")
 	c := restore(t, out, flags...)
@@ -56,8 +57,8 @@ func (w *world) served(t *testing.T, o storageversion.Options, flags ...string) 
 	t.Run("mended", func(t *testing.T) { w.mended(t, c, flags...) })
 }
 
-// mended: managedFields that were left at a version which still knew every field make server-side apply fail once that version
-// is gone. A migration of the cluster in that state mends it.
+// mended: managedFields that were left at a version which still knew every field make server-side
+// apply fail once that version is gone. A migration of the cluster in that state mends it.
 func (w *world) mended(t *testing.T, c *cluster, flags ...string) {
 	left := map[string]int{}
 	for _, key := range w.keys() {
@@ -101,7 +102,8 @@ func (w *world) listed(t *testing.T, c *cluster) {
 	}
 }
 
-// elides sends the requests that do nothing: a server leaves them undone only where it would write the very bytes that are there.
+// elides sends the requests that do nothing: a server leaves them undone only where it would write
+// the very bytes that are there.
 func (c *cluster) elides(t *testing.T, s *shape, name string) (requests int) {
 	t.Helper()
 	obj, err := c.of(s, newName).Get(t.Context(), name, metav1.GetOptions{})
@@ -167,8 +169,8 @@ func (c *cluster) use(t *testing.T, s *shape, name string) {
 	}
 }
 
-// owns shows that server-side apply works, for a manager that comes anew and for the one who made the object: what it stops
-// applying goes.
+// owns shows that server-side apply works, for a manager that comes anew and for the one who made
+// the object: what it stops applying goes.
 func (c *cluster) owns(t *testing.T, s *shape, name, owner string) {
 	t.Helper()
 	client := c.of(s, newName)

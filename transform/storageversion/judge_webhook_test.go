@@ -25,7 +25,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// renamer is an operator's conversion webhook: what is spec.size at the old version is spec.replicas at the new one.
+// renamer is an operator's conversion webhook: what is spec.size at the old version is
+// spec.replicas at the new one.
 type renamer struct {
 	*httptest.Server
 	ca    []byte
@@ -83,7 +84,8 @@ func gadgets() *shape {
 	}
 }
 
-// TestJudgeWebhook: what our converters and the server's own webhook leave is the same; afterwards nobody needs the webhook.
+// TestJudgeWebhook: what our converters and the server's own webhook leave is the same; afterwards
+// nobody needs the webhook.
 func TestJudgeWebhook(t *testing.T) {
 	t.Parallel()
 	hook, s := startRenamer(t), gadgets()
@@ -117,8 +119,8 @@ func TestJudgeWebhook(t *testing.T) {
 	w.withoutWebhook(t, out)
 }
 
-// storeWithWebhook writes objects at the old version, flips the storage version, writes two more, and then has the server do
-// nothing to each.
+// storeWithWebhook writes objects at the old version, flips the storage version, writes two more,
+// and then has the server do nothing to each.
 func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 	t.Helper()
 	s := w.shapes[0]
@@ -160,7 +162,8 @@ func (w *world) storeWithWebhook(t *testing.T, hook *renamer) {
 	}
 }
 
-// withoutConverter: nothing is guessed; where that is allowed, the list says that the old version is still there.
+// withoutConverter: nothing is guessed; where that is allowed, the list says that the old version
+// is still there.
 func (w *world) withoutConverter(t *testing.T) {
 	t.Helper()
 	name := w.shapes[0].crdName()
@@ -210,8 +213,9 @@ func (w *world) withoutWebhook(t *testing.T, out string) {
 		require.Equal(t, revision, now, key)
 	}
 
-	// managedFields stay at the old version as long as it is there: only the webhook knows how fields are called at the other.
-	// Server-side apply asks it, and fails; and so it does once the version is gone, until a migration mends them.
+	// managedFields stay at the old version as long as it is there: only the webhook knows how
+	// fields are called at the other. Server-side apply asks it, and fails; and so it does once the
+	// version is gone, until a migration mends them.
 	_, err = apply(t, c.of(s, newName), "newcomer", s.bare(newName, "owned0-apply"))
 	require.ErrorContains(t, err, "conversion webhook for demo.example.com/v1beta1")
 	require.NoError(t, c.dropVersion(t, s.crdName(), oldName))

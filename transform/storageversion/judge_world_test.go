@@ -183,7 +183,8 @@ func (c *cluster) flip(t *testing.T, all []*shape) {
 	}
 }
 
-// The requests that do nothing. The first three leave pure bytes, the others insert the new version's defaults at once.
+// The requests that do nothing. The first three leave pure bytes, the others insert the new
+// version's defaults at once.
 func requests(s *shape) []string {
 	all := []string{"apply"}
 	if s.status {

@@ -103,8 +103,8 @@ func (k *kind) parse(e *transform.Entry) *finding.Finding {
 	return nil
 }
 
-// prepare makes the CustomResourceDefinition ready to encode by. ok is false where its objects have to
-// stay as they are.
+// prepare makes the CustomResourceDefinition ready to encode by. ok is false where its objects have
+// to stay as they are.
 func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 	if to := r.opts.To; to != "" && to != k.crd.StorageVersion() {
 		reason, err := r.view.Exposes(ctx, k.key, k.key)
@@ -173,8 +173,9 @@ func versions(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(names, ", ")
 }
 
-// dirs are the folders of the kind's objects: the first by the names that the server accepted, and one
-// by the name of the CustomResourceDefinition where it differs, which the server uses once it accepts it.
+// dirs are the folders of the kind's objects: the first by the names that the server accepted, and
+// one by the name of the CustomResourceDefinition where it differs, which the server uses once it
+// accepts it.
 func (r *run) dirs(k *kind) [][]byte {
 	named := r.keys.Dir(gvr.ParseGroupResource(k.name))
 	if k.crd == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// trimList sets status.storedVersions by reading every key of the kind, once its objects are staged.
+// trimList sets status.storedVersions by reading every key of the kind, once its objects are
+// staged.
 func (r *run) trimList(ctx context.Context, k *kind) error {
 	found, err := r.countVersions(ctx, k, nil)
 	if err != nil {
@@ -56,8 +57,8 @@ func (r *run) countVersions(ctx context.Context, k *kind, broken func(e *transfo
 	return found, nil
 }
 
-// trimmedList is what storedVersions has to be: the versions found, and the storage version. Those of
-// the old list come first, in its order. kept says why it holds more than the storage version.
+// trimmedList is what storedVersions has to be: the versions found, and the storage version. Those
+// of the old list come first, in its order. kept says why it holds more than the storage version.
 func trimmedList(k *kind, found map[string]int) (list []string, kept string) {
 	there := maps.Clone(found)
 	delete(there, "")

@@ -12,7 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// ErrNotThere is returned for an option that names a CustomResourceDefinition or a group that the snapshot does not have.
+// ErrNotThere is returned for an option that names a CustomResourceDefinition or a group that the
+// snapshot does not have.
 var ErrNotThere = errors.New("not in the snapshot")
 
 // Migration is the transform. It may be planned more than once.
@@ -21,8 +22,8 @@ type Migration struct{ opts Options }
 // New makes a migration; Plan checks the options.
 func New(o Options) *Migration { return &Migration{opts: o} }
 
-// Plan stages the migration on v, for each storage prefix. An error is about reading the snapshot, or
-// [ErrNotThere].
+// Plan stages the migration on v, for each storage prefix. An error is about reading the snapshot,
+// or [ErrNotThere].
 func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	prefixes, err := v.KubernetesPrefixes(ctx)
 	if err != nil {
@@ -60,8 +61,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	return nil
 }
 
-// runs makes a run for each prefix, its CustomResourceDefinitions loaded, and checks the names in the
-// options against all of them.
+// runs makes a run for each prefix, its CustomResourceDefinitions loaded, and checks the names in
+// the options against all of them.
 func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string) ([]*run, error) {
 	var runs []*run
 	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}

@@ -16,8 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// The objects of a batch are decoded, converted and encoded in parallel, and sent to a converter in one
-// call.
+// The objects of a batch are decoded, converted and encoded in parallel, and sent to a converter in
+// one call.
 const (
 	batchObjects = 256
 	batchBytes   = 8 << 20  // of stored values; decoded ones take several times as much
@@ -102,8 +102,8 @@ func (r *run) finishBatch(ctx context.Context, k *kind, batch []*object) error {
 }
 
 // each works on the objects of a batch in parallel, until the bytes that work returns reach
-// batchMemory: defaults can turn a few bytes into megabytes. It returns how many objects from the first
-// on are done, at least one. The cut depends on the workers, the results do not.
+// batchMemory: defaults can turn a few bytes into megabytes. It returns how many objects from the
+// first on are done, at least one. The cut depends on the workers, the results do not.
 func (r *run) each(ctx context.Context, batch []*object, reached progress, work func(o *object) int) (n int, err error) {
 	var held atomic.Int64
 	err = r.view.Parallel(ctx, len(batch), func(i int) error {

@@ -13,11 +13,11 @@ import (
 	"github.com/etcdshift/etcdshift/internal/conversion"
 )
 
-// Options of a migration. The zero value migrates every custom resource as updates that change nothing
-// would, and needs no converter where the conversion strategy is None.
+// Options of a migration. The zero value migrates every custom resource as updates that change
+// nothing would, and needs no converter where the conversion strategy is None.
 type Options struct {
-	// CRDs, Groups and Selector choose CustomResourceDefinitions by name, group and labels. Empty ones
-	// choose all.
+	// CRDs, Groups and Selector choose CustomResourceDefinitions by name, group and labels. Empty
+	// ones choose all.
 	CRDs, Groups      []string
 	Selector          labels.Selector
 	Exclude           []string             // names of CustomResourceDefinitions that stay as they are
@@ -50,8 +50,8 @@ func (o *Options) names(name, group string) bool {
 		(len(o.Groups) == 0 || slices.Contains(o.Groups, group))
 }
 
-// checkNames refuses names that no CustomResourceDefinition of the snapshot has: they may be misspelled.
-// webhooks are the groups in which a webhook converts.
+// checkNames refuses names that no CustomResourceDefinition of the snapshot has: they may be
+// misspelled. webhooks are the groups in which a webhook converts.
 func (o *Options) checkNames(names, groups, webhooks map[string]bool) error {
 	mapped := []string{}
 	for _, m := range o.Mappings {

@@ -28,8 +28,8 @@ func (r *run) goneVersions() *versionsGone {
 	return g
 }
 
-// moved is the apiVersion at which the garbage collector would find an owner, empty for none. gone is false
-// where it finds the owner at the one given.
+// moved is the apiVersion at which the garbage collector would find an owner, empty for none. gone
+// is false where it finds the owner at the one given.
 func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	if err != nil {
@@ -45,8 +45,8 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	return to, true
 }
 
-// fixOwners moves owner references from versions that are gone to one that is served: the garbage collector
-// resolves apiVersion and kind through discovery.
+// fixOwners moves owner references from versions that are gone to one that is served: the garbage
+// collector resolves apiVersion and kind through discovery.
 func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
 	if len(gone.kinds) == 0 && !gone.unknown {
 		return nil

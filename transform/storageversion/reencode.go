@@ -78,7 +78,8 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 		gv.Version, k.name, versions(k.crd.Object()), mapped)
 }
 
-// compareKey warns of an object with another name than its key: a server serves it under the name inside.
+// compareKey warns of an object with another name than its key: a server serves it under the name
+// inside.
 func (o *object) compareKey(k *kind) {
 	scope := k.crd.Object().Spec.Scope
 	if (scope == apiextensionsv1.NamespaceScoped) != (o.parsed.Namespace != "") {
@@ -167,8 +168,8 @@ func listManagers(managers []string) string {
 	return "manager " + finding.List(sets.List(names))
 }
 
-// stored are the dropped paths that the value itself has. A dropped default of the version it was stored
-// at is no loss, since nobody wrote it.
+// stored are the dropped paths that the value itself has. A dropped default of the version it was
+// stored at is no loss, since nobody wrote it.
 func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	obj, _, err := encoding.DecodeObject(o.value)
 	if err != nil {
@@ -194,8 +195,8 @@ func (o *object) stored(k *kind, dropped []string) ([]string, error) {
 	return slices.DeleteFunc(dropped, func(path string) bool { return !written.Has(path) }), nil
 }
 
-// encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0: only the
-// bytes of that integer do not change any more.
+// encode makes the bytes. A server writes the float -0.0 as -0, which it reads as the integer 0:
+// only the bytes of that integer do not change any more.
 func encode(obj map[string]any, f encoding.Format, m schema.Mode) ([]byte, error) {
 	out, err := encoding.EncodeObject(obj, f)
 	if err != nil || m != schema.Settled || f != encoding.FormatJSON {
@@ -224,8 +225,8 @@ func entries(obj map[string]any, but string) (named []string) {
 	return named
 }
 
-// validate warns of fields that the storage version's schema forbids, and of writes that a server refuses
-// for them. Servers validate writes only: such an object can be read.
+// validate warns of fields that the storage version's schema forbids, and of writes that a server
+// refuses for them. Servers validate writes only: such an object can be read.
 func (o *object) validate(ctx context.Context, k *kind) {
 	v, err := k.crd.Version(k.crd.StorageVersion())
 	if err != nil {

@@ -38,7 +38,8 @@ type StoredVersions struct {
 	Kept   string   `json:"kept,omitempty"` // why After holds more than the storage version
 }
 
-// Tables has a row for each definition. Those with nothing to do are counted: there may be hundreds.
+// Tables has a row for each definition. Those with nothing to do are counted: there may be
+// hundreds.
 func (d *Definitions) Tables(transform.Outcome) []transform.Table {
 	idle, others, rewritten, unchanged, refused := 0, 0, 0, 0, 0
 	t := transform.Table{}

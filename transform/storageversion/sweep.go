@@ -15,8 +15,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// sweep is the pass over every key of the prefix, for objects without a CustomResourceDefinition, owner
-// references and Helm releases that name versions which are gone, and values to be encrypted anew.
+// sweep is the pass over every key of the prefix, for objects without a CustomResourceDefinition,
+// owner references and Helm releases that name versions which are gone, and values to be encrypted
+// anew.
 func (r *run) sweep(ctx context.Context) error {
 	gone := r.goneVersions()
 	for e, err := range r.view.Below(ctx, r.keys.Prefix) {
@@ -54,8 +55,8 @@ func (r *run) check(ctx context.Context, e *transform.Entry, gone *versionsGone)
 	return r.fixOwners(ctx, e, gone)
 }
 
-// ofDefinition says whether the value is a CustomResourceDefinition, or was checked with its own, also
-// one that cannot be read.
+// ofDefinition says whether the value is a CustomResourceDefinition, or was checked with its own,
+// also one that cannot be read.
 func (r *run) ofDefinition(key keys.Key) bool {
 	return key.Resource == keys.DefinitionType() || r.byResource[key.Resource] != nil ||
 		slices.ContainsFunc(r.kinds, func(k *kind) bool { return k.crd == nil && k.name == key.Resource.String() })
