@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -18,7 +19,7 @@ import (
 // returns the CustomResourceDefinitions in their order and every other object as "Kind/name". A CRD
 // given twice is an error.
 func ParseManifest(yamlOrJSON []byte) (crds []*CRD, others []string, err error) {
-	m := manifest{seen: map[string]bool{}}
+	var m manifest
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(yamlOrJSON)))
 	for n := 1; ; n++ {
 		document, err := documents.Read()
@@ -40,7 +41,6 @@ func ParseManifest(yamlOrJSON []byte) (crds []*CRD, others []string, err error) 
 type manifest struct {
 	crds   []*CRD
 	others []string
-	seen   map[string]bool
 }
 
 // document identifies an object of a manifest.
@@ -78,14 +78,10 @@ func (m *manifest) add(data []byte) error {
 	case gv.Group != apiextensions.GroupName || d.Kind != "CustomResourceDefinition":
 		m.others = append(m.others, d.Kind+"/"+d.Metadata.Name)
 		return nil
-	case m.seen[d.Metadata.Name]:
+	case slices.ContainsFunc(m.crds, func(c *CRD) bool { return c.v1.Name == d.Metadata.Name }):
 		return fmt.Errorf("CustomResourceDefinition %q is there twice", d.Metadata.Name)
 	}
 	crd, err := ParseCRD(data)
-	if err != nil {
-		return err
-	}
-	m.seen[d.Metadata.Name] = true
 	m.crds = append(m.crds, crd)
-	return nil
+	return err
 }

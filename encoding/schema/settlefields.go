@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -57,13 +58,15 @@ func (c *CRD) SettleManagedFields(obj map[string]any) (lost []string, err error)
 
 // compileFieldManager returns a server's field manager for requests at the version.
 func (v *Version) compileFieldManager() (*managedfields.FieldManager, error) {
-	c := fieldConverter{v.crd}
-	gvk := v.gvk()
-	return managedfields.NewDefaultCRDFieldManager(c, c, nil, c, gvk, gvk.GroupVersion(), "", nil)
+	c, gvk := fieldConverter{crd: v.crd}, v.gvk()
+	return managedfields.NewDefaultCRDFieldManager(c, c, nil, unstructuredscheme.NewUnstructuredCreator(), gvk, gvk.GroupVersion(), "", nil)
 }
 
 // fieldConverter converts for a field manager with the strategy None, which drops no fields here.
-type fieldConverter struct{ crd *CRD }
+type fieldConverter struct {
+	runtime.ObjectConvertor // a field manager only calls ConvertToVersion
+	crd                     *CRD
+}
 
 // ObjectToTyped implements managedfields.TypeConverter.
 func (c fieldConverter) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
@@ -97,19 +100,4 @@ func (c fieldConverter) ConvertToVersion(in runtime.Object, target runtime.Group
 	out := maps.Clone(content)
 	out["apiVersion"] = gv.String()
 	return &unstructured.Unstructured{Object: out}, nil
-}
-
-// Convert implements runtime.ObjectConvertor; no field manager calls it.
-func (c fieldConverter) Convert(in, out, context any) error { return ErrNeedsWebhook }
-
-// ConvertFieldLabel implements runtime.ObjectConvertor; no field manager calls it.
-func (c fieldConverter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	return label, value, nil
-}
-
-// New implements runtime.ObjectCreater.
-func (c fieldConverter) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(kind)
-	return out, nil
 }
