@@ -10,8 +10,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// TestKeptWhileCompacting: a server was stopped while it compacted at 8. What is below is gone, whether its records are still there
-// or not, because a server that starts on the file goes on with it; what is above is what that server serves.
+// TestKeptWhileCompacting: a server was stopped while it compacted at 8. What is below is gone,
+// whether its records are still there or not, because a server that starts on the file goes on with
+// it; what is above is what that server serves.
 func TestKeptWhileCompacting(t *testing.T) {
 	b := built(t, long)
 	for _, gone := range [][]Record{nil, {{Revision: Revision{Main: 2}}, {Revision: Revision{Main: 3}}}} {
@@ -35,7 +36,8 @@ func TestKeptWhileCompacting(t *testing.T) {
 	}
 }
 
-// TestKeptAfterBump: a restore that marks its revisions compacted leaves one, which is above all records.
+// TestKeptAfterBump: a restore that marks its revisions compacted leaves one, which is above all
+// records.
 func TestKeptAfterBump(t *testing.T) {
 	server := etcdtest.Start(t, etcdtest.Restore(t, copyOf(t, built(t, long)), etcdtest.BumpRevision(1000)))
 	path := t.TempDir() + "/bumped.db"
@@ -56,8 +58,8 @@ func TestKeptAfterBump(t *testing.T) {
 	require.Equal(t, []any{"/b", Revision{Main: 1012}, int64(6)}, []any{string(deleted[0].Key), deleted[0].Revision, deleted[0].Last.ModRevision})
 }
 
-// TestDeleted: only keys that are gone in the end, with the last value of their last life, which a compaction at the very revision
-// of the deletion has removed.
+// TestDeleted: only keys that are gone in the end, with the last value of their last life, which a
+// compaction at the very revision of the deletion has removed.
 func TestDeleted(t *testing.T) {
 	script := "put /a 2\nput /a 3\ndel /a\nput /b 5\ndel /b\nput /b 7\nput /c 8\ndel /c\nput /c 10\ndel /c\nput /d 12\ndel /d"
 	values := func(compact string) (out []string) {
@@ -76,8 +78,8 @@ func TestDeleted(t *testing.T) {
 	require.Equal(t, []string{"/d 13.0 gone"}, values("\ncompact"))
 }
 
-// TestLiveAtOfOddFiles: where two records of a key are at or below a compaction that says it ended, the later one counts, as a
-// server has it. Two tombstones in a row are one deletion.
+// TestLiveAtOfOddFiles: where two records of a key are at or below a compaction that says it ended,
+// the later one counts, as a server has it. Two tombstones in a row are one deletion.
 func TestLiveAtOfOddFiles(t *testing.T) {
 	b := rebuilt(t, built(t, long), 4096, func(tx *bbolt.Tx) error {
 		for main := int64(11); main <= 12; main++ {
@@ -134,8 +136,8 @@ func TestPastEnds(t *testing.T) {
 	}
 }
 
-// pastIsTheModel compares LiveAt, at some revisions that the file keeps, and Deleted with a map that all records went through in
-// order, whatever file it is.
+// pastIsTheModel compares LiveAt, at some revisions that the file keeps, and Deleted with a map
+// that all records went through in order, whatever file it is.
 func pastIsTheModel(t testing.TB, s *Snapshot) {
 	t.Helper()
 	ctx := context.Background()

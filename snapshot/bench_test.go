@@ -19,7 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// benchInput is the file that SNAPSHOT_BENCH_FILE names, or a new one of SNAPSHOT_BENCH_KEYS records (5000 unless given) of 2 KB.
+// benchInput is the file that SNAPSHOT_BENCH_FILE names, or a new one of SNAPSHOT_BENCH_KEYS
+// records (5000 unless given) of 2 KB.
 func benchInput(b *testing.B) string {
 	b.Helper()
 	if path := os.Getenv("SNAPSHOT_BENCH_FILE"); path != "" {
@@ -83,8 +84,9 @@ func BenchmarkWrite(b *testing.B) {
 	})
 }
 
-// BenchmarkScrub opens a file and rewrites it without every twentieth key, digests and syncs included. BenchmarkCopy, which copies
-// the file and computes the digest of the copy, is the least that could take.
+// BenchmarkScrub opens a file and rewrites it without every twentieth key, digests and syncs
+// included. BenchmarkCopy, which copies the file and computes the digest of the copy, is the least
+// that could take.
 func BenchmarkScrub(b *testing.B) {
 	twentieth := func(key []byte) bool { return crc32.ChecksumIEEE(key)%20 == 0 }
 	benchWrite(b, WriteConfig{Scrub: twentieth}, func(*Snapshot) iter.Seq2[Change, error] { return seq() })
@@ -124,8 +126,8 @@ func BenchmarkCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkLive and BenchmarkLiveAt read an open file at its last revision, and at a quarter, a half and three quarters of what it
-// keeps.
+// BenchmarkLive and BenchmarkLiveAt read an open file at its last revision, and at a quarter, a
+// half and three quarters of what it keeps.
 func BenchmarkLive(b *testing.B) { benchLiveAt(b, 4) }
 
 func BenchmarkLiveAt(b *testing.B) {

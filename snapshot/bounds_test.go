@@ -30,7 +30,7 @@ func crafted(t testing.TB, fn func(w *bolt.Writer) uint64) []byte {
 	require.NoError(t, w.Flush())
 	m := bolt.Meta{PageSize: 4096, Root: root, Freelist: bolt.NoFreelist, HighWater: w.Next, TxID: 7}
 	copy(out.b, m.Pages())
-	return seal(out.b)
+	return withDigest(out.b)
 }
 
 func emit(t testing.TB, w *bolt.Writer, kind uint16, elems []bolt.Element) uint64 {
@@ -44,8 +44,8 @@ func encoded(rec Record) bolt.Element {
 	return bolt.Element{Key: appendRevisionKey(nil, rec.Revision, rec.Tombstone), Value: rec.appendKeyValue(nil)}
 }
 
-// swift fails the test when fn takes more than a generous time: each case below would take minutes or for ever if work grew with
-// what the file claims, or with the square of what it holds.
+// swift fails the test when fn takes more than a generous time: each case below would take minutes
+// or for ever if work grew with what the file claims, or with the square of what it holds.
 func swift(t testing.TB, fn func()) {
 	t.Helper()
 	start := time.Now()
@@ -63,11 +63,11 @@ func TestClaimsOfOverflow(t *testing.T) {
 		}
 		return emit(t, w, bolt.FlagBranch, kids)
 	})
-	image := unsealed(b)
+	image := imageOf(b)
 	for id := 2; id < 30_002; id++ {
 		put32(image[id*4096+12:], uint32(len(image)/4096-id-1))
 	}
-	path := copyOf(t, seal(image))
+	path := copyOf(t, withDigest(image))
 	swift(t, func() { refused(t, path, ErrDamaged, "is used twice") })
 }
 
@@ -123,11 +123,12 @@ func TestSharedValue(t *testing.T) {
 		put32(p[at(i)+4:], uint32(value-revisionKeySize-at(i)))
 		put32(p[at(i)+12:], 16<<20)
 	}
-	path := copyOf(t, seal(unsealed(b)))
+	path := copyOf(t, withDigest(imageOf(b)))
 	swift(t, func() { refused(t, path, ErrDamaged, "shares bytes") })
 }
 
-// TestClaimsOfMemory: buckets, members and versions that nobody has, and that would fill memory when they are kept or printed.
+// TestClaimsOfMemory: buckets, members and versions that nobody has, and that would fill memory
+// when they are kept or printed.
 func TestClaimsOfMemory(t *testing.T) {
 	fill := func(n int, key func(i int) string, value string) func(b *bbolt.Bucket) error {
 		return func(b *bbolt.Bucket) error {
@@ -185,8 +186,8 @@ func TestClaimsOfMemory(t *testing.T) {
 	}
 }
 
-// TestNeverPanics flips a bit of each byte that gives structure, and of some others, digest skipped: an error that names the file,
-// or an answer.
+// TestNeverPanics flips a bit of each byte that gives structure, and of some others, digest
+// skipped: an error that names the file, or an answer.
 func TestNeverPanics(t *testing.T) {
 	b := rebuilt(t, fixture(t), 1024, nil)
 	path := victim(t, b)
@@ -196,7 +197,7 @@ func TestNeverPanics(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	tried, failed := 0, 0
-	for at := range unsealed(b) {
+	for at := range imageOf(b) {
 		inPage := at % 1024
 		if !used[uint64(at/1024)] || (inPage >= 96 && at%23 != 0) {
 			continue

@@ -15,7 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// fixture is a recorded snapshot of a real server: the newest of testdata/etcd, which is also the smallest.
+// fixture is a recorded snapshot of a real server: the newest of testdata/etcd, which is also the
+// smallest.
 func fixture(t testing.TB) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-3.7.db"))
@@ -31,16 +32,16 @@ func built(t testing.TB, script string) []byte {
 	return b
 }
 
-// unsealed is a snapshot without its digest, seal the inverse.
-func unsealed(b []byte) []byte { return b[: len(b)-sha256.Size : len(b)-sha256.Size] }
+// imageOf is a snapshot without its digest, withDigest the inverse.
+func imageOf(b []byte) []byte { return b[: len(b)-sha256.Size : len(b)-sha256.Size] }
 
-func seal(image []byte) []byte {
+func withDigest(image []byte) []byte {
 	sum := sha256.Sum256(image)
 	return append(image[:len(image):len(image)], sum[:]...)
 }
 
-// rebuilt copies the buckets of snapshot b through bbolt, opened as etcd opens it, into a file of another page size, after
-// edit, and returns it as a server would send it.
+// rebuilt copies the buckets of snapshot b through bbolt, opened as etcd opens it, into a file of
+// another page size, after edit, and returns it as a server would send it.
 func rebuilt(t testing.TB, b []byte, pageSize int, edit func(tx *bbolt.Tx) error) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +55,7 @@ func rebuilt(t testing.TB, b []byte, pageSize int, edit func(tx *bbolt.Tx) error
 		_, err := tx.WriteTo(&image)
 		return err
 	}))
-	return seal(image.Bytes())
+	return withDigest(image.Bytes())
 }
 
 // rebuildInto is rebuilt with the database file itself as result: what lies in member/snap/db.
@@ -133,7 +134,8 @@ func (m model) apply(changes ...Change) model {
 	return out
 }
 
-// keptBelow fails the test unless out has the pages of in from the third to in's high-water mark, byte for byte.
+// keptBelow fails the test unless out has the pages of in from the third to in's high-water mark,
+// byte for byte.
 func keptBelow(t testing.TB, in, out *Snapshot) {
 	t.Helper()
 	from := 2 * in.db.PageSize

@@ -57,7 +57,8 @@ func part(t testing.TB, s *Snapshot, prefix string) Content {
 	return c
 }
 
-// TestBuilt: a real server serves the records of a file that none has made, with all their numbers, and goes on from there.
+// TestBuilt: a real server serves the records of a file that none has made, with all their numbers,
+// and goes on from there.
 func TestBuilt(t *testing.T) {
 	s := open(t, copyOf(t, built(t, pastStory)))
 	path, res := build(t, part(t, s, "/stay/"))
@@ -93,7 +94,8 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
-// TestBuiltSizes: nothing at all, a record that fits the root leaf, deep trees, records larger than pages.
+// TestBuiltSizes: nothing at all, a record that fits the root leaf, deep trees, records larger than
+// pages.
 func TestBuiltSizes(t *testing.T) {
 	many := func(n, size int) (out []Record) {
 		for i := range n {
@@ -194,7 +196,8 @@ func TestBuiltRefusals(t *testing.T) {
 	}
 }
 
-// TestBuiltPages: what is small lies in the page of the buckets, up to the size that bbolt keeps there, and the rest has its own.
+// TestBuiltPages: what is small lies in the page of the buckets, up to the size that bbolt keeps
+// there, and the rest has its own.
 func TestBuiltPages(t *testing.T) {
 	var leases []Lease
 	for n := range int64(60) {

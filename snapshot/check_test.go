@@ -13,7 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// TestVerifiedBeforePublished tampers with what was written, before it is checked, as a bug or a bad disk would.
+// TestVerifiedBeforePublished tampers with what was written, before it is checked, as a bug or a
+// bad disk would.
 func TestVerifiedBeforePublished(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	plan := planned(t, s, put("/k/000007", "changed"), put("/new", "x"), del("/k/000008"))
@@ -86,7 +87,8 @@ func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) erro
 	return e.compare(context.Background(), out, appended)
 }
 
-// TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and inline.
+// TestVerifiedGrants tampers with a lease bucket that was written anew, in a tree of its own and
+// inline.
 func TestVerifiedGrants(t *testing.T) {
 	for _, n := range []int{0, 5000} {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLeases(n))))
@@ -99,18 +101,18 @@ func TestVerifiedGrants(t *testing.T) {
 		require.NoError(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: grants}))
 		for _, el := range grants {
 			for _, part := range [][]byte{el.Key, el.Value} {
-				c := append([]byte(nil), unsealed(b)...)
+				c := append([]byte(nil), imageOf(b)...)
 				at := bytes.LastIndex(c, append(el.Key, el.Value...))
 				require.Positive(t, at)
 				c[at+bytes.Index(append(el.Key, el.Value...), part)+len(part)-1] ^= 1
-				require.ErrorIs(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
+				require.ErrorIs(t, s.checkBytes(t, withDigest(c), 0, edit{changes: seq(), grants: grants}), ErrVerify)
 			}
 		}
 		if n > 0 { // a way that leads astray
-			c := append([]byte(nil), unsealed(b)...)
+			c := append([]byte(nil), imageOf(b)...)
 			k, _ := bolt.Page(c[open(t, path).db.Bucket(leaseBucket).Root*4096:]).Branch(1)
 			k[7]++
-			require.ErrorContains(t, s.checkBytes(t, seal(c), 0, edit{changes: seq(), grants: grants}), "does not lead to")
+			require.ErrorContains(t, s.checkBytes(t, withDigest(c), 0, edit{changes: seq(), grants: grants}), "does not lead to")
 		}
 		for _, other := range [][]bolt.Element{grants[:1], append(grants[:2:2], grants[1])} {
 			require.ErrorIs(t, s.checkBytes(t, b, 0, edit{changes: seq(), grants: other}), ErrVerify)
@@ -118,7 +120,8 @@ func TestVerifiedGrants(t *testing.T) {
 	}
 }
 
-// TestVerifiedNew tampers with a file of new pages, as a bug or a bad disk would: with what it holds, and with what it must not hold.
+// TestVerifiedNew tampers with a file of new pages, as a bug or a bad disk would: with what it
+// holds, and with what it must not hold.
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	sources := (&edit{src: s}).sources(context.Background())
@@ -162,7 +165,7 @@ func TestVerifiedNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := &image{append([]byte(nil), out.db.Image...), out.db.Meta, key.Root, key.Leaves}
 			tt.tamper(m)
-			tampered, err := Open(context.Background(), copyOf(t, seal(m.b)), Config{})
+			tampered, err := Open(context.Background(), copyOf(t, withDigest(m.b)), Config{})
 			require.NoError(t, err)
 			defer tampered.Close()
 			err = checkNew(context.Background(), tampered, sources)
@@ -172,7 +175,8 @@ func TestVerifiedNew(t *testing.T) {
 	}
 }
 
-// gap moves the last bucket of the root leaf away from the one before it and leaves a byte between them.
+// gap moves the last bucket of the root leaf away from the one before it and leaves a byte between
+// them.
 func (m *image) gap() {
 	p := m.page(m.meta.Root)
 	n := bolt.Page(p).Count() - 1
@@ -206,7 +210,8 @@ func TestPublishedName(t *testing.T) {
 	require.Equal(t, sumOf(t, path), sumOf(t, "here.db"), "the same input and changes make the same bytes")
 }
 
-// TestDamageIsNotPassedOn: what Verify finds in a part of the input that Write copies without a change refuses the write.
+// TestDamageIsNotPassedOn: what Verify finds in a part of the input that Write copies without a
+// change refuses the write.
 func TestDamageIsNotPassedOn(t *testing.T) {
 	fresh := intact(t)
 	for name, edit := range map[string]func(m *image){
@@ -218,7 +223,7 @@ func TestDamageIsNotPassedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := fresh()
 			edit(m)
-			in := copyOf(t, seal(m.b))
+			in := copyOf(t, withDigest(m.b))
 			s := open(t, in)
 			require.NotEmpty(t, findings(t, s))
 			dir := t.TempDir()

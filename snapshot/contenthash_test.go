@@ -13,7 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Order, revisions, deletions and history make no difference; a key, a value, or where one ends and the other begins does.
+// Order, revisions, deletions and history make no difference; a key, a value, or where one ends and
+// the other begins does.
 func TestContentHash(t *testing.T) {
 	hash := func(script string) [32]byte {
 		t.Helper()

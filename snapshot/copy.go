@@ -29,7 +29,7 @@ func (e *edit) copyImage(ctx context.Context, m *bolt.Meta) (d Digest, err error
 	if err := hashRange(ctx, h, e.file, image, size); err != nil {
 		return d, err
 	}
-	return e.sign(h, size)
+	return e.appendDigest(h, size)
 }
 
 // copyBlocks copies the image, metas over its beginning. Each block is hashed beside the copy of
@@ -66,8 +66,8 @@ func (e *edit) copyBlocks(ctx context.Context, image int64, metas []byte, h io.W
 	return nil
 }
 
-// sign appends the digest of the image of that many bytes, which h has seen.
-func (o output) sign(h hash.Hash, image int64) (Digest, error) {
+// appendDigest appends the digest of the image of that many bytes, which h has seen.
+func (o output) appendDigest(h hash.Hash, image int64) (Digest, error) {
 	d := Digest{Present: true}
 	h.Sum(d.Image[:0])
 	if _, err := o.file.WriteAt(d.Image[:], image); err != nil {

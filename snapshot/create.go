@@ -53,7 +53,7 @@ func (o output) prove(ctx context.Context, out *Snapshot, sources []bolt.Source)
 	if err = cmp.Or(err, <-hashed); err != nil {
 		return d, err
 	}
-	return o.sign(h, out.db.Bytes())
+	return o.appendDigest(h, out.db.Bytes())
 }
 
 // checkNew proves that s, a file of new pages alone, is sound and holds the entries of sources and

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exercise does with the file at path all that this package can do and returns what went wrong, one error a call. The second
-// result is what Write made, "" when it refused.
+// exercise does with the file at path all that this package can do and returns what went wrong, one
+// error a call. The second result is what Write made, "" when it refused.
 func exercise(t testing.TB, path string) (errs []error, out string) {
 	t.Helper()
 	ctx := context.Background()
@@ -82,14 +82,15 @@ func bounded(t testing.TB, fn func()) {
 	require.Less(t, time.Since(start), time.Minute)
 }
 
-// refused says that Write, and whatever else came upon the damage, failed with want and an error that names the file; one of them
-// has the text.
+// refused says that Write, and whatever else came upon the damage, failed with want and an error
+// that names the file; one of them has the text.
 func refused(t testing.TB, path string, want error, texts ...string) {
 	t.Helper()
 	require.Empty(t, suspect(t, path, want, texts...), "Write takes it")
 }
 
-// suspect is refused for what Verify finds and Write, whose output it is not to blame for, may take. It returns the output.
+// suspect is refused for what Verify finds and Write, whose output it is not to blame for, may
+// take. It returns the output.
 func suspect(t testing.TB, path string, want error, texts ...string) (out string) {
 	t.Helper()
 	bounded(t, func() {
@@ -223,7 +224,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestWrongDigest: one bit of a value, or of the digest itself, and Write publishes nothing. Who skips the digest gets what is there.
+// TestWrongDigest: one bit of a value, or of the digest itself, and Write publishes nothing. Who
+// skips the digest gets what is there.
 func TestWrongDigest(t *testing.T) {
 	b := fixture(t)
 	rec, err := open(t, copyOf(t, b)).Get(context.Background(), []byte("/registry/configmaps/default/updated"))

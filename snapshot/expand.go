@@ -47,8 +47,8 @@ func compressionOf(f io.ReaderAt) string {
 	return ""
 }
 
-// expand makes in.file a scratch file with the expanded content, and returns its size. No name in the
-// given file is used.
+// expand makes in.file a scratch file with the expanded content, and returns its size. No name in
+// the given file is used.
 func (in *input) expand(ctx context.Context, cfg Config) (size int64, err error) {
 	scratch, err := publish.Scratch(cmp.Or(cfg.ScratchDir, os.TempDir()))
 	if err != nil {

@@ -36,8 +36,8 @@ func expanding(t testing.TB, b []byte, cfg Config) (*Snapshot, error) {
 	return s, err
 }
 
-// TestCompressed: a compressed file reads as what it was compressed from, but for the digest of the whole, which is its own. What
-// is written on top is the same too.
+// TestCompressed: a compressed file reads as what it was compressed from, but for the digest of the
+// whole, which is its own. What is written on top is the same too.
 func TestCompressed(t *testing.T) {
 	b := fixture(t)
 	plain := open(t, copyOf(t, b))
@@ -60,7 +60,7 @@ func TestCompressed(t *testing.T) {
 			require.Equal(t, want, st)
 			d, err := s.Digest(context.Background())
 			require.NoError(t, err)
-			require.Equal(t, sha256.Sum256(unsealed(b)), d.Image)
+			require.Equal(t, sha256.Sum256(imageOf(b)), d.Image)
 			require.Equal(t, modelOf(t, plain), modelOf(t, s))
 			require.Empty(t, findings(t, s))
 
@@ -76,7 +76,7 @@ func TestCompressed(t *testing.T) {
 
 // TestCompressedRaw: a database file has room behind its image, which compresses to nothing.
 func TestCompressedRaw(t *testing.T) {
-	raw := append(unsealed(fixture(t)), make([]byte, 48<<20)...)
+	raw := append(imageOf(fixture(t)), make([]byte, 48<<20)...)
 	for _, packed := range [][]byte{gzipped(t, raw), zstandard(t, raw), asK3s(t, raw)} {
 		s, err := expanding(t, packed, Config{})
 		require.NoError(t, err)
@@ -86,7 +86,8 @@ func TestCompressedRaw(t *testing.T) {
 	}
 }
 
-// TestCompressedDigest: the digest within is checked as ever, and what another tool left of a file says so.
+// TestCompressedDigest: the digest within is checked as ever, and what another tool left of a file
+// says so.
 func TestCompressedDigest(t *testing.T) {
 	b := append([]byte(nil), fixture(t)...)
 	b[len(b)-1] ^= 1
@@ -107,8 +108,8 @@ func TestCompressedDigest(t *testing.T) {
 	require.Nil(t, s)
 }
 
-// TestCompressedDamage: a file cut short anywhere is truncated, or the right answer; one with a flipped bit is damaged, or the right
-// answer; the path is named, and nothing is left.
+// TestCompressedDamage: a file cut short anywhere is truncated, or the right answer; one with a
+// flipped bit is damaged, or the right answer; the path is named, and nothing is left.
 func TestCompressedDamage(t *testing.T) {
 	b := fixture(t)
 	want := modelOf(t, open(t, copyOf(t, b)))
@@ -146,7 +147,8 @@ func TestCompressedDamage(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-// TestCompressedRefused: what is in the archive is not one snapshot, and the message says what it is instead.
+// TestCompressedRefused: what is in the archive is not one snapshot, and the message says what it
+// is instead.
 func TestCompressedRefused(t *testing.T) {
 	b := fixture(t)
 	encrypted := asK3s(t, b)
@@ -198,7 +200,8 @@ func TestCompressedRefused(t *testing.T) {
 	}
 }
 
-// TestBomb: a file made to fill the disk ends before it does, by the limit or by how many times over it expands.
+// TestBomb: a file made to fill the disk ends before it does, by the limit or by how many times
+// over it expands.
 func TestBomb(t *testing.T) {
 	for _, format := range []string{"gzip", "zstd"} {
 		packed := zeros(t, format, 400<<20)
@@ -278,7 +281,8 @@ func (f writerFunc) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestCompressedChanged: the file given is the one that must not change, also after it was expanded.
+// TestCompressedChanged: the file given is the one that must not change, also after it was
+// expanded.
 func TestCompressedChanged(t *testing.T) {
 	path := victim(t, gzipped(t, fixture(t)))
 	s := open(t, path)
@@ -286,7 +290,8 @@ func TestCompressedChanged(t *testing.T) {
 	fails(t, s, seq(put("/new", "x")), ErrChanged)
 }
 
-// FuzzCompressed: whatever the bytes, Open ends in an error that names the file, or in what bytes of that format expand to.
+// FuzzCompressed: whatever the bytes, Open ends in an error that names the file, or in what bytes
+// of that format expand to.
 func FuzzCompressed(f *testing.F) {
 	b := fixture(f)
 	for _, packed := range compressed(f, b) {
@@ -310,7 +315,8 @@ func FuzzCompressed(f *testing.F) {
 	})
 }
 
-// TestCompressedTools: what the usual tools make of a real server's snapshot, where they are installed.
+// TestCompressedTools: what the usual tools make of a real server's snapshot, where they are
+// installed.
 func TestCompressedTools(t *testing.T) {
 	in := etcdtest.Build(t, "put /a x\nput /b size=300000\ndel /a")
 	want := modelOf(t, open(t, in))

@@ -56,7 +56,8 @@ func TestNeverOverwrites(t *testing.T) {
 	require.Len(t, left, 5)
 }
 
-// TestInputUntouched does everything there is with a file that nobody may write to, in a folder that nobody may write to.
+// TestInputUntouched does everything there is with a file that nobody may write to, in a folder
+// that nobody may write to.
 func TestInputUntouched(t *testing.T) {
 	in := victim(t, fixture(t))
 	require.NoError(t, os.Chmod(in, 0o444))

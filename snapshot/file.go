@@ -147,8 +147,9 @@ func (s *Snapshot) Compression() string { return s.compression }
 // Warnings are things to know about a usable file. The first one tells of its compression.
 func (s *Snapshot) Warnings() []string { return s.warnings }
 
-// Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest if the file carries
-// another digest; a raw database file carries none. With Config.SkipDigest it is the zero Digest.
+// Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest if the file
+// carries another digest; a raw database file carries none. With Config.SkipDigest it is the zero
+// Digest.
 func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 	d, err := s.digest.wait(ctx)
 	return d, s.wrap(err)

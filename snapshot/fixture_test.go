@@ -30,7 +30,8 @@ func gunzip(t testing.TB, name string) string {
 	return path
 }
 
-// untouched fails the test when the file at path is changed by it in bytes, size or modification time.
+// untouched fails the test when the file at path is changed by it in bytes, size or modification
+// time.
 func untouched(t testing.TB, path string) {
 	t.Helper()
 	before, err := os.Stat(path)

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLivePrefix: a scan of any prefix yields what a scan of all yields that begins with it, in the same order.
+// TestLivePrefix: a scan of any prefix yields what a scan of all yields that begins with it, in the
+// same order.
 func TestLivePrefix(t *testing.T) {
 	s := open(t, gunzip(t, "calico/before.db"))
 	changes := []Change{put("compact_rev_key", "1"), put("//", "2"), put("/registry/", "3"), put("/", "4"), put("a", "5"), put("/"+strings.Repeat("x", maxFolderSize)+"/y/z", "6")}

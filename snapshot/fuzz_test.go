@@ -13,9 +13,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// FuzzOpen mutates small snapshots. Metas are given a right checksum again, so that more than they are reached; digests are
-// skipped. Everything this package does ends in an error that names the file, or in an answer; and what it then writes is what it
-// says.
+// FuzzOpen mutates small snapshots. Metas are given a right checksum again, so that more than they
+// are reached; digests are skipped. Everything this package does ends in an error that names the
+// file, or in an answer; and what it then writes is what it says.
 func FuzzOpen(f *testing.F) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		b, err := os.ReadFile(filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db"))
@@ -54,8 +54,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// rewrite writes on top of the file, scrubs it and builds one with what it holds, without the syncs of a real output, and compares
-// what comes of it.
+// rewrite writes on top of the file, scrubs it and builds one with what it holds, without the syncs
+// of a real output, and compares what comes of it.
 func rewrite(t *testing.T, path string) {
 	ctx := context.Background()
 	s, err := Open(ctx, path, Config{SkipDigest: true})
@@ -111,7 +111,8 @@ func rewritten(t *testing.T, path string, write func(o output) (WriteResult, err
 	return res, open(t, out.Name()), nil
 }
 
-// buildFrom builds a file with the live records of s, whose numbers a live server may have given, or not.
+// buildFrom builds a file with the live records of s, whose numbers a live server may have given,
+// or not.
 func buildFrom(t *testing.T, path string, s *Snapshot) {
 	want := modelOf(t, s)
 	rev, err := s.Revision(context.Background())

@@ -26,7 +26,8 @@ func leaseEntries(t testing.TB, s *Snapshot) (out []entry) {
 	return out
 }
 
-// TestGranted: what is stored is what a live server stores for the same grants and puts, byte for byte.
+// TestGranted: what is stored is what a live server stores for the same grants and puts, byte for
+// byte.
 func TestGranted(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, "grant 77 3600\ngrant 5000 60\nput /a x lease=77\n")
@@ -76,7 +77,8 @@ func withLeases(n int) func(tx *bbolt.Tx) error {
 	}
 }
 
-// TestGrantedShapes grants to every shape of file, to ones with few leases and with many, and to one without a bucket for them.
+// TestGrantedShapes grants to every shape of file, to ones with few leases and with many, and to
+// one without a bucket for them.
 func TestGrantedShapes(t *testing.T) {
 	all := shapes()
 	for _, n := range []int{1, 30, 5000, 200_000} {
@@ -154,7 +156,8 @@ func TestGrantedConflicts(t *testing.T) {
 	}
 }
 
-// TestGrantedBesideOddIDs: ids that no server grants, negative ones and ones of another length, stay where they are.
+// TestGrantedBesideOddIDs: ids that no server grants, negative ones and ones of another length,
+// stay where they are.
 func TestGrantedBesideOddIDs(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(leaseBucket))

@@ -92,7 +92,8 @@ func meddlers() map[string]func(path string) error {
 	}
 }
 
-// TestChangedWhileRead: a file that someone else cuts, overwrites or only touches is ErrChanged, whatever it was read for.
+// TestChangedWhileRead: a file that someone else cuts, overwrites or only touches is ErrChanged,
+// whatever it was read for.
 func TestChangedWhileRead(t *testing.T) {
 	reads := map[string]func(s *Snapshot) error{
 		"live": func(s *Snapshot) error { return last(s.Live(context.Background(), nil)) },
@@ -139,7 +140,8 @@ func last(records iter.Seq2[*Record, error]) (err error) {
 	return err
 }
 
-// TestChangedWhileWritten changes the input before the first change, in the middle, and before the second pass over the changes.
+// TestChangedWhileWritten changes the input before the first change, in the middle, and before the
+// second pass over the changes.
 func TestChangedWhileWritten(t *testing.T) {
 	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
 	for how, meddle := range meddlers() {

@@ -9,8 +9,8 @@ import (
 )
 
 // ContentHash identifies the live keys and their stored values, regardless of order, revisions,
-// leases and history: etcd answers the same keys and values for files with the same hash. HashKV and
-// the hashes of etcdutl differ between two saves of the same content.
+// leases and history: etcd answers the same keys and values for files with the same hash. HashKV
+// and the hashes of etcdutl differ between two saves of the same content.
 //
 // It is the sum, modulo 2^256, of the SHA-256 of each record (the length of the key in 8 bytes, the
 // key, the value): proof against accident, not against records made up to meet it.

@@ -17,7 +17,8 @@ func hashKV(t testing.TB, s *Snapshot) uint32 {
 	return sum
 }
 
-// TestHashKV compares our reading of each recorded snapshot with the hash its server gave of itself.
+// TestHashKV compares our reading of each recorded snapshot with the hash its server gave of
+// itself.
 func TestHashKV(t *testing.T) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		path := filepath.Join("..", "testdata", "etcd", "etcd-"+release)

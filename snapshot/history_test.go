@@ -40,7 +40,8 @@ func revision(t testing.TB, s *Snapshot) int64 {
 	return rev
 }
 
-// TestHistory: tombstones, re-creations and transactions of several operations, as a server wrote them.
+// TestHistory: tombstones, re-creations and transactions of several operations, as a server wrote
+// them.
 func TestHistory(t *testing.T) {
 	s := open(t, copyOf(t, built(t, `
 grant 77 3600
@@ -122,8 +123,8 @@ del /c
 put /a 9
 put /d 10`
 
-// TestInterruptedCompaction: a server was stopped while it compacted at 8, after none, some or all of what goes had gone. A restore
-// ends the compaction; what is live is the same throughout.
+// TestInterruptedCompaction: a server was stopped while it compacted at 8, after none, some or all
+// of what goes had gone. A restore ends the compaction; what is live is the same throughout.
 func TestInterruptedCompaction(t *testing.T) {
 	b := built(t, long)
 	want := modelOf(t, open(t, copyOf(t, b)))
@@ -154,8 +155,9 @@ func TestInterruptedCompaction(t *testing.T) {
 	}
 }
 
-// TestCompactedBeyondTheLastRecord: older servers dropped the tombstone at the compact revision itself, so that the last record lies
-// before it; and a compaction may have been scheduled there and not run.
+// TestCompactedBeyondTheLastRecord: older servers dropped the tombstone at the compact revision
+// itself, so that the last record lies before it; and a compaction may have been scheduled there
+// and not run.
 func TestCompactedBeyondTheLastRecord(t *testing.T) {
 	for _, rev := range [][2]int64{{100, 100}, {100, 50}, {8, 200}} {
 		in := copyOf(t, rebuilt(t, built(t, long), 4096, compacted(rev[0], rev[1])))
@@ -172,7 +174,8 @@ func TestCompactedBeyondTheLastRecord(t *testing.T) {
 	}
 }
 
-// TestBumpedRevision: etcdutl's --bump-revision leaves a record without a key, which stays in every later snapshot.
+// TestBumpedRevision: etcdutl's --bump-revision leaves a record without a key, which stays in every
+// later snapshot.
 func TestBumpedRevision(t *testing.T) {
 	const bump = 1000
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, long), etcdtest.BumpRevision(bump)))
@@ -202,7 +205,8 @@ func TestBumpedRevision(t *testing.T) {
 	require.Empty(t, findings(t, s))
 }
 
-// TestLeases: a change keeps the lease that it names and drops the one that it does not, and an unknown lease does no harm.
+// TestLeases: a change keeps the lease that it names and drops the one that it does not, and an
+// unknown lease does no harm.
 func TestLeases(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "grant 77 3600\ngrant 7000000000000000000 3600\nput /a x lease=77\nput /b x lease=7000000000000000000\nput /c x lease=77")))
 	kept, other := put("/a", "kept"), put("/c", "other")
@@ -221,7 +225,8 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, map[string]bool{"/b": true, "/c": true}, left)
 }
 
-// TestConflicts: a change that was planned against another state of its key than the file has is refused, and nothing is left.
+// TestConflicts: a change that was planned against another state of its key than the file has is
+// refused, and nothing is left.
 func TestConflicts(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a x\nput /gone x\ndel /gone")))
 	at := func(c Change, prior int64) Change { c.Prior = prior; return c }

@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// recordedHostile is the table of testdata/README.md: what Verify finds in each file ("" for a file that a real etcd serves), what
-// Odd warns of, and whether Write takes the file all the same.
+// recordedHostile is the table of testdata/README.md: what Verify finds in each file ("" for a file
+// that a real etcd serves), what Odd warns of, and whether Write takes the file all the same.
 func recordedHostile() []hostileFile {
 	return []hostileFile{
 		{name: "v-lease-badrec", finds: `bucket "lease": key 0000000000000001: file is damaged: it is not a protobuf message`},
@@ -45,7 +45,7 @@ type hostileFile struct {
 	heals      bool   // Write takes the file, and a server serves its output
 }
 
-// TestHostileFiles: each recorded file is judged as a real etcd judged it.
+// TestHostileFiles: each recorded file gets the answer of a real etcd.
 func TestHostileFiles(t *testing.T) {
 	files := recordedHostile()
 	there, err := filepath.Glob(filepath.Join("..", "testdata", "hostile", "*.db.gz"))

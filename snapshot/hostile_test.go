@@ -10,7 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// image is a snapshot to be damaged: 3000 keys below one branch page, the other buckets inline in the root leaf.
+// image is a snapshot to be damaged: 3000 keys below one branch page, the other buckets inline in
+// the root leaf.
 type image struct {
 	b      []byte
 	meta   bolt.Meta
@@ -201,7 +202,7 @@ func TestReachablePagesSound(t *testing.T) {
 			t.Run(kind+"/"+tt.name, func(t *testing.T) {
 				m := fresh()
 				tt.edit(m)
-				refused(t, copyOf(t, seal(m.b)), tt.want, tt.text)
+				refused(t, copyOf(t, withDigest(m.b)), tt.want, tt.text)
 			})
 		}
 	}
@@ -213,7 +214,7 @@ func TestEmptyLeaves(t *testing.T) {
 	for _, i := range []int{2, len(m.leaves) - 1} {
 		put16(m.page(m.leaves[i])[10:], 0)
 	}
-	s := open(t, copyOf(t, seal(m.b)))
+	s := open(t, copyOf(t, withDigest(m.b)))
 	require.Empty(t, findings(t, s))
 	writeOn(t, s, false)
 }
@@ -221,7 +222,7 @@ func TestEmptyLeaves(t *testing.T) {
 // TestFreePagesProveNothing: what nothing points to may hold anything.
 func TestFreePagesProveNothing(t *testing.T) {
 	m := intact(t)()
-	s := open(t, copyOf(t, seal(m.b)))
+	s := open(t, copyOf(t, withDigest(m.b)))
 	used := reachable(t, s)
 	free := 0
 	for id := uint64(2); id < m.meta.HighWater; id++ {
@@ -231,7 +232,7 @@ func TestFreePagesProveNothing(t *testing.T) {
 		}
 	}
 	require.NotZero(t, free)
-	after := open(t, copyOf(t, seal(m.b)))
+	after := open(t, copyOf(t, withDigest(m.b)))
 	require.Empty(t, findings(t, after))
 	require.Equal(t, modelOf(t, s), modelOf(t, after))
 }

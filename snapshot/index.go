@@ -9,8 +9,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// index finds the latest record of each key. One scan in revision order fills it: the last record of
-// a key wins. That holds under every compaction, finished or interrupted: it removes superseded
+// index finds the latest record of each key. One scan in revision order fills it: the last record
+// of a key wins. That holds under every compaction, finished or interrupted: it removes superseded
 // records alone, oldest first (etcd server/storage/mvcc/kvstore_compaction.go). Memory grows with
 // the number of keys and records alone.
 type index struct {

@@ -86,8 +86,8 @@ func (in *input) unchanged() error {
 	return err
 }
 
-// wrap names the file in front of an error, unless it does already. If the file is no longer the one
-// that was opened the error is ErrChanged: another finding is true of neither.
+// wrap names the file in front of an error, unless it does already. If the file is no longer the
+// one that was opened the error is ErrChanged: another finding is true of neither.
 func (in *input) wrap(err error) error {
 	if _, named := err.(*FileError); named || err == nil ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
@@ -109,8 +109,8 @@ type addressFault interface {
 	Addr() uintptr
 }
 
-// guard runs fn and turns faults of the mapping into errors: the file was cut short or changed after
-// its check, or the disk cannot read a sector. Any other panic goes on. It covers the calling
+// guard runs fn and turns faults of the mapping into errors: the file was cut short or changed
+// after its check, or the disk cannot read a sector. Any other panic goes on. It covers the calling
 // goroutine alone.
 func (in *input) guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))

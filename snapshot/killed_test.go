@@ -93,8 +93,8 @@ func start(t testing.TB, how, in, out string, limit int64) *exec.Cmd {
 	return cmd
 }
 
-// TestKilled kills a process that writes at random moments: there is no output, or it is whole; nothing else is there; the input
-// is untouched.
+// TestKilled kills a process that writes at random moments: there is no output, or it is whole;
+// nothing else is there; the input is untouched.
 func TestKilled(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	for how, write := range writers() {
@@ -136,7 +136,8 @@ func kill(t testing.TB, how, in string, want [32]byte, after time.Duration) bool
 	return err != nil
 }
 
-// leftBehind names the files in dir, without the temporary one that a file system without nameless files keeps after a kill.
+// leftBehind names the files in dir, without the temporary one that a file system without nameless
+// files keeps after a kill.
 func leftBehind(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	nameless := false
@@ -162,7 +163,8 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// TestFileSizeLimit: the system refuses to make the file longer, at one of its pages or at the digest.
+// TestFileSizeLimit: the system refuses to make the file longer, at one of its pages or at the
+// digest.
 func TestFileSizeLimit(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	s := open(t, in)

@@ -131,7 +131,8 @@ func baseStore(t testing.TB, s *Snapshot) *store {
 	return st
 }
 
-// randomWrites draws n writes of different keys: of those that are there, of those that were, and of new ones.
+// randomWrites draws n writes of different keys: of those that are there, of those that were, and
+// of new ones.
 func (st *store) randomWrites(r *rand.Rand, n int) (changes []Change) {
 	var known []string
 	for i := range 40 {
@@ -194,7 +195,8 @@ func FuzzRevisionKey(f *testing.F) {
 	})
 }
 
-// FuzzRecord: a record that is encoded parses to itself, and to what etcd's own protobuf code makes of it and writes.
+// FuzzRecord: a record that is encoded parses to itself, and to what etcd's own protobuf code makes
+// of it and writes.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte("/k"), []byte("v"), int64(3), int64(9), int64(2), int64(77), false)
 	f.Add([]byte("/k"), []byte{}, int64(0), int64(0), int64(0), int64(0), true)
@@ -222,8 +224,9 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzKeyValue: parseRecord reads the same fields as etcd's protobuf code, and refuses the bytes that code refuses. It
-// also refuses a known field of another wire type: etcd 3.4 to 3.6 die of one, 3.7 takes it for an unknown field.
+// FuzzKeyValue: parseRecord reads the same fields as etcd's protobuf code, and refuses the bytes
+// that code refuses. It also refuses a known field of another wire type: etcd 3.4 to 3.6 die of
+// one, 3.7 takes it for an unknown field.
 func FuzzKeyValue(f *testing.F) {
 	f.Add((&Record{Key: []byte("/k"), Value: []byte("v"), ModRevision: 300, Version: 1, Lease: -1}).appendKeyValue(nil))
 	f.Add([]byte{0x0a, 0x05, 'x'})
@@ -246,7 +249,8 @@ func FuzzKeyValue(f *testing.F) {
 	})
 }
 
-// ofAnotherWireType reports whether b, a valid message, holds a field of KeyValue with the wire type of another field.
+// ofAnotherWireType reports whether b, a valid message, holds a field of KeyValue with the wire
+// type of another field.
 func ofAnotherWireType(b []byte) bool {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeField(b)

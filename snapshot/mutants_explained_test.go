@@ -36,7 +36,8 @@ func accepts() []explanation {
 	}
 }
 
-// dies explains files without a finding that a peer complains of, by the text of what is odd or of what the peer says.
+// dies explains files without a finding that a peer complains of, by the text of what is odd or of
+// what the peer says.
 func dies() []explanation {
 	return []explanation{
 		{regexp.MustCompile(`of that release: etcd 3.7 and older do not start on it`), "warned of: a newer etcd starts on it"},

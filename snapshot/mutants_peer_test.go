@@ -38,7 +38,8 @@ const (
 	peerPatience = 20 * time.Second     // of a child that says nothing; the machine may have other work
 )
 
-// peers are children that judge files, because a bad one can end the process, hang it or fill memory.
+// peers are children that check files, because a bad one can end the process, hang it or fill
+// memory.
 type peers struct{ idle chan *peer }
 
 type peer struct {
@@ -71,7 +72,7 @@ func newPeers(t testing.TB, n int) *peers {
 	return p
 }
 
-// ask has a child judge the file at path. One that dies or hangs at a stage has failed it.
+// ask has a child check the file at path. One that dies or hangs at a phase has failed it.
 func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 	t.Helper()
 	c := <-p.idle
@@ -79,7 +80,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 		c = startPeer(t)
 	}
 	_, _ = fmt.Fprintln(c.in, path)
-	for stage := ""; ; {
+	for phase := ""; ; {
 		end := ""
 		select {
 		case line, more := <-c.said:
@@ -95,7 +96,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 				p.idle <- c
 				return v
 			default:
-				stage, _, _ = strings.Cut(line, " ")
+				phase, _, _ = strings.Cut(line, " ")
 				if _, text, done := strings.Cut(line, " "); done {
 					require.NoError(t, json.Unmarshal([]byte(text), &v))
 				}
@@ -105,7 +106,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 			end = "hung"
 		}
 		c.end()
-		if stage == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
+		if phase == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
 			v.Check = end
 			rest := p.askRest(t, path)
 			v.Restore, v.Start, v.Served = rest.Restore, rest.Start, rest.Served
@@ -113,7 +114,7 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 		}
 		p.idle <- nil
 		v.Served = ""
-		if stage == "restore" {
+		if phase == "restore" {
 			v.Restore = end
 		} else {
 			v.Start = end
@@ -164,8 +165,8 @@ func startPeer(t testing.TB) *peer {
 	return c
 }
 
-// TestPeer is the child: it judges the files that standard input names and says on descriptor 3 which stage begins, what is known by
-// then, and the verdict.
+// TestPeer is the child: it checks the files that standard input names and says on descriptor 3
+// which phase begins, what is known by then, and the verdict.
 func TestPeer(t *testing.T) {
 	if os.Getenv(peerVariable) == "" {
 		t.Skip("run by TestMutants")
@@ -176,10 +177,10 @@ func TestPeer(t *testing.T) {
 	for path := range peerPaths() {
 		t.Run("file", func(t *testing.T) {
 			var v peerVerdict
-			say := func(stage string) {
+			say := func(phase string) {
 				text, err := json.Marshal(v)
 				require.NoError(t, err)
-				_, err = fmt.Fprintf(out, "%s%s\n", stage, text)
+				_, err = fmt.Fprintf(out, "%s%s\n", phase, text)
 				require.NoError(t, err)
 			}
 			path, skip := strings.CutPrefix(path, "-")
@@ -208,7 +209,8 @@ func TestPeer(t *testing.T) {
 	}
 }
 
-// peerPaths are the lines of standard input. Its end is that of the parent: the child goes too, whatever it hangs in, and leaves nothing.
+// peerPaths are the lines of standard input. Its end is that of the parent: the child goes too,
+// whatever it hangs in, and leaves nothing.
 func peerPaths() <-chan string {
 	paths := make(chan string)
 	go func() {
@@ -221,7 +223,8 @@ func peerPaths() <-chan string {
 	return paths
 }
 
-// TestPeerEndsWithParent: a child goes when nothing can be asked of it any more, and takes what it wrote along.
+// TestPeerEndsWithParent: a child goes when nothing can be asked of it any more, and takes what it
+// wrote along.
 func TestPeerEndsWithParent(t *testing.T) {
 	c := startPeer(t)
 	require.DirExists(t, c.dir)
@@ -268,7 +271,8 @@ func boltCheck(t testing.TB, path string) error {
 	})
 }
 
-// serve starts a server, reads everything, writes and compacts, looks at what it saved, and starts it again.
+// serve starts a server, reads everything, writes and compacts, looks at what it saved, and starts
+// it again.
 func serve(t testing.TB, dir string) (served string, err error) {
 	server, err := etcdtest.TryStart(t, dir)
 	if err != nil {

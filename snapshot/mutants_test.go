@@ -25,7 +25,8 @@ const (
 	mutantsDefault  = 24
 )
 
-// A mutant is a recorded snapshot with something wrong and a right digest. The same number makes the same mutant.
+// A mutant is a recorded snapshot with something wrong and a right digest. The same number makes
+// the same mutant.
 type mutant struct {
 	number int
 	what   string
@@ -39,8 +40,8 @@ func newMutant(t testing.TB, number int, bases [][]byte) mutant {
 	ways := mutations()
 	names := slices.Sorted(maps.Keys(ways))
 	what := names[number%len(names)]
-	image := ways[what](t, r, bytes.Clone(unsealed(base)))
-	return mutant{number, what, seal(image)}
+	image := ways[what](t, r, bytes.Clone(imageOf(base)))
+	return mutant{number, what, withDigest(image)}
 }
 
 // mutations are the ways to change an image.
@@ -147,7 +148,7 @@ func editMeta(r *rand.Rand, image []byte) {
 // editFreeList stores a free list in a page that was free, or where none is.
 func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 	m := mustMeta(image)
-	used := reachable(t, open(t, copyOf(t, seal(bytes.Clone(image)))))
+	used := reachable(t, open(t, copyOf(t, withDigest(bytes.Clone(image)))))
 	var free []uint64
 	for id := range m.HighWater {
 		if !used[id] {
@@ -191,7 +192,7 @@ func editFreeList(t testing.TB, r *rand.Rand, image []byte) []byte {
 
 // changeRecord changes one record of the key bucket through bbolt.
 func changeRecord(t testing.TB, r *rand.Rand, image []byte) []byte {
-	return unsealed(rebuilt(t, seal(image), 4096, func(tx *bbolt.Tx) error { return changeOne(r, tx.Bucket([]byte("key"))) }))
+	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error { return changeOne(r, tx.Bucket([]byte("key"))) }))
 }
 
 // smallBuckets are the buckets of a server but that of the records.
@@ -202,7 +203,7 @@ func smallBuckets() []string {
 // changeEntry changes one entry of another bucket, or adds one.
 func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 	names := smallBuckets()
-	return unsealed(rebuilt(t, seal(image), 4096, func(tx *bbolt.Tx) error {
+	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error {
 		name := names[r.IntN(len(names))]
 		b := tx.Bucket([]byte(name))
 		if k, _ := b.Cursor().First(); k != nil && r.IntN(4) > 0 {
@@ -225,7 +226,7 @@ func changeEntry(t testing.TB, r *rand.Rand, image []byte) []byte {
 
 // changeBucket removes a bucket, adds one, or nests one.
 func changeBucket(t testing.TB, r *rand.Rand, image []byte) []byte {
-	return unsealed(rebuilt(t, seal(image), 4096, func(tx *bbolt.Tx) error {
+	return imageOf(rebuilt(t, withDigest(image), 4096, func(tx *bbolt.Tx) error {
 		name := []byte(etcdBuckets()[r.IntN(len(etcdBuckets()))])
 		switch r.IntN(4) {
 		case 0:
@@ -285,7 +286,7 @@ type verdict struct {
 	Served   string // see servedSum
 }
 
-func judgeMutant(t testing.TB, path string) (v verdict) {
+func checkMutant(t testing.TB, path string) (v verdict) {
 	t.Helper()
 	s, err := Open(t.Context(), path, Config{})
 	if err != nil {
@@ -313,8 +314,8 @@ func servedSum(kvs []etcdtest.KV) string {
 	return fmt.Sprintf("%d keys, %x", len(kvs), h.Sum(nil)[:8])
 }
 
-// TestMutants: what this package says of a mutant is what bbolt's own check, a restore and a real server make of it. Each difference
-// is one of those that explained lists.
+// TestMutants: what this package says of a mutant is what bbolt's own check, a restore and a real
+// server make of it. Each difference is one of those that explained lists.
 func TestMutants(t *testing.T) {
 	n := mutantsDefault
 	if text := os.Getenv(mutantsVariable); text != "" {
@@ -338,7 +339,7 @@ func TestMutants(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "in.db")
 				require.NoError(t, os.WriteFile(path, m.bytes, 0o600))
 				peer := peers.ask(t, path)
-				ours := judgeMutant(t, path)
+				ours := checkMutant(t, path)
 				why := compare(ours, peer)
 				if why == unexplained {
 					t.Errorf("not explained: %+v, peers say %+v", ours, peer)

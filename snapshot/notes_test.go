@@ -27,16 +27,17 @@ func noted(t testing.TB, edit func(b *bbolt.Bucket) error) []byte {
 	})
 }
 
-// TestHostileNotes: a bucket for notes with what no Build has put there is an error that names the file.
+// TestHostileNotes: a bucket for notes with what no Build has put there is an error that names the
+// file.
 func TestHostileNotes(t *testing.T) {
 	large := func(b *bbolt.Bucket) error { return b.Put([]byte("n"), []byte(strings.Repeat("x", 9000))) }
 	whole := noted(t, large)
 	s := open(t, copyOf(t, whole))
 	leaf := s.db.Bucket(noteBucket).Leaves[0] * 4096
 	damaged := func(edit func(p []byte)) []byte {
-		b := append([]byte(nil), unsealed(whole)...)
+		b := append([]byte(nil), imageOf(whole)...)
 		edit(b[leaf:])
-		return seal(b)
+		return withDigest(b)
 	}
 	for name, tt := range map[string]struct {
 		b    []byte
@@ -72,7 +73,8 @@ func TestHostileNotes(t *testing.T) {
 	}
 }
 
-// TestNotes: a note is a copy, an empty one is there, and what a server's file, or an appended one, has stays.
+// TestNotes: a note is a copy, an empty one is there, and what a server's file, or an appended one,
+// has stays.
 func TestNotes(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, fixture(t)))
@@ -99,7 +101,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestCheck: the caller's check sees the output whole, with its digest, before that has its name; its error leaves nothing.
+// TestCheck: the caller's check sees the output whole, with its digest, before that has its name;
+// its error leaves nothing.
 func TestCheck(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, copyOf(t, built(t, story)))

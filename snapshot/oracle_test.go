@@ -29,7 +29,8 @@ type answer struct {
 	} `json:"kvs"`
 }
 
-// TestLatestRecord compares reading with what a server of each release answered at the moment of its snapshot.
+// TestLatestRecord compares reading with what a server of each release answered at the moment of
+// its snapshot.
 func TestLatestRecord(t *testing.T) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		t.Run(release, func(t *testing.T) {

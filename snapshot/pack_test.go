@@ -78,7 +78,8 @@ func compressed(t testing.TB, b []byte) map[string][]byte {
 	}
 }
 
-// zeros is the snapshot with n zero bytes behind it, compressed as well as a format can without holding them.
+// zeros is the snapshot with n zero bytes behind it, compressed as well as a format can without
+// holding them.
 func zeros(t testing.TB, format string, n int64) []byte {
 	t.Helper()
 	var out bytes.Buffer

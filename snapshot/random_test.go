@@ -30,7 +30,8 @@ type random struct {
 	drawn   int64 // leases so far
 }
 
-// keyspace has keys that begin like others, keys without folders and folders that begin like others.
+// keyspace has keys that begin like others, keys without folders and folders that begin like
+// others.
 func (o *random) key() string {
 	return []string{"/a/b/", "/a/bb/", "/a/b/c/d/", "/a/c/", "z", "/"}[o.r.IntN(6)] + strconv.Itoa(o.r.IntN(9))
 }
@@ -134,7 +135,8 @@ func (o *random) do(d draft) {
 	o.apply(d.writes)
 }
 
-// txn has several operations on different keys, with a deletion of a range that has none of them among them.
+// txn has several operations on different keys, with a deletion of a range that has none of them
+// among them.
 func (o *random) txn() {
 	var ops []clientv3.Op
 	var writes []write1
@@ -177,8 +179,9 @@ func (o *random) apply(writes []write1) {
 	}
 }
 
-// compactAt removes what a compaction at rev does: of the records at or below it, all but the latest of each key, and that too where
-// it is a tombstone of an earlier revision (etcd server/storage/mvcc/key_index.go).
+// compactAt removes what a compaction at rev does: of the records at or below it, all but the
+// latest of each key, and that too where it is a tombstone of an earlier revision (etcd
+// server/storage/mvcc/key_index.go).
 func (o *random) compactAt(rev int64) {
 	var opts []clientv3.CompactOption
 	if o.r.IntN(4) > 0 {
@@ -277,7 +280,8 @@ func (o *random) checkAt(s *Snapshot, rev int64) {
 	require.Equal(t, want, got, "revision %d, %q", rev, key)
 }
 
-// checkRefused wants an error of us where the server has one. For a revision of 0 it answers with the latest, we do not.
+// checkRefused wants an error of us where the server has one. For a revision of 0 it answers with
+// the latest, we do not.
 func (o *random) checkRefused(s *Snapshot, rev int64) {
 	want, theirs := ErrCompacted, rpctypes.ErrCompacted
 	if rev > o.model.rev {
@@ -365,8 +369,9 @@ func runRandom(t testing.TB, seed uint64, n int) {
 	o.check()
 }
 
-// TestEveryKeptRevision: random histories through a real server. What it answers for every range at every revision that it keeps is
-// what the file says; what it refuses is refused. ETCDSHIFT_RANDOM_SEEDS is how many histories, ETCDSHIFT_RANDOM_STEPS how long.
+// TestEveryKeptRevision: random histories through a real server. What it answers for every range at
+// every revision that it keeps is what the file says; what it refuses is refused.
+// ETCDSHIFT_RANDOM_SEEDS is how many histories, ETCDSHIFT_RANDOM_STEPS how long.
 func TestEveryKeptRevision(t *testing.T) {
 	number := func(name string, otherwise int) int {
 		if v := os.Getenv(name); v != "" {

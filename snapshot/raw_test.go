@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// rawOf is the database file of a store that went through a few transactions and more, so that its two metas differ, grown as a
-// server grows it.
+// rawOf is the database file of a store that went through a few transactions and more, so that its
+// two metas differ, grown as a server grows it.
 func rawOf(t testing.TB, more int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "raw.db")
@@ -37,8 +37,8 @@ func rawOf(t testing.TB, more int) []byte {
 	return append(b, make([]byte, 64<<10)...)
 }
 
-// TestRawDatabaseFile reads and writes on what lies in member/snap/db: no digest, slack behind the high-water mark, metas of two
-// different transactions, one of which a crash may have torn.
+// TestRawDatabaseFile reads and writes on what lies in member/snap/db: no digest, slack behind the
+// high-water mark, metas of two different transactions, one of which a crash may have torn.
 func TestRawDatabaseFile(t *testing.T) {
 	for more := range 2 { // the newer meta is the one and the other
 		t.Run(fmt.Sprint(more), func(t *testing.T) { testRaw(t, rawOf(t, more)) })
@@ -96,7 +96,8 @@ func testRaw(t *testing.T, raw []byte) {
 	}
 }
 
-// TestStoredFreeList: a database file that another program opened without etcd's options stores its free list in a page.
+// TestStoredFreeList: a database file that another program opened without etcd's options stores its
+// free list in a page.
 func TestStoredFreeList(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "raw.db")
 	rebuildInto(t, path, fixture(t), 4096, nil)
@@ -113,14 +114,15 @@ func TestStoredFreeList(t *testing.T) {
 	writeOn(t, s, true)
 }
 
-// TestMetasOfDifferentPageSizes: bbolt takes the page size of the first meta, so a second one that disagrees is damage.
+// TestMetasOfDifferentPageSizes: bbolt takes the page size of the first meta, so a second one that
+// disagrees is damage.
 func TestMetasOfDifferentPageSizes(t *testing.T) {
-	b := unsealed(fixture(t))
+	b := imageOf(fixture(t))
 	m := mustMeta(b)
 	m.PageSize, m.HighWater, m.Root, m.TxID = 1024, m.HighWater*4, m.Root*4, m.TxID+9
 	m.Put(b[4096:8192], 1)
 	binary.LittleEndian.PutUint64(b[m.Root*1024:], m.Root)
-	_, err := Open(context.Background(), copyOf(t, seal(b)), Config{})
+	_, err := Open(context.Background(), copyOf(t, withDigest(b)), Config{})
 	require.ErrorIs(t, err, ErrDamaged)
 	require.ErrorContains(t, err, "meta page 1")
 }

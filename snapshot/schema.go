@@ -232,8 +232,8 @@ func varint() wireField          { return wireField{typ: protowire.VarintType} }
 func raw() wireField             { return wireField{typ: protowire.BytesType} }
 func within(m message) wireField { return wireField{typ: protowire.BytesType, fields: m} }
 
-// check says why msg is not a message of that kind. Fields that the message does not have are
-// passed over, as protobuf asks.
+// check is the error of a msg that is not a message of that kind. Unknown fields are skipped, as
+// protobuf asks.
 func (m message) check(msg []byte) error {
 	for len(msg) > 0 {
 		num, typ, n := protowire.ConsumeTag(msg)

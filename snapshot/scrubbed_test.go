@@ -92,7 +92,8 @@ func wellMade(t testing.TB, path string, res WriteResult) {
 	require.Len(t, only, 1)
 }
 
-// sameBuckets compares all buckets but that of records, and that of leases where some were granted, entry by entry.
+// sameBuckets compares all buckets but that of records, and that of leases where some were granted,
+// entry by entry.
 func sameBuckets(t testing.TB, s, out *Snapshot, leases bool) {
 	t.Helper()
 	content := func(s *Snapshot) map[string][]entry {
@@ -112,7 +113,8 @@ func sameBuckets(t testing.TB, s, out *Snapshot, leases bool) {
 	require.Equal(t, content(s), content(out))
 }
 
-// TestScrubbed scrubs every shape, a third of its keys and all of them, with changes and leases on top, and what was scrubbed once more.
+// TestScrubbed scrubs every shape, a third of its keys and all of them, with changes and leases on
+// top, and what was scrubbed once more.
 func TestScrubbed(t *testing.T) {
 	for _, sh := range shapes() {
 		t.Run(sh.name, func(t *testing.T) {
@@ -145,7 +147,8 @@ func TestScrubbed(t *testing.T) {
 	}
 }
 
-// TestScrubbedChanges: a key that is scrubbed cannot be written, and its deletion must be planned on what is there.
+// TestScrubbedChanges: a key that is scrubbed cannot be written, and its deletion must be planned
+// on what is there.
 func TestScrubbedChanges(t *testing.T) {
 	s := open(t, copyOf(t, built(t, "put /a/1 x\nput /a/2 x\nput /b y\ndel /a/2")))
 	refuse := func(want error, changes ...Change) {
@@ -194,7 +197,8 @@ func TestScrubbedTwice(t *testing.T) {
 	sameAsRestored(t, onTop, nil)
 }
 
-// TestNoRevisionLeft: a change needs one, the last record too; and a store at the very end is refused.
+// TestNoRevisionLeft: a change needs one, the last record too; and a store at the very end is
+// refused.
 func TestNoRevisionLeft(t *testing.T) {
 	for rev, want := range map[int64]string{maxRevision: "no revision is left", math.MaxInt64: "a server dies of the write behind"} {
 		s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
@@ -210,8 +214,9 @@ func TestNoRevisionLeft(t *testing.T) {
 	}
 }
 
-// stains is a database file all over which lie values of keys below /secret/: in the record that lives, in ones it superseded, in
-// records of deleted keys, in pages that are free, and behind the high-water mark.
+// stains is a database file all over which lie values of keys below /secret/: in the record that
+// lives, in ones it superseded, in records of deleted keys, in pages that are free, and behind the
+// high-water mark.
 func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 	r := rand.NewChaCha8([32]byte{1})
 	secret := func(n int) []byte {
@@ -255,7 +260,8 @@ func stains(t testing.TB, pageSize int) (raw []byte, values [][]byte) {
 	return append(append(raw, secret(60000)...), make([]byte, 5536)...), values
 }
 
-// TestNoByteIsLeft looks for every eight bytes of every key and value that was scrubbed, in all of the output.
+// TestNoByteIsLeft looks for every eight bytes of every key and value that was scrubbed, in all of
+// the output.
 func TestNoByteIsLeft(t *testing.T) {
 	for _, pageSize := range []int{4096, 16 << 10} {
 		raw, values := stains(t, pageSize)

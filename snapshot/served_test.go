@@ -18,7 +18,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// past has keys that stay and keys that go, side by side in transactions and leases, with a compaction between.
+// past has keys that stay and keys that go, side by side in transactions and leases, with a
+// compaction between.
 const pastStory = `
 grant 77 3600
 grant 78 3600
@@ -100,7 +101,8 @@ func lives(t testing.TB, dataDir string, server *etcdtest.Server) {
 	again.Stop()
 }
 
-// watched returns what a watch of everything from rev on tells of the keys below /stay/ and /go/, up to the last revision.
+// watched returns what a watch of everything from rev on tells of the keys below /stay/ and /go/,
+// up to the last revision.
 func watched(t testing.TB, server *etcdtest.Server, rev, last int64) (events []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -121,7 +123,8 @@ func watched(t testing.TB, server *etcdtest.Server, rev, last int64) (events []s
 	return nil
 }
 
-// TestScrubbedServed: a real server serves what is left at every revision, as one did that it was left out of, and goes on from there.
+// TestScrubbedServed: a real server serves what is left at every revision, as one did that it was
+// left out of, and goes on from there.
 func TestScrubbedServed(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, pastStory)

@@ -64,7 +64,8 @@ func pagesOf(size int) func(testing.TB, *Snapshot) {
 	return func(t testing.TB, s *Snapshot) { require.Equal(t, size, s.db.PageSize) }
 }
 
-// putRecord stores a record under its revision in a transaction of the server's own database library.
+// putRecord stores a record under its revision in a transaction of the server's own database
+// library.
 func putRecord(b *bbolt.Bucket, rec Record) error {
 	return b.Put(appendRevisionKey(nil, rec.Revision, rec.Tombstone), rec.appendKeyValue(nil))
 }
@@ -110,7 +111,8 @@ func deepRoot(t testing.TB) []byte {
 	})
 }
 
-// TestPlaceInRoot writes with the key bucket at every place in its leaf of the root bucket, first and last among them.
+// TestPlaceInRoot writes with the key bucket at every place in its leaf of the root bucket, first
+// and last among them.
 func TestPlaceInRoot(t *testing.T) {
 	s := open(t, copyOf(t, fixture(t)))
 	root, err := s.db.Page(s.db.Root)
@@ -125,11 +127,12 @@ func TestPlaceInRoot(t *testing.T) {
 		m.HighWater = w.Next
 		require.NoError(t, w.Flush())
 		copy(out.b, m.Pages())
-		writeOn(t, open(t, copyOf(t, seal(out.b))), false)
+		writeOn(t, open(t, copyOf(t, withDigest(out.b))), false)
 	}
 }
 
-// TestWayToBucket: a branch of the root bucket that leads astray is found, though all buckets are there for who reads them in order.
+// TestWayToBucket: a branch of the root bucket that leads astray is found, though all buckets are
+// there for who reads them in order.
 func TestWayToBucket(t *testing.T) {
 	b := deepRoot(t)
 	s := open(t, copyOf(t, b))
@@ -138,8 +141,8 @@ func TestWayToBucket(t *testing.T) {
 	m := &image{b: append([]byte(nil), s.db.Image...)}
 	k, _ := bolt.Page(m.page(spine[1].ID())).Branch(1)
 	k[len(k)-1]++
-	refused(t, copyOf(t, seal(m.b)), ErrDamaged, "does not lead to")
-	require.Len(t, findings(t, open(t, copyOf(t, seal(m.b)))), 1)
+	refused(t, copyOf(t, withDigest(m.b)), ErrDamaged, "does not lead to")
+	require.Len(t, findings(t, open(t, copyOf(t, withDigest(m.b)))), 1)
 }
 
 // overflowRoot gives all buckets one root leaf, larger than a page.
@@ -178,7 +181,7 @@ func withPage(db *bolt.DB, id uint64, kind uint16, elems []bolt.Element, edit fu
 	m.HighWater = max(m.HighWater, w.Next)
 	edit(&m, id)
 	copy(out.b, m.Pages())
-	return seal(out.b)
+	return withDigest(out.b)
 }
 
 // growing is a file in memory.
@@ -201,7 +204,8 @@ func manyUsers(tx *bbolt.Tx) error {
 	return nil
 }
 
-// emptyKeys is a store whose records are all gone: bbolt leaves such a bucket a root page of its own.
+// emptyKeys is a store whose records are all gone: bbolt leaves such a bucket a root page of its
+// own.
 func emptyKeys(t testing.TB) []byte {
 	b := rebuilt(t, fixture(t), 4096, func(tx *bbolt.Tx) error {
 		m := tx.Bucket([]byte("meta"))
@@ -222,7 +226,7 @@ func emptyKeys(t testing.TB) []byte {
 		}
 	}
 	b = withPage(s.db, s.db.HighWater, bolt.FlagLeaf, elems, func(m *bolt.Meta, id uint64) { m.Root = id })
-	return withPage(&bolt.DB{Image: unsealed(b), Meta: mustMeta(b)}, s.db.HighWater+1, bolt.FlagLeaf, nil, func(*bolt.Meta, uint64) {})
+	return withPage(&bolt.DB{Image: imageOf(b), Meta: mustMeta(b)}, s.db.HighWater+1, bolt.FlagLeaf, nil, func(*bolt.Meta, uint64) {})
 }
 
 func mustMeta(b []byte) bolt.Meta {
@@ -260,7 +264,8 @@ func spine(db *bolt.DB, id uint64) (pages []bolt.Page, err error) {
 	}
 }
 
-// TestOldPagesKept writes on top of every shape and proves the result with bbolt's check, etcdutl and a real server.
+// TestOldPagesKept writes on top of every shape and proves the result with bbolt's check, etcdutl
+// and a real server.
 func TestOldPagesKept(t *testing.T) {
 	for _, sh := range shapes() {
 		t.Run(sh.name, func(t *testing.T) {

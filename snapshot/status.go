@@ -52,8 +52,8 @@ type Status struct {
 	Members         []Member `json:"members,omitempty"`
 }
 
-// Member is an etcd member in the members bucket. A restore replaces them all. An unreadable one has
-// its ID alone, one that never started its ID and URLs.
+// Member is an etcd member in the members bucket. A restore replaces them all. An unreadable one
+// has its ID alone, one that never started its ID and URLs.
 type Member struct {
 	ID       string   `json:"id"` // lower-case hex
 	Name     string   `json:"name"`

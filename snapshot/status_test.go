@@ -20,7 +20,8 @@ func status(t testing.TB, path string) Status {
 	return st
 }
 
-// TestStatusOfAServer: leases, auth and alarms as a real server stored them; a restored one still has the alarm, and takes no writes.
+// TestStatusOfAServer: leases, auth and alarms as a real server stored them; a restored one still
+// has the alarm, and takes no writes.
 func TestStatusOfAServer(t *testing.T) {
 	ctx := context.Background()
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "etcd"))
@@ -59,8 +60,8 @@ func TestStatusWithoutAny(t *testing.T) {
 	require.Zero(t, st.LeasedKeys+st.AuthUsers+st.AuthRoles)
 }
 
-// TestStatusBesideEtcdutl: the hash is that of etcdutl, and so is the last record; the revision, where that is another, is the one
-// that a server starts with.
+// TestStatusBesideEtcdutl: the hash is that of etcdutl, and so is the last record; the revision,
+// where that is another, is the one that a server starts with.
 func TestStatusBesideEtcdutl(t *testing.T) {
 	server := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, long), etcdtest.BumpRevision(1000)))
 	bumped := filepath.Join(t.TempDir(), "bumped.db")

@@ -11,9 +11,10 @@ import (
 )
 
 // Verify yields the errors of an open file, none if a restore will serve exactly its content. It
-// checks the digest, every reachable page, the free list, the order of every bucket, the branches to
-// each leaf, each entry that a server decodes when it starts, and the numbers of each record against
-// the record before it. etcdutl checks only the digest, and a server trusts the rest (or dies).
+// checks the digest, every reachable page, the free list, the order of every bucket, the branches
+// to each leaf, each entry that a server decodes when it starts, and the numbers of each record
+// against the record before it. etcdutl checks only the digest, and a server trusts the rest (or
+// dies).
 //
 // Each error wraps [ErrDigest] or [ErrDamaged]. Damage that hides the rest of the file, or a failed
 // read, ends the sequence.

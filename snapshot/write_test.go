@@ -83,7 +83,8 @@ compact 5
 put /a three
 `
 
-// TestLikeALiveServer gives the same six writes to a real server and to Write and compares every record byte for byte.
+// TestLikeALiveServer gives the same six writes to a real server and to Write and compares every
+// record byte for byte.
 func TestLikeALiveServer(t *testing.T) {
 	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
 	etcdtest.Run(t, live, story)
@@ -110,8 +111,9 @@ func TestLikeALiveServer(t *testing.T) {
 	sameAsRestored(t, path, live)
 }
 
-// sameAsRestored restores the snapshot, starts a real server on it and compares what that serves with our own reading, and,
-// where a live server went through the same writes, its HashKV with that one's.
+// sameAsRestored restores the snapshot, starts a real server on it and compares what that serves
+// with our own reading, and, where a live server went through the same writes, its HashKV with that
+// one's.
 func sameAsRestored(t testing.TB, path string, live *etcdtest.Server) {
 	t.Helper()
 	ctx := context.Background()

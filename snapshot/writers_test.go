@@ -52,7 +52,8 @@ func fewChanges(yield func(Change, error) bool) {
 	}
 }
 
-// TestEveryWriterCancelled gives up at many moments: nothing is left, and the file can still be read and written on.
+// TestEveryWriterCancelled gives up at many moments: nothing is left, and the file can still be
+// read and written on.
 func TestEveryWriterCancelled(t *testing.T) {
 	in := copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000)))
 	for how, write := range writers() {
@@ -87,7 +88,8 @@ func TestEveryWriterCancelled(t *testing.T) {
 	}
 }
 
-// TestEveryWriterDiskFull writes to a file system that is too small by more and less, and to a full device.
+// TestEveryWriterDiskFull writes to a file system that is too small by more and less, and to a full
+// device.
 func TestEveryWriterDiskFull(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	for how, write := range writers() {
@@ -112,7 +114,8 @@ func TestEveryWriterDiskFull(t *testing.T) {
 	}
 }
 
-// TestEveryWriterChanged: someone changes the input when the output is half made, or before the caller's check of it.
+// TestEveryWriterChanged: someone changes the input when the output is half made, or before the
+// caller's check of it.
 func TestEveryWriterChanged(t *testing.T) {
 	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
 	for how, write := range writers() {
@@ -150,7 +153,8 @@ func TestEveryWriterChanged(t *testing.T) {
 	}
 }
 
-// TestSourceChanged: someone cuts or overwrites the file while its records are read into another one, and while they are compared.
+// TestSourceChanged: someone cuts or overwrites the file while its records are read into another
+// one, and while they are compared.
 func TestSourceChanged(t *testing.T) {
 	b := rebuilt(t, fixture(t), 4096, withKeys(3000))
 	for name, meddle := range meddlers() {
@@ -201,7 +205,8 @@ func TestSourceChanged(t *testing.T) {
 	}
 }
 
-// TestEveryWriterOutputCut: someone cuts the output short while it is compared, which is no fault of the input.
+// TestEveryWriterOutputCut: someone cuts the output short while it is compared, which is no fault
+// of the input.
 func TestEveryWriterOutputCut(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withLargeKeys(2000))))
 	for how, write := range writers() {
@@ -225,7 +230,8 @@ func TestEveryWriterOutputCut(t *testing.T) {
 	}
 }
 
-// TestEveryWriterPanics: a bug of the caller is the caller's, wherever it is, and leaves nothing behind.
+// TestEveryWriterPanics: a bug of the caller is the caller's, wherever it is, and leaves nothing
+// behind.
 func TestEveryWriterPanics(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
 	mapped := deletedMappings(t)

@@ -16,7 +16,8 @@ func (g *growing) WriteAt(p []byte, at int64) (int, error) {
 	return copy(g.b[at:], p), nil
 }
 
-// TestBranchPages: no branch page gets a single child but the only one, and none is larger than a page.
+// TestBranchPages: no branch page gets a single child but the only one, and none is larger than a
+// page.
 func TestBranchPages(t *testing.T) {
 	key := make([]byte, 17)
 	for n := 1; n <= 600; n++ {
