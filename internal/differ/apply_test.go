@@ -7,8 +7,8 @@ import (
 	"github.com/etcdshift/etcdshift/internal/differ"
 )
 
-// apply makes the new value from the old one and what differs; nothing was redacted. The old value
-// is not changed.
+// apply returns the new value from the old one and the changes, without changing the old one.
+// Nothing was redacted.
 func apply(old any, changes []differ.Change) any {
 	if len(changes) == 0 {
 		return old
@@ -19,8 +19,7 @@ func apply(old any, changes []differ.Change) any {
 	return applyBelow(old, changes, 0)
 }
 
-// applyBelow applies changes of which each path is longer than depth, or names the list itself that
-// was reordered.
+// applyBelow applies changes with paths longer than depth, or of a reordered list at depth.
 func applyBelow(old any, changes []differ.Change, depth int) any {
 	if list, isList := old.([]any); isList {
 		return applyToList(list, changes, depth)

@@ -1,7 +1,6 @@
 package differ
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -14,32 +13,34 @@ const (
 	Added     Op = "added"
 	Removed   Op = "removed"
 	Changed   Op = "changed"
-	Reordered Op = "reordered" // a list whose items, those that stayed, are in another order
+	Reordered Op = "reordered" // the items of a list that stayed are in another order
 )
 
-// Change is one value that differs.
+// Change is a value that differs.
 type Change struct {
 	Path Path `json:"path"`
 	Op   Op   `json:"op"`
-	// The values as shown. A reordered list has the names of the items that stayed.
+	// The values as they may be shown. Of a reordered list, the names of the items that stayed.
 	Old any `json:"old,omitempty"`
 	New any `json:"new,omitempty"`
-	// Redacted says that Old or New is not what was compared; the two may even look the same.
+	// Redacted: Old or New hides the compared value. The two may look the same.
 	Redacted bool `json:"redacted,omitempty"`
-	// Order is, for a reordered list, the old index of each item that stayed, in the new order.
+	// Order of a reordered list: the old index of each item that stayed.
 	Order []int `json:"-"`
 }
 
-// View is a value as compared, and as shown. Both have the same fields, except redacted ones.
+// View is a value to compare and its form to show. Both have the same fields and items, except
+// redacted ones.
 type View struct{ Raw, Shown any }
 
-// Plain returns the view of a value without secrets.
+// Plain is the view of a value without secrets.
 func Plain(v any) View { return View{v, v} }
 
-// maxDepth bounds the compared levels: a hostile value has 10,000, and a path names each.
+// maxDepth bounds the depth of paths. A hostile value may be 10,000 levels deep.
 const maxDepth = 100
 
-// Diff returns the changes from a to b, which are JSON content with int64 and float64.
+// Diff returns the changes from a to b. Both are JSON content: map[string]any, []any, string, bool,
+// int64, float64 and nil.
 func Diff(a, b View) []Change {
 	var d differ
 	d.values(nil, a, b)
@@ -53,16 +54,18 @@ func (d *differ) add(path Path, op Op, a, b View) {
 }
 
 func (d *differ) values(path Path, a, b View) {
-	switch x := a.Raw.(type) {
-	case map[string]any:
-		if y, ok := b.Raw.(map[string]any); ok && len(path) < maxDepth && a.open() && b.open() {
-			d.objects(path, a, b, x, y)
-			return
-		}
-	case []any:
-		if y, ok := b.Raw.([]any); ok && len(path) < maxDepth && a.open() && b.open() {
-			d.lists(path, a, b, x, y)
-			return
+	if len(path) < maxDepth && a.hasParts() && b.hasParts() {
+		switch x := a.Raw.(type) {
+		case map[string]any:
+			if y, ok := b.Raw.(map[string]any); ok {
+				d.objects(path, a, b, x, y)
+				return
+			}
+		case []any:
+			if y, ok := b.Raw.([]any); ok {
+				d.lists(path, a, b, x, y)
+				return
+			}
 		}
 	}
 	if !Equal(a.Raw, b.Raw) {
@@ -71,14 +74,9 @@ func (d *differ) values(path Path, a, b View) {
 }
 
 func (d *differ) objects(path Path, a, b View, x, y map[string]any) {
-	names := slices.Collect(maps.Keys(x))
-	for name := range y {
-		if _, both := x[name]; !both {
-			names = append(names, name)
-		}
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(x)), maps.Keys(y))
 	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		_, inA := x[name]
 		_, inB := y[name]
 		at := append(path, Step{Field: name})
@@ -134,8 +132,8 @@ func (d *differ) reordered(path Path, a View, m matching, order []int) {
 	})
 }
 
-// open reports whether the parts of a value may be shown. A value redacted as a whole has none.
-func (v View) open() bool {
+// hasParts reports whether the parts of a value may be shown, not only its redacted form.
+func (v View) hasParts() bool {
 	switch raw := v.Raw.(type) {
 	case map[string]any:
 		shown, ok := v.Shown.(map[string]any)
@@ -157,7 +155,7 @@ func (v View) item(i int) View {
 	return View{v.Raw.([]any)[i], v.Shown.([]any)[i]}
 }
 
-// Equal reports whether two values of JSON content are the same; 1 and 1.0 are.
+// Equal reports whether two values of JSON content are the same. 1 and 1.0 are.
 func Equal(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -168,11 +166,11 @@ func Equal(a, b any) bool {
 		return ok && slices.EqualFunc(x, y, Equal)
 	case int64:
 		if y, ok := b.(float64); ok {
-			return cmp.Compare(float64(x), y) == 0
+			return float64(x) == y
 		}
 	case float64:
 		if y, ok := b.(int64); ok {
-			return cmp.Compare(x, float64(y)) == 0
+			return x == float64(y)
 		}
 	}
 	return a == b

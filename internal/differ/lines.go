@@ -2,13 +2,14 @@ package differ
 
 import "strings"
 
-// Line is a line of two texts: ' ' of both, '-' old, '+' new; '@' stands for lines left out.
+// Line is a line of two texts: ' ' of both, '-' of the old, '+' of the new. '@' stands for omitted
+// lines of both.
 type Line struct {
 	Op   byte
 	Text string // without its line end
 }
 
-// Lines compares two texts line by line and keeps some lines around those that differ.
+// Lines compares two texts and keeps some lines around each difference.
 func Lines(old, new string, around int) []Line {
 	a, b := strings.Split(old, "\n"), strings.Split(new, "\n")
 	var all []Line
@@ -28,7 +29,7 @@ func Lines(old, new string, around int) []Line {
 	return near(all, around)
 }
 
-// near leaves out lines that are far from any that differ.
+// near omits lines far from any difference.
 func near(all []Line, around int) (out []Line) {
 	keep := make([]bool, len(all))
 	for i, line := range all {

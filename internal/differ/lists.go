@@ -2,18 +2,19 @@ package differ
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// matching says which items of two lists are the same one.
+// matching pairs the items of two lists.
 type matching struct {
 	old  []int    // for each new item the index of the old one, -1 for none
-	keys []string // the fields that name an item; nil where its index does
+	keys []string // the fields that name an item, nil for its index
 }
 
-// itemKeys are the fields that name an item, the most telling first; later ones of a group may be
-// missing. They are the list map keys of k8s.io/api (+listMapKey, patchMergeKey). The type of a
-// list is not asked, so that custom resources, which follow them, are matched as well.
+// itemKeys are the fields that name an item, the most specific first. An item must have the first
+// of them. They are the list map keys of k8s.io/api (+listMapKey, patchMergeKey), applied to lists
+// of any type, also of custom resources.
 func itemKeys() [][]string {
 	return [][]string{
 		{"uid"}, // ownerReferences
@@ -34,18 +35,15 @@ func itemKeys() [][]string {
 
 // match pairs the items of two lists.
 func match(a, b []any) matching {
-	if allObjects(a) && allObjects(b) && len(a) > 0 && len(b) > 0 {
+	if len(a) > 0 && len(b) > 0 {
 		for _, keys := range itemKeys() {
 			if m, ok := matchByKeys(a, b, keys); ok {
 				return m
 			}
 		}
 	}
-	m := matching{old: make([]int, len(b))}
-	for j := range m.old {
-		m.old[j] = -1
-	}
-	// Between two common items, and before and after them all, what is left is paired by position.
+	m := matching{old: slices.Repeat([]int{-1}, len(b))}
+	// Items between two common ones are paired by position.
 	i, j := 0, 0
 	for _, pair := range append(common(len(a), len(b), func(i, j int) bool { return Equal(a[i], b[j]) }), [2]int{len(a), len(b)}) {
 		for i < pair[0] && j < pair[1] {
@@ -59,45 +57,29 @@ func match(a, b []any) matching {
 	return m
 }
 
-func allObjects(list []any) bool {
-	for _, item := range list {
-		if _, ok := item.(map[string]any); !ok {
-			return false
-		}
-	}
-	return true
-}
-
-// matchByKeys pairs items by the fields that name them; ok is false if an item has no name.
+// matchByKeys pairs items by their names. ok is false if an item has none.
 func matchByKeys(a, b []any, keys []string) (m matching, ok bool) {
 	old, ok := named(a, keys)
 	if !ok {
 		return matching{}, false
 	}
-	if _, ok = named(b, keys); !ok {
-		return matching{}, false
-	}
-	m = matching{old: make([]int, len(b)), keys: keys}
-	for j, item := range b {
-		name, _ := nameOf(item, keys)
-		i, both := old[name]
-		if !both {
-			i = -1
+	new, ok := named(b, keys)
+	m = matching{old: slices.Repeat([]int{-1}, len(b)), keys: keys}
+	for name, j := range new {
+		if i, both := old[name]; both {
+			m.old[j] = i
 		}
-		m.old[j] = i
 	}
-	return m, true
+	return m, ok
 }
 
-// named returns the index of each name; ok is false if an item has none, or two have the same.
+// named returns the index of each item by its name. ok is false if an item has no name, or two
+// items have the same.
 func named(list []any, keys []string) (index map[string]int, ok bool) {
 	index = make(map[string]int, len(list))
 	for i, item := range list {
 		name, ok := nameOf(item, keys)
-		if !ok {
-			return nil, false
-		}
-		if _, twice := index[name]; twice {
+		if _, twice := index[name]; twice || !ok {
 			return nil, false
 		}
 		index[name] = i
@@ -105,7 +87,7 @@ func named(list []any, keys []string) (index map[string]int, ok bool) {
 	return index, true
 }
 
-// nameOf is what the fields of an item say.
+// nameOf joins the fields that name an item.
 func nameOf(item any, keys []string) (name string, ok bool) {
 	object, ok := item.(map[string]any)
 	if !ok {
@@ -129,7 +111,7 @@ func nameOf(item any, keys []string) (name string, ok bool) {
 	return strings.Join(parts, ","), true
 }
 
-// quoted quotes a value if its end would not be clear in a path.
+// quoted quotes a value that could not be delimited in a path.
 func quoted(s string) string {
 	if s == "" || strings.ContainsAny(s, `,]"=`) {
 		return fmt.Sprintf("%q", s)
@@ -137,22 +119,21 @@ func quoted(s string) string {
 	return s
 }
 
-// name names an item in paths. If its name was redacted, the redacted one stands for it.
+// name returns the name of an item in paths, by its shown form, or else its index.
 func (m matching) name(v View, index int) string {
-	if m.keys == nil {
-		return fmt.Sprint(index)
-	}
-	if name, ok := nameOf(v.Shown, m.keys); ok {
-		return name
+	if m.keys != nil {
+		if name, ok := nameOf(v.Shown, m.keys); ok {
+			return name
+		}
 	}
 	return fmt.Sprint(index)
 }
 
-// mostCompared bounds the table of a comparison; 4 bytes each.
+// mostCompared bounds the table of a comparison, 4 bytes each.
 const mostCompared = 1 << 20
 
-// common returns the pairs of a longest common subsequence, in order. In long lists it finds only
-// common begins and ends.
+// common returns the pairs of a longest common subsequence of two lists, in order. Of long lists it
+// finds only the common beginning and end.
 func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	start := 0
 	for start < n && start < m && equal(start, start) {
@@ -174,7 +155,7 @@ func common(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	return pairs
 }
 
-// longest fills in the textbook's table of lengths of common subsequences.
+// longest fills the textbook's table of the lengths of common subsequences.
 func longest(n, m int, equal func(i, j int) bool) (pairs [][2]int) {
 	width := m + 1
 	table := make([]int32, (n+1)*width)

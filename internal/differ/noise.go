@@ -6,13 +6,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// leaderAnnotation holds a leader election's record where no Lease does (client-go until 0.27).
+// leaderAnnotation holds the record of a leader election without a Lease (client-go until 0.27).
 const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 
-// Noise tells whether a change of an object of the kind says nothing that a person looks for:
+// Noise reports whether a change of an object of the kind is folded away:
 //
 //   - metadata.managedFields and metadata.resourceVersion,
-//   - the renewTime and the status of a Lease, and that of a leader's record in an annotation,
+//   - the renewTime and the status of a Lease, the renewTime of a leader's record in an annotation,
 //   - the lastHeartbeatTime of a Node's conditions.
 func Noise(kind schema.GroupKind, c Change) bool {
 	p := c.Path
@@ -29,22 +29,15 @@ func Noise(kind schema.GroupKind, c Change) bool {
 	return false
 }
 
-// onlyRenewed tells whether two leader election records differ in their renewTime alone.
+// onlyRenewed reports whether two records of a leader election differ only in their renewTime.
 func onlyRenewed(old, new any) bool {
-	a, okA := leaderRecord(old)
-	b, okB := leaderRecord(new)
-	return okA && okB && Equal(a, b)
-}
-
-func leaderRecord(value any) (record any, ok bool) {
-	text, ok := value.(string)
-	if !ok {
-		return nil, false
+	var records [2]map[string]any
+	for i, value := range []any{old, new} {
+		text, ok := value.(string)
+		if !ok || json.Unmarshal([]byte(text), &records[i]) != nil || records[i] == nil {
+			return false
+		}
+		delete(records[i], "renewTime")
 	}
-	var fields map[string]any
-	if json.Unmarshal([]byte(text), &fields) != nil || fields == nil {
-		return nil, false
-	}
-	delete(fields, "renewTime")
-	return fields, true
+	return Equal(records[0], records[1])
 }

@@ -2,6 +2,8 @@ package differ
 
 import (
 	"encoding/json"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -10,21 +12,21 @@ import (
 type Step struct {
 	Field string
 	Item  string // how an item is named: "name=web", or its index; "" for a field
-	// The index of an item in the old and in the new list, -1 where it is not in that one.
+	// The index of an item in the old and in the new list, -1 for none.
 	Old, New int
 }
 
-// Path leads to a value; the empty path is the whole.
+// Path leads to a value. The empty path is the whole.
 type Path []Step
 
-// String returns a path such as spec.containers[name=web].image or metadata.labels["a.b/c"].
+// String formats the path: spec.containers[name=web].image, metadata.labels["example.com/name"].
 func (p Path) String() string {
 	var b strings.Builder
 	for i, s := range p {
 		switch {
 		case s.Item != "":
 			b.WriteString("[" + s.Item + "]")
-		case !isPlain(s.Field):
+		case !plainField.MatchString(s.Field):
 			b.WriteString("[" + strconv.Quote(s.Field) + "]")
 		default:
 			if i > 0 {
@@ -39,26 +41,12 @@ func (p Path) String() string {
 // MarshalJSON writes the path as String does.
 func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
 
-// Is tells whether the path begins with these fields.
+// Is reports whether the path begins with these fields.
 func (p Path) Is(fields ...string) bool {
-	if len(p) < len(fields) {
-		return false
-	}
-	for i, f := range fields {
-		if p[i].Item != "" || p[i].Field != f {
-			return false
-		}
-	}
-	return true
+	return len(p) >= len(fields) && slices.EqualFunc(p[:len(fields)], fields, func(s Step, field string) bool {
+		return s.Item == "" && s.Field == field
+	})
 }
 
-// isPlain tells whether a field can stand in a path as it is.
-func isPlain(field string) bool {
-	for _, r := range field {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
-		if !letter && r != '-' && r != '_' && r != '$' && r != '(' && r != ')' {
-			return false
-		}
-	}
-	return field != ""
-}
+// plainField matches fields that need no quotes in a path.
+var plainField = regexp.MustCompile(`^[\w$()-]+$`)

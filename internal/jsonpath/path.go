@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	parser "k8s.io/client-go/util/jsonpath"
@@ -31,20 +29,20 @@ func ParseRelaxed(path string) (*Path, error) {
 	return Parse("{." + strings.TrimPrefix(path, ".") + "}")
 }
 
-// noValue is what stands in a range for an element that is null, or where there is no element.
+// noValue replaces null and missing elements in a range.
 type noValue struct{}
 
-// String is how kubectl prints it.
+// String returns the text that kubectl prints.
 func (noValue) String() string { return "<no value>" }
 
-// Find returns the values that each part of the template finds in content: a text finds itself.
+// Find returns the values that each part of the template finds. A text finds itself.
 func (p *Path) Find(w *Work, content any) ([][]any, error) {
 	w.begin()
 	r := &run{work: w, nodes: p.nodes, end: -1}
 	return r.from(content, 0)
 }
 
-// First is the first value that the template finds; false where it finds none.
+// First returns the first value that the template finds, false for none.
 func (p *Path) First(w *Work, content any) (value any, found bool, err error) {
 	lists, err := p.Find(w, content)
 	if err != nil || len(lists) == 0 || len(lists[0]) == 0 {
@@ -53,7 +51,7 @@ func (p *Path) First(w *Work, content any) (value any, found bool, err error) {
 	return lists[0][0], true, nil
 }
 
-// Print prints values as kubectl does: maps and lists as JSON, blanks between those of one part.
+// Print prints as kubectl does: maps and lists as JSON, blanks between the values of a part.
 func (p *Path) Print(out io.Writer, w *Work, content any) error {
 	lists, err := p.Find(w, content)
 	for _, values := range lists {
@@ -73,7 +71,7 @@ func (p *Path) Print(out io.Writer, w *Work, content any) error {
 	return err
 }
 
-// Text is a value as Print prints it.
+// Text formats a value as Print does.
 func Text(w *Work, value any) (string, error) {
 	switch value := value.(type) {
 	case nil:
@@ -88,40 +86,10 @@ func Text(w *Work, value any) (string, error) {
 	return Plain(w, value)
 }
 
-// Plain is a value as custom columns show it: as Go prints it.
+// Plain formats a value as custom columns do: as Go prints it.
 func Plain(w *Work, value any) (string, error) {
 	if err := w.print(encoding.Weigh(value)); err != nil {
 		return "", err
 	}
 	return fmt.Sprint(value), nil
-}
-
-// children are the elements of a map, by key, of a list, or of a string, whose bytes they are.
-func children(value any) (out []any) {
-	switch value := value.(type) {
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			out = append(out, value[key])
-		}
-	case []any:
-		return value
-	case string:
-		for i := range len(value) {
-			out = append(out, value[i])
-		}
-	}
-	return out
-}
-
-// count is the number of children.
-func count(value any) int {
-	switch value := value.(type) {
-	case map[string]any:
-		return len(value)
-	case []any:
-		return len(value)
-	case string:
-		return len(value)
-	}
-	return 0
 }

@@ -30,8 +30,7 @@ func object(t testing.TB, text string) map[string]any {
 	return obj
 }
 
-// compareWithClientGo runs a template on content in both ways. Maps have one key where the order
-// would be random.
+// compareWithClientGo runs a template in both ways. Maps have one key: their order is random.
 func compareWithClientGo(t *testing.T, template string, content any) (agree bool) {
 	t.Helper()
 	library := theirs.New("x").AllowMissingKeys(true)
@@ -79,8 +78,7 @@ func TestLikeClientGo(t *testing.T) {
 	}
 }
 
-// words are what random templates are made of, and the keys of random content, of which maps have
-// one.
+// randomTemplate joins words that fit randomContent.
 func randomTemplate(r *rand.Rand) string {
 	words := []string{".a", ".b", "..", "..a", "..b", ".*", "[*]", "[0]", "[-1]", "[1:]", "[:2]", "[::2]", "['a','b']", "[0,1]", "[?(@.a)]",
 		"[?(@.a==1)]", "[?(@>1)]", "[?(@.b[0]!=2)]", "[?(@..a)]", "}{", "}{end}{", "}{range .a[*]}{", "}{range [*]}{", "} x {", "@", "[?(@.a[3])]"}

@@ -3,21 +3,23 @@ package jsonpath
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/client-go/third_party/forked/golang/template"
 	parser "k8s.io/client-go/util/jsonpath"
 )
 
-// run is one evaluation of a template.
+// run evaluates a template once.
 type run struct {
 	work  *Work
 	nodes []parser.Node
 
-	begun, depth, ended int // ranges: begun at this node, open, ended at this node
+	begun, depth, ended int // ranges: begun at this node, current, ended at this node
 	end                 int // the node that ended a range last
 }
 
-// from evaluates the nodes from one on, up to the end of the range that it is in.
+// from evaluates nodes up to the end of the current range.
 func (r *run) from(content any, first int) (found [][]any, err error) {
 	input := []any{content}
 	for i := first; i < len(r.nodes); i++ {
@@ -44,7 +46,7 @@ func (r *run) from(content any, first int) (found [][]any, err error) {
 	return found, nil
 }
 
-// loop evaluates a range for each value. Without a value it only looks for the end of the range.
+// loop evaluates a range for each value. Without values it only finds the end of the range.
 func (r *run) loop(values []any, first int) (found [][]any, err error) {
 	r.depth++
 	defer func() { r.depth-- }()
@@ -67,8 +69,8 @@ func (r *run) loop(values []any, first int) (found [][]any, err error) {
 	return found, err
 }
 
-// walk returns what a node finds. Its result beside an error is that of client-go: filters such as
-// [?(@.a[5])] count it as found.
+// walk returns the values that a node finds in input. The values beside an error are those of
+// client-go: a filter such as [?(@.a[5])] counts them as found.
 func (r *run) walk(input []any, node parser.Node) ([]any, error) {
 	if err := r.work.find(len(input) + 1); err != nil {
 		return nil, err
@@ -85,11 +87,11 @@ func (r *run) walk(input []any, node parser.Node) ([]any, error) {
 	case *parser.FilterNode:
 		return r.filter(input, node)
 	case *parser.IntNode:
-		return constant(input, node.Value), nil
+		return slices.Repeat([]any{node.Value}, len(input)), nil
 	case *parser.BoolNode:
-		return constant(input, node.Value), nil
+		return slices.Repeat([]any{node.Value}, len(input)), nil
 	case *parser.FloatNode:
-		return constant(input, node.Value), nil
+		return slices.Repeat([]any{node.Value}, len(input)), nil
 	case *parser.WildcardNode:
 		return r.wildcard(input)
 	case *parser.RecursiveNode:
@@ -147,45 +149,59 @@ func field(input []any, name string) (out []any) {
 	return out
 }
 
-func constant(input []any, value any) (out []any) {
-	for range input {
-		out = append(out, value)
-	}
-	return out
-}
-
 func (r *run) wildcard(input []any) (out []any, err error) {
 	for _, value := range input {
-		if err := r.work.find(count(value)); err != nil {
+		below, err := r.children(value)
+		if err != nil {
 			return nil, err
 		}
-		out = append(out, children(value)...)
+		out = append(out, below...)
 	}
 	return out, nil
 }
 
-// recursive appends the values that hold others, and those below them.
+// recursive appends the values that have children, and those below them.
 func (r *run) recursive(out, input []any) (_ []any, err error) {
 	for _, value := range input {
-		if count(value) == 0 {
+		if text, isText := value.(string); isText {
+			if text != "" {
+				out = append(out, value)
+			}
 			continue
 		}
-		out = append(out, value)
-		if _, isText := value.(string); isText {
-			continue
+		below, err := r.children(value)
+		if err == nil && len(below) > 0 {
+			out, err = r.recursive(append(out, value), below)
 		}
-		if err := r.work.find(count(value)); err != nil {
-			return nil, err
-		}
-		if out, err = r.recursive(out, children(value)); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// errSeveral is the error of a condition on several values.
-var errSeveral = errors.New("can only compare one element at a time")
+// children returns the elements of a map, by key, or of a list, or the bytes of a string.
+func (r *run) children(value any) (out []any, err error) {
+	switch value := value.(type) {
+	case map[string]any:
+		if err := r.work.find(len(value)); err != nil {
+			return nil, err
+		}
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			out = append(out, value[key])
+		}
+	case []any:
+		return value, r.work.find(len(value))
+	case string:
+		if err := r.work.find(len(value)); err != nil {
+			return nil, err
+		}
+		for i := range len(value) {
+			out = append(out, value[i])
+		}
+	}
+	return out, nil
+}
 
 // filter returns the elements of lists that meet a condition.
 func (r *run) filter(input []any, node *parser.FilterNode) (out []any, err error) {
@@ -208,26 +224,22 @@ func (r *run) filter(input []any, node *parser.FilterNode) (out []any, err error
 }
 
 func (r *run) meets(element any, node *parser.FilterNode) (bool, error) {
-	of := []any{element}
-	left, err := r.list(of, node.Left)
-	switch {
-	case r.work.err != nil:
-		return false, r.work.err
-	case node.Operator == "exists":
-		return len(left) > 0, nil
-	case err != nil || len(left) == 0:
-		return false, err
-	case len(left) > 1:
-		return false, errSeveral
+	var sides [2]any
+	for i, side := range []*parser.ListNode{node.Left, node.Right} {
+		found, err := r.list([]any{element}, side)
+		switch {
+		case r.work.err != nil:
+			return false, r.work.err
+		case node.Operator == "exists":
+			return len(found) > 0, nil
+		case err != nil || len(found) == 0:
+			return false, err
+		case len(found) > 1:
+			return false, errors.New("can only compare one element at a time")
+		}
+		sides[i] = found[0]
 	}
-	right, err := r.list(of, node.Right)
-	switch {
-	case err != nil || len(right) == 0:
-		return false, err
-	case len(right) > 1:
-		return false, errSeveral
-	}
-	return compare(left[0], right[0], node.Operator)
+	return compare(sides[0], sides[1], node.Operator)
 }
 
 func compare(left, right any, operator string) (bool, error) {
@@ -246,4 +258,56 @@ func compare(left, right any, operator string) (bool, error) {
 		return template.GreaterEqual(left, right)
 	}
 	return false, fmt.Errorf("unrecognized filter operator %s", operator)
+}
+
+// array returns elements of lists: [2], [-1], [1:3], [::2]. An empty slice ends the search, as in
+// client-go.
+func (r *run) array(input []any, node *parser.ArrayNode) (out []any, err error) {
+	for _, value := range input {
+		if value == nil || value == (any)(noValue{}) {
+			continue
+		}
+		list, isList := value.([]any)
+		if !isList {
+			return input, fmt.Errorf("%T is not array or slice", value)
+		}
+		first, end, step, err := bounds(node.Params, len(list))
+		switch {
+		case err != nil:
+			return input, err
+		case first == end:
+			return out, nil
+		}
+		if err := r.work.find((end - first) / step); err != nil {
+			return nil, err
+		}
+		for i := first; i < end; i += step {
+			out = append(out, list[i])
+		}
+	}
+	return out, nil
+}
+
+// bounds returns the first element, the end and the step in a list of n.
+func bounds(params [3]parser.ParamsEntry, n int) (first, end, step int, err error) {
+	first, end, step = 0, n, 1
+	for i, value := range []*int{&first, &end, &step} {
+		if params[i].Known {
+			*value = params[i].Value
+		}
+	}
+	if first < 0 {
+		first += n
+	}
+	if end < 0 || end == 0 && params[1].Derived {
+		end += n
+	}
+	switch {
+	case first == end:
+	case first < 0 || end > n || first > end:
+		err = fmt.Errorf("array index out of bounds: index %d to %d, length %d", first, end-1, n)
+	case step <= 0:
+		err = errors.New("step must be > 0")
+	}
+	return first, end, step, err
 }

@@ -8,37 +8,38 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// ErrTooMuch is returned where a path finds or prints more than there is room for.
+// ErrTooMuch is the error of a path that finds or prints too much.
 var ErrTooMuch = errors.New("the path finds too much")
 
-// One path may find and print this and a multiple of the object's size; all paths eightfold.
+// One path may find and print this and a multiple of the object's size, all paths together eight
+// times as much.
 const (
 	freeValues = 1 << 17
 	freeBytes  = 16 << 20
 	paths      = 8
 )
 
-// Work is what paths may find and print in one object.
+// Work bounds the values that paths find and print in one object.
 type Work struct {
 	ctx           context.Context
 	values, bytes allowance
-	err           error // that ended the path
+	err           error // ended the path
 }
 
-// allowance is how much of something is left to a path, and to all paths.
+// allowance is the rest for a path and for all paths.
 type allowance struct {
 	most, left, all int
 	unit            string
 }
 
-// NewWork is the work that paths may do on an object. They stop when ctx ends.
+// NewWork returns the bounds for paths in content. Paths stop when ctx ends.
 func NewWork(ctx context.Context, content any) *Work {
 	weight := encoding.Weigh(content)
 	allow := func(most int, unit string) allowance { return allowance{most: most, all: paths * most, unit: unit} }
 	return &Work{ctx: ctx, values: allow(freeValues+weight/4, "values"), bytes: allow(freeBytes+8*weight, "bytes")}
 }
 
-// begin gives the next path what one path may do.
+// begin renews the allowance of one path.
 func (w *Work) begin() {
 	w.values.left, w.bytes.left, w.err = w.values.most, w.bytes.most, nil
 }

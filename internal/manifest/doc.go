@@ -1,9 +1,9 @@
-// Package manifest turns a stored object into one that can be applied, as a person would have
-// written it: without the fields that servers and controllers fill in.
+// Package manifest turns a stored object into the manifest that a person would have written:
+// without the fields of servers and controllers, ready to be applied.
 //
 // Invariants:
 //
-//   - Only fields that a server or controller fills in again are removed.
-//   - No owner reference is left: the owner has another uid, or is gone, and the object would be
-//     deleted.
+//   - Only fields that a server or controller sets again are removed. Labels, annotations and the
+//     rest of the spec stay.
+//   - Owner references go: with another uid the garbage collector would delete the object.
 package manifest
