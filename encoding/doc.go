@@ -16,11 +16,9 @@
 //     and CBOR. Integers stay integers (9007199254740993 survives). Kinds that a server stores
 //     through Go types (CRDs, APIServices) change the order of their fields; Set keeps it.
 //   - An edit changes the edited field and the lengths of the messages around it, nothing else:
-//     unknown fields, field order, explicit empty strings and duplicate map entries stay byte for
-//     byte.
+//     unknown fields, order, explicit empty strings and duplicate map entries stay.
 //   - An edit that changes nothing returns its input, the same bytes in the same memory.
-//   - An edit of a protobuf object of k8s.io/api equals the marshalled result of the same typed
-//     edit.
+//   - An edit of a protobuf object of k8s.io/api equals the same typed edit, marshalled.
 //   - Hostile bytes end in an error that names the field path; never in a panic, in endless
 //     recursion, or in memory that grows with a length the bytes only claim.
 //   - No error quotes a value: only field paths, offsets, apiVersion and kind, and for encrypted

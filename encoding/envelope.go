@@ -27,8 +27,7 @@ const (
 )
 
 // Parse reads the envelope of a stored value. It returns ErrEncrypted, ErrUnknownFormat, or an
-// error with the position of the damage. It checks the whole of JSON, but only the envelope of
-// protobuf.
+// error with the position of the damage. It checks JSON, and the envelope of protobuf.
 func Parse(data []byte) (Value, error) {
 	v, apiVersion, kind, err := parse(data)
 	if err != nil {

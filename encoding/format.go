@@ -42,8 +42,7 @@ func (f Format) String() string {
 var ErrEncrypted = errors.New("value is encrypted")
 
 // ErrKMSv1 is beside ErrEncrypted in the error for a value of a KMS v1 plugin, and in that for an
-// EncryptionConfiguration that names one. KMS v1 is off by default since Kubernetes 1.29 and not
-// supported.
+// EncryptionConfiguration that names one. KMS v1 is off since Kubernetes 1.29.
 var ErrKMSv1 = errors.New("rewrap its values to KMS v2 on a live cluster")
 
 // Encrypted returns the error for a value that starts as an encrypted one: ErrEncrypted with
@@ -57,8 +56,7 @@ func Encrypted(data []byte) error {
 	return err
 }
 
-// ErrUnknownFormat is returned for a value that is no API object in a format of the called
-// function.
+// ErrUnknownFormat is returned for a value in no format of the called function.
 var ErrUnknownFormat = errors.New("unsupported value format")
 
 // First bytes of a value, from k8s.io/apimachinery pkg/runtime/serializer/{protobuf,cbor} and

@@ -84,8 +84,7 @@ func parseJSONList(text []byte) ([][]byte, error) {
 	return list, nil
 }
 
-// cutJSON splits checked text behind its first value. It counts brackets, so nesting costs no
-// stack.
+// cutJSON splits checked text behind its first value. It counts brackets, without recursion.
 func cutJSON(text []byte) (value, rest []byte) {
 	depth := 0
 	for i := 0; i < len(text); i++ {

@@ -44,8 +44,7 @@ var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessa
 	}},
 }}
 
-// podSpecMembers are the fields of PodSpec that migrations need (k8s.io/api core/v1
-// generated.proto).
+// podSpecMembers are the needed fields of PodSpec (k8s.io/api core/v1 generated.proto).
 var podSpecMembers = []member{
 	{name: "containers", num: 2, kind: kindMessage, list: true, members: containerMembers},
 	{name: "serviceAccountName", num: 8}, {name: "serviceAccount", num: 9},

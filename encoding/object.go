@@ -16,8 +16,7 @@ import (
 // DecodeObject decodes a JSON or CBOR value as an API server decodes a custom resource: integers
 // become int64, other numbers float64, keys are case-sensitive, and the last of equal JSON keys
 // wins. An object with a field named items stays an object. Nesting is limited to 10,000 levels. It
-// returns ErrEncrypted, ErrUnknownFormat (also for protobuf, which needs the Go type) and syntax
-// errors.
+// returns ErrEncrypted, ErrUnknownFormat (also for protobuf) and syntax errors.
 func DecodeObject(data []byte) (map[string]any, Format, error) {
 	f := Detect(data)
 	var obj map[string]any

@@ -9,8 +9,7 @@ import (
 
 // EditOwnerReferences calls edit with each entry of metadata.ownerReferences, in order, and stores
 // its result if edit returns true and a different reference. After a change of a UID, the
-// managedFields paths of the object follow, so that field ownership stays. All else stays as with
-// Set.
+// managedFields paths of the object follow, so that field ownership stays. All else stays.
 //
 // changed counts the changed references; 0 means that out is data itself. Owner references inside
 // embedded templates are skipped. Formats and errors are those of Get.

@@ -14,8 +14,7 @@ type Part struct {
 	Bytes  int
 }
 
-// Parts are the sizes of an object's fields. The rest of the value is its envelope, commas and
-// braces.
+// Parts are the sizes of an object's fields; envelope, commas and braces are the rest.
 type Parts struct {
 	Fields        []Part
 	ManagedFields int // bytes of metadata.managedFields
@@ -141,8 +140,7 @@ func measureCBOR(data []byte) (p Parts, err error) {
 // ObjectMetaField is the number of metadata in every protobuf object.
 const ObjectMetaField = int(objectMeta)
 
-// ControllerKind returns apiVersion and kind of the controlling owner, or of the first owner, or
-// "".
+// ControllerKind returns apiVersion and kind of the controlling or else the first owner.
 func (m Meta) ControllerKind() (apiVersion, kind string) {
 	for i, o := range m.OwnerReferences {
 		if controls := o.Controller != nil && *o.Controller; controls || i == 0 {

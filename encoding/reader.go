@@ -15,8 +15,7 @@ var (
 	errNotTime   = errors.New("not an RFC 3339 time")
 )
 
-// reader reads fields of decoded content and keeps the first error. Missing fields and null are
-// zero.
+// reader reads fields of decoded content and keeps the first error. Missing and null are zero.
 type reader struct {
 	obj map[string]any
 	err error

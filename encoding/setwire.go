@@ -169,8 +169,7 @@ func setMembers(msg []byte, members []member, before, after any) (_ []byte, err 
 }
 
 // set returns msg with another value of one member. Additions follow the last field of the member,
-// map entries precede the first greater key, and a first field stands where generated code would
-// write it.
+// map entries precede the first greater key, and a first field stands as in generated code.
 func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 	was, wasEntries, _ := m.elements(before)
 	is, entries, ok := m.elements(after)

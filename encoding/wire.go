@@ -74,8 +74,7 @@ func wireErr(num protowire.Number, at, code int) error {
 	return fmt.Errorf("field %d at byte %d: %w", num, at, reason)
 }
 
-// bytes returns the content of a length-delimited field, the only wire type a generated decoder
-// takes.
+// bytes returns the content of a length-delimited field, as a generated decoder requires.
 func (f wireField) bytes() ([]byte, error) {
 	if f.typ != protowire.BytesType {
 		return nil, fmt.Errorf("field %d at byte %d: wire type %d, want length-delimited", f.num, f.start, f.typ)

@@ -1,9 +1,10 @@
-// Package finding is the vocabulary of everything reported about a file or a record: problems of a run,
-// findings of the doctor, unusual logical clusters, answers about a move.
+// Package finding is the vocabulary of everything reported about a file or a record: problems of a
+// run, findings of the doctor, unusual logical clusters, answers about a move.
 //
-// A [Code] is one kind of finding, with its texts. Each package declares the codes it reports; codes of
-// several packages are declared here, such as [Undecodable]. A [Finding] is one occurrence, made by
-// [Code.Because]. It is an error too, so that a function that cannot handle a record returns one:
+// A [Code] is one kind of finding, with its texts. Each package declares the codes it reports;
+// codes of several packages are declared here, such as [Undecodable]. A [Finding] is one
+// occurrence, made by [Code.Because]. It is an error too, so that a function that cannot handle a
+// record returns one:
 //
 //	var codeTierMissing = &finding.Code{Name: "tier-missing", Level: finding.Warning, Title: "...", Meaning: "...", Remedy: "..."}
 //
@@ -13,6 +14,6 @@
 //
 //   - Names of codes, levels and outcomes are stable: scripts, --allow and --ignore name them.
 //   - No program changes a Code. Two Codes may share a name if commands give it different meanings.
-//   - A Code has an Allow text exactly if --allow takes it, that is, if Allowed is set; only an Error can be
+//   - A Code has an Allow text exactly if --allow takes it (Allowed is set); only an Error can be
 //     allowed.
 package finding

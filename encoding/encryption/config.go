@@ -110,8 +110,7 @@ func shownPath(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// shown returns the text unless it may be a key: the shortest key, 16 bytes in base64, has 22
-// letters.
+// shown hides text that may be a key: the shortest, 16 bytes in base64, has 22 letters.
 func shown(text string) string {
 	known := []string{
 		"EncryptionConfiguration", apiserverv1.SchemeGroupVersion.String(), "AuthenticationConfiguration",
@@ -184,8 +183,7 @@ func keysOf(p apiserver.ProviderConfiguration) (named []provider) {
 }
 
 // providers returns those of the first rule for gr, in the order of
-// encryptionconfig.TransformerForResource: the resource, its group, all. Rules for one resource
-// join.
+// encryptionconfig.TransformerForResource: the resource, its group, all.
 func (c config) providers(gr schema.GroupResource) []provider {
 	for _, rule := range []schema.GroupResource{gr, {Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
 		if providers, found := c.rules[rule]; found {

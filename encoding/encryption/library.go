@@ -47,8 +47,7 @@ func build(waiting context.Context, c config, again source) (library, error) {
 	}
 	defer release()
 	running, stop := context.WithCancel(context.WithoutCancel(waiting))
-	// The library asks each plugin for a data key before it returns, as long as the file's timeout
-	// allows.
+	// The library asks each plugin for a data key before it returns, up to the file's timeout.
 	inTime := context.AfterFunc(waiting, stop)
 	loaded, err := encryptionconfig.LoadEncryptionConfig(running, path, false, serverID)
 	if err == nil && len(c.plugins) > 0 {
@@ -96,8 +95,7 @@ func (t *Transformers) renew(ctx context.Context) error {
 	return nil
 }
 
-// answering returns when every plugin has answered a Status call, or an error that names the
-// others.
+// answering returns when every plugin has answered a Status call, or names the others.
 func answering(ctx context.Context, plugins []plugin) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()

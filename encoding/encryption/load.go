@@ -15,8 +15,7 @@ import (
 const maxCalls = 50_000
 
 // Transformers decrypt and encrypt values as an API server with one EncryptionConfiguration does. A
-// nil *Transformers has no configuration: it returns plaintext and encrypts nothing. It is safe for
-// concurrent use.
+// nil *Transformers returns plaintext and encrypts nothing. It is safe for concurrent use.
 type Transformers struct {
 	config config
 	again  source
@@ -32,8 +31,7 @@ type source func() (path string, release func(), err error)
 
 // Load reads the EncryptionConfiguration in the file path, which may be a pipe, and connects to its
 // KMS plugins. Errors name file and field, never a key. A KMS plugin without a healthy KMS v2
-// answer within ten seconds is an error that names its socket. ctx ends Load only; Close ends the
-// rest.
+// answer within ten seconds is an error that names its socket. ctx is for Load only.
 func Load(ctx context.Context, path string) (*Transformers, error) {
 	text, again, err := read(ctx, path)
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 // (k8s.io/apiserver pkg/server/options/etcd.go), and no configuration may name them
 // (nonRESTAPIResourceErr). The names come from etcd paths; these are no resources of the API.
 //
-// CustomResourceDefinitions, APIServices and, since Kubernetes 1.26, custom resources are
-// encrypted.
+// CRDs, APIServices and, since Kubernetes 1.26, custom resources are encrypted.
 func storedBare(gr schema.GroupResource) bool {
 	return gr.Group == "" && slices.Contains([]string{
 		"masterleases",     // k8s.io/kubernetes pkg/controlplane/instance.go

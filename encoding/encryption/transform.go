@@ -65,8 +65,7 @@ func (t *Transformers) Decrypt(
 }
 
 // failure explains why a configured key did not decrypt a value. The library's own errors do not
-// help: "cipher: message authentication failed", "output array was not large enough for
-// encryption".
+// help ("cipher: message authentication failed").
 func failure(by provider) string {
 	switch by.name {
 	case kms:
@@ -171,8 +170,8 @@ func shortest(name string) int {
 }
 
 // isObject reports whether an API server can have stored plain. aescbc has no tag: a wrong key
-// decrypts one value in 256 to noise, as does a cut at the end of a block. A server notices when it
-// decodes the noise.
+// decrypts one value in 256 to noise, as does a cut at the end of a block. A server notices on
+// decoding.
 func isObject(plain []byte) bool {
 	switch encoding.Detect(plain) {
 	case encoding.FormatJSON:

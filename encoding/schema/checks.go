@@ -97,8 +97,7 @@ const (
 	// compiles to a thousand instructions. Large real schemas have some thousand.
 	maxInstructions = 1 << 18
 
-	// maxCaptures bounds the memory of one match: each instruction may store the position of each
-	// group.
+	// maxCaptures bounds the memory of one match: an instruction may store each group.
 	maxCaptures = 1 << 23
 )
 

@@ -43,8 +43,7 @@ func ParseCRD(data []byte) (*CRD, error) {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
 	c := &CRD{internal: internal, v1: &apiextensionsv1.CustomResourceDefinition{}, stored: stored, versions: map[string]*Version{}}
-	// The conversion puts what v1beta1 hoists (schema, subresources, columns) back into the
-	// versions.
+	// This puts hoisted fields of v1beta1 (schema, subresources, columns) back into the versions.
 	if err := crdCodec().scheme.Convert(internal, c.v1, nil); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", internal.Name, err)
 	}
@@ -61,8 +60,7 @@ func ParseCRD(data []byte) (*CRD, error) {
 // Object is the v1 view, defaulted as a client reads it. It is shared: do not modify it.
 func (c *CRD) Object() *apiextensionsv1.CustomResourceDefinition { return c.v1 }
 
-// StoredVersions is status.storedVersions exactly as stored. Object shows the storage version for
-// an empty list.
+// StoredVersions is status.storedVersions exactly as stored. Object shows an empty list defaulted.
 func (c *CRD) StoredVersions() []string { return slices.Clone(c.stored) }
 
 // GroupKind is the group and kind of objects to which a server applies the schemas:
@@ -71,8 +69,7 @@ func (c *CRD) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: c.v1.Spec.Group, Kind: cmp.Or(c.v1.Status.AcceptedNames.Kind, c.v1.Spec.Names.Kind)}
 }
 
-// GroupResource names the objects' folder in etcd. It follows status.acceptedNames as GroupKind
-// does.
+// GroupResource names the objects' folder in etcd. It follows status.acceptedNames.
 func (c *CRD) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: c.v1.Spec.Group, Resource: cmp.Or(c.v1.Status.AcceptedNames.Plural, c.v1.Spec.Names.Plural)}
 }
@@ -87,8 +84,7 @@ func (c *CRD) StorageVersion() string {
 	return ""
 }
 
-// Served reports whether the CRD serves the version. A server also converts objects of other listed
-// versions.
+// Served reports whether the CRD serves the version. Others are converted too.
 func (c *CRD) Served(name string) bool {
 	v, ok := c.versions[name]
 	return ok && v.spec.Served
@@ -119,8 +115,7 @@ func (c *CRD) Version(name string) (*Version, error) {
 	return v, nil
 }
 
-// encode returns a CRD as every API server stores it: v1beta1 JSON (kubernetes#82292) with a
-// newline.
+// encode returns a CRD as API servers store it: v1beta1 JSON (kubernetes#82292) and a newline.
 func encode(crd *apiextensions.CustomResourceDefinition) ([]byte, error) {
 	data, err := runtime.Encode(crdCodec().encoder, crd)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // MaxGrowth bounds the bytes that defaulting or a conversion may add to one object, as
-// encoding.Weigh counts: four times etcd's default request size. Nested lists of defaults grow
-// without a bound.
+// encoding.Weigh counts: four times etcd's default request size. Nested defaults grow without
+// bound.
 const MaxGrowth = 4 * 1536 << 10
 
 // ErrTooLarge is returned for an object that would grow by more than MaxGrowth.

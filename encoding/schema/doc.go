@@ -15,10 +15,8 @@
 //
 //   - A CRD that a server of this release stored is the same bytes after decoding and encoding.
 //   - Prune, Default and Convert leave what a server's own decoding of the value leaves; Settle,
-//     and Begin and Finish around a conversion, leave what it would write. Shortcuts skip work that
-//     changes nothing.
-//   - SetStoredVersions and SetStorageVersion change bytes, not a CRD that was parsed from them
-//     before.
+//     and Begin and Finish around a conversion, leave what it would write.
+//   - SetStoredVersions and SetStorageVersion change bytes, not CRDs parsed from them.
 //   - RelabelManagedFields asks the field manager's own types whether an entry breaks server-side
 //     apply; other entries stay as they are.
 //   - Each dropped field is returned as a path: "spec.foo", or "spec.foo=null" for an explicit

@@ -8,8 +8,7 @@ import (
 )
 
 // droppedPaths lists the fields of before that after lacks, for an object of shape s. It compares
-// the objects because the algorithms report unknown fields, but neither dropped nulls nor malformed
-// metadata.
+// objects: the algorithms do not report dropped nulls and malformed metadata.
 func droppedPaths(before, after map[string]any, s *shape) []string {
 	root := shape{embedded: true} // the root has metadata as embedded resources have
 	if s != nil {

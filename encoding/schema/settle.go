@@ -45,7 +45,7 @@ func (c *CRD) NeedsWebhook(obj map[string]any) bool {
 }
 
 // Relabel is the whole conversion of the strategy None: apiVersion becomes the storage version's.
-// Fields that the storage version does not know stay until Finish. It skips an obj that needs the
+// Fields that the storage version does not know stay until Finish. It skips objects for the
 // webhook.
 func (c *CRD) Relabel(obj map[string]any) {
 	if !c.NeedsWebhook(obj) {
@@ -55,8 +55,7 @@ func (c *CRD) Relabel(obj map[string]any) {
 
 // Finish is the second half of a no-op write: it turns obj in place, converted to the storage
 // version, into the stored object and returns the dropped paths. Malformed metadata is an error, as
-// after a conversion by a webhook; so are an object at another version and, as ErrTooLarge, endless
-// defaults.
+// after a conversion by a webhook; so are another version and endless defaults (ErrTooLarge).
 func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {

@@ -30,8 +30,7 @@ func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
 // counts the update, generation + 1. All else stays; SetStoredVersions adds the version to
 // status.storedVersions. The very same bytes come back for the present storage version.
 //
-// It returns ErrNoVersion for a version that spec.versions does not list. Formats are those of
-// SetStoredVersions.
+// It returns ErrNoVersion for an unlisted version. Formats are those of SetStoredVersions.
 func SetStorageVersion(crd []byte, version string) ([]byte, error) {
 	return edited(crd, func() ([]byte, error) { return setStorageVersion(crd, version) })
 }

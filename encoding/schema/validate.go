@@ -46,8 +46,7 @@ func (v *Version) compileValidators() (validators, error) {
 // formats, scale fields, metadata of embedded resources, sets and maps in lists, and CEL rules
 // unless earlier errors make them meaningless. It leaves out the rules for metadata itself, such as
 // names and labels, except metadata that cannot be decoded. An object that would take minutes is
-// one error of type InternalError. A server validates after pruning and defaulting: call Prune and
-// Default first.
+// one error of type InternalError. Call Prune and Default first, as a server does.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(obj)
 	if errs != nil {
@@ -77,8 +76,7 @@ func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, va
 
 const rulesSkipped = "some validation rules were not checked"
 
-// rules adds the errors of the CEL rules, unless errs make them meaningless; old is nil for a
-// create.
+// rules adds the errors of CEL rules unless errs make them meaningless; old is nil for a create.
 func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any, options ...cel.Option) field.ErrorList {
 	if c.cel == nil {
 		return errs

@@ -125,8 +125,7 @@ func Fields(errs field.ErrorList) []string {
 	return slices.Compact(fields)
 }
 
-// typedPaths lists the fields that a conversion to typed fails on, without keys of list items,
-// which are values.
+// typedPaths lists the fields that a conversion to typed fails on, without keys of list items.
 func typedPaths(err error) string {
 	var all typed.ValidationErrors
 	if !errors.As(err, &all) {

@@ -22,8 +22,7 @@ const maxName = 100
 // CommandOptions are the options of Command.
 type CommandOptions struct {
 	// Command is run by /bin/sh -c, once for each call, in the current directory and environment.
-	// It reads a ConversionReview (JSON) from stdin, writes the answer to stdout and exits with
-	// status 0.
+	// It reads a ConversionReview (JSON) from stdin, answers on stdout and exits with 0.
 	Command string
 	// Timeout is for one call; 0 means 30 s. The command is then killed with its process group.
 	Timeout time.Duration

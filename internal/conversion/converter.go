@@ -75,8 +75,8 @@ func newConverter(name string, timeout time.Duration, f far) (*Converter, error)
 }
 
 // Convert asks for objs at a version of crd.Spec.Versions, in one call, and returns a result for
-// each, in order. The CRD is in the v1 form, with its defaults; its conversionReviewVersions select
-// the request.
+// each, in order. The CRD is in the v1 form, with its defaults; conversionReviewVersions select the
+// request.
 //
 // Objects are JSON content as encoding.DecodeObject returns it. One at the version is copied; one
 // whose apiVersion the CRD does not list gets an Err and is not sent.

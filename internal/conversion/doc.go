@@ -13,15 +13,12 @@
 //     another kind, name, namespace, uid or apiVersion are refused, and v1 answers that do not echo
 //     the request's uid.
 //   - Objects at the version are not sent, as by a server.
-//   - One call converts the whole batch. A refused batch is halved until the objects at fault stand
-//     alone.
+//   - One call converts the whole batch. A refused batch is halved to find the objects at fault.
 //   - A converter that cannot be reached, or is silent beyond the timeout, is not asked again:
-//     Convert ends with ErrUnusable.
-//   - Input objects never change, and results share nothing with them. Numbers are int64 or
-//     float64.
+//     ErrUnusable.
+//   - Input objects never change; results share nothing with them. Numbers are int64 or float64.
 //   - A call ends with its context or its timeout, even during an endless answer; an answer is read
-//     up to 16 MiB and four times the request. Redirects are not followed: objects go to the named
-//     server only.
+//     up to 16 MiB and four times the request. Redirects are not followed.
 //   - After Close no goroutine, connection or process of the converter is left. A command is killed
 //     with its process group; only a child that left the group (setsid) survives.
 //   - Errors never quote an object. They quote the converter's own words (the message of a Failure,

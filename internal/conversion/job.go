@@ -97,8 +97,7 @@ func lists(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
 	})
 }
 
-// source returns the apiVersion of the object. The CRD must list it, or a server refuses a whole
-// list.
+// source returns the apiVersion of the object. The CRD must list it.
 func (j *job) source(obj map[string]any) (string, error) {
 	apiVersion, _ := obj["apiVersion"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)

@@ -33,8 +33,7 @@ type WebhookOptions struct {
 	URL string
 	// CA, PEM, verifies the webhook's certificate for the host in URL. Without CA the webhook must
 	// prove to be the one of the CRD, as to an API server: with a certificate of the caBundle (or
-	// of the system's roots) for NAME.NAMESPACE.svc of the service, or for the host of the CRD's
-	// own URL.
+	// of the system's roots) for NAME.NAMESPACE.svc of the service, or the host of the CRD's URL.
 	CA []byte
 	// ClientCert and ClientKey, PEM, authenticate the client; both or neither.
 	ClientCert, ClientKey []byte
@@ -42,8 +41,7 @@ type WebhookOptions struct {
 	Timeout time.Duration
 }
 
-// Webhook returns a Converter that asks an HTTPS server. It checks the options and does not
-// connect.
+// Webhook returns a Converter that asks an HTTPS server. It checks only the options.
 func Webhook(o WebhookOptions) (*Converter, error) {
 	u, err := checkURL(o.URL)
 	if err != nil {

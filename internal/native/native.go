@@ -53,8 +53,8 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 }
 
 // Check returns why an API server cannot decode the value as its own kind. It returns
-// ErrUnknownKind for protobuf of an unknown kind and accepts JSON and CBOR of such a kind. No error
-// quotes the value.
+// ErrUnknownKind for protobuf of an unknown kind and accepts its JSON and CBOR. No error quotes the
+// value.
 func Check(v encoding.Value) error {
 	if v.Format == encoding.FormatProtobuf {
 		_, err := decodeProtobuf(v)

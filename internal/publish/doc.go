@@ -4,12 +4,11 @@
 //
 //   - An existing name is never overwritten, regardless of who created it and when: a file, a
 //     folder, or a dangling symbolic link. The caller sees fs.ErrExist.
-//   - A published file is complete: its data is on disk before the name is, and the name before
+//   - A published file is complete: its data is on disk before its name, and the name before
 //     Publish returns.
 //   - A published file has mode 0600, regardless of the umask or a default ACL of the folder.
 //   - A failed publish, and a killed process, leave nothing. The one exception: a kill on a
-//     filesystem without nameless files (O_TMPFILE) leaves one file ".<name>.etcdshift-*", mode
-//     0600.
+//     filesystem without nameless files (O_TMPFILE) leaves ".<name>.etcdshift-*", mode 0600.
 //   - The folder is opened once, in Create: a later change of the working directory, or of the
 //     folder's name, moves nothing elsewhere.
 package publish

@@ -43,8 +43,7 @@ func openNameless(root *os.Root, path string, linkable bool) (*os.File, error) {
 	return file, nil
 }
 
-// nameNameless links through /proc, as open(2) shows it: AT_EMPTY_PATH would ask for
-// CAP_DAC_READ_SEARCH.
+// nameNameless links through /proc, as open(2) shows it: AT_EMPTY_PATH needs CAP_DAC_READ_SEARCH.
 func nameNameless(root *os.Root, file *os.File, name string) error {
 	return inFolder(root, func(dir int) error {
 		conn, err := file.SyscallConn()

@@ -7,8 +7,7 @@ import (
 	"os"
 )
 
-// host is a system without nameless files and without renameNoReplace: it uses a named file and
-// link(2).
+// host is a system without nameless files and renameNoReplace: it uses named files and link(2).
 func host() system {
 	return system{
 		nameless:        func(*os.Root, string, bool) (*os.File, error) { return nil, errors.ErrUnsupported },

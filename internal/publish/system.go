@@ -12,13 +12,11 @@ import (
 // lacks one, or fails in it.
 type system struct {
 	// nameless opens a file without a name in the folder, for a later nameNameless only if
-	// linkable. After any error the caller tries a named file, which meets and reports a real
-	// obstacle too.
+	// linkable. After any error the caller tries a named file.
 	nameless func(root *os.Root, path string, linkable bool) (*os.File, error)
 	// nameNameless names a file of nameless, in its folder.
 	nameNameless func(root *os.Root, file *os.File, name string) error
-	// renameNoReplace renames within the folder, or fails with fs.ErrExist if the new name is
-	// taken.
+	// renameNoReplace renames within the folder, or fails with fs.ErrExist for a taken name.
 	renameNoReplace func(root *os.Root, from, to string) error
 	// link gives a file of the folder a second name, or fails with fs.ErrExist if it is taken.
 	link func(root *os.Root, from, to string) error

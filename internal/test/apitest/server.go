@@ -38,8 +38,8 @@ type API struct {
 }
 
 // Start runs an API server on the etcd at etcdURL until the test ends. Flags are those of
-// apiextensions-apiserver; feature gates are global to the process, so tests that set them must not
-// run in parallel.
+// apiextensions-apiserver; feature gates are global to the process, so their tests must not be
+// parallel.
 func Start(t testing.TB, etcdURL string, flags ...string) *API {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "unused.kubeconfig")

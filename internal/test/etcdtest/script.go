@@ -16,8 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Build runs the script (see the package documentation) on a new etcd and returns the path of its
-// snapshot.
+// Build runs the script (see the package) on a new etcd and returns the path of its snapshot.
 func Build(t testing.TB, script string) (path string) {
 	t.Helper()
 	dir := t.TempDir()

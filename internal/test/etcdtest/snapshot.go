@@ -31,8 +31,7 @@ func SkipHashCheck() RestoreOption {
 	return func(c *snapshot.RestoreConfig) { c.SkipHashCheck = true }
 }
 
-// Restore is etcdutl snapshot restore with a checked digest. It returns a new data directory for
-// Start.
+// Restore is etcdutl snapshot restore with a checked digest. It returns a data directory.
 func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string) {
 	t.Helper()
 	dataDir, err := TryRestore(t, snapshotPath, opts...)

@@ -107,8 +107,7 @@ func liveClusterOf(key, target string) string {
 	return parts[2]
 }
 
-// deleteByPrefix deletes as the live migration does: one range of each type, that ends with the
-// name of the cluster.
+// deleteByPrefix deletes as the live migration does: one range of each type.
 func deleteByPrefix(t testing.TB, client *clientv3.Client, records []etcdtest.KV) {
 	t.Helper()
 	var deleted int64

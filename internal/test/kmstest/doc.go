@@ -2,8 +2,7 @@
 // of k8s.io/kms, with keys in memory. Only tests import it.
 //
 // Invariants:
-//   - The plugin decrypts values of each key that is not forgotten, also after Rotate, Stop and
-//     Restart.
+//   - The plugin decrypts with each key that is not forgotten, also after Rotate and Restart.
 //   - The path of the socket is short enough for every system (104 bytes on macOS).
 //   - The server and its socket are gone when the test ends.
 package kmstest
