@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestAt reads an earlier revision through the whole of a reader: values, decryption, prefixes, catalogue.
+// TestAt reads an earlier revision through the whole of a reader: values, decryption, prefixes,
+// catalogue.
 func TestAt(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	secret := encrypted(t, by, "/registry/secrets/ns/s", `{"apiVersion":"v1","kind":"Secret"}`)

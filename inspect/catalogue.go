@@ -14,50 +14,49 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Catalogue says which resources a snapshot holds, and at which versions their objects are stored.
+// Catalogue lists the resources of a snapshot, and the stored versions of their objects.
 type Catalogue struct {
 	Flavour   keys.Flavour   `json:"flavour"`   // of the file as a whole
-	Prefixes  []keys.Storage `json:"prefixes"`  // the storage prefixes, in the order they were named and met
+	Prefixes  []keys.Storage `json:"prefixes"`  // as keys.Layouts has them
 	Resources []Resource     `json:"resources"` // by prefix, name and identity
-	// Other counts the keys that are in no resource's folder.
-	Other int `json:"other"`
+	Other     int            `json:"other"`     // keys of no resource
 }
 
-// Resource is a folder of objects. Those of kcp are of all logical clusters together, and have no Definition: a type may be
-// defined in another way in each of them.
+// Resource is a folder of objects. In kcp it has the objects of all logical clusters, and no
+// Definition, since each logical cluster may have its own.
 type Resource struct {
 	Prefix     string      `json:"prefix"`
 	Resource   string      `json:"resource"`           // "pods", "widgets.example.com"
 	Identity   string      `json:"identity,omitempty"` // kcp: of the APIExport whose type it is
 	Objects    int         `json:"objects"`
-	Versions   []Version   `json:"versions"`             // what was found, by apiVersion and kind
+	Versions   []Version   `json:"versions"`             // by apiVersion and kind
 	Definition *Definition `json:"definition,omitempty"` // of custom resources
 	Orphans    bool        `json:"orphans,omitempty"`    // custom resources without a definition: no server serves them
 }
 
-// Definition is what a CustomResourceDefinition says of its versions.
+// Definition has the versions of a CustomResourceDefinition.
 type Definition struct {
 	Name           string   `json:"name"`
 	StorageVersion string   `json:"storageVersion"`
 	Listed         []string `json:"listed"`          // spec.versions
 	Served         []string `json:"served"`          // those of them that are served
 	StoredVersions []string `json:"storedVersions"`  // status.storedVersions, as stored
-	Webhook        bool     `json:"webhook"`         // objects not at the storage version need it to be converted
-	Error          string   `json:"error,omitempty"` // why it cannot be read; then only its name is known
+	Webhook        bool     `json:"webhook"`         // objects need it to be converted to other versions
+	Error          string   `json:"error,omitempty"` // why it cannot be read; then the rest but Name is empty
 }
 
-// Standing is how the version of an object fits its CustomResourceDefinition.
+// Standing is the status of a stored version in its CustomResourceDefinition.
 type Standing string
 
-// The standings of a version. The empty one is that of resources without a definition.
+// The standings of a version; "" for resources without a definition.
 const (
 	AtStorage Standing = "storage"  // the storage version
-	Stale     Standing = "stale"    // listed, but not the storage version: dropping it from the definition breaks these objects
-	Unlisted  Standing = "unlisted" // not listed: no server reads them, nor lists the kind
-	Unknown   Standing = "unknown"  // the version, or the definition, cannot be read, or the kind is not that of the key
+	Stale     Standing = "stale"    // listed, but not the storage version: objects break when the definition drops it
+	Unlisted  Standing = "unlisted" // not listed: no server reads the objects, nor lists the kind
+	Unknown   Standing = "unknown"  // version or definition cannot be read, or the kind is another than the key's
 )
 
-// Version is the objects of a resource that are stored at one version.
+// Version has the objects of a resource at one stored version.
 type Version struct {
 	APIVersion string         `json:"apiVersion"` // "" where it cannot be read
 	Kind       string         `json:"kind"`
@@ -67,7 +66,7 @@ type Version struct {
 	Keys       []string       `json:"keys,omitempty"`      // of objects that are stale, unlisted or unknown, the first MaxKeys
 }
 
-// MaxKeys is how many keys a Version names.
+// MaxKeys is the length limit of Version.Keys.
 const MaxKeys = 1000
 
 // Survey reads every value of a snapshot once.
@@ -76,8 +75,11 @@ func Survey(ctx context.Context, r *Reader) (*Catalogue, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := survey{layouts: layouts, definitions: map[folder]*Definition{}, kinds: map[folder]gvr.GroupKind{}, found: map[folder]map[typeMeta]*Version{}}
-	if err := s.define(ctx, r); err != nil {
+	s := survey{
+		layouts: layouts, definitions: map[folder]*Definition{}, kinds: map[folder]gvr.GroupKind{},
+		found: map[folder]map[typeMeta]*Version{}, custom: map[folder]bool{},
+	}
+	if err := s.readDefinitions(ctx, r); err != nil {
 		return nil, err
 	}
 	for e, err := range r.Live(ctx, nil) {
@@ -103,33 +105,29 @@ type survey struct {
 	other       int
 }
 
-// define reads the CustomResourceDefinitions.
-func (s *survey) define(ctx context.Context, r *Reader) error {
-	s.custom = map[folder]bool{}
+// readDefinitions reads the CustomResourceDefinitions.
+func (s *survey) readDefinitions(ctx context.Context, r *Reader) error {
 	for _, storage := range s.layouts.Storages() {
 		layout, ok := storage.Layout.(keys.Kubernetes)
 		if !ok {
 			continue
 		}
-		prefix := storage.Prefix
-		dir := layout.Dir(keys.DefinitionType())
-		for e, err := range r.Live(ctx, dir) {
+		for e, err := range r.Live(ctx, layout.Dir(keys.DefinitionType())) {
 			if err != nil {
 				return err
 			}
 			key, err := e.ParseKey()
 			if err != nil {
-				continue // counted as one that is in no folder
+				continue // counted as Other
 			}
 			crd, err := schema.ParseCRD(e.Value)
-			if e.Undecryptable != nil {
-				err = e.Undecryptable // says why
-			}
-			if err != nil {
-				s.definitions[folder{prefix: prefix, resource: key.Name}] = &Definition{Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error()}
+			if err = cmp.Or(e.Undecryptable, err); err != nil {
+				s.definitions[folder{prefix: storage.Prefix, resource: key.Name}] = &Definition{
+					Name: key.Name, Listed: []string{}, Served: []string{}, StoredVersions: []string{}, Error: err.Error(),
+				}
 				continue
 			}
-			at := folder{prefix: prefix, resource: crd.GroupResource().String()}
+			at := folder{prefix: storage.Prefix, resource: crd.GroupResource().String()}
 			s.definitions[at], s.kinds[at] = define(crd), crd.GroupKind()
 		}
 	}
@@ -137,12 +135,10 @@ func (s *survey) define(ctx context.Context, r *Reader) error {
 }
 
 func define(crd *schema.CRD) *Definition {
+	conversion := crd.Object().Spec.Conversion
 	d := &Definition{
-		Name: crd.Object().Name, StorageVersion: crd.StorageVersion(), StoredVersions: crd.StoredVersions(),
-		Listed: []string{}, Served: []string{}, Webhook: crd.Object().Spec.Conversion != nil && crd.Object().Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter,
-	}
-	if d.StoredVersions == nil {
-		d.StoredVersions = []string{}
+		Name: crd.Object().Name, StorageVersion: crd.StorageVersion(), StoredVersions: append([]string{}, crd.StoredVersions()...),
+		Listed: []string{}, Served: []string{}, Webhook: conversion != nil && conversion.Strategy == apiextensionsv1.WebhookConverter,
 	}
 	for _, v := range crd.Object().Spec.Versions {
 		d.Listed = append(d.Listed, v.Name)
@@ -190,7 +186,7 @@ func (s *survey) add(e *Entry) {
 	}
 }
 
-// standing tells how objects of one type fit the definition of the folder they are in.
+// standing returns the standing of a type in the definition of its folder.
 func (s *survey) standing(at folder, is typeMeta) Standing {
 	d := s.definitions[at]
 	switch {
@@ -213,7 +209,7 @@ func (s *survey) standing(at folder, is typeMeta) Standing {
 	return Unlisted
 }
 
-// catalogue puts what was found in order. Definitions without objects are part of it.
+// catalogue sorts the results, definitions without objects too.
 func (s *survey) catalogue() *Catalogue {
 	c := &Catalogue{Flavour: s.layouts.Flavour(), Prefixes: s.layouts.Storages(), Resources: []Resource{}, Other: s.other}
 	if c.Prefixes == nil {

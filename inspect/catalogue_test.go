@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crd is a CustomResourceDefinition that lists v1alpha1 (not served), v1beta1 and v1, and stores at v1.
+// crd is a CustomResourceDefinition that lists v1alpha1 (not served), v1beta1 and v1, and stores at
+// v1.
 func crd(plural, group, kind, conversion, stored string) record {
 	name := plural + "." + group
 	return record{"/registry/apiextensions.k8s.io/customresourcedefinitions/" + name, fmt.Sprintf(
@@ -107,7 +108,8 @@ func TestSurvey(t *testing.T) {
 	require.Contains(t, string(again), `"storedVersions":[]`)
 }
 
-// TestSurveyEncrypted: encrypted values are counted by provider and key, and by version where they can be opened.
+// TestSurveyEncrypted: encrypted values are counted by provider and key, and by version where they
+// can be decrypted.
 func TestSurveyEncrypted(t *testing.T) {
 	a, b := transformers(t, "a"), transformers(t, "b")
 	secret := `{"apiVersion":"v1","kind":"Secret"}`
@@ -121,9 +123,9 @@ func TestSurveyEncrypted(t *testing.T) {
 		{Objects: 1, Standing: Unknown, Encrypted: map[string]int{"aesgcm:v1:key-b": 1}, Keys: []string{"/registry/secrets/ns/c"}},
 		{APIVersion: "v1", Kind: "Secret", Objects: 3, Encrypted: map[string]int{"aesgcm:v1:key-a": 2}},
 	}, got.Versions)
-	closed := surveyed(t, nil, records...)
-	require.Equal(t, map[string]int{"aesgcm:v1:key-a": 2, "aesgcm:v1:key-b": 1}, closed.resource(t, "secrets").Versions[0].Encrypted)
-	require.Equal(t, "value is encrypted by aescbc:v1:k, and no encryption configuration was given", closed.resource(t, "bad.example.com").Definition.Error)
+	undecryptable := surveyed(t, nil, records...)
+	require.Equal(t, map[string]int{"aesgcm:v1:key-a": 2, "aesgcm:v1:key-b": 1}, undecryptable.resource(t, "secrets").Versions[0].Encrypted)
+	require.Equal(t, "value is encrypted by aescbc:v1:k, and no encryption configuration was given", undecryptable.resource(t, "bad.example.com").Definition.Error)
 }
 
 // TestSurveyPrefixes: the same resource under two prefixes is two.

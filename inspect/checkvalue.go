@@ -12,13 +12,14 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// errKind is of a value that does not say what it is.
+// errKind is returned for a value without apiVersion or kind.
 var errKind = errors.New("apiVersion and kind are not those of an object")
 
-// CheckValue says why an API server cannot read a decrypted value under its key: it is broken, of another kind than the key says,
-// or has a field of another type than its kind. One such value makes every list of its kind fail. Of a custom resource only the
-// text is checked: the rest is up to its CustomResourceDefinition. native.ErrUnknownKind is returned for protobuf of a kind that
-// this build does not know. No error quotes the value.
+// CheckValue returns why an API server cannot read a decrypted value under its key: it is broken,
+// of another kind than the key, or has a field of another type than its kind. One such value makes
+// every list of its kind fail. Of a custom resource the text alone is checked, not the schema. The
+// error is native.ErrUnknownKind for protobuf of a kind that this build does not know, and never
+// quotes the value.
 func CheckValue(key keys.Key, value []byte) error {
 	v, err := encoding.Parse(value)
 	if err != nil {
@@ -50,7 +51,8 @@ func checkValue(key keys.Key, v encoding.Value) error {
 	return native.Check(v)
 }
 
-// checkDecoded checks a value that native.Decode takes: of protobuf it has decoded every field, of JSON none.
+// checkDecoded checks a value that native.Decode accepts, which decodes the fields of protobuf, not
+// of JSON.
 func checkDecoded(key keys.Key, v encoding.Value) error {
 	if err := checkKind(key, v.GVK); err != nil || key.IsCustom() || v.Format == encoding.FormatProtobuf {
 		return err
@@ -58,7 +60,7 @@ func checkDecoded(key keys.Key, v encoding.Value) error {
 	return native.Check(v)
 }
 
-// checkKind compares what a value says it is with what lies in the folder of a built-in resource.
+// checkKind compares the kind of a value with the kind of a built-in resource.
 func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	gr := key.Resource
 	want, builtin := builtinKinds()[gr]
@@ -73,12 +75,13 @@ func checkKind(key keys.Key, is gvr.GroupVersionKind) error {
 	return fmt.Errorf("a %s %s, under the key of a %s", apiVersion, kind, of)
 }
 
-// servesKind says whether objects of the resource were ever stored in the group. Many kinds began in extensions.
+// servesKind reports whether objects of the resource were ever stored in the group. Many kinds
+// began in extensions.
 func servesKind(gr gvr.GroupResource, group string) bool {
 	return group == gr.Group || group == "extensions" || otherGroups()[gvr.GroupResource{Group: group, Resource: gr.Resource}] == gr
 }
 
-// builtinKinds are the kinds of the resources that kube-apiserver has of itself.
+// builtinKinds are the kinds of the built-in resources.
 var builtinKinds = sync.OnceValue(func() map[gvr.GroupResource]string {
 	kinds := map[gvr.GroupResource]string{}
 	for _, t := range Builtins() {

@@ -1,10 +1,14 @@
-// Package inspect says what is in a snapshot: the objects, decrypted where a configuration opens them, and at which
-// versions each resource is stored. It only reads.
+// Package inspect reads the objects in a snapshot, decrypted where a [Decrypter] has the keys.
+//
+// A [Reader] yields an [Entry] for each live key, or an [Object] with its content. [Reader.Types]
+// resolves names as kubectl does, [Survey] lists stored versions, [Measure] sizes, [Reader.Deleted]
+// deletions. Nothing is ever written.
 //
 // Invariants:
 //
-//   - A value that no key opens is handed on as it is stored, with the reason; it is never taken for something else.
-//   - Every live key is counted exactly once: under its resource, or as one that is no resource's.
-//   - What is said about a value was read from that value: a CustomResourceDefinition's status is shown beside the versions
-//     that were found, never in their place.
+//   - An undecryptable value is returned as stored, with the reason; it is never taken for another
+//     value.
+//   - Every live key is counted exactly once: under its resource, or under none.
+//   - Statements about a value come from that value: the storedVersions of a
+//     CustomResourceDefinition are shown beside the stored versions, never in their place.
 package inspect

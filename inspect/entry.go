@@ -10,8 +10,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not be written to. It is not safe
-// for concurrent use: its key and its value are parsed when they are first asked for, and once.
+// Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not
+// be changed. Key and value are parsed once, in the first call that needs them, so that an Entry is
+// not safe for concurrent use.
 type Entry struct {
 	Key           []byte
 	Value         []byte // decrypted; as stored where it is undecryptable
@@ -40,8 +41,8 @@ type parsedValue struct {
 // errNoLayouts is returned for the key of an entry whose reader did not know the layouts.
 var errNoLayouts = errors.New("the layouts of the snapshot were not read yet")
 
-// ParseKey returns the parts of the key. An error wraps keys.ErrUnknownKey. The reader must know its layouts: entries of Live, Raw and
-// Objects are made so; before Get, call Layouts.
+// ParseKey returns the parts of the key. An error wraps keys.ErrUnknownKey. The reader must know
+// the layouts by then, as after Live, Raw and Objects: before Get, call Layouts.
 func (e *Entry) ParseKey() (keys.Key, error) {
 	p := e.parsedKey()
 	return p.Key, p.err
@@ -68,7 +69,8 @@ func (e *Entry) parsedKey() *parsedKey {
 	return e.key
 }
 
-// ParseValue returns the parts of the value: see encoding.Parse. An undecryptable value returns Undecryptable.
+// ParseValue returns the parts of the value: see encoding.Parse. An undecryptable value returns
+// Undecryptable.
 func (e *Entry) ParseValue() (encoding.Value, error) {
 	if e.Undecryptable != nil {
 		return encoding.Value{}, e.Undecryptable
@@ -90,8 +92,8 @@ func (r *Reader) raw(rec *snapshot.Record) Entry {
 	return Entry{Key: rec.Key, Value: rec.Value, Stored: rec.Value, ModRevision: rec.ModRevision, Lease: rec.Lease, layouts: r.layouts}
 }
 
-// Decrypt decrypts an entry: Value, Stale and Undecryptable follow from Key and Stored, and the key is parsed by r's layouts. An error
-// is about reading the snapshot, or a KMS plugin that does not answer any more.
+// Decrypt sets Value, Stale and Undecryptable of an entry from Key and Stored. An error is about
+// reading the snapshot, or a KMS plugin that stopped to answer.
 func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
 	e.Value, e.Stale, e.Undecryptable, e.value = e.Stored, false, nil, nil
 	e.use(r.layouts)

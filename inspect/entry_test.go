@@ -12,14 +12,15 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// closed opens nothing.
-type closed struct{}
+// refusing decrypts nothing.
+type refusing struct{}
 
-func (closed) Decrypt(context.Context, schema.GroupResource, []byte, []byte) ([]byte, bool, error) {
-	return nil, false, errors.New("was asked to open a value")
+func (refusing) Decrypt(context.Context, schema.GroupResource, []byte, []byte) ([]byte, bool, error) {
+	return nil, false, errors.New("was asked to decrypt a value")
 }
 
-// TestParsed: an entry's key and value are parsed as the layouts and encoding parse them, and an undecryptable value says so.
+// TestParsed: an entry's key and value are parsed as the layouts and encoding parse them, and an
+// undecryptable value says so.
 func TestParsed(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/p", `{"apiVersion":"v1","kind":"Pod"}`}, record{"/registry/pods/p", "{"}, record{"elsewhere", "x"},
@@ -61,7 +62,7 @@ func TestRaw(t *testing.T) {
 		require.NoError(t, err)
 		want = append(want, e)
 	}
-	r := NewReader(s, closed{})
+	r := NewReader(s, refusing{})
 	var got []*Entry
 	for e, err := range r.Raw(ctx, []byte("/registry/core/")) {
 		require.NoError(t, err)
@@ -69,7 +70,7 @@ func TestRaw(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 	require.NotEmpty(t, got)
-	require.ErrorContains(t, r.Decrypt(ctx, got[0]), "was asked to open a value")
+	require.ErrorContains(t, r.Decrypt(ctx, got[0]), "was asked to decrypt a value")
 	for key, there := range map[string]bool{string(got[0].Key): true, "/registry/core/": false} {
 		has, err := r.Has(ctx, []byte(key))
 		require.NoError(t, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// What is deleted is handed out as it was, in the order of the deletions; what was made again is not deleted.
+// What is deleted is handed out as it was, in the order of the deletions; what was made again is
+// not deleted.
 func TestDeletedObjects(t *testing.T) {
 	ctx := context.Background()
 	path := etcdtest.Build(t, `

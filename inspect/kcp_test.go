@@ -16,7 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// recordedKCP opens a recorded snapshot of a kcp.
+// recordedKCP returns a recorded snapshot of a kcp.
 func recordedKCP(t *testing.T, name string) *snapshot.Snapshot {
 	t.Helper()
 	in, err := os.Open("../testdata/kcp/" + name + ".db.gz")
@@ -34,8 +34,8 @@ func recordedKCP(t *testing.T, name string) *snapshot.Snapshot {
 	return s
 }
 
-// TestKCP: each object of a recorded kcp is counted under its resource and identity, and no prefix is given out as one of
-// Kubernetes.
+// TestKCP: each object of a recorded kcp is counted under its resource and identity, and no prefix
+// is given out as one of Kubernetes.
 func TestKCP(t *testing.T) {
 	ctx := context.Background()
 	for file, flavour := range map[string]keys.Flavour{"root-before": keys.FlavourKCPShard, "shard1-before": keys.FlavourKCPShard, "cache-before": keys.FlavourKCPCache} {
@@ -96,8 +96,8 @@ func TestPrefixOfKCPNamed(t *testing.T) {
 	require.Equal(t, []string{"/none"}, prefixes)
 }
 
-// TestKCPOwners: the values say the same of each object as what its key was taken for. This proves which part of the key is
-// the namespace and which the logical cluster.
+// TestKCPOwners: the values say the same of each object as what its key was taken for. This proves
+// which part of the key is the namespace and which the logical cluster.
 func TestKCPOwners(t *testing.T) {
 	ctx := context.Background()
 	said := 0

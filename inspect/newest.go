@@ -7,14 +7,12 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// looked is how many of the last objects NewestTime reads.
-const looked = 2000
-
-// NewestTime is the newest time that the objects written last tell: when they were created, heard of, renewed or changed.
-// It is about when the snapshot was taken, in a cluster that lives, and zero where nothing tells a time. What is written last is
-// read alone: the Leases of a cluster are renewed every few seconds.
+// NewestTime returns the newest time in the last written objects, zero for none: of a creation,
+// heartbeat, renewal or change. In a running cluster, which renews Leases every few seconds, that
+// is about the time of the snapshot.
 func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
-	var last [][]byte // a ring
+	const looked = 2000 // objects
+	var last [][]byte   // a ring
 	n := 0
 	for rec, err := range r.live(ctx, nil) {
 		if err != nil {
@@ -46,7 +44,7 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 	return newest, nil
 }
 
-// newestOf is the newest of the times that a server, a kubelet or a controller wrote down as the present.
+// newestOf returns the newest of the times in value that were the present when they were written.
 func newestOf(value any, newest time.Time) time.Time {
 	switch v := value.(type) {
 	case map[string]any:

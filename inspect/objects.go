@@ -12,26 +12,27 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Object is a stored object as JSON content, at the version it is stored at.
+// Object is a stored object as JSON content, at its stored version.
 type Object struct {
 	*Entry
 	Type   *Type
 	Parsed keys.Key // the parts of Entry.Key
-	// Content is the object, with metadata.resourceVersion as a server fills it in; nil where Err says why there is none.
+	// Content is the object, with metadata.resourceVersion as a server sets it; nil where Err is
+	// set.
 	Content map[string]any
-	Partial bool  // the kind is not known to this build: Content is apiVersion, kind and metadata
+	Partial bool  // this build does not know the kind: Content is apiVersion, kind and metadata
 	Err     error // why the value cannot be decrypted or decoded
 }
 
-// Selection says which objects of a type are asked for.
+// Selection selects objects of a type.
 type Selection struct {
 	Namespace string   // "" for all
 	Names     []string // nil for all
 	Cluster   string   // of kcp's logical clusters; "" for all
 }
 
-// Objects yields the objects of a type in the order of their keys, as a server lists them. Only the keys are kept in memory. An
-// object that cannot be read is yielded with its Err; an error ends the sequence.
+// Objects yields the objects of a type in the order of their keys, as a server lists them. Only the
+// keys are kept in memory. An object that cannot be read is yielded with its Err.
 func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*Object, error] {
 	return func(yield func(*Object, error) bool) {
 		found, err := r.keysOf(ctx, t, in)
@@ -45,17 +46,14 @@ func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 				yield(nil, err)
 				return
 			}
-			if e == nil {
-				continue
-			}
-			if !yield(NewObject(t, e), nil) {
+			if e != nil && !yield(NewObject(t, e), nil) {
 				return
 			}
 		}
 	}
 }
 
-// keysOf returns the keys of what is asked for, in order.
+// keysOf returns the keys of a selection, in order.
 func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]byte, err error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
@@ -66,7 +64,7 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 			if err != nil {
 				return nil, err
 			}
-			if place, _, err := layouts.Parse(rec.Key); err == nil && place.Resource == t.Resource && in.holds(place) {
+			if key, _, err := layouts.Parse(rec.Key); err == nil && key.Resource == t.Resource && in.holds(key) {
 				found = append(found, rec.Key)
 			}
 		}
@@ -75,9 +73,9 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 	return slices.CompactFunc(found, bytes.Equal), nil // two storages of a file may share folders
 }
 
-func (in Selection) holds(place keys.Key) bool {
-	return (in.Namespace == "" || place.Namespace == in.Namespace) && (in.Cluster == "" || place.Cluster == in.Cluster) &&
-		(in.Names == nil || slices.Contains(in.Names, place.Name))
+func (in Selection) holds(key keys.Key) bool {
+	return (in.Namespace == "" || key.Namespace == in.Namespace) && (in.Cluster == "" || key.Cluster == in.Cluster) &&
+		(in.Names == nil || slices.Contains(in.Names, key.Name))
 }
 
 // NewObject decodes an entry of the given type, whose key is known to parse.
@@ -109,4 +107,27 @@ func NewObject(t *Type, e *Entry) *Object {
 		meta["resourceVersion"] = strconv.FormatInt(e.ModRevision, 10)
 	}
 	return o
+}
+
+// Unparsed counts the live keys in the folders of a type that no layout parses, so that Objects
+// lacks them. Of a selection it takes namespace and cluster: keys with a segment of that name.
+func (r *Reader) Unparsed(ctx context.Context, t *Type, in Selection) (n int, err error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, dir := range layouts.Dirs(t.Resource) {
+		has := func(key []byte, name string) bool {
+			return name == "" || bytes.Contains(key[len(dir)-1:], []byte("/"+name+"/"))
+		}
+		for rec, err := range r.live(ctx, dir) {
+			if err != nil {
+				return n, err
+			}
+			if _, _, err := layouts.Parse(rec.Key); err != nil && has(rec.Key, in.Namespace) && has(rec.Key, in.Cluster) {
+				n++
+			}
+		}
+	}
+	return n, nil
 }

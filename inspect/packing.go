@@ -1,20 +1,21 @@
 package inspect
 
-// packing works out how many pages entries take that are put in order into a new bbolt database as a defragmentation puts them
-// (etcd server/storage/backend, defragdb; bbolt node.go, splitIndex): a node is cut where it is filled to nine tenths of a page
-// and holds at least two entries.
+// packing counts the pages of a new bbolt database that a defragmentation fills with entries in
+// order (etcd server/storage/backend, defragdb; bbolt node.go, splitIndex): a node ends where it
+// fills nine tenths of a page and has at least two entries.
 type packing struct {
 	page   int
-	levels []node // the leaf that is being filled, and the branches above it
+	levels []node // the leaf to fill, and the branches above it
 }
 
 type node struct {
 	entries, bytes int
-	nodes          int   // closed
+	nodes          int   // complete ones
 	pages          int64 // of those
 }
 
-// Of bbolt internal/common/page.go, the keys of etcd's key bucket, and what a defragmentation sets.
+// Sizes of bbolt internal/common/page.go and of keys in etcd's key bucket; limits of a
+// defragmentation.
 const (
 	pageHeader  = 16
 	pageElement = 16
@@ -25,7 +26,7 @@ const (
 
 func newPacking(page int) *packing { return &packing{page: page, levels: []node{{bytes: pageHeader}}} }
 
-// add puts one entry, whose key and value have so many bytes, behind all others.
+// add appends an entry whose key and value have size bytes.
 func (p *packing) add(size int) { p.put(0, pageElement+size) }
 
 func (p *packing) put(level, size int) {
@@ -47,7 +48,7 @@ func (n *node) close(page int) {
 	*n = node{bytes: pageHeader, nodes: n.nodes + 1, pages: n.pages}
 }
 
-// pages is how many pages the bucket takes.
+// pages counts the pages of the bucket.
 func (p *packing) pages() (total int64) {
 	for i := range p.levels {
 		n := p.levels[i]
@@ -59,12 +60,12 @@ func (p *packing) pages() (total int64) {
 	return total
 }
 
-// image is the size of a whole database with these entries and so many leases, in bytes: an estimate.
+// image estimates the size of the whole database with a number of leases, in bytes.
 func (p *packing) image(leases int) int64 {
 	const (
 		lease = 38 // an entry with an id of eight bytes
-		// fixed is the pages of metas, the root, the other buckets with what they hold, and those that the last transactions
-		// have written anew and left free.
+		// fixed counts the pages of metas, root and other buckets, and those that the last
+		// transactions left free.
 		fixed = 5
 	)
 	others := newPacking(p.page)

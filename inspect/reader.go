@@ -13,28 +13,41 @@ import (
 
 // Decrypter decrypts values that an API server encrypted at rest. encryption.Transformers is one.
 type Decrypter interface {
-	// Decrypt returns the plain value, or stored itself where it is not encrypted. stale means that a server's next write would
-	// store the same object by another provider or key. An error wraps encoding.ErrEncrypted.
+	// Decrypt returns the plain value, or stored itself where it is not encrypted. stale means that
+	// a server's next write would store the same object by another provider or key. An error about
+	// the value wraps encoding.ErrEncrypted.
 	Decrypt(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
 }
 
 // Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
 type Reader struct {
-	snapshot  state
+	snapshot  *snapshot.Snapshot
+	at        *int64 // a revision; nil for the last
 	decrypter Decrypter
 	named     []string      // storage prefixes
 	layouts   *keys.Layouts // nil until they are asked for
-	only      bool          // the storage prefixes that are named are looked under, and no other
+	only      bool          // sees the keys below named alone
 }
 
-// NewReader makes a reader of s. Without a decrypter, nil, encrypted values are undecryptable. prefixes are storage prefixes that a
-// person named; those that keys give away are added.
+// NewReader returns a reader of s. Without a decrypter, nil, encrypted values are undecryptable.
+// prefixes are storage prefixes besides those that keys show.
 func NewReader(s *snapshot.Snapshot, decrypter Decrypter, prefixes ...string) *Reader {
-	return &Reader{snapshot: state{Snapshot: s}, decrypter: decrypter, named: slices.Clone(prefixes)}
+	return &Reader{snapshot: s, decrypter: decrypter, named: slices.Clone(prefixes)}
 }
 
-// Below is a reader of the same snapshot that sees the keys below exactly these storage prefixes, and no other key. A key below a
-// longer prefix that keys give away is of that one alone. With no prefixes it is r.
+// Snapshot returns the snapshot of r, whatever the revision of r.
+func (r *Reader) Snapshot() *snapshot.Snapshot { return r.snapshot }
+
+// At returns a reader of the same snapshot at revision rev, with the storage prefixes of that time.
+// Reading fails with snapshot.ErrCompacted or snapshot.ErrFuture where the file does not keep rev.
+func (r *Reader) At(rev int64) *Reader {
+	at := *r
+	at.at, at.layouts = &rev, nil
+	return &at
+}
+
+// Below returns a reader of the same snapshot that sees the keys of these storages alone; a key
+// below a longer prefix belongs to that one. Without prefixes it returns r.
 func (r *Reader) Below(prefixes ...string) *Reader {
 	if len(prefixes) == 0 {
 		return r
@@ -44,7 +57,7 @@ func (r *Reader) Below(prefixes ...string) *Reader {
 	return &below
 }
 
-// Sees tells whether the reader looks at a key: see Below.
+// Sees reports whether the reader sees a key: see Below.
 func (r *Reader) Sees(ctx context.Context, key []byte) (bool, error) {
 	if !r.only {
 		return true, nil
@@ -57,13 +70,14 @@ func (r *Reader) Sees(ctx context.Context, key []byte) (bool, error) {
 	return ok, nil
 }
 
-// Vacant are the storage prefixes of Below that no record of the snapshot lies below, deletions and superseded ones counted.
+// Vacant lists the storage prefixes of Below without any record, deletions and superseded ones
+// included.
 func (r *Reader) Vacant(ctx context.Context) ([]string, error) {
 	if !r.only {
 		return nil, nil
 	}
 	vacant := slices.Clone(r.named)
-	for _, records := range []iter.Seq2[*snapshot.Record, error]{r.snapshot.Live(ctx, nil), r.snapshot.Records(ctx)} {
+	for _, records := range []iter.Seq2[*snapshot.Record, error]{r.all(ctx, nil), r.snapshot.Records(ctx)} {
 		for rec, err := range records {
 			if err != nil || len(vacant) == 0 {
 				return vacant, err
@@ -80,13 +94,14 @@ func (r *Reader) Vacant(ctx context.Context) ([]string, error) {
 	return vacant, nil
 }
 
-// Live yields the latest value of each key that begins with prefix and is not deleted, in revision order.
+// Live yields the latest value of each key that begins with prefix and is not deleted, in revision
+// order.
 func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return r.entries(ctx, prefix, r.Entry)
 }
 
-// Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that read a few types and must not
-// decrypt Secrets.
+// Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that
+// read a few types and must not decrypt Secrets.
 func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
 	return r.entries(ctx, prefix, func(_ context.Context, rec *snapshot.Record) (*Entry, error) {
 		e := r.raw(rec)
@@ -121,28 +136,39 @@ func (r *Reader) Get(ctx context.Context, key []byte) (*Entry, error) {
 	return r.Entry(ctx, rec)
 }
 
-// Has tells whether key has a value, without decrypting it.
+// Has reports whether key has a value, without decrypting it.
 func (r *Reader) Has(ctx context.Context, key []byte) (bool, error) {
 	rec, err := r.get(ctx, key)
 	return rec != nil, err
 }
 
-// get is that of the snapshot, of keys that the reader sees.
+// get reads the record of a key that the reader sees; nil for none.
 func (r *Reader) get(ctx context.Context, key []byte) (*snapshot.Record, error) {
 	if sees, err := r.Sees(ctx, key); !sees {
 		return nil, err
 	}
+	if r.at != nil {
+		return r.snapshot.GetAt(ctx, key, *r.at)
+	}
 	return r.snapshot.Get(ctx, key)
 }
 
-// live are the records of the snapshot that the reader sees.
+// live yields the live records that the reader sees.
 func (r *Reader) live(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
-	return seen(ctx, r, r.snapshot.Live(ctx, prefix), keyOf)
+	return seen(ctx, r, r.all(ctx, prefix), keyOf)
+}
+
+// all yields the live records at the revision of the reader.
+func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Record, error] {
+	if r.at != nil {
+		return r.snapshot.LiveAt(ctx, prefix, *r.at)
+	}
+	return r.snapshot.Live(ctx, prefix)
 }
 
 func keyOf(rec *snapshot.Record) []byte { return rec.Key }
 
-// seen leaves out what the reader does not see.
+// seen leaves out the records that the reader does not see.
 func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key func(T) []byte) iter.Seq2[T, error] {
 	if !r.only {
 		return all
@@ -160,7 +186,7 @@ func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key fu
 	}
 }
 
-// Resource is the resource whose folder key lies in, which decides how a server encrypts the value; empty where key is in
+// Resource returns the resource of a key, by which servers encrypt its value; empty for a key of
 // none.
 func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource, error) {
 	layouts, err := r.Layouts(ctx)
@@ -174,13 +200,13 @@ func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource
 	return k.Resource, nil
 }
 
-// Layouts finds the storage prefixes, those that were named among them, by one pass over the keys when it is first asked.
+// Layouts returns the storages of the snapshot, found by one pass over the keys in the first call.
 func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	if r.layouts != nil {
 		return *r.layouts, nil
 	}
 	d := keys.NewDetector(r.named...)
-	for rec, err := range r.snapshot.Live(ctx, nil) {
+	for rec, err := range r.all(ctx, nil) {
 		if err != nil {
 			return keys.Layouts{}, err
 		}
@@ -194,8 +220,7 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	return layouts, nil
 }
 
-// Prefixes returns the storage prefixes of Kubernetes' layout: first those that were named, then those that keys of the
-// snapshot give away, in the order they are met. Those that turn out to be of another layout are left out: see Layouts.
+// Prefixes returns the storage prefixes of Layouts that have the layout of Kubernetes.
 func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {

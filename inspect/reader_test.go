@@ -57,10 +57,10 @@ func encrypted(t testing.TB, by *encryption.Transformers, key, plain string) rec
 	return record{key, string(value)}
 }
 
-const marker = "/registry/namespaces/default" // gives the prefix away
+const marker = "/registry/namespaces/default" // shows the prefix
 
-// TestOpen: what a key opens is handed on decrypted, and what none does as it is stored, with the reason.
-func TestOpen(t *testing.T) {
+// TestDecrypt: values come decrypted; undecryptable ones as stored, with the reason.
+func TestDecrypt(t *testing.T) {
 	ctx, by := context.Background(), transformers(t, "a")
 	one := encrypted(t, by, "/registry/secrets/ns/one", "{}")
 	s := written(t, record{marker, "{}"}, one, record{"/registry/secrets/ns/moved", one.value}, record{"/registry/secrets/ns/plain", "{}"}, record{"/registry/pods/ns/p", "{}"}, record{"elsewhere", "x"})
@@ -110,7 +110,8 @@ func (failing) Decrypt(context.Context, gvr.GroupResource, []byte, []byte) ([]by
 	return nil, false, errors.New("socket is gone")
 }
 
-// TestLive: the entries below a prefix in the order they were written, until who asks has enough, or an error.
+// TestLive: the entries below a prefix in the order they were written, until who asks has enough,
+// or an error.
 func TestLive(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := written(t, record{marker, "{}"}, record{"/registry/pods/ns/b", "1"}, record{"/registry/pods/ns/a", "2"}, record{"/registry/podsets/x", "3"}, record{"/registry/pods/ns/b", "4"})
@@ -139,7 +140,8 @@ func TestLive(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestPrefixes: those that were named come first, those that keys give away after them, each once; a key belongs to the longest.
+// TestPrefixes: named prefixes come first, then those that keys show, each once; a key belongs to the
+// longest.
 func TestPrefixes(t *testing.T) {
 	const crds = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
 	ctx, s := context.Background(), written(t, record{"/b" + crds, "{}"}, record{"/a" + crds, "{}"}, record{"/b/tenants.io/one" + crds, "{}"}, record{"/b/namespaces/default", "{}"})

@@ -10,7 +10,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// shares are summed up by name.
+// shares are sizes by name.
 type shares map[string]*Share
 
 func (s shares) of(name string) *Share {
@@ -22,7 +22,7 @@ func (s shares) of(name string) *Share {
 
 func (s *Share) count(size int) { s.Objects, s.Live = s.Objects+1, s.Live+int64(size) }
 
-// sorted lists the shares, those with the most live bytes first, then those with the most history, then by name.
+// sorted lists the shares, the most live bytes first, then the most history, then by name.
 func (s shares) sorted() []Share {
 	out := make([]Share, 0, len(s))
 	for _, share := range s {
@@ -34,21 +34,21 @@ func (s shares) sorted() []Share {
 	return out
 }
 
-// The fields that sizes are told of. Every byte of a live record belongs to exactly one.
+// The names of Fields. Every byte of a live record belongs to exactly one.
 const (
-	FieldManaged     = "managedFields"
-	FieldLastApplied = "last-applied annotation"
-	FieldMetadata    = "metadata, the rest"
-	FieldSpec        = "spec"
-	FieldStatus      = "status"
-	FieldData        = "data"
-	FieldOther       = "other fields"
-	FieldSealed      = "encrypted, not opened"
-	FieldNoObject    = "values that are no objects"
-	FieldEnvelope    = "keys, numbers, envelopes"
+	fieldManaged     = "managedFields"
+	fieldLastApplied = "last-applied annotation"
+	fieldMetadata    = "metadata, the rest"
+	fieldSpec        = "spec"
+	fieldStatus      = "status"
+	fieldData        = "data"
+	fieldOther       = "other fields"
+	fieldEncrypted   = "encrypted, not opened"
+	fieldNoObject    = "values that are no objects"
+	fieldEnvelope    = "keys, numbers, envelopes"
 )
 
-// fieldSizes sums up what fields take.
+// fieldSizes sums up the sizes of fields.
 type fieldSizes struct {
 	shares shares
 	names  map[schema.GroupVersionKind]map[int]string
@@ -58,12 +58,12 @@ func newFieldSizes() *fieldSizes {
 	return &fieldSizes{shares{}, map[schema.GroupVersionKind]map[int]string{}}
 }
 
-// add takes a live record of so many bytes apart.
+// add counts the fields of a live record of so many bytes.
 func (f *fieldSizes) add(e *Entry, stored int) {
-	sizes := map[string]int{FieldEnvelope: stored}
+	sizes := map[string]int{fieldEnvelope: stored}
 	give := func(field string, n int) {
 		sizes[field] += n
-		sizes[FieldEnvelope] -= n
+		sizes[fieldEnvelope] -= n
 	}
 	v, err := e.ParseValue()
 	var parts encoding.Parts
@@ -72,16 +72,15 @@ func (f *fieldSizes) add(e *Entry, stored int) {
 	}
 	switch {
 	case e.Undecryptable != nil:
-		give(FieldSealed, len(e.Stored))
+		give(fieldEncrypted, len(e.Stored))
 	case err != nil:
-		give(FieldNoObject, len(e.Stored))
-	}
-	if e.Undecryptable == nil && err == nil {
+		give(fieldNoObject, len(e.Stored))
+	default:
 		for _, p := range parts.Fields {
 			give(f.field(v, p), p.Bytes)
 		}
-		sizes[FieldMetadata] -= parts.ManagedFields + parts.LastApplied
-		sizes[FieldManaged], sizes[FieldLastApplied] = parts.ManagedFields, parts.LastApplied
+		sizes[fieldMetadata] -= parts.ManagedFields + parts.LastApplied
+		sizes[fieldManaged], sizes[fieldLastApplied] = parts.ManagedFields, parts.LastApplied
 	}
 	for field, n := range sizes {
 		if n != 0 {
@@ -90,7 +89,7 @@ func (f *fieldSizes) add(e *Entry, stored int) {
 	}
 }
 
-// field is the sort of one top-level field.
+// field is the name of one top-level field in Fields.
 func (f *fieldSizes) field(v encoding.Value, p encoding.Part) string {
 	name := p.Name
 	if p.Number == encoding.ObjectMetaField {
@@ -100,16 +99,17 @@ func (f *fieldSizes) field(v encoding.Value, p encoding.Part) string {
 	}
 	switch name {
 	case "metadata":
-		return FieldMetadata
+		return fieldMetadata
 	case "spec", "status":
 		return name
 	case "data", "binaryData", "stringData":
-		return FieldData
+		return fieldData
 	}
-	return FieldOther
+	return fieldOther
 }
 
-// nameOf is the name of a protobuf field; "" of kinds the build does not know. Kinds are few, but a hostile file names many.
+// nameOf is the name of a protobuf field; "" of unknown kinds, which a hostile file may name in
+// masses.
 func (f *fieldSizes) nameOf(gvk schema.GroupVersionKind, number int) string {
 	names, known := f.names[gvk]
 	if !known {

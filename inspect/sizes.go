@@ -11,28 +11,28 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Sizes says what fills a snapshot. All sizes are bytes; that of a record is the one of its entry in etcd's key bucket, key and
-// numbers included.
+// Sizes has the sizes of the parts of a snapshot, in bytes. A record counts with its entry in
+// etcd's key bucket, key and numbers included.
 type Sizes struct {
-	Image      int64  `json:"image"` // the database, without digest; that of its file on a member after a restore
+	Image      int64  `json:"image"` // the database without digest, as on a member after a restore
 	PageSize   int    `json:"pageSize"`
-	Live       Amount `json:"live"`       // the latest values
-	Superseded Amount `json:"superseded"` // values that were written over or deleted
+	Live       Amount `json:"live"`       // latest values
+	Superseded Amount `json:"superseded"` // overwritten and deleted values
 	Tombstones Amount `json:"tombstones"`
-	FreePages  int64  `json:"freePages"` // pages that nothing points to
-	Overhead   int64  `json:"overhead"`  // what is left: page headers, room in pages, branches, the other buckets
+	FreePages  int64  `json:"freePages"` // unused pages
+	Overhead   int64  `json:"overhead"`  // the rest: page headers, room in pages, branches, the other buckets
 
 	Savings Savings `json:"savings"`
 
 	// Each list is by live bytes, the largest first, then history, then name.
 	Resources  []Share   `json:"resources"`  // null where --by names another list
-	Namespaces []Share   `json:"namespaces"` // null where --by names another list; "" for what is in none
-	Owners     []Share   `json:"owners"`     // null where --by names another list; kinds of the controller, else of the first owner
+	Namespaces []Share   `json:"namespaces"` // null where --by names another list; "" for no namespace
+	Owners     []Share   `json:"owners"`     // null where --by names another list; by kind of the controller, else the first owner
 	Fields     []Share   `json:"fields"`     // null where --by names another list
 	Largest    []Largest `json:"largest"`    // the largest first, then by key
 }
 
-// Amount is some records.
+// Amount is the number and size of some records.
 type Amount struct {
 	Records int   `json:"records"`
 	Bytes   int64 `json:"bytes"`
@@ -40,16 +40,18 @@ type Amount struct {
 
 func (a *Amount) add(size int) { a.Records, a.Bytes = a.Records+1, a.Bytes+int64(size) }
 
-// Savings are estimates of what upkeep on a server that runs on the file would do.
+// Savings are estimates of upkeep on a server that runs on the file.
 type Savings struct {
-	// Compaction is the history that a compaction at the current revision removes. The file does not shrink: its pages become free.
+	// Compaction is the history that a compaction at the current revision removes. The file does
+	// not shrink: its pages become free.
 	Compaction Amount `json:"compaction"`
-	// Defragmented is the size of the image after a defragmentation alone, and Compacted after a compaction and then one.
+	// Defragmented is the size of the image after a defragmentation, Compacted after a compaction
+	// and a defragmentation.
 	Defragmented int64 `json:"defragmented"`
 	Compacted    int64 `json:"compacted"`
 }
 
-// Share is what objects of one sort take.
+// Share is the size of objects that have a name in common.
 type Share struct {
 	Name    string `json:"name"`
 	Objects int    `json:"objects"`
@@ -61,11 +63,13 @@ type Share struct {
 type Largest struct {
 	Key      string `json:"key"`
 	Resource string `json:"resource,omitempty"`
-	Bytes    int64  `json:"bytes"` // of the stored value alone: what a request has to carry
+	Bytes    int64  `json:"bytes"` // of the stored value alone, as in a request
 }
 
-// Measure reads every record of s once; r is a reader of s: the lists are of the keys that it sees, all else is of the file. top is how many of the largest values are named.
-func Measure(ctx context.Context, s *snapshot.Snapshot, r *Reader, top int) (*Sizes, error) {
+// Measure reads every record of the snapshot once. The lists are about the keys that r sees, the
+// rest about the file. top is the length of Largest.
+func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
+	s := r.snapshot
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return nil, err
@@ -76,8 +80,11 @@ func Measure(ctx context.Context, s *snapshot.Snapshot, r *Reader, top int) (*Si
 	}
 	space := s.Space()
 	m := &measure{
-		Sizes: Sizes{Image: int64(space.Pages) * int64(space.PageSize), PageSize: space.PageSize, FreePages: int64(space.FreePages) * int64(space.PageSize), Largest: []Largest{}},
-		r:     r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
+		Sizes: Sizes{
+			Image: int64(space.Pages) * int64(space.PageSize), PageSize: space.PageSize,
+			FreePages: int64(space.FreePages) * int64(space.PageSize), Largest: []Largest{},
+		},
+		r: r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
 		resources: shares{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
 	}
 	for rec, err := range s.Scan(ctx) {
@@ -94,14 +101,12 @@ func Measure(ctx context.Context, s *snapshot.Snapshot, r *Reader, top int) (*Si
 
 type measure struct {
 	Sizes
-	r          *Reader
-	layouts    keys.Layouts
-	top        int
-	all, live  *packing
-	resources  shares
-	namespaces shares
-	owners     shares
-	fields     *fieldSizes
+	r                             *Reader
+	layouts                       keys.Layouts
+	top                           int
+	all, live                     *packing
+	resources, namespaces, owners shares
+	fields                        *fieldSizes
 }
 
 func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
@@ -118,7 +123,11 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	if sees, err := m.r.Sees(ctx, rec.Key); !sees {
 		return err
 	}
-	key, resource := m.parse(rec.Key)
+	key, _, err := m.layouts.Parse(rec.Key)
+	resource := key.Resource.String()
+	if err != nil {
+		resource = "(other keys)"
+	}
 	in, within := m.resources.of(resource), m.namespaces.of(key.Namespace)
 	if !rec.Live {
 		in.History += int64(rec.Stored)
@@ -137,18 +146,7 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	return nil
 }
 
-// otherKeys stands for the resource of keys that are in no resource's folder.
-const otherKeys = "(other keys)"
-
-func (m *measure) parse(raw []byte) (key keys.Key, resource string) {
-	key, _, err := m.layouts.Parse(raw)
-	if err != nil {
-		return keys.Key{}, otherKeys
-	}
-	return key, key.Resource.String()
-}
-
-// ownerKind names the kind of the owner that has an object, as KIND.GROUP; "" for none. Only JSON that may have one is decoded.
+// ownerKind returns the kind of the owner of an object, as KIND.GROUP; "" for none.
 func ownerKind(value []byte) string {
 	if encoding.Detect(value) == encoding.FormatJSON && !bytes.Contains(value, []byte(`"ownerReferences"`)) {
 		return ""
@@ -164,7 +162,7 @@ func ownerKind(value []byte) string {
 	return kind
 }
 
-// rank keeps the largest values; of equal ones those whose keys come first.
+// rank keeps the largest values; of equal ones the first by key.
 func (m *measure) rank(rec snapshot.Scanned, resource string) {
 	one := Largest{Key: string(rec.Key), Resource: resource, Bytes: int64(len(rec.Value))}
 	order := func(a, b Largest) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) }

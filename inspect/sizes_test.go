@@ -23,13 +23,13 @@ func measured(t testing.TB, path string, top int) *Sizes {
 	s, err := snapshot.Open(ctx, path, snapshot.Config{})
 	require.NoError(t, err)
 	defer s.Close()
-	got, err := Measure(ctx, s, NewReader(s, nil), top)
+	got, err := Measure(ctx, NewReader(s, nil), top)
 	require.NoError(t, err)
 	consistent(t, got)
 	return got
 }
 
-// consistent checks that every byte is told of once.
+// consistent checks that every byte is counted once.
 func consistent(t testing.TB, got *Sizes) {
 	t.Helper()
 	require.Equal(t, got.Image, got.Live.Bytes+got.Superseded.Bytes+got.Tombstones.Bytes+got.FreePages+got.Overhead)
@@ -96,16 +96,16 @@ func TestMeasure(t *testing.T) {
 	require.Equal(t, 1, share(t, got.Resources, "(other keys)").Objects)
 	require.Equal(t, 1, share(t, got.Owners, "ReplicaSet.apps").Objects)
 	require.Equal(t, 5, share(t, got.Owners, "").Objects)
-	require.Equal(t, int64(len(`"managedFields":[1]`)), share(t, got.Fields, FieldManaged).Live)
-	require.Equal(t, int64(len(`"status":{"y":2}`)), share(t, got.Fields, FieldStatus).Live)
-	require.Equal(t, int64(len(`"data":{"x":""}`)+9000), share(t, got.Fields, FieldData).Live)
-	require.Equal(t, 1, share(t, got.Fields, FieldSealed).Objects)
-	require.Equal(t, 1, share(t, got.Fields, FieldNoObject).Objects)
+	require.Equal(t, int64(len(`"managedFields":[1]`)), share(t, got.Fields, fieldManaged).Live)
+	require.Equal(t, int64(len(`"status":{"y":2}`)), share(t, got.Fields, fieldStatus).Live)
+	require.Equal(t, int64(len(`"data":{"x":""}`)+9000), share(t, got.Fields, fieldData).Live)
+	require.Equal(t, 1, share(t, got.Fields, fieldEncrypted).Objects)
+	require.Equal(t, 1, share(t, got.Fields, fieldNoObject).Objects)
 	require.Empty(t, measured(t, etcdtest.Build(t, "put a b"), 0).Largest)
 }
 
-// TestSavings: what compaction and defragmentation are said to leave is what a real etcd has after it, within two percent and
-// four pages.
+// TestSavings: what compaction and defragmentation are said to leave is what a real etcd has after
+// it, within two percent and four pages.
 func TestSavings(t *testing.T) {
 	for name, size := range map[string]func(*rand.Rand) int{
 		"small": func(r *rand.Rand) int { return 50 + r.IntN(400) },
@@ -164,7 +164,8 @@ func TestSavings(t *testing.T) {
 	}
 }
 
-// The order is that of what is shown first: a resource with much history and few live values is not at the top.
+// The order is that of what is shown first: a resource with much history and few live values is not
+// at the top.
 func TestMeasureOrder(t *testing.T) {
 	got := measured(t, etcdtest.Build(t, strings.Join([]string{
 		"put /registry/namespaces/default n",

@@ -13,13 +13,12 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Stored is one record of a key, taken apart. Nothing of its value is in it.
+// Stored is one record of a key, without its value.
 type Stored struct {
-	Key      string `json:"key"`
-	KeyBytes []byte `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
-	// Unknown says why the key is in no layout; then nothing is known but the prefix it lies under, if any.
-	Unknown   string  `json:"unknown,omitempty"`
-	Prefix    *string `json:"prefix,omitempty"` // the storage prefix, which may be ""
+	Key       string  `json:"key"`
+	KeyBytes  []byte  `json:"keyBytes,omitempty"` // in base64, of a key that is not UTF-8
+	Unknown   string  `json:"unknown,omitempty"`  // why no layout parses the key; then the parts below are empty, but for Prefix
+	Prefix    *string `json:"prefix,omitempty"`   // the storage prefix, which may be ""
 	Group     string  `json:"group,omitempty"`
 	Resource  string  `json:"resource,omitempty"`
 	Custom    bool    `json:"custom,omitempty"`   // kcp: a custom resource that no APIExport exports
@@ -30,28 +29,28 @@ type Stored struct {
 	Name      string  `json:"name,omitempty"`
 
 	State          State  `json:"state"`
-	Revision       int64  `json:"revision"`      // of this record: the modRevision, or that of the deletion
-	Sub            int64  `json:"sub,omitempty"` // its place among the writes of one transaction
+	Revision       int64  `json:"revision"`      // of this record: the modRevision, or the revision of the deletion
+	Sub            int64  `json:"sub,omitempty"` // its number among the writes of one transaction
 	CreateRevision int64  `json:"createRevision,omitempty"`
 	Version        int64  `json:"version,omitempty"`    // writes since it was created
 	Lease          string `json:"lease,omitempty"`      // in hexadecimal, as etcdctl prints it
 	Bytes          int    `json:"bytes"`                // of the value as it is stored
-	Encoding       string `json:"encoding,omitempty"`   // JSON, protobuf, CBOR, unknown; "encrypted" where no key opens it
+	Encoding       string `json:"encoding,omitempty"`   // JSON, protobuf, CBOR, unknown; "encrypted" where it is undecryptable
 	Encryption     string `json:"encryption,omitempty"` // "aescbc:v1:NAME" of an encrypted value
 }
 
-// State is what became of a record.
+// State is the state of a record.
 type State string
 
 // The states of a record.
 const (
 	StateLive       State = "live"
 	StateSuperseded State = "superseded" // a later record of the same key is in the file
-	StateDeletion   State = "deletion"   // a tombstone: nothing of the value is left in it
+	StateDeletion   State = "deletion"   // a tombstone
 )
 
-// Stored yields the records whose keys begin with prefix, in revision order: the live ones, or with history every one the file
-// still holds. A Stored is used again for the next one.
+// Stored yields the records of keys that begin with prefix, in revision order: the live ones, or
+// with history all that the file keeps. The next record reuses the Stored.
 func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.Seq2[*Stored, error] {
 	records := r.live(ctx, prefix)
 	if history {
@@ -60,11 +59,11 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 	return func(yield func(*Stored, error) bool) {
 		out := new(Stored)
 		for rec, err := range records {
+			if err == nil && !bytes.HasPrefix(rec.Key, prefix) {
+				continue
+			}
 			if err == nil {
-				if !bytes.HasPrefix(rec.Key, prefix) {
-					continue
-				}
-				err = r.takeApart(ctx, rec, history, out)
+				err = r.fill(ctx, rec, history, out)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -77,8 +76,8 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 	}
 }
 
-// takeApart fills out from a record.
-func (r *Reader) takeApart(ctx context.Context, rec *snapshot.Record, history bool, out *Stored) error {
+// fill sets out from a record.
+func (r *Reader) fill(ctx context.Context, rec *snapshot.Record, history bool, out *Stored) error {
 	*out = Stored{
 		Key: string(rec.Key), State: StateLive, Revision: rec.Revision.Main, Sub: rec.Revision.Sub,
 		CreateRevision: rec.CreateRevision, Version: rec.Version, Bytes: len(rec.Value),
@@ -93,13 +92,13 @@ func (r *Reader) takeApart(ctx context.Context, rec *snapshot.Record, history bo
 	if err != nil {
 		return err
 	}
-	out.place(layouts, rec.Key)
+	out.parse(layouts, rec.Key)
 	if rec.Tombstone {
 		out.State = StateDeletion
 		return nil
 	}
 	if history {
-		latest, err := r.snapshot.Get(ctx, rec.Key)
+		latest, err := r.get(ctx, rec.Key)
 		if err != nil {
 			return err
 		}
@@ -116,8 +115,8 @@ func (r *Reader) takeApart(ctx context.Context, rec *snapshot.Record, history bo
 	return nil
 }
 
-// place takes the key apart.
-func (s *Stored) place(layouts keys.Layouts, key []byte) {
+// parse sets the parts of the key.
+func (s *Stored) parse(layouts keys.Layouts, key []byte) {
 	k, _, err := layouts.Parse(key)
 	unknown := (*keys.KeyError)(nil)
 	switch {

@@ -19,7 +19,7 @@ func stored(t *testing.T, r *Reader, prefix string, history bool) (out []Stored)
 	return out
 }
 
-// TestStored: records with what became of them, and keys that are nobody's.
+// TestStored: records with their states, and keys of no layout.
 func TestStored(t *testing.T) {
 	s, err := snapshot.Open(context.Background(), etcdtest.Build(t, `
 put /registry/namespaces/default {}
@@ -56,7 +56,7 @@ put "\xff/x" x
 		State: StateLive, Revision: 8, CreateRevision: 8, Version: 1, Bytes: 1, Encoding: "unknown"}, rest[3])
 }
 
-// TestStoredEncrypted: by what a value is encrypted, and how it is written below that where it can be opened.
+// TestStoredEncrypted: the provider of an encrypted value, and its encoding where it is decryptable.
 func TestStoredEncrypted(t *testing.T) {
 	a := transformers(t, "a")
 	s := written(t, record{marker, "{}"}, encrypted(t, a, "/registry/secrets/ns/a", "k8s\x00..."))

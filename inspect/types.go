@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,13 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// ErrUnknownType is returned for a name that is no type's; the text around it lists what is like it.
+// ErrUnknownType is returned for a name without a type; the text around it lists similar types.
 var ErrUnknownType = errors.New("no such type")
 
-// ErrAmbiguousType is returned for a name that several types have; the text around it lists them.
+// ErrAmbiguousType is returned for a name of several types; the text around it lists them.
 var ErrAmbiguousType = errors.New("more than one type has that name")
 
-// Type is a resource as the API knows it: its names and its scope.
+// Type is a resource of the API, with its names and its scope.
 type Type struct {
 	Resource   gvr.GroupResource
 	Kind       string
@@ -29,14 +30,14 @@ type Type struct {
 	Categories []string
 	Namespaced bool
 	Builtin    bool        // kube-apiserver's own; else custom
-	CRD        *schema.CRD // of a custom resource that has a definition that can be read
-	Objects    int         // how many keys lie in its folders
+	CRD        *schema.CRD // nil without a definition that can be read
+	Objects    int         // keys in its folders
 }
 
 // Name is "pods" or "widgets.example.com".
 func (t *Type) Name() string { return t.Resource.String() }
 
-// hasName tells whether kubectl would take name, in lower case, for the type without its group.
+// hasName reports whether kubectl accepts name, in lower case, for the type without its group.
 func (t *Type) hasName(name string) bool {
 	return name != "" && (name == t.Resource.Resource || name == t.Singular || name == strings.ToLower(t.Kind))
 }
@@ -49,21 +50,22 @@ func (t *Type) hasVersion(version string) bool {
 	return native.Known(gvr.GroupVersionKind{Group: t.Resource.Group, Version: version, Kind: t.Kind})
 }
 
-// Types are the types of a snapshot: the built-in ones, those of its CustomResourceDefinitions, and those of folders that
-// neither explains.
+// Types are the types of a snapshot: the built-in ones, those of its CustomResourceDefinitions, and
+// those of other folders.
 type Types struct {
 	all  []*Type
-	gone []*Type // that only deleted records tell of
+	gone []*Type // of deleted records alone
 }
 
-// Types finds the types in one pass over the keys. A CustomResourceDefinition that cannot be read leaves its objects a type
-// that is known by its folder alone.
+// Types finds the types in one pass over the keys. Without a CustomResourceDefinition that can be
+// read, the type of an object is known by its folder alone.
 func (r *Reader) Types(ctx context.Context) (*Types, error) {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := &Types{all: Builtins()}
+	builtins := len(t.all)
 	known := map[gvr.GroupResource]*Type{}
 	for _, b := range t.all {
 		known[b.Resource] = b
@@ -79,24 +81,26 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 			return nil, err
 		}
 		key, _, err := layouts.Parse(rec.Key)
-		if err != nil { // lies in no folder
+		if err != nil { // of no resource
 			continue
 		}
 		if known[key.Resource] == nil {
-			e, _ := r.Get(ctx, rec.Key) // without it, the kind is not known
+			e, _ := r.Get(ctx, rec.Key) // without it, the kind is unknown
 			found := folderType(key, e)
 			known[key.Resource] = found
 			t.all = append(t.all, found)
 		}
 		known[key.Resource].Objects++
 	}
-	t.sort()
+	slices.SortStableFunc(t.all[builtins:], func(a, b *Type) int {
+		return cmp.Or(strings.Compare(a.Resource.Group, b.Resource.Group), strings.Compare(a.Resource.Resource, b.Resource.Resource))
+	})
 	return t, nil
 }
 
-// TypesEver finds the types as Types does, and those that only deleted records tell of, as far back as the snapshot has them: types
-// whose CustomResourceDefinition is deleted, and folders that are empty now. A name is that of such a type where no other has it;
-// All is without them.
+// TypesEver returns Types with the types of deleted CustomResourceDefinitions and empty folders, as
+// far back as the snapshot keeps them. Resolve finds such a type where no other has the name; All
+// lacks them.
 func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 	t, err := r.Types(ctx)
 	if err != nil {
@@ -111,8 +115,10 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 		known[one.Resource] = true
 	}
 	add := func(one *Type) {
-		known[one.Resource] = true
-		t.gone = append(t.gone, one)
+		if !known[one.Resource] {
+			known[one.Resource] = true
+			t.gone = append(t.gone, one)
+		}
 	}
 	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
 		for d, err := range r.Deleted(ctx, dir) {
@@ -122,7 +128,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 			if d.Last == nil {
 				continue
 			}
-			if crd, err := schema.ParseCRD(d.Last.Value); err == nil && !known[crd.GroupResource()] {
+			if crd, err := schema.ParseCRD(d.Last.Value); err == nil {
 				add(customType(crd))
 			}
 		}
@@ -146,31 +152,12 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 	return t, nil
 }
 
-// sort puts custom types behind the built-in ones, by group and name.
-func (t *Types) sort() {
-	slices.SortStableFunc(t.all, func(a, b *Type) int {
-		switch {
-		case a.Builtin != b.Builtin:
-			if a.Builtin {
-				return -1
-			}
-			return 1
-		case a.Builtin:
-			return 0
-		case a.Resource.Group != b.Resource.Group:
-			return strings.Compare(a.Resource.Group, b.Resource.Group)
-		}
-		return strings.Compare(a.Resource.Resource, b.Resource.Resource)
-	})
-}
-
-// defined reads the CustomResourceDefinitions; those that cannot be read are left out, and of two of the same name in logical
-// clusters of kcp the first is taken.
+// defined reads the CustomResourceDefinitions, but for unreadable ones.
 func (r *Reader) defined(ctx context.Context, layouts keys.Layouts) (types []*Type) {
 	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
 		for e, err := range r.Live(ctx, dir) {
 			if err != nil {
-				return types // the pass over all keys meets it again
+				return types // the pass over all keys returns it
 			}
 			if crd, err := schema.ParseCRD(e.Value); err == nil {
 				types = append(types, customType(crd))
@@ -191,7 +178,7 @@ func customType(crd *schema.CRD) *Type {
 	}
 }
 
-// folderType is the type of a folder that nothing explains, by an object of it; nil where there is none to be read.
+// folderType is the type of a folder without definition, by one of its objects; nil for none.
 func folderType(key keys.Key, e *Entry) *Type {
 	t := &Type{Resource: key.Resource, Namespaced: key.Namespace != ""}
 	if e != nil {
@@ -203,10 +190,10 @@ func folderType(key keys.Key, e *Entry) *Type {
 	return t
 }
 
-// All lists every type, the built-in ones first.
+// All lists the types, the built-in ones first.
 func (t *Types) All() []*Type { return t.all }
 
-// Of returns the type of a resource, nil where there is none.
+// Of returns the type of a resource; nil for none.
 func (t *Types) Of(gr gvr.GroupResource) *Type {
 	if other, is := otherGroups()[gr]; is {
 		gr = other
@@ -219,12 +206,12 @@ func (t *Types) Of(gr gvr.GroupResource) *Type {
 	return nil
 }
 
-// Resolve finds the types that people name as they do for kubectl: a plural, singular or short name or a kind, alone or
-// with a group ("deployments.apps", "deployments.v1.apps", "widgets.example.com"); a category ("all"); or several of these
-// with commas between. Upper and lower case are the same. A built-in type wins over a custom one of the same name, as with
-// kubectl.
+// Resolve finds types by the names that kubectl accepts: a plural, singular or short name or a
+// kind, alone or with a group ("deployments.apps", "deployments.v1.apps", "widgets.example.com"); a
+// category ("all"); or several of these with commas between. Case is ignored. A built-in type wins
+// over a custom one.
 //
-// ErrUnknownType and ErrAmbiguousType are returned with the names that were meant, perhaps.
+// It returns ErrUnknownType or ErrAmbiguousType with similar names.
 func (t *Types) Resolve(names string) ([]*Type, error) {
 	var out []*Type
 	for name := range strings.SplitSeq(names, ",") {
@@ -285,7 +272,7 @@ func (t *Types) resolve(name string) ([]*Type, error) {
 	return category, nil
 }
 
-// one returns the type that fits: the first of the built-in ones, or the only custom one.
+// one returns the type that fits: the first built-in one, or the only custom one.
 func (t *Types) one(name string, fits func(*Type) bool) ([]*Type, error) {
 	var found []*Type
 	for _, one := range t.all {
@@ -311,7 +298,7 @@ func listed(types []*Type) string {
 	return strings.Join(names, ", ")
 }
 
-// unknown is ErrUnknownType with the types whose names are like it.
+// unknown is ErrUnknownType with the types of similar names.
 func (t *Types) unknown(name string) error {
 	stem, _, _ := strings.Cut(name, ".")
 	stem = strings.TrimSuffix(stem, "s")
@@ -332,7 +319,7 @@ func (t *Types) unknown(name string) error {
 	return fmt.Errorf("%q: %w; there %s %s", name, ErrUnknownType, is, listed(like))
 }
 
-// near tells whether two words differ by one letter, or by two that changed places.
+// near reports whether two words differ by one letter, or by two letters swapped.
 func near(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a

@@ -61,7 +61,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Every built-in whose kind k8s.io/api has at its group is called as there, and lies in a folder of its own.
+// Every built-in whose kind k8s.io/api has at its group is called as there, and lies in a folder of
+// its own.
 func TestBuiltinTypes(t *testing.T) {
 	dirs := map[string]string{}
 	for _, b := range Builtins() {
@@ -123,7 +124,8 @@ func TestNewestTime(t *testing.T) {
 	require.True(t, newest.IsZero())
 }
 
-// Types that only deleted records tell of have their names where no other has; definitions are read from their last value.
+// Types that only deleted records tell of have their names where no other has; definitions are read
+// from their last value.
 func TestTypesEver(t *testing.T) {
 	ctx := context.Background()
 	path := etcdtest.Build(t, `

@@ -277,7 +277,7 @@ func (g *getter) unparsed() (errs []error) {
 		if a.kind.Namespaced {
 			in.Namespace = g.options.namespace
 		}
-		n, err := g.reader.Misfits(g.c.Context, a.kind, in)
+		n, err := g.reader.Unparsed(g.c.Context, a.kind, in)
 		if err != nil {
 			return append(errs, err)
 		}

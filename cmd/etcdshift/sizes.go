@@ -52,7 +52,7 @@ func runSizes(c *cli.Context) error {
 	}
 	defer progress(c).Phase("reading " + args[0]).End()
 	return readSnapshots(c, args, func(files []*opened) error {
-		sizes, err := inspect.Measure(c.Context, files[0].Snapshot(), files[0].Reader, c.Int("top"))
+		sizes, err := inspect.Measure(c.Context, files[0].Reader, c.Int("top"))
 		if err != nil {
 			return err
 		}

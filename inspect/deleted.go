@@ -1,0 +1,81 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// ErrCompactedAway is the Err of a deleted object whose last value a compaction has removed.
+var ErrCompactedAway = errors.New("deleted, and a compaction has removed its last value")
+
+// Deletion is a key that was deleted and not created again.
+type Deletion struct {
+	Key      []byte
+	Revision int64  // of the deletion
+	Last     *Entry // its last value; nil where a compaction has removed it
+}
+
+// Deleted yields the keys that begin with prefix and are deleted at the last revision of the
+// snapshot, in the order of the deletions, as far back as the snapshot keeps them. See
+// snapshot.Deleted.
+func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
+	return func(yield func(*Deletion, error) bool) {
+		for d, err := range r.deleted(ctx, prefix) {
+			var out *Deletion
+			if err == nil {
+				out = &Deletion{Key: d.Key, Revision: d.Revision.Main}
+				if d.Last != nil {
+					out.Last, err = r.Entry(ctx, d.Last)
+				}
+			}
+			if !yield(out, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// deleted are the deletions that the reader sees.
+func (r *Reader) deleted(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Deletion, error] {
+	return seen(ctx, r, r.snapshot.Deleted(ctx, prefix), func(d *snapshot.Deletion) []byte { return d.Key })
+}
+
+// DeletedObject is an object as it was before its deletion.
+type DeletedObject struct {
+	*Object
+	Revision int64 // of the deletion
+}
+
+// DeletedObjects yields the deleted objects of a type: see Deleted. An object that cannot be read,
+// or whose last value is gone, is yielded with its Err.
+func (r *Reader) DeletedObjects(ctx context.Context, t *Type, in Selection) iter.Seq2[*DeletedObject, error] {
+	return func(yield func(*DeletedObject, error) bool) {
+		layouts, err := r.Layouts(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, dir := range layouts.Dirs(t.Resource) {
+			for d, err := range r.Deleted(ctx, dir) {
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				key, _, err := layouts.Parse(d.Key)
+				if err != nil || key.Resource != t.Resource || !in.holds(key) {
+					continue
+				}
+				o := &Object{Entry: &Entry{Key: d.Key}, Type: t, Parsed: key, Err: ErrCompactedAway}
+				if d.Last != nil {
+					o = NewObject(t, d.Last)
+				}
+				if !yield(&DeletedObject{o, d.Revision}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
