@@ -26,8 +26,8 @@ func code(level finding.Level, name, title, meaning, remedy string) *finding.Cod
 	return &finding.Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
 }
 
-// About the file.
 var (
+	// About the file.
 	CodeDamaged = code(finding.Error, "damaged", "the file is damaged",
 		"`etcdshift verify` finds damage: the digest is wrong, or the free list, a page, a record or an entry of another bucket is not what etcd writes. "+
 			"Records of such a file are not checked. A file that is no snapshot at all ends in exit status 5 instead.",
@@ -37,12 +37,10 @@ var (
 		"The file is a member's `member/snap/db`: nothing shows whether it was copied whole, and writes that were only in the WAL are missing.",
 		"Take a snapshot with `etcdctl snapshot save`. This file restores only with `etcdutl snapshot restore --skip-hash-check`.")
 	codeBumpRevision = code(finding.Info, "bump-revision", "watches need higher revisions",
-		"Reported of every file. A plain restore takes revisions back; controllers and kubelets take what they have cached for newer than the restored "+
-			"objects, and miss changes.",
+		"Reported of every file. A plain restore lowers revisions: controllers and kubelets take their caches for newer, and miss changes.",
 		"Restore every member with `--bump-revision 1000000000 --mark-compacted` (etcdutl 3.4.27, 3.5.10 or newer).")
 	codeOverQuota = code(finding.Error, "over-quota", "the database is over the quota",
-		"The database is as large as the quota of `--quota`, or larger. A restored member has a file of that size, free pages included; the first write "+
-			"raises the alarm NOSPACE (`mvcc: database space exceeded`).",
+		"The database, free pages included, is as large as the quota of `--quota`: the first write raises NOSPACE (`mvcc: database space exceeded`).",
 		"Raise `--quota-backend-bytes` for the restore, then compact and defragment. `etcdshift sizes` estimates the size after that.")
 	codeNearQuota = code(finding.Warning, "near-quota", "the database is near a quota",
 		"The database has 80% of the quota of `--quota`. Without `--quota`: 80% of etcd's default of 2 GiB, or more than the 8 GiB it suggests at most. "+
@@ -70,10 +68,8 @@ var (
 		"The keys below this storage prefix are laid out as kcp or openshift-apiserver does it. Values were decoded, and logical clusters of kcp checked; "+
 			"relations between objects were not: owners, namespaces, versions, webhooks.",
 		"Nothing.")
-)
 
-// About records.
-var (
+	// About records.
 	codeUndecodable = code(finding.Error, "undecodable", "an API server cannot decode a value",
 		"The value is no object, or of another kind than its key says, or a field has the wrong type. One such value makes every list of its kind fail, "+
 			"the controllers that watch it, and the deletion of namespaces.",
@@ -92,8 +88,7 @@ var (
 		"As after an object was copied inside etcd. The garbage collector knows objects by UID, and takes the two for one.",
 		"Delete one of them and create it through the API.")
 	codeTooLarge = code(finding.Warning, "value-too-large", "a value is beyond the request limit",
-		"Key and value together are larger than 1.5 MiB, etcd's default `--max-request-bytes`: the object can be restored and read, but no update of it is "+
-			"accepted.",
+		"Key and value together exceed 1.5 MiB, etcd's default `--max-request-bytes`: the object can be restored and read, but not updated.",
 		"Make the object smaller, or raise the limit on every member.")
 	codeNearLimit = code(finding.Info, "value-near-limit", "a value is near the request limit",
 		"Key and value together have more than nine tenths of 1.5 MiB, etcd's default `--max-request-bytes`.",
@@ -105,10 +100,8 @@ var (
 		"They can be read, but nothing can be created beside them, and nothing deletes them. API servers make `default`, `kube-system`, `kube-public` and "+
 			"`kube-node-lease` themselves.",
 		"Create the namespace again; then delete it, or the objects.")
-)
 
-// About encryption at rest.
-var (
+	// About encryption at rest.
 	codeEncrypted = code(finding.Error, "encrypted", "a value cannot be decrypted",
 		"No key of `--encryption-config` decrypts the value. The message names the provider and key that encrypted it, and why it fails.",
 		"Find the EncryptionConfiguration that has the key. Without it the value is lost, and lists of its kind fail: delete the key.")
@@ -116,13 +109,10 @@ var (
 		"No `--encryption-config` was given, so these values were not checked.",
 		"Give the restored API servers an EncryptionConfiguration that has this key, and etcdshift too: `--encryption-config`.")
 	codeMixedEncryption = code(finding.Warning, "mixed-encryption", "objects of one resource are encrypted in several ways",
-		"By several providers or keys, or some not at all: a rotation that was not finished, or encryption that was turned on without rewriting what was "+
-			"there.",
+		"By several providers or keys, or some not at all: an unfinished rotation, or encryption that was turned on without rewriting old values.",
 		"Write them anew (`kubectl replace`). Where no kcp stores them, `etcdshift migrate storage-versions --rewrap` does it.")
-)
 
-// About custom resources.
-var (
+	// About custom resources.
 	codeCRDUnreadable = code(finding.Error, "crd-unreadable", "a CustomResourceDefinition cannot be read",
 		"None of its objects is served.",
 		"Put back its value from an older snapshot, or delete it with `etcdctl del KEY`.")
@@ -131,8 +121,7 @@ var (
 			"(`request to convert CR from an invalid group/version`).",
 		"Add the version to the CustomResourceDefinition again (not served), then `etcdshift migrate storage-versions` (docs/storage-versions.md).")
 	codeListInvalid = code(finding.Error, "stored-versions-invalid", "storedVersions has a version that is gone",
-		"status.storedVersions has a version that spec.versions does not: every update of the definition's spec is refused (`must appear in "+
-			"spec.versions`).",
+		"status.storedVersions has a version that spec.versions has not: updates of the spec are refused (`must appear in spec.versions`).",
 		"Use `etcdshift migrate storage-versions`, or patch status.storedVersions.")
 	codeListLacks = code(finding.Warning, "stored-versions-lack", "storedVersions lacks a version that is there",
 		"Objects are stored at a version that status.storedVersions does not have: the API would let it be removed, and these objects would be lost.",
@@ -153,8 +142,7 @@ var (
 			"or name a version whose schema does not allow the fields. Servers up to 1.36 drop all managedFields of such an object with the next update.",
 		"Correct the fields that the message names with an update (`kubectl replace`). For managedFields use `etcdshift migrate storage-versions`.")
 	codeOrphans = code(finding.Warning, "orphans", "custom resources have no definition",
-		"The definition's finalizer was removed by hand, or it was deleted in etcd. No server serves the objects; they come back when a definition of that "+
-			"name does.",
+		"The definition's finalizer was removed, or it was deleted in etcd. No server serves the objects until a definition of that name comes back.",
 		"Install the CustomResourceDefinition again, or delete the keys with `etcdctl del`.")
 	codeCRDTerminating = code(finding.Warning, "crd-terminating", "a CustomResourceDefinition is being deleted",
 		"Once its finalizers allow, all objects of the kind are deleted with it.",
@@ -163,40 +151,31 @@ var (
 		"Reads at any other version than the one an object is stored at fail (`conversion webhook for ... failed`).",
 		"Install the webhook's Service, or remove spec.conversion where all objects are at the storage version.")
 	codeConversionNeeded = code(finding.Warning, "conversion-needed", "objects are only read through a webhook in the cluster",
-		"They are not stored at the storage version. Until the conversion webhook answers, lists of the kind fail, with them garbage collection and the "+
-			"deletion of namespaces.",
+		"Not at the storage version: until the conversion webhook answers, their lists fail, and garbage collection and namespace deletion with them.",
 		"Use `etcdshift migrate storage-versions` with a converter before the restore, or start the webhook first.")
 	codeConversion = code(finding.Info, "conversion-webhook", "a conversion webhook runs in the cluster",
-		"It converts this kind for clients that ask for another version than the storage version. Garbage collection and the deletion of namespaces wait "+
-			"for it.",
+		"It converts this kind for clients that ask for another than the storage version. Garbage collection and the deletion of namespaces wait for it.",
 		"Start it early.")
-)
 
-// About owners and namespaces.
-var (
+	// About owners and namespaces.
 	codeOwnerGone = code(finding.Warning, "owner-gone", "all owners are gone",
 		"The kind of each owner is served, but no object in the same namespace, or in none, has the UID. The garbage collector deletes the object soon "+
 			"after the restore. Events and objects that are being deleted are not checked.",
 		"Nothing, where it may go; else remove `metadata.ownerReferences`.")
 	codeOwnerUnresolvable = code(finding.Warning, "owner-unresolvable", "an owner's version is not served",
-		"No APIService in the file has the apiVersion of the owner. The garbage collector cannot tell whether the owner is there; it keeps the object and "+
-			"tries for ever.",
+		"No APIService in the file has the owner's apiVersion. The garbage collector cannot check the owner; it keeps the object and tries for ever.",
 		"`etcdshift migrate storage-versions` corrects references to versions that a CustomResourceDefinition dropped; correct others by hand.")
 	codeOwnerNamespaced = code(finding.Warning, "owner-namespaced", "a cluster-scoped object has an owner in a namespace",
 		"The garbage collector ignores such an owner.",
 		"Remove the reference: an owner is cluster-scoped or in the namespace of the object.")
 	codeOwnerUnchecked = code(finding.Info, "owner-not-judged", "owners that the file does not show",
-		"Their kind is served by an aggregated API server or unknown to this build, their objects could not be read, or the file holds no namespaces (an "+
-			"etcd for some resources only).",
+		"Their kind is served by an aggregated API server or unknown here, their objects are unreadable, or the file holds no namespaces.",
 		"Nothing.")
 	codeNamespaceTerminating = code(finding.Warning, "namespace-terminating", "a namespace is being deleted",
-		"The message names its finalizers, its content, and the APIServices that do not answer: while one does not, the deletion of no namespace "+
-			"completes.",
+		"The message names finalizers, content, and APIServices that do not answer: while one does not, no deletion of a namespace completes.",
 		"Restore or remove what holds it: finalizers whose controller is gone, content, dead APIServices.")
-)
 
-// About webhooks and aggregated API servers.
-var (
+	// About webhooks and aggregated API servers.
 	codeWebhookServiceGone = code(finding.Error, "webhook-service-gone", "the Service of a webhook is gone",
 		"The webhook has `failurePolicy: Fail`: everything it matches is refused (`failed calling webhook`).",
 		"Delete the webhook configuration, or set `failurePolicy: Ignore`, until the Service is there.")
@@ -205,8 +184,7 @@ var (
 			"back. Selectors are evaluated with the labels in the file; webhooks with `matchConditions` are not checked.",
 		"Exclude its namespace by `namespaceSelector`, or set `failurePolicy: Ignore` before the restore.")
 	codeWebhookCore = code(finding.Warning, "webhook-blocks-core", "a webhook guards what nodes need",
-		"A webhook with `failurePolicy: Fail` matches the status of nodes, heartbeats, leader election, or Pods of kube-system: until it answers, the "+
-			"cluster does not come up.",
+		"With `failurePolicy: Fail` it matches node status, heartbeats, leader election or Pods of kube-system: without it the cluster does not come up.",
 		"Exclude nodes, Leases and kube-system, or set `failurePolicy: Ignore`.")
 	codeWebhookEndpoints = code(finding.Warning, "webhook-no-endpoints", "a webhook has no endpoints",
 		"The Service had no ready endpoint when the snapshot was taken, and `failurePolicy` is Fail: everything the webhook matches was refused.",
@@ -220,13 +198,10 @@ var (
 	codeAPIServiceUnavailable = code(finding.Warning, "apiservice-unavailable", "an APIService was not available",
 		"Its condition Available was False, though its Service has endpoints. The message gives the reason.",
 		"See why; delete the APIService where its server is gone.")
-)
 
-// About the control plane.
-var (
+	// About the control plane.
 	codeMasterLease = code(finding.Warning, "masterlease-stale", "an API server's address never expires",
-		"It has no lease, or one that is gone: it stays an endpoint of the Service `kubernetes`, and clients that get it fail. Clusters that are restored "+
-			"on other machines suffer from it.",
+		"It has no lease, or one that is gone: it stays an endpoint of the Service `kubernetes`, and clients fail on it after a restore elsewhere.",
 		"Delete the key with `etcdctl del KEY`.")
 	codeMasterUnlisted = code(finding.Info, "masterlease-unlisted", "an API server's address is no endpoint",
 		"It was no endpoint of the Service `kubernetes`. It has a lease and expires seconds after the restore.",
@@ -237,10 +212,8 @@ var (
 	codeTokenWithoutUse = code(finding.Warning, "token-without-serviceaccount", "a token's ServiceAccount is gone",
 		"A Secret holds the token of a ServiceAccount that is not there, or that was created again. The token controller deletes it after the restore.",
 		"Nothing, where it may go.")
-)
 
-// About logical clusters of kcp: as "cluster list" finds them in this one file.
-var (
+	// About logical clusters of kcp: as "cluster list" finds them in this one file.
 	codeShardPartial = code(finding.Info, "shard-partial", "a part of a shard of kcp",
 		"The LogicalCluster of `system:shard`, which each shard has, is missing: this is an etcd for single types (`--etcd-servers-overrides`), or a part "+
 			"of a shard. Orphans are not reported.",
@@ -254,12 +227,10 @@ var (
 		"See `etcdshift cluster list` with all shards; put back what is missing there (`etcdshift cluster import --orphans-from`), then `etcdshift cluster "+
 			"purge --orphans`.")
 	codeStaleCopies = code(finding.Warning, "stale-copies", "a cache has copies of what lives elsewhere",
-		"The cache has copies of a logical cluster from a shard on which it does not live. Other shards go by these copies, RBAC and APIExports among "+
-			"them.",
+		"The cache has copies of a logical cluster from a shard where it does not live. Other shards go by them, RBAC and APIExports among them.",
 		"See `etcdshift cluster list` with all shards; then `etcdshift cluster purge NAME CACHE OUT --from-shard SHARD --to-shard LIVES-ON` moves the "+
 			"copies. Without `--to-shard` it deletes them.")
 	codeClusterMismatch = code(finding.Warning, "cluster-mismatch", "an object names another logical cluster than its key",
-		"So does its annotation `kcp.io/cluster`, or `kcp.io/shard` in a cache. kcp goes by the key and writes the annotation itself: somebody copied the "+
-			"value from another key.",
+		"So does its annotation `kcp.io/cluster`, or `kcp.io/shard` in a cache. kcp goes by the key, and writes the annotation: somebody copied the value.",
 		"Find out who wrote it, and whether the object belongs there.")
 )

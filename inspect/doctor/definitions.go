@@ -1,13 +1,18 @@
 package doctor
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // definition is a CustomResourceDefinition without its schemas.
@@ -63,7 +68,7 @@ func (def *definition) parse(stored string) (version string, ours, listed bool) 
 func (d *doctor) checkDefinitions() {
 	for at, versions := range d.versions.all() {
 		if d.definitions.by[at] == nil {
-			d.orphans[plain(at.resource)] = true
+			d.orphans[at.resource] = true
 			d.raiseMany(versions.total(), codeOrphans, "object", "%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
 		}
 	}
@@ -104,7 +109,7 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 				"%s of %s stored %s, which is no version of the definition: no server reads them, nor lists the kind", plain(at.resource), as)
 		case !ours:
 			_, kind, _ := strings.Cut(stored, " ")
-			d.raiseMany(*c, codeKeyMismatch, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), isOrAre(c.objects), kind)
+			d.raiseMany(*c, codeKeyMismatch, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
 		}
 	}
 	for _, version := range def.versions {
@@ -117,8 +122,8 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 	}
 	for version, n := range there {
 		if !slices.Contains(def.versions, version) {
-			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s stored: nothing keeps the version from being removed",
-				version, are(n, "object"))
+			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s %s stored: nothing keeps the version from being removed",
+				version, things(n, "object"), are(n))
 		}
 	}
 }
@@ -142,9 +147,58 @@ func (d *doctor) checkConversion() {
 		}
 		if waiting.objects > 0 {
 			d.raiseMany(waiting, codeConversionNeeded, "object", "%s %s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
-				isOrAre(waiting.objects), def.storage, plain(at.resource), name)
+				are(waiting.objects), def.storage, plain(at.resource), name)
 		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
 			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource), list(def.served))
 		}
+	}
+}
+
+// checkWrites reports custom resources that servers read, and do not let anyone write.
+func (d *doctor) checkWrites() {
+	if slices.Contains(d.ignored, codeUpdateRefused.Name) && slices.Contains(d.ignored, codeApplyRefused.Name) {
+		return
+	}
+	for at, def := range d.definitions.all() {
+		crd, err := schema.ParseCRD(def.entry.Value)
+		if err != nil {
+			continue // reported by define
+		}
+		storage, err := crd.Version(def.storage)
+		if err != nil {
+			continue // no server serves it
+		}
+		for e, err := range d.reader.Live(d.ctx, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource)) {
+			if d.failed(cmp.Or(err, d.ctx.Err())) { // a large object takes long, and Live looks at ctx now and then
+				return
+			}
+			d.checkWrite(crd, storage, e)
+		}
+	}
+}
+
+// checkWrite checks whether servers accept writes of an object. Others report unreadable ones.
+func (d *doctor) checkWrite(crd *schema.CRD, storage *schema.Version, e *inspect.Entry) {
+	obj, _, err := encoding.DecodeObject(e.Value)
+	if err != nil || e.Undecryptable != nil || obj["kind"] != crd.GroupKind().Kind {
+		return
+	}
+	_, err = crd.Settle(obj)
+	if errors.Is(err, schema.ErrTooLarge) {
+		d.raise(e.Key, codeUpdateRefused, "its updates cannot be checked: %s", err)
+	}
+	if err != nil {
+		return
+	}
+	errs := storage.Refused(d.ctx, obj)
+	if reason := schema.Unchecked(errs); reason != "" {
+		d.raise(e.Key, codeUpdateRefused, "its updates cannot be checked: %s", reason)
+		return
+	}
+	if wrong := schema.Fields(errs); len(wrong) > 0 {
+		d.raise(e.Key, codeUpdateRefused, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
+	}
+	if err := crd.CheckApply(obj); err != nil && !errors.Is(err, schema.ErrNoVersion) { // a managed-fields-version
+		d.raise(e.Key, codeApplyRefused, "every server-side apply is refused: %s", err)
 	}
 }

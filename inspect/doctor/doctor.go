@@ -8,7 +8,6 @@ import (
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -24,13 +23,6 @@ type Options struct {
 	Archive bool     // the file is an archive, which is not meant to be restored
 }
 
-func (o Options) ignored() []string {
-	if o.Archive {
-		return append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
-	}
-	return o.Ignore
-}
-
 // doctor is one run.
 type doctor struct {
 	ctx      context.Context
@@ -38,7 +30,7 @@ type doctor struct {
 	snapshot *snapshot.Snapshot
 	reader   *inspect.Reader
 	options  Options
-	*findings
+	*Report
 	damaged bool // no record is trusted
 	layouts keys.Layouts
 	leases  map[int64]int64
@@ -57,15 +49,15 @@ type kind struct {
 
 // Damaged returns the report on a file that cannot be opened because of err.
 func Damaged(err error, o Options) *Report {
-	f := newFindings(o)
-	f.raise(nil, CodeDamaged, "%s", err)
-	return f.report()
+	r := newReport(o)
+	r.raise(nil, CodeDamaged, "%s", err)
+	return r
 }
 
 // Examine reports on the snapshot of r. The report on a damaged file has its damage only. An error
 // means that it could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
-	d := &doctor{ctx: ctx, snapshot: r.Snapshot(), reader: r, options: o, findings: newFindings(o), kinds: map[gvr.GroupKind]kind{}, index: newIndex()}
+	d := &doctor{ctx: ctx, snapshot: r.Snapshot(), reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]kind{}, index: newIndex()}
 	for _, phase := range []func(){
 		d.verify, d.checkFile, d.prepare, d.read,
 		d.checkEncryption, d.checkDefinitions, d.checkWrites, d.checkConversion, d.checkOwners,
@@ -79,7 +71,7 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error)
 			break
 		}
 	}
-	return d.report(), nil
+	return d.sorted(), nil
 }
 
 // failed keeps the first error, and tells whether there is one.

@@ -17,6 +17,15 @@ const maxFindings = 1000
 type Report struct {
 	Findings []finding.Finding     // the gravest first, then by code and key
 	Counts   map[*finding.Code]int // findings of each code, those beyond maxFindings too
+	ignored  []string              // codes
+}
+
+func newReport(o Options) *Report {
+	r := &Report{Findings: []finding.Finding{}, Counts: map[*finding.Code]int{}, ignored: o.Ignore}
+	if o.Archive {
+		r.ignored = append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
+	}
+	return r
 }
 
 // AtLeast tells whether any finding is of the level or graver.
@@ -34,44 +43,27 @@ func (r *Report) Count(level finding.Level) (n int) {
 	return n
 }
 
-// findings collects a report.
-type findings struct {
-	ignored []string
-	list    map[*finding.Code][]finding.Finding
-	counts  map[*finding.Code]int
-}
-
-func newFindings(o Options) *findings {
-	return &findings{o.ignored(), map[*finding.Code][]finding.Finding{}, map[*finding.Code]int{}}
-}
-
 // raise adds a finding about a key, or about the file if key is empty.
-func (f *findings) raise(key []byte, code *finding.Code, format string, args ...any) {
-	f.add(code.Because(format, args...).At(string(key)))
+func (r *Report) raise(key []byte, code *finding.Code, format string, args ...any) {
+	r.add(code.Because(format, args...).At(string(key)))
 }
 
 // raiseMany adds a finding about counted things. The first verb of format takes their number.
-func (f *findings) raiseMany(c count, code *finding.Code, thing, format string, args ...any) {
+func (r *Report) raiseMany(c count, code *finding.Code, thing, format string, args ...any) {
 	found := code.Because(format, append([]any{things(c.objects, thing)}, args...)...)
-	f.add(found.At(string(c.first)).About(c.objects))
+	r.add(found.At(string(c.first)).About(c.objects))
 }
 
-func (f *findings) add(found *finding.Finding) {
-	code := found.Code
-	if slices.Contains(f.ignored, code.Name) {
+func (r *Report) add(f *finding.Finding) {
+	if slices.Contains(r.ignored, f.Code.Name) {
 		return
 	}
-	f.counts[code]++
-	if len(f.list[code]) < maxFindings {
-		f.list[code] = append(f.list[code], *found)
+	if r.Counts[f.Code]++; r.Counts[f.Code] <= maxFindings {
+		r.Findings = append(r.Findings, *f)
 	}
 }
 
-func (f *findings) report() *Report {
-	r := &Report{Findings: []finding.Finding{}, Counts: f.counts}
-	for _, list := range f.list {
-		r.Findings = append(r.Findings, list...)
-	}
+func (r *Report) sorted() *Report {
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int {
 		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason))
 	})
@@ -141,10 +133,7 @@ func things(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// are is a number of things with its verb.
-func are(n int, thing string) string { return things(n, thing) + " " + isOrAre(n) }
-
-func isOrAre(n int) string {
+func are(n int) string {
 	if n == 1 {
 		return "is"
 	}

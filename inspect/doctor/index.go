@@ -3,9 +3,11 @@ package doctor
 import (
 	"slices"
 	"strings"
+	"unique"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -23,15 +25,13 @@ type index struct {
 	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
 	definitions ordered[folder, definition]
-	orphans     map[string]bool // resources without a definition
-	namespaces  map[space]stored
+	orphans     map[gvr.GroupResource]bool // resources without a definition
+	namespaces  map[space]labels.Set
 	whole       map[string]bool // storage prefixes with namespaces: --etcd-servers-overrides leaves them out
 	contents    ordered[space, tally[gvr.GroupResource]]
 	held        tally[hold] // objects that are being deleted, by finalizer
 
 	locations map[uid]location
-	numbers   map[string]uint32 // of texts
-	texts     []string          // by number
 	owned     []owned
 
 	kept        map[string][]stored // by resource
@@ -61,8 +61,10 @@ type (
 		keys.Key
 		entry *inspect.Entry
 	}
-	// location is the resource and the namespace of an object, as numbers.
-	location struct{ resource, namespace uint32 }
+	location struct {
+		resource  unique.Handle[gvr.GroupResource]
+		namespace unique.Handle[string]
+	}
 	// uid is a UID in 16 bytes, or in its text if it has another form than Kubernetes gives it.
 	uid struct {
 		bits uuid.UUID
@@ -72,8 +74,8 @@ type (
 
 func newIndex() index {
 	return index{
-		unread: map[gvr.GroupResource]bool{}, orphans: map[string]bool{}, namespaces: map[space]stored{}, whole: map[string]bool{},
-		locations: map[uid]location{}, numbers: map[string]uint32{}, kept: map[string][]stored{},
+		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
+		locations: map[uid]location{}, kept: map[string][]stored{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 	}
 }
@@ -84,16 +86,6 @@ func toUID(s string) uid {
 		return uid{text: strings.Clone(s)}
 	}
 	return uid{bits: bits}
-}
-
-func (x *index) number(s string) uint32 {
-	n, known := x.numbers[s]
-	if !known {
-		n = uint32(len(x.texts))
-		x.numbers[s] = n
-		x.texts = append(x.texts, s)
-	}
-	return n
 }
 
 // count counts an object by version and namespace.
@@ -145,7 +137,7 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	o, keep := stored{key, e}, false
 	switch plain(key.Resource) {
 	case "namespaces":
-		d.namespaces[space{key.Prefix, key.Name}], d.whole[key.Prefix] = o, true
+		d.namespaces[space{key.Prefix, key.Name}], d.whole[key.Prefix] = meta.Labels, true
 		keep = !meta.DeletionTimestamp.IsZero()
 	case "customresourcedefinitions.apiextensions.k8s.io":
 		d.define(o)
@@ -166,15 +158,15 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 
 // locate records the location and the owners of an object, and reports a second object of one UID.
 func (d *doctor) locate(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
-	at := location{d.number(plain(key.Resource)), d.number(key.Namespace)}
+	at := location{unique.Make(key.Resource), unique.Make(key.Namespace)}
 	id := toUID(meta.UID)
 	switch other, twice := d.locations[id]; {
 	case meta.UID == "" || isRecord(key.Resource): // API servers' own records have none
 	case !twice:
 		d.locations[id] = at
 	default:
-		where := d.texts[other.resource]
-		if ns := d.texts[other.namespace]; ns != "" {
+		where := plain(other.resource.Value())
+		if ns := other.namespace.Value(); ns != "" {
 			where += " in namespace " + ns
 		}
 		d.raise(e.Key, codeDuplicateUID, "its UID %s is also that of an object of %s", meta.UID, where)
@@ -184,7 +176,7 @@ func (d *doctor) locate(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	}
 	o := owned{key: e.Key, prefix: key.Prefix, at: at}
 	for _, ref := range meta.OwnerReferences {
-		o.refs = append(o.refs, reference{toUID(ref.UID), d.number(ref.APIVersion), d.number(ref.Kind)})
+		o.refs = append(o.refs, reference{toUID(ref.UID), unique.Make(ref.APIVersion), unique.Make(ref.Kind)})
 	}
 	d.owned = append(d.owned, o)
 }

@@ -1,8 +1,8 @@
 package doctor
 
 import (
-	"fmt"
 	"strings"
+	"unique"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,10 +17,10 @@ type owned struct {
 	refs   []reference
 }
 
-// reference is one owner. Texts are numbers.
+// reference is one owner.
 type reference struct {
 	id               uid
-	apiVersion, kind uint32
+	apiVersion, kind unique.Handle[string]
 }
 
 // ownerState is what the garbage collector finds of an owner (k8s.io/kubernetes
@@ -47,7 +47,7 @@ func (d *doctor) checkOwners() {
 		}
 	}
 	for _, o := range d.owned {
-		if d.orphans[d.texts[o.at.resource]] {
+		if d.orphans[o.at.resource.Value()] {
 			continue // the garbage collector does not see it either
 		}
 		var firsts [ownerStates]*reference
@@ -65,25 +65,25 @@ func (d *doctor) checkOwners() {
 			d.reportGone(o)
 		}
 		if ref := firsts[ownerUnresolvable]; ref != nil {
-			d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", d.texts[ref.kind], d.texts[ref.apiVersion])
+			d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind.Value(), ref.apiVersion.Value())
 		}
 		if ref := firsts[ownerNamespaced]; ref != nil {
-			d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", d.texts[ref.kind])
+			d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", ref.kind.Value())
 		}
 		if ref := firsts[ownerUnseen]; ref != nil {
-			d.groups.add(group{codeOwnerUnchecked, d.texts[ref.kind] + " of " + d.texts[ref.apiVersion]}, o.key)
+			d.groups.add(group{codeOwnerUnchecked, ref.kind.Value() + " of " + ref.apiVersion.Value()}, o.key)
 		}
 	}
 }
 
 func (d *doctor) ownerState(o owned, ref reference) ownerState {
-	gv, err := gvr.ParseGroupVersion(d.texts[ref.apiVersion])
+	gv, err := gvr.ParseGroupVersion(ref.apiVersion.Value())
 	if err != nil {
 		return ownerUnresolvable
 	}
 	at, there := d.locations[ref.id]
-	near := there && (d.texts[at.namespace] == "" || at.namespace == o.at.namespace)
-	k, known := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: d.texts[ref.kind]}]
+	near := there && (at.namespace.Value() == "" || at.namespace == o.at.namespace)
+	k, known := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: ref.kind.Value()}]
 	switch {
 	case d.aggregated[gv] && near:
 		return ownerThere
@@ -91,7 +91,7 @@ func (d *doctor) ownerState(o owned, ref reference) ownerState {
 		return ownerUnseen
 	case len(d.local) > 0 && !d.local[gv]: // without APIServices it is unknown
 		return ownerUnresolvable
-	case d.texts[o.at.namespace] == "" && (known && k.namespaced || there && d.texts[at.namespace] != ""):
+	case o.at.namespace.Value() == "" && (known && k.namespaced || there && at.namespace.Value() != ""):
 		return ownerNamespaced
 	case near:
 		return ownerThere
@@ -107,16 +107,12 @@ func (d *doctor) reportGone(o owned) {
 	if d.failed(err) || e == nil {
 		return
 	}
-	meta, err := encoding.ReadMeta(e.Value)
-	if err != nil {
-		d.failed(fmt.Errorf("%s: %w", o.key, err))
-		return
-	}
 	var parts []string
-	for _, ref := range meta.OwnerReferences[:min(len(meta.OwnerReferences), len(o.refs))] {
+	meta, _ := encoding.ReadMeta(e.Value) // did not fail before
+	for _, ref := range meta.OwnerReferences {
 		part := ref.Kind + " " + ref.Name + " (" + ref.UID + ")"
 		if at, there := d.locations[toUID(ref.UID)]; there {
-			part += " is in namespace " + d.texts[at.namespace]
+			part += " is in namespace " + at.namespace.Value()
 		}
 		parts = append(parts, part)
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,14 +27,8 @@ const (
 // checkEntry checks one record, and keeps what later checks need.
 func (d *doctor) checkEntry(e *inspect.Entry) {
 	key, err := e.ParseKey()
-	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known {
-		resource := "no resource"
-		if err == nil {
-			resource = plain(key.Resource)
-		}
-		if resource != "masterleases" { // see checkMasters
-			d.groups.add(group{codeLeaseGone, resource}, e.Key)
-		}
+	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" { // see checkMasters
+		d.groups.add(group{codeLeaseGone, cmp.Or(plain(key.Resource), "no resource")}, e.Key)
 	}
 	if n := len(e.Key) + len(e.Stored); n > nearLimit {
 		code := codeNearLimit

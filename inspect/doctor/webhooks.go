@@ -24,26 +24,25 @@ type need struct {
 	pods            labels.Selector // of Pods whose labels the object has; nil for an object without labels
 }
 
-// ownNeeds are the requests by which the Pods of a Service start and become its endpoints.
-func ownNeeds(svc *corev1.Service) []need {
+// needs returns the requests by which the Pods of a Service start and become its endpoints, and those
+// without which nodes and the control plane do not come up.
+func needs(svc *corev1.Service) map[*finding.Code][]need {
 	pods := labels.Nothing()
 	if len(svc.Spec.Selector) > 0 {
 		pods = labels.SelectorFromSet(svc.Spec.Selector)
 	}
-	return []need{
-		{admissionv1.Create, "", "pods", svc.Namespace, "creating its Pods", pods},
-		{admissionv1.Create, "", "pods/binding", svc.Namespace, "scheduling them", nil},
-		{admissionv1.Update, "", "pods/status", svc.Namespace, "their status", pods},
-	}
-}
-
-// coreNeeds are the requests without which nodes and the control plane do not come up.
-func coreNeeds() []need {
-	return []need{
-		{admissionv1.Update, "", "nodes/status", "", "the status of nodes", nil},
-		{admissionv1.Update, "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, "heartbeats of nodes", nil},
-		{admissionv1.Update, "coordination.k8s.io", "leases", "kube-system", "leader election in kube-system", nil},
-		{admissionv1.Create, "", "pods", "kube-system", "creating Pods in kube-system", labels.Everything()},
+	return map[*finding.Code][]need{
+		codeWebhookDeadlock: {
+			{admissionv1.Create, "", "pods", svc.Namespace, "creating its Pods", pods},
+			{admissionv1.Create, "", "pods/binding", svc.Namespace, "scheduling them", nil},
+			{admissionv1.Update, "", "pods/status", svc.Namespace, "their status", pods},
+		},
+		codeWebhookCore: {
+			{admissionv1.Update, "", "nodes/status", "", "the status of nodes", nil},
+			{admissionv1.Update, "coordination.k8s.io", "leases", corev1.NamespaceNodeLease, "heartbeats of nodes", nil},
+			{admissionv1.Update, "coordination.k8s.io", "leases", "kube-system", "leader election in kube-system", nil},
+			{admissionv1.Create, "", "pods", "kube-system", "creating Pods in kube-system", labels.Everything()},
+		},
 	}
 }
 
@@ -85,11 +84,10 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 	if len(hook.MatchConditions) > 0 { // which only a server evaluates
 		return
 	}
-	for code, needs := range map[*finding.Code][]need{codeWebhookDeadlock: ownNeeds(svc), codeWebhookCore: coreNeeds()} {
+	for code, needs := range needs(svc) {
 		var guarded []string
 		for _, n := range needs {
-			rules := func(r admissionv1.RuleWithOperations) bool { return matchesRule(r, n) }
-			if slices.ContainsFunc(hook.Rules, rules) && d.selectsNamespace(o.Prefix, hook, n) && d.selectsObject(o.Prefix, hook, n) {
+			if slices.ContainsFunc(hook.Rules, n.matches) && d.selects(o.Prefix, hook, n) {
 				guarded = append(guarded, n.what)
 			}
 		}
@@ -99,8 +97,8 @@ func (d *doctor) checkWebhook(o stored, hook *admissionv1.MutatingWebhook) {
 	}
 }
 
-// matchesRule is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
-func matchesRule(r admissionv1.RuleWithOperations, n need) bool {
+// matches is k8s.io/apiserver pkg/admission/plugin/webhook/predicates/rules.
+func (n need) matches(r admissionv1.RuleWithOperations) bool {
 	has := func(list []string, want string) bool {
 		return slices.Contains(list, "*") || slices.Contains(list, want)
 	}
@@ -117,32 +115,23 @@ func matchesRule(r admissionv1.RuleWithOperations, n need) bool {
 		})
 }
 
-// selectsNamespace tells whether the namespaceSelector selects the namespace of a need, if any.
-func (d *doctor) selectsNamespace(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
-	if n.namespace == "" {
-		return true
-	}
-	ns, there := d.namespaces[space{prefix, n.namespace}]
-	selector, err := selectorOf(hook.NamespaceSelector)
-	if !there || err != nil {
-		return false
-	}
-	meta, err := encoding.ReadMeta(ns.entry.Value)
-	return err == nil && selector.Matches(labels.Set(meta.Labels))
-}
-
-// selectsObject tells whether the objectSelector selects the object of a need. Labels of Pods are
+// selects tells whether the selectors of a webhook select the object of a need. Labels of Pods are
 // those of Pods in the file.
-func (d *doctor) selectsObject(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
-	selector, err := selectorOf(hook.ObjectSelector)
-	if err != nil || selector.Empty() {
-		return err == nil
+func (d *doctor) selects(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
+	if n.namespace != "" {
+		namespace, there := d.namespaces[space{prefix, n.namespace}]
+		selector, err := selectorOf(hook.NamespaceSelector)
+		if !there || err != nil || !selector.Matches(namespace) {
+			return false
+		}
 	}
-	if n.pods == nil {
-		return selector.Matches(labels.Set{})
+	selector, err := selectorOf(hook.ObjectSelector)
+	if err != nil || selector.Empty() || n.pods == nil {
+		return err == nil && selector.Matches(labels.Set{})
 	}
 	for e := range d.within(prefix, gvr.GroupResource{Resource: "pods"}, n.namespace) {
-		if meta, err := encoding.ReadMeta(e.Value); err == nil && n.pods.Matches(labels.Set(meta.Labels)) && selector.Matches(labels.Set(meta.Labels)) {
+		meta, err := encoding.ReadMeta(e.Value)
+		if pod := labels.Set(meta.Labels); err == nil && n.pods.Matches(pod) && selector.Matches(pod) {
 			return true
 		}
 	}
