@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A JSON text taken apart is what a decoder sees, and put together it is still that.
+// A parsed JSON text equals what a decoder reads, and its text stays the same.
 func FuzzJSONText(f *testing.F) {
 	for _, text := range []string{
 		`{}`, ` { } `, `{"a":1}`, `{"a" : [ 1 , "]" , {"b":"\\\"}"} ] , "b":{},"c":-1.5e3,"d":null , "a":true}`,

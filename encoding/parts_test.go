@@ -47,7 +47,7 @@ func TestMeasureParts(t *testing.T) {
 	require.Positive(t, c.LastApplied)
 }
 
-// TestMeasurePartsOfMessages: a protobuf message is taken apart to its bytes.
+// TestMeasurePartsOfMessages: a protobuf message is measured to its bytes.
 func TestMeasurePartsOfMessages(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", lastAppliedAnnotation: "{}"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}, {Manager: "y"}}},

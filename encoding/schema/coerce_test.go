@@ -49,11 +49,11 @@ func TestPrune(t *testing.T) {
 			`{` + widgetMeta + `,"spec":{"big":9007199254740993,"free":{"e":1000},"ratio":1.5,"size":3}}`, nil,
 		},
 		{
-			"another kind is left alone", `{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
+			"another kind is skipped", `{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
 			`{"apiVersion":"demo.example.com/v1alpha1","kind":"Gadget","metadata":{"name":"x"},"spec":{"unknown":1}}`, nil,
 		},
 		{
-			"another group is left alone", `{"apiVersion":"v1alpha1","kind":"Widget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
+			"another group is skipped", `{"apiVersion":"v1alpha1","kind":"Widget","metadata":{"name":"x"},"spec":{"unknown":1}}`,
 			`{"apiVersion":"v1alpha1","kind":"Widget","metadata":{"name":"x"},"spec":{"unknown":1}}`, nil,
 		},
 		{"no metadata", `{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget"}`, `{"apiVersion":"demo.example.com/v1alpha1","kind":"Widget"}`, nil},

@@ -22,8 +22,8 @@ import (
 
 const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
-// TestAgainstARealServer creates our CRDs on an API server and has it judge the
-// objects that TestValidate judges.
+// TestAgainstARealServer creates our CRDs on an API server, which checks the
+// objects of TestValidate.
 func TestAgainstARealServer(t *testing.T) {
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "server.etcd"))
 	api := apitest.Start(t, etcd.URL)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// verdict is an object and how a server judges its creation; crd names the
+// verdict is an object and the server's errors on its creation; crd names the
 // file in testdata. The same table is put to a real server.
 type verdict struct{ name, crd, object, want string }
 
@@ -44,7 +44,7 @@ func verdicts() []verdict {
 		{"embedded resource without kind", widget, widgetHead + `{"tmpl":{"apiVersion":"v1"}}}`, "spec.tmpl.kind: Required value"},
 		{"embedded resource with a bad label", widget, widgetHead + `{"tmpl":{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a b":"c"}}}}}`, "spec.tmpl.metadata.labels"},
 		{"not an integer", widget, widgetHead + `{"size":1.5}}`, "spec.size in body must be of type integer"},
-		{"null that stays is judged", widget, widgetHead + `{"list":[null]}}`, "spec.list[0]"},
+		{"null that stays is checked", widget, widgetHead + `{"list":[null]}}`, "spec.list[0]"},
 	}
 }
 

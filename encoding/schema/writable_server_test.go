@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// strictSchema has what a server judges in ways of its own: maps and sets in lists, required
+// strictSchema has fields that a server checks in ways of its own: maps and sets in lists, required
 // fields, rules, embedded resources.
 const strictSchema = `{"type":"object","required":["spec"],%s"properties":{%s"spec":{"type":"object","required":["must"],"properties":{
 "must":{"type":"string","maxLength":5},"touch":{"type":"string"},"n":{"type":"integer","minimum":1},"maybe":{"type":"string","nullable":true},"kind":{"type":"string","enum":["a","b"]},

@@ -76,10 +76,8 @@ func checkURL(text string) (*url.URL, error) {
 	switch {
 	case errors.As(err, &parse) && strings.Contains(text, "@"):
 		return nil, errors.New("not a URL")
-	case errors.As(err, &parse):
+	case errors.As(err, &parse): // as url.Parse returns all errors
 		return nil, fmt.Errorf("not a URL: %w", parse.Err)
-	case err != nil:
-		return nil, fmt.Errorf("not a URL: %w", err)
 	case u.User != nil:
 		return nil, errors.New("a URL with a user name or password is not taken")
 	case u.Scheme != "https":

@@ -48,9 +48,8 @@ type wire struct {
 	send    func(req *http.Request, limit int64) (answer, error)
 
 	// Of the last call:
-	request func() (io.ReadCloser, error)
-	body    []byte
-	err     error // reason for a missing body
+	request, body []byte
+	err           error // reason for a missing body
 }
 
 func (w *wire) reset() { w.request, w.body, w.err = nil, nil, nil }
@@ -60,9 +59,14 @@ func (w *wire) reset() { w.request, w.body, w.err = nil, nil, nil }
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, w.timeout)
 	defer cancel()
-	defer req.Body.Close()
-	w.request = req.GetBody
-	got, err := w.send(req.WithContext(ctx), freeAnswer+4*max(req.ContentLength, 0))
+	var err error
+	if w.request, err = io.ReadAll(req.Body); err != nil {
+		return nil, err
+	}
+	_ = req.Body.Close()
+	sent := req.WithContext(ctx)
+	sent.Body = io.NopCloser(bytes.NewReader(w.request))
+	got, err := w.send(sent, freeAnswer+4*int64(len(w.request)))
 	switch {
 	case err != nil && w.ctx.Err() != nil:
 		w.err = w.ctx.Err()
@@ -117,7 +121,7 @@ func (w *wire) explain(library error) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.body, &got); err != nil {
 		return failed(garbled, "the answer (%d bytes) is not a ConversionReview in JSON", len(w.body))
 	}
-	if err := w.read(&asked); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(w.request, &asked); err != nil { // the library gave it a uid
 		return err
 	}
 	// A v1beta1 answer needs neither uid nor kind, but must not have another version.
@@ -137,20 +141,6 @@ func (w *wire) explain(library error) error {
 		}
 	}
 	return failed(refused, "%s", library)
-}
-
-// read reads the request again, for the uid that the library gave it.
-func (w *wire) read(asked *review) error {
-	body, err := w.request()
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return err
-	}
-	return kjson.UnmarshalCaseSensitivePreserveInts(data, asked)
 }
 
 var errTooLong = errors.New("too long")
