@@ -10,7 +10,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
-	"github.com/etcdshift/etcdshift/internal/timeline"
 )
 
 func historyCommand() *cli.Command {
@@ -46,7 +45,7 @@ func runHistory(c *cli.Context) error {
 	paths, word := args[:len(args)-1], args[len(args)-1]
 	return readSnapshots(c, paths, func(files []*opened) error {
 		h := &historian{c: c, files: files}
-		if err := timeline.Sort(c.Context, h.files); err != nil {
+		if err := compare.Sort(c.Context, h.files); err != nil {
 			return err
 		}
 		h.sides = mapped(h.files, func(o *opened) *inspect.Reader { return o.Reader })
@@ -72,7 +71,7 @@ type historian struct {
 	files   []*opened         // by revision
 	sides   []*inspect.Reader // of files
 	subject compare.Subject
-	clock   timeline.Clock
+	clock   compare.Clock
 	same    compare.Same // whether the files are of one cluster; "" of one file
 }
 
@@ -190,8 +189,8 @@ func (h *historian) print() error {
 	if err := begin(); err != nil {
 		return err
 	}
-	options := timeline.Options{All: h.c.Bool("all"), ShowSecrets: h.c.Bool("show-secrets"), Clock: &h.clock}
-	for s, err := range timeline.History(h.c.Context, h.sides, []byte(h.subject.Key), options) {
+	options := compare.Options{All: h.c.Bool("all"), ShowSecrets: h.c.Bool("show-secrets"), Clock: &h.clock}
+	for s, err := range compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options) {
 		if err == nil {
 			err = show(s)
 		}

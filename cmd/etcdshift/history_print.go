@@ -7,7 +7,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/timeline"
 )
 
 // historyDocument is the head of history -o json; input is the snapshot of the lowest revision.
@@ -30,7 +29,7 @@ type historyTail struct {
 	Count int `json:"count"`
 }
 
-func (h *historian) printList() (begin func() error, show func(*timeline.Step) error, end func() error) {
+func (h *historian) printList() (begin func() error, show func(*compare.Step) error, end func() error) {
 	format := h.c.String("output")
 	list := render.NewList(h.c.App.Writer, format)
 	count := 0
@@ -53,14 +52,14 @@ func (h *historian) printList() (begin func() error, show func(*timeline.Step) e
 		doc.documentHead = document("History", doc.Snapshots[0].inputInfo)
 		return list.Begin(doc, "revisions")
 	}
-	show = func(s *timeline.Step) error {
+	show = func(s *compare.Step) error {
 		count++
 		return list.Add(s)
 	}
 	return begin, show, func() error { return list.End(historyTail{count}) }
 }
 
-func (h *historian) printText() (begin func() error, show func(*timeline.Step) error, end func() error) {
+func (h *historian) printText() (begin func() error, show func(*compare.Step) error, end func() error) {
 	p := historyPage{render.NewPage(h.c.App.Writer), len(h.files) > 1}
 	begin = func() error {
 		if h.subject.Resource != "" {
@@ -76,7 +75,7 @@ func (h *historian) printText() (begin func() error, show func(*timeline.Step) e
 		}
 		return nil
 	}
-	show = func(s *timeline.Step) error {
+	show = func(s *compare.Step) error {
 		p.Line(render.Plain, "")
 		p.step(s)
 		return nil
@@ -85,7 +84,7 @@ func (h *historian) printText() (begin func() error, show func(*timeline.Step) e
 }
 
 // during says which span of time two revisions enclose.
-func during(oldest, newest *timeline.Bracket) string {
+func during(oldest, newest *compare.Bracket) string {
 	if oldest == nil || newest == nil {
 		return ""
 	}
@@ -99,25 +98,25 @@ type historyPage struct {
 }
 
 // step prints one step of a history.
-func (p historyPage) step(s *timeline.Step) {
+func (p historyPage) step(s *compare.Step) {
 	if s.Missing != nil {
 		p.Line(render.Cyan, "("+missingText(s)+")")
 	}
-	if s.What == timeline.Gone {
+	if s.What == compare.Gone {
 		p.Line(render.Red, "gone")
 		return
 	}
 	colour, what := render.Bold, string(s.What)
 	switch s.What {
-	case timeline.Created, timeline.Recreated:
+	case compare.Created, compare.Recreated:
 		colour = render.Green
-	case timeline.Deleted:
+	case compare.Deleted:
 		colour = render.Red
-	case timeline.Oldest:
+	case compare.Oldest:
 		what = "the oldest record kept"
 	}
 	head := fmt.Sprintf("revision %d: %s", s.Revision, what)
-	if s.What != timeline.Deleted {
+	if s.What != compare.Deleted {
 		head += fmt.Sprintf(", version %d, %d bytes", s.Version, s.Bytes)
 	}
 	p.Line(colour, head)
@@ -140,13 +139,13 @@ func (p historyPage) step(s *timeline.Step) {
 	switch {
 	case s.Folded > 0:
 		p.Line(render.Cyan, fmt.Sprintf("  (%s folded away; --all shows)", render.Plural(s.Folded, "change")))
-	case s.What == timeline.Updated && len(s.Changes) == 0:
+	case s.What == compare.Updated && len(s.Changes) == 0:
 		p.Line(render.Cyan, "  (written again without a change)")
 	}
 }
 
 // timeText is a bracket in words; each of its ends is approximate too, as clocks are.
-func timeText(b timeline.Bracket) string {
+func timeText(b compare.Bracket) string {
 	from, to := b.NotBefore.Format(time.RFC3339), b.NotAfter.Format(time.RFC3339)
 	switch {
 	case b.NotAfter.IsZero():
@@ -157,7 +156,7 @@ func timeText(b timeline.Bracket) string {
 	return fmt.Sprintf("about %s (between %s and %s)", b.About.Format(time.RFC3339), from, to)
 }
 
-func writerText(w timeline.Writer) string {
+func writerText(w compare.Writer) string {
 	text := w.Manager + " (" + w.Operation
 	if w.Subresource != "" {
 		text += " of " + w.Subresource
@@ -170,7 +169,7 @@ func writerText(w timeline.Writer) string {
 }
 
 // missingText says what no snapshot keeps between a step and the one before.
-func missingText(s *timeline.Step) string {
+func missingText(s *compare.Step) string {
 	m := s.Missing
 	var parts []string
 	if m.Deleted {

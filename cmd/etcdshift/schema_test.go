@@ -19,7 +19,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
-	"github.com/etcdshift/etcdshift/internal/timeline"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -37,7 +36,7 @@ func documents() map[string][]any {
 		"Sizes":                 {sizesDocument{}},
 		"CodeList":              {codeList{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
-		"History":               {historyDocument{}, list{"revisions", timeline.Step{}}, historyTail{}},
+		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
 		"Diff":                  {diffDocument{}, list{"objects", compare.Object{}}, diffTail{}},
 		"LogicalClusterList":    {clusterList{}},
 		"MoveVerification":      {moveVerification{}},

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Same is the answer of SameCluster.
@@ -76,7 +78,8 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 		switch s.Flavour {
 		case keys.FlavourKCPShard:
 			object = "LogicalCluster of system:shard"
-			key = keys.Key{Resource: schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}, Custom: true, Cluster: "system:shard", Name: "cluster"}
+			key = keys.Key{Resource: schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}, Custom: true,
+				Cluster: "system:shard", Name: "cluster"}
 		case keys.FlavourKCPCache, keys.FlavourOpenShift: // hold what other servers tell of
 			continue
 		}
@@ -115,4 +118,16 @@ func inCommon(ctx context.Context, a, b *inspect.Reader) (shared, empty bool, er
 		}
 	}
 	return false, empty, nil
+}
+
+// Sort puts snapshots in the order of their revisions.
+func Sort[S interface{ Snapshot() *snapshot.Snapshot }](ctx context.Context, sides []S) error {
+	var failed error
+	slices.SortStableFunc(sides, func(a, b S) int {
+		x, err := a.Snapshot().Revision(ctx)
+		y, other := b.Snapshot().Revision(ctx)
+		failed = cmp.Or(failed, err, other)
+		return cmp.Compare(x, y)
+	})
+	return failed
 }

@@ -20,18 +20,25 @@ type Options struct {
 	Labels      labels.Selector     // those with these labels, in one of the snapshots; nil for all
 	All         bool                // nothing is noise
 	ShowSecrets bool
-	CountOnly   bool // Changes are left empty, which is faster
+	CountOnly   bool   // Changes are left empty, which is faster
+	Clock       *Clock // for a history: it has read the snapshots; nil for no times
 }
 
-// Op is the kind of a difference.
-type Op string
+// Op is the kind of a change.
+type Op = differ.Op
 
-// The kinds of differences.
+// The kinds of changes between snapshots, and of steps in a history.
 const (
-	Added     Op = "added"
-	Removed   Op = "removed"
-	Changed   Op = "changed"
-	Recreated Op = "recreated" // deleted and created again under the same name: the uid is another
+	Added     = differ.Added
+	Removed   = differ.Removed
+	Changed   = differ.Changed
+	Recreated = Op("recreated") // deleted and created again under the same name, with another uid
+
+	Created = Op("created")
+	Updated = Op("updated")
+	Deleted = Op("deleted")
+	Oldest  = Op("oldest") // the oldest stored record, and no creation: older ones were compacted away
+	Gone    = Op("gone")   // deleted at a revision that no snapshot keeps
 )
 
 // Object is a key whose value differs.

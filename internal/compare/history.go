@@ -1,4 +1,4 @@
-package timeline
+package compare
 
 import (
 	"bytes"
@@ -9,27 +9,13 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// What is the kind of a step.
-type What string
-
-// The kinds of steps.
-const (
-	Created   What = "created"
-	Updated   What = "updated"
-	Deleted   What = "deleted"
-	Recreated What = "recreated" // created after it was deleted
-	Oldest    What = "oldest"    // the oldest stored record, and no creation: older ones were compacted away
-	Gone      What = "gone"      // deleted at a revision that no snapshot keeps
-)
-
 // Step is the change of the key at one revision.
 type Step struct {
-	What           What            `json:"what"`
+	What           Op              `json:"what"`
 	Revision       int64           `json:"revision,omitempty"` // absent where no snapshot keeps it
 	Sub            int64           `json:"sub,omitempty"`
 	CreateRevision int64           `json:"createRevision,omitempty"`
@@ -59,13 +45,6 @@ type Missing struct {
 	Deleted bool  `json:"deleted,omitempty"` // it was deleted there
 	Created int64 `json:"created,omitempty"` // it was created at that revision; 0 where it was not
 	Perhaps bool  `json:"perhaps,omitempty"` // nothing is known between: it may have been deleted and created any number of times
-}
-
-// Options choose what a history shows.
-type Options struct {
-	All         bool // nothing is noise
-	ShowSecrets bool
-	Clock       *Clock // that has read the snapshots; nil for no times
 }
 
 // History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort.
@@ -100,7 +79,7 @@ type teller struct {
 	options Options
 	kept    [][2]int64 // the revisions that each of sides keeps whole
 	before  *Step
-	last    compare.Value // before a deletion
+	last    Value // before a deletion
 }
 
 func (t *teller) windows(ctx context.Context) error {
@@ -165,7 +144,7 @@ func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 	if err != nil {
 		return err
 	}
-	v := compare.Read(e, t.options.ShowSecrets)
+	v := Read(e, t.options.ShowSecrets)
 	object := v.Object()
 	s.APIVersion, s.Kind, s.UID, s.Note = object.GetAPIVersion(), object.GetKind(), string(object.GetUID()), v.Note
 	if t.before != nil && (t.before.What != Deleted || t.last.Content != nil) {
@@ -177,7 +156,7 @@ func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 }
 
 // put returns the kind of a Put.
-func (t *teller) put(rec snapshot.Record) What {
+func (t *teller) put(rec snapshot.Record) Op {
 	b := t.before
 	switch {
 	case b == nil && rec.Version == 1:

@@ -1,8 +1,4 @@
-package timeline
-
-import (
-	"github.com/etcdshift/etcdshift/internal/compare"
-)
+package compare
 
 // Writer is an entry of managedFields that is new at a step, or has another time.
 type Writer struct {
@@ -14,7 +10,7 @@ type Writer struct {
 }
 
 // writers returns the entries that before lacks; of the oldest record the latest ones.
-func writers(before, now compare.Value, what What) (out []Writer) {
+func writers(before, now Value, what Op) (out []Writer) {
 	old := map[Writer]bool{}
 	if what == Updated {
 		for _, w := range managers(before) {
@@ -40,7 +36,7 @@ func writers(before, now compare.Value, what What) (out []Writer) {
 	return last
 }
 
-func managers(v compare.Value) (out []Writer) {
+func managers(v Value) (out []Writer) {
 	for _, entry := range v.Object().GetManagedFields() {
 		w := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource, APIVersion: entry.APIVersion}
 		if entry.Time != nil {

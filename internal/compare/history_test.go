@@ -1,4 +1,4 @@
-package timeline_test
+package compare_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/timeline"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -38,7 +37,7 @@ func snapshots(t *testing.T, scripts ...string) (sides []*inspect.Reader) {
 
 func told(t *testing.T, sides []*inspect.Reader, key string) string {
 	var out []string
-	for s, err := range timeline.History(context.Background(), sides, []byte(key), timeline.Options{}) {
+	for s, err := range compare.History(context.Background(), sides, []byte(key), compare.Options{}) {
 		require.NoError(t, err)
 		line := fmt.Sprintf("%d %s v%d %v", s.Revision, s.What, s.Version, s.Sources)
 		for _, c := range s.Changes {
@@ -116,7 +115,7 @@ func TestWriters(t *testing.T) {
 	var got [][]string
 	for _, of := range [][]*inspect.Reader{sides, sides[1:]} {
 		var names []string
-		for s, err := range timeline.History(context.Background(), of, []byte("k"), timeline.Options{}) {
+		for s, err := range compare.History(context.Background(), of, []byte("k"), compare.Options{}) {
 			require.NoError(t, err)
 			line := string(s.What)
 			for _, w := range s.Writers {

@@ -1,4 +1,4 @@
-package timeline_test
+package compare_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
-	"github.com/etcdshift/etcdshift/internal/timeline"
 )
 
 // TestLaw: whatever a real etcd was asked to do, each step that is told did happen, in order; and
@@ -21,7 +21,7 @@ func TestLaw(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		server := etcdtest.Start(t, t.TempDir())
 		dir := t.TempDir()
-		happened := map[int64]timeline.What{}
+		happened := map[int64]compare.Op{}
 		var all []*inspect.Reader
 		revision, compacted, live, before := int64(1), int64(1), false, false
 		for i := range 60 {
@@ -31,17 +31,17 @@ func TestLaw(t *testing.T) {
 				revision++
 				switch {
 				case live:
-					happened[revision] = timeline.Updated
+					happened[revision] = compare.Updated
 				case before:
-					happened[revision] = timeline.Recreated
+					happened[revision] = compare.Recreated
 				default:
-					happened[revision] = timeline.Created
+					happened[revision] = compare.Created
 				}
 				live, before = true, true
 			case op < 8 && live:
 				etcdtest.Run(t, server, "del k")
 				revision++
-				happened[revision], live = timeline.Deleted, false
+				happened[revision], live = compare.Deleted, false
 			case op < 9:
 				etcdtest.Run(t, server, "put other x")
 				revision++
@@ -68,27 +68,27 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-func lawful(t *testing.T, happened map[int64]timeline.What, sides []*inspect.Reader) {
+func lawful(t *testing.T, happened map[int64]compare.Op, sides []*inspect.Reader) {
 	last := int64(0)
-	for s, err := range timeline.History(context.Background(), sides, []byte("k"), timeline.Options{}) {
+	for s, err := range compare.History(context.Background(), sides, []byte("k"), compare.Options{}) {
 		require.NoError(t, err)
 		to := s.Revision
-		if s.What == timeline.Gone {
+		if s.What == compare.Gone {
 			to = s.Missing.To
 			require.True(t, s.Missing.Deleted && s.Missing.Perhaps)
 		} else {
 			require.Greater(t, to, last)
 			want := happened[to]
 			switch s.What {
-			case timeline.Oldest:
-				require.Contains(t, []timeline.What{timeline.Updated}, want)
-			case timeline.Created, timeline.Recreated:
-				require.NotEqual(t, timeline.Deleted, want, "%d", to)
+			case compare.Oldest:
+				require.Contains(t, []compare.Op{compare.Updated}, want)
+			case compare.Created, compare.Recreated:
+				require.NotEqual(t, compare.Deleted, want, "%d", to)
 			default:
 				require.Equal(t, s.What, want, "%d", to)
 			}
 		}
-		between := map[timeline.What]int64{}
+		between := map[compare.Op]int64{}
 		for revision := last + 1; revision < to; revision++ {
 			if what, did := happened[revision]; did {
 				between[what]++
@@ -100,17 +100,17 @@ func lawful(t *testing.T, happened map[int64]timeline.What, sides []*inspect.Rea
 }
 
 // checkMissing holds what is said to be missing against what did happen.
-func checkMissing(t *testing.T, s *timeline.Step, last int64, between map[timeline.What]int64) {
+func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare.Op]int64) {
 	m := s.Missing
-	total := between[timeline.Created] + between[timeline.Recreated] + between[timeline.Updated] + between[timeline.Deleted]
+	total := between[compare.Created] + between[compare.Recreated] + between[compare.Updated] + between[compare.Deleted]
 	switch {
 	case m == nil && last == 0: // a first creation: earlier lives are not known of
 	case m == nil:
 		require.Zero(t, total, "%d after %d", s.Revision, last)
 	case m.Perhaps || last == 0:
-		require.GreaterOrEqual(t, between[timeline.Updated], m.Updates)
+		require.GreaterOrEqual(t, between[compare.Updated], m.Updates)
 		if m.Deleted {
-			require.Positive(t, between[timeline.Deleted])
+			require.Positive(t, between[compare.Deleted])
 		}
 	default:
 		said := m.Updates
