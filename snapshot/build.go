@@ -78,9 +78,16 @@ func (c Content) sources(ctx context.Context) ([]bolt.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	notes, err := c.notes()
-	if err != nil {
-		return nil, err
+	var notes []bolt.Element
+	for _, name := range slices.Sorted(maps.Keys(c.Notes)) {
+		el := bolt.Element{Key: []byte(name), Value: c.Notes[name]}
+		switch {
+		case len(name) == 0 || len(name) > maxNoteName:
+			return nil, fmt.Errorf("note %q: a name has 1 to %d bytes", clip(el.Key), maxNoteName)
+		case len(el.Value) > maxNote:
+			return nil, fmt.Errorf("note %q: it has %d bytes, a note has at most %d", clip(el.Key), len(el.Value), maxNote)
+		}
+		notes = append(notes, el)
 	}
 	compacted := appendRevisionKey(nil, Revision{Main: c.Revision}, false)
 	contents := map[string]entries{
@@ -142,19 +149,4 @@ func (c Content) accepts(rec *Record, last Revision) error {
 		return fmt.Errorf("record %s of key %q: %w", rec.Revision, clip(rec.Key), err)
 	}
 	return nil
-}
-
-// notes returns the entries of the notes' bucket.
-func (c Content) notes() (notes []bolt.Element, err error) {
-	for _, name := range slices.Sorted(maps.Keys(c.Notes)) {
-		el := bolt.Element{Key: []byte(name), Value: c.Notes[name]}
-		switch {
-		case len(name) == 0 || len(name) > maxNoteName:
-			return nil, fmt.Errorf("note %q: a name has 1 to %d bytes", clip(el.Key), maxNoteName)
-		case len(el.Value) > maxNote:
-			return nil, fmt.Errorf("note %q: it has %d bytes, a note has at most %d", clip(el.Key), len(el.Value), maxNote)
-		}
-		notes = append(notes, el)
-	}
-	return notes, nil
 }

@@ -16,22 +16,28 @@ type Deletion struct {
 	Last     *Record  // the last Put before it; nil if a compaction has removed that
 }
 
-// Deleted yields each key that begins with prefix and whose latest record is a tombstone that the
-// file still holds, in the order of the deletions. A compaction removes tombstones older than its
-// revision, so the window is that of Kept, in Kubernetes some minutes. Memory is a few bytes a
-// deletion.
+// Deleted yields each key with the prefix whose latest record is a tombstone, in the order of the
+// deletions. A compaction removes tombstones below its revision: the window is that of Kept, in
+// Kubernetes some minutes. Memory is a few bytes a deletion.
 func (s *Snapshot) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Deletion) error) error {
 		last, err := x.deletions(ctx, prefix)
 		if err != nil {
 			return err
 		}
-		for _, ordinal := range slices.Sorted(maps.Keys(last)) {
-			d, err := x.deletion(ordinal, last[ordinal])
-			if err = cmp.Or(err, ctx.Err()); err == nil {
-				err = yield(d)
+		for _, at := range slices.Sorted(maps.Keys(last)) {
+			var tombstone, put Record
+			err := x.read(func() error {
+				return cmp.Or(x.at(at, &tombstone), x.at(last[at], &put))
+			})
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				return err
 			}
-			if err != nil {
+			d := &Deletion{Key: tombstone.Key, Revision: tombstone.Revision}
+			if !put.Tombstone {
+				d.Last = &put
+			}
+			if err := yield(d); err != nil {
 				return err
 			}
 		}
@@ -39,9 +45,8 @@ func (s *Snapshot) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deleti
 	})
 }
 
-// deletions returns the ordinals of the tombstones that are the latest record of their key, each
-// with the ordinal of the last Put before it or, without one, with its own. Only superseded records
-// are read.
+// deletions returns the ordinal of each tombstone that is the latest record of its key, with the
+// ordinal of the last Put before it or, without one, its own. Only superseded records are read.
 func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32, error) {
 	last := map[uint32]uint32{}
 	may := x.under(prefix)
@@ -60,17 +65,4 @@ func (x *index) deletions(ctx context.Context, prefix []byte) (map[uint32]uint32
 		}
 		return nil
 	})
-}
-
-// deletion decodes the tombstone with the given ordinal and the Put before it.
-func (x *index) deletion(tombstone, last uint32) (*Deletion, error) {
-	var rec, put Record
-	err := x.read(func() error {
-		return cmp.Or(x.at(tombstone, &rec), x.at(last, &put))
-	})
-	d := &Deletion{Key: rec.Key, Revision: rec.Revision}
-	if !put.Tombstone {
-		d.Last = &put
-	}
-	return d, err
 }

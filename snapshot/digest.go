@@ -46,11 +46,6 @@ func (p *digestPass) wait(ctx context.Context) (Digest, error) {
 	}
 }
 
-func (p *digestPass) stop() {
-	p.cancel()
-	<-p.done
-}
-
 // sum reads the file once with plain reads: they warm the page cache for the mapped reads, and the
 // disk answers with errors instead of faults.
 func (s *Snapshot) sum(ctx context.Context) (d Digest, err error) {

@@ -13,19 +13,14 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Config says how to open a file. Its zero value is the careful choice.
+// Config configures Open. Its zero value is the careful choice.
 type Config struct {
-	// SkipDigest leaves the SHA-256 of the image unchecked. Structure is checked all the same.
-	SkipDigest bool
-	// MaxExpand is how many bytes a compressed file may expand to; 0: DefaultMaxExpand.
-	MaxExpand int64
-	// ScratchDir is the folder in which a compressed file is expanded, into a file without a name;
-	// "": os.TempDir.
-	ScratchDir string
+	SkipDigest bool   // leave the SHA-256 of the image unchecked, but not the structure
+	MaxExpand  int64  // bytes that a compressed file may expand to; 0: DefaultMaxExpand
+	ScratchDir string // folder of the nameless file for an expanded one; "": os.TempDir
 }
 
-// Snapshot is an open file. Its methods may be called from several goroutines at once; none changes
-// the file.
+// Snapshot is an open file, never changed by its methods. They are safe for concurrent use.
 type Snapshot struct {
 	input
 	raw    bool // a member/snap/db: no digest, possibly larger than its image
@@ -77,16 +72,13 @@ func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 // parse checks the structure of the file.
 func (s *Snapshot) parse(ctx context.Context) error {
 	m, err := s.geometry()
-	if err != nil {
-		return err
+	if err == nil {
+		s.db, err = bolt.Open(ctx, s.data[:m.Bytes():m.Bytes()], m)
 	}
-	if s.db, err = bolt.Open(ctx, s.data[:m.Bytes():m.Bytes()], m); err != nil {
-		return err
+	if err == nil && s.db.Bucket("key") == nil {
+		err = fmt.Errorf("%w: it is a bbolt file without etcd's key bucket", ErrNotSnapshot)
 	}
-	if s.db.Bucket("key") == nil {
-		return fmt.Errorf("%w: it is a bbolt file without etcd's key bucket", ErrNotSnapshot)
-	}
-	return nil
+	return err
 }
 
 // geometry checks the size and both metas, and returns the meta in use.
@@ -147,9 +139,9 @@ func (s *Snapshot) Compression() string { return s.compression }
 // Warnings are things to know about a usable file. The first one tells of its compression.
 func (s *Snapshot) Warnings() []string { return s.warnings }
 
-// Digest waits for the SHA-256 pass that Open started. The error wraps ErrDigest if the file
-// carries another digest; a raw database file carries none. With Config.SkipDigest it is the zero
-// Digest.
+// Digest waits for the SHA-256 pass that Open started; with Config.SkipDigest it is the zero
+// Digest. The error wraps ErrDigest if the file carries another one; a raw database file carries
+// none.
 func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 	d, err := s.digest.wait(ctx)
 	return d, s.wrap(err)
@@ -157,7 +149,8 @@ func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 
 // Close stops the digest pass and unmaps the file: every Record becomes invalid.
 func (s *Snapshot) Close() error {
-	s.digest.stop()
+	s.digest.cancel()
+	<-s.digest.done
 	return s.close()
 }
 

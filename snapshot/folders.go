@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// folders sorts keys by their beginning up to the third slash, so that a scan of a prefix skips all
-// others at two bytes a record. Keys without one, or beyond what can be counted, are always
+// folders sorts keys by their beginning up to the third slash, at two bytes a record, so that a
+// scan of a prefix skips other keys. Keys without a folder, or with one too many, are always
 // scanned.
 type folders struct {
 	ids   map[string]uint16

@@ -10,9 +10,9 @@ import (
 )
 
 // index finds the latest record of each key. One scan in revision order fills it: the last record
-// of a key wins. That holds under every compaction, finished or interrupted: it removes superseded
-// records alone, oldest first (etcd server/storage/mvcc/kvstore_compaction.go). Memory grows with
-// the number of keys and records alone.
+// of a key wins, under every compaction, finished or interrupted, which removes superseded records,
+// oldest first (etcd server/storage/mvcc/kvstore_compaction.go). Memory grows with keys and
+// records.
 type index struct {
 	table // the latest record of each key, deleted keys included
 	folders
@@ -204,9 +204,8 @@ func (x *index) decode(leaf, elem int, p *bolt.Page, rec *Scanned) error {
 	})
 }
 
-// revision is the current revision of the store as a server computes it (etcd
-// server/storage/mvcc/kvstore.go, restore): a compaction may have removed later records than the
-// last one.
+// revision is the current revision as a server computes it (etcd server/storage/mvcc/kvstore.go,
+// restore): a compaction may have removed records behind the last one.
 func (x *index) revision() int64 { return max(x.last.Main, x.oldest()) }
 
 // oldest is the compact revision as a server would start with; an empty store is at revision 1.

@@ -109,9 +109,8 @@ type addressFault interface {
 	Addr() uintptr
 }
 
-// guard runs fn and turns faults of the mapping into errors: the file was cut short or changed
-// after its check, or the disk cannot read a sector. Any other panic goes on. It covers the calling
-// goroutine alone.
+// guard runs fn and turns faults of the mapping into errors: the file changed after its check, or
+// the disk cannot read a sector. Any other panic goes on. It covers the calling goroutine alone.
 func (in *input) guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

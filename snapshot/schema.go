@@ -21,12 +21,10 @@ const (
 	finishedCompact  = "finishedCompactRev"
 	scheduledCompact = "scheduledCompactRev"
 
-	// maxLeaseTTL is the most that a server grants, in seconds (etcd server/lease/lessor.go,
-	// MaxLeaseTTL).
-	maxLeaseTTL = 9_000_000_000
+	maxLeaseTTL = 9_000_000_000 // seconds (etcd server/lease/lessor.go, MaxLeaseTTL)
 
-	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). Its third,
-	// RemainingTTL, is left out by a grant.
+	// Field numbers of leasepb.Lease (etcd server/lease/leasepb/lease.proto). A grant leaves out
+	// the third, RemainingTTL.
 	fieldLeaseID  = 1
 	fieldLeaseTTL = 2
 )
@@ -39,8 +37,7 @@ func etcdBuckets() []string {
 
 // checkEntry checks an entry of a bucket but "key" that a server of etcd 3.4 to 3.7, or "etcdutl
 // snapshot restore", decodes when it starts (etcd server/storage/schema). The error names bucket
-// and key. It wraps errOdd for an entry that both accept, and ErrDamaged for one on which one of
-// them panics or exits.
+// and key. It wraps errOdd if both accept the entry, and ErrDamaged if one panics or exits.
 func checkEntry(bucket string, k, v []byte) (err error) {
 	switch bucket {
 	case metaBucket:
@@ -50,15 +47,25 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 	case "alarm":
 		err = alarmMessage().check(k)
 	case "auth":
-		err = checkAuth(k, v)
+		switch name := string(k); {
+		case name == "authRevision" && len(v) < 8:
+			err = fmt.Errorf("%d bytes are no revision", len(v))
+		case name == "authEnabled" && !bytes.Equal(v, []byte{0}) && !bytes.Equal(v, []byte{1}):
+			err = fmt.Errorf("%w: a server takes it for disabled", errOdd)
+		}
 	case "authUsers":
 		err = checkNamed(userMessage(), k, v)
 	case "authRoles":
 		err = checkNamed(roleMessage(), k, v)
-	case "members":
-		err = checkMember(k, v)
-	case "members_removed":
-		err = checkMemberID(k)
+	case "members", "members_removed": // a restore takes all members out, for which it needs their ids
+		_, readable := parseMember(k, v)
+		_, idErr := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64) // as client/pkg/types/id.go
+		switch {
+		case idErr != nil:
+			err = errors.New("it is not a member's id in hexadecimal")
+		case bucket == "members" && !readable:
+			err = fmt.Errorf("%w: it is not JSON of a member", errOdd)
+		}
 	case "cluster":
 		err = checkCluster(k, v)
 	}
@@ -71,8 +78,8 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 	return fmt.Errorf("bucket %q: %s: %w", bucket, entryName(k), err)
 }
 
-// checkMeta knows that a restore replaces consistent_index and term, and that a server ignores a
-// confState or storageVersion that it cannot read.
+// checkMeta checks an entry of the meta bucket. A restore replaces consistent_index and term, and a
+// server ignores an unreadable confState or storageVersion.
 func checkMeta(k, v []byte) error {
 	switch string(k) {
 	case finishedCompact, scheduledCompact:
@@ -118,16 +125,6 @@ func checkLease(k, v []byte) error {
 	return nil
 }
 
-func checkAuth(k, v []byte) error {
-	switch {
-	case string(k) == "authRevision" && len(v) < 8:
-		return fmt.Errorf("%d bytes are no revision", len(v))
-	case string(k) == "authEnabled" && !bytes.Equal(v, []byte{0}) && !bytes.Equal(v, []byte{1}):
-		return fmt.Errorf("%w: a server takes it for disabled", errOdd)
-	}
-	return nil
-}
-
 // checkNamed checks a user or role.
 func checkNamed(m message, k, v []byte) error {
 	if err := m.check(v); err != nil {
@@ -136,25 +133,6 @@ func checkNamed(m message, k, v []byte) error {
 	m[1] = wireField{typ: protowire.BytesType, text: true} // the name, once more
 	if !utf8.Valid(k) || m.check(v) != nil {
 		return fmt.Errorf("%w: its name is not UTF-8, and no server can list it", errOdd)
-	}
-	return nil
-}
-
-// checkMember knows that a restore takes all members out, for which it needs their ids.
-func checkMember(k, v []byte) error {
-	if err := checkMemberID(k); err != nil {
-		return err
-	}
-	if _, readable := parseMember(k, v); !readable {
-		return fmt.Errorf("%w: it is not JSON of a member", errOdd)
-	}
-	return nil
-}
-
-// checkMemberID parses an id as etcd does (client/pkg/types/id.go).
-func checkMemberID(k []byte) error {
-	if _, err := strconv.ParseUint(string(k[:min(len(k), 64)]), 16, 64); err != nil {
-		return errors.New("it is not a member's id in hexadecimal")
 	}
 	return nil
 }

@@ -13,11 +13,10 @@ import (
 // Verify yields the errors of an open file, none if a restore will serve exactly its content. It
 // checks the digest, every reachable page, the free list, the order of every bucket, the branches
 // to each leaf, each entry that a server decodes when it starts, and the numbers of each record
-// against the record before it. etcdutl checks only the digest, and a server trusts the rest (or
-// dies).
+// against the record before it. etcdutl checks only the digest, and a server trusts the rest.
 //
-// Each error wraps [ErrDigest] or [ErrDamaged]. Damage that hides the rest of the file, or a failed
-// read, ends the sequence.
+// Each error wraps [ErrDigest] or [ErrDamaged]. A failed read, or damage that hides the rest, ends
+// it.
 func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield}
@@ -36,8 +35,8 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 }
 
 // Odd yields oddities that etcd never writes, but that a restore, a server and Verify accept: odd
-// numbers in the meta bucket, odd leases, unreadable members, pages neither in use nor free. An
-// error of Verify ends it early.
+// numbers in the meta bucket, odd leases, unreadable members, lost pages. An error of Verify ends
+// it.
 func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
@@ -116,8 +115,7 @@ func (c *checker) records(ctx context.Context) error {
 }
 
 // Sound is the error (ErrDamaged) with which Write refuses to change s, so that no output inherits
-// damage. It checks the numbers of every record and the small buckets, and leaves the digest to
-// Digest.
+// damage. It checks the numbers of every record and the small buckets, but not the digest.
 func (s *Snapshot) Sound(ctx context.Context) error {
 	x, err := s.index(ctx)
 	if err != nil {

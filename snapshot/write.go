@@ -18,10 +18,9 @@ type WriteConfig struct {
 	Leases []Lease
 	// Scrub, if it is set, makes the output a file of new pages alone, without any record, live,
 	// superseded or deleted, of a key for which it returns true. All other records and buckets
-	// stay, and the changes are appended; a scrubbed key can only be deleted, which leaves no
-	// record. The file ends with a record without key and value at the next revision, like a
-	// restore with --bump-revision, so that the revision never goes back. Scrub must answer the
-	// same each time.
+	// stay, and changes are appended; a scrubbed key can only be deleted, which leaves no record.
+	// So that the revision never goes back, the file ends with a record without key and value, like
+	// a restore with --bump-revision. Scrub must answer the same each time.
 	Scrub func(key []byte) bool
 	// Check, if it is set, is called with the output, read back and compared, before it gets its
 	// name. If it returns an error nothing is left.
@@ -36,8 +35,8 @@ type WriteConfig struct {
 //
 // changes is ranged over twice and must yield the same both times. Without changes, leases and
 // scrubbing the output is src byte for byte, or, for a raw database file, its image with both metas
-// of the newest transaction, and a digest. A wrong free list is accepted, and none is stored.
-// Memory is bounded but for a few bytes a change.
+// of the newest transaction, and a digest. A wrong free list is accepted, none is stored. Memory is
+// a few bytes a change.
 func Write(
 	ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
 ) (WriteResult, error) {

@@ -83,8 +83,7 @@ func (p Page) Extent(i int) (start, size uint64) {
 }
 
 // Check checks that p is a leaf or a branch, that all elements lie within it and share no bytes,
-// and that the keys of a branch ascend. Its cost, and of reading all elements, is bounded by
-// len(p).
+// and that the keys of a branch ascend. len(p) bounds its cost, and of reading all elements.
 func (p Page) Check() error {
 	if len(p) < HeaderSize {
 		return fmt.Errorf("page of %d bytes has no header", len(p))
