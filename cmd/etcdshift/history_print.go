@@ -108,7 +108,7 @@ func (p historyPage) step(s *compare.Step) {
 	}
 	colour, what := render.Bold, string(s.What)
 	switch s.What {
-	case compare.Created, compare.Recreated:
+	case compare.Created, compare.CreatedAgain:
 		colour = render.Green
 	case compare.Deleted:
 		colour = render.Red

@@ -5,7 +5,7 @@
 //
 //   - Every key whose value or lease differs is found, by the stored bytes. Only these are decoded.
 //     Memory is a few bytes a key that differs.
-//   - Every stored record of a key is in its history, once, in the order of writing. Gaps are named,
+//   - Each stored record of a key is in its history, once, in the order of writing. Gaps are named,
 //     not guessed: updates by the version numbers, revisions by the compactions.
 //   - Nothing that differs is dropped: folded noise is counted.
 //   - A value that cannot be decrypted or decoded is compared by its bytes, with a note.

@@ -13,9 +13,22 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
+// What is the kind of a step.
+type What string
+
+// The kinds of steps.
+const (
+	Created      What = "created"
+	Updated      What = "updated"
+	Deleted      What = "deleted"
+	CreatedAgain What = "recreated" // created after it was deleted
+	Oldest       What = "oldest"    // the oldest stored record, and no creation: older ones were compacted away
+	Gone         What = "gone"      // deleted at a revision that no snapshot keeps
+)
+
 // Step is the change of the key at one revision.
 type Step struct {
-	What           Op              `json:"what"`
+	What           What            `json:"what"`
 	Revision       int64           `json:"revision,omitempty"` // absent where no snapshot keeps it
 	Sub            int64           `json:"sub,omitempty"`
 	CreateRevision int64           `json:"createRevision,omitempty"`
@@ -156,7 +169,7 @@ func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
 }
 
 // put returns the kind of a Put.
-func (t *teller) put(rec snapshot.Record) Op {
+func (t *teller) put(rec snapshot.Record) What {
 	b := t.before
 	switch {
 	case b == nil && rec.Version == 1:
@@ -164,7 +177,7 @@ func (t *teller) put(rec snapshot.Record) Op {
 	case b == nil:
 		return Oldest
 	case b.What == Deleted, b.CreateRevision != rec.CreateRevision:
-		return Recreated
+		return CreatedAgain
 	}
 	return Updated
 }
@@ -184,7 +197,7 @@ func (t *teller) missing(s *Step) *Missing {
 		m.Created, m.Updates = s.CreateRevision, s.Version-2
 	case s.What == Updated: // version numbers are counted without a gap
 		m.Updates, m.Perhaps = s.Version-b.Version-1, false
-	case s.What == Recreated:
+	case s.What == CreatedAgain:
 		m.Deleted = b.What != Deleted
 		if s.Version > 1 {
 			m.Created, m.Updates = s.CreateRevision, s.Version-2

@@ -21,7 +21,7 @@ func TestLaw(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		server := etcdtest.Start(t, t.TempDir())
 		dir := t.TempDir()
-		happened := map[int64]compare.Op{}
+		happened := map[int64]compare.What{}
 		var all []*inspect.Reader
 		revision, compacted, live, before := int64(1), int64(1), false, false
 		for i := range 60 {
@@ -33,7 +33,7 @@ func TestLaw(t *testing.T) {
 				case live:
 					happened[revision] = compare.Updated
 				case before:
-					happened[revision] = compare.Recreated
+					happened[revision] = compare.CreatedAgain
 				default:
 					happened[revision] = compare.Created
 				}
@@ -68,7 +68,7 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-func lawful(t *testing.T, happened map[int64]compare.Op, sides []*inspect.Reader) {
+func lawful(t *testing.T, happened map[int64]compare.What, sides []*inspect.Reader) {
 	last := int64(0)
 	for s, err := range compare.History(context.Background(), sides, []byte("k"), compare.Options{}) {
 		require.NoError(t, err)
@@ -81,14 +81,14 @@ func lawful(t *testing.T, happened map[int64]compare.Op, sides []*inspect.Reader
 			want := happened[to]
 			switch s.What {
 			case compare.Oldest:
-				require.Contains(t, []compare.Op{compare.Updated}, want)
-			case compare.Created, compare.Recreated:
+				require.Contains(t, []compare.What{compare.Updated}, want)
+			case compare.Created, compare.CreatedAgain:
 				require.NotEqual(t, compare.Deleted, want, "%d", to)
 			default:
 				require.Equal(t, s.What, want, "%d", to)
 			}
 		}
-		between := map[compare.Op]int64{}
+		between := map[compare.What]int64{}
 		for revision := last + 1; revision < to; revision++ {
 			if what, did := happened[revision]; did {
 				between[what]++
@@ -100,9 +100,9 @@ func lawful(t *testing.T, happened map[int64]compare.Op, sides []*inspect.Reader
 }
 
 // checkMissing holds what is said to be missing against what did happen.
-func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare.Op]int64) {
+func checkMissing(t *testing.T, s *compare.Step, last int64, between map[compare.What]int64) {
 	m := s.Missing
-	total := between[compare.Created] + between[compare.Recreated] + between[compare.Updated] + between[compare.Deleted]
+	total := between[compare.Created] + between[compare.CreatedAgain] + between[compare.Updated] + between[compare.Deleted]
 	switch {
 	case m == nil && last == 0: // a first creation: earlier lives are not known of
 	case m == nil:

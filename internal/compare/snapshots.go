@@ -24,21 +24,15 @@ type Options struct {
 	Clock       *Clock // for a history: it has read the snapshots; nil for no times
 }
 
-// Op is the kind of a change.
-type Op = differ.Op
+// Op is the kind of a difference.
+type Op string
 
-// The kinds of changes between snapshots, and of steps in a history.
+// The kinds of differences.
 const (
-	Added     = differ.Added
-	Removed   = differ.Removed
-	Changed   = differ.Changed
-	Recreated = Op("recreated") // deleted and created again under the same name, with another uid
-
-	Created = Op("created")
-	Updated = Op("updated")
-	Deleted = Op("deleted")
-	Oldest  = Op("oldest") // the oldest stored record, and no creation: older ones were compacted away
-	Gone    = Op("gone")   // deleted at a revision that no snapshot keeps
+	Added     Op = "added"
+	Removed   Op = "removed"
+	Changed   Op = "changed"
+	Recreated Op = "recreated" // deleted and created again under the same name: the uid is another
 )
 
 // Object is a key whose value differs.

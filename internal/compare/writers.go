@@ -10,7 +10,7 @@ type Writer struct {
 }
 
 // writers returns the entries that before lacks; of the oldest record the latest ones.
-func writers(before, now Value, what Op) (out []Writer) {
+func writers(before, now Value, what What) (out []Writer) {
 	old := map[Writer]bool{}
 	if what == Updated {
 		for _, w := range managers(before) {

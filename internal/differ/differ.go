@@ -23,7 +23,7 @@ type Change struct {
 	// The values as they may be shown. Of a reordered list, the names of the items that stayed.
 	Old any `json:"old,omitempty"`
 	New any `json:"new,omitempty"`
-	// Redacted: Old or New hides the compared value. The two may look the same.
+	// Redacted is set if Old or New hides the compared value. The two may look the same.
 	Redacted bool `json:"redacted,omitempty"`
 	// Order of a reordered list: the old index of each item that stayed.
 	Order []int `json:"-"`
