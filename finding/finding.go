@@ -18,12 +18,10 @@ const (
 	Info    Level = "info"
 )
 
-// Levels are all levels, the gravest first.
-func Levels() []Level { return []Level{Error, Warning, Info} }
-
 // Compare orders levels, the gravest first.
 func (l Level) Compare(other Level) int {
-	return slices.Index(Levels(), l) - slices.Index(Levels(), other)
+	levels := []Level{Error, Warning, Info}
+	return slices.Index(levels, l) - slices.Index(levels, other)
 }
 
 // Outcome is what was done about a finding: one of these, or what an option of the run says.

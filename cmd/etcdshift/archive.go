@@ -19,7 +19,7 @@ func archiveOf(ctx context.Context, s *snapshot.Snapshot) (*archive.Manifest, er
 	return m, err
 }
 
-// archiveText is what an archive is, in words.
+// archiveText describes an archive.
 func archiveText(m *archive.Manifest) string {
 	text := "archive of logical cluster " + m.Name
 	if path := m.Cluster(m.Name).Path; path != "" {

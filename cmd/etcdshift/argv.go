@@ -183,7 +183,7 @@ func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.Name), " ")
 }
 
-// noCommand is what a group of commands does when none of it was named.
+// noCommand is the action of a group of commands.
 func noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
 		err := usagef(commandPath(c), "unknown command %q", name)

@@ -116,7 +116,7 @@ func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err e
 	return f, err
 }
 
-// holds is an error where a file is not what it was given as.
+// holds returns an error if a file is not of the kind it was given as.
 func (f surveyed) holds(shard bool) error {
 	var err error
 	hint := ""
@@ -138,7 +138,7 @@ func (f surveyed) holds(shard bool) error {
 	return &failure{exitFailed, fmt.Errorf("%s: %w", f.Path, err), hint}
 }
 
-// printClusterList prints what the files tell together; the first ones were given as shards.
+// printClusterList prints the survey of all files; the first ones were given as shards.
 func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 	var of, with []clusters.Named
 	for i, f := range read {
@@ -156,7 +156,7 @@ func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 	return printSurvey(c.App.Writer, read, found, c.String("output") == "wide")
 }
 
-// flavourOf is that of all files: there is a shard among them.
+// flavourOf returns the layout of all files together, and their storages.
 func flavourOf(read []surveyed) (flavour keys.Flavour, prefixes []keys.Storage) {
 	prefixes = []keys.Storage{}
 	for _, f := range read {

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// clusterList is what cluster list -o json prints. Lists are never null.
+// clusterList is the document of cluster list -o json. Lists are never null.
 type clusterList struct {
 	APIVersion string         `json:"apiVersion"`
 	Kind       string         `json:"kind"`
@@ -72,7 +72,7 @@ type listOrphan struct {
 	Keys          []string            `json:"keys"`
 }
 
-// listCopy is what a cache has of a logical cluster.
+// listCopy is the copy of a logical cluster in a cache.
 type listCopy struct {
 	Cluster       string              `json:"cluster"`
 	Shard         string              `json:"shard"` // that it was copied from
@@ -149,7 +149,8 @@ func listCopyOf(s clusters.Stale) listCopy {
 	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
 }
 
-// problemsOf are those of all files, in the order of files, storages and logical clusters.
+// problemsOf returns the problems of all files, in the order of files, storages and logical
+// clusters.
 func problemsOf(read []surveyed) []listProblem {
 	out := []listProblem{}
 	for _, f := range read {

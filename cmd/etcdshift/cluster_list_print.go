@@ -27,7 +27,7 @@ func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wid
 	return p.Flush()
 }
 
-// surveyPage is what cluster list prints for people.
+// surveyPage prints cluster list for people.
 type surveyPage struct {
 	*render.Page
 	wide bool
@@ -103,7 +103,7 @@ func definitionsOf(c clusters.Resident) string {
 	return fmt.Sprintf("%d/%d", present, all)
 }
 
-// states are what is out of the ordinary with a logical cluster, in a word each.
+// states returns the unusual states of a logical cluster.
 func states(c clusters.Resident) (words []string) {
 	for _, s := range []struct {
 		word string
@@ -122,7 +122,7 @@ func states(c clusters.Resident) (words []string) {
 	return words
 }
 
-// files tells what is out of the ordinary with the files themselves.
+// files prints unusual facts about the files.
 func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	if len(found.Absent) > 0 {
 		p.Printf("\nregistered, and not among the files: shard %s\n", strings.Join(found.Absent, ", "))

@@ -8,7 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
-// moveVerification is what cluster verify -o json prints.
+// moveVerification is the document of cluster verify -o json.
 type moveVerification struct {
 	APIVersion     string          `json:"apiVersion"`
 	Kind           string          `json:"kind"`

@@ -125,7 +125,7 @@ type differences struct {
 	end         func() error
 }
 
-// print prints what differs between two files.
+// print prints the differences of two files.
 func (d *differences) print(ctx context.Context, files []*opened, o compare.Options) (err error) {
 	for object, err := range compare.Snapshots(ctx, files[0].Reader, files[1].Reader, o) {
 		if err == nil {
@@ -150,7 +150,7 @@ func (d *differences) found() int {
 	return n
 }
 
-// tail is what follows the objects in a document.
+// tail returns the fields behind the objects in a document.
 func (d *differences) tail() diffTail {
 	t := diffTail{Summary: d.summary.Rows(), Folded: d.summary.Total().Folded, Leases: []compare.Lease{}}
 	if d.all {
@@ -197,14 +197,14 @@ func newDifferences(c *cli.Context, files []*opened) (*differences, error) {
 	return d, nil
 }
 
-// diffDocument is what diff -o json prints before its objects.
+// diffDocument is the head of diff -o json, before its objects.
 type diffDocument struct {
 	documentHead
 	NewInput    inputInfo    `json:"newInput"`    // input is OLD
 	SameCluster compare.Same `json:"sameCluster"` // "yes", "no" or "unknown"
 }
 
-// diffTail is what it prints after them.
+// diffTail is the tail of diff -o json.
 type diffTail struct {
 	Summary []compare.Count `json:"summary"`
 	Folded  int             `json:"folded"` // objects of which there is nothing but noise

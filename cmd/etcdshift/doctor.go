@@ -40,7 +40,7 @@ Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usag
 	}
 }
 
-// diagnosis is what doctor -o json prints.
+// diagnosis is the document of doctor -o json.
 type diagnosis struct {
 	documentHead
 	Errors   int `json:"errors"`

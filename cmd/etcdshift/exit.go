@@ -35,7 +35,7 @@ const (
 	exitInterrupted = 130 // 128 + SIGINT, as shells say; nothing was written
 )
 
-// failure is an error with an exit status of its own and what to do next.
+// failure is an error with an exit status and a hint.
 type failure struct {
 	status int
 	err    error
@@ -55,7 +55,7 @@ func usagef(command, format string, args ...any) error {
 	if command != "" {
 		err = fmt.Errorf("%s: %w", command, err)
 	}
-	return &failure{exitUsage, err, fmt.Sprintf("%q tells what it takes", strings.Join(words, " ")+" --help")}
+	return &failure{exitUsage, err, fmt.Sprintf("%q shows its usage", strings.Join(words, " ")+" --help")}
 }
 
 // suggest adds to the hint of a usage error the known word that is nearest to an unknown one.
@@ -71,7 +71,7 @@ func suggest(err error, word string, known []string) error {
 	return err
 }
 
-// finish says what went wrong and returns the exit status.
+// finish prints an error and returns the exit status.
 func finish(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
@@ -105,45 +105,45 @@ func statusOf(err error) int {
 	return exitFailed
 }
 
-// hintFor is what a person can do about err, "" where there is nothing to say that err does not.
+// hintFor returns a hint about err, "" for none.
 func hintFor(err error) string {
 	for _, h := range []struct {
 		is   error
 		hint string
 	}{
 		{transform.ErrOutIsIn, "an input is never changed; name another file for the output"},
-		{snapshot.ErrDigest, "the file is not what etcd saved; try another copy of it, or take a new snapshot with \"etcdctl snapshot save\""},
+		{snapshot.ErrDigest, "the file differs from the one that etcd saved; try another copy, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrTruncated, "the file was not written or copied to its end; try another copy, or take a new snapshot"},
 		{snapshot.ErrFreeList, "no record is harmed: \"etcdshift migrate\" writes a copy without the list, and that restores"},
 		{snapshot.ErrDamaged, "try another copy of the file, or take a new snapshot with \"etcdctl snapshot save\""},
 		{snapshot.ErrNotSnapshot, "give a file that \"etcdctl snapshot save\" made, or an etcd member's member/snap/db, or one of them compressed (gzip, zstd, zip)"},
-		{snapshot.ErrExpand, "if you know the file, raise the limit with --max-expand, or expand it yourself and give what comes out"},
-		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, or where there is none in TMPDIR (else /tmp), which needs room for it"},
+		{snapshot.ErrExpand, "if you know the file, raise the limit with --max-expand, or expand it yourself and give the result"},
+		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, else in TMPDIR or /tmp, which needs room for it"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
-		{transform.ErrEmptyPrefix, "\"etcdshift status\" lists the storage prefixes that are found in a file; --prefix takes whole ones"},
-		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters that live in a file, and what is left of others"},
-		{purge.ErrCacheAlone, "--from-shard S purges what a cache has of a logical cluster as shard S wrote it, and with --to-shard T moves it to shard T"},
-		{purge.ErrNoCacheHere, "give the snapshot of the cache server; of a shard that has its cache in an etcd of its own, no copies are in the file"},
-		{survey.ErrShardUnknown, "--as-shard S says what this shard is called"},
-		{purge.ErrSameShard, "--to-shard names the shard that the logical cluster was imported on, not the one that it comes from"},
+		{transform.ErrEmptyPrefix, "\"etcdshift status\" lists the storage prefixes of a file; --prefix takes whole ones"},
+		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters of a file, and the orphans of others"},
+		{purge.ErrCacheAlone, "--from-shard S purges the copies of shard S from a cache; with --to-shard T they move to shard T"},
+		{purge.ErrNoCacheHere, "give the snapshot of the cache server: a shard with a separate cache has no copies in its own file"},
+		{survey.ErrShardUnknown, "--as-shard S names this shard"},
+		{purge.ErrSameShard, "--to-shard names the shard of the import, not the origin"},
 		{clusters.ErrSplit, "leave --prefix out, or give the whole prefix that \"etcdshift status\" prints"},
-		{clusters.ErrNoShard, "\"etcdshift status\" tells what a file holds; a storage prefix that is not found by itself is named with --prefix"},
-		{clusters.ErrNoCache, "\"etcdshift status\" tells what a file holds; a storage prefix that is not found by itself is named with --prefix"},
-		{clusters.ErrSeveralShards, "--prefix names the one that is meant"},
-		{clusters.ErrSeveralCaches, "--prefix names the one that is meant"},
+		{clusters.ErrNoShard, "\"etcdshift status\" shows the contents of a file; name an unusual storage prefix with --prefix"},
+		{clusters.ErrNoCache, "\"etcdshift status\" shows the contents of a file; name an unusual storage prefix with --prefix"},
+		{clusters.ErrSeveralShards, "choose one with --prefix"},
+		{clusters.ErrSeveralCaches, "choose one with --prefix"},
 		{encoding.ErrKMSv1, `docs/encryption.md has the steps under "KMS v1"; a copy of the file without that provider reads all other values`},
-		{encoding.ErrEncrypted, "give the EncryptionConfiguration that the API servers of this cluster ran with, or one that still has its keys"},
+		{encoding.ErrEncrypted, "give the EncryptionConfiguration of the API servers of this cluster, or one that still has its keys"},
 		{snapshot.ErrVerify, "nothing was written; this is a fault of etcdshift or of the disk: try another disk, and report it"},
 		{archive.ErrNotArchive, "give a file that \"etcdshift cluster extract\" made"},
 		{archive.ErrFormat, "read it with the etcdshift that made it, or a newer one"},
 		{archive.ErrDamaged, "try another copy of the archive, or extract it again"},
-		{fs.ErrExist, "an existing file is never overwritten; name another, or move that one away"},
+		{fs.ErrExist, "an existing file is never overwritten; name another, or move this one"},
 		{fs.ErrNotExist, "check the path"},
 		{fs.ErrPermission, "run as a user who may read the input and write to the folder of the output"},
-		{syscall.ENOSPC, "the folder of the output needs room for the size of the input and a little more"},
-		{syscall.EDQUOT, "the folder of the output needs room for the size of the input and a little more"},
-		{syscall.EFBIG, "the file system, or a limit such as that of \"ulimit -f\", takes no file of that size"},
+		{syscall.ENOSPC, "the folder of the output needs a little more room than the size of the input"},
+		{syscall.EDQUOT, "the folder of the output needs a little more room than the size of the input"},
+		{syscall.EFBIG, "the file system, or a limit such as \"ulimit -f\", allows no file of this size"},
 		{syscall.ENOTDIR, "check the path"},
 	} {
 		if errors.Is(err, h.is) {
@@ -151,7 +151,7 @@ func hintFor(err error) string {
 		}
 	}
 	if u := (unusable{}); errors.As(err, &u) {
-		return "give the file of the API servers' --encryption-provider-config; a KMS plugin that it names has to run on this machine"
+		return "give the file of the API servers' --encryption-provider-config; its KMS plugins must run on this machine"
 	}
 	return ""
 }

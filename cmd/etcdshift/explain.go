@@ -34,7 +34,7 @@ Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 	}
 }
 
-// codeList is what explain -o json prints.
+// codeList is the document of explain -o json.
 type codeList struct {
 	APIVersion string        `json:"apiVersion"`
 	Kind       string        `json:"kind"`

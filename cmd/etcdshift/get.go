@@ -255,7 +255,7 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 			since = fmt.Sprintf("%d, up to which the store was compacted,", oldest)
 		}
 		fmt.Fprintf(c.App.ErrWriter, "deletions are known from revision %s to %d; API servers compact every few minutes\n", since, newest)
-		fmt.Fprintln(c.App.ErrWriter, `what was deleted and created again is not shown; "etcdshift history" tells of one object`)
+		fmt.Fprintln(c.App.ErrWriter, `objects created again are not shown; "etcdshift history" shows those of one key`)
 	}
 	return nil
 }

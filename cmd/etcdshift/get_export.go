@@ -33,7 +33,7 @@ func (g *getter) printExport() error {
 		}
 	}
 	if made > 0 && !g.c.Bool("quiet") {
-		fmt.Fprintf(g.c.App.ErrWriter, "left out, for a controller makes it again: %s; name one to export it\n", render.Plural(made, "object"))
+		fmt.Fprintf(g.c.App.ErrWriter, "not exported, because a controller makes them: %s; name one to export it\n", render.Plural(made, "object"))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (g *getter) export(o *gotten, printed *int) error {
 	if !g.options.secrets && redact.Object(o.Key, content) {
 		g.shown--
 		g.kept++
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: it holds what is printed only with --show-secrets\n", render.Printable(string(o.Key)))
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
 		return nil
 	}
 	return g.writeExport(text, printed)

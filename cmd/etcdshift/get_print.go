@@ -12,7 +12,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// printer returns what prints in the chosen format.
+// printer returns the function that prints in the chosen format.
 func (g *getter) printer() func() error {
 	if g.c.Bool("export") {
 		return g.printExport
@@ -71,7 +71,7 @@ type objectList struct {
 	} `json:"etcdshift"`
 }
 
-// objectListEnd is what stands behind them.
+// objectListEnd is the tail of the List.
 type objectListEnd struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -145,7 +145,7 @@ func (g *getter) printRaw() error {
 			case o.Undecryptable != nil || o.Value == nil:
 				continue
 			case !g.options.secrets && redact.Value(o.Key, o.Value):
-				return &failure{status: exitRefused, err: fmt.Errorf("%s: holds what is printed only with --show-secrets", render.Printable(string(o.Key)))}
+				return &failure{status: exitRefused, err: fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
 			}
 			if values = append(values, o.Value); len(values) > 1 {
 				return usagef(commandPath(g.c), "-o raw prints one object; name it")

@@ -61,7 +61,7 @@ func (g *getter) sayLeftOut(t *typeTable) {
 	}
 }
 
-// kcp tells whether the snapshot is one of kcp's, whose objects lie in logical clusters.
+// kcp reports whether the snapshot is of kcp: its objects lie in logical clusters.
 func (g *getter) kcp() (bool, error) {
 	layouts, err := g.reader.Layouts(g.c.Context)
 	return layouts.Flavour().KCP(), err
@@ -135,8 +135,8 @@ func (t *typeTable) cells(o *gotten) []any {
 	return cells
 }
 
-// checkCells marks the cells whose path finds too much, and names the first of them on stderr. Its
-// only error is the end of the context.
+// checkCells marks the cells whose path finds too much, and names the first on stderr. Its only
+// error is the end of the context.
 func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) error {
 	var failed []int
 	for i, cell := range cells {
@@ -174,7 +174,7 @@ func (g *getter) printableCell(cell any, columns int) any {
 	return render.Cell(text, columns)
 }
 
-// storedColumns are those of --stored; of what is deleted, and compacted away, they are empty.
+// storedColumns are the columns of --stored; compacted values leave them empty.
 func storedColumns() []column {
 	of := func(name string, cell func(*gotten) any) column {
 		return column{name, 0, func(o *gotten) any {

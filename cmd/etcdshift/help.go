@@ -88,7 +88,7 @@ func describeFlags(flags []cli.Flag) string {
 	return text + "\n" + title + ":\n" + groups[""] + entry(flagColumn, "--help, -h", "show this")
 }
 
-// describeFlag is the entry of one flag: its names, what it takes, what it does and the default.
+// describeFlag returns the help of one flag.
 func describeFlag(f cli.DocGenerationFlag) string {
 	before, rest, _ := strings.Cut(f.GetUsage(), "`")
 	placeholder, after, quoted := strings.Cut(rest, "`")

@@ -24,7 +24,7 @@ type keptInput struct {
 	Oldest int64 `json:"oldest"`
 }
 
-// historyTail is what it prints after the list.
+// historyTail is the tail of history -o json.
 type historyTail struct {
 	Count int `json:"count"`
 }
@@ -168,7 +168,7 @@ func writerText(w compare.Writer) string {
 	return text
 }
 
-// missingText says what no snapshot keeps between a step and the one before.
+// missingText describes the gap before a step.
 func missingText(s *compare.Step) string {
 	m := s.Missing
 	var parts []string

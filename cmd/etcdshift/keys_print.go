@@ -37,20 +37,20 @@ func newKeyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (keyPrinter,
 	return keyPrinter{add, t.Flush, t.Flush}, nil
 }
 
-// keyListHead is what keys -o json prints before the keys.
+// keyListHead is the head of keys -o json, before the keys.
 type keyListHead struct {
 	documentHead
 	Flavour  keys.Flavour   `json:"flavour"` // of the file as a whole
 	Prefixes []keys.Storage `json:"prefixes"`
 }
 
-// keyListTail is what it prints after them.
+// keyListTail is the tail of keys -o json.
 type keyListTail struct {
 	Keys    int `json:"count"`
 	Unknown int `json:"unknown"` // keys in no layout
 }
 
-// newKeyList prints what stands before the first key.
+// newKeyList prints the head of the list.
 func newKeyList(c *cli.Context, o *opened, format string, layouts keys.Layouts) (p keyPrinter, err error) {
 	head := keyListHead{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
 	var tail keyListTail
@@ -125,7 +125,7 @@ func keyColumns(layouts keys.Layouts, wide, history bool) []keyColumn {
 	return all
 }
 
-// revision is that of a record, with its place in the transaction where it is not the first.
+// revision returns the revision of a record, and its index in the transaction if not 0.
 func revision(s *inspect.Stored) string {
 	if s.Sub == 0 {
 		return fmt.Sprint(s.Revision)
@@ -140,7 +140,7 @@ func number(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// encodingOf says how a value is written, and by what it is encrypted.
+// encodingOf returns the encoding of a value, and the provider that encrypted it.
 func encodingOf(s *inspect.Stored) string {
 	switch {
 	case s.Encryption == "":

@@ -28,7 +28,7 @@ func main() { os.Exit(mainOn(os.Stdout)) }
 
 // mainOn is main, with another standard output in tests.
 func mainOn(stdout io.Writer) int {
-	// Libraries log to stderr, those of Kubernetes by klog; what they say is in our errors.
+	// Libraries log to stderr, those of Kubernetes by klog; our errors say the same.
 	klog.SetLogger(klog.Logger{})
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -118,7 +118,7 @@ etcdshift verify after.db`,
 	return app
 }
 
-// prepare gives every command what all of them have.
+// prepare sets the common fields of commands.
 func prepare(commands []*cli.Command) {
 	for _, c := range commands {
 		c.OnUsageError = usageError

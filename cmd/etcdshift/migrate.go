@@ -153,12 +153,12 @@ func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Re
 		also = errors.Join(also, printReport(c.App.Writer, report))
 	}
 	if also != nil && report.Output != nil {
-		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome), "the output is there, verified and whole; what failed is to tell about it"}
+		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome), "the output was written and verified; only the report failed"}
 	}
 	return errors.Join(err, also)
 }
 
-// options reads what every migration takes, and leaves in args the arguments before the input.
+// options reads the common arguments, and leaves in args those before the input.
 func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Options, err error) {
 	names := []string{"IN", "OUT"}
 	if m.Arguments != nil {
@@ -281,7 +281,7 @@ func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
 	return f, nil
 }
 
-// samePath tells whether two paths name one file, there or not.
+// samePath reports whether two paths name one file, there or not.
 func samePath(a, b string) bool {
 	if x, err := os.Stat(a); err == nil {
 		y, err := os.Stat(b)
@@ -315,7 +315,7 @@ func (m migration) verdict(r *transform.Report, err error) error {
 			return nil
 		}
 		return &failure{exitSkipped, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
-			"each is listed with its decision; look at them before you restore"}
+			"each is listed with its decision; check them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
 		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))}, m.refusedHint(r)}

@@ -18,7 +18,7 @@ const mostListed = 20
 // reportPage prints a report for people.
 type reportPage struct{ *render.Page }
 
-// printReport prints first what became of the records, last what to do next.
+// printReport prints the results first, and the next steps last.
 func printReport(w io.Writer, r *transform.Report) error {
 	p := reportPage{render.NewPage(w)}
 	p.Printf("%s: %s\n", r.Command, outcome(r))
@@ -199,7 +199,7 @@ func problemText(p finding.Finding) string {
 	return text
 }
 
-// next ends the report with what to do now.
+// next prints the next steps.
 func (p reportPage) next(r *transform.Report) {
 	before := 0
 	if len(r.Restore) > 0 {

@@ -89,7 +89,7 @@ func (s scope) has(k keys.Key) bool {
 	return (s.namespace == "" || s.namespace == k.Namespace) && (s.cluster == "" || s.cluster == k.Cluster)
 }
 
-// String is what follows "not found".
+// String follows "not found".
 func (s scope) String() (text string) {
 	if s.namespace != "" {
 		text += fmt.Sprintf(", in namespace %q", s.namespace)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -46,7 +47,8 @@ func (n *node) text(indent string) string {
 		short.Type = []any{n.Type, "null"}
 	}
 	var head bytes.Buffer
-	if err := render.JSONLine(&head, short); err != nil {
+	list := render.NewList(&head, "jsonl")
+	if err := errors.Join(list.Add(short), list.Flush()); err != nil {
 		panic(err)
 	}
 	out.Write(bytes.TrimSuffix(head.Bytes(), []byte("}\n")))

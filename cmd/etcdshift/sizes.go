@@ -36,7 +36,7 @@ Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted
 	}
 }
 
-// sizesDocument is what sizes -o json prints.
+// sizesDocument is the document of sizes -o json.
 type sizesDocument struct {
 	documentHead
 	*inspect.Sizes

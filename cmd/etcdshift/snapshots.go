@@ -18,10 +18,10 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// apiVersion is that of every JSON document printed.
+// apiVersion is the version of all JSON documents.
 const apiVersion = "etcdshift/v1"
 
-// documentHead is what every JSON answer of a reading command begins with; embed it first.
+// documentHead begins the JSON answers of reading commands; embed it first.
 type documentHead struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -81,7 +81,7 @@ func openWhole(c *cli.Context, path, config string) (*opened, error) {
 	return o, err
 }
 
-// openSnapshot is openWhole for a command that reads what lies below --prefix.
+// openSnapshot is openWhole for a command that reads below --prefix.
 func openSnapshot(c *cli.Context, path, config string) (*opened, error) {
 	o, err := openWhole(c, path, config)
 	if err == nil {
@@ -116,7 +116,7 @@ type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// Close ends reading; what was read becomes invalid.
+// Close ends reading, and invalidates all values that were read.
 func (o *opened) Close() error {
 	o.transformers.Close()
 	return o.Snapshot().Close()

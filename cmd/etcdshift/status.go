@@ -36,7 +36,7 @@ Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 	}
 }
 
-// status is what the command prints.
+// status is the document of status -o json.
 type status struct {
 	documentHead
 	snapshot.Status

@@ -34,7 +34,7 @@ Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 in
 	}
 }
 
-// verification is what verify prints.
+// verification is the document of verify -o json.
 type verification struct {
 	documentHead          // where the file could not be opened, input has the path only
 	Path         string   `json:"path"`

@@ -50,7 +50,7 @@ type Step struct {
 	Note     string `json:"note,omitempty"` // why the value is compared by its bytes
 }
 
-// Missing is what no snapshot has.
+// Missing is the gap before a step.
 type Missing struct {
 	From    int64 `json:"from"` // revisions before and after the gap
 	To      int64 `json:"to"`

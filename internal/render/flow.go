@@ -96,7 +96,7 @@ const (
 // chunk counts the rows that are laid out together.
 type chunk struct{ rows, bytes int }
 
-// full counts a row of so many bytes, and tells whether it is the last of its chunk.
+// full counts a row of so many bytes, and reports whether it is the last of its chunk.
 func (c *chunk) full(bytes int) bool {
 	c.rows, c.bytes = c.rows+1, c.bytes+bytes
 	if c.rows < chunkRows && c.bytes < chunkBytes {

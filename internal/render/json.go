@@ -14,11 +14,8 @@ import (
 // JSON prints v as an indented document.
 func JSON(w io.Writer, v any) error { return write(w)(encode(v, "", "  ")) }
 
-// JSONLine prints v as a document on one line.
-func JSONLine(w io.Writer, v any) error { return write(w)(encode(v, "", "")) }
-
-// Inline returns v as JSON on one line, without a line end.
-func Inline(v any) string {
+// inline returns v as JSON on one line, without a line end.
+func inline(v any) string {
 	text, err := encode(v, "", "")
 	if err != nil {
 		return "?"

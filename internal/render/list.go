@@ -92,5 +92,5 @@ func (l *List) End(tail any) (err error) {
 	return l.w.Flush()
 }
 
-// Flush prints what was added until now.
+// Flush prints the elements added so far.
 func (l *List) Flush() error { return l.w.Flush() }

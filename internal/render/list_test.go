@@ -26,8 +26,8 @@ func TestJSONOnTerminal(t *testing.T) {
 		value := map[string]any{"k" + given: []string{given}}
 		text := map[string]func(*bytes.Buffer) error{
 			"document": func(b *bytes.Buffer) error { return JSON(b, value) },
-			"line":     func(b *bytes.Buffer) error { return JSONLine(b, value) },
-			"part":     func(b *bytes.Buffer) error { return json.NewEncoder(b).Encode(json.RawMessage(Inline(value))) },
+			"line":     func(b *bytes.Buffer) error { return write(b)(encode(value, "", "")) },
+			"part":     func(b *bytes.Buffer) error { return json.NewEncoder(b).Encode(json.RawMessage(inline(value))) },
 			"stream": func(b *bytes.Buffer) error {
 				s := NewList(b, "json")
 				if err := s.Begin(value, "list"); err != nil {
@@ -50,11 +50,11 @@ func TestJSONOnTerminal(t *testing.T) {
 			require.NoError(t, json.Unmarshal(b.Bytes(), &back), name)
 			require.Equal(t, []any{string([]rune(given))}, back["k"+string([]rune(given))], name)
 		}
-		require.Contains(t, Inline(value), want)
+		require.Contains(t, inline(value), want)
 	}
 	require.Error(t, JSON(&bytes.Buffer{}, func() {}))
-	require.Error(t, JSONLine(&bytes.Buffer{}, func() {}))
-	require.Equal(t, "?", Inline(func() {}))
+	require.Error(t, write(&bytes.Buffer{})(encode(func() {}, "", "")))
+	require.Equal(t, "?", inline(func() {}))
 }
 
 // TestColumnNames: a CustomResourceDefinition names its columns as it likes.
@@ -92,7 +92,7 @@ func TestList(t *testing.T) {
 				require.JSONEq(t, whole.String(), string(text))
 			case "jsonl":
 				for _, v := range list {
-					require.NoError(t, JSONLine(&whole, v))
+					require.NoError(t, write(&whole)(encode(v, "", "")))
 				}
 				require.Equal(t, whole.String(), out.String())
 			}

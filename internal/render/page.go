@@ -7,6 +7,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/etcdshift/etcdshift/internal/differ"
 )
@@ -77,14 +78,23 @@ func (p *Page) First(indent string, lines []string, most, all int, rest string) 
 
 // Table prints a table: head, which may be nil, and rows.
 func (p *Page) Table(head []any, rows ...[]any) {
-	t := NewTable(p, head...)
+	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
+	if head != nil {
+		rows = append([][]any{head}, rows...)
+	}
 	for _, row := range rows {
-		t.Row(row...)
+		for i, cell := range row {
+			separator := "\t"
+			if i == len(row)-1 {
+				separator = "\n"
+			}
+			fmt.Fprint(t, Cell(fmt.Sprint(cell), 1), separator)
+		}
 	}
 	_ = t.Flush() // as of any print
 }
 
-// Changes prints what differs as a unified diff of fields, each line with indent before it.
+// Changes prints a unified diff of fields, each line behind an indent.
 func (p *Page) Changes(indent string, changes []differ.Change) {
 	for _, c := range changes {
 		path := c.Path.String()
@@ -100,14 +110,14 @@ func (p *Page) Changes(indent string, changes []differ.Change) {
 		case c.Op == differ.Removed:
 			p.value(Red, indent+"- ", path, c.Old)
 		case c.Op == differ.Reordered:
-			p.Line(Cyan, fmt.Sprintf("%s~ %s: in another order: %s", indent, path, Inline(c.New)))
+			p.Line(Cyan, fmt.Sprintf("%s~ %s: in another order: %s", indent, path, inline(c.New)))
 		case c.Redacted && differ.Equal(c.Old, c.New):
 			p.Line(Cyan, fmt.Sprintf("%s~ %s%v, but another value", indent, before(path), c.New))
 		case oldIsText && newIsText && strings.Contains(old+new, "\n"):
 			p.texts(indent, path, old, new)
 		case oldIsText != newIsText: // "1" is not 1
-			p.Line(Red, indent+"- "+before(path)+Inline(c.Old))
-			p.Line(Green, indent+"+ "+before(path)+Inline(c.New))
+			p.Line(Red, indent+"- "+before(path)+inline(c.Old))
+			p.Line(Green, indent+"+ "+before(path)+inline(c.New))
 		default:
 			p.value(Red, indent+"- ", path, c.Old)
 			p.value(Green, indent+"+ ", path, c.New)
@@ -139,13 +149,13 @@ func (p *Page) value(colour Colour, sign, path string, value any) {
 		p.Line(colour, sign+path+text)
 		return
 	}
-	if text := Inline(value); len(text) <= 60 {
+	if text := inline(value); len(text) <= 60 {
 		p.Line(colour, sign+path+text)
 		return
 	}
 	block, err := YAML(value)
 	if err != nil {
-		block = []byte(Inline(value))
+		block = []byte(inline(value))
 	}
 	p.Line(colour, sign+strings.TrimSuffix(path, " "))
 	for l := range strings.Lines(string(block)) {
@@ -153,7 +163,7 @@ func (p *Page) value(colour Colour, sign, path string, value any) {
 	}
 }
 
-// before is a path as it stands before its value; that of the whole is none.
+// before returns a path and a colon; "" for the whole value.
 func before(path string) string {
 	if path == "" {
 		return ""

@@ -2,37 +2,11 @@ package render
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// Table prints rows in columns.
-type Table struct{ w *tabwriter.Writer }
-
-// NewTable returns a Table on w, with its first row.
-func NewTable(w io.Writer, head ...any) Table {
-	t := Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	if len(head) > 0 {
-		t.Row(head...)
-	}
-	return t
-}
-
-// Row adds a row.
-func (t Table) Row(cells ...any) {
-	texts := make([]string, len(cells))
-	for i, cell := range cells {
-		texts[i] = Cell(fmt.Sprint(cell), 1)
-	}
-	fmt.Fprintln(t.w, strings.Join(texts, "\t"))
-}
-
-// Flush prints the table; its error is that of any row.
-func (t Table) Flush() error { return t.w.Flush() }
 
 // maxCell and maxRow bound the bytes of a cell and a row: all rows are as wide as the longest.
 const (
@@ -57,7 +31,7 @@ func Columns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinit
 	return out
 }
 
-// Plural returns a number and what it counts.
+// Plural returns a number and a noun.
 func Plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -15,7 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
 
-// Template prints what a template makes of content.
+// Template prints the result of a template for content.
 type Template func(ctx context.Context, out io.Writer, content map[string]any) error
 
 // NewTemplate parses a template. A missing field is empty, as in kubectl.
@@ -76,7 +76,7 @@ func writeOften(node parse.Node) {
 // ErrEndless is the error of a template that loops or prints too much.
 var ErrEndless = errors.New("the template does too much")
 
-// limited passes on what a template writes, within bounds.
+// limited bounds the output of a template.
 type limited struct {
 	ctx                 context.Context
 	w                   io.Writer
@@ -133,7 +133,7 @@ func (l *limited) make(n int) error {
 	return l.ctx.Err()
 }
 
-// exists tells whether index would find a value in a Go template.
+// exists reports whether index would find a value in a Go template.
 func exists(item any, indices ...any) bool {
 	for _, index := range indices {
 		at := -1

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// IsTerminal tells whether w is a terminal.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, isFile := w.(*os.File)
 	return isFile && term.IsTerminal(int(f.Fd()))
@@ -27,7 +27,7 @@ func Printable(s string) string {
 	return s
 }
 
-// IsText tells whether a terminal may get value as it is: printable characters, tabs and line ends.
+// IsText reports whether a terminal may get value as it is: printable characters, tabs and line ends.
 func IsText(value []byte) bool {
 	return utf8.Valid(value) && !strings.ContainsFunc(string(value), func(r rune) bool {
 		return !unicode.IsPrint(r) && r != '\n' && r != '\t'
@@ -57,7 +57,7 @@ func (e *Escaper) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close writes what is left.
+// Close completes the text.
 func (e *Escaper) Close() error {
 	var out []byte
 	for text := e.rest; len(text) > 0; {
@@ -103,7 +103,7 @@ func escapeControls(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// hasControls tells whether escapeControls would change text.
+// hasControls reports whether escapeControls would change text.
 func hasControls(text []byte) bool {
 	for i := range text {
 		if _, n := controlAt(text[i:]); n > 0 {
