@@ -163,7 +163,7 @@ func (s *survey) add(e *Entry) {
 		s.custom[at] = plain && keys.IsCustom(key.Resource)
 	}
 	var is typeMeta
-	if v, err := e.ParseValue(); err == nil {
+	if v, err := encoding.Parse(e.Value); err == nil { // read once: nothing to keep
 		is.apiVersion, is.kind = v.GVK.ToAPIVersionAndKind()
 	}
 	v := s.found[at][is]

@@ -96,8 +96,8 @@ func (r *Reader) raw(rec *snapshot.Record) Entry {
 // reading the snapshot, or a KMS plugin that stopped to answer.
 func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
 	e.Value, e.Stale, e.Undecryptable, e.value = e.Stored, false, nil, nil
-	e.use(r.layouts)
 	if r.decrypter == nil {
+		e.use(r.layouts)
 		if encoding.Detect(e.Stored) == encoding.FormatEncrypted {
 			_, e.Undecryptable = encoding.Parse(e.Stored)
 			if !errors.Is(e.Undecryptable, encoding.ErrKMSv1) { // which no configuration decrypts

@@ -17,11 +17,10 @@ type Object struct {
 	*Entry
 	Type   *Type
 	Parsed keys.Key // the parts of Entry.Key
-	// Content is the object, with metadata.resourceVersion as a server sets it; nil where Err is
-	// set.
-	Content map[string]any
-	Partial bool  // this build does not know the kind: Content is apiVersion, kind and metadata
-	Err     error // why the value cannot be decrypted or decoded
+
+	Content map[string]any // with metadata.resourceVersion as a server sets it; nil where Err is set
+	Partial bool           // this build does not know the kind: Content is apiVersion, kind and metadata
+	Err     error          // why the value cannot be decrypted or decoded
 }
 
 // Selection selects objects of a type.

@@ -193,10 +193,7 @@ func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource
 	if err != nil {
 		return schema.GroupResource{}, err
 	}
-	k, _, err := layouts.Parse(key)
-	if err != nil {
-		return schema.GroupResource{}, nil
-	}
+	k, _, _ := layouts.Parse(key)
 	return k.Resource, nil
 }
 

@@ -65,7 +65,7 @@ func (f *fieldSizes) add(e *Entry, stored int) {
 		sizes[field] += n
 		sizes[fieldEnvelope] -= n
 	}
-	v, err := e.ParseValue()
+	v, err := encoding.Parse(e.Value) // read once: nothing to keep
 	var parts encoding.Parts
 	if err == nil {
 		parts, err = encoding.MeasureParts(v)

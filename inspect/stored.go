@@ -59,17 +59,13 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 	return func(yield func(*Stored, error) bool) {
 		out := new(Stored)
 		for rec, err := range records {
-			if err == nil && !bytes.HasPrefix(rec.Key, prefix) {
-				continue
-			}
 			if err == nil {
+				if !bytes.HasPrefix(rec.Key, prefix) {
+					continue
+				}
 				err = r.fill(ctx, rec, history, out)
 			}
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(out, nil) {
+			if !yield(out, err) || err != nil {
 				return
 			}
 		}

@@ -125,11 +125,10 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 			if err != nil {
 				return nil, err
 			}
-			if d.Last == nil {
-				continue
-			}
-			if crd, err := schema.ParseCRD(d.Last.Value); err == nil {
-				add(customType(crd))
+			if d.Last != nil {
+				if crd, err := schema.ParseCRD(d.Last.Value); err == nil {
+					add(customType(crd))
+				}
 			}
 		}
 	}
@@ -178,16 +177,14 @@ func customType(crd *schema.CRD) *Type {
 	}
 }
 
-// folderType is the type of a folder without definition, by one of its objects; nil for none.
+// folderType is the type of a folder without definition; e is one of its objects, or nil.
 func folderType(key keys.Key, e *Entry) *Type {
-	t := &Type{Resource: key.Resource, Namespaced: key.Namespace != ""}
+	kind := ""
 	if e != nil {
-		if v, err := e.ParseValue(); err == nil {
-			t.Kind = v.GVK.Kind
-		}
+		v, _ := e.ParseValue()
+		kind = v.GVK.Kind
 	}
-	t.Singular = strings.ToLower(t.Kind)
-	return t
+	return &Type{Resource: key.Resource, Kind: kind, Singular: strings.ToLower(kind), Namespaced: key.Namespace != ""}
 }
 
 // All lists the types, the built-in ones first.
