@@ -43,8 +43,7 @@ var (
 		"The database, free pages included, is as large as the quota of `--quota`: the first write raises NOSPACE (`mvcc: database space exceeded`).",
 		"Raise `--quota-backend-bytes` for the restore, then compact and defragment. `etcdshift sizes` estimates the size after that.")
 	codeNearQuota = code(finding.Warning, "near-quota", "the database is near a quota",
-		"The database has 80% of the quota of `--quota`. Without `--quota`: 80% of etcd's default of 2 GiB, or more than the 8 GiB it suggests at most. "+
-			"The quota of the cluster is not in the file.",
+		"80% of `--quota`; without it, 80% of etcd's default of 2 GiB, or over the 8 GiB it suggests at most. The file does not show the cluster's quota.",
 		"Compact and defragment; name the quota with `--quota`. `etcdshift sizes` shows what fills the database.")
 	codeAlarmNoSpace = code(finding.Error, "alarm-nospace", "the alarm NOSPACE is raised",
 		"A member had raised the alarm. It is part of the database: the restored etcd refuses all writes.",
@@ -65,14 +64,12 @@ var (
 		"Another program or a person wrote them, or an API server that this build does not know. They were not checked.",
 		"Find out what wrote them. An API server lists keys below the folder of a resource, and never sees the rest.")
 	codeLayoutUnchecked = code(finding.Info, "layout-not-judged", "a layout that is not checked",
-		"The keys below this storage prefix are laid out as kcp or openshift-apiserver does it. Values were decoded, and logical clusters of kcp checked; "+
-			"relations between objects were not: owners, namespaces, versions, webhooks.",
+		"Keys are laid out as kcp or openshift-apiserver does it. Values and logical clusters of kcp were checked; relations between objects were not.",
 		"Nothing.")
 
 	// About records.
 	codeUndecodable = code(finding.Error, "undecodable", "an API server cannot decode a value",
-		"The value is no object, or of another kind than its key says, or a field has the wrong type. One such value makes every list of its kind fail, "+
-			"the controllers that watch it, and the deletion of namespaces.",
+		"The value is no object, or not of its key's kind, or a field has the wrong type: lists of its kind fail, and with them the deletion of namespaces.",
 		"Look at it with `etcdctl get KEY`; delete the key, or put back its value from an older snapshot.")
 	codeBadMetadata = code(finding.Warning, "bad-metadata", "a field of metadata is of the wrong type",
 		"API servers drop such a field of a custom resource without a word.",
@@ -97,8 +94,7 @@ var (
 		"Keys, mostly Events, name a lease that the file does not have. etcd only logs that; the keys never expire.",
 		"Delete them by hand.")
 	codeNamespaceGone = code(finding.Warning, "namespace-gone", "objects lie in a namespace that is gone",
-		"They can be read, but nothing can be created beside them, and nothing deletes them. API servers make `default`, `kube-system`, `kube-public` and "+
-			"`kube-node-lease` themselves.",
+		"They can be read, but nothing deletes them or can be created beside them. API servers make `default` and three `kube-*` namespaces themselves.",
 		"Create the namespace again; then delete it, or the objects.")
 
 	// About encryption at rest.
@@ -117,8 +113,7 @@ var (
 		"None of its objects is served.",
 		"Put back its value from an older snapshot, or delete it with `etcdctl del KEY`.")
 	codeVersionUnlisted = code(finding.Error, "version-not-listed", "objects are stored at a version that is gone",
-		"Their CustomResourceDefinition does not list the version any more, or they are in another group. No server reads them, and lists of the kind fail "+
-			"(`request to convert CR from an invalid group/version`).",
+		"Their definition does not list the version, or they are in another group: lists fail (`request to convert CR from an invalid group/version`).",
 		"Add the version to the CustomResourceDefinition again (not served), then `etcdshift migrate storage-versions` (docs/storage-versions.md).")
 	codeListInvalid = code(finding.Error, "stored-versions-invalid", "storedVersions has a version that is gone",
 		"status.storedVersions has a version that spec.versions has not: updates of the spec are refused (`must appear in spec.versions`).",
@@ -215,15 +210,13 @@ var (
 
 	// About logical clusters of kcp: as "cluster list" finds them in this one file.
 	codeShardPartial = code(finding.Info, "shard-partial", "a part of a shard of kcp",
-		"The LogicalCluster of `system:shard`, which each shard has, is missing: this is an etcd for single types (`--etcd-servers-overrides`), or a part "+
-			"of a shard. Orphans are not reported.",
+		"`system:shard` has no LogicalCluster: an etcd for single types (`--etcd-servers-overrides`), or a part of a shard. Orphans are not reported.",
 		"Nothing. Give the file of the shard itself.")
 	codeShardTwice = code(finding.Warning, "shard-twice", "two storages are one shard of kcp",
 		"Several storages in the file have the name of one shard.",
 		"Find out which one is used, and leave the other out.")
 	codeClusterOrphans = code(finding.Warning, "cluster-orphans", "keys of logical clusters that do not live here",
-		"Their LogicalCluster is not on this shard, and no workspace leads to them. kcp's live migration takes keys of other tenants along; writes through "+
-			"a front-proxy that still knows the old shard leave some, too.",
+		"Their LogicalCluster is not on this shard, and no workspace leads to them: left by a live migration of kcp, or by writes of an outdated front-proxy.",
 		"See `etcdshift cluster list` with all shards; put back what is missing there (`etcdshift cluster import --orphans-from`), then `etcdshift cluster "+
 			"purge --orphans`.")
 	codeStaleCopies = code(finding.Warning, "stale-copies", "a cache has copies of what lives elsewhere",

@@ -30,9 +30,8 @@ func (d *doctor) checkMasters() {
 }
 
 // checkHeartbeats compares the heartbeats of nodes with the newest; the file has no other clock.
-// Nodes renew them every ten seconds.
 func (d *doctor) checkHeartbeats() {
-	const silence = 5 * time.Minute
+	const silence = 5 * time.Minute // nodes renew them every ten seconds
 	beats := map[string]time.Time{}
 	var newest time.Time
 	for _, o := range d.kept["leases"] {

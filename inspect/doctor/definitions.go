@@ -54,8 +54,7 @@ func (d *doctor) define(o stored) {
 	*d.definitions.at(folder{o.Prefix, crd.GroupResource()}) = def
 }
 
-// parse returns the version in an apiVersion and kind, as counted. It tells whether the kind is the
-// definition's, and whether the definition lists the version.
+// parse parses an apiVersion and kind; ours is a kind of the definition, listed a version in it.
 func (def *definition) parse(stored string) (version string, ours, listed bool) {
 	apiVersion, kind, _ := strings.Cut(stored, " ")
 	gv, err := gvr.ParseGroupVersion(apiVersion)
@@ -69,7 +68,7 @@ func (d *doctor) checkDefinitions() {
 	for at, versions := range d.versions.all() {
 		if d.definitions.by[at] == nil {
 			d.orphans[at.resource] = true
-			d.raiseMany(versions.total(), codeOrphans, "object", "%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
+			d.raiseMany(versions.total, codeOrphans, "object", "%s of %s without a CustomResourceDefinition: no server serves them", plain(at.resource))
 		}
 	}
 	for at, def := range d.definitions.all() {
@@ -86,7 +85,7 @@ func (d *doctor) checkDefinitions() {
 		if def.deleted {
 			held := d.holders(func(h hold) bool { return folder{h.prefix, h.resource} == at })
 			d.raise(def.entry.Key, codeCRDTerminating, "it is being deleted; finalizers: %s; %s left%s",
-				list(def.finalizers), things(d.versions.at(at).total().objects, "object"), held)
+				list(def.finalizers), things(d.versions.at(at).total.objects, "object"), held)
 		}
 	}
 }

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/labels"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Options say what to check against.
@@ -25,26 +26,19 @@ type Options struct {
 
 // doctor is one run.
 type doctor struct {
-	ctx      context.Context
-	err      error // the first error of reading; it ends the run
-	snapshot *snapshot.Snapshot
-	reader   *inspect.Reader
-	options  Options
+	ctx     context.Context
+	err     error // the first error of reading; it ends the run
+	reader  *inspect.Reader
+	options Options
 	*Report
 	damaged bool // no record is trusted
 	layouts keys.Layouts
 	leases  map[int64]int64
-	kinds   map[gvr.GroupKind]kind
+	kinds   map[gvr.GroupKind]*inspect.Type
 	dead    []string // APIServices that do not answer
 	addKCP  func(*inspect.Entry) error
 	kcp     func() *clusters.File // the records of addKCP; both are nil for a file without kcp
 	index
-}
-
-// kind is the folder of a kind.
-type kind struct {
-	resource   gvr.GroupResource
-	namespaced bool
 }
 
 // Damaged returns the report on a file that cannot be opened because of err.
@@ -57,7 +51,11 @@ func Damaged(err error, o Options) *Report {
 // Examine reports on the snapshot of r. The report on a damaged file has its damage only. An error
 // means that it could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
-	d := &doctor{ctx: ctx, snapshot: r.Snapshot(), reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]kind{}, index: newIndex()}
+	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]*inspect.Type{}, index: index{
+		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
+		locations: map[uuid.UUID]location{}, kept: map[string][]stored{},
+		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
+	}}
 	for _, phase := range []func(){
 		d.verify, d.checkFile, d.prepare, d.read,
 		d.checkEncryption, d.checkDefinitions, d.checkWrites, d.checkConversion, d.checkOwners,
@@ -86,7 +84,7 @@ func (d *doctor) prepare() {
 	if d.layouts, err = d.reader.Layouts(d.ctx); d.failed(err) {
 		return
 	}
-	if d.leases, err = d.snapshot.Leases(d.ctx); d.failed(err) {
+	if d.leases, err = d.reader.Snapshot().Leases(d.ctx); d.failed(err) {
 		return
 	}
 	types, err := d.reader.Types(d.ctx)
@@ -95,8 +93,9 @@ func (d *doctor) prepare() {
 	}
 	for _, t := range types.All() {
 		gk := gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}
-		if _, twice := d.kinds[gk]; t.Kind != "" && !twice {
-			d.kinds[gk] = kind{t.Resource, t.Namespaced}
+		if d.kinds[gk] == nil && t.Kind != "" {
+			t.CRD = nil // its schemas are large
+			d.kinds[gk] = t
 		}
 	}
 	if slices.ContainsFunc(d.layouts.Storages(), func(s keys.Storage) bool { return s.Flavour.KCP() }) {

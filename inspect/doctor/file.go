@@ -18,7 +18,7 @@ const (
 
 // verify checks the file as etcdshift verify does.
 func (d *doctor) verify() {
-	for err := range snapshot.Verify(d.ctx, d.snapshot) {
+	for err := range snapshot.Verify(d.ctx, d.reader.Snapshot()) {
 		if !isDamage(err) {
 			d.failed(err)
 			return
@@ -37,7 +37,7 @@ func isDamage(err error) bool {
 
 // checkFile checks the file as a whole.
 func (d *doctor) checkFile() {
-	st, err := d.snapshot.Status(d.ctx)
+	st, err := d.reader.Snapshot().Status(d.ctx)
 	if d.failed(err) {
 		return
 	}
@@ -64,19 +64,14 @@ func (d *doctor) checkFile() {
 		"take what they cached for newer than what a plain restore holds%s", st.Revision, most)
 }
 
-// checkVersions compares the etcd to restore into with the releases in the file: an older server
-// does not start on it.
+// checkVersions checks the etcd to restore into: an older one than the file's does not start.
 func (d *doctor) checkVersions(st snapshot.Status) {
-	needed := st.StorageVersion
-	if before(needed, st.ClusterVersion) {
-		needed = st.ClusterVersion
-	}
 	const written = "it was written by a cluster at version %s (storage version %s)"
 	switch storage := cmp.Or(st.StorageVersion, "-"); {
-	case needed == "":
+	case st.StorageVersion == "" && st.ClusterVersion == "":
 	case d.options.Etcd == "":
 		d.raise(nil, codeEtcdVersion, written, st.ClusterVersion, storage)
-	case before(d.options.Etcd, needed):
+	case before(d.options.Etcd, st.StorageVersion) || before(d.options.Etcd, st.ClusterVersion):
 		d.raise(nil, codeEtcdTooOld, written+"; etcd %s does not start on it", st.ClusterVersion, storage, d.options.Etcd)
 	}
 }

@@ -94,7 +94,7 @@ func TestDamaged(t *testing.T) {
 	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: finding.Names(CodeDamaged)}).Findings)
 }
 
-// TestLeases: keys whose lease is gone never expire; addresses of API servers have a finding of their own.
+// TestLeases: keys whose lease is gone never expire; those of API servers have another finding.
 func TestLeases(t *testing.T) {
 	on := opened(t, etcdtest.Build(t, "grant 77 60\nput /registry/masterleases/10.0.0.1 1 lease=77\nput /registry/masterleases/10.0.0.2 1 lease=77\n"))
 	address := func(ip string) record { return object("masterleases/"+ip, "v1", "Endpoints", "") }

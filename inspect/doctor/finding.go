@@ -99,7 +99,10 @@ func (o *ordered[K, V]) all() iter.Seq2[K, *V] {
 }
 
 // tally counts objects by something they have in common.
-type tally[K comparable] struct{ ordered[K, count] }
+type tally[K comparable] struct {
+	ordered[K, count]
+	total count
+}
 
 // count is a number of objects, with the key of the first.
 type count struct {
@@ -108,29 +111,19 @@ type count struct {
 }
 
 func (t *tally[K]) add(k K, key []byte) {
-	c := t.at(k)
-	if c.objects++; c.objects == 1 {
-		c.first = key
-	}
-}
-
-// total counts all objects.
-func (t *tally[K]) total() (sum count) {
-	for _, c := range t.all() {
-		if sum.first == nil {
-			sum.first = c.first
+	for _, c := range []*count{t.at(k), &t.total} {
+		if c.objects++; c.objects == 1 {
+			c.first = key
 		}
-		sum.objects += c.objects
 	}
-	return sum
 }
 
 // things is a number of things for people.
 func things(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
+	if n != 1 {
+		thing += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func are(n int) string {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"slices"
-	"strings"
 	"unique"
 
 	"github.com/google/uuid"
@@ -31,11 +30,11 @@ type index struct {
 	contents    ordered[space, tally[gvr.GroupResource]]
 	held        tally[hold] // objects that are being deleted, by finalizer
 
-	locations map[uid]location
+	locations map[uuid.UUID]location
 	owned     []owned
 
-	kept        map[string][]stored // by resource
-	apiServices []apiService
+	kept        map[string][]stored       // by resource
+	apiServices []apiService              // aggregated ones
 	local       map[gvr.GroupVersion]bool // served by kube-apiserver: built in, or of definitions
 	aggregated  map[gvr.GroupVersion]bool // served by another API server
 }
@@ -65,27 +64,14 @@ type (
 		resource  unique.Handle[gvr.GroupResource]
 		namespace unique.Handle[string]
 	}
-	// uid is a UID in 16 bytes, or in its text if it has another form than Kubernetes gives it.
-	uid struct {
-		bits uuid.UUID
-		text string
-	}
 )
 
-func newIndex() index {
-	return index{
-		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
-		locations: map[uid]location{}, kept: map[string][]stored{},
-		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
+// toUID parses a UID. One of another form than Kubernetes gives it is hashed.
+func toUID(s string) uuid.UUID {
+	if id, err := uuid.Parse(s); err == nil && id.String() == s {
+		return id
 	}
-}
-
-func toUID(s string) uid {
-	bits, err := uuid.Parse(s)
-	if err != nil || len(s) != 36 || strings.ToLower(s) != s {
-		return uid{text: strings.Clone(s)}
-	}
-	return uid{bits: bits}
+	return uuid.NewSHA1(uuid.Nil, []byte(s))
 }
 
 // count counts an object by version and namespace.
@@ -106,8 +92,7 @@ func (d *doctor) count(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	}
 }
 
-// managedVersions lists the apiVersions in managedFields, each once. Like an API server it ignores
-// malformed managedFields.
+// managedVersions lists the apiVersions in managedFields, each once; none of malformed ones.
 func managedVersions(value []byte) (versions []string) {
 	var content struct {
 		Metadata struct {

@@ -12,7 +12,7 @@ func (d *doctor) checkKCP() {
 		return
 	}
 	file := d.kcp()
-	named := []clusters.Named{{Path: d.snapshot.Path(), File: file}}
+	named := []clusters.Named{{Path: d.reader.Snapshot().Path(), File: file}}
 	found := clusters.Survey(named, named)
 	d.checkShards(file, found)
 	for _, c := range found.Clusters {

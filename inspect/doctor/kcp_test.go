@@ -154,7 +154,7 @@ func TestKCPMetadata(t *testing.T) {
 func TestKCPEncrypted(t *testing.T) {
 	widget := "/registry/example.dev/widgets/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
-		kcptest.Put(t, client, widget+"sealed", []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
+		kcptest.Put(t, client, widget+"encrypted", []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"))
 		kcptest.Put(t, client, widget+"bad", []byte(`{"apiVersion":"example.dev/v1","kind":"Widget","metadata":{"name":"bad","labels":{"a":1}}}`))
 	})
 	report := examined(t, opened(t, in), Options{Ignore: finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)})

@@ -18,7 +18,7 @@ func (d *doctor) checkNamespaces() {
 		if _, there := d.namespaces[at]; there || slices.Contains(made, at.name) || !d.whole[at.prefix] || d.unread[gvr.GroupResource{Resource: "namespaces"}] {
 			continue
 		}
-		d.raiseMany(contents.total(), codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name, describe(contents))
+		d.raiseMany(contents.total, codeNamespaceGone, "object", "%s of namespace %s, which is not there: %s", at.name, describe(contents))
 	}
 	for _, o := range d.kept["namespaces"] {
 		ns, err := decodeAs[corev1.Namespace](o.entry)

@@ -1,9 +1,11 @@
 package doctor
 
 import (
+	"cmp"
 	"strings"
 	"unique"
 
+	"github.com/google/uuid"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -19,7 +21,7 @@ type owned struct {
 
 // reference is one owner.
 type reference struct {
-	id               uid
+	id               uuid.UUID
 	apiVersion, kind unique.Handle[string]
 }
 
@@ -52,11 +54,9 @@ func (d *doctor) checkOwners() {
 		}
 		var firsts [ownerStates]*reference
 		gone := 0
-		for i := range o.refs {
-			is := d.ownerState(o, o.refs[i])
-			if firsts[is] == nil {
-				firsts[is] = &o.refs[i]
-			}
+		for i, ref := range o.refs {
+			is := d.ownerState(o, ref)
+			firsts[is] = cmp.Or(firsts[is], &o.refs[i])
 			if is == ownerGone {
 				gone++
 			}
@@ -83,7 +83,7 @@ func (d *doctor) ownerState(o owned, ref reference) ownerState {
 	}
 	at, there := d.locations[ref.id]
 	near := there && (at.namespace.Value() == "" || at.namespace == o.at.namespace)
-	k, known := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: ref.kind.Value()}]
+	k := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: ref.kind.Value()}]
 	switch {
 	case d.aggregated[gv] && near:
 		return ownerThere
@@ -91,11 +91,11 @@ func (d *doctor) ownerState(o owned, ref reference) ownerState {
 		return ownerUnseen
 	case len(d.local) > 0 && !d.local[gv]: // without APIServices it is unknown
 		return ownerUnresolvable
-	case o.at.namespace.Value() == "" && (known && k.namespaced || there && at.namespace.Value() != ""):
+	case o.at.namespace.Value() == "" && (k != nil && k.Namespaced || there && at.namespace.Value() != ""):
 		return ownerNamespaced
 	case near:
 		return ownerThere
-	case !known || d.unread[k.resource] || !d.whole[o.prefix]:
+	case k == nil || d.unread[k.Resource] || !d.whole[o.prefix]:
 		return ownerUnseen
 	}
 	return ownerGone

@@ -16,13 +16,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-const (
-	// requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
-	requestLimit = 1536 << 10
-	nearLimit    = requestLimit / 10 * 9
-	// compactRevKey is how API servers agree on compactions (pkg/storage/etcd3/compact.go).
-	compactRevKey = "compact_rev_key"
-)
+// requestLimit is the default of etcd's --max-request-bytes (server/embed/config.go).
+const requestLimit = 1536 << 10
 
 // checkEntry checks one record, and keeps what later checks need.
 func (d *doctor) checkEntry(e *inspect.Entry) {
@@ -30,7 +25,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) {
 	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" { // see checkMasters
 		d.groups.add(group{codeLeaseGone, cmp.Or(plain(key.Resource), "no resource")}, e.Key)
 	}
-	if n := len(e.Key) + len(e.Stored); n > nearLimit {
+	if n := len(e.Key) + len(e.Stored); n > requestLimit/10*9 {
 		code := codeNearLimit
 		if n > requestLimit {
 			code = codeTooLarge
@@ -45,7 +40,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) {
 	switch {
 	case below && storage.Prefix != "": // all keys are below the empty prefix
 		d.groups.add(group{codeStrayKeys, storage.Prefix}, e.Key)
-	case string(e.Key) != compactRevKey:
+	case string(e.Key) != "compact_rev_key": // by which API servers agree on compactions
 		d.groups.add(group{code: codeForeignKeys}, e.Key)
 	}
 }
@@ -59,8 +54,7 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry) {
 	switch {
 	case err == nil:
 	case unknown:
-		apiVersion, kind := meta.GVK().ToAPIVersionAndKind()
-		d.groups.add(group{codeUnknownKind, apiVersion + " " + kind}, e.Key)
+		d.groups.add(group{codeUnknownKind, meta.APIVersion + " " + meta.Kind}, e.Key)
 	case badMetadata:
 		d.raise(e.Key, codeBadMetadata, "%s", err)
 	case e.Undecryptable == nil:
@@ -102,8 +96,7 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 	return encoding.Meta{APIVersion: apiVersion, Kind: kind}, fmt.Errorf("%w: %v", errMetadata, metaErr)
 }
 
-// checkName compares a key with the name and namespace in its object. Records beside objects have
-// names of their own.
+// checkName compares a key with the name and namespace of its object.
 func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 	switch {
 	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource):
@@ -145,12 +138,11 @@ func (d *doctor) checkEncryption() {
 			}
 			parts = append(parts, by+": "+things(c.objects, "object"))
 		}
-		d.raise(ways.total().first, codeMixedEncryption, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
+		d.raise(ways.total.first, codeMixedEncryption, "%s: %s", plain(at.resource), strings.Join(parts, ", "))
 	}
 }
 
-// groupReasons are the reasons of findings about groups, which take the number of things and the
-// subject.
+// groupReasons are the reasons of groups. They take the number of things and the subject.
 var groupReasons = map[*finding.Code]struct{ thing, reason string }{
 	codeForeignKeys:     {"key", "%[1]s that no layout of an API server explains"},
 	codeStrayKeys:       {"key", "%s below %s that its layout does not explain"},

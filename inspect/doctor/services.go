@@ -115,22 +115,19 @@ func (d *doctor) serve(o stored) {
 		d.raise(o.entry.Key, codeUndecodable, "no APIService: a field is of the wrong type")
 		return
 	}
-	d.apiServices = append(d.apiServices, apiService{o, fields})
-	served := d.local
-	if fields.Spec.Service != nil {
-		served = d.aggregated
+	gv := gvr.GroupVersion{Group: fields.Spec.Group, Version: fields.Spec.Version}
+	if fields.Spec.Service == nil {
+		d.local[gv] = true
+		return
 	}
-	served[gvr.GroupVersion{Group: fields.Spec.Group, Version: fields.Spec.Version}] = true
+	d.aggregated[gv] = true
+	d.apiServices = append(d.apiServices, apiService{o, fields})
 }
 
-// checkAPIServices reports aggregated API servers that do not answer. While one does not, the
-// namespace controller deletes no namespace.
+// checkAPIServices reports silent aggregated API servers, which stop the deletion of namespaces.
 func (d *doctor) checkAPIServices() {
 	for _, s := range d.apiServices {
 		ref := s.Spec.Service
-		if ref == nil {
-			continue
-		}
 		name := ref.Namespace + "/" + ref.Name
 		switch svc := d.service(s.Prefix, ref.Namespace, ref.Name); {
 		case svc == nil:

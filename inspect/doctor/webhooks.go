@@ -24,8 +24,7 @@ type need struct {
 	pods            labels.Selector // of Pods whose labels the object has; nil for an object without labels
 }
 
-// needs returns the requests by which the Pods of a Service start and become its endpoints, and those
-// without which nodes and the control plane do not come up.
+// needs returns the requests that the Pods of a Service, nodes and the control plane need to start.
 func needs(svc *corev1.Service) map[*finding.Code][]need {
 	pods := labels.Nothing()
 	if len(svc.Spec.Selector) > 0 {
@@ -46,8 +45,7 @@ func needs(svc *corev1.Service) map[*finding.Code][]need {
 	}
 }
 
-// checkWebhooks checks admission webhooks that run in the cluster and refuse requests while they do
-// not answer.
+// checkWebhooks checks admission webhooks in the cluster whose silence refuses requests.
 func (d *doctor) checkWebhooks() {
 	for _, o := range slices.Concat(d.kept["validatingwebhookconfigurations"], d.kept["mutatingwebhookconfigurations"]) {
 		// a MutatingWebhookConfiguration has every field of a validating one
@@ -115,8 +113,7 @@ func (n need) matches(r admissionv1.RuleWithOperations) bool {
 		})
 }
 
-// selects tells whether the selectors of a webhook select the object of a need. Labels of Pods are
-// those of Pods in the file.
+// selects tells whether a webhook selects the object of a need, by the labels of Pods in the file.
 func (d *doctor) selects(prefix string, hook *admissionv1.MutatingWebhook, n need) bool {
 	if n.namespace != "" {
 		namespace, there := d.namespaces[space{prefix, n.namespace}]
@@ -151,11 +148,8 @@ func describeRules(rules []admissionv1.RuleWithOperations) string {
 		for _, o := range r.Operations {
 			operations = append(operations, string(o))
 		}
-		part := strings.Join(operations, ",") + " " + strings.Join(r.Resources, ",")
-		if groups := strings.Join(r.APIGroups, ","); groups != "" {
-			part += " of " + groups
-		}
-		parts = append(parts, part)
+		part := strings.Join(operations, ",") + " " + strings.Join(r.Resources, ",") + " of " + strings.Join(r.APIGroups, ",")
+		parts = append(parts, strings.TrimSuffix(part, " of ")) // the core group has no name
 	}
 	return strings.Join(parts, "; ")
 }
