@@ -14,20 +14,14 @@ import (
 type cachePass struct {
 	*pass
 	cache  *Cache
-	copies map[origin]*Copy
-}
-
-type origin struct{ shard, cluster string }
-
-func newCachePass(p *pass, s keys.Storage) *cachePass {
-	return &cachePass{p, &Cache{Prefix: s.Prefix}, map[origin]*Copy{}}
+	copies map[keys.Key]*Copy // by shard and logical cluster
 }
 
 func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	if key.Shard == cacheServer {
 		return c.cache.Own.add(c.pass, key, e, nil)
 	}
-	of := origin{key.Shard, key.Cluster}
+	of := keys.Key{Shard: key.Shard, Cluster: key.Cluster}
 	if c.copies[of] == nil {
 		c.copies[of] = &Copy{Shard: key.Shard, Cluster: key.Cluster}
 	}
@@ -39,9 +33,9 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 // reads returns the reading of the value under key; nil for other kinds.
 func (c *cachePass) reads(key keys.Key) reading {
 	switch gr := key.Resource; {
-	case key.Custom && gr == ExportType():
+	case key.Custom && gr == ExportType:
 		return readExport(key, &c.cache.Exports)
-	case key.Custom && gr == shards() && key.Cluster == rootCluster:
+	case key.Custom && gr == shardType && key.Cluster == rootCluster:
 		return readShard(key, &c.cache.Registered)
 	}
 	return nil

@@ -53,45 +53,33 @@ func Contents(resources []Resource) string {
 // Findings returns the findings about a logical cluster, in a fixed order. Their reasons are
 // sentences without the subject.
 func (r Resident) Findings() []*finding.Finding {
-	n := findings{own: string(LogicalClusterKey(r.Prefix, r.Name))}
-	n.self(r)
-	n.children(r)
-	n.types(r)
-	return n.all
+	return slices.Concat(r.aboutItself(), r.aboutChildren(), r.aboutTypes())
 }
 
-type findings struct {
-	own string // key of the LogicalCluster
-	all []*finding.Finding
+func (r Resident) because(code *finding.Code, format string, args ...any) *finding.Finding {
+	return code.Because(format, args...).At(string(LogicalClusterKey(r.Prefix, r.Name)))
 }
 
-func (n *findings) add(f *finding.Finding) { n.about(n.own, f) }
-
-func (n *findings) about(key string, f *finding.Finding) {
-	n.all = append(n.all, f.At(key))
-}
-
-// self checks the LogicalCluster.
-func (n *findings) self(r Resident) {
+func (r Resident) aboutItself() (all []*finding.Finding) {
 	if r.Terminating != "" {
-		n.add(CodeClusterTerminating.Because("is being deleted since %s", r.Terminating))
+		all = append(all, r.because(CodeClusterTerminating, "is being deleted since %s", r.Terminating))
 	}
 	if r.Migrating != "" {
-		n.add(CodeClusterMigrating.Because("a live migration has it: %s", r.Migrating))
+		all = append(all, r.because(CodeClusterMigrating, "a live migration has it: %s", r.Migrating))
 	}
 	if len(r.Elsewhere) > 0 {
-		n.add(CodeClusterTwice.Because("lives %s too", strings.Join(apart(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
+		all = append(all, r.because(CodeClusterTwice, "lives %s too", strings.Join(apart(slices.Concat([]Place{r.Place}, r.Elsewhere)), " and ")))
 	}
 	if r.ShardName != "" && r.Shard != "" && r.ShardName != r.Shard {
-		n.add(CodeClusterMisnamed.Because("lives on shard %s and believes to live on %s, until kcp corrects that", r.Shard, r.ShardName))
+		all = append(all, r.because(CodeClusterMisnamed, "lives on shard %s and believes to live on %s, until kcp corrects that", r.Shard, r.ShardName))
 	}
 	if r.OwnerGone {
-		n.add(CodeWorkspaceGone.Because("belongs to the Workspace %s in %s, which is not there", r.Owner.Name, r.Owner.Cluster))
+		all = append(all, r.because(CodeWorkspaceGone, "belongs to the Workspace %s in %s, which is not there", r.Owner.Name, r.Owner.Cluster))
 	}
+	return all
 }
 
-// children checks the shards named in Workspaces.
-func (n *findings) children(r Resident) {
+func (r Resident) aboutChildren() (all []*finding.Finding) {
 	keys := map[string]string{}
 	for _, w := range r.Workspaces {
 		keys[w.Name] = w.Key
@@ -104,27 +92,29 @@ func (n *findings) children(r Resident) {
 		if h.Stuck {
 			kcp = ", and kcp leaves the Workspace as it is"
 		}
-		n.about(keys[h.Workspace], CodeWorkspaceAstray.Because("has the Workspace %s, which says that %s lives on shard %s; it lives on %s%s",
-			h.Workspace, h.Name, h.Said, Residence(h.LivesOn), kcp))
+		all = append(all, CodeWorkspaceAstray.Because("has the Workspace %s, which says that %s lives on shard %s; it lives on %s%s",
+			h.Workspace, h.Name, h.Said, Residence(h.LivesOn), kcp).At(keys[h.Workspace]))
 	}
+	return all
 }
 
-// types checks that its types are served.
-func (n *findings) types(r Resident) {
+func (r Resident) aboutTypes() (all []*finding.Finding) {
 	for _, d := range r.Definitions {
 		if !d.Present && !d.Virtual {
-			n.add(CodeBoundDefinitionGone.Because("has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID))
+			all = append(all, r.because(CodeBoundDefinitionGone,
+				"has bound %s, whose definition %s is not in system:bound-crds: no server serves it here", d.Resource, d.UID))
 		}
 	}
 	for _, i := range r.Identities {
-		switch {
-		case !i.Known:
-			n.add(CodeIdentityUnbound.Because("has %s under identity %s, which no APIExport or APIBinding here knows", strings.Join(i.Resources, ", "), i.Hash))
-		case !i.Bound:
-			n.add(CodeIdentityUnbound.Because("has %s under identity %s, which no APIBinding of it binds: left from one that is gone",
-				strings.Join(i.Resources, ", "), i.Hash))
+		why := "which no APIExport or APIBinding here knows"
+		if i.Known {
+			why = "which no APIBinding of it binds: left from one that is gone"
+		}
+		if !i.Known || !i.Bound {
+			all = append(all, r.because(CodeIdentityUnbound, "has %s under identity %s, %s", strings.Join(i.Resources, ", "), i.Hash, why))
 		}
 	}
+	return all
 }
 
 // apart names places so that two files of one shard, and two storages of one file, differ.

@@ -30,26 +30,11 @@ const (
 	annotationSchemaName     = "apis.kcp.io/schema-name"
 )
 
-// LogicalClusterType is the type of LogicalClusters.
-func LogicalClusterType() schema.GroupResource {
-	return schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
-}
-
-// WorkspaceType is the type of Workspaces.
-func WorkspaceType() schema.GroupResource {
-	return schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}
-}
-
-// BindingType is the type of APIBindings.
-func BindingType() schema.GroupResource {
-	return schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}
-}
-
-// ExportType is the type of APIExports.
-func ExportType() schema.GroupResource {
-	return schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}
-}
-
-func shards() schema.GroupResource {
-	return schema.GroupResource{Group: "core.kcp.io", Resource: "shards"}
-}
+// Types of kcp.
+var (
+	LogicalClusterType = schema.GroupResource{Group: "core.kcp.io", Resource: "logicalclusters"}
+	WorkspaceType      = schema.GroupResource{Group: "tenancy.kcp.io", Resource: "workspaces"}
+	BindingType        = schema.GroupResource{Group: "apis.kcp.io", Resource: "apibindings"}
+	ExportType         = schema.GroupResource{Group: "apis.kcp.io", Resource: "apiexports"}
+	shardType          = schema.GroupResource{Group: "core.kcp.io", Resource: "shards"}
+)

@@ -78,9 +78,10 @@ func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check
 	for _, s := range p.file.Storages {
 		switch s.Flavour {
 		case keys.FlavourKCPShard:
-			p.shards[s.Prefix] = newShardPass(p, s)
+			shard := &Shard{Prefix: s.Prefix, Partial: true, children: map[string][]*Cluster{}}
+			p.shards[s.Prefix] = &shardPass{p, shard, map[string]*Cluster{}, map[string]*Orphan{}}
 		case keys.FlavourKCPCache:
-			p.caches[s.Prefix] = newCachePass(p, s)
+			p.caches[s.Prefix] = &cachePass{p, &Cache{Prefix: s.Prefix}, map[keys.Key]*Copy{}}
 		default:
 			p.others[s.Prefix] = &Amount{}
 		}

@@ -13,7 +13,7 @@ import (
 // LogicalClusterKey is the key of a LogicalCluster on a shard that stores below prefix. Its
 // existence decides whether the logical cluster lives there.
 func LogicalClusterKey(prefix, name string) []byte {
-	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType(), Custom: true, Cluster: name, Name: logicalCluster})
+	return keys.KCPShard{Prefix: prefix}.Format(keys.Key{Resource: LogicalClusterType, Custom: true, Cluster: name, Name: logicalCluster})
 }
 
 // shardPass is the part of a pass for one shard.
@@ -22,10 +22,6 @@ type shardPass struct {
 	shard   *Shard
 	lives   map[string]*Cluster // by name
 	orphans map[string]*Orphan
-}
-
-func newShardPass(p *pass, s keys.Storage) *shardPass {
-	return &shardPass{p, &Shard{Prefix: s.Prefix, Partial: true, children: map[string][]*Cluster{}}, map[string]*Cluster{}, map[string]*Orphan{}}
 }
 
 func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
@@ -44,12 +40,9 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 
 // meet decides at the first key of a logical cluster whether it lives here.
 func (s *shardPass) meet(name string) error {
-	lives := strings.HasPrefix(name, "system:")
+	lives, err := everywhere(name), error(nil)
 	if !lives {
-		var err error
-		if lives, err = s.reader.Has(s.ctx, LogicalClusterKey(s.shard.Prefix, name)); err != nil {
-			return err
-		}
+		lives, err = s.reader.Has(s.ctx, LogicalClusterKey(s.shard.Prefix, name))
 	}
 	name = strings.Clone(name) // else the whole of the key is kept
 	if lives {
@@ -57,7 +50,7 @@ func (s *shardPass) meet(name string) error {
 	} else {
 		s.orphans[name] = &Orphan{Name: name}
 	}
-	return nil
+	return err
 }
 
 // reads returns the reading of the value under key; nil for other kinds.
@@ -72,16 +65,16 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 		}
 		*into = append(*into, d)
 		return d.read
-	case key.Custom && gr == LogicalClusterType() && key.Namespace == "" && key.Name == logicalCluster:
+	case key.Custom && gr == LogicalClusterType && key.Namespace == "" && key.Name == logicalCluster:
 		return c.read
-	case key.Custom && gr == BindingType():
+	case key.Custom && gr == BindingType:
 		return c.readBinding(key, s.names)
-	case key.Custom && gr == ExportType():
+	case key.Custom && gr == ExportType:
 		return readExport(key, &c.Exports)
-	case key.Identity != "" && gr == WorkspaceType():
+	case key.Identity != "" && gr == WorkspaceType:
 		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: s.names.of(key.Identity)})
 		return c.Workspaces[len(c.Workspaces)-1].read
-	case key.Identity != "" && gr == shards() && c.Name == rootCluster:
+	case key.Identity != "" && gr == shardType && c.Name == rootCluster:
 		return readShard(key, &s.shard.Registered)
 	}
 	return nil
@@ -91,7 +84,7 @@ func (s *shardPass) finish() *Shard {
 	out := s.shard
 	if c := s.lives[SystemShard]; c != nil {
 		out.Name = c.ShardName
-		out.Partial = c.tally[Resource{Resource: TypeName(LogicalClusterType()), Custom: true}] == nil
+		out.Partial = c.tally[Resource{Resource: TypeName(LogicalClusterType), Custom: true}] == nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.lives)) {
 		c := s.lives[name]
@@ -122,7 +115,7 @@ func (s *shardPass) workspaces() {
 	own := ""
 	if c := s.lives[SystemShard]; c != nil {
 		for b, bound := range c.Bound() {
-			if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType() {
+			if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType {
 				own = bound.Identity
 			}
 		}

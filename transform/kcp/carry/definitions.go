@@ -23,16 +23,6 @@ func (c *carrier) definitionKey(uid string) []byte {
 // wants has the types of which bindings name definitions, by the UIDs of the definitions.
 type wants map[string][]apischema.GroupResource
 
-// add adds the bindings of a logical cluster. A virtual type has no stored objects and needs no
-// definition.
-func (w wants) add(c *clusters.Cluster) {
-	for _, bound := range c.Bound() {
-		if !bound.Virtual && bound.UID != "" {
-			w[bound.UID] = append(w[bound.UID], bound.Resource)
-		}
-	}
-}
-
 // bring stages the wanted bound definitions that the shard lacks, and adds the stored versions of
 // incoming objects to the others. All logical clusters of a shard use these definitions, so an
 // unfit one is never brought.
@@ -164,16 +154,6 @@ func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
 			}
 			c.raise(string(c.definitionKey(bound.UID)), survey.CodeMissingDefinition,
 				"APIBinding %q in %q needs the definition of %s (APIResourceSchema %q), %s", b.Name, cluster.Name, bound.Resource, bound.Schema, where)
-		}
-	}
-}
-
-// checkUnwanted reports definitions of an archive that no APIBinding names: etcdshift makes no such
-// archive.
-func (c *carrier) checkUnwanted(wanted wants) {
-	for _, d := range c.from.shard.Definitions {
-		if wanted[d.Name] == nil {
-			c.raise(string(c.definitionKey(d.Name)), codeDefinitionDiffers, "no APIBinding of the archive names this definition, and it stays out")
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (d *destination) registered() *clusters.RegisteredShard {
 func (d *destination) workspaces() string {
 	if own := d.shard.Cluster(clusters.SystemShard); own != nil {
 		for _, bound := range own.Bound() {
-			if bound.Resource == clusters.WorkspaceType() {
+			if bound.Resource == clusters.WorkspaceType {
 				return bound.Identity
 			}
 		}

@@ -59,8 +59,8 @@ type importing struct {
 	edits      map[string]edit     // by key in the archive
 	unread     map[string]bool     // keys in the archive of objects without which nobody knows what it needs
 	wanted     wants
-	moved      []movedOwner
-	ownerSteps int // to be said of Workspaces
+	moved      []func() error // changes of Workspaces
+	ownerSteps int            // to be said of Workspaces
 }
 
 // read reads both sides.
@@ -89,15 +89,21 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 		i.incoming = append(i.incoming, cluster)
 		i.coming[m.Name] = true
 		i.serving.Bind(cluster)
-		i.wanted.add(cluster)
+		for _, bound := range cluster.Bound() {
+			if !bound.Virtual && bound.UID != "" { // a virtual type has no stored objects
+				i.wanted[bound.UID] = append(i.wanted[bound.UID], bound.Resource)
+			}
+		}
 	}
 	return i, from.defineIn(ctx, i.serving, i.comes)
 }
 
 func (i *importing) plan(ctx context.Context) error {
 	i.checkClusters()
-	if len(i.unread) == 0 {
-		i.checkUnwanted(i.wanted)
+	for _, d := range i.from.shard.Definitions {
+		if i.wanted[d.Name] == nil && len(i.unread) == 0 { // etcdshift makes no such archive
+			i.raise(string(i.definitionKey(d.Name)), codeDefinitionDiffers, "no APIBinding of the archive names this definition, and it stays out")
+		}
 	}
 	i.checkNeeds()
 	if err := i.planOwners(ctx); err != nil {
@@ -117,8 +123,8 @@ func (i *importing) plan(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, m := range i.moved { // after the records of what has come: first there has to be something to lead to
-		if err := i.change(ctx, m.key, m.value, m.why); err != nil {
+	for _, change := range i.moved { // after the records of the logical clusters that they lead to
+		if err := change(); err != nil {
 			return err
 		}
 	}
@@ -170,7 +176,7 @@ func (i *importing) checkProblem(p finding.Finding) {
 // unread tells whether a LogicalCluster or an APIBinding could not be read: without it the needs of
 // a logical cluster are not known.
 func unread(key keys.Key, p finding.Finding) bool {
-	return survey.Unread(p) && key.Custom && (key.Resource == clusters.BindingType() || key.Resource == clusters.LogicalClusterType())
+	return survey.Unread(p) && key.Custom && (key.Resource == clusters.BindingType || key.Resource == clusters.LogicalClusterType)
 }
 
 // checkNeeds reports identities that the logical clusters rely on and that the destination does not

@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -64,7 +65,7 @@ func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, e
 	if c.Owner == nil {
 		return nil, nil
 	}
-	shards := i.dest.file.Shards
+	own, shards := i.dest.workspaces(), i.dest.file.Shards // a foreign type may have the name of Workspaces, not their identity
 	if i.comes(c.Owner.Cluster) {
 		shards = []*clusters.Shard{i.from.shard}
 	}
@@ -75,18 +76,12 @@ func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, e
 		}
 		for n := range parent.Workspaces {
 			w := &parent.Workspaces[n]
-			if w.Name == c.Owner.Name && w.UID == c.Owner.UID && w.Cluster == c.Name && i.isWorkspace(w) {
+			if w.Name == c.Owner.Name && w.UID == c.Owner.UID && w.Cluster == c.Name && (own == "" || w.Identity == own) {
 				return i.readOwner(ctx, w, s == i.from.shard)
 			}
 		}
 	}
 	return nil, nil
-}
-
-// isWorkspace tells a Workspace of kcp from an object of an exported type of that name.
-func (i *importing) isWorkspace(w *clusters.Workspace) bool {
-	own := i.dest.workspaces()
-	return own == "" || w.Identity == own
 }
 
 func (i *importing) readOwner(ctx context.Context, w *clusters.Workspace, comes bool) (*owner, error) {
@@ -125,9 +120,12 @@ func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 			where = fmt.Sprintf("its Workspace %q says shard %q", w.Name, w.ShardName)
 		}
 		i.raise(i.keyOf(c.Name), codeOwnerNotHealed, "the LogicalCluster of %q says shard %q already, and kcp goes no further then; %s", c.Name, name, where)
-		i.stepToAnnotate(c)
+		annotations := transform.ShellWord(clusters.AnnotationShard+"="+name) + " " + transform.ShellWord(survey.AnnotationShardHash+"="+survey.ShardHash(name))
+		i.ownerStep("Workspace %q in logical cluster %q, unless it says already that %q lives on %s: %s",
+			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "annotate --overwrite", annotations))
 	default:
-		i.stepToHeal(c)
+		i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
+			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
 	}
 	i.stepOfRegion(c, w)
 	return nil
@@ -164,14 +162,10 @@ func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key strin
 	if err != nil {
 		return fmt.Errorf("key %q: %w", w.Key, err)
 	}
-	i.moved = append(i.moved, movedOwner{e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name)})
+	i.moved = append(i.moved, func() error {
+		return i.change(ctx, e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name))
+	})
 	return nil
-}
-
-// movedOwner is a Workspace of the file with a changed value.
-type movedOwner struct {
-	key, value []byte
-	why        string
 }
 
 // regionFor is the region of the destination for a Workspace; "" to leave its label.

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -117,7 +117,7 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 		p.raise(to, clusters.CodeKeyMismatch, "%s", reason)
 	}
 	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
-		p.forever = append(p.forever, to)
+		p.forever = append(p.forever, transform.ShellWord(to))
 	}
 	r.Entry = r.stored() // what it is opened to is not kept
 	return p.carryObject(ctx, r, nil)
@@ -272,21 +272,7 @@ func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
 	survey.StepToStart(r)
 	if n := len(p.forever); n > 0 {
 		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
-			survey.Counted(n, "Event"), listed(p.forever))
+			survey.Counted(n, "Event"), finding.List(p.forever))
 	}
 	return nil
-}
-
-// listed returns the first of many keys as words of a command line.
-func listed(all []string) string {
-	const most = 20
-	var words []string
-	for _, key := range all[:min(len(all), most)] {
-		words = append(words, transform.ShellWord(key))
-	}
-	out := strings.Join(words, " ")
-	if more := len(all) - most; more > 0 {
-		out += fmt.Sprintf(" and %d more", more)
-	}
-	return out
 }

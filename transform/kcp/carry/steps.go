@@ -78,19 +78,6 @@ func (i *importing) names() (names []string) {
 	return names
 }
 
-// stepToHeal is for a Workspace that kcp corrects.
-func (i *importing) stepToHeal(c *clusters.Cluster) {
-	i.ownerStep("Workspace %q in logical cluster %q: when this shard runs, kcp has it say that %q lives on %s; see that it does: %s",
-		c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
-}
-
-// stepToAnnotate is for a Workspace that kcp does not correct.
-func (i *importing) stepToAnnotate(c *clusters.Cluster) {
-	name := i.dest.name
-	i.ownerStep("Workspace %q in logical cluster %q, unless it says already that %q lives on %s: %s", c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(),
-		i.kubectl(c, "annotate --overwrite", transform.ShellWord(clusters.AnnotationShard+"="+name)+" "+transform.ShellWord(survey.AnnotationShardHash+"="+survey.ShardHash(name))))
-}
-
 // stepOfRegion is for the label that kcp sets once and never changes.
 func (i *importing) stepOfRegion(c *clusters.Cluster, w *owner) {
 	here, region := i.dest.registered(), "REGION"

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -55,24 +54,19 @@ func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, res
 	k, _, err := e.taken.Layouts.Parse(rec.Key)
 	switch n, needed := e.needs[string(rec.Key)]; {
 	case err == nil && e.taken.Places[survey.PlaceOf(k)]:
-		if k.Shard == "" { // else it is a copy in a cache
-			e.countOwn(rec, k, tally)
+		of := archive.ResourceOf(k, rec.Key)
+		switch {
+		case k.Shard != "": // a copy in a cache
+		case !archive.IsText(of.Dir):
+			e.raise(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
+		default:
+			tally.Add(rec, k.Cluster, of)
 		}
 		return
 	case needed:
 		tally.AddDefinition(rec, n.definition.Name)
 	}
 	rest.Add(rec)
-}
-
-// countOwn counts a record of a logical cluster.
-func (e *extraction) countOwn(rec *snapshot.Record, k keys.Key, tally *archive.Tally) {
-	of := archive.ResourceOf(k, rec.Key)
-	if !archive.IsText(of.Dir) {
-		e.raise(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
-		return
-	}
-	tally.Add(rec, k.Cluster, of)
 }
 
 // takes tells whether the archive has the record of a key.
@@ -122,16 +116,14 @@ func (e *extraction) bound() map[string]need {
 		known[d.Name] = d
 	}
 	for _, name := range e.order {
-		for _, b := range e.chosen[name].Bindings {
-			key := e.bindingKey(name, b.Name)
-			for _, bound := range b.Bound {
-				switch _, twice := needs[bound.UID]; {
-				case twice || bound.Virtual:
-				case !isName(bound.UID):
-					e.leaveOut(key, "the UID of a schema")
-				default:
-					needs[bound.UID] = need{bound, key, known[bound.UID]}
-				}
+		for b, bound := range e.chosen[name].Bound() {
+			key := e.apiKey(clusters.BindingType, name, b.Name)
+			switch _, twice := needs[bound.UID]; {
+			case twice || bound.Virtual:
+			case !isName(bound.UID):
+				e.leaveOut(key, "the UID of a schema")
+			default:
+				needs[bound.UID] = need{bound, key, known[bound.UID]}
 			}
 		}
 	}
@@ -143,20 +135,18 @@ func (e *extraction) identities() []archive.Identity {
 	g := relied{e, map[string]*archive.Identity{}}
 	for _, name := range e.order {
 		c := e.chosen[name]
-		for _, b := range c.Bindings {
-			key := e.bindingKey(name, b.Name)
-			for _, bound := range b.Bound {
-				i := g.of(key, bound.Identity)
-				i.Resources = append(i.Resources, e.texts(key, "a type", []string{bound.Resource.String()})...)
-				g.exported(key, i, archive.Export{Cluster: b.Export.Cluster, Path: b.Export.Path, Name: b.Export.Name})
-			}
+		for b, bound := range c.Bound() {
+			key := e.apiKey(clusters.BindingType, name, b.Name)
+			i := g.of(key, bound.Identity)
+			i.Resources = append(i.Resources, e.texts(key, "a type", []string{bound.Resource.String()})...)
+			g.exported(key, i, archive.Export{Cluster: b.Export.Cluster, Path: b.Export.Path, Name: b.Export.Name})
 		}
 		for _, r := range c.Resources {
 			i := g.of(e.keyOf(name), r.Identity)
 			i.Resources = append(i.Resources, r.Resource.String())
 		}
 		for _, x := range c.Exports {
-			key := e.apiKey("apiexports", name, x.Name)
+			key := e.apiKey(clusters.ExportType, name, x.Name)
 			i := g.of(key, x.Identity)
 			i.Own = true
 			g.exported(key, i, archive.Export{Cluster: x.Cluster, Path: c.Path, Name: x.Name})

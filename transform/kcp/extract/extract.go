@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 
 	"github.com/etcdshift/etcdshift/inspect"
@@ -118,12 +119,8 @@ const maxTTL = 9_000_000_000
 // findLeases leaves out leases with a TTL that no server grants.
 func (e *extraction) findLeases(ctx context.Context) error {
 	all, err := e.src.Leases(ctx)
-	e.leases = map[int64]int64{}
-	for id, ttl := range all {
-		if ttl > 0 && ttl <= maxTTL {
-			e.leases[id] = ttl
-		}
-	}
+	e.leases = maps.Clone(all)
+	maps.DeleteFunc(e.leases, func(_, ttl int64) bool { return ttl <= 0 || ttl > maxTTL })
 	return err
 }
 

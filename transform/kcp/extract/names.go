@@ -57,15 +57,6 @@ func (e *extraction) checkOdd() {
 	}
 }
 
-// checkNames refuses names of logical clusters that a manifest cannot have.
-func (e *extraction) checkNames() {
-	for _, name := range e.order {
-		if !isName(name) {
-			e.raise(e.keyOf(name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", name)
-		}
-	}
-}
-
 // describe returns a logical cluster for the manifest.
 func (e *extraction) describe(c *clusters.Cluster) archive.Cluster {
 	key := e.keyOf(c.Name)
@@ -81,14 +72,7 @@ func (e *extraction) describe(c *clusters.Cluster) archive.Cluster {
 	return out
 }
 
-// bindingKey is the key of an APIBinding.
-func (e *extraction) bindingKey(cluster, name string) string {
-	return e.apiKey("apibindings", cluster, name)
-}
-
-// apiKey is the key of an object of group apis.kcp.io.
-func (e *extraction) apiKey(resource, cluster, name string) string {
-	return string(keys.KCPShard{Prefix: e.shard.Prefix}.Format(keys.Key{
-		Resource: schema.GroupResource{Group: "apis.kcp.io", Resource: resource}, Custom: true, Cluster: cluster, Name: name,
-	}))
+// apiKey is the key of an APIBinding or APIExport.
+func (e *extraction) apiKey(gr schema.GroupResource, cluster, name string) string {
+	return string(keys.KCPShard{Prefix: e.shard.Prefix}.Format(keys.Key{Resource: gr, Custom: true, Cluster: cluster, Name: name}))
 }

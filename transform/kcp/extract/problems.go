@@ -10,8 +10,15 @@ import (
 
 // check reports reasons against an archive, and parts that it will not have.
 func (e *extraction) check() {
-	e.checkNames()
-	e.checkShardName()
+	for _, name := range e.order {
+		if !isName(name) {
+			e.raise(e.keyOf(name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", name)
+		}
+	}
+	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
+		e.raise(e.keyOf(clusters.SystemShard), survey.CodeShardName, "this file calls itself shard %q, and --as-shard %q: the manifest says the "+
+			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard)
+	}
 	for _, name := range e.order {
 		e.checkCluster(e.chosen[name])
 		e.checkChildren(e.chosen[name])
@@ -27,14 +34,6 @@ func (e *extraction) raise(key string, code *finding.Code, format string, args .
 // note reports a finding that needs no decision.
 func (e *extraction) note(key string, code *finding.Code, format string, args ...any) {
 	e.report.Raise(key, code.Because(format, args...).Decided(finding.Noted))
-}
-
-// checkShardName reports another name of the shard than its own.
-func (e *extraction) checkShardName() {
-	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
-		e.raise(e.keyOf(clusters.SystemShard), survey.CodeShardName, "this file calls itself shard %q, and --as-shard %q: the manifest says the "+
-			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard)
-	}
 }
 
 // keyOf is the key of a LogicalCluster, for problems of the whole logical cluster.
@@ -85,7 +84,7 @@ func (e *extraction) tells(key string) bool {
 	if err != nil || !k.Custom {
 		return false
 	}
-	return k.Resource == clusters.BindingType() || key == e.keyOf(k.Cluster)
+	return k.Resource == clusters.BindingType || key == e.keyOf(k.Cluster)
 }
 
 // checkOwner reports a parent that is not in the file.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -39,10 +40,9 @@ func (c *choice) checkToShard() error {
 // movedBefore tells whether the copies of a known shard in a cache were given to the other shard
 // already.
 func (c *choice) movedBefore(cache *clusters.Cache) bool {
-	return c.options.ToShard != "" && c.knownShards()[c.shardName] &&
-		slices.ContainsFunc(cache.Copies, func(copied *clusters.Copy) bool {
-			return copied.Shard == c.options.ToShard && copied.Cluster == c.options.Name
-		})
+	o := c.options
+	given := func(copied *clusters.Copy) bool { return copied.Shard == o.ToShard && copied.Cluster == o.Name }
+	return o.ToShard != "" && c.knownShards()[c.shardName] && slices.ContainsFunc(cache.Copies, given)
 }
 
 // knownShards returns the names of shards with a Shard object or copies in the file.
@@ -64,11 +64,14 @@ func (c *choice) unknownShard(separator, name string) string {
 	if name == "" || len(known) == 0 || known[name] {
 		return ""
 	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		names = append(names, fmt.Sprintf("%q", name))
+	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, survey.FirstOf(quoted(slices.Sorted(maps.Keys(known)))))
+}
+
+func quoted(names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, strconv.Quote(name))
 	}
-	return fmt.Sprintf("%snothing in the file knows a shard %q; it knows %s", separator, name, survey.FirstOf(names))
+	return all
 }
 
 // checkExports reports APIExports whose last copy goes. A shard that starts without it removes the
@@ -81,7 +84,7 @@ func (c *choice) checkExports() {
 		for _, copied := range t.copies {
 			for _, key := range copied.Keys {
 				k, _, err := c.Layouts.Parse([]byte(key))
-				if err == nil && k.Custom && k.Resource == clusters.ExportType() && !c.copiedElsewhere(copied, key) {
+				if err == nil && k.Custom && k.Resource == clusters.ExportType && !c.copiedElsewhere(copied, key) {
 					c.raise(key, codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
 						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name)
 				}
@@ -99,21 +102,6 @@ func (c *choice) copiedElsewhere(copied survey.CacheCopy, key string) bool {
 		same, _, ok := copyKey(c.Layouts, []byte(key), other.Shard)
 		return ok && slices.Contains(other.Keys, string(same))
 	})
-}
-
-// moveCopies stages the copies among the keys for ToShard.
-func (c *choice) moveCopies(ctx context.Context, keys []string) error {
-	if c.options.ToShard == "" {
-		return nil
-	}
-	for _, key := range keys {
-		if to, at, ok := copyKey(c.Layouts, []byte(key), c.options.ToShard); ok {
-			if err := c.moveCopy(ctx, []byte(key), to, at); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // moveCopy stages one copy as a server would store it: encrypted for its new key, with its lease.

@@ -73,7 +73,7 @@ func (c *choice) logicalClusterKey(name string) string {
 // none.
 func (c *choice) keyOf(t *target) string {
 	has := func(r clusters.Resource) bool {
-		return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType())
+		return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType)
 	}
 	if c.shard == nil || t.living == nil || !slices.ContainsFunc(t.living.Resources, has) {
 		return ""

@@ -128,7 +128,7 @@ func (c *choice) workspacesOf(t *target) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, key := range t.orphan.Keys {
-		if k, _, err := c.Layouts.Parse([]byte(key)); err == nil && k.Identity != "" && k.Resource == clusters.WorkspaceType() {
+		if k, _, err := c.Layouts.Parse([]byte(key)); err == nil && k.Identity != "" && k.Resource == clusters.WorkspaceType {
 			names[k.Name] = true
 		}
 	}

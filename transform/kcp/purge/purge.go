@@ -58,8 +58,12 @@ func (c *choice) plan(ctx context.Context) error {
 		return err
 	}
 	keys := slices.Sorted(slices.Values(before.Keys))
-	if err := c.moveCopies(ctx, keys); err != nil {
-		return err
+	for _, key := range keys {
+		if to, at, ok := copyKey(c.Layouts, []byte(key), c.options.ToShard); ok && c.options.ToShard != "" {
+			if err := c.moveCopy(ctx, []byte(key), to, at); err != nil {
+				return err
+			}
+		}
 	}
 	for _, key := range keys {
 		if err := c.view.Delete(ctx, []byte(key), c.why); err != nil {

@@ -89,13 +89,9 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 				at.Prefix, at.Shard, at.Cluster, transform.ShellWord(at.Cluster), transform.ShellWord(at.Shard))
 		}
 	}
-	if len(c.file.Caches) == 0 {
-		c.stepOfNoCache(r)
+	if len(c.file.Caches) > 0 {
+		return
 	}
-}
-
-// stepOfNoCache is for copies in a cache server of its own.
-func (c *choice) stepOfNoCache(r *transform.Report) {
 	var names []string
 	for _, t := range c.targets {
 		names = append(names, t.name)

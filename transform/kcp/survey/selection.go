@@ -7,7 +7,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
@@ -76,25 +75,19 @@ func (s *Selection) Split(ctx context.Context, r *inspect.Reader) (*Split, error
 		if err != nil {
 			return nil, err
 		}
-		s.count(out, rec, leases)
+		switch p, selected := s.Of(rec.Key); {
+		case s.Created[string(rec.Key)]:
+		case !selected:
+			out.Rest.Add(rec)
+		default:
+			if out.digests[p] == nil {
+				out.digests[p] = archive.NewDigest()
+			}
+			out.digests[p].Add(rec.Key[len(p.Prefix):], rec.Value, leases[rec.Lease])
+			out.Keys = append(out.Keys, string(rec.Key))
+		}
 	}
 	return out, nil
-}
-
-func (s *Selection) count(out *Split, rec *snapshot.Record, leases map[int64]int64) {
-	p, selected := s.Of(rec.Key)
-	if s.Created[string(rec.Key)] {
-		return
-	}
-	if !selected {
-		out.Rest.Add(rec)
-		return
-	}
-	if out.digests[p] == nil {
-		out.digests[p] = archive.NewDigest()
-	}
-	out.digests[p].Add(rec.Key[len(p.Prefix):], rec.Value, leases[rec.Lease])
-	out.Keys = append(out.Keys, string(rec.Key))
 }
 
 // Past returns the places of which a file has records of any revision, deletions among them.

@@ -72,7 +72,7 @@ func (c *checker) checkExported() (exporters map[string]bool) {
 	exporters = map[string]bool{}
 	for stored, r := range c.archive.sorted() {
 		k := r.key
-		if k.Resource != clusters.ExportType() || !k.Custom {
+		if k.Resource != clusters.ExportType || !k.Custom {
 			continue
 		}
 		exporters[k.Cluster] = true
@@ -101,7 +101,7 @@ func (c *checker) cachedExports() map[keys.Key]bool {
 		for cache, copied := range f.Copies() {
 			for _, stored := range copied.Keys {
 				k, err := (keys.KCPCache{Prefix: cache.Prefix}).Parse([]byte(stored))
-				if err == nil && c.archive.moved[k.Cluster] && k.Resource == clusters.ExportType() {
+				if err == nil && c.archive.moved[k.Cluster] && k.Resource == clusters.ExportType {
 					has[exportKey(k)] = true
 				}
 			}

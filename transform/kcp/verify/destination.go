@@ -116,12 +116,12 @@ func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 
 // workspaceKey is the key of a Workspace without identity and storage prefix.
 func workspaceKey(cluster, name string) keys.Key {
-	return keys.Key{Resource: clusters.WorkspaceType(), Cluster: cluster, Name: name}
+	return keys.Key{Resource: clusters.WorkspaceType, Cluster: cluster, Name: name}
 }
 
 // isWorkspace tells whether a key is that of the Workspace of a moved logical cluster.
 func (c *checker) isWorkspace(key keys.Key) bool {
-	return key.Resource == clusters.WorkspaceType() && c.archive.workspaces[workspaceKey(key.Cluster, key.Name)]
+	return key.Resource == clusters.WorkspaceType && c.archive.workspaces[workspaceKey(key.Cluster, key.Name)]
 }
 
 // compare checks a live record of a logical cluster.

@@ -32,7 +32,7 @@ func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored
 // be wrong.
 func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now *inspect.Entry) error {
 	encrypted, stillEncrypted := survey.IsEncrypted(was.Stored), survey.IsEncrypted(now.Stored)
-	isLogicalCluster := key.Resource == clusters.LogicalClusterType() && key.Custom
+	isLogicalCluster := key.Resource == clusters.LogicalClusterType && key.Custom
 	same := bytes.Equal(was.Stored, now.Stored) && (!encrypted || bytes.Equal(was.Key, now.Key)) && !isLogicalCluster
 	if same && encrypted && !c.configured {
 		return nil
@@ -148,7 +148,7 @@ func (c *checker) isRegion(region string) bool {
 func (c *checker) checkOwners(context.Context) error {
 	for _, moved := range c.archive.manifest.Clusters {
 		is := c.to.Cluster(moved.Name)
-		if is == nil || is.Owner == nil || is.Owner.Resource != clusters.WorkspaceType().Resource || is.ShardName != c.To {
+		if is == nil || is.Owner == nil || is.Owner.Resource != clusters.WorkspaceType.Resource || is.ShardName != c.To {
 			continue
 		}
 		const settled = "%q says already that it lives on %q, so that kcp leaves its Workspace %q in %q as it is"
