@@ -30,7 +30,6 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	return copied.Records.add(c.pass, key, e, c.reads(key))
 }
 
-// reads returns the reading of the value under key; nil for other kinds.
 func (c *cachePass) reads(key keys.Key) reading {
 	switch gr := key.Resource; {
 	case key.Custom && gr == ExportType:

@@ -11,7 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// FuzzValues: whatever lies under a key that tells of logical clusters, reading it ends, and what cannot be read leaves nothing.
+// FuzzValues: whatever lies under a key that tells of logical clusters, reading it ends, and what
+// cannot be read leaves nothing.
 func FuzzValues(f *testing.F) {
 	for e, err := range reader(f, kcptest.Recorded(f, kcptest.Root), nil).Live(context.Background(), nil) {
 		require.NoError(f, err)
@@ -57,7 +58,8 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// BenchmarkRead reads a shard with 2,000 logical clusters of 40 keys, once as Read and once as ReadChecked does.
+// BenchmarkRead reads a shard with 2,000 logical clusters of 40 keys, once as Read and once as
+// ReadChecked does.
 func BenchmarkRead(b *testing.B) {
 	path := kcptest.Many(b, 2000)
 	for name, read := range map[string]func(context.Context, *inspect.Reader) (*File, error){"few": Read, "all": ReadChecked} {

@@ -42,8 +42,8 @@ func TestOneEtcd(t *testing.T) {
 	require.Empty(t, f.Others)
 }
 
-// TestLivesHere: what a live migration took along of another logical cluster are orphans where it was put, and where that lives,
-// it lives on without them.
+// TestLivesHere: what a live migration took along of another logical cluster are orphans where it
+// was put, and where that lives, it lives on without them.
 func TestLivesHere(t *testing.T) {
 	rootPath, shard1Path := kcptest.LiveMigrated(t)
 	root, shard1 := theShard(t, readFile(t, rootPath)), theShard(t, readFile(t, shard1Path))
@@ -64,7 +64,8 @@ func TestLivesHere(t *testing.T) {
 	require.Nil(t, shard1.Cluster(kcptest.Other))
 }
 
-// TestLivesWhateverItSays: the key of a LogicalCluster decides, not its value; and nothing else that is called so.
+// TestLivesWhateverItSays: the key of a LogicalCluster decides, not its value; and nothing else
+// that is called so.
 func TestLivesWhateverItSays(t *testing.T) {
 	const gone, ghost = "gone000000000000", "ghost00000000000"
 	f := edited(t, func(client *clientv3.Client) {
@@ -90,7 +91,8 @@ func TestLivesWhateverItSays(t *testing.T) {
 	require.Equal(t, 66, s.Cluster("root").Keys, "one more, as its namespace would be called "+gone)
 }
 
-// TestNamesThatBeginAlike: a logical cluster whose name another one's begins with has nothing of it.
+// TestNamesThatBeginAlike: a logical cluster whose name another one's begins with has nothing of
+// it.
 func TestNamesThatBeginAlike(t *testing.T) {
 	const longer, shorter = kcptest.Consumer + "2", "2y3qvnqz5ga11oc"
 	f := edited(t, func(client *clientv3.Client) {
@@ -107,7 +109,8 @@ func TestNamesThatBeginAlike(t *testing.T) {
 	require.Equal(t, CodeKeyMismatch, s.Cluster(longer).Problems[0].Code)
 }
 
-// TestMalformedKeys: what no server of kcp writes is of no logical cluster, and nothing is lost or read for it.
+// TestMalformedKeys: what no server of kcp writes is of no logical cluster, and nothing is lost or
+// read for it.
 func TestMalformedKeys(t *testing.T) {
 	malformed := []string{
 		"/registry/g/r/customresources", "/registry/g.io/widgets/customresources", "/registry/a", "/registry/a/b",
@@ -140,7 +143,8 @@ func TestMalformedKeys(t *testing.T) {
 	require.Equal(t, theShard(t, readFile(t, kcptest.Recorded(t, kcptest.Root))), s)
 }
 
-// TestSeveralShards: shards below prefixes of their own in one etcd, as sharded-test-server lays them out, are told apart.
+// TestSeveralShards: shards below prefixes of their own in one etcd, as sharded-test-server lays
+// them out, are told apart.
 func TestSeveralShards(t *testing.T) {
 	path := kcptest.Edit(t, etcdtest.Build(t, "put x y"), func(client *clientv3.Client) {
 		for name, file := range map[string]string{"root": kcptest.Root, "shard-1": kcptest.Shard1} {
@@ -174,7 +178,8 @@ func TestSeveralShards(t *testing.T) {
 	require.Len(t, f.Unknown, 1, "x")
 }
 
-// TestPartial: an etcd of Events alone is no whole shard, though it looks like one that has nothing but orphans.
+// TestPartial: an etcd of Events alone is no whole shard, though it looks like one that has nothing
+// but orphans.
 func TestPartial(t *testing.T) {
 	events := readFile(t, kcptest.Edit(t, etcdtest.Build(t, "put x y"), func(client *clientv3.Client) {
 		kvs, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
@@ -194,7 +199,8 @@ func TestPartial(t *testing.T) {
 	require.False(t, theShard(t, whole).Partial, "whatever it says")
 }
 
-// TestEveryKeyOnce: whatever is in a file, what is counted adds up to its keys, and each key that is listed is listed once.
+// TestEveryKeyOnce: whatever is in a file, what is counted adds up to its keys, and each key that
+// is listed is listed once.
 func TestEveryKeyOnce(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	mixed := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {

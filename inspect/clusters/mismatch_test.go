@@ -30,7 +30,8 @@ func inProtobuf(t *testing.T, name, namespace string, annotations map[string]str
 	return []byte(out.String())
 }
 
-// TestKeyMismatch: a value that names another object than its key is told of, in protobuf and in JSON, and the key is what counts.
+// TestKeyMismatch: a value that names another object than its key is told of, in protobuf and in
+// JSON, and the key is what counts.
 func TestKeyMismatch(t *testing.T) {
 	const (
 		maps   = "/registry/core/configmaps/" + kcptest.Consumer + "/default/"

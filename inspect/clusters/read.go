@@ -57,7 +57,6 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 	return p.finish(), nil
 }
 
-// pass is one pass over the keys of a file.
 type pass struct {
 	ctx       context.Context
 	reader    *inspect.Reader
@@ -107,7 +106,6 @@ func (p *pass) add(e *inspect.Entry) error {
 	}
 }
 
-// unknown makes an Unknown; err is that of the parse.
 func unknown(e *inspect.Entry, err error) Unknown {
 	u := Unknown{Key: string(e.Key), Bytes: int64(len(e.Key)) + int64(len(e.Stored)), Reason: err.Error()}
 	if !utf8.Valid(e.Key) {
@@ -245,7 +243,6 @@ func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) err
 	return err
 }
 
-// finish sorts the resources.
 func (r *Records) finish() {
 	r.Resources = make([]Resource, 0, len(r.tally))
 	for of, a := range r.tally {

@@ -51,8 +51,9 @@ func counted(clusters []*Cluster) map[string]int {
 	return out
 }
 
-// TestOneOwner: each key of a recorded shard is counted once, under the logical cluster that it is of. What is expected was counted
-// from the keys with awk; other has a namespace named like consumer, of which nothing is counted for consumer.
+// TestOneOwner: each key of a recorded shard is counted once, under the logical cluster that it is
+// of. What is expected was counted from the keys with awk; other has a namespace named like
+// consumer, of which nothing is counted for consumer.
 func TestOneOwner(t *testing.T) {
 	for file, want := range map[string]map[string]int{
 		kcptest.Root: {

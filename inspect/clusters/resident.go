@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resident collects the facts about a logical cluster that lives at a place.
 func (s *survey) resident(at shardAt, c *Cluster) Resident {
 	r := Resident{Place: at.Place, Cluster: c, Children: s.childrenOf(c), Identities: s.identities(c), Definitions: needed(at, c)}
 	if o := c.Owner; o != nil && o.Resource == "workspaces" && strings.HasPrefix(o.APIVersion, "tenancy.kcp.io/") {
@@ -91,7 +90,6 @@ func (s *survey) identities(c *Cluster) []Identity {
 	return out
 }
 
-// needed returns the definitions that the bindings of c name.
 func needed(at shardAt, c *Cluster) (all []Needed) {
 	var types []Bound
 	seen := map[string]bool{}

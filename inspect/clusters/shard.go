@@ -53,7 +53,6 @@ func (s *shardPass) meet(name string) error {
 	return err
 }
 
-// reads returns the reading of the value under key; nil for other kinds.
 func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	builtin := !key.Custom && key.Identity == ""
 	switch gr := key.Resource; {

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// survey indexes the content of all files.
 type survey struct {
 	shards   []shardAt
 	caches   []cacheAt
@@ -64,7 +63,6 @@ func newSurvey(shards, caches []Named) *survey {
 	return s
 }
 
-// meet adds a logical cluster.
 func (s *survey) meet(at Place, c *Cluster) {
 	if !everywhere(c.Name) {
 		s.lives[c.Name] = append(s.lives[c.Name], at)

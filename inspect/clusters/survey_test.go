@@ -97,7 +97,8 @@ func TestSurveyOfOneShard(t *testing.T) {
 	require.Equal(t, []string{"root"}, i.Absent, "as the cache tells")
 }
 
-// TestSurveyAfterLiveMigration: where the orphans' logical cluster lives, and which copy nobody took away.
+// TestSurveyAfterLiveMigration: where the orphans' logical cluster lives, and which copy nobody
+// took away.
 func TestSurveyAfterLiveMigration(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	cache := kcptest.Recorded(t, kcptest.Cache)
@@ -115,7 +116,8 @@ func TestSurveyAfterLiveMigration(t *testing.T) {
 	child := i.of(t, kcptest.Consumer).Children[0]
 	require.Equal(t, []string{"root"}, child.LivesOn, "it stayed")
 
-	// that the copy is stale shows in the shard that it is of, and in that where the logical cluster lives
+	// that the copy is stale shows in the shard that it is of, and in that where the logical
+	// cluster lives
 	require.Len(t, installation(t, map[string]string{"root.db": root}, cache).Stale, 1)
 	alone := installation(t, map[string]string{"shard-1.db": shard1}, cache)
 	require.Len(t, alone.Stale, 1)
@@ -146,7 +148,8 @@ func TestMovedByHalf(t *testing.T) {
 	require.False(t, nowhere.of(t, kcptest.Child).OwnerGone, "what it belongs to is in none of the files")
 }
 
-// TestStuck: kcp corrects the Workspace of what was moved where the LogicalCluster still says the old shard, and else does not.
+// TestStuck: kcp corrects the Workspace of what was moved where the LogicalCluster still says the
+// old shard, and else does not.
 func TestStuck(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	says := func(path, key, to string) string {
@@ -166,7 +169,8 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestWhatIsMissing: definitions and identities that a logical cluster needs and nobody has, and an owner that is gone.
+// TestWhatIsMissing: definitions and identities that a logical cluster needs and nobody has, and an
+// owner that is gone.
 func TestWhatIsMissing(t *testing.T) {
 	const unknown, left = "00", "11"
 	pods := func(identity string) string {
@@ -198,7 +202,8 @@ func TestWhatIsMissing(t *testing.T) {
 	require.Empty(t, c.Problems)
 }
 
-// TestWorkspacesByAnotherName: a type called workspaces that someone else exports makes no children.
+// TestWorkspacesByAnotherName: a type called workspaces that someone else exports makes no
+// children.
 func TestWorkspacesByAnotherName(t *testing.T) {
 	f := edited(t, func(client *clientv3.Client) {
 		value := kcptest.Get(t, client, kcptest.WorkspaceKey("other"))

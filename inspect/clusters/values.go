@@ -41,7 +41,6 @@ func decode(value []byte, kind string, into interface{ head() *header }) (metada
 	return metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}, nil
 }
 
-// read reads a LogicalCluster.
 func (c *Cluster) read(value []byte) (metadata, error) {
 	var o struct {
 		header `json:",inline"`
@@ -81,7 +80,8 @@ func (c *Cluster) readBinding(key keys.Key, names names) reading {
 				r.StorageVersions[at] = names.of(version)
 			}
 			b.Bound[i] = Bound{
-				Resource: names.resource(schema.GroupResource{Group: r.Group, Resource: r.Resource}), Schema: names.of(r.Schema.Name), UID: names.of(r.Schema.UID),
+				Resource: names.resource(schema.GroupResource{Group: r.Group,
+					Resource: r.Resource}), Schema: names.of(r.Schema.Name), UID: names.of(r.Schema.UID),
 				Identity: names.of(r.Schema.Identity), StorageVersions: r.StorageVersions, Virtual: len(r.StorageVersions) == 0,
 			}
 		}
@@ -132,7 +132,6 @@ func readExport(key keys.Key, into *[]Export) reading {
 	}
 }
 
-// read reads a Workspace. An unreadable one is listed too.
 func (w *Workspace) read(value []byte) (metadata, error) {
 	var o struct {
 		header `json:",inline"`
@@ -147,7 +146,6 @@ func (w *Workspace) read(value []byte) (metadata, error) {
 	return m, err
 }
 
-// readShard reads a Shard.
 func readShard(key keys.Key, into *[]RegisteredShard) reading {
 	return func(value []byte) (metadata, error) {
 		var o struct {
@@ -164,7 +162,6 @@ func readShard(key keys.Key, into *[]RegisteredShard) reading {
 	}
 }
 
-// read reads a CustomResourceDefinition.
 func (d *Definition) read(value []byte) (metadata, error) {
 	var o struct {
 		header `json:",inline"`

@@ -79,8 +79,8 @@ func TestVirtual(t *testing.T) {
 	require.Equal(t, []bool{true, false, false}, []bool{bound[0].Virtual, bound[1].Virtual, bound[2].Virtual})
 }
 
-// TestNothingGuessed: what cannot be read is a problem of the logical cluster and leaves empty what it would have told; no reason
-// holds a part of it.
+// TestNothingGuessed: what cannot be read is a problem of the logical cluster and leaves empty what
+// it would have told; no reason holds a part of it.
 func TestNothingGuessed(t *testing.T) {
 	for name, c := range map[string]struct {
 		value string
@@ -132,7 +132,8 @@ func TestNothingGuessed(t *testing.T) {
 
 func provider() string { return kcptest.Provider }
 
-// onlyOpens is a key for what Read has to read. Anything else that it is asked to open fails the read.
+// onlyOpens is a key for what Read has to read. Anything else that it is asked to open fails the
+// read.
 type onlyOpens struct{ opened map[string]int }
 
 func (o onlyOpens) Decrypt(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
@@ -145,7 +146,8 @@ func (o onlyOpens) Decrypt(_ context.Context, gr schema.GroupResource, key, stor
 	return nil, false, errors.New("opened " + string(key))
 }
 
-// TestReadsNoOtherKind: Read opens no value but of the kinds that tell of logical clusters; of definitions only kcp's own.
+// TestReadsNoOtherKind: Read opens no value but of the kinds that tell of logical clusters; of
+// definitions only kcp's own.
 func TestReadsNoOtherKind(t *testing.T) {
 	decrypter := onlyOpens{map[string]int{}}
 	path := kcptest.Single(t)
@@ -174,7 +176,8 @@ func checkedBy(t *testing.T, r *inspect.Reader) *File {
 	return file()
 }
 
-// TestUndecryptable: records that nobody can open are counted where they had to be, and told of where they tell of logical clusters.
+// TestUndecryptable: records that nobody can open are counted where they had to be, and told of
+// where they tell of logical clusters.
 func TestUndecryptable(t *testing.T) {
 	const secret = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
 	path := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {

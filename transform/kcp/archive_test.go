@@ -13,7 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// forged is an archive that passes archive.Check: one record, of which the manifest says what it likes.
+// forged is an archive that passes archive.Check: one record, of which the manifest says what it
+// likes.
 func forged(t *testing.T, key string, of archive.Resource, cluster string, definition *archive.Definition) *snapshot.Snapshot {
 	t.Helper()
 	rec := &snapshot.Record{
@@ -45,7 +46,8 @@ func forged(t *testing.T, key string, of archive.Resource, cluster string, defin
 	return s
 }
 
-// TestOpenChecked: a manifest cannot pass a record off as another's, or as something else, however well its sums add up.
+// TestOpenChecked: a manifest cannot pass a record off as another's, or as something else, however
+// well its sums add up.
 func TestOpenChecked(t *testing.T) {
 	ctx, mine, other, id := context.Background(), kcptest.Consumer, kcptest.Other, kcptest.ExampleDev
 	configmaps := archive.Resource{Resource: "configmaps", Dir: "/core/configmaps/" + mine + "/"}

@@ -18,8 +18,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 )
 
-// BenchmarkShard is each job on a shard of 2,000 logical clusters, in bytes of its file, beside one copy of that file with its SHA-256.
-// The names of what is written are new in each run.
+// BenchmarkShard is each job on a shard of 2,000 logical clusters, in bytes of its file, beside one
+// copy of that file with its SHA-256. The names of what is written are new in each run.
 func BenchmarkShard(b *testing.B) {
 	const name = "bench00000000777"
 	shard, small := kcptest.Many(b, 2000), kcptest.Recorded(b, kcptest.Shard1)

@@ -21,8 +21,9 @@ func workspaceKey(parent, name string) string {
 	return "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + parent + "/" + name
 }
 
-// TestExtractHostileNames: one odd object does not make the backup of a tenant impossible: the manifest leaves out what it cannot say,
-// the record goes as it is, and nothing of it reaches a terminal.
+// TestExtractHostileNames: one odd object does not make the backup of a tenant impossible: the
+// manifest leaves out what it cannot say, the record goes as it is, and nothing of it reaches a
+// terminal.
 func TestExtractHostileNames(t *testing.T) {
 	lc, binding := kcptest.LogicalClusterKey(kcptest.Consumer), bindings+"evil"
 	path := `"kcp.io/path":"root:consumer"`

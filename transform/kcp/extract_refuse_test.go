@@ -39,7 +39,8 @@ func encryptedValue([]byte) []byte {
 	return []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef")
 }
 
-// TestExtractRefuses: what speaks against it, by code; allowed, all is taken and nothing left alone.
+// TestExtractRefuses: what speaks against it, by code; allowed, all is taken and nothing left
+// alone.
 func TestExtractRefuses(t *testing.T) {
 	lc := kcptest.LogicalClusterKey(kcptest.Consumer)
 	for code, in := range map[string]string{
@@ -77,8 +78,8 @@ func TestExtractSystem(t *testing.T) {
 	}
 }
 
-// TestExtractUnreadable: what tells what the cluster needs has to be readable, and nothing allows otherwise; all else is taken as it
-// is stored.
+// TestExtractUnreadable: what tells what the cluster needs has to be readable, and nothing allows
+// otherwise; all else is taken as it is stored.
 func TestExtractUnreadable(t *testing.T) {
 	var binding string
 	kvs, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
@@ -116,8 +117,8 @@ func TestExtractUnreadableChild(t *testing.T) {
 	extracted(t, in, extraction{Name: kcptest.Consumer})
 }
 
-// TestExtractUnreadableWorkspace: which child a Workspace leads to that cannot be read, nobody knows; nor whose children those are
-// whose LogicalClusters cannot be read.
+// TestExtractUnreadableWorkspace: which child a Workspace leads to that cannot be read, nobody
+// knows; nor whose children those are whose LogicalClusters cannot be read.
 func TestExtractUnreadableWorkspace(t *testing.T) {
 	workspace := workspaceKey(kcptest.Consumer, "child")
 	garbled := func([]byte) []byte { return []byte("{") }

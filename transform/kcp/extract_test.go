@@ -63,8 +63,8 @@ func extracted(t testing.TB, in string, o extraction) (*extractReport, string) {
 	return r, out
 }
 
-// requireSame requires that a real etcd serves from the archive what it serves from the shard below the keys that are meant, revisions,
-// versions, leases and all, and nothing else.
+// requireSame requires that a real etcd serves from the archive what it serves from the shard below
+// the keys that are meant, revisions, versions, leases and all, and nothing else.
 func requireSame(t testing.TB, shard, archived string, meant func(key []byte) bool) []etcdtest.KV {
 	t.Helper()
 	before, leasesBefore := kcptest.Dump(t, shard)
@@ -89,7 +89,8 @@ func needed(m *archive.Manifest, key []byte) bool {
 	return slices.ContainsFunc(m.Definitions, func(d archive.Definition) bool { return m.Origin.Prefix+d.Key == string(key) })
 }
 
-// TestExtractExactly: the 36 keys of consumer and the definitions that it binds, and nothing of the namespace that is named like it.
+// TestExtractExactly: the 36 keys of consumer and the definitions that it binds, and nothing of the
+// namespace that is named like it.
 func TestExtractExactly(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
@@ -169,8 +170,8 @@ func TestExtractChildren(t *testing.T) {
 	require.Equal(t, r.Input.Keys-r.Manifest.Clusters[0].Keys-36, r.Manifest.Origin.Rest.Keys)
 }
 
-// TestExtractGrandchildren: however deep, and those that live elsewhere are named. Whose child one is its LogicalCluster says, and
-// not a Workspace that anyone may write.
+// TestExtractGrandchildren: however deep, and those that live elsewhere are named. Whose child one
+// is its LogicalCluster says, and not a Workspace that anyone may write.
 func TestExtractGrandchildren(t *testing.T) {
 	grand, elsewhere := "3grandchild00000", "4elsewhere000000"
 	workspace := func(in, name string) string {
@@ -214,7 +215,8 @@ func TestExtractNamePrefix(t *testing.T) {
 	}
 }
 
-// TestExtractOfSeveralStorages: a cache of the same file is no part of the archive, nor of what the origin keeps once it is purged.
+// TestExtractOfSeveralStorages: a cache of the same file is no part of the archive, nor of what the
+// origin keeps once it is purged.
 func TestExtractOfSeveralStorages(t *testing.T) {
 	in := kcptest.Single(t)
 	r, out := extracted(t, in, extraction{Name: kcptest.Provider})
@@ -227,7 +229,8 @@ func TestExtractOfSeveralStorages(t *testing.T) {
 	require.NotEmpty(t, purgedOut)
 }
 
-// TestExtractAsShard: a shard that does not say what it is called has to be named, where copies in its cache depend on that.
+// TestExtractAsShard: a shard that does not say what it is called has to be named, where copies in
+// its cache depend on that.
 func TestExtractAsShard(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard"))
@@ -286,7 +289,8 @@ func TestExtractTwice(t *testing.T) {
 	require.True(t, bytes.Equal(before, after))
 }
 
-// TestExtractLeases: an Event keeps its lease and that its TTL; a lease that the file does not have any more is told.
+// TestExtractLeases: an Event keeps its lease and that its TTL; a lease that the file does not have
+// any more is told.
 func TestExtractLeases(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	r, out := extracted(t, in, extraction{Name: kcptest.Consumer})
@@ -318,7 +322,8 @@ func TestExtractDryRun(t *testing.T) {
 	require.Equal(t, written.Clusters, r.Clusters)
 }
 
-// TestExtractLostLease: a record of which the shard has no lease any more keeps its number, and the archive says that it has no TTL.
+// TestExtractLostLease: a record of which the shard has no lease any more keeps its number, and the
+// archive says that it has no TTL.
 func TestExtractLostLease(t *testing.T) {
 	ctx := context.Background()
 	src := openFile(t, kcptest.Recorded(t, kcptest.Root))
@@ -335,7 +340,8 @@ func TestExtractLostLease(t *testing.T) {
 	require.Equal(t, r.Manifest, m)
 }
 
-// TestExtractOfHistory: what was written over and what was deleted is not in the archive, nor is what was compacted away in its way.
+// TestExtractOfHistory: what was written over and what was deleted is not in the archive, nor is
+// what was compacted away in its way.
 func TestExtractOfHistory(t *testing.T) {
 	settings := "/registry/core/configmaps/" + kcptest.Consumer + "/default/settings"
 	gone := "/registry/core/configmaps/" + kcptest.Consumer + "/team-a/settings"

@@ -22,7 +22,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 )
 
-// cipher loads a configuration that has providers for secrets, such as "aescbc=a" with a key named and made of that letter.
+// cipher loads a configuration that has providers for secrets, such as "aescbc=a" with a key named
+// and made of that letter.
 func cipher(t testing.TB, providers ...string) *encryption.Transformers {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: ['secrets']\n  providers:\n"
@@ -46,7 +47,8 @@ func secretType() apischema.GroupResource { return apischema.GroupResource{Resou
 
 const secretOfConsumer = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
 
-// encryptedArchive is the archive of consumer whose one Secret is encrypted, and what that is in the clear.
+// encryptedArchive is the archive of consumer whose one Secret is encrypted, and what that is in
+// the clear.
 func encryptedArchive(t testing.TB, by *encryption.Transformers) (from, plain string) {
 	t.Helper()
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -59,8 +61,8 @@ func encryptedArchive(t testing.TB, by *encryption.Transformers) (from, plain st
 	return extractOf(t, root, extraction{Name: kcptest.Consumer}), plain
 }
 
-// requireEncrypted requires that the output has the Secret under a key, encrypted so that its servers read it and would not write it
-// anew. It returns the stored bytes.
+// requireEncrypted requires that the output has the Secret under a key, encrypted so that its
+// servers read it and would not write it anew. It returns the stored bytes.
 func (a arrival) requireEncrypted(with *encryption.Transformers, key, by, plain string) string {
 	a.t.Helper()
 	stored := a.value(key)
@@ -72,7 +74,8 @@ func (a arrival) requireEncrypted(with *encryption.Transformers, key, by, plain 
 	return stored
 }
 
-// TestImportEncrypted: what the origin encrypted with its key is encrypted with the destination's, whatever the provider.
+// TestImportEncrypted: what the origin encrypted with its key is encrypted with the destination's,
+// whatever the provider.
 func TestImportEncrypted(t *testing.T) {
 	shard := kcptest.Recorded(t, kcptest.Shard1)
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
@@ -88,7 +91,8 @@ func TestImportEncrypted(t *testing.T) {
 	}
 }
 
-// TestImportKeepsCiphertext: where the destination's servers read the very bytes and would write no others, those stay.
+// TestImportKeepsCiphertext: where the destination's servers read the very bytes and would write no
+// others, those stay.
 func TestImportKeepsCiphertext(t *testing.T) {
 	shard := kcptest.Recorded(t, kcptest.Shard1)
 	for _, provider := range []string{"aescbc", "aesgcm", "secretbox"} {
@@ -117,7 +121,8 @@ func TestImportEncryptedPrefix(t *testing.T) {
 	require.NotEqual(t, arrival{t: t, out: from}.value(secretOfConsumer), stored)
 }
 
-// TestImportEncrypts: what the origin had in the clear is encrypted where the destination's servers do.
+// TestImportEncrypts: what the origin had in the clear is encrypted where the destination's servers
+// do.
 func TestImportEncrypts(t *testing.T) {
 	ours := cipher(t, "secretbox=n", "identity")
 	from := consumerArchive(t)
@@ -150,7 +155,8 @@ func TestImportUndecryptable(t *testing.T) {
 	}
 }
 
-// TestImportWouldBePlaintext: what was encrypted is never written in the clear, whatever is allowed.
+// TestImportWouldBePlaintext: what was encrypted is never written in the clear, whatever is
+// allowed.
 func TestImportWouldBePlaintext(t *testing.T) {
 	theirs := cipher(t, "aescbc=o")
 	from, plain := encryptedArchive(t, theirs)
@@ -167,8 +173,8 @@ func TestImportWouldBePlaintext(t *testing.T) {
 	}
 }
 
-// TestImportPlainIntoEncrypted: what was in the clear is not written in the clear where the shard's servers encrypt it, as far as the
-// shard tells; with their configuration it is as that says.
+// TestImportPlainIntoEncrypted: what was in the clear is not written in the clear where the shard's
+// servers encrypt it, as far as the shard tells; with their configuration it is as that says.
 func TestImportPlainIntoEncrypted(t *testing.T) {
 	theirs := "/registry/core/secrets/" + kcptest.Consumer1 + "/default/sec"
 	ours, from := cipher(t, "aescbc=n", "identity"), consumerArchive(t)
@@ -211,7 +217,8 @@ func TestPutBackEncrypted(t *testing.T) {
 	putBack(t, shard1, a.out, carry.PutBack{}, transform.Options{Encryption: ours}).refused(codeKeyExists)
 }
 
-// TestImportEveryValueEncrypted: a shard that encrypts all it can is read, and written, all the same.
+// TestImportEveryValueEncrypted: a shard that encrypts all it can is read, and written, all the
+// same.
 func TestImportEveryValueEncrypted(t *testing.T) {
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: ['*.*']\n  providers:\n  - aesgcm: {keys: [{name: k, secret: " +
 		base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))) + "}]}\n"
@@ -241,7 +248,8 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	}
 }
 
-// TestImportDefinitionUndecryptable: a definition of the shard that stays closed cannot be compared, and stays.
+// TestImportDefinitionUndecryptable: a definition of the shard that stays closed cannot be
+// compared, and stays.
 func TestImportDefinitionUndecryptable(t *testing.T) {
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"), nil, nil)
 	a := importInto(t, consumerArchive(t), shard, carry.Import{}, transform.Options{})

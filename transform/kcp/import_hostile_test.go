@@ -22,8 +22,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 )
 
-// rebuilt is a file with the live records of another as change leaves them, with other leases where relet says so, and the notes that
-// are made of them.
+// rebuilt is a file with the live records of another as change leaves them, with other leases where
+// relet says so, and the notes that are made of them.
 func rebuilt(t testing.TB, path string, change func(rec *snapshot.Record), relet func(leases map[int64]int64),
 	notes func(records []*snapshot.Record, leases map[int64]int64) map[string][]byte,
 ) string {
@@ -95,8 +95,8 @@ func with(key, value string) func(rec *snapshot.Record) {
 	}
 }
 
-// TestImportTakesNobodyAlong: another tenant's record that names a lease which is gone stays as it is, whatever id the archive's lease
-// has; and where it would not, the proof finds it.
+// TestImportTakesNobodyAlong: another tenant's record that names a lease which is gone stays as it
+// is, whatever id the archive's lease has; and where it would not, the proof finds it.
 func TestImportTakesNobodyAlong(t *testing.T) {
 	ctx, from, theirs := context.Background(), consumerArchive(t), "/registry/core/configmaps/"+kcptest.Consumer1+"/default/settings"
 	leases, err := openFile(t, from).Leases(ctx)
@@ -128,7 +128,8 @@ func TestImportTakesNobodyAlong(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestImportUnfitDefinition: nothing comes into system:bound-crds but what a binding names, and what is as kcp makes it.
+// TestImportUnfitDefinition: nothing comes into system:bound-crds but what a binding names, and
+// what is as kcp makes it.
 func TestImportUnfitDefinition(t *testing.T) {
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
 	from := consumerArchive(t)
@@ -157,7 +158,8 @@ func TestImportUnfitDefinition(t *testing.T) {
 	}
 }
 
-// TestImportUnwantedDefinition: what no binding of the archive names does not come in, however much it looks like a definition.
+// TestImportUnwantedDefinition: what no binding of the archive names does not come in, however much
+// it looks like a definition.
 func TestImportUnwantedDefinition(t *testing.T) {
 	from := consumerArchive(t)
 	binding := "/registry/apis.kcp.io/apibindings/customresources/" + kcptest.Consumer + "/example.dev"
@@ -172,7 +174,8 @@ func TestImportUnwantedDefinition(t *testing.T) {
 	require.Equal(t, 36, a.report.Changes.Created)
 }
 
-// TestPutBackUnfitDefinition: the rules are those of an import; the bindings are those of where the logical cluster lives.
+// TestPutBackUnfitDefinition: the rules are those of an import; the bindings are those of where the
+// logical cluster lives.
 func TestPutBackUnfitDefinition(t *testing.T) {
 	const pods = boundDir + "f2a5dd18-487f-4b1f-9943-72fc51c30cb6"
 	root, shard1 := kcptest.LiveMigrated(t)
@@ -187,8 +190,8 @@ func TestPutBackUnfitDefinition(t *testing.T) {
 	require.Equal(t, 3, a.report.Changes.Created)
 }
 
-// TestImportUnreadState: without its LogicalCluster or an APIBinding nobody knows the state of a logical cluster and what it needs;
-// nothing allows that.
+// TestImportUnreadState: without its LogicalCluster or an APIBinding nobody knows the state of a
+// logical cluster and what it needs; nothing allows that.
 func TestImportUnreadState(t *testing.T) {
 	from, closed := consumerArchive(t), "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
 	home, binding := kcptest.LogicalClusterKey(kcptest.Consumer), "/registry/apis.kcp.io/apibindings/customresources/"+kcptest.Consumer+"/example.dev"
@@ -219,7 +222,8 @@ func TestPutBackUnreadState(t *testing.T) {
 	}
 }
 
-// TestImportCutArchive: an archive without its digest is taken, as a database file, and that is told.
+// TestImportCutArchive: an archive without its digest is taken, as a database file, and that is
+// told.
 func TestImportCutArchive(t *testing.T) {
 	from := consumerArchive(t)
 	info, err := os.Stat(from)
@@ -230,8 +234,8 @@ func TestImportCutArchive(t *testing.T) {
 	require.Contains(t, a.report.Problems[0].Reason, from+": no digest")
 }
 
-// TestImportTellsWhatCannotBeRead: every record comes as it is, and the ones that nobody can read are told, built-in types and the
-// logical cluster's own definitions among them.
+// TestImportTellsWhatCannotBeRead: every record comes as it is, and the ones that nobody can read
+// are told, built-in types and the logical cluster's own definitions among them.
 func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	settings := "/registry/core/configmaps/" + kcptest.Consumer + "/default/settings"
 	gizmos := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + kcptest.Consumer + "/gizmos.crd.example.org"
@@ -247,7 +251,8 @@ func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestImportUndecryptableDefinitions: where a definition stays closed, nobody can tell that there is none.
+// TestImportUndecryptableDefinitions: where a definition stays closed, nobody can tell that there
+// is none.
 func TestImportUndecryptableDefinitions(t *testing.T) {
 	const closed = "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
 	from := consumerArchive(t)
@@ -263,7 +268,8 @@ func TestImportUndecryptableDefinitions(t *testing.T) {
 	require.Contains(t, found[0].Reason, "as far as can be told")
 }
 
-// TestImportDefinitionUnread: where the archive has none, the one of the shard that nobody can read is told.
+// TestImportDefinitionUnread: where the archive has none, the one of the shard that nobody can read
+// is told.
 func TestImportDefinitionUnread(t *testing.T) {
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})
@@ -274,7 +280,8 @@ func TestImportDefinitionUnread(t *testing.T) {
 	require.Contains(t, found[0].Reason, "cannot be told")
 }
 
-// TestImportLeavesOutStoredVersion: a stored version of the origin that the definition does not list is left out, and told.
+// TestImportLeavesOutStoredVersion: a stored version of the origin that the definition does not
+// list is left out, and told.
 func TestImportLeavesOutStoredVersion(t *testing.T) {
 	from := consumerArchive(t)
 	value := arrival{t: t, out: from}.value(widgetsDefinition)
@@ -287,7 +294,8 @@ func TestImportLeavesOutStoredVersion(t *testing.T) {
 	require.Equal(t, transform.Changes{Created: 36}, a.report.Changes)
 }
 
-// TestPutBackOdd: an orphan that says that it is somebody else's is not put back just so, and Events that would never expire are named.
+// TestPutBackOdd: an orphan that says that it is somebody else's is not put back just so, and
+// Events that would never expire are named.
 func TestPutBackOdd(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	trap := kcptest.Trapped()[1]

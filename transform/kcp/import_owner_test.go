@@ -72,7 +72,8 @@ func purgedRoot(t testing.TB) (from, shard string) {
 	return from, shard
 }
 
-// TestImportLeavesOwner: without --fix-owner nothing is changed, since kcp mends what names another shard; and a person is told what to look at.
+// TestImportLeavesOwner: without --fix-owner nothing is changed, since kcp mends what names another
+// shard; and a person is told what to look at.
 func TestImportLeavesOwner(t *testing.T) {
 	from := extractOf(t, kcptest.Recorded(t, kcptest.Root), extraction{Name: kcptest.Consumer})
 	a := importInto(t, from, kcptest.Recorded(t, kcptest.Shard1), carry.Import{Cache: recordedCache(t)}, transform.Options{}).written()
@@ -89,7 +90,8 @@ func TestImportLeavesOwner(t *testing.T) {
 	require.True(t, hasStep(a.report.Steps, "kubectl --server https://FRONT-PROXY/clusters/root label", "region=REGION"), "%q", a.report.Steps)
 }
 
-// TestImportOwnerNotHealed: kcp takes a LogicalCluster that names the right shard for settled, whatever its Workspace says.
+// TestImportOwnerNotHealed: kcp takes a LogicalCluster that names the right shard for settled,
+// whatever its Workspace says.
 func TestImportOwnerNotHealed(t *testing.T) {
 	from, shard := purgedRoot(t)
 	t.Run("settled", func(t *testing.T) {
@@ -114,7 +116,8 @@ func TestImportOwnerNotHealed(t *testing.T) {
 	})
 }
 
-// TestFixOwner: LogicalCluster and Workspace say at once where the logical cluster lives, and in which region; no other byte changes.
+// TestFixOwner: LogicalCluster and Workspace say at once where the logical cluster lives, and in
+// which region; no other byte changes.
 func TestFixOwner(t *testing.T) {
 	from, shard := purgedRoot(t)
 	shard = withTexts(t, shard, kcptest.WorkspaceKey("consumer"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`, "1pfxsevk", "2e1tfbst", "us-east-2", "mars")
@@ -161,7 +164,8 @@ func TestFixOwnerOfChild(t *testing.T) {
 	a.arrived(kcptest.WorkspaceKey("consumer"))
 }
 
-// TestImportOwnerElsewhere: a Workspace that is not there cannot be fixed, nor is another of its name the one.
+// TestImportOwnerElsewhere: a Workspace that is not there cannot be fixed, nor is another of its
+// name the one.
 func TestImportOwnerElsewhere(t *testing.T) {
 	from, shard := purgedRoot(t)
 	fix := carry.Import{FixOwner: true, AsShard: "x"}
@@ -187,7 +191,8 @@ func TestImportRegionUnknown(t *testing.T) {
 	require.True(t, hasStep(a.report.Steps, "region=REGION"), "%q", a.report.Steps)
 }
 
-// TestRegionUnlabelled: a shard without a region has none to tell; the label of a Workspace stays, if it has one.
+// TestRegionUnlabelled: a shard without a region has none to tell; the label of a Workspace stays,
+// if it has one.
 func TestRegionUnlabelled(t *testing.T) {
 	from, shard := purgedRoot(t)
 	shard = withTexts(t, shard, "/registry/core.kcp.io/shards/884102f8452eda7c0798bf3ce74f7fe7fed14b736c1a04fcd7267dd6fb162fe4/root/shard-1", `"region":"us-east-1",`, "")

@@ -64,7 +64,8 @@ func withKey(t testing.TB, path, key string) string {
 	return kcptest.Edit(t, path, func(client *clientv3.Client) { kcptest.Put(t, client, key, []byte(`{"kind":"X"}`)) })
 }
 
-// TestImportBringsDefinitions: a shard without the bound definitions gets them, first and byte for byte.
+// TestImportBringsDefinitions: a shard without the bound definitions gets them, first and byte for
+// byte.
 func TestImportBringsDefinitions(t *testing.T) {
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { kcptest.Delete(t, client, widgetsDefinition) })
 	a := importInto(t, consumerArchive(t), shard, carry.Import{}, transform.Options{}).written()
@@ -82,7 +83,8 @@ func TestImportBringsDefinitions(t *testing.T) {
 	require.Equal(t, a.report.Input.Keys, a.report.Rest.Keys)
 }
 
-// TestImportMergesStoredVersions: theirs first, then those that come in; nothing else of the definition changes.
+// TestImportMergesStoredVersions: theirs first, then those that come in; nothing else of the
+// definition changes.
 func TestImportMergesStoredVersions(t *testing.T) {
 	versions := []string{`"versions":[{"name":"v1","served":true,"storage":true}]`, `"versions":[{"name":"v1","served":true,"storage":true},{"name":"v1alpha1","served":true,"storage":false}]`}
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), widgetsDefinition, versions[0], versions[1], `"storedVersions":["v1"]`, `"storedVersions":["v1alpha1","v1"]`)
@@ -130,7 +132,8 @@ func TestImportMissingDefinition(t *testing.T) {
 	importInto(t, from, shard, carry.Import{}, transform.Options{Allow: []string{codeMissingDefinition}}).written()
 }
 
-// TestImportMissingOwnDefinition: custom resources whose own definition did not come are read by nobody.
+// TestImportMissingOwnDefinition: custom resources whose own definition did not come are read by
+// nobody.
 func TestImportMissingOwnDefinition(t *testing.T) {
 	root := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kcptest.Delete(t, client, "/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/globes.crd.example.org")
@@ -140,7 +143,8 @@ func TestImportMissingOwnDefinition(t *testing.T) {
 	require.Equal(t, "/registry/crd.example.org/globes/customresources/"+kcptest.Consumer+"/world", found[0].Key)
 }
 
-// TestImportUnknownIdentity: vouched for by the shard, by its cache, or by what comes along; else refused.
+// TestImportUnknownIdentity: vouched for by the shard, by its cache, or by what comes along; else
+// refused.
 func TestImportUnknownIdentity(t *testing.T) {
 	from := consumerArchive(t)
 	shard := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) { // where nobody binds example.dev
@@ -158,8 +162,8 @@ func TestImportUnknownIdentity(t *testing.T) {
 	importInto(t, from, a.out, carry.Import{}, transform.Options{}).written()
 }
 
-// TestImportUnlistedVersion: an object is read only at a version that its definition lists: that of the shard for what is kcp's or bound,
-// its own for all else.
+// TestImportUnlistedVersion: an object is read only at a version that its definition lists: that of
+// the shard for what is kcp's or bound, its own for all else.
 func TestImportUnlistedVersion(t *testing.T) {
 	const system = "/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/logicalclusters.core.kcp.io"
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
@@ -262,7 +266,8 @@ func TestImportCacheInSameFile(t *testing.T) {
 	require.Len(t, came, 36)
 }
 
-// TestImportNoLogicalCluster: a manifest that names what the archive has no LogicalCluster of was not made here.
+// TestImportNoLogicalCluster: a manifest that names what the archive has no LogicalCluster of was
+// not made here.
 func TestImportNoLogicalCluster(t *testing.T) {
 	ctx := context.Background()
 	file, err := snapshot.Open(ctx, consumerArchive(t), snapshot.Config{})
@@ -276,7 +281,8 @@ func TestImportNoLogicalCluster(t *testing.T) {
 	require.ErrorIs(t, err, carry.ErrNoLogicalCluster)
 }
 
-// TestImportOddLogicalCluster: what an archive has of an object that says something else than its key is told.
+// TestImportOddLogicalCluster: what an archive has of an object that says something else than its
+// key is told.
 func TestImportOddLogicalCluster(t *testing.T) {
 	root := withTexts(t, kcptest.Recorded(t, kcptest.Root), kcptest.LogicalClusterKey(kcptest.Consumer), `"kcp.io/cluster":"`+kcptest.Consumer, `"kcp.io/cluster":"`+kcptest.Other)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer, Allow: []string{codeKeyMismatch}})
@@ -285,7 +291,8 @@ func TestImportOddLogicalCluster(t *testing.T) {
 	require.Equal(t, finding.Warning, a.report.Problems[0].Level)
 }
 
-// TestImportSplit: a prefix below the shard's makes another storage of a part of it, in which nobody would look.
+// TestImportSplit: a prefix below the shard's makes another storage of a part of it, in which
+// nobody would look.
 func TestImportSplit(t *testing.T) {
 	run := transform.Options{Prefixes: []string{"/registry", "/registry/core"}}
 	a := importInto(t, consumerArchive(t), kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, run)

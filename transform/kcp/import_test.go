@@ -38,7 +38,8 @@ type arrival struct {
 	err    error
 }
 
-// importInto imports an archive. run holds what is not of ImportOptions: Encryption, Allow, Prefixes.
+// importInto imports an archive. run holds what is not of ImportOptions: Encryption, Allow,
+// Prefixes.
 func importInto(t testing.TB, from, shard string, o carry.Import, run transform.Options) arrival {
 	t.Helper()
 	ctx := context.Background()
@@ -74,7 +75,8 @@ func (a arrival) refused(code string) []finding.Finding {
 	return slices.DeleteFunc(slices.Clone(a.report.Problems), func(p finding.Finding) bool { return p.Code.Name != code })
 }
 
-// arrived is what a real etcd restored from the output has that the input has not; what it has of the input must be the same.
+// arrived is what a real etcd restored from the output has that the input has not; what it has of
+// the input must be the same.
 func (a arrival) arrived(changed ...string) (came []etcdtest.KV, leases map[int64]int64) {
 	a.t.Helper()
 	before, _ := kcptest.Dump(a.t, a.in)
@@ -122,8 +124,9 @@ func ofCluster(kvs []etcdtest.KV, cluster string) (found []etcdtest.KV) {
 	return found
 }
 
-// TestImport: all records of consumer come to shard-1, under their keys, byte for byte, the Event with a lease of the same TTL; each at
-// a revision of its own, as created; the definitions are there already, and all else stays.
+// TestImport: all records of consumer come to shard-1, under their keys, byte for byte, the Event
+// with a lease of the same TTL; each at a revision of its own, as created; the definitions are
+// there already, and all else stays.
 func TestImport(t *testing.T) {
 	root := kcptest.Recorded(t, kcptest.Root)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})

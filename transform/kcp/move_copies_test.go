@@ -44,8 +44,9 @@ func claimed(t testing.TB, path string) (found []etcdtest.KV) {
 	})
 }
 
-// TestMoveProvider: the owner of an APIExport moves; what makes kcp keep the labels of its permission claims on other tenants' objects,
-// its copies in the cache, moves with it and is the same, key by key; the labels are as they were.
+// TestMoveProvider: the owner of an APIExport moves; what makes kcp keep the labels of its
+// permission claims on other tenants' objects, its copies in the cache, moves with it and is the
+// same, key by key; the labels are as they were.
 func TestMoveProvider(t *testing.T) {
 	m := providerMove(t)
 	require.Equal(t, 14, requireMoved(t, m.cachesBefore[0], m.caches[0], kcptest.ClaimsProvider))
@@ -81,7 +82,8 @@ func checkedOf(v *verify.Verdict, q verify.Question) int {
 	return 0
 }
 
-// TestMoveProviderSpoiled: what is wrong with the copies is found and named, by their history and by the input of the purge.
+// TestMoveProviderSpoiled: what is wrong with the copies is found and named, by their history and
+// by the input of the purge.
 func TestMoveProviderSpoiled(t *testing.T) {
 	sound := providerMove(t)
 	to, other := asOf(claimsCopy, "shard-1"), exportsDir+"root/root/tenancy.kcp.io"
@@ -149,7 +151,8 @@ func TestMoveProviderScrubbed(t *testing.T) {
 	require.Contains(t, v.Unchecked[0].Reason, "--cache-before")
 }
 
-// TestMoveProviderOfOneEtcd: where the origin's etcd holds the cache, one purge does both, and is checked with its input and without.
+// TestMoveProviderOfOneEtcd: where the origin's etcd holds the cache, one purge does both, and is
+// checked with its input and without.
 func TestMoveProviderOfOneEtcd(t *testing.T) {
 	root := claimsInOne(t)
 	m := moveFiles{origin: root, destination: kcptest.Recorded(t, kcptest.ClaimsShard1), archive: extractOf(t, root, extraction{Name: kcptest.ClaimsProvider})}
@@ -175,7 +178,8 @@ func TestMoveProviderOfOneEtcd(t *testing.T) {
 	require.Equal(t, []string{"copy-changed"}, codesOf(m.verdict(t)))
 }
 
-// TestMoveProviderToTheCache: where the destination's etcd holds the cache, its copies move in the output of the import.
+// TestMoveProviderToTheCache: where the destination's etcd holds the cache, its copies move in the
+// output of the import.
 func TestMoveProviderToTheCache(t *testing.T) {
 	from, to := kcptest.Recorded(t, kcptest.ClaimsShard1), claimsInOne(t)
 	archived := extractOf(t, from, extraction{Name: kcptest.ClaimsProvider1})

@@ -14,7 +14,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
-// TestVerifyImports: whatever an import may change, it is found to be the import's, and no more than that.
+// TestVerifyImports: whatever an import may change, it is found to be the import's, and no more
+// than that.
 func TestVerifyImports(t *testing.T) {
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
 	for name, c := range map[string]struct {
@@ -75,8 +76,9 @@ func alsoRoot(t *testing.T, root, shard string) string {
 	})
 }
 
-// TestLiveMigrationMended: both shards after kcp's own live migration, which took another tenant's objects along, are again as
-// they would be without that damage: the objects are back, no orphan is left, nothing else is another.
+// TestLiveMigrationMended: both shards after kcp's own live migration, which took another tenant's
+// objects along, are again as they would be without that damage: the objects are back, no orphan is
+// left, nothing else is another.
 func TestLiveMigrationMended(t *testing.T) {
 	before, _ := kcptest.Dump(t, kcptest.Recorded(t, kcptest.Root))
 	root, shard1 := kcptest.LiveMigrated(t)

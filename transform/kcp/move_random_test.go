@@ -21,8 +21,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
-// FuzzMove: in a shard full of random keys, named to be taken for each other, each key is of the logical cluster that it was made for;
-// and one that is moved to another shard and back loses nothing, while nothing else changes.
+// FuzzMove: in a shard full of random keys, named to be taken for each other, each key is of the
+// logical cluster that it was made for; and one that is moved to another shard and back loses
+// nothing, while nothing else changes.
 func FuzzMove(f *testing.F) {
 	for seed := range uint64(12) {
 		f.Add(seed, uint8(40+10*seed))
@@ -48,7 +49,8 @@ func FuzzMove(f *testing.F) {
 	})
 }
 
-// moveRandom moves whatever it is that is moved, and has the move checked; its custom resources have neither definitions nor exports.
+// moveRandom moves whatever it is that is moved, and has the move checked; its custom resources
+// have neither definitions nor exports.
 func moveRandom(t *testing.T, name, origin, destination string) moveFiles {
 	t.Helper()
 	m := moveFiles{origin: origin, destination: destination, archive: extractOf(t, origin, extraction{Name: name})}
@@ -153,7 +155,8 @@ func (w *world) requireOwners(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// systemRecords are what makes a file a shard of kcp: the definitions of kcp's own types, and the shard's own logical cluster.
+// systemRecords are what makes a file a shard of kcp: the definitions of kcp's own types, and the
+// shard's own logical cluster.
 func systemRecords(t testing.TB) map[string]stored {
 	t.Helper()
 	return only(contentOf(t, kcptest.Recorded(t, kcptest.Shard1)), contentOf(t, kcptest.Recorded(t, kcptest.Shard1)), func(key string) bool {
@@ -176,8 +179,8 @@ func clusterNames(random *rand.Rand) []string {
 	return names
 }
 
-// newWorld makes up a shard where the logical clusters of living live, with n keys of them and of the others of all, which are
-// orphans. Namespaces and objects are named as logical clusters are.
+// newWorld makes up a shard where the logical clusters of living live, with n keys of them and of
+// the others of all, which are orphans. Namespaces and objects are named as logical clusters are.
 func newWorld(t *testing.T, base map[string]stored, random *rand.Rand, living, all, names []string, n int) *world {
 	t.Helper()
 	w := &world{path: filepath.Join(t.TempDir(), "made-up.db"), content: maps.Clone(base), owner: map[string]string{}}

@@ -112,8 +112,9 @@ func withTTL(t testing.TB, path string, of func(key []byte) bool) map[string][2]
 	return found
 }
 
-// TestThereAndBack: a logical cluster that goes to another shard and comes back has the same keys, values and lease TTLs as at first,
-// and so has everything else on both shards, to the revision; each move is found sound.
+// TestThereAndBack: a logical cluster that goes to another shard and comes back has the same keys,
+// values and lease TTLs as at first, and so has everything else on both shards, to the revision;
+// each move is found sound.
 func TestThereAndBack(t *testing.T) {
 	for _, name := range []string{kcptest.Consumer, kcptest.Other} {
 		t.Run(name, func(t *testing.T) {

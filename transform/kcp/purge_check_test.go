@@ -27,7 +27,8 @@ func (m meddled) Plan(ctx context.Context, v *transform.View) error {
 	return m.wrong(ctx, v)
 }
 
-// TestRestUntouched: an output that has lost, changed or kept anything it should not never gets its name.
+// TestRestUntouched: an output that has lost, changed or kept anything it should not never gets its
+// name.
 func TestRestUntouched(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	own, others := "/registry/core/configmaps/"+kcptest.Consumer+"/default/settings", "/registry/core/configmaps/"+kcptest.Other+"/default/settings"

@@ -33,8 +33,8 @@ const (
 // asOf is a key of the cache as it is for another shard.
 func asOf(key, shard string) string { return strings.Replace(key, "/root/", "/"+shard+"/", 1) }
 
-// requireMoved requires that a real etcd serves from out what it serves from in, but for copies of some logical clusters, which lie under
-// keys of shard-1 and say so; it returns how many those are.
+// requireMoved requires that a real etcd serves from out what it serves from in, but for copies of
+// some logical clusters, which lie under keys of shard-1 and say so; it returns how many those are.
 func requireMoved(t *testing.T, in, out string, names ...string) (moved int) {
 	t.Helper()
 	before, leasesBefore := kcptest.Dump(t, in)
@@ -63,8 +63,8 @@ func requireMoved(t *testing.T, in, out string, names ...string) (moved int) {
 	return moved
 }
 
-// TestMoveCopies: another shard gets the copies, with nothing changed but key and annotation; nothing else in the cache changes; a second
-// run finds it done.
+// TestMoveCopies: another shard gets the copies, with nothing changed but key and annotation;
+// nothing else in the cache changes; a second run finds it done.
 func TestMoveCopies(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.ClaimsCache)
 	for _, scrub := range []bool{false, true} {
@@ -94,7 +94,8 @@ func TestMoveCopies(t *testing.T) {
 	require.Equal(t, r.Clusters, reportOf(dry).Clusters)
 }
 
-// TestExportsInCache: the last copy of an APIExport does not go without a word; where another shard has one, it may.
+// TestExportsInCache: the last copy of an APIExport does not go without a word; where another shard
+// has one, it may.
 func TestExportsInCache(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.ClaimsCache)
 	o := purge.Purge{Name: kcptest.ClaimsProvider, FromShard: "root"}
@@ -141,7 +142,8 @@ func claimsInOne(t testing.TB) string {
 	})
 }
 
-// TestMoveCopiesOfShard: where the shard's own etcd holds the cache, the purge moves the copies too, of children as well.
+// TestMoveCopiesOfShard: where the shard's own etcd holds the cache, the purge moves the copies
+// too, of children as well.
 func TestMoveCopiesOfShard(t *testing.T) {
 	in := claimsInOne(t)
 	copies := map[string]int{kcptest.ClaimsProvider: 14, kcptest.ClaimsConsumer: 0}
@@ -234,7 +236,8 @@ func TestMoveCopiesShards(t *testing.T) {
 	require.ErrorIs(t, err, purge.ErrCacheAlone)
 }
 
-// TestMoveCopyExists: a copy that the new shard has already refuses, and stays; one that is what would be written is no obstacle.
+// TestMoveCopyExists: a copy that the new shard has already refuses, and stays; one that is what
+// would be written is no obstacle.
 func TestMoveCopyExists(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.ClaimsCache)
 	to := asOf(claimsCopy, "shard-1")
@@ -267,7 +270,8 @@ func TestMoveCopyExists(t *testing.T) {
 	}
 }
 
-// TestMoveCopyValues: what a copy is stored as stays what it is: protobuf, a value without the annotation, a lease.
+// TestMoveCopyValues: what a copy is stored as stays what it is: protobuf, a value without the
+// annotation, a lease.
 func TestMoveCopyValues(t *testing.T) {
 	dir := "/cache/configmaps/customresources/root/" + kcptest.ClaimsProvider + "/default/"
 	native := func(shard string) []byte {
@@ -307,8 +311,8 @@ func inEnvelope(t testing.TB, kind string, raw []byte) []byte {
 	return append([]byte("k8s\x00"), envelope...)
 }
 
-// TestMoveCopyUnfit: a copy that cannot be read does not move, whatever is allowed, and so nothing does; one that says that another shard
-// wrote it is reported, and moves by its key.
+// TestMoveCopyUnfit: a copy that cannot be read does not move, whatever is allowed, and so nothing
+// does; one that says that another shard wrote it is reported, and moves by its key.
 func TestMoveCopyUnfit(t *testing.T) {
 	for name, c := range map[string]struct{ value, code string }{
 		"encrypted": {"k8s:enc:aescbc:v1:a:0123456789abcdef0123456789abcdef", codeEncrypted},
@@ -336,7 +340,8 @@ func TestMoveCopyUnfit(t *testing.T) {
 	require.Equal(t, 14, r.Clusters[0].CopiesMoved)
 }
 
-// TestMoveCopyEncrypted: an encrypted copy is encrypted for its new key, and never stored in the clear.
+// TestMoveCopyEncrypted: an encrypted copy is encrypted for its new key, and never stored in the
+// clear.
 func TestMoveCopyEncrypted(t *testing.T) {
 	ours, open := cipher(t, "aesgcm=b"), cipher(t, "identity", "aesgcm=b")
 	from := "/cache/secrets/customresources/root/" + kcptest.ClaimsProvider + "/default/sec"

@@ -27,7 +27,8 @@ func copyOf(shard, cluster string) func(key []byte) bool {
 	}
 }
 
-// TestCopies: with shard and cache in one file, the copies that this shard wrote go too, and those of another shard's stay.
+// TestCopies: with shard and cache in one file, the copies that this shard wrote go too, and those
+// of another shard's stay.
 func TestCopies(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
 		kcptest.Put(t, client, "/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/"+kcptest.Consumer+"/stale", []byte("{}"))
@@ -50,7 +51,8 @@ func TestCopies(t *testing.T) {
 	})
 }
 
-// TestShardUnknown: where nothing says what the shard is called, its copies cannot be told from others.
+// TestShardUnknown: where nothing says what the shard is called, its copies cannot be told from
+// others.
 func TestShardUnknown(t *testing.T) {
 	nameless := func(path string) string {
 		return kcptest.Edit(t, path, func(client *clientv3.Client) { kcptest.Delete(t, client, kcptest.LogicalClusterKey("system:shard")) })
@@ -70,7 +72,8 @@ func TestShardUnknown(t *testing.T) {
 	require.Contains(t, r.Problems[0].Reason, "this file does not say what this one is called")
 }
 
-// TestFromShard: of a cache's own file, what one shard wrote of one logical cluster goes, and nothing else.
+// TestFromShard: of a cache's own file, what one shard wrote of one logical cluster goes, and
+// nothing else.
 func TestFromShard(t *testing.T) {
 	for _, in := range []string{kcptest.Recorded(t, kcptest.Cache), kcptest.Single(t)} {
 		r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer, FromShard: "root"})
@@ -84,8 +87,8 @@ func TestFromShard(t *testing.T) {
 	}
 }
 
-// TestOrphans: what the live migration took along from another logical cluster goes, and nothing that lives; a second time there
-// is nothing to do.
+// TestOrphans: what the live migration took along from another logical cluster goes, and nothing
+// that lives; a second time there is nothing to do.
 func TestOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
 	trapped := func(key []byte) bool { return slices.Contains(kcptest.Trapped(), string(key)) }
@@ -110,8 +113,8 @@ func TestOrphans(t *testing.T) {
 	require.ErrorContains(t, err, "orphans")
 }
 
-// TestOrphansCopies: what a cache in the same file has of orphans as this shard wrote them goes with them; a shard that does not know its
-// name does not guess.
+// TestOrphansCopies: what a cache in the same file has of orphans as this shard wrote them goes
+// with them; a shard that does not know its name does not guess.
 func TestOrphansCopies(t *testing.T) {
 	orphaned := func(more ...string) string {
 		return kcptest.Edit(t, kcptest.Single(t), func(client *clientv3.Client) {
@@ -132,7 +135,8 @@ func TestOrphansCopies(t *testing.T) {
 	require.ErrorIs(t, err, survey.ErrShardUnknown)
 }
 
-// TestEventsAlone: in an etcd of Events alone nothing lives: all of it is not taken for orphans, and what is named goes.
+// TestEventsAlone: in an etcd of Events alone nothing lives: all of it is not taken for orphans,
+// and what is named goes.
 func TestEventsAlone(t *testing.T) {
 	in := etcdtest.Build(t, `
 		put /registry/core/events/`+kcptest.Consumer+`/default/a {}
@@ -174,7 +178,8 @@ func TestPrefixes(t *testing.T) {
 	})
 }
 
-// TestOneStorage: a part of a storage that is taken for another one splits logical clusters in two: neither half goes alone.
+// TestOneStorage: a part of a storage that is taken for another one splits logical clusters in two:
+// neither half goes alone.
 func TestOneStorage(t *testing.T) {
 	root, single := kcptest.Recorded(t, kcptest.Root), kcptest.Single(t)
 	rbac := "/cache/rbac.authorization.k8s.io"

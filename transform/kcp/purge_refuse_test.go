@@ -96,7 +96,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOwnerElsewhere: nothing refuses where the Workspace says another shard; where it is not in the file, that is said.
+// TestOwnerElsewhere: nothing refuses where the Workspace says another shard; where it is not in
+// the file, that is said.
 func TestOwnerElsewhere(t *testing.T) {
 	in := edited(t, kcptest.Root, kcptest.WorkspaceKey("other"), `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
 	r, _ := purged(t, in, purge.Purge{Name: kcptest.Other})
@@ -107,7 +108,8 @@ func TestOwnerElsewhere(t *testing.T) {
 	require.Contains(t, r.Problems[0].Reason, `Workspace "consumer1" in "root"`)
 }
 
-// TestUnknownKey: a key of no logical cluster stays and is named; that of the API servers' compactions is none.
+// TestUnknownKey: a key of no logical cluster stays and is named; that of the API servers'
+// compactions is none.
 func TestUnknownKey(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Shard1), func(client *clientv3.Client) {
 		kcptest.Put(t, client, "/registry/health", []byte("{}"))
@@ -120,8 +122,8 @@ func TestUnknownKey(t *testing.T) {
 	requireGone(t, in, out, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer1 })
 }
 
-// TestNeedsNoKeys: what is encrypted is deleted as all else is. A LogicalCluster that cannot be read tells no owner: then any
-// Workspace that names it counts.
+// TestNeedsNoKeys: what is encrypted is deleted as all else is. A LogicalCluster that cannot be
+// read tells no owner: then any Workspace that names it counts.
 func TestNeedsNoKeys(t *testing.T) {
 	encrypted := []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef")
 	secret := "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
@@ -155,7 +157,8 @@ func TestNeedsNoKeys(t *testing.T) {
 	require.Equal(t, []string{codeChildrenStay, codeEncrypted}, codes(r), "nothing but a Workspace says that it is a child: it stays")
 }
 
-// TestUnreadable: what cannot be read may be what would refuse: it refuses itself, with its own code.
+// TestUnreadable: what cannot be read may be what would refuse: it refuses itself, with its own
+// code.
 func TestUnreadable(t *testing.T) {
 	const childWorkspace = "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
 	values := map[string][]byte{codeEncrypted: []byte("k8s:enc:aescbc:v1:key1:0123456789abcdef0123456789abcdef"), codeUndecodable: []byte("x")}

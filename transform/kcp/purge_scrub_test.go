@@ -22,7 +22,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// storyOf is the recorded shard root in which a Secret of Consumer was written over and another one deleted, and one of Other too.
+// storyOf is the recorded shard root in which a Secret of Consumer was written over and another one
+// deleted, and one of Other too.
 func storyOf(t *testing.T) (in string, secrets []string) {
 	t.Helper()
 	in = kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -56,8 +57,8 @@ func records(t *testing.T, path string) (all []snapshot.Record) {
 	return all
 }
 
-// TestNothingLeft: no key and no value of a scrubbed logical cluster, of any revision, is anywhere in the file; the history of all
-// others is.
+// TestNothingLeft: no key and no value of a scrubbed logical cluster, of any revision, is anywhere
+// in the file; the history of all others is.
 func TestNothingLeft(t *testing.T) {
 	in, secrets := storyOf(t)
 	require.Len(t, secrets, 12)
@@ -89,7 +90,8 @@ func TestNothingLeft(t *testing.T) {
 	requireGone(t, in, scrubbed, func(key []byte) bool { return clusterOf(key) == kcptest.Consumer })
 }
 
-// TestScrubOrphans: the rest of the file is as it was, and a scrub of nothing leaves the file alone.
+// TestScrubOrphans: the rest of the file is as it was, and a scrub of nothing leaves the file
+// alone.
 func TestScrubOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
 	r, out := purged(t, in, purge.Purge{Orphans: true, Scrub: true})
@@ -108,7 +110,8 @@ func TestScrubOrphans(t *testing.T) {
 	require.True(t, bytes.Equal(first, second))
 }
 
-// TestWatch: a client that watches from before the purge sees each deletion, in the order of keys, each at a revision of its own.
+// TestWatch: a client that watches from before the purge sees each deletion, in the order of keys,
+// each at a revision of its own.
 func TestWatch(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
@@ -152,7 +155,8 @@ func TestOutputVerifies(t *testing.T) {
 	}
 }
 
-// TestScrubGone: what is deleted already, by this program or by kcp, leaves no older record either; after that nothing is known of it.
+// TestScrubGone: what is deleted already, by this program or by kcp, leaves no older record either;
+// after that nothing is known of it.
 func TestScrubGone(t *testing.T) {
 	in, secrets := storyOf(t)
 	_, plain := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
@@ -183,8 +187,8 @@ func TestScrubGone(t *testing.T) {
 	require.ErrorIs(t, err, clusters.ErrNoCluster, "it has orphans, which --orphans is for")
 }
 
-// TestScrubPastCopies: what the cache of the same file had of a logical cluster leaves no record either, though it is deleted already;
-// what another shard wrote stays and is named.
+// TestScrubPastCopies: what the cache of the same file had of a logical cluster leaves no record
+// either, though it is deleted already; what another shard wrote stays and is named.
 func TestScrubPastCopies(t *testing.T) {
 	_, plain := purged(t, kcptest.Single(t), purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 	others := "/cache/rbac.authorization.k8s.io/clusterroles/customresources/shard-1/" + kcptest.Consumer + "/stale"
@@ -225,7 +229,8 @@ func TestScrubPastCopies(t *testing.T) {
 	purged(t, nameless, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
 }
 
-// TestScrubPastOrphans: orphans that are deleted already cannot be told from what lived here: that is said, and by whose names they go.
+// TestScrubPastOrphans: orphans that are deleted already cannot be told from what lived here: that
+// is said, and by whose names they go.
 func TestScrubPastOrphans(t *testing.T) {
 	_, in := kcptest.LiveMigrated(t)
 	_, plain := purged(t, in, purge.Purge{Orphans: true})

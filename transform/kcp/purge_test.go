@@ -64,8 +64,8 @@ func shardOf(key []byte) (shard, cluster string) {
 	return k.Shard, k.Cluster
 }
 
-// requireGone requires that a real etcd serves from out what it serves from in, revisions, leases and all, but for the keys that gone
-// names, and returns how many those are.
+// requireGone requires that a real etcd serves from out what it serves from in, revisions, leases
+// and all, but for the keys that gone names, and returns how many those are.
 func requireGone(t *testing.T, in, out string, gone func(key []byte) bool) int {
 	t.Helper()
 	before, leasesBefore := kcptest.Dump(t, in)
@@ -88,7 +88,8 @@ func codes(r *report) (found []string) {
 	return found
 }
 
-// TestOnlyItsOwn: the trap, a namespace of another logical cluster that is named like the one that is purged, stays.
+// TestOnlyItsOwn: the trap, a namespace of another logical cluster that is named like the one that
+// is purged, stays.
 func TestOnlyItsOwn(t *testing.T) {
 	in := kcptest.Recorded(t, kcptest.Root)
 	r, out := purged(t, in, purge.Purge{Name: kcptest.Consumer}, codeOwnerPointsHere)
@@ -111,7 +112,8 @@ func TestOnlyItsOwn(t *testing.T) {
 	require.Equal(t, r.Input.Keys, r.Output.Keys+36)
 }
 
-// TestNamePrefix: a logical cluster whose name begins with the purged one's, or with which that begins, stays.
+// TestNamePrefix: a logical cluster whose name begins with the purged one's, or with which that
+// begins, stays.
 func TestNamePrefix(t *testing.T) {
 	longer, shorter := kcptest.Consumer+"x", kcptest.Consumer[:15]
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {

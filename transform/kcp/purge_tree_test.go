@@ -36,7 +36,8 @@ func reasons(r *report, code string) string {
 	return strings.Join(all, "\n")
 }
 
-// TestOrphansThatLive: where a Workspace says that they live here, it is the LogicalCluster that is lost, and they are no orphans.
+// TestOrphansThatLive: where a Workspace says that they live here, it is the LogicalCluster that is
+// lost, and they are no orphans.
 func TestOrphansThatLive(t *testing.T) {
 	in := without(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer))
 	for _, name := range []string{"", kcptest.Consumer} {
@@ -56,7 +57,8 @@ func TestOrphansThatLive(t *testing.T) {
 	require.Contains(t, reasons(r, codeOwnerUnseen), "Workspaces of this file cannot be read (1)")
 }
 
-// TestChildWithoutWorkspace: a child whose Workspace is not among what goes, or is taken, loses none, and none is told to go.
+// TestChildWithoutWorkspace: a child whose Workspace is not among what goes, or is taken, loses
+// none, and none is told to go.
 func TestChildWithoutWorkspace(t *testing.T) {
 	lost := "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child"
 	in := without(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer), lost)
@@ -70,7 +72,8 @@ func TestChildWithoutWorkspace(t *testing.T) {
 	require.Equal(t, says+"; --with-children takes it along", reasons(reportOf(taken.Report), codeChildrenStay))
 }
 
-// TestNoHome: where nothing tells what lives, or that any tenant's logical cluster does, all are not taken for orphans.
+// TestNoHome: where nothing tells what lives, or that any tenant's logical cluster does, all are
+// not taken for orphans.
 func TestNoHome(t *testing.T) {
 	all := []string{}
 	for _, name := range []string{kcptest.Provider, kcptest.Consumer, kcptest.Other, kcptest.Child} {
@@ -93,7 +96,8 @@ func TestNoHome(t *testing.T) {
 	require.Contains(t, r.Problems[0].Reason, "no whole shard")
 }
 
-// TestLoop: two logical clusters that name each other as owners go together, and the Workspace outside that leads to one of them refuses.
+// TestLoop: two logical clusters that name each other as owners go together, and the Workspace
+// outside that leads to one of them refuses.
 func TestLoop(t *testing.T) {
 	in := edited(t, kcptest.Root, kcptest.LogicalClusterKey(kcptest.Consumer), `"cluster":"root","name":"consumer"`, `"cluster":"`+kcptest.Child+`","name":"consumer"`)
 	for _, children := range []bool{false, true} {
@@ -117,7 +121,8 @@ func TestOwnerNotThere(t *testing.T) {
 	require.Contains(t, reasons(r, codeOwnerUnseen), "which is no Workspace")
 }
 
-// TestChildElsewhere: the Workspace that leads to a logical cluster on another shard does not go without a word.
+// TestChildElsewhere: the Workspace that leads to a logical cluster on another shard does not go
+// without a word.
 func TestChildElsewhere(t *testing.T) {
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
 		kvs, err := client.Get(context.Background(), "/registry/", clientv3.WithPrefix())
@@ -172,7 +177,8 @@ func TestNoSuchKey(t *testing.T) {
 	require.Empty(t, r.Problems[0].Key)
 }
 
-// TestManyChildren: thousands of them go, side by side or each below the one before, and their copies with them.
+// TestManyChildren: thousands of them go, side by side or each below the one before, and their
+// copies with them.
 func TestManyChildren(t *testing.T) {
 	const n = 2000
 	ctx := context.Background()

@@ -34,7 +34,8 @@ func putBack(t testing.TB, from, shard string, o carry.PutBack, run transform.Op
 	return a
 }
 
-// TestPutBack mends what kcp's own live migration broke: the tenant's objects are back, byte for byte, and what kcp made anew stays.
+// TestPutBack mends what kcp's own live migration broke: the tenant's objects are back, byte for
+// byte, and what kcp made anew stays.
 func TestPutBack(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	a := putBack(t, shard1, root, carry.PutBack{}, transform.Options{}).written()
@@ -64,7 +65,8 @@ func TestPutBack(t *testing.T) {
 	require.Equal(t, transform.Unchanged, again.report.Outcome, "what is the same already is no problem")
 }
 
-// TestPutBackKeyExists: what is there with another value stays, and is told; with --allow the others are put back all the same.
+// TestPutBackKeyExists: what is there with another value stays, and is told; with --allow the
+// others are put back all the same.
 func TestPutBackKeyExists(t *testing.T) {
 	root, shard1 := kcptest.LiveMigrated(t)
 	trap := kcptest.Trapped()[1]
@@ -84,8 +86,9 @@ func TestPutBackKeyExists(t *testing.T) {
 	require.Equal(t, 1, left)
 }
 
-// TestPutBackTokenSecret: kcp writes the CA of its shard into Secrets with a service account token. One that differs in nothing else
-// stays, with a warning; any other difference is decided by a person.
+// TestPutBackTokenSecret: kcp writes the CA of its shard into Secrets with a service account token.
+// One that differs in nothing else stays, with a warning; any other difference is decided by a
+// person.
 func TestPutBackTokenSecret(t *testing.T) {
 	key := "/registry/core/secrets/" + kcptest.Other + "/" + kcptest.Consumer + "/token"
 	secret := func(kind, ca, token string, annotations map[string]string) []byte {
@@ -202,7 +205,8 @@ func TestPutBackNoShard(t *testing.T) {
 	}
 }
 
-// TestPutBackPartial: in what is no whole shard all logical clusters look as if they did not live there.
+// TestPutBackPartial: in what is no whole shard all logical clusters look as if they did not live
+// there.
 func TestPutBackPartial(t *testing.T) {
 	root := kcptest.Recorded(t, kcptest.Root)
 	a := putBack(t, consumerArchive(t), root, carry.PutBack{}, transform.Options{})

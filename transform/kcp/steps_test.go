@@ -13,7 +13,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
-// TestFrontProxies: every list of steps stops the front-proxies before anything else, and starts them after all files are made.
+// TestFrontProxies: every list of steps stops the front-proxies before anything else, and starts
+// them after all files are made.
 func TestFrontProxies(t *testing.T) {
 	root, shard1, cache := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1), kcptest.Recorded(t, kcptest.Cache)
 	from := extractOf(t, root, extraction{Name: kcptest.Consumer})

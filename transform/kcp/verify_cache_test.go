@@ -12,8 +12,9 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 )
 
-// TestVerifyCacheOfTheDestination: a move to the shard whose etcd holds the cache too is checked stale until the origin's copies are taken
-// out of that file, as the step of the import says, and sound then.
+// TestVerifyCacheOfTheDestination: a move to the shard whose etcd holds the cache too is checked
+// stale until the origin's copies are taken out of that file, as the step of the import says, and
+// sound then.
 func TestVerifyCacheOfTheDestination(t *testing.T) {
 	from, to := kcptest.Recorded(t, kcptest.Shard1), kcptest.Single(t)
 	archived := extractOf(t, from, extraction{Name: kcptest.Consumer1})

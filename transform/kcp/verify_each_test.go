@@ -11,8 +11,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestVerifyEachKey: whichever live key of one side is deleted, written again or changed by a byte, it is found, and by its key; without
-// what purge and import were given too.
+// TestVerifyEachKey: whichever live key of one side is deleted, written again or changed by a byte,
+// it is found, and by its key; without what purge and import were given too.
 func TestVerifyEachKey(t *testing.T) {
 	sound := moveOf(t, kcptest.Other, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	sound.origin, sound.destination = "", ""

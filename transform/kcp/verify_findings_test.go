@@ -47,7 +47,8 @@ func leaseOf(t *testing.T, in, key string, lease int64) (out string) {
 	})
 }
 
-// arriveIn is a destination on top of which all that the archive has of Consumer is put by hand, with its leases.
+// arriveIn is a destination on top of which all that the archive has of Consumer is put by hand,
+// with its leases.
 func arriveIn(t *testing.T, m moveFiles, destination string) string {
 	t.Helper()
 	ctx, src := context.Background(), openFile(t, m.archive)
@@ -70,7 +71,8 @@ func arriveIn(t *testing.T, m moveFiles, destination string) string {
 	})
 }
 
-// TestVerifyStillMigrating: the mark of a live migration is found where the LogicalCluster is the archive's, to the byte.
+// TestVerifyStillMigrating: the mark of a live migration is found where the LogicalCluster is the
+// archive's, to the byte.
 func TestVerifyStillMigrating(t *testing.T) {
 	m := moveFiles{origin: migrating(t, kcptest.Recorded(t, kcptest.Root)), destination: kcptest.Recorded(t, kcptest.Shard1)}
 	m.archive = extractOf(t, m.origin, extraction{Name: kcptest.Consumer, Allow: []string{codeMigrating}})
@@ -79,8 +81,8 @@ func TestVerifyStillMigrating(t *testing.T) {
 	require.Equal(t, []string{"still-migrating"}, codesOf(m.verdict(t)))
 }
 
-// TestVerifyDefinitions: a definition that came is the archive's to the byte; of one that was there all but the stored versions is as it
-// was, and these are those of both.
+// TestVerifyDefinitions: a definition that came is the archive's to the byte; of one that was there
+// all but the stored versions is as it was, and these are those of both.
 func TestVerifyDefinitions(t *testing.T) {
 	sound := recordedMove(t)
 	schemaName := func(t *testing.T, client *clientv3.Client) {
@@ -134,7 +136,8 @@ func TestVerifyDefinitions(t *testing.T) {
 	})
 }
 
-// TestVerifyNames: a name that is not the archive's is no way to hide copies of the origin, nor is that of a third shard.
+// TestVerifyNames: a name that is not the archive's is no way to hide copies of the origin, nor is
+// that of a third shard.
 func TestVerifyNames(t *testing.T) {
 	m := recordedMove(t)
 	_, err := m.verify(t, func(m *verify.Move) { m.FromShard = "shard-9" })
@@ -170,8 +173,8 @@ func withShard(t *testing.T, path, other, prefix string) string {
 	})
 }
 
-// TestVerifySeveralShards: all storages of both files are checked: the logical cluster is not to live in a second one, and identities
-// and Workspaces of another one count.
+// TestVerifySeveralShards: all storages of both files are checked: the logical cluster is not to
+// live in a second one, and identities and Workspaces of another one count.
 func TestVerifySeveralShards(t *testing.T) {
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
 	m := moveFiles{origin: root, destination: shard1, archive: extractOf(t, root, extraction{Name: kcptest.Consumer}), originOut: purgeOf(t, kcptest.Consumer, root)}
@@ -194,7 +197,8 @@ func TestVerifySeveralShards(t *testing.T) {
 	require.Equal(t, m.originOut, v.Findings[0].File)
 }
 
-// TestVerifySplit: a part of the storage that is named as one of its own would hide what lies there.
+// TestVerifySplit: a part of the storage that is named as one of its own would hide what lies
+// there.
 func TestVerifySplit(t *testing.T) {
 	m := recordedMove(t)
 	for _, file := range []func(*verify.Move) **inspect.Reader{
@@ -209,7 +213,8 @@ func TestVerifySplit(t *testing.T) {
 	}
 }
 
-// TestVerifyLeases: a record that names a lease which nobody granted has none, and nobody else may be attached to one that came.
+// TestVerifyLeases: a record that names a lease which nobody granted has none, and nobody else may
+// be attached to one that came.
 func TestVerifyLeases(t *testing.T) {
 	sound := recordedMove(t)
 	m := sound
@@ -231,7 +236,8 @@ func TestVerifyLeases(t *testing.T) {
 	require.Equal(t, another, v.Findings[0].Key)
 }
 
-// TestVerifyOthersEncrypted: what comes in the clear to a shard that encrypts all others of its kind is found.
+// TestVerifyOthersEncrypted: what comes in the clear to a shard that encrypts all others of its
+// kind is found.
 func TestVerifyOthersEncrypted(t *testing.T) {
 	m := recordedMove(t)
 	const secrets = "/registry/core/secrets/"

@@ -15,8 +15,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
-// FuzzVerifyHostile: bytes of any file of a move may be anything, under a digest that is right, and checking ends with an answer or an
-// error, whatever they were.
+// FuzzVerifyHostile: bytes of any file of a move may be anything, under a digest that is right, and
+// checking ends with an answer or an error, whatever they were.
 func FuzzVerifyHostile(f *testing.F) {
 	m := moveOf(f, kcptest.Other, kcptest.Recorded(f, kcptest.Root), kcptest.Recorded(f, kcptest.Shard1))
 	var files [][]byte

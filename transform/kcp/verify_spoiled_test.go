@@ -223,7 +223,8 @@ func spoiledRest() []spoiled {
 	}
 }
 
-// TestSpoiled: each way to spoil a move is found, and named by its code and its key; what else is asked is answered with no.
+// TestSpoiled: each way to spoil a move is found, and named by its code and its key; what else is
+// asked is answered with no.
 func TestSpoiled(t *testing.T) {
 	sound := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	requireSound(t, sound.verdict(t))

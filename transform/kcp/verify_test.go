@@ -19,8 +19,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
 )
 
-// TestVerifyWithout: without what extract, purge and import were given, and without a cache, a sound move is sound, and what was not
-// compared is said.
+// TestVerifyWithout: without what extract, purge and import were given, and without a cache, a
+// sound move is sound, and what was not compared is said.
 func TestVerifyWithout(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m.origin, m.destination = "", ""
@@ -35,8 +35,9 @@ func TestVerifyWithout(t *testing.T) {
 	require.Equal(t, "shard-1", v.To)
 }
 
-// TestVerifyScrubbed: an origin that was written anew is checked as one with tombstones on top, but for what was written there after the
-// archive was made: its history is gone, and its revision tells, or the input of the purge.
+// TestVerifyScrubbed: an origin that was written anew is checked as one with tombstones on top, but
+// for what was written there after the archive was made: its history is gone, and its revision
+// tells, or the input of the purge.
 func TestVerifyScrubbed(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m.originOut = purgeWith(t, m.origin, purge.Purge{Name: kcptest.Consumer, Scrub: true}, codeOwnerPointsHere)
@@ -65,7 +66,8 @@ func TestVerifyScrubbed(t *testing.T) {
 	require.Equal(t, []string{"archive-outdated"}, codesOf(m.verdict(t)))
 }
 
-// TestVerifyOutdated: an archive that is older than what was purged lacks what was written in between, with the origin and without.
+// TestVerifyOutdated: an archive that is older than what was purged lacks what was written in
+// between, with the origin and without.
 func TestVerifyOutdated(t *testing.T) {
 	sound := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	for name, change := range map[string]func(*testing.T, *clientv3.Client){
@@ -108,7 +110,8 @@ func TestVerifyOutdated(t *testing.T) {
 	})
 }
 
-// TestVerifyIgnored: what ends checking cannot be left out, and a verdict without an answer is not sound.
+// TestVerifyIgnored: what ends checking cannot be left out, and a verdict without an answer is not
+// sound.
 func TestVerifyIgnored(t *testing.T) {
 	require.Equal(t, append([]string{"damaged", "archive-damaged"}, finding.Names(verify.Ignorable()...)...), finding.Names(verify.Codes()...))
 	require.False(t, (&verify.Verdict{}).Sound())
@@ -116,7 +119,8 @@ func TestVerifyIgnored(t *testing.T) {
 	require.True(t, (&verify.Verdict{Answers: []verify.Answer{{Answer: "no"}, {Answer: "no"}, {Answer: "no"}, {Answer: "no"}}}).Sound())
 }
 
-// TestVerifyCaches: copies that the origin wrote are found in a cache of its own, and are gone after they were purged.
+// TestVerifyCaches: copies that the origin wrote are found in a cache of its own, and are gone
+// after they were purged.
 func TestVerifyCaches(t *testing.T) {
 	m := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	cache := kcptest.Recorded(t, kcptest.Cache)
@@ -147,7 +151,8 @@ func TestVerifyChildren(t *testing.T) {
 	require.Equal(t, []string{"lives-twice", "still-at-origin"}, codesOf(m.verdict(t)))
 }
 
-// TestVerifyFixedOwner: what --fix-owner writes is the import's; anything else in a Workspace is not.
+// TestVerifyFixedOwner: what --fix-owner writes is the import's; anything else in a Workspace is
+// not.
 func TestVerifyFixedOwner(t *testing.T) {
 	first := moveOf(t, kcptest.Consumer, kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1))
 	m := moveFiles{origin: first.originOut, destination: first.destinationOut, archive: extractOf(t, first.originOut, extraction{Name: kcptest.Child})}
@@ -167,7 +172,8 @@ func TestVerifyFixedOwner(t *testing.T) {
 	require.Equal(t, []string{"destination-touched"}, codesOf(without.verdict(t)))
 }
 
-// TestVerifyElsewhere: keys of the logical cluster below another shard's prefix of the same file are at a second place.
+// TestVerifyElsewhere: keys of the logical cluster below another shard's prefix of the same file
+// are at a second place.
 func TestVerifyElsewhere(t *testing.T) {
 	root, shard1 := kcptest.Recorded(t, kcptest.Root), kcptest.Recorded(t, kcptest.Shard1)
 	both := kcptest.Edit(t, shard1, func(client *clientv3.Client) {
@@ -221,8 +227,8 @@ func TestVerifyOthers(t *testing.T) {
 	}
 }
 
-// TestVerifyInTheClear: a value that was encrypted and is not any more is found, though nobody can open it; the very bytes under the
-// very key are the same value.
+// TestVerifyInTheClear: a value that was encrypted and is not any more is found, though nobody can
+// open it; the very bytes under the very key are the same value.
 func TestVerifyInTheClear(t *testing.T) {
 	const secret = "/registry/core/secrets/" + kcptest.Consumer + "/default/sec"
 	encrypted := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {

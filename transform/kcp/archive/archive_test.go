@@ -190,7 +190,8 @@ func TestCheckHistory(t *testing.T) {
 	require.ErrorIs(t, err, ErrDamaged)
 }
 
-// TestReadsWithoutKeys: folders of no layout that anyone knows are as good; the longest that a key begins with has it.
+// TestReadsWithoutKeys: folders of no layout that anyone knows are as good; the longest that a key
+// begins with has it.
 func TestReadsWithoutKeys(t *testing.T) {
 	ctx, outer, inner := context.Background(), "/some/folder/"+cluster+"/", "/some/folder/"+cluster+"/deeper/"+child+"/"
 	c := sample()

@@ -21,7 +21,8 @@ const (
 	crd     = "9a1d7f1e-6a0b-4c39-b3bb-1f3f0f6b3c7e"
 )
 
-// content is an archive in the making: records by key, and the manifest that Build would get for them.
+// content is an archive in the making: records by key, and the manifest that Build would get for
+// them.
 type content struct {
 	records  map[string]*snapshot.Record
 	leases   map[int64]int64

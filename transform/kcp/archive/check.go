@@ -69,7 +69,6 @@ type checker struct {
 	mismatch    error             // of the first record whose key says otherwise than the manifest
 }
 
-// folder is one resource of one logical cluster.
 type folder struct {
 	cluster  string
 	resource Resource // without its Sum
@@ -210,7 +209,6 @@ func different(what string, says, has Sum) error {
 	}
 }
 
-// differentLists compares leases and encryption. The file must not have other leases.
 func differentLists(says, has *Manifest, leases int) error {
 	there := 0
 	for i, l := range has.Leases {

@@ -126,8 +126,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// TestFlippedBytes: whatever byte of the file is another, and whoever has left its digest unchecked, it is an error, or nothing that
-// anyone reads has changed.
+// TestFlippedBytes: whatever byte of the file is another, and whoever has left its digest
+// unchecked, it is an error, or nothing that anyone reads has changed.
 func TestFlippedBytes(t *testing.T) {
 	ctx, c := context.Background(), sample()
 	whole := c.build(t, c.notes(t))

@@ -69,7 +69,6 @@ func (c *carrier) note(key string, code *finding.Code, format string, args ...an
 	c.view.Raise(key, code.Because(format, args...).Decided(finding.Noted))
 }
 
-// keyOf is the key of a LogicalCluster in the shard.
 func (c *carrier) keyOf(cluster string) string {
 	return string(clusters.LogicalClusterKey(c.to.Prefix, cluster))
 }
@@ -167,7 +166,6 @@ func (c *carrier) lease(ctx context.Context, id int64) (int64, error) {
 	return c.view.Grant(ctx, id, ttl)
 }
 
-// change stages another value of a record of the shard.
 func (c *carrier) change(ctx context.Context, key, value []byte, why string) error {
 	if err := c.view.Put(ctx, key, value, why); err != nil {
 		return err

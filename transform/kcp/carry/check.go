@@ -72,7 +72,6 @@ func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	return c.checkSums(ctx, in, digests, rest.Sum())
 }
 
-// compare compares a record of the output with that of the origin, both decrypted where possible.
 func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, got *inspect.Entry, leases map[int64]int64) error {
 	if was, is := c.from.ttl(s.from.Lease), leases[got.Lease]; was != is || (was == 0) != (got.Lease == 0) {
 		return fmt.Errorf("%w: key %q: the lease has a TTL of %d s, and not of %d", snapshot.ErrVerify, s.to, is, was)

@@ -6,7 +6,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// codes are the problems that an import reports.
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeEncrypted, codeUndecodable, codeWouldBePlaintext, codeClusterExists, codeUnknownIdentity,

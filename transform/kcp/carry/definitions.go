@@ -15,7 +15,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// definitionKey is the key of a bound definition in the shard.
 func (c *carrier) definitionKey(uid string) []byte {
 	return c.to.Format(keys.Key{Resource: keys.DefinitionType(), Cluster: clusters.BoundCRDs, Name: uid})
 }
@@ -125,7 +124,8 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 		case slices.Contains(here.Versions, version):
 			stored = append(stored, version)
 		default:
-			c.note(string(key), survey.CodeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out", version)
+			c.note(string(key), survey.CodeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out",
+				version)
 		}
 	}
 	if len(stored) == len(here.StoredVersions) {

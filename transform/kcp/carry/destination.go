@@ -56,7 +56,6 @@ func checkWhole(s *clusters.Shard) error {
 		ErrPartial, s.Prefix, lacks)
 }
 
-// called is the shard's name in a sentence.
 func (d *destination) called() string {
 	if d.name == "" {
 		return "this shard"
@@ -100,7 +99,8 @@ func (d *destination) presence(name string) (key, what string) {
 			where = fmt.Sprintf(" below the prefix %q, another storage of the same file,", s.Prefix)
 		}
 		if c := s.Cluster(name); c != nil {
-			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already with %s", name, where, survey.Counted(c.Amount.Keys, "key"))
+			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already with %s", name, where,
+				survey.Counted(c.Amount.Keys, "key"))
 		}
 		for _, o := range s.Orphans {
 			if o.Name != name {

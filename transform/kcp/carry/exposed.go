@@ -40,8 +40,8 @@ func (c *carrier) undecryptableTypes(ctx context.Context) (map[schema.GroupResou
 		if !survey.IsEncrypted(e.Stored) {
 			continue
 		}
-		key, err := c.to.Parse(e.Key)
-		if err != nil || known[key.Resource] {
+		key, err := e.ParseKey()
+		if err != nil || key.Prefix != c.to.Prefix || known[key.Resource] {
 			continue
 		}
 		if knows, err := c.knows(ctx, e); err != nil {

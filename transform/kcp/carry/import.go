@@ -50,20 +50,18 @@ func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	})
 }
 
-// importing is one run of an Import.
 type importing struct {
 	*carrier
 	options    *Import
 	incoming   []*clusters.Cluster // by name
 	coming     map[string]bool     // their names
 	edits      map[string]edit     // by key in the archive
-	unread     map[string]bool     // keys in the archive of objects without which nobody knows what it needs
+	unread     map[string]bool     // keys in the archive of unreadable objects that describe its needs
 	wanted     wants
 	moved      []func() error // changes of Workspaces
 	ownerSteps int            // to be said of Workspaces
 }
 
-// read reads both sides.
 func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error) {
 	dest, err := readDestination(ctx, v.Reader(), o.Prefixes, o.AsShard, o.Cache)
 	if err != nil {
@@ -139,7 +137,6 @@ func (i *importing) plan(ctx context.Context) error {
 	return nil
 }
 
-// comes tells whether a logical cluster is imported.
 func (i *importing) comes(name string) bool { return i.coming[name] }
 
 // checkClusters reports reasons against importing whole logical clusters.

@@ -85,14 +85,13 @@ func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, er
 				yield(original{}, err)
 				return
 			}
-			if key, err := o.layout.Parse(e.Key); err == nil && !yield(original{e, key}, nil) {
+			if key, err := e.ParseKey(); err == nil && key.Prefix == o.layout.Prefix && !yield(original{e, key}, nil) {
 				return
 			}
 		}
 	}
 }
 
-// definitions yields the CustomResourceDefinitions in revision order.
 func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
 	return o.records(ctx, o.layout.Dirs(keys.DefinitionType())[0])
 }

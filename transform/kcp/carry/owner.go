@@ -52,7 +52,6 @@ func (i *importing) addEdit(key string, next edit) {
 	}
 }
 
-// owner is the Workspace that a logical cluster belongs to.
 type owner struct {
 	*clusters.Workspace
 	comes  bool   // it is in the archive
@@ -179,7 +178,8 @@ func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
 	case here != nil:
 		i.raise(w.Key, codeRegionUnknown, "shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name)
 	default:
-		i.raise(w.Key, codeRegionUnknown, "no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)", i.dest.name, w.Name)
+		i.raise(w.Key, codeRegionUnknown, "no file has the Shard object %q, which tells its region; the label of Workspace %q stays (--cache FILE)",
+			i.dest.name, w.Name)
 		i.stepOfRegion(c, w)
 	}
 	return ""

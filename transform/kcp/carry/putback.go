@@ -46,7 +46,6 @@ func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	})
 }
 
-// puttingBack is one run of a PutBack.
 type puttingBack struct {
 	*carrier
 	homes   map[string]*clusters.Cluster // that live on the shard and have orphans on the other, by name
@@ -54,7 +53,6 @@ type puttingBack struct {
 	forever []string                     // Events that come without a lease, by key
 }
 
-// read finds out what there is on both sides.
 func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, error) {
 	dest, err := readDestination(ctx, v.Reader(), o.Prefixes, "", o.Cache)
 	if err != nil {
@@ -110,7 +108,6 @@ func (p *puttingBack) plan(ctx context.Context) error {
 	return p.report(ctx, p.view.Report())
 }
 
-// putBack stages one orphan.
 func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	to := string(p.to.Format(r.key))
 	if reason := p.odd[string(r.Key)]; reason != "" {
@@ -119,7 +116,7 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 	if r.key.Resource == (schema.GroupResource{Resource: "events"}) && !r.key.Custom && r.key.Identity == "" && p.from.ttl(r.Lease) == 0 {
 		p.forever = append(p.forever, transform.ShellWord(to))
 	}
-	r.Entry = r.stored() // what it is opened to is not kept
+	r.Entry = r.stored() // the decrypted value is not kept
 	return p.carryObject(ctx, r, nil)
 }
 
@@ -234,7 +231,6 @@ func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) erro
 	return nil
 }
 
-// bringFor brings the definitions of the orphans.
 func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
 	wanted := wants{}
 	for _, r := range lost {
@@ -251,7 +247,6 @@ func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
 	return nil
 }
 
-// report fills the receipts and the steps.
 func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
 	if err := p.reportOrigin(ctx); err != nil {
 		return err
@@ -268,7 +263,8 @@ func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
 		}
 	}
 	survey.StepToStop(r, "kcp of "+p.dest.called(), survey.LostWrites)
-	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2", transform.ShellWord(p.from.reader.Snapshot().Path()))
+	r.AddStep("take the orphans out of where they were found, too: etcdshift cluster purge --orphans %s OUT2",
+		transform.ShellWord(p.from.reader.Snapshot().Path()))
 	survey.StepToStart(r)
 	if n := len(p.forever); n > 0 {
 		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",

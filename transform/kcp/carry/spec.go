@@ -18,16 +18,15 @@ var Spec = transform.Spec{
 	Examples: `etcdshift cluster import consumer.archive shard-1.db shard-1-after.db
 etcdshift cluster import --fix-owner --cache cache.db consumer.archive root.db root-after.db
 etcdshift cluster import --orphans-from shard-1.db root.db root-after.db`,
-	Text: `Brings every record of an archive that "cluster extract" made into a shard's snapshot: under the storage prefix of the shard, byte for
-byte, with leases of the same time to live, each at a revision of its own on top. Values that are encrypted at rest are opened, and
-encrypted as the shard's API servers would. Definitions of bound types that the shard lacks are brought along. Of a LogicalCluster
-the mark of a live migration is dropped.
+	Text: `Brings every record of an archive of "cluster extract" into a shard's snapshot: below the storage prefix of the shard, byte for byte,
+with leases of the same TTL, each at a new revision on top. Encrypted values are decrypted, and encrypted as the shard's API servers
+would. Definitions of bound types come along where the shard lacks them. The mark of a live migration is removed from LogicalClusters.
 
-LogicalCluster and Workspace go on naming the old shard: the kcp of the new one corrects both when it runs. With --fix-owner both are
-changed at once, and the label region, which kcp never corrects; that takes the file that has the Workspace.
+LogicalCluster and Workspace still name the old shard: the kcp of the new one corrects both when it runs. --fix-owner changes both at
+once, and the label region, which kcp never corrects; it needs the file with the Workspace.
 
 With --orphans-from SHARD1 there is no archive: keys of logical clusters that live on SHARD, and that a live migration left on
-SHARD1, are put back where SHARD lacks them. What is there already stays.`,
+SHARD1, are put back where SHARD lacks them. Existing keys stay.`,
 	ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 	Arguments: importArgs,
 	Codes:     codes(),
@@ -44,12 +43,11 @@ SHARD1, are put back where SHARD lacks them. What is there already stays.`,
 		{Name: "as-shard", Usage: "take `S` for the name of the new shard (default: what it calls itself)"},
 		{Name: "cache", Usage: "take identities and regions from the cache server's snapshot `FILE` too"},
 		{Name: "archive-encryption-config",
-			Usage: "open values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` (default: --encryption-config)"},
+			Usage: "decrypt values of the archive, or of SHARD1, with the EncryptionConfiguration in `FILE` (default: --encryption-config)"},
 	},
 	New: newImport,
 }
 
-// importArgs are the arguments of the form of the command that the flags select.
 func importArgs(a *transform.Args) []string {
 	if a.IsSet("orphans-from") {
 		return []string{"SHARD", "OUT"}
@@ -95,7 +93,6 @@ func newImport(ctx context.Context, a *transform.Args) (transform.Transform, err
 	}, nil
 }
 
-// readCache reads the file of --cache, if any.
 func readCache(ctx context.Context, a *transform.Args) (f *clusters.File, err error) {
 	if !a.IsSet("cache") {
 		return nil, nil

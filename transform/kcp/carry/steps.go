@@ -41,7 +41,8 @@ func (i *importing) stepsOfOrigin(r *transform.Report) {
 	survey.StepToStop(r, "kcp of both shards", survey.LostWrites+"; restore both: a logical cluster must not live on two")
 	r.AddStep("take it out of %s: %s --to-shard %s", origin, purge, transform.ShellWord(cmp.Or(i.dest.name, "NEW-SHARD")))
 	if i.cachesHere(m.Origin.Shard) {
-		r.AddStep("the cache in this shard's own file has copies from %s: %s; restore that output then", origin, survey.CopiesMove(copied, "OUT OUT-2", m.Origin.Shard, i.dest.name))
+		r.AddStep("the cache in this shard's own file has copies from %s: %s; restore that output then", origin,
+			survey.CopiesMove(copied, "OUT OUT-2", m.Origin.Shard, i.dest.name))
 		survey.StepToVerify(r, i.options.Archive.Path(), "OUT-2", false)
 		return
 	}
@@ -63,14 +64,12 @@ func (i *importing) cachesHere(origin string) bool {
 // mostOwnerSteps is the maximum of steps about single Workspaces.
 const mostOwnerSteps = 20
 
-// ownerStep adds a step about a Workspace.
 func (i *importing) ownerStep(format string, args ...any) {
 	if i.ownerSteps++; i.ownerSteps <= mostOwnerSteps {
 		i.view.Report().AddStep(format, args...)
 	}
 }
 
-// names returns the names of the imported logical clusters.
 func (i *importing) names() (names []string) {
 	for _, c := range i.incoming {
 		names = append(names, c.Name)

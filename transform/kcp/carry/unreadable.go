@@ -21,7 +21,6 @@ func perhaps(s *survey.Serving, cluster string) string {
 	return ""
 }
 
-// reportUnreadable reports records that the shard cannot serve.
 func (c *carrier) reportUnreadable() {
 	for _, m := range c.serving.Unreadable {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)

@@ -6,7 +6,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// codes are the problems that an extraction reports.
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeEncrypted, codeUndecodable, codeMissingDefinition, codeOddName, clusters.CodeKeyMismatch, survey.CodeSystemCluster,

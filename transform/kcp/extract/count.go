@@ -14,7 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// need is a bound definition that a logical cluster needs.
 type need struct {
 	bound      clusters.Bound
 	binding    string               // key of an APIBinding that binds it
@@ -155,7 +154,6 @@ func (e *extraction) identities() []archive.Identity {
 	return g.list()
 }
 
-// relied collects identities.
 type relied struct {
 	*extraction
 	all map[string]*archive.Identity // by hash

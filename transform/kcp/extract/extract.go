@@ -88,7 +88,6 @@ type extraction struct {
 	odd    map[string][]string // by key, what of a record its manifest does not say
 }
 
-// find reads the shard and chooses the logical clusters.
 func (e *extraction) find(ctx context.Context) (err error) {
 	reader := e.view.Reader()
 	if err := archive.Refuse(ctx, e.src); err != nil { // what it would say of its origin would not be true of any shard

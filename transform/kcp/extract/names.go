@@ -23,11 +23,7 @@ func isName(s string) bool {
 
 // text returns s, a text of the record under key, or "" where a manifest cannot have it.
 func (e *extraction) text(key, what, s string) string {
-	if archive.IsText(s) {
-		return s
-	}
-	e.leaveOut(key, what)
-	return ""
+	return strings.Join(e.texts(key, what, []string{s}), "")
 }
 
 // texts returns those texts that a manifest can have.
@@ -57,7 +53,6 @@ func (e *extraction) checkOdd() {
 	}
 }
 
-// describe returns a logical cluster for the manifest.
 func (e *extraction) describe(c *clusters.Cluster) archive.Cluster {
 	key := e.keyOf(c.Name)
 	out := archive.Cluster{
@@ -72,7 +67,6 @@ func (e *extraction) describe(c *clusters.Cluster) archive.Cluster {
 	return out
 }
 
-// apiKey is the key of an APIBinding or APIExport.
 func (e *extraction) apiKey(gr schema.GroupResource, cluster, name string) string {
 	return string(keys.KCPShard{Prefix: e.shard.Prefix}.Format(keys.Key{Resource: gr, Custom: true, Cluster: cluster, Name: name}))
 }

@@ -95,7 +95,8 @@ func (e *extraction) checkOwner(c *clusters.Cluster) {
 	case owner == nil:
 		e.raise(e.keyOf(c.Name), survey.CodeOwnerUnseen, "the LogicalCluster of %q does not tell its owner", c.Name)
 	default:
-		e.raise(e.keyOf(c.Name), survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, c.Name)
+		e.raise(e.keyOf(c.Name), survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name,
+			owner.Cluster, c.Name)
 	}
 }
 
@@ -119,12 +120,14 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 		case child == nil:
 			e.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w))
 		case survey.Unread(e.problem(child)) && !e.WithChildren:
-			e.raise(e.keyOf(child.Name), survey.CodeChildrenStay, "%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
+			e.raise(e.keyOf(child.Name), survey.CodeChildrenStay,
+				"%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
 		case survey.Unread(e.problem(child)):
 			p := e.problem(child)
 			e.raise(p.Key, codeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, p.Reason)
 		default:
-			e.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster, w.Name, c.Name)
+			e.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster,
+				w.Name, c.Name)
 		}
 	}
 }
@@ -148,7 +151,6 @@ func (e *extraction) checkUnreadable() {
 	}
 }
 
-// problem returns the problem of a LogicalCluster, the zero Finding for none.
 func (e *extraction) problem(c *clusters.Cluster) finding.Finding {
 	return survey.ProblemOf(c.Problems, e.keyOf(c.Name))
 }

@@ -15,15 +15,15 @@ var Spec = transform.Spec{
 	Examples: `etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive
 etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive --with-children
 etcdshift status consumer.archive && etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
-	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as the
-shard has them, byte for byte, encrypted or not. With it go the bound definitions that its APIBindings name. A manifest says what
-the archive holds and relies on, with digests that docs/formats.md explains.
+	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as on the
+shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings name. A manifest lists the content of the
+archive and the things that it relies on, with digests that docs/formats.md explains.
 
 NAME is the name that etcdshift cluster list prints, not a path.
 
-The archive is an etcd snapshot: status, get, keys, sizes, verify and the other commands that read one read it too. It is not meant
-to be restored as a shard: it has nothing but the logical cluster. cluster import takes it in; the shard stays as it is until
-cluster purge takes it out there.`,
+The archive is an etcd snapshot, which status, get, keys, sizes, verify and other commands read. It is not meant to be restored as a
+shard: it has only the logical cluster. cluster import brings it into another shard; the shard stays as it is until cluster purge
+deletes the logical cluster there.`,
 	ArgsText:  "NAME SHARD ARCHIVE",
 	Arguments: func(*transform.Args) []string { return []string{"NAME", "SHARD", "ARCHIVE"} },
 	Builds:    true,
@@ -33,7 +33,7 @@ cluster purge takes it out there.`,
 	Appendix:  &Manifest{},
 	Flags: []transform.Flag{
 		{Name: "with-children", Default: false,
-			Usage: "extract all logical clusters too that live on this shard and belong to a Workspace in one that is extracted"},
+			Usage: "also extract the logical clusters on this shard that belong to a Workspace in an extracted one"},
 		{Name: "as-shard", Usage: "take `S` for the name of this shard (default: what it calls itself)"},
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// build hands the content of the archive to the run.
 func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
 	notes, err := m.Notes()
 	if err != nil {
@@ -31,7 +30,6 @@ func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
 	return nil
 }
 
-// records yields the records of the archive in revision order.
 func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, error] {
 	return func(yield func(*snapshot.Record, error) bool) {
 		for rec, err := range e.src.Live(ctx, nil) {
@@ -45,7 +43,6 @@ func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, er
 	}
 }
 
-// steps adds the next steps.
 func (e *extraction) steps(m *archive.Manifest) {
 	r, also := e.report, ""
 	name, in, out := transform.ShellWord(e.Name), transform.ShellWord(r.Input.Path), transform.ShellWord(e.Archive)

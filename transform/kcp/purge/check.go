@@ -41,7 +41,6 @@ func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum
 	return c.checkScrubbed(ctx, out)
 }
 
-// checkClusters compares the logical clusters of the output with those of the input.
 func (c *choice) checkClusters(ctx context.Context, out *inspect.Reader) error {
 	file, err := clusters.Read(ctx, out)
 	if err != nil {
@@ -57,18 +56,19 @@ func (c *choice) checkClusters(ctx context.Context, out *inspect.Reader) error {
 	got := amounts(file)
 	for at, came := range c.arrivals {
 		if is, was := got[at].Keys, want[at].Keys; is != was+came {
-			return fmt.Errorf("%w: the cache has %d copies of %q from shard %q, and not %d and %d more", snapshot.ErrVerify, is, at.Cluster, at.Shard, was, came)
+			return fmt.Errorf("%w: the cache has %d copies of %q from shard %q, and not %d and %d more", snapshot.ErrVerify, is, at.Cluster, at.Shard, was,
+				came)
 		}
 		delete(got, at)
 		delete(want, at)
 	}
 	if !maps.Equal(got, want) {
-		return fmt.Errorf("%w: the logical clusters of the output, %d of them, are not those of the input without what was purged, %d", snapshot.ErrVerify, len(got), len(want))
+		return fmt.Errorf("%w: the logical clusters of the output, %d of them, are not those of the input without what was purged, %d", snapshot.ErrVerify,
+			len(got), len(want))
 	}
 	return nil
 }
 
-// amounts counts the records of each place of a file.
 func amounts(f *clusters.File) map[survey.Place]clusters.Amount {
 	out := map[survey.Place]clusters.Amount{}
 	for _, s := range f.Shards {

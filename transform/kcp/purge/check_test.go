@@ -29,7 +29,8 @@ func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
 	return err
 }
 
-// TestScrubProved: the proof of a scrub does not ask the purge what it took for the logical cluster's.
+// TestScrubProved: the proof of a scrub does not ask the purge what it took for the logical
+// cluster's.
 func TestScrubProved(t *testing.T) {
 	in := filepath.Join(t.TempDir(), "purged.db")
 	_, err := transform.Run(context.Background(), transform.Options{In: kcptest.Single(t), Out: in, Allow: finding.Allowable(codes())},

@@ -78,7 +78,6 @@ func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) 
 	return c, c.chooseKeys()
 }
 
-// chooseShard finds the shard and its name.
 func (c *choice) chooseShard() (err error) {
 	if c.shard, err = c.file.Shard(c.options.Prefixes); errors.Is(err, clusters.ErrNoShard) {
 		if cache, _ := c.file.Cache(c.options.Prefixes); cache != nil {
@@ -92,16 +91,13 @@ func (c *choice) chooseShard() (err error) {
 	return c.checkToShard()
 }
 
-// take chooses a logical cluster.
 func (c *choice) take(t *target) {
 	c.targets = append(c.targets, t)
 	c.byName[t.name] = t
 }
 
-// goes tells whether a logical cluster is chosen.
 func (c *choice) goes(name string) bool { return c.byName[name] != nil }
 
-// chooseCopies chooses the copies of a logical cluster in a cache that one shard wrote.
 func (c *choice) chooseCopies() error {
 	o := c.options
 	cache, err := c.file.Cache(o.Prefixes)
@@ -125,7 +121,7 @@ func (c *choice) chooseCopies() error {
 		case copied.Place() == at:
 			found.copies = append(found.copies, copied)
 		case copied.Prefix == cache.Prefix:
-			writers = append(writers, fmt.Sprintf("%q", copied.Shard))
+			writers = append(writers, copied.Shard)
 		}
 	}
 	switch {
@@ -137,7 +133,7 @@ func (c *choice) chooseCopies() error {
 		c.take(found)
 		return nil
 	}
-	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(writers, ", "))
+	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(quoted(writers), ", "))
 	if len(writers) == 0 {
 		what = "from any shard"
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// codes are the problems that a purge reports.
 func codes() []*finding.Code {
 	return []*finding.Code{
 		codeOwnerPointsHere, codeNoHome, codeExportsBound, codeExportsInCache, codeCopyExists, codeUnknownShard,

@@ -16,7 +16,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// movedCopy is a record of a cache that another shard gets.
 type movedCopy struct{ from, to string } // keys
 
 // copyKey returns the key of a copy for another shard; ok is false for a key of no copy.
@@ -45,7 +44,6 @@ func (c *choice) movedBefore(cache *clusters.Cache) bool {
 	return o.ToShard != "" && c.knownShards()[c.shardName] && slices.ContainsFunc(cache.Copies, given)
 }
 
-// knownShards returns the names of shards with a Shard object or copies in the file.
 func (c *choice) knownShards() map[string]bool {
 	known := map[string]bool{}
 	for _, r := range c.file.Registered() {
@@ -146,7 +144,6 @@ func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool,
 	return false, nil
 }
 
-// checkMoved compares each moved copy with the input.
 func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {
 	for _, m := range c.moved {
 		was, err := c.view.Reader().Get(ctx, []byte(m.from))

@@ -51,7 +51,6 @@ func (c *choice) raise(key string, code *finding.Code, format string, args ...an
 	c.view.Raise(key, code.Because(format, args...))
 }
 
-// problems returns the problems of all records that go.
 func (t *target) problems() (all []finding.Finding) {
 	if t.living != nil {
 		all = append(all, t.living.Problems...)

@@ -73,7 +73,8 @@ func (c *choice) checkUnseen(t *target) {
 			t.name, owner.Name, owner.Cluster)
 		return
 	}
-	c.raise(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster, t.name)
+	c.raise(key, survey.CodeOwnerUnseen, "Workspace %q in %q is not in this file: look there whether it says that %q lives here", owner.Name, owner.Cluster,
+		t.name)
 }
 
 // checkUnreadOwners reports unreadable Workspaces, each of which may lead to orphans here.
@@ -93,7 +94,8 @@ func (c *choice) checkUnreadOwners() {
 		}
 	}
 	if n := len(unread); n > 0 {
-		c.raise(unread[0], survey.CodeOwnerUnseen, "Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
+		c.raise(unread[0], survey.CodeOwnerUnseen,
+			"Workspaces of this file cannot be read (%d): whether one says that these logical clusters live here cannot be told", n)
 	}
 }
 
@@ -110,7 +112,8 @@ func (c *choice) checkChildren() {
 			switch {
 			case c.goes(child.Name):
 			case lying[child.Owner.Name]:
-				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name, t.name)
+				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%q stays, and its Workspace %q goes with %q", child.Name, child.Owner.Name,
+					t.name)
 			case t.living != nil: // else the Workspace is where the parent lives
 				c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay, "%s", survey.StaysWithout(child))
 			}
@@ -144,14 +147,17 @@ func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 		switch {
 		case w.Cluster == "" && (told[w.Name] || !survey.Unread(why)) || c.goes(w.Cluster):
 		case w.Cluster == "" && c.options.WithChildren:
-			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name, why.Reason)
+			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name,
+				why.Reason)
 		case w.Cluster == "":
-			c.raise(w.Key, survey.CodeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name, why.Reason)
+			c.raise(w.Key, survey.CodeChildElsewhere, "Workspace %q in %q goes, and which logical cluster it leads to cannot be told: %s", w.Name, t.name,
+				why.Reason)
 		case child == nil:
 			c.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w))
 		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
 			if p := c.unread(child); p.Code != nil && c.options.WithChildren {
-				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name, p.Reason)
+				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name,
+					p.Reason)
 			}
 			c.raise(c.logicalClusterKey(child.Name), survey.CodeChildrenStay,
 				"%q stays: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, t.name)
@@ -162,7 +168,6 @@ func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 	}
 }
 
-// byKey indexes problems by the keys of their records.
 func byKey(problems []finding.Finding) map[string]finding.Finding {
 	out := make(map[string]finding.Finding, len(problems))
 	for _, p := range problems {

@@ -15,32 +15,33 @@ var Spec = transform.Spec{
 	Examples: `etcdshift cluster purge 2y3qvnqz5ga11oc4 root.db root-after.db
 etcdshift cluster purge 2y3qvnqz5ga11oc4 cache.db cache-after.db --from-shard root --to-shard shard-1
 etcdshift cluster purge --orphans shard-1.db shard-1-after.db`,
-	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever a
-tenant named its objects. What a cache in the same file has of NAME from this shard goes too. With --from-shard S the file is that of
-a cache server, and only its copies of NAME from shard S are changed. With --orphans the keys go that are of logical clusters which do not live on this
+	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever tenants
+name their objects. Copies of NAME from this shard in a cache of the same file go too. With --from-shard S the file is that of a cache
+server, and only its copies of NAME from shard S are changed. --orphans deletes the keys of logical clusters that do not live on this
 shard, as a live migration leaves them: those of NAME, or of all.
 
-With --to-shard T the copies in a cache move to shard T, which the logical cluster was imported on: each gets the key of T, and its
-annotation kcp.io/shard says T; all else in it stays. Without it the copies are deleted. The last copy of an APIExport is not deleted
-unless that is allowed (exports-in-cache): other tenants would lose the labels of its permission claims.
+With --to-shard T the copies in a cache move to shard T, on which the logical cluster was imported: each gets the key of T, and its
+annotation kcp.io/shard names T; all else stays. Without it the copies are deleted. Deleting the last copy of an APIExport has to be
+allowed (exports-in-cache): other tenants would lose the labels of its permission claims.
 
 NAME is the name that etcdshift cluster list prints, not a path.
 
-The deletions are new revisions on top, so that clients that watch see them; what is deleted is in the file until etcd is compacted.
-With --scrub the file is written anew without any record of these keys, whatever its revision.`,
+The deletions are new revisions on top, so that watching clients see them; the old records stay in the file until etcd is compacted.
+--scrub writes the file anew without any record of these keys, of any revision.`,
 	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 	Arguments: purgeArgs,
 	Codes:     codes(),
 	Settles: map[string]string{
 		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",
-		"encrypted":         "--encryption-config FILE opens what tells whose the logical cluster is, and copies that move",
+		"encrypted":         "--encryption-config FILE decrypts LogicalClusters, Workspaces, and copies that move",
 		"exports-in-cache":  "--to-shard T moves the copies to the shard that it was imported on",
 		"unknown-shard":     "spell --to-shard as \"etcdshift cluster list\" prints the shard",
 		"no-home":           "name the logical cluster whose orphans are to go",
 	},
 	Sections: []transform.Section{&survey.Receipts{}},
 	Flags: []transform.Flag{
-		{Name: "with-children", Default: false, Usage: "purge all logical clusters too that live on this shard and belong to a Workspace in one that is purged"},
+		{Name: "with-children", Default: false,
+			Usage: "also purge the logical clusters on this shard that belong to a Workspace in a purged one"},
 		{Name: "orphans", Default: false, Usage: "purge the keys of logical clusters that do not live on this shard, and no others"},
 		{Name: "from-shard", Usage: "purge what a cache has of NAME as shard `S` wrote it, and no others"},
 		{Name: "to-shard", Usage: "move the copies in a cache to shard `T`, instead of deleting them"},
@@ -50,7 +51,6 @@ With --scrub the file is written anew without any record of these keys, whatever
 	New: newPurge,
 }
 
-// purgeArgs returns the arguments of the command with its flags.
 func purgeArgs(a *transform.Args) []string {
 	switch {
 	case a.IsSet("from-shard"):

@@ -8,7 +8,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
-// steps adds the remaining steps by hand.
 func (c *choice) steps() {
 	r, o := c.view.Report(), c.options
 	switch {
@@ -41,7 +40,6 @@ func (c *choice) steps() {
 	}
 }
 
-// orphans counts the orphaned logical clusters of the shard, and their keys.
 func (c *choice) orphans() (n, keys int) {
 	if c.shard == nil {
 		return 0, 0
@@ -63,12 +61,11 @@ func (c *choice) stepsOfPast(r *transform.Report) {
 	}
 	if len(gone) > 0 {
 		names := slices.Sorted(maps.Keys(gone))
-		r.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: %s",
-			len(names), survey.FirstOf(names))
+		r.AddStep("the file has older records of logical clusters that are deleted already, which stay (clusters: %d): "+
+			"etcdshift cluster purge NAME SHARD OUT --scrub takes them out, of each: %s", len(names), survey.FirstOf(names))
 	}
 }
 
-// stepsOfCaches names the copies that are left to purge.
 func (c *choice) stepsOfCaches(r *transform.Report) {
 	if c.shard == nil {
 		return
@@ -78,14 +75,16 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 		for _, copied := range c.Copies[t.name] {
 			live[copied.Place()] = true
 			if copied.Shard != c.shardName && copied.Shard != c.options.ToShard {
-				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, etcdshift cluster purge %s OUT OUT2 --from-shard %s%s",
-					copied.Prefix, copied.Shard, t.name, copied.Amount.Keys, transform.ShellWord(t.name), transform.ShellWord(copied.Shard), c.scrubToo())
+				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, "+
+					"etcdshift cluster purge %s OUT OUT2 --from-shard %s%s", copied.Prefix, copied.Shard, t.name, copied.Amount.Keys,
+					transform.ShellWord(t.name), transform.ShellWord(copied.Shard), c.scrubToo())
 			}
 		}
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(c.past), survey.Place.Compare) {
 		if c.Caches[at.Prefix] && c.goes(at.Cluster) && at.Shard != c.shardName && at.Shard != c.options.ToShard && !live[at] {
-			r.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: etcdshift cluster purge %s OUT OUT2 --from-shard %s --scrub takes them out",
+			r.AddStep("the cache below %q keeps older records of what shard %q wrote of %q: "+
+				"etcdshift cluster purge %s OUT OUT2 --from-shard %s --scrub takes them out",
 				at.Prefix, at.Shard, at.Cluster, transform.ShellWord(at.Cluster), transform.ShellWord(at.Shard))
 		}
 	}
@@ -96,8 +95,8 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	for _, t := range c.targets {
 		names = append(names, t.name)
 	}
-	r.AddStep("no cache is in this file; give its copies in the cache server's own snapshot to the shard that it was imported on; without --to-shard they are deleted: %s",
-		survey.CopiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
+	r.AddStep("no cache is in this file; give its copies in the cache server's own snapshot to the shard that it was imported on; "+
+		"without --to-shard they are deleted: %s", survey.CopiesMove(names, "CACHE CACHE-OUT"+c.scrubToo(), c.shardName, c.options.ToShard))
 }
 
 // scrubToo makes another purge scrub like this one.

@@ -88,7 +88,8 @@ func TestCopyFor(t *testing.T) {
 	}
 }
 
-// FuzzMoveWorkspace: whatever the text, the edit fails or changes three fields and no other, and once.
+// FuzzMoveWorkspace: whatever the text, the edit fails or changes three fields and no other, and
+// once.
 func FuzzMoveWorkspace(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata":{"annotations":{"core.kcp.io/shard":"root","internal.tenancy.kcp.io/shard":"1pfxsevk"},"labels":{"region":"a"}},"spec":{"x":[1,2.0]}}`,

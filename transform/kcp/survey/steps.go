@@ -47,7 +47,8 @@ func StepToVerify(r *transform.Report, archive, destination string, apart bool) 
 	if apart {
 		when, caches = "; --cache is for a cache server that has an etcd of its own", " --cache CACHE-OUT --cache-before CACHE"
 	}
-	r.AddStep("check the whole move before any shard runs%s: etcdshift cluster verify %s ORIGIN-OUT %s%s", when, transform.ShellWord(archive), destination, caches)
+	r.AddStep("check the whole move before any shard runs%s: etcdshift cluster verify %s ORIGIN-OUT %s%s", when, transform.ShellWord(archive), destination,
+		caches)
 }
 
 // Counted is a number and its noun.

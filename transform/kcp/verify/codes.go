@@ -29,8 +29,8 @@ func (q Question) codes() []*finding.Code {
 		return []*finding.Code{codeDamaged, codeArchiveDamaged}
 	case QuestionLost:
 		return []*finding.Code{
-			codeArchiveOutdated, codeRecordLost, codeRecordChanged, codeLeaseDiffers, codeInTheClear, codeDefinitionLost, codeDefinitionDiffers, codeStoredVersions,
-			codeIdentityUnknown, codeStillMigrating, codeShardMisnamed, codeCopyLost, codeCopyChanged,
+			codeArchiveOutdated, codeRecordLost, codeRecordChanged, codeLeaseDiffers, codeInTheClear, codeDefinitionLost, codeDefinitionDiffers,
+			codeStoredVersions, codeIdentityUnknown, codeStillMigrating, codeShardMisnamed, codeCopyLost, codeCopyChanged,
 		}
 	case QuestionDoubled:
 		return []*finding.Code{codeSameFile, codeLivesTwice, codeStillAtOrigin, codeElsewhere, codeStaleCopy}
@@ -49,7 +49,6 @@ func Codes() (codes []*finding.Code) {
 // Ignorable returns the codes that can be ignored: all but those that end a check.
 func Ignorable() []*finding.Code { return Codes()[len(QuestionDamaged.codes()):] }
 
-// question returns the question that a code answers.
 func question(code *finding.Code) Question {
 	all := Questions()
 	return all[slices.IndexFunc(all, func(q Question) bool { return slices.Contains(q.codes(), code) })]

@@ -73,7 +73,8 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
 	switch {
 	case theirs && rec.Live && key.Prefix != a.to.Prefix:
-		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster, a.to.Prefix)
+		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster,
+			a.to.Prefix)
 		return nil
 	case theirs && key.Prefix == a.to.Prefix:
 		if !rec.Live {

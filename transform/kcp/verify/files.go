@@ -28,7 +28,6 @@ type checker struct {
 	imported    int64           // revision of the first record that was imported; 0 until checkDestination has found it
 }
 
-// file is one file of a move.
 type file struct {
 	*inspect.Reader
 	path   string
@@ -36,14 +35,12 @@ type file struct {
 	leases map[int64]int64 // TTL in seconds, by id
 }
 
-// output is a file that a command wrote.
 type output struct {
 	*file
 	*clusters.File
 	before *file // what the command was given; nil where it is not at hand
 }
 
-// archived is the content of the archive.
 type archived struct {
 	*file
 	manifest   *archive.Manifest
@@ -62,7 +59,6 @@ type kept struct {
 	clear      bool // and in the clear there, which no configuration accounts for
 }
 
-// sorted yields the records in the order of their keys.
 func (a *archived) sorted() iter.Seq2[string, *kept] {
 	return func(yield func(string, *kept) bool) {
 		for _, key := range slices.Sorted(maps.Keys(a.records)) {
@@ -162,16 +158,15 @@ func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archive
 }
 
 func (a *archived) readRecords(ctx context.Context) error {
-	layout := keys.KCPShard{Prefix: a.manifest.Origin.Prefix}
 	for e, err := range a.Raw(ctx, nil) {
 		if err != nil {
 			return err
 		}
-		key, err := layout.Parse(e.Key)
+		key, err := e.ParseKey()
 		if err != nil {
 			return err // OpenChecked has parsed it before
 		}
-		a.records[string(e.Key[len(layout.Prefix):])] = &kept{Entry: e, key: key}
+		a.records[string(e.Key[len(a.manifest.Origin.Prefix):])] = &kept{Entry: e, key: key}
 	}
 	for _, d := range a.manifest.Definitions {
 		a.records[d.Key].definition = true
@@ -179,7 +174,6 @@ func (a *archived) readRecords(ctx context.Context) error {
 	return nil
 }
 
-// openOutputs opens the outputs of the commands and their inputs, and checks each file.
 func (m Move) openOutputs(ctx context.Context, f *findings) (all []*output, err error) {
 	before := slices.Concat([]*inspect.Reader{m.Origin, m.Destination}, m.CachesBefore, make([]*inspect.Reader, len(m.Caches)))
 	for n, r := range slices.Concat([]*inspect.Reader{m.OriginOut, m.DestinationOut}, m.Caches) {
@@ -228,7 +222,6 @@ func (f *file) read(ctx context.Context) (err error) {
 	return err
 }
 
-// isDamage tells whether an error says that a file is damaged.
 func isDamage(err error) bool {
 	return errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrDigest) || errors.Is(err, archive.ErrDamaged)
 }

@@ -42,7 +42,8 @@ func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 		switch {
 		case p.live[key] || p.written[key] != nil: // which is found above
 		case was == nil:
-			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key), "it lived at revision %d, at which the archive was made; the archive does not have it", made)
+			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key), "it lived at revision %d, at which the archive was made; the archive does not have it",
+				made)
 		case !was.is(rec):
 			c.found(codeArchiveOutdated, c.origin.file, string(rec.Key),
 				"at revision %d, at which the archive was made, it was of revision %d; the archive has another, of %d", made, rec.ModRevision, was.ModRevision)
@@ -58,7 +59,8 @@ func (p *past) add(rec snapshot.Scanned) {
 	}
 	if at.Prefix != p.from.Prefix {
 		if rec.Live {
-			p.found(codeElsewhere, p.origin.file, string(rec.Key), "it lies below the prefix %q, and %q was moved away from below %q", at.Prefix, at.Cluster, p.from.Prefix)
+			p.found(codeElsewhere, p.origin.file, string(rec.Key), "it lies below the prefix %q, and %q was moved away from below %q", at.Prefix, at.Cluster,
+				p.from.Prefix)
 		}
 		return
 	}
@@ -106,7 +108,8 @@ func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 		p.unchecked(QuestionLost, p.origin.file, "", fmt.Sprintf(
 			"%s; its revision is %d, so that %s, at %d, is not what was purged last, and nobody can tell whether those were the last", knows, is, of, was))
 	case p.origin.before == nil:
-		p.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the purge, compares them", p.origin.path, knows, is)
+		p.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the purge, compares them", p.origin.path,
+			knows, is)
 	}
 	return nil
 }

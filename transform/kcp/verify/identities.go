@@ -63,10 +63,6 @@ func (c *checker) knows(identity string) bool {
 			}
 		}
 	}
-	for _, out := range c.outputs {
-		if slices.ContainsFunc(out.Caches, func(cache *clusters.Cache) bool { return clusters.Exported(cache.Exports, identity) }) {
-			return true
-		}
-	}
-	return false
+	exports := func(cache *clusters.Cache) bool { return clusters.Exported(cache.Exports, identity) }
+	return slices.ContainsFunc(c.outputs, func(out *output) bool { return slices.ContainsFunc(out.Caches, exports) })
 }

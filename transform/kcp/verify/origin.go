@@ -143,7 +143,6 @@ func (c *checker) checkDoubled(context.Context) error {
 	return nil
 }
 
-// withCaches returns the files that have a cache.
 func (c *checker) withCaches() []*output {
 	return slices.DeleteFunc(slices.Clone(c.outputs), func(o *output) bool { return len(o.Caches) == 0 })
 }
@@ -159,7 +158,6 @@ func (c *checker) isArrivedCopy(key keys.Key) bool {
 	return key.Shard != "" && key.Shard == c.To && c.archive.moved[key.Cluster]
 }
 
-// checkStale checks the copies of a moved logical cluster in a cache.
 func (c *checker) checkStale(in *file, copied *clusters.Copy) {
 	c.checked[QuestionDoubled] += len(copied.Keys)
 	switch everywhere := strings.HasPrefix(copied.Cluster, "system:"); {

@@ -15,7 +15,8 @@ import (
 // checkRests compares all other records with the inputs of the commands that are given.
 func (c *checker) checkRests(ctx context.Context) error {
 	if c.destination.before == nil {
-		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares all other records and leases", c.destination.path)
+		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares all other records and leases",
+			c.destination.path)
 	} else if err := c.compareDestination(ctx); err != nil {
 		return err
 	}
@@ -66,7 +67,6 @@ func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) 
 	return c.importedDefinition(ctx, was, now)
 }
 
-// compareLeases finds leases of the input that are gone or have another TTL.
 func (c *checker) compareLeases(code *finding.Code, out *output) {
 	if out.before == nil {
 		return

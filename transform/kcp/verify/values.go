@@ -163,7 +163,6 @@ func (c *checker) checkOwners(context.Context) error {
 	return nil
 }
 
-// workspaceOf returns a Workspace that leads to a logical cluster, nil for none in either file.
 func (c *checker) workspaceOf(name string) *clusters.Workspace {
 	for _, side := range slices.Concat(c.destination.Shards, c.origin.Shards) {
 		for _, parent := range side.Clusters {

@@ -100,7 +100,6 @@ func Damaged(path string, err error) *Verdict {
 	return f.finish(nil, false)
 }
 
-// check answers all questions but QuestionDamaged.
 func (c *checker) check(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		c.checkDestination, c.checkDefinitions, c.checkIdentities, c.checkServing, c.checkOwners,
