@@ -58,8 +58,7 @@ func (a *arrivals) checkShared(ctx context.Context) error {
 		if !a.leases[rec.Lease] {
 			continue
 		}
-		key, _, err := a.destination.Layouts.Parse(rec.Key)
-		if err != nil || key.Shard != "" || key.Prefix != a.to.Prefix || !a.archive.moved[key.Cluster] {
+		if key, _, err := a.destination.Layouts.Parse(rec.Key); err != nil || !a.arrived(key) {
 			a.found(codeDestinationTouched, a.destination.file, string(rec.Key),
 				"it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
 		}
@@ -76,7 +75,7 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster,
 			a.to.Prefix)
 		return nil
-	case theirs && key.Prefix == a.to.Prefix:
+	case err == nil && a.arrived(key):
 		if !rec.Live {
 			return nil
 		}
@@ -104,6 +103,11 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 		return nil
 	}
 	return a.checkLater(ctx, key, rec)
+}
+
+// arrived tells whether a key on the destination is that of a moved logical cluster.
+func (c *checker) arrived(key keys.Key) bool {
+	return key.Shard == "" && key.Prefix == c.to.Prefix && c.archive.moved[key.Cluster]
 }
 
 // isDefinition tells whether a key on the destination is that of a definition in the archive.

@@ -9,7 +9,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
-	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // checkRests compares all other records with the inputs of the commands that are given.
@@ -30,18 +29,11 @@ func (c *checker) checkRests(ctx context.Context) error {
 
 // compareDestination compares all records that were there before the import.
 func (c *checker) compareDestination(ctx context.Context) error {
-	theirs := survey.NewSelection(c.destination.Layouts)
-	for name := range c.archive.moved {
-		theirs.Add(survey.Place{Prefix: c.to.Prefix, Cluster: name})
-	}
 	skip := func(stored []byte) bool {
-		if theirs.Has(stored) {
-			return true
-		}
 		key, _, err := c.destination.Layouts.Parse(stored)
-		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares
-		// them.
-		return err == nil && key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
+		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares them.
+		copied := key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
+		return err == nil && (copied || c.arrived(key))
 	}
 	return (&comparison{checker: c, code: codeDestinationTouched, out: c.destination, skip: skip, allowed: c.importChanges}).run(ctx)
 }
