@@ -96,25 +96,19 @@ func (c *Clock) sort() {
 // and the loose ones not later than the next tight one.
 func (c *Clock) prepare() {
 	c.sort()
-	keep := agreeing(c.marks)
+	keep, n := agreeing(c.marks), len(c.marks)
 	limit := int64(1<<62 - 1)
-	for i := len(c.marks) - 1; i >= 0; i-- {
-		m := c.marks[i]
-		switch {
-		case m.tight() && keep[i]:
-			limit = m.unix()
-		case !m.tight():
-			keep[i] = m.unix() <= limit
-		}
-	}
-	n := 0
-	for i, m := range c.marks {
+	for i, m := range slices.Backward(c.marks) {
 		if keep[i] {
+			limit = m.unix()
+		}
+		if keep[i] || !m.tight() && m.unix() <= limit {
+			n--
 			c.marks[n] = m
-			n++
 		}
 	}
-	c.marks = c.marks[:n]
+	c.marks = c.marks[n:]
+	n = len(c.marks)
 	c.latest, c.next = make([]int32, n), make([]int32, n)
 	for i := range c.marks {
 		c.latest[i] = int32(i)
@@ -123,8 +117,8 @@ func (c *Clock) prepare() {
 		}
 	}
 	next := int32(n)
-	for i := n - 1; i >= 0; i-- {
-		if c.marks[i].tight() {
+	for i, m := range slices.Backward(c.marks) {
+		if m.tight() {
 			next = int32(i)
 		}
 		c.next[i] = next

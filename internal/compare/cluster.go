@@ -30,17 +30,15 @@ const (
 // a restore keeps both. Without them, a common live record tells. IDs of etcd do not: a restore
 // changes the cluster ID, and member IDs come from addresses, which a new cluster may have again.
 func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why string, err error) {
-	inA, err := names(ctx, a)
-	if err != nil {
-		return "", "", err
-	}
-	inB, err := names(ctx, b)
-	if err != nil {
-		return "", "", err
+	var found [2][]name
+	for i, side := range []*inspect.Reader{a, b} {
+		if found[i], err = names(ctx, side); err != nil {
+			return "", "", err
+		}
 	}
 	same = Unknown
-	for _, n := range inA {
-		for _, other := range inB {
+	for _, n := range found[0] {
+		for _, other := range found[1] {
 			switch {
 			case n == other:
 				return Yes, "", nil
@@ -57,11 +55,11 @@ func SameCluster(ctx context.Context, a, b *inspect.Reader) (same Same, why stri
 	case err != nil:
 		return "", "", err
 	case shared:
-		return Yes, "", nil
-	case empty: // it contradicts nothing
-		return Unknown, "", nil
+		same = Yes
+	case !empty: // an empty snapshot contradicts nothing
+		why = "they have no record in common, and hold nothing that names the cluster"
 	}
-	return Unknown, "they have no record in common, and hold nothing that names the cluster", nil
+	return same, why, nil
 }
 
 // name is an object whose uid names the cluster.
@@ -90,7 +88,7 @@ func names(ctx context.Context, side *inspect.Reader) (found []name, err error) 
 		if e == nil || e.Undecryptable != nil {
 			continue
 		}
-		if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.UID != "" && !slices.Contains(found, name{object, meta.UID}) {
+		if meta, err := encoding.ReadMeta(e.Value); err == nil && meta.UID != "" {
 			found = append(found, name{object, meta.UID})
 		}
 	}

@@ -68,8 +68,8 @@ func TestSnapshots(t *testing.T) {
 		put("/registry/leases/a/m", "coordination.k8s.io/v1 Lease", "8", `,"spec":{"renewTime":"2026-11-20T10:00:00Z","holderIdentity":"a"}`),
 		put("/registry/events/a/e", "Event", "9", ``),
 		"put compact_rev_key 1", "put /registry/text hello", "put /registry/masterleases/10.0.0.1 x",
-		"put /registry/configmaps/a/sealed `k8s:enc:aescbc:v1:key1:xxxx`",
-		"put /registry/configmaps/a/closed `k8s:enc:aescbc:v1:key1:xxxx`",
+		"put /registry/configmaps/a/opaque `k8s:enc:aescbc:v1:key1:xxxx`",
+		"put /registry/configmaps/a/decrypted `k8s:enc:aescbc:v1:key1:xxxx`",
 		"put /registry/configmaps/a/broken `{\"kind\":`",
 	)
 	new := side(t, crd,
@@ -83,18 +83,18 @@ func TestSnapshots(t *testing.T) {
 		put("/registry/leases/a/m", "coordination.k8s.io/v1 Lease", "8", `,"spec":{"renewTime":"2026-11-20T10:00:10Z","holderIdentity":"b"}`),
 		put("/registry/events/a/f", "Event", "12", ``),
 		"put compact_rev_key 2", "put /registry/text world", "put /registry/masterleases/10.0.0.1 y",
-		"put /registry/configmaps/a/sealed `k8s:enc:aescbc:v1:key1:yyyy`",
-		put("/registry/configmaps/a/closed", "ConfigMap", "13", ``),
+		"put /registry/configmaps/a/opaque `k8s:enc:aescbc:v1:key1:yyyy`",
+		put("/registry/configmaps/a/decrypted", "ConfigMap", "13", ``),
 		"put /registry/configmaps/a/broken `{\"kinds\":`",
 	)
 	got, s := all(t, old, new, compare.Options{})
 	require.Equal(t, `changed /registry/configmaps/a/again; changed metadata.uid: 4 -> 11
 changed /registry/configmaps/a/broken; changed : <8 bytes> -> <9 bytes>; does not decode; compared by its bytes
 changed /registry/configmaps/a/changed; changed data.x: 1 -> 3; removed data.y: 2 -> <nil>
-changed /registry/configmaps/a/closed; changed : <encrypted by aescbc:v1:key1, 27 bytes> -> <ConfigMap, 78 bytes>; encrypted by aescbc:v1:key1; compared by its bytes
+changed /registry/configmaps/a/decrypted; changed : <encrypted by aescbc:v1:key1, 27 bytes> -> <ConfigMap, 81 bytes>; encrypted by aescbc:v1:key1; compared by its bytes
 removed /registry/configmaps/a/gone
 added /registry/configmaps/a/new
-changed /registry/configmaps/a/sealed; changed : <encrypted by aescbc:v1:key1, 27 bytes> -> <encrypted by aescbc:v1:key1, 27 bytes>; encrypted by aescbc:v1:key1; compared by its bytes
+changed /registry/configmaps/a/opaque; changed : <encrypted by aescbc:v1:key1, 27 bytes> -> <encrypted by aescbc:v1:key1, 27 bytes>; encrypted by aescbc:v1:key1; compared by its bytes
 changed /registry/configmaps/a/spaced noise; the same, but stored otherwise
 removed /registry/events/a/e noise
 added /registry/events/a/f noise

@@ -2,8 +2,8 @@ package compare
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"runtime/debug"
 	"slices"
@@ -64,7 +64,14 @@ type Missing struct {
 func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
 	return func(yield func(*Step, error) bool) {
 		t := teller{sides: sides, options: o}
-		err := t.windows(ctx)
+		for _, s := range sides {
+			oldest, newest, err := s.Snapshot().Kept(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			t.kept = append(t.kept, [2]int64{oldest, newest})
+		}
 		for rec, err := range merged(ctx, sides, key) {
 			var step *Step
 			if err == nil {
@@ -74,14 +81,8 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 				return
 			}
 		}
-		if err == nil {
-			var step *Step
-			if step, err = t.gone(ctx, key); step != nil {
-				yield(step, nil)
-			}
-		}
-		if err != nil {
-			yield(nil, err)
+		if step, err := t.gone(ctx, key); step != nil || err != nil {
+			yield(step, err)
 		}
 	}
 }
@@ -92,27 +93,13 @@ type teller struct {
 	options Options
 	kept    [][2]int64 // the revisions that each of sides keeps whole
 	before  *Step
-	last    Value // before a deletion
-}
-
-func (t *teller) windows(ctx context.Context) error {
-	for _, s := range t.sides {
-		oldest, newest, err := s.Snapshot().Kept(ctx)
-		if err != nil {
-			return err
-		}
-		t.kept = append(t.kept, [2]int64{oldest, newest})
-	}
-	return nil
+	last    value // before a deletion
 }
 
 // covers reports whether the snapshots have all records of the key between the last step and a
 // revision. A snapshot with that step has all later records, up to its own last revision.
 func (t *teller) covers(to int64) bool {
-	at := t.before.Revision
-	for _, source := range t.before.Sources {
-		at = max(at, t.kept[source][1])
-	}
+	at := t.seen()
 	for moved := true; moved && at < to-1; {
 		moved = false
 		for _, k := range t.kept {
@@ -124,16 +111,22 @@ func (t *teller) covers(to int64) bool {
 	return at >= to-1
 }
 
+// seen returns the last revision at which a snapshot still has the step before.
+func (t *teller) seen() int64 {
+	at := t.before.Revision
+	for _, source := range t.before.Sources {
+		at = max(at, t.kept[source][1])
+	}
+	return at
+}
+
 func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 	s := &Step{
 		What: Deleted, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, CreateRevision: rec.CreateRevision, Version: rec.Version,
-		Bytes: len(rec.Value), Sources: rec.sources, Conflict: rec.conflict,
+		Lease: leaseID(rec.Lease), Bytes: len(rec.Value), Sources: rec.sources, Conflict: rec.conflict,
 	}
 	for _, source := range rec.sources {
 		s.Snapshots = append(s.Snapshots, t.sides[source].Snapshot().Path())
-	}
-	if rec.Lease != 0 {
-		s.Lease = fmt.Sprintf("%x", uint64(rec.Lease))
 	}
 	if t.options.Clock != nil {
 		s.Time = t.options.Clock.At(s.Revision)
@@ -153,15 +146,14 @@ func (t *teller) tell(ctx context.Context, rec sourced) (*Step, error) {
 
 // value fills in the fields from the value of a Put.
 func (t *teller) value(ctx context.Context, s *Step, rec sourced) error {
-	e, err := t.sides[rec.sources[0]].Entry(ctx, &rec.Record)
+	v, err := read(ctx, t.sides[rec.sources[0]], &rec.Record, t.options.ShowSecrets)
 	if err != nil {
 		return err
 	}
-	v := Read(e, t.options.ShowSecrets)
-	object := v.Object()
-	s.APIVersion, s.Kind, s.UID, s.Note = object.GetAPIVersion(), object.GetKind(), string(object.GetUID()), v.Note
-	if t.before != nil && (t.before.What != Deleted || t.last.Content != nil) {
-		s.Changes, s.Folded = t.last.Diff(v, t.options.All)
+	object := v.object()
+	s.APIVersion, s.Kind, s.UID, s.Note = object.GetAPIVersion(), object.GetKind(), string(object.GetUID()), v.note
+	if t.before != nil && (t.before.What != Deleted || t.last.content != nil) {
+		s.Changes, s.Folded = t.last.diff(v, t.options.All, false)
 	}
 	s.Writers = writers(t.last, v, s.What)
 	t.last = v
@@ -219,11 +211,7 @@ func (t *teller) gone(ctx context.Context, key []byte) (*Step, error) {
 	if rec != nil || err != nil {
 		return nil, err
 	}
-	from := t.before.Revision
-	for _, source := range t.before.Sources { // it was there still when they were taken
-		from = max(from, t.kept[source][1])
-	}
-	return &Step{What: Gone, Missing: &Missing{From: from, To: t.kept[last][0] + 1, Deleted: true, Perhaps: true}}, nil
+	return &Step{What: Gone, Missing: &Missing{From: t.seen(), To: t.kept[last][0] + 1, Deleted: true, Perhaps: true}}, nil
 }
 
 // sourced is a record with the snapshots that hold it.
@@ -240,28 +228,31 @@ func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[
 		for i, s := range sides {
 			next, stop := iter.Pull2(faulting(s.Snapshot().History(ctx, key)))
 			defer stop()
-			queues[i] = queue{next: next}
-			queues[i].advance()
-		}
-		for {
-			first := -1
-			for i := range queues {
-				q := &queues[i]
-				if q.err != nil {
-					yield(sourced{}, q.err)
-					return
-				}
-				if q.any && (first < 0 || q.head.Revision.Compare(queues[first].head.Revision) < 0) {
-					first = i
-				}
-			}
-			if first < 0 {
+			queues[i].next = next
+			if err := queues[i].advance(); err != nil {
+				yield(sourced{}, err)
 				return
 			}
-			for _, rec := range together(queues, queues[first].head.Revision) {
+		}
+		for {
+			var first *snapshot.Record
+			for _, q := range queues {
+				if q.head != nil && (first == nil || q.head.Revision.Compare(first.Revision) < 0) {
+					first = q.head
+				}
+			}
+			if first == nil {
+				return
+			}
+			records, err := together(queues, first.Revision)
+			for _, rec := range records {
 				if !yield(rec, nil) {
 					return
 				}
+			}
+			if err != nil {
+				yield(sourced{}, err)
+				return
 			}
 		}
 	}
@@ -277,40 +268,34 @@ func faulting[T any](records iter.Seq2[T, error]) iter.Seq2[T, error] {
 }
 
 // together takes the records of a revision: several if the snapshots disagree.
-func together(queues []queue, at snapshot.Revision) (out []sourced) {
+func together(queues []queue, at snapshot.Revision) (out []sourced, err error) {
 	for i := range queues {
-		q := &queues[i]
-		if !q.any || q.head.Revision != at {
+		head := queues[i].head
+		if head == nil || head.Revision != at {
 			continue
 		}
 		same := slices.IndexFunc(out, func(s sourced) bool {
-			return s.Tombstone == q.head.Tombstone && s.Version == q.head.Version && bytes.Equal(s.Value, q.head.Value)
+			return s.Tombstone == head.Tombstone && s.Version == head.Version && bytes.Equal(s.Value, head.Value)
 		})
-		if same >= 0 {
-			out[same].sources = append(out[same].sources, i)
-		} else {
-			out = append(out, sourced{Record: q.head, sources: []int{i}})
+		if same < 0 {
+			same, out = len(out), append(out, sourced{Record: *head})
 		}
-		q.advance()
+		out[same].sources = append(out[same].sources, i)
+		err = cmp.Or(err, queues[i].advance())
 	}
 	for i := range out {
 		out[i].conflict = len(out) > 1
 	}
-	return out
+	return out, err
 }
 
 // queue holds the records of a snapshot that were not taken yet.
 type queue struct {
 	next func() (*snapshot.Record, error, bool)
-	head snapshot.Record
-	any  bool
-	err  error
+	head *snapshot.Record // until advance; nil at the end
 }
 
-func (q *queue) advance() {
-	rec, err, any := q.next()
-	q.any, q.err = any && err == nil, err
-	if q.any {
-		q.head = *rec // it is used again
-	}
+func (q *queue) advance() (err error) {
+	q.head, err, _ = q.next()
+	return err
 }

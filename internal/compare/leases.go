@@ -11,9 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// leaseField is the path of a record's lease, which is no field of the object.
-const leaseField = "(lease)"
-
 // Lease is a lease of etcd that differs.
 type Lease struct {
 	Op     Op     `json:"op"`               // Added, Removed or, of another time to live, Changed
@@ -38,47 +35,41 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 	for _, id := range slices.SortedFunc(maps.Keys(ids), func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) }) {
 		was, had := before[id]
 		is, has := after[id]
-		l := Lease{Op: Changed, ID: leaseID(id), OldTTL: was, NewTTL: is}
-		switch {
-		case !had:
-			l.Op = Added
-		case !has:
-			l.Op = Removed
-		case was == is:
-			continue
+		if had != has || was != is {
+			out = append(out, Lease{Op: opOf(had, has), ID: leaseID(id), OldTTL: was, NewTTL: is})
 		}
-		out = append(out, l)
 	}
 	return out, nil
 }
 
-// leaseID returns an id as etcdctl prints it.
-func leaseID(id int64) string { return fmt.Sprintf("%x", uint64(id)) }
+// leaseID returns an id as etcdctl prints it, "" for none.
+func leaseID(id int64) string {
+	if id == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%x", uint64(id))
+}
 
 // leaseDiffers reports whether two records have different leases, or one with another time to live.
 func (c *comparison) leaseDiffers(old, new *snapshot.Record) bool {
-	return old.Lease != new.Lease || c.old.leases[old.Lease] != c.new.leases[new.Lease]
+	return old.Lease != new.Lease || c.sides[0].leases[old.Lease] != c.sides[1].leases[new.Lease]
 }
 
 // leaseChange is the change of the lease of a record.
 func (c *comparison) leaseChange(old, new *snapshot.Record) differ.Change {
-	out := differ.Change{Path: differ.Path{{Field: leaseField}}, Op: differ.Changed}
-	if old.Lease == 0 {
-		out.Op = differ.Added
-	} else {
-		out.Old = describeLease(old.Lease, c.old.leases)
+	return differ.Change{
+		Path: differ.Path{{Field: "(lease)"}}, // no field of the object
+		Op:   differ.Op(opOf(old.Lease != 0, new.Lease != 0)),
+		Old:  c.sides[0].describeLease(old.Lease), New: c.sides[1].describeLease(new.Lease),
 	}
-	if new.Lease == 0 {
-		out.Op = differ.Removed
-	} else {
-		out.New = describeLease(new.Lease, c.new.leases)
-	}
-	return out
 }
 
-// describeLease names a lease and its time to live.
-func describeLease(id int64, leases map[int64]int64) string {
-	if ttl, known := leases[id]; known {
+// describeLease names a lease and its time to live, nil for none.
+func (s side) describeLease(id int64) any {
+	if id == 0 {
+		return nil
+	}
+	if ttl, known := s.leases[id]; known {
 		return fmt.Sprintf("%s (%d s)", leaseID(id), ttl)
 	}
 	return leaseID(id) + " (not granted)"

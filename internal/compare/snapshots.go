@@ -111,7 +111,7 @@ func isNoise(key []byte, parsed keys.Key) bool {
 // by their stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
 func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
 	return func(yield func(*Object, error) bool) {
-		c := comparison{old: side{Reader: old}, new: side{Reader: new}, options: o}
+		c := comparison{sides: [2]side{{Reader: old}, {Reader: new}}, options: o}
 		found, err := c.differing(ctx)
 		if err != nil {
 			yield(nil, err)
@@ -143,14 +143,16 @@ type side struct {
 	leases  map[int64]int64 // seconds to live by id
 }
 
+// comparison compares an old and a new side.
 type comparison struct {
-	old, new side
-	options  Options
+	sides   [2]side
+	options Options
 }
 
 // differing returns the keys whose values or leases differ, sorted. They alias the mapped files.
 func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) {
-	for _, s := range []*side{&c.old, &c.new} {
+	for i := range c.sides {
+		s := &c.sides[i]
 		if s.layouts, err = s.Layouts(ctx); err != nil {
 			return nil, err
 		}
@@ -158,25 +160,26 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 			return nil, err
 		}
 	}
-	for _, sides := range [][]side{{c.old, c.new}, {c.new, c.old}} {
-		second := sides[0].Reader == c.new.Reader
-		for rec, err := range sides[0].Snapshot().Live(ctx, nil) {
+	for i, s := range c.sides {
+		for rec, err := range s.Snapshot().Live(ctx, nil) {
 			if err != nil {
 				return nil, err
 			}
-			other, err := sides[1].Snapshot().Get(ctx, rec.Key)
+			other, err := c.sides[1-i].Snapshot().Get(ctx, rec.Key)
 			if err != nil {
 				return nil, err
 			}
-			holders := sides[:1]
+			holders := []side{s}
 			if other != nil {
-				if second || bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
+				if i == 1 || bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
 					continue
 				}
-				holders = sides
+				holders = c.sides[:]
 			}
-			if found, err = c.take(ctx, found, rec.Key, holders); err != nil {
+			if wanted, err := c.wants(ctx, rec.Key, holders); err != nil {
 				return nil, err
+			} else if wanted {
+				found = append(found, rec.Key)
 			}
 		}
 	}
@@ -184,24 +187,23 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 	return found, nil
 }
 
-// take adds a key to found if it is asked for and the readers of all its holders see it.
-func (c *comparison) take(ctx context.Context, found [][]byte, key []byte, holders []side) ([][]byte, error) {
+// wants reports whether a key is asked for and the readers of all its holders see it.
+func (c *comparison) wants(ctx context.Context, key []byte, holders []side) (bool, error) {
 	for _, s := range holders {
 		if sees, err := s.Sees(ctx, key); !sees {
-			return found, err
+			return false, err
 		}
 	}
-	if want := c.options.Want; want != nil {
-		if k := c.parse(key); k.Resource.Resource == "" || !want(k) {
-			return found, nil
-		}
+	if c.options.Want == nil {
+		return true, nil
 	}
-	return append(found, key), nil
+	k := c.parse(key)
+	return k.Resource.Resource != "" && c.options.Want(k), nil
 }
 
 // parse parses a key by the layouts of the new snapshot, else of the old one.
 func (c *comparison) parse(key []byte) keys.Key {
-	for _, s := range []side{c.new, c.old} {
+	for _, s := range slices.Backward(c.sides[:]) {
 		if k, _, err := s.layouts.Parse(key); err == nil {
 			return k
 		}
@@ -212,69 +214,52 @@ func (c *comparison) parse(key []byte) keys.Key {
 // look compares the records of a key. It returns nil if the labels do not fit.
 func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
 	parsed := c.parse(key)
-	out := &Object{Subject: NewSubject(key, parsed)}
-	old, err := c.old.Snapshot().Get(ctx, key)
-	if err != nil {
-		return nil, err
+	out := &Object{Subject: NewSubject(key, parsed), Noise: !c.options.All && isNoise(key, parsed)}
+	var records [2]*snapshot.Record
+	var values [2]value
+	for i, version := range []**Version{&out.Old, &out.New} {
+		s := c.sides[i]
+		rec, err := s.Snapshot().Get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if rec == nil {
+			continue
+		}
+		v := &Version{Revision: rec.ModRevision, Bytes: len(rec.Value), Lease: leaseID(rec.Lease)}
+		records[i], *version = rec, v
+		if out.Noise && c.options.Labels == nil {
+			continue
+		}
+		if values[i], err = read(ctx, s.Reader, rec, c.options.ShowSecrets); err != nil {
+			return nil, err
+		}
+		o := values[i].object()
+		v.APIVersion, v.Kind, v.UID = o.GetAPIVersion(), o.GetKind(), string(o.GetUID())
 	}
-	new, err := c.new.Snapshot().Get(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case old == nil:
-		out.Op = Added
-	case new == nil:
-		out.Op = Removed
-	default:
-		out.Op = Changed
-	}
-	out.Old, out.New = versionOf(old), versionOf(new)
-	if out.Noise = !c.options.All && isNoise(key, parsed); out.Noise && c.options.Labels == nil {
-		return out, nil
-	}
-	return c.compare(ctx, out, old, new)
-}
-
-func versionOf(rec *snapshot.Record) *Version {
-	if rec == nil {
-		return nil
-	}
-	v := &Version{Revision: rec.ModRevision, Bytes: len(rec.Value)}
-	if rec.Lease != 0 {
-		v.Lease = leaseID(rec.Lease)
-	}
-	return v
-}
-
-func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapshot.Record) (*Object, error) {
-	a, err := c.read(ctx, c.old.Reader, old, out.Old)
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.read(ctx, c.new.Reader, new, out.New)
-	if err != nil {
-		return nil, err
-	}
-	if s := c.options.Labels; s != nil && !s.Matches(labels.Set(a.Object().GetLabels())) && !s.Matches(labels.Set(b.Object().GetLabels())) {
+	out.Op = opOf(out.Old != nil, out.New != nil)
+	fits := func(v value) bool { return c.options.Labels.Matches(labels.Set(v.object().GetLabels())) }
+	if c.options.Labels != nil && !slices.ContainsFunc(values[:], fits) {
 		return nil, nil
 	}
-	for _, note := range []string{a.Note, b.Note} {
-		if note != "" && !slices.Contains(out.Notes, note) {
-			out.Notes = append(out.Notes, note)
+	for _, v := range values {
+		if v.note != "" && !slices.Contains(out.Notes, v.note) {
+			out.Notes = append(out.Notes, v.note)
 		}
 	}
-	if out.Op != Changed || out.Noise {
-		return out, nil
+	if out.Op == Changed && !out.Noise {
+		c.diff(out, records, values)
 	}
+	return out, nil
+}
+
+// diff fills in the changes of an object that both sides have.
+func (c *comparison) diff(out *Object, records [2]*snapshot.Record, values [2]value) {
 	if out.Old.UID != "" && out.New.UID != "" && out.Old.UID != out.New.UID {
 		out.Op = Recreated
 	}
-	diff := a.Diff
-	if c.options.CountOnly {
-		diff = a.diff
-	}
-	out.Changes, out.Folded = diff(b, c.options.All)
+	old, new := records[0], records[1]
+	out.Changes, out.Folded = values[0].diff(values[1], c.options.All, c.options.CountOnly)
 	if len(out.Changes)+out.Folded == 0 && !bytes.Equal(old.Value, new.Value) {
 		out.Notes = append(out.Notes, "the same, but stored otherwise")
 	}
@@ -288,20 +273,15 @@ func (c *comparison) compare(ctx context.Context, out *Object, old, new *snapsho
 	if c.options.CountOnly {
 		out.Changes = nil // with secrets in them
 	}
-	return out, nil
 }
 
-// read reads a record and fills in its version. A nil record has the zero Value.
-func (c *comparison) read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, version *Version) (Value, error) {
-	if rec == nil {
-		return Value{}, nil
+// opOf returns the kind of a difference by the sides that have the key.
+func opOf(old, new bool) Op {
+	switch {
+	case !old:
+		return Added
+	case !new:
+		return Removed
 	}
-	e, err := r.Entry(ctx, rec)
-	if err != nil {
-		return Value{}, err
-	}
-	v := Read(e, c.options.ShowSecrets)
-	version.APIVersion, version.Kind = v.Object().GetAPIVersion(), v.Object().GetKind()
-	version.UID = string(v.Object().GetUID())
-	return v, nil
+	return Changed
 }

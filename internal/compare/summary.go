@@ -20,18 +20,15 @@ type Count struct {
 func (c Count) Found() int { return c.Added + c.Removed + c.Changed + c.Recreated }
 
 // Summary counts objects by resource. The zero value is empty.
-type Summary struct{ counts map[string]*Count }
+type Summary struct{ counts map[string]Count }
 
 // Add counts an object.
 func (s *Summary) Add(o *Object) {
 	if s.counts == nil {
-		s.counts = map[string]*Count{}
+		s.counts = map[string]Count{}
 	}
 	c := s.counts[o.Resource]
-	if c == nil {
-		c = &Count{Resource: o.Resource}
-		s.counts[o.Resource] = c
-	}
+	c.Resource = o.Resource
 	switch {
 	case o.Noise:
 		c.Folded++
@@ -44,15 +41,13 @@ func (s *Summary) Add(o *Object) {
 	default:
 		c.Changed++
 	}
+	s.counts[o.Resource] = c
 }
 
 // Rows returns the counts, sorted by resource.
 func (s *Summary) Rows() []Count {
-	out := []Count{}
-	for _, c := range slices.SortedFunc(maps.Values(s.counts), func(a, b *Count) int { return strings.Compare(a.Resource, b.Resource) }) {
-		out = append(out, *c)
-	}
-	return out
+	byResource := func(a, b Count) int { return strings.Compare(a.Resource, b.Resource) }
+	return append([]Count{}, slices.SortedFunc(maps.Values(s.counts), byResource)...)
 }
 
 // Total returns the sum of all counts.

@@ -1,8 +1,10 @@
 package compare
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -16,15 +18,15 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/differ"
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Value is a stored value that can be compared.
-type Value struct {
-	GVK     schema.GroupVersionKind // empty if it is no readable object
-	Content map[string]any          // the object with its secrets; nil if it could not be decoded
-	Note    string                  // why it is compared by its bytes, as a whole or in part; "" for a decoded object
-	view    differ.View             // of a value that is no object
-	bytes   int
+// value is a stored value that can be compared.
+type value struct {
+	kind    schema.GroupKind // empty if it is no readable object
+	content map[string]any   // the object with its secrets; nil if it could not be decoded
+	note    string           // why it is compared by its bytes, at least in part; "" for a decoded object
+	whole   differ.View      // shown in a few words
 	redact  bool
 	key     []byte
 }
@@ -32,60 +34,47 @@ type Value struct {
 // bodyField holds the bytes of an object whose metadata alone is known.
 const bodyField = "(body)"
 
-// Read reads the value of an entry. With showSecrets nothing is redacted.
-func Read(e *inspect.Entry, showSecrets bool) Value {
-	v := Value{bytes: len(e.Stored)}
+// read reads the value of a record. With showSecrets nothing is redacted.
+func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, showSecrets bool) (v value, err error) {
+	e, err := r.Entry(ctx, rec)
+	if err != nil {
+		return v, err
+	}
+	v = value{redact: !showSecrets, key: e.Key}
 	if e.Undecryptable != nil {
 		by, _ := encoding.Encryption(e.Stored)
-		v.Note = "encrypted by " + by + "; compared by its bytes"
-		v.view = differ.View{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}
-		return v
+		v.note = "encrypted by " + by + "; compared by its bytes"
+		v.whole = differ.View{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}
+		return v, nil
 	}
-	content, err := native.Decode(e.Value)
+	v.content, err = native.Decode(e.Value)
 	if errors.Is(err, native.ErrUnknownKind) {
-		if content, err = native.Metadata(e.Value); err == nil {
-			v.Note = "of a kind this build does not know; compared by its bytes but for its metadata"
-			content[bodyField] = string(e.Value)
+		if v.content, err = native.Metadata(e.Value); err == nil {
+			v.note = "of a kind this build does not know; compared by its bytes but for its metadata"
+			v.content[bodyField] = string(e.Value)
 		}
 	}
 	if err != nil {
-		v.readRaw(e, showSecrets)
-		return v
+		v.content = nil
+		v.readRaw(e)
+		return v, nil
 	}
-	v.Content = content
-	v.GVK = schema.FromAPIVersionAndKind(v.Object().GetAPIVersion(), v.Object().GetKind())
-	v.redact, v.key = !showSecrets, e.Key
-	return v
-}
-
-// shown returns the view of an object. Redacting takes longest, so it is for changed objects only.
-func (v Value) shown() differ.View {
-	body, partial := v.Content[bodyField].(string)
-	if !v.redact && !partial {
-		return differ.Plain(v.Content)
-	}
-	shown := runtime.DeepCopyJSON(v.Content)
-	if v.redact {
-		redact.Object(v.key, shown)
-	}
-	if partial {
-		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
-	}
-	return differ.View{Raw: v.Content, Shown: shown}
+	v.kind = schema.FromAPIVersionAndKind(v.object().GetAPIVersion(), v.object().GetKind()).GroupKind()
+	v.whole = differ.View{Raw: v.content, Shown: fmt.Sprintf("<%s, %d bytes>", v.kind, len(e.Stored))}
+	return v, nil
 }
 
 // readRaw reads a value that is no object, or does not decode.
-func (v *Value) readRaw(e *inspect.Entry, showSecrets bool) {
+func (v *value) readRaw(e *inspect.Entry) {
 	text := string(e.Value)
-	shown := fmt.Sprintf("<%d bytes>", len(text))
-	v.Note = "no object; compared by its bytes"
+	v.note = "no object; compared by its bytes"
+	v.whole = differ.View{Raw: text, Shown: fmt.Sprintf("<%d bytes>", len(text))}
 	switch {
-	case encoding.Detect(e.Value) != encoding.FormatUnknown: // what is broken may be a Secret all the same
-		v.Note = "does not decode; compared by its bytes"
-	case showSecrets && utf8.ValidString(text), isNote(text) && !redact.Value(e.Key, e.Value):
-		shown = text
+	case encoding.Detect(e.Value) != encoding.FormatUnknown: // a broken value may be a Secret too
+		v.note = "does not decode; compared by its bytes"
+	case !v.redact && utf8.ValidString(text), isNote(text) && !redact.Value(e.Key, e.Value):
+		v.whole.Shown = text
 	}
-	v.view = differ.View{Raw: text, Shown: shown}
 }
 
 // isNote reports whether text is short, such as a leader's name, and no base64 of an object.
@@ -94,32 +83,38 @@ func isNote(text string) bool {
 	return len(text) <= longest && utf8.ValidString(text) && !strings.HasPrefix(text, "azhz") // "k8s" in base64
 }
 
-// Object gives access to the metadata; it is empty for a value that is no object.
-func (v Value) Object() *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: v.Content}
+// object gives access to the metadata; it is empty for a value that is no object.
+func (v value) object() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: v.content}
 }
 
-// Diff returns the changes from v to w, and the number folded away as noise, 0 with all.
-func (v Value) Diff(w Value, all bool) (changes []differ.Change, folded int) {
-	if v.Content == nil || w.Content == nil {
-		return v.diff(w, all)
+// shown returns the view of an object. Redacting takes longest, so it is for changed objects only.
+func (v value) shown() differ.View {
+	body, partial := v.content[bodyField].(string)
+	if !v.redact && !partial {
+		return differ.Plain(v.content)
 	}
-	if changes, folded = v.diff(w, all); len(changes) == 0 {
+	shown := runtime.DeepCopyJSON(v.content)
+	if v.redact {
+		redact.Object(v.key, shown)
+	}
+	if partial {
+		shown[bodyField] = fmt.Sprintf("<%d bytes>", len(body))
+	}
+	return differ.View{Raw: v.content, Shown: shown}
+}
+
+// diff returns the changes from v to w, and the number folded away as noise, 0 with all. Changes
+// that are only counted have all secrets.
+func (v value) diff(w value, all, count bool) (changes []differ.Change, folded int) {
+	if v.content == nil || w.content == nil {
+		return compare(v.whole, w.whole, w.kind, all)
+	}
+	changes, folded = compare(differ.Plain(v.content), differ.Plain(w.content), w.kind, all)
+	if count || len(changes) == 0 {
 		return changes, folded
 	}
-	return compare(v.shown(), w.shown(), w.GVK.GroupKind(), all)
-}
-
-// diff is Diff with all secrets in the changes.
-func (v Value) diff(w Value, all bool) (changes []differ.Change, folded int) {
-	kind := w.GVK.GroupKind()
-	switch {
-	case v.Content == nil && w.Content == nil:
-		return compare(v.view, w.view, kind, all)
-	case v.Content == nil || w.Content == nil: // what can be read against what cannot
-		return compare(differ.View{Raw: v.raw(), Shown: v.described()}, differ.View{Raw: w.raw(), Shown: w.described()}, kind, all)
-	}
-	return compare(differ.Plain(v.Content), differ.Plain(w.Content), kind, all)
+	return compare(v.shown(), w.shown(), w.kind, all)
 }
 
 func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []differ.Change, folded int) {
@@ -142,30 +137,9 @@ func compare(a, b differ.View, kind schema.GroupKind, all bool) (changes []diffe
 const mostLevels = 100
 
 func isDeep(value any, most int) bool {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, child := range v {
-			if most == 0 || isDeep(child, most-1) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, func(child any) bool { return most == 0 || isDeep(child, most-1) })
+	children, _ := value.([]any)
+	if fields, isMap := value.(map[string]any); isMap {
+		children = slices.Collect(maps.Values(fields))
 	}
-	return false
-}
-
-func (v Value) raw() any {
-	if v.Content == nil {
-		return v.view.Raw
-	}
-	return v.Content
-}
-
-// described returns the value as a whole in a few words.
-func (v Value) described() any {
-	if v.Content == nil {
-		return v.view.Shown
-	}
-	return fmt.Sprintf("<%s, %d bytes>", v.GVK.GroupKind(), v.bytes)
+	return slices.ContainsFunc(children, func(child any) bool { return most == 0 || isDeep(child, most-1) })
 }

@@ -1,5 +1,7 @@
 package compare
 
+import "slices"
+
 // Writer is an entry of managedFields that is new at a step, or has another time.
 type Writer struct {
 	Manager     string `json:"manager"`
@@ -10,34 +12,24 @@ type Writer struct {
 }
 
 // writers returns the entries that before lacks; of the oldest record the latest ones.
-func writers(before, now Value, what What) (out []Writer) {
-	old := map[Writer]bool{}
+func writers(before, now value, what What) []Writer {
+	old, latest := map[Writer]bool{}, ""
 	if what == Updated {
 		for _, w := range managers(before) {
 			old[w] = true
 		}
 	}
-	latest := ""
-	for _, w := range managers(now) {
-		if !old[w] {
-			out = append(out, w)
+	out := slices.DeleteFunc(managers(now), func(w Writer) bool { return old[w] })
+	if what == Oldest {
+		for _, w := range out {
 			latest = max(latest, w.Time)
 		}
 	}
-	if what != Oldest {
-		return out
-	}
-	var last []Writer
-	for _, w := range out {
-		if w.Time == latest {
-			last = append(last, w)
-		}
-	}
-	return last
+	return slices.DeleteFunc(out, func(w Writer) bool { return what == Oldest && w.Time != latest })
 }
 
-func managers(v Value) (out []Writer) {
-	for _, entry := range v.Object().GetManagedFields() {
+func managers(v value) (out []Writer) {
+	for _, entry := range v.object().GetManagedFields() {
 		w := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource, APIVersion: entry.APIVersion}
 		if entry.Time != nil {
 			w.Time = entry.Time.UTC().Format("2006-01-02T15:04:05Z")
