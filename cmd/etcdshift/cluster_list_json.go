@@ -10,22 +10,20 @@ import (
 
 // clusterList is the document of cluster list -o json. Lists are never null.
 type clusterList struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Tool       toolInfo       `json:"tool"`
-	Inputs     []listInput    `json:"inputs"`
-	Flavour    keys.Flavour   `json:"flavour"` // of all files
-	Prefixes   []keys.Storage `json:"prefixes"`
-	Clusters   []listCluster  `json:"clusters"`      // by name, then in the order of the files
-	Orphans    []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
-	Absent     []string       `json:"absentShards"`  // shards that are registered and whose files were not given
-	Doubled    []string       `json:"doubledShards"` // shards that several files say they are
-	Stale      []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
-	Unjudged   []listCopy     `json:"unjudged"`      // copies of logical clusters whose shards are not among the files
-	Unknown    []string       `json:"unknown"`       // keys of no logical cluster, of all files
-	Reasons    []listUnknown  `json:"unknownReasons"`
-	Others     []listOther    `json:"others"`   // storages in the files that are not those of kcp
-	Problems   []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
+	answerHead
+	Inputs   []listInput    `json:"inputs"`
+	Flavour  keys.Flavour   `json:"flavour"` // of all files
+	Prefixes []keys.Storage `json:"prefixes"`
+	Clusters []listCluster  `json:"clusters"`      // by name, then in the order of the files
+	Orphans  []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
+	Absent   []string       `json:"absentShards"`  // shards that are registered and whose files were not given
+	Doubled  []string       `json:"doubledShards"` // shards that several files say they are
+	Stale    []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
+	Unjudged []listCopy     `json:"unjudged"`      // copies of logical clusters whose shards are not among the files
+	Unknown  []string       `json:"unknown"`       // keys of no logical cluster, of all files
+	Reasons  []listUnknown  `json:"unknownReasons"`
+	Others   []listOther    `json:"others"`   // storages in the files that are not those of kcp
+	Problems []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
 }
 
 // listInput is one of the files.
@@ -106,9 +104,7 @@ type listProblem struct {
 }
 
 func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
-	out := clusterList{
-		APIVersion: apiVersion, Kind: "LogicalClusterList", Tool: tool(), Absent: listed(found.Absent), Doubled: listed(found.Doubled),
-	}
+	out := clusterList{answerHead: answerTo("LogicalClusterList"), Absent: listed(found.Absent), Doubled: listed(found.Doubled)}
 	out.Flavour, out.Prefixes = flavourOf(read)
 	for _, f := range read {
 		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages), Flavour: keys.NewLayouts(f.Storages...).Flavour()}

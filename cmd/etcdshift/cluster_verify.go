@@ -44,7 +44,8 @@ CODE" explains a finding.`,
 			newCodesFlag("ignore", "leave out findings with `CODE`, of any question but damaged (repeatable)",
 				"a finding of any question but damaged", finding.Names(verify.Ignorable()...)),
 			prefixFlag("work"), encryptionFlag("decrypt values of the destination with"),
-			&cli.StringFlag{Name: "archive-encryption-config", Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, where it is not that of the destination"},
+			&cli.StringFlag{Name: "archive-encryption-config",
+				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination has another"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
 		Action: runClusterVerify,
@@ -102,7 +103,7 @@ func newMove(c *cli.Context, args []string) *moveCheck {
 	m := &moveCheck{c: c, move: verify.Move{
 		Prefixes: readPrefixes(c), FromShard: c.String("from-shard"), AsShard: c.String("as-shard"), Configured: c.IsSet(encryptionConfig),
 	}}
-	m.doc = moveVerification{APIVersion: apiVersion, Kind: "MoveVerification", Tool: tool(), Caches: []inputInfo{}}
+	m.doc = moveVerification{answerHead: answerTo("MoveVerification"), Caches: []inputInfo{}}
 	add := func(path, config string, use func(*inspect.Reader), tell func(inputInfo)) {
 		if path != "" {
 			m.files = append(m.files, &moveFile{path: path, config: config, use: use, tell: tell})

@@ -10,9 +10,7 @@ import (
 
 // moveVerification is the document of cluster verify -o json.
 type moveVerification struct {
-	APIVersion     string          `json:"apiVersion"`
-	Kind           string          `json:"kind"`
-	Tool           toolInfo        `json:"tool"`
+	answerHead
 	Archive        inputInfo       `json:"archive"` // empty but for the path where the file could not be opened; so are the others
 	OriginOut      inputInfo       `json:"originOut"`
 	DestinationOut inputInfo       `json:"destinationOut"`

@@ -62,10 +62,11 @@ func TestDocumentedConverter(t *testing.T) {
 	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
 }
 
-// TestSearchTexts: the error messages that users search for stand in the README, and each in the help of the command that it names.
+// TestSearchTexts: the README, explain and the help of a command have the error messages that users search for.
 func TestSearchTexts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)
+	_, explained, _ := runWords("explain", "-o", "json")
 	for text, command := range map[string]string{
 		"must appear in spec.versions":                        "migrate storage-versions",
 		"request to convert CR from an invalid group/version": "migrate storage-versions",
@@ -75,6 +76,7 @@ func TestSearchTexts(t *testing.T) {
 		require.Contains(t, string(readme), text+"`")
 		help := strings.Join(strings.Fields(named(commands(), strings.Fields(command)).UsageText), " ")
 		require.Contains(t, help, text, command)
+		require.Contains(t, explained, text)
 	}
 }
 

@@ -143,13 +143,13 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 }
 
 func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
+	errors, warnings, infos := report.Count(finding.Error), report.Count(finding.Warning), report.Count(finding.Info)
 	switch c.String("output") {
 	case "json":
-		d := diagnosis{document("Diagnosis", in), report.Count(finding.Error), report.Count(finding.Warning), report.Count(finding.Info), []diagnosed{}, report.Counts}
-		for _, f := range report.Findings {
-			d.Findings = append(d.Findings, diagnosed{f.Code, f.Level, f.Key, f.Reason, f.Code.Remedy, f.Objects})
-		}
-		return render.JSON(c.App.Writer, d)
+		findings := mapped(report.Findings, func(f finding.Finding) diagnosed {
+			return diagnosed{f.Code, f.Level, f.Key, f.Reason, f.Code.Remedy, f.Objects}
+		})
+		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), errors, warnings, infos, findings, report.Counts})
 	case "sarif":
 		return render.JSON(c.App.Writer, toSARIF(in, report))
 	}
@@ -161,8 +161,7 @@ func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
 		p.First("   ", lines, 5, report.Counts[code], "; -o json has them")
 		p.Printf("   -> %s\n\n", code.Remedy)
 	}
-	p.Printf("%s, %s, %s\n", render.Plural(report.Count(finding.Error), "error"), render.Plural(report.Count(finding.Warning), "warning"),
-		render.Plural(report.Count(finding.Info), "info"))
+	p.Printf("%s, %s, %s\n", render.Plural(errors, "error"), render.Plural(warnings, "warning"), render.Plural(infos, "info"))
 	return p.Flush()
 }
 

@@ -36,10 +36,8 @@ Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 
 // codeList is the document of explain -o json.
 type codeList struct {
-	APIVersion string        `json:"apiVersion"`
-	Kind       string        `json:"kind"`
-	Tool       toolInfo      `json:"tool"`
-	Codes      []explanation `json:"codes"` // by name; a name with several meanings has several entries
+	answerHead
+	Codes []explanation `json:"codes"` // by name; a name with several meanings has several entries
 }
 
 // explanation is one meaning of a code.
@@ -107,7 +105,7 @@ func (x explainer) run(c *cli.Context) error {
 	}
 	switch {
 	case wantsJSON(c):
-		return render.JSON(c.App.Writer, codeList{apiVersion, "CodeList", tool(), chosen})
+		return render.JSON(c.App.Writer, codeList{answerTo("CodeList"), chosen})
 	case len(args) == 0:
 		return printCodes(c.App.Writer, chosen)
 	}

@@ -71,7 +71,8 @@ func (h *historian) printText() (begin func() error, show func(*compare.Step) er
 			if err != nil {
 				return err
 			}
-			p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.Snapshot().Path(), oldest, newest, during(h.clock.At(oldest), h.clock.At(newest))))
+			about := during(h.clock.At(oldest), h.clock.At(newest))
+			p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.Snapshot().Path(), oldest, newest, about))
 		}
 		return nil
 	}

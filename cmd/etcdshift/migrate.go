@@ -153,7 +153,8 @@ func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Re
 		also = errors.Join(also, printReport(c.App.Writer, report))
 	}
 	if also != nil && report.Output != nil {
-		return &failure{exitFailed, fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome), "the output was written and verified; only the report failed"}
+		also = fmt.Errorf("%w (%s: %s)", also, report.Output.Path, report.Outcome)
+		return &failure{exitFailed, also, "the output was written and verified; only the report failed"}
 	}
 	return errors.Join(err, also)
 }
@@ -318,7 +319,8 @@ func (m migration) verdict(r *transform.Report, err error) error {
 			"each is listed with its decision; check them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()
-		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))}, m.refusedHint(r)}
+		err = fmt.Errorf("refused: %s; nothing was written", render.Plural(refusing, "problem"))
+		return &failure{exitRefused, &fileError{[]string{r.Input.Path}, err}, m.refusedHint(r)}
 	case errors.Is(err, transform.ErrOutIsIn):
 		return &failure{status: exitUsage, err: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, fs.ErrExist):

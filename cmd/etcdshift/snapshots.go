@@ -29,6 +29,15 @@ type documentHead struct {
 	Tool       toolInfo  `json:"tool"`
 }
 
+// answerHead begins the other JSON answers; embed it first.
+type answerHead struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Tool       toolInfo `json:"tool"`
+}
+
+func answerTo(kind string) answerHead { return answerHead{apiVersion, kind, tool()} }
+
 // inputInfo says which file an answer is about.
 type inputInfo struct {
 	Path     string `json:"path"`     // as it was given
