@@ -2,7 +2,6 @@ package calico
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 
@@ -28,61 +27,58 @@ func (m *run) apiServiceKey(group, version string) []byte {
 // removeAggregatedAPIService deletes the APIService that sends projectcalico.org/v3 to Calico's own
 // API server, since the CRDs are not served beside it, and keeps it in the report. kube-apiserver
 // makes one of its own when it starts; one that it made already stays.
-func (m *run) removeAggregatedAPIService(ctx context.Context) error {
+func (m *run) removeAggregatedAPIService() {
 	key := m.apiServiceKey(groupV3, "v3")
-	entry, err := m.view.Get(ctx, key)
-	if err != nil || entry == nil {
-		return err
+	entry := m.get(key)
+	if entry == nil {
+		return
 	}
 	obj, format, err := encoding.DecodeObject(entry.Value)
 	switch {
 	case err != nil:
-		m.view.Raise(string(key), transform.Unreadable(err))
-		m.view.Report().AddStep("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
-		return nil
+		m.raise(string(key), transform.Unreadable(err))
+		m.step("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
+		return
 	case automanaged(obj):
-		return nil
+		return
 	}
 	saved := bytes.TrimSpace(entry.Value)
 	if format != encoding.FormatJSON {
-		if saved, err = encoding.EncodeObject(obj, encoding.FormatJSON); err != nil {
-			return err
+		if saved, err = encoding.EncodeObject(obj, encoding.FormatJSON); m.failed(err) {
+			return
 		}
 	}
 	m.view.Report().Save(string(key), json.RawMessage(bytes.Clone(saved)))
-	return m.view.Delete(ctx, key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
+	m.delete(key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
 }
 
 // reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that
 // still sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
-func (m *run) reportAggregatedAPIService(ctx context.Context) error {
+func (m *run) reportAggregatedAPIService() {
 	key := m.apiServiceKey(groupV3, "v3")
-	entry, err := m.view.Get(ctx, key)
-	if err != nil || entry == nil {
-		return err
+	entry := m.get(key)
+	if entry == nil {
+		return
 	}
 	obj, _, err := encoding.DecodeObject(entry.Value)
 	if err != nil && entry.Undecryptable != nil {
-		m.view.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
+		m.raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
 	if err != nil || automanaged(obj) { // checkValues reports one that is not encrypted
-		return nil
+		return
 	}
 	service := objectAt(objectAt(obj, "spec"), "service")
 	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"), text(service, "name"))
 	if len(m.crds.versions) == 0 {
-		m.view.Raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
-		return nil
+		m.raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
+		return
 	}
-	m.view.Raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
-	found, err := m.findInstallation(ctx)
-	if err != nil {
-		return err
-	}
+	m.raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
+	found := m.findInstallation()
 	m.operatorSteps(found)
-	m.view.Report().AddStep("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
+	m.step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
 		groupV3, groupV3, groupV3)
-	return m.apiServerSteps(ctx, found)
+	m.apiServerSteps(found)
 }
 
 // automanaged says whether kube-apiserver made the APIService: then it carries the label and names

@@ -18,7 +18,9 @@ const (
 )
 
 func dropAPIService(ctx context.Context, v *transform.View) error {
-	return newRun(Options{}, v, registry).removeAggregatedAPIService(ctx)
+	m := newRun(ctx, Options{}, v, registry)
+	m.removeAggregatedAPIService()
+	return m.err
 }
 
 func TestAggregatedAPIServiceGoes(t *testing.T) {

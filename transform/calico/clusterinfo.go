@@ -1,8 +1,6 @@
 package calico
 
 import (
-	"context"
-
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -20,33 +18,26 @@ type lateWrite struct {
 
 // stageLocks stages the v3 ClusterInformation. It also makes one ready that was there before and
 // stays: the live controller may have left it locked.
-func (m *run) stageLocks(ctx context.Context) error {
+func (m *run) stageLocks() {
 	for _, l := range m.late {
-		if err := m.view.Put(ctx, l.id.v3key, l.value, whyRecord(l.id)); err != nil {
-			return err
-		}
+		m.put(l.id.v3key, l.value, whyRecord(l.id))
 	}
 	kd, _ := kindOfV3("clusterinformations")
 	for _, o := range m.table.objectsOf(kd) {
-		if err := m.setReady(ctx, o.key, true, "the v3 datastore is ready"); err != nil {
-			return err
-		}
+		m.setReady(o.key, true, "the v3 datastore is ready")
 	}
-	return nil
 }
 
 // warnLocked reports a v1 datastore that was locked when the snapshot was taken, by an upgrade or
 // by an aborted live migration.
-func (m *run) warnLocked(ctx context.Context) error {
-	key := m.lockKey()
-	obj, _, err := m.read(ctx, key)
-	if err != nil || obj == nil {
-		return err
+func (m *run) warnLocked() {
+	obj, _ := m.read(m.lockKey())
+	if obj == nil {
+		return
 	}
 	if spec, err := specOf(obj); err == nil && spec["datastoreReady"] != true {
-		m.view.Raise(string(key), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
+		m.raise(string(m.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
 	}
-	return nil
 }
 
 func (m *run) lockKey() []byte {
@@ -54,39 +45,23 @@ func (m *run) lockKey() []byte {
 	return m.keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
 }
 
-// read decodes the object at key; nil for none, and for one that cannot be decoded, which is
-// reported elsewhere.
-func (m *run) read(ctx context.Context, key []byte) (map[string]any, encoding.Format, error) {
-	entry, err := m.view.Get(ctx, key)
-	if err != nil || entry == nil {
-		return nil, encoding.FormatUnknown, err
-	}
-	obj, format, err := encoding.DecodeObject(entry.Value)
-	if err != nil {
-		return nil, format, nil
-	}
-	return obj, format, nil
-}
-
 // setReady stages the ClusterInformation at key with another datastoreReady, as an update would
 // store it. One that has it, or that cannot be read, stays as it is.
-func (m *run) setReady(ctx context.Context, key []byte, ready bool, why string) error {
-	obj, format, err := m.read(ctx, key)
-	if err != nil || obj == nil {
-		return err
+func (m *run) setReady(key []byte, ready bool, why string) {
+	obj, format := m.read(key)
+	if obj == nil {
+		return
 	}
 	spec, err := specOf(obj)
 	if err != nil || spec["datastoreReady"] == ready {
-		return nil // a spec that is no object was refused as invalid
+		return // a spec that is no object was refused as invalid
 	}
 	spec["datastoreReady"] = ready
 	meta := objectAt(obj, "metadata")
 	if generation, ok := meta["generation"].(int64); ok {
 		meta["generation"] = generation + 1
 	}
-	value, err := encoding.EncodeObject(obj, format)
-	if err != nil {
-		return err
+	if value, err := encoding.EncodeObject(obj, format); !m.failed(err) {
+		m.put(key, value, why)
 	}
-	return m.view.Put(ctx, key, value, why)
 }

@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,77 +25,61 @@ const cniConfigKey = "cni_network_config"
 // template, and corrects a CNI configuration that pins another group. An operator would undo
 // changes of its workloads. All that is not done, as everything without Options.SetAPIGroup,
 // becomes a step by hand.
-func (m *run) setComponents(ctx context.Context) error {
-	found, err := m.findInstallation(ctx)
-	if err != nil {
-		return err
-	}
+func (m *run) setComponents() {
+	found := m.findInstallation()
 	m.operatorSteps(found)
 	for _, c := range found.components {
-		if found.managed(c) {
-			continue
-		}
-		if err := m.setWorkload(ctx, c); err != nil {
-			return err
+		if !found.managed(c) {
+			m.setWorkload(c)
 		}
 	}
 	if len(found.components) == 0 {
-		m.view.Report().AddStep("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
+		m.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
 	}
-	if err := m.setCNIConfigs(ctx); err != nil {
-		return err
-	}
-	return m.apiServerSteps(ctx, found)
+	m.setCNIConfigs()
+	m.apiServerSteps(found)
 }
 
 // setWorkload sets the variable on all containers of one workload.
-func (m *run) setWorkload(ctx context.Context, c component) error {
+func (m *run) setWorkload(c component) {
 	byHand := func() {
-		m.view.Report().AddStep("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
+		m.step("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
 	}
 	value, changed, err := c.value, []string(nil), c.unreadable
 	if err == nil {
 		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
 	}
 	if err != nil {
-		m.view.Raise(string(c.key), transform.Unreadable(err))
+		m.raise(string(c.key), transform.Unreadable(err))
 		byHand()
-		return nil
+		return
 	}
 	switch {
 	case len(changed) == 0:
-		return nil
+		return
 	case !m.opts.SetAPIGroup:
 		byHand()
-		return nil
+		return
 	}
-	m.view.Report().AddStep("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
+	m.step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
 		c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
-	return m.view.Put(ctx, c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
+	m.put(c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
 }
 
 // setCNIConfigs corrects the CNI configurations of manifest installs that pin another group.
-func (m *run) setCNIConfigs(ctx context.Context) error {
-	for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Resource: "configmaps"})) {
-		if err != nil {
-			return err
-		}
-		key, err := m.keys.Parse(entry.Key)
-		if err != nil || key.Name != "calico-config" && key.Name != "canal-config" {
-			continue
-		}
-		if err := m.setCNIConfig(ctx, entry, key); err != nil {
-			return err
+func (m *run) setCNIConfigs() {
+	for key, entry := range m.objects(schema.GroupResource{Resource: "configmaps"}) {
+		if key.Name == "calico-config" || key.Name == "canal-config" {
+			m.setCNIConfig(entry, key)
 		}
 	}
-	return nil
 }
 
-func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys.Key) error {
+func (m *run) setCNIConfig(entry *transform.Entry, key keys.Key) {
 	name := key.Namespace + "/" + key.Name
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err == nil && ownedByOperator(meta) {
-		return nil
+		return
 	}
 	if err == nil {
 		err = transform.CheckValue(key, entry.Value)
@@ -106,26 +89,26 @@ func (m *run) setCNIConfig(ctx context.Context, entry *transform.Entry, key keys
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		m.view.Raise(string(entry.Key), transform.Unreadable(err))
-		m.view.Report().AddStep("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
-		return nil
+		m.raise(string(entry.Key), transform.Unreadable(err))
+		m.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
+		return
 	}
 	pinned, _ := config.(string)
 	unpinned, replaced := unpinAPIGroup(pinned)
 	if len(replaced) == 0 {
-		return nil
+		return
 	}
 	if !m.opts.SetAPIGroup {
-		m.view.Report().AddStep("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
+		m.step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
 			apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
-		return nil
+		return
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		m.view.Raise(string(entry.Key), transform.Unreadable(err))
-		return nil
+		m.raise(string(entry.Key), transform.Unreadable(err))
+		return
 	}
-	return m.view.Put(ctx, entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
+	m.put(entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
 }
 
 // operatorSteps adds the steps for an operator, which chooses the group when it starts.
@@ -140,40 +123,33 @@ func (m *run) operatorSteps(found *installation) {
 		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
 			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
-	r := m.view.Report()
-	r.AddStep("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
+	m.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
 		operator, restart, groupV3, groupV1)
-	r.AddStep("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
+	m.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
 		groupV3, groupV3)
-	r.AddStep("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
+	m.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
 }
 
 // apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
-func (m *run) apiServerSteps(ctx context.Context, found *installation) error {
-	drop := func(namespace, name string) error {
+func (m *run) apiServerSteps(found *installation) {
+	drop := func(namespace, name string) {
 		key := m.keys.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
-		entry, err := m.view.Get(ctx, key)
-		if err == nil && entry != nil {
-			m.view.Report().AddStep("after the restore, delete the old API server's Service %s/%s", namespace, name)
+		if m.get(key) != nil {
+			m.step("after the restore, delete the old API server's Service %s/%s", namespace, name)
 		}
-		return err
 	}
 	for _, c := range found.apiServers {
 		if found.managed(c) {
 			continue
 		}
-		m.view.Report().AddStep("after the restore, delete Calico's old API server, %s", c)
-		if err := drop(c.namespace, "calico-api"); err != nil {
-			return err
-		}
+		m.step("after the restore, delete Calico's old API server, %s", c)
+		drop(c.namespace, "calico-api")
 	}
 	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
-		return nil
+		return
 	}
-	obj, _, err := m.read(ctx, m.apiServiceKey(groupV3, "v3"))
-	service := objectAt(objectAt(obj, "spec"), "service")
-	if err != nil || text(service, "name") == "" {
-		return err
+	obj, _ := m.read(m.apiServiceKey(groupV3, "v3"))
+	if service := objectAt(objectAt(obj, "spec"), "service"); text(service, "name") != "" {
+		drop(text(service, "namespace"), text(service, "name"))
 	}
-	return drop(text(service, "namespace"), text(service, "name"))
 }

@@ -16,7 +16,9 @@ import (
 
 func settingComponents(setAPIGroup bool) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		return newRun(Options{SetAPIGroup: setAPIGroup}, v, registry).setComponents(ctx)
+		m := newRun(ctx, Options{SetAPIGroup: setAPIGroup}, v, registry)
+		m.setComponents()
+		return m.err
 	}
 }
 

@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -27,44 +26,43 @@ const (
 
 // meet handles a v1 record whose v3 name is taken; obj is what it would become. Objects with equal
 // specs stay as they are, as with the live controller; other differences are reported.
-func (m *run) meet(ctx context.Context, id *identity, version *schema.Version, obj map[string]any) error {
+func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 	there, format, err := encoding.DecodeObject(id.there.value)
 	if err != nil && !id.there.unreadable {
 		id.there.unreadable = true
-		m.view.Raise(string(id.v3key), transform.Unreadable(err))
+		m.raise(string(id.v3key), transform.Unreadable(err))
 	}
 	if id.there.unreadable {
 		m.skip(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
-		return nil
+		return
 	}
 	comparable := runtime.DeepCopyJSON(there)
 	if err := normalize(id.kind, version, comparable); err != nil {
-		m.view.Raise(string(id.v3key), codeInvalid.Because("%v", err))
+		m.raise(string(id.v3key), codeInvalid.Because("%v", err))
 		m.skip(id, codeConflict.Because("the v3 object of its name cannot be compared"))
-		return nil
+		return
 	}
 	paths := specDifferences(id.kind, obj, comparable)
 	if len(paths) == 0 {
 		id.fate = unchanged
 		m.reportMetadata(id, obj, there)
-		return nil
+		return
 	}
 	id.conflict = true
 	differs := codeConflict.Because("a v3 object of its name is there and differs: %s", finding.List(paths))
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
-		m.view.Raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
-		return nil
+		m.raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
 	case TakeV1:
 		id.fate, id.there.replaced = replaced, true
-		m.view.Raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
-		return m.put(ctx, id, succeed(obj, there), format)
+		m.raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
+		m.write(id, succeed(obj, there), format)
+	default:
+		m.skip(id, differs)
+		m.step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
+			"or correct single records by hand", KeepV3, TakeV1)
 	}
-	m.skip(id, differs)
-	m.view.Report().AddStep("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
-		"or correct single records by hand", KeepV3, TakeV1)
-	return nil
 }
 
 // normalize makes a v3 object comparable with a converted record: pruned, defaulted, and with the
@@ -107,7 +105,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 	ours, _ := metaOf(obj) // it was made from an ObjectMeta
 	theirs, err := metaOf(there)
 	if err != nil {
-		m.view.Raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
+		m.raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
 		return
 	}
 	var differ []string
@@ -129,7 +127,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 		}
 	}
 	if len(differ) > 0 {
-		m.view.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
+		m.raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
 	}
 }
 

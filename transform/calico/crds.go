@@ -3,7 +3,6 @@ package calico
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,8 +19,7 @@ import (
 
 // crdSet are Calico's CRDs in a snapshot, and in the release manifest beside it.
 type crdSet struct {
-	view     *transform.View
-	layout   keys.Kubernetes
+	*store
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
 	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
 	taken    []*schema.CRD              // from the manifest, where the snapshot lacks them
@@ -35,41 +33,32 @@ type crdSet struct {
 // objects of the manifest become steps for after the restore. It stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
-func loadCRDs(ctx context.Context, v *transform.View, k keys.Kubernetes, manifest []byte) (*crdSet, error) {
-	s := &crdSet{view: v, layout: k, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
-	shipped, err := s.readManifest(manifest)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.loadV1(ctx); err != nil {
-		return nil, err
-	}
-	if err := s.checkRecords(ctx); err != nil {
-		return nil, err
-	}
+func loadCRDs(in *store, manifest []byte) *crdSet {
+	s := &crdSet{store: in, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
+	shipped := s.readManifest(manifest)
+	s.loadV1()
+	s.checkRecords()
 	for _, kd := range kinds() {
-		if err := s.loadV3(ctx, kd, shipped[kd.Plural]); err != nil {
-			return nil, err
-		}
+		s.loadV3(kd, shipped[kd.Plural])
 	}
-	return s, nil
+	return s
 }
 
 // key is where the CRD of a resource lies.
 func (s *crdSet) key(plural, group string) []byte {
-	return s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
+	return s.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
 }
 
 // v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's
 // fields.
-func (s *crdSet) v1(ctx context.Context, kd *kind) (*schema.Version, error) {
+func (s *crdSet) v1(kd *kind) *schema.Version {
 	if version, known := s.before[kd.V1Plural]; known {
-		return version, nil
+		return version
 	}
 	s.before[kd.V1Plural] = nil
-	entry, err := s.view.Get(ctx, s.key(kd.V1Plural, groupV1))
-	if err != nil || entry == nil {
-		return nil, err
+	entry := s.get(s.key(kd.V1Plural, groupV1))
+	if entry == nil {
+		return nil
 	}
 	// one that cannot be read goes with its group
 	if crd, err := schema.ParseCRD(entry.Value); err == nil && !crd.Object().Spec.PreserveUnknownFields {
@@ -77,16 +66,16 @@ func (s *crdSet) v1(ctx context.Context, kd *kind) (*schema.Version, error) {
 			s.before[kd.V1Plural] = version
 		}
 	}
-	return s.before[kd.V1Plural], nil
+	return s.before[kd.V1Plural]
 }
 
 var errManifest = errors.New("manifest of v3 CRDs")
 
 // readManifest takes the v3 CRDs from a release manifest, by plural.
-func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
+func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errManifest, err)
+		s.failed(fmt.Errorf("%w: %w", errManifest, err))
 	}
 	shipped := map[string]*schema.CRD{}
 	for _, crd := range crds {
@@ -98,40 +87,33 @@ func (s *crdSet) readManifest(manifest []byte) (map[string]*schema.CRD, error) {
 		others = append(others, "CustomResourceDefinition/"+crd.Object().Name)
 	}
 	for _, other := range others {
-		s.view.Report().AddStep("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
+		s.step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
 	}
-	return shipped, nil
+	return shipped
 }
 
 // idle says that there is nothing of the v1 group to migrate.
 func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
-func (s *crdSet) loadV3(ctx context.Context, kd *kind, shipped *schema.CRD) error {
+func (s *crdSet) loadV3(kd *kind, shipped *schema.CRD) {
 	key := s.key(kd.Plural, groupV3)
-	entry, err := s.view.Get(ctx, key)
-	if err != nil {
-		return err
-	}
-	switch {
+	switch entry := s.get(key); {
 	case entry == nil && s.idle():
-		return nil
 	case entry == nil && shipped == nil:
-		s.view.Raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
-		return nil
+		s.raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
 	case entry == nil:
 		if s.use(key, shipped, kd) {
 			s.taken = append(s.taken, shipped)
 		}
-		return nil
+	default:
+		crd, err := schema.ParseCRD(entry.Value)
+		if err != nil {
+			s.raise(string(key), transform.Unreadable(err))
+			return
+		}
+		s.use(key, crd, kd)
 	}
-	crd, err := schema.ParseCRD(entry.Value)
-	if err != nil {
-		s.view.Raise(string(key), transform.Unreadable(err))
-		return nil
-	}
-	s.use(key, crd, kd)
-	return nil
 }
 
 // use has records written by v3 of a CRD, unless it is unfit.
@@ -142,7 +124,7 @@ func (s *crdSet) use(key []byte, crd *schema.CRD, kd *kind) bool {
 		fatal = append(fatal, err.Error())
 	}
 	if defects := slices.Concat(fatal, mild); len(defects) > 0 {
-		allowed := s.view.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
+		allowed := s.raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
 		if len(fatal) > 0 || !allowed {
 			return false
 		}
@@ -216,14 +198,11 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 }
 
 // loadV1 finds the CRDs of the v1 group.
-func (s *crdSet) loadV1(ctx context.Context) error {
-	for entry, err := range s.view.Live(ctx, s.layout.Dir(keys.DefinitionType())) {
+func (s *crdSet) loadV1() {
+	for entry := range s.live(s.keys.Dir(keys.DefinitionType())) {
+		key, err := s.keys.Parse(entry.Key)
 		if err != nil {
-			return err
-		}
-		key, err := s.layout.Parse(entry.Key)
-		if err != nil {
-			s.view.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+			s.raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
 		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
@@ -231,7 +210,6 @@ func (s *crdSet) loadV1(ctx context.Context) error {
 		}
 	}
 	slices.Sort(s.old)
-	return nil
 }
 
 // groupDir is the folder of all records of a group.
@@ -240,12 +218,9 @@ func groupDir(k keys.Kubernetes, group string) []byte {
 }
 
 // checkRecords refuses the v1 records that have no v3 kind, and counts the others.
-func (s *crdSet) checkRecords(ctx context.Context) error {
-	for entry, err := range s.view.Live(ctx, groupDir(s.layout, groupV1)) {
-		if err != nil {
-			return err
-		}
-		key, err := s.layout.Parse(entry.Key)
+func (s *crdSet) checkRecords() {
+	for entry := range s.live(groupDir(s.keys, groupV1)) {
+		key, err := s.keys.Parse(entry.Key)
 		reason := "not the key of an object: " + fmt.Sprint(err)
 		if err == nil {
 			if _, ok := kindOfV1(key.Resource.Resource); ok {
@@ -259,30 +234,24 @@ func (s *crdSet) checkRecords(ctx context.Context) error {
 			}
 		}
 		s.strange++
-		s.view.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
+		s.raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
 	}
-	return nil
 }
 
 // inject stages the CRDs of the manifest, as an API server's create would store them.
-func (s *crdSet) inject(ctx context.Context) error {
+func (s *crdSet) inject() {
 	for _, crd := range s.taken {
-		created, err := s.view.Time(ctx)
-		if err != nil {
-			return err
+		created, err := s.view.Time(s.ctx)
+		digest, err2 := s.view.InputDigest(s.ctx)
+		if s.failed(cmp.Or(err, err2)) {
+			return
 		}
-		digest, err := s.view.InputDigest(ctx)
-		if err != nil {
-			return err
-		}
-		key := s.layout.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
+		key := s.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
 		value, err := crd.Stored(mintUID(digest, key), created)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errManifest, err)
+			s.failed(fmt.Errorf("%w: %w", errManifest, err))
+			return
 		}
-		if err := s.view.Put(ctx, key, value, "CRD taken from the manifest of v3 CRDs"); err != nil {
-			return err
-		}
+		s.put(key, value, "CRD taken from the manifest of v3 CRDs")
 	}
-	return nil
 }

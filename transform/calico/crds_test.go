@@ -22,12 +22,13 @@ const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 // loading is a plan that loads the CRDs, hands them to look, and injects what is lacking.
 func loading(manifest []byte, look func(s *crdSet)) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		s, err := loadCRDs(ctx, v, registry, manifest)
-		if err != nil {
-			return err
+		s := loadCRDs(&store{ctx: ctx, view: v, keys: registry}, manifest)
+		if s.err != nil {
+			return s.err
 		}
 		look(s)
-		return s.inject(ctx)
+		s.inject()
+		return s.err
 	}
 }
 

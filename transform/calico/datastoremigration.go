@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,24 +19,20 @@ const (
 // checkMigration refuses a snapshot taken while the live migration was under way: its v3 records
 // are not complete, and its controller would go on after the restore. One that has not begun or is
 // complete does no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
-func (m *run) checkMigration(ctx context.Context) error {
+func (m *run) checkMigration() {
 	known := map[string]bool{} // UIDs
-	for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
-		if err != nil {
-			return err
-		}
+	for entry := range m.live(m.keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
 		found, err := readMigration(entry.Value)
 		if err != nil {
-			m.view.Raise(string(entry.Key), transform.Unreadable(err))
+			m.raise(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
 		known[found.uid] = true
 		found.check(m.view, string(entry.Key))
 	}
-	if m.crds.records == 0 {
-		return nil // a finished migration leaves its marks for ever
+	if m.crds.records > 0 { // a finished migration leaves its marks for ever
+		m.checkMarks(known)
 	}
-	return m.checkMarks(ctx, known)
 }
 
 // migration is a DatastoreMigration.
@@ -112,17 +107,11 @@ func (m migration) halfDone() string {
 }
 
 // checkMarks warns of v3 records of a live migration that left no other trace.
-func (m *run) checkMarks(ctx context.Context, known map[string]bool) error {
+func (m *run) checkMarks(known map[string]bool) {
 	marked, first, by := 0, "", ""
 	for _, kd := range kinds() {
-		for entry, err := range m.view.Live(ctx, m.keys.Dir(kd.v3())) {
-			if err != nil {
-				return err
-			}
-			meta, err := encoding.ReadMeta(entry.Value)
-			if err != nil {
-				continue // reported where it is compared
-			}
+		for entry := range m.live(m.keys.Dir(kd.v3())) {
+			meta, _ := encoding.ReadMeta(entry.Value) // an error is reported where it is compared
 			mark := meta.Annotations[migratedByAnnotation]
 			if mark == "" || known[mark] {
 				continue
@@ -133,8 +122,7 @@ func (m *run) checkMarks(ctx context.Context, known map[string]bool) error {
 		}
 	}
 	if marked > 0 {
-		m.view.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
+		m.raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
 			"one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
-	return nil
 }

@@ -2,7 +2,6 @@ package calico
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
 
@@ -68,37 +67,25 @@ func (i *installation) role(kind, name string) *[]component {
 }
 
 // findInstallation looks for Calico's workloads in every namespace.
-func (m *run) findInstallation(ctx context.Context) (*installation, error) {
+func (m *run) findInstallation() *installation {
 	found := &installation{}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
-		for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: "apps", Resource: plural})) {
-			if err != nil {
-				return nil, err
+		for key, entry := range m.objects(schema.GroupResource{Group: "apps", Resource: plural}) {
+			if role := found.role(kind, key.Name); role != nil {
+				c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
+				c.unreadable = c.read(key)
+				*role = append(*role, c)
 			}
-			key, err := m.keys.Parse(entry.Key)
-			if err != nil {
-				continue
-			}
-			role := found.role(kind, key.Name)
-			if role == nil {
-				continue
-			}
-			c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
-			c.unreadable = c.read(key)
-			*role = append(*role, c)
 		}
 	}
 	for _, list := range [][]component{found.components, found.operators, found.apiServers} {
 		slices.SortFunc(list, func(a, b component) int { return cmp.Compare(string(a.key), string(b.key)) })
 	}
-	for _, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
-		if err != nil {
-			return nil, err
-		}
+	for range m.live(m.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
 		found.declared = true
 		break
 	}
-	return found, nil
+	return found
 }
 
 // operated says whether there is or was an operator.

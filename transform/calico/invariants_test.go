@@ -73,8 +73,8 @@ func TestValid(t *testing.T) {
 	require.NoError(t, err)
 	checked := 0
 	planOn(t, path, planFunc(func(ctx context.Context, v *transform.View) error {
-		set, err := loadCRDs(ctx, v, registry, nil)
-		require.NoError(t, err)
+		set := loadCRDs(&store{ctx: ctx, view: v, keys: registry}, nil)
+		require.NoError(t, set.err)
 		for e, err := range v.Live(ctx, []byte(recordsV3)) {
 			require.NoError(t, err)
 			key, err := registry.Parse(e.Key)
@@ -163,9 +163,10 @@ func TestBounded(t *testing.T) {
 	}
 	stop := errors.New("enough was seen")
 	got := planOn(t, in.write(), planFunc(func(ctx context.Context, v *transform.View) error {
-		m := newRun(Options{}, v, keys.Kubernetes{Prefix: "/registry"})
+		m := newRun(ctx, Options{}, v, keys.Kubernetes{Prefix: "/registry"})
 		before := heap()
-		require.NoError(t, m.scan(ctx))
+		m.scan()
+		require.NoError(t, m.err)
 		require.Less(t, heap()-before, int64(records*1000+4*heldBytes), "bytes kept between the passes, of %d records of %d bytes", records, size)
 		require.Len(t, m.table.records, records+63)
 		for _, id := range m.table.records {
@@ -173,9 +174,9 @@ func TestBounded(t *testing.T) {
 		}
 		require.Less(t, heap()-before, int64(records*1000), "bytes kept beside decoded records")
 
-		m = newRun(Options{}, v, keys.Kubernetes{Prefix: "/registry"})
-		_, err := m.plan(ctx)
-		require.NoError(t, err)
+		m = newRun(ctx, Options{}, v, keys.Kubernetes{Prefix: "/registry"})
+		m.plan()
+		require.NoError(t, m.err)
 		require.Less(t, heap()-before, int64(records*size/2), "bytes kept in the end, CRDs and the first megabytes of the plan among them")
 		runtime.KeepAlive(m)
 		return stop

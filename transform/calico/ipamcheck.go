@@ -2,7 +2,6 @@ package calico
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -186,13 +185,12 @@ func (c *ipamCheck) checkLabels(key string, spec, labels map[string]any) {
 	}
 }
 
-// report makes the checks that need all records, and reports the warnings.
-func (c *ipamCheck) report(ctx context.Context, m *run) error {
+// reportIPAM makes the checks that need all records, and reports the warnings.
+func (m *run) reportIPAM() {
+	c := m.ipam
 	c.checkHoldings()
 	c.checkAffinities()
-	if err := c.checkNodes(ctx, m); err != nil {
-		return err
-	}
+	c.checkNodes(m.store)
 	if c.unread.count > 0 {
 		c.warn(c.unread.first, codeIPAMUnchecked, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
@@ -200,10 +198,8 @@ func (c *ipamCheck) report(ctx context.Context, m *run) error {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
 	})
 	for _, w := range c.warnings {
-		m.view.Raise(w.Key, w)
+		m.raise(w.Key, w)
 	}
-	c.warnings = nil
-	return nil
 }
 
 // checkHoldings reports the blocks with addresses that no handle accounted for.
@@ -251,7 +247,7 @@ func (c *ipamCheck) checkAffinities() {
 }
 
 // checkNodes reports blocks and affinities of nodes that are not in the snapshot.
-func (c *ipamCheck) checkNodes(ctx context.Context, m *run) error {
+func (c *ipamCheck) checkNodes(s *store) {
 	owners := map[string]string{} // by key
 	for _, a := range c.affinities {
 		owners[a.key] = a.owner
@@ -266,17 +262,12 @@ func (c *ipamCheck) checkNodes(ctx context.Context, m *run) error {
 			continue
 		}
 		if _, asked := there[node]; !asked {
-			entry, err := m.view.Get(ctx, append(m.keys.Dir(schema.GroupResource{Resource: "nodes"}), node...))
-			if err != nil {
-				return err
-			}
-			there[node] = entry != nil
+			there[node] = s.get(append(s.keys.Dir(schema.GroupResource{Resource: "nodes"}), node...)) != nil
 		}
 		if !there[node] {
 			c.warn(key, codeIPAMNodeMissing, "it belongs to node %q, which is not in the snapshot", node)
 		}
 	}
-	return nil
 }
 
 func (c *ipamCheck) warn(key string, code *finding.Code, format string, args ...any) {

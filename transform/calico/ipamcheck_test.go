@@ -202,7 +202,10 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 			c.add(kd.Kind, entry.Key, obj)
 		}
 	}
-	return c.report(ctx, newRun(Options{}, v, registry))
+	m := newRun(ctx, Options{}, v, registry)
+	m.ipam = c
+	m.reportIPAM()
+	return m.err
 }
 
 // TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put

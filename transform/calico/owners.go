@@ -2,7 +2,6 @@ package calico
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,12 +111,12 @@ type translation struct {
 // recordOwners translates the owner references of a v1 record. Where the garbage collector would
 // find none of the owners, and so delete the v3 record, the record is refused; else lost owners are
 // reported.
-func (m *run) recordOwners(ctx context.Context, id *identity, refs []metav1.OwnerReference) ([]translation, error) {
+func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) ([]translation, error) {
 	var lost, ignored []string
 	var out []translation
 	for _, stored := range refs {
 		before := fromMeta(stored)
-		v, err := m.translate(ctx, id.namespace, before)
+		v, err := m.translate(id.namespace, before)
 		if err != nil {
 			return nil, err
 		}
@@ -147,13 +146,13 @@ func (m *run) recordOwners(ctx context.Context, id *identity, refs []metav1.Owne
 // warnOwners warns of owners that will not be found, where there are any.
 func (m *run) warnOwners(key []byte, what string, reasons ...string) {
 	if len(reasons) > 0 {
-		m.view.Raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
+		m.raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
 	}
 }
 
 // translate translates a reference of a Calico object and says whether its owner will be found. One
 // of the v1 group without an owner becomes the one that clients saw: its own group will be gone.
-func (m *run) translate(ctx context.Context, namespace string, ref encoding.OwnerReference) (verdict, error) {
+func (m *run) translate(namespace string, ref encoding.OwnerReference) (verdict, error) {
 	if ofV1, ok := isCalico(ref.APIVersion); ok {
 		v, err := m.calicoOwner(namespace, ref, ofV1)
 		if err == nil && !v.found && ofV1 {
@@ -161,8 +160,8 @@ func (m *run) translate(ctx context.Context, namespace string, ref encoding.Owne
 		}
 		return v, err
 	}
-	reason, unread, err := m.natives.missing(ctx, namespace, ref)
-	return verdict{ref: ref, reason: reason, fatal: !unread}, err
+	reason, unread := m.missing(namespace, ref)
+	return verdict{ref: ref, reason: reason, fatal: !unread}, m.err
 }
 
 // asSeen is a reference of the v1 group as clients of the aggregated API saw it.
@@ -184,7 +183,7 @@ func describe(ref encoding.OwnerReference, reason string) string {
 
 // recheckOwners checks staged records again whose owner was skipped later. It goes on until nothing
 // changes, for records that it takes back may own others.
-func (m *run) recheckOwners(ctx context.Context) error {
+func (m *run) recheckOwners() {
 	for again := true; again; {
 		again = false
 		for _, id := range m.table.records {
@@ -200,28 +199,23 @@ func (m *run) recheckOwners(ctx context.Context) error {
 				m.warnOwners(id.key, "the garbage collector will drop a reference: ", reason)
 				continue
 			}
-			if err := m.unstage(ctx, id); err != nil {
-				return err
-			}
+			m.unstage(id)
 			m.skip(id, codeDanglingOwner.Because("the garbage collector would delete it: %s", reason))
 		}
 	}
-	return nil
 }
 
 // unstage takes a staged v3 record back.
-func (m *run) unstage(ctx context.Context, id *identity) error {
+func (m *run) unstage(id *identity) {
 	m.late = slices.DeleteFunc(m.late, func(l lateWrite) bool { return l.id == id })
 	r := m.view.Report()
 	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(id.v3key) })
 	switch id.fate {
 	case migrated:
-		return m.view.Delete(ctx, id.v3key, "taken back")
+		m.delete(id.v3key, "taken back")
 	case replaced:
 		id.there.replaced = false
-		return m.view.Put(ctx, id.v3key, id.there.value, "taken back")
-	default:
-		return nil
+		m.put(id.v3key, id.there.value, "taken back")
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -40,12 +42,11 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	}
 	found := false
 	for _, prefix := range prefixes {
-		r := newRun(m.Options, v, keys.Kubernetes{Prefix: prefix})
-		any, err := r.plan(ctx)
-		if err != nil {
-			return err
+		r := newRun(ctx, m.Options, v, keys.Kubernetes{Prefix: prefix})
+		found = r.plan() || found
+		if r.err != nil {
+			return r.err
 		}
-		found = found || any
 	}
 	if !found {
 		v.Raise("", codeNothingToMigrate.Because("there is neither a record nor a CRD of %s in the snapshot", groupV1))
@@ -55,96 +56,80 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 
 // run is a migration under one storage prefix.
 type run struct {
-	opts    Options
-	view    *transform.View
-	keys    keys.Kubernetes
-	crds    *crdSet
-	table   *table
-	natives *natives
-	ipam    *ipamCheck
+	*store
+	opts  Options
+	crds  *crdSet
+	table *table
+	ipam  *ipamCheck
 
-	policies map[string][]*identity // by the tier they name
-	late     []lateWrite            // v3 ClusterInformation, to be staged after objects that may refer to it
-	held     int                    // stored bytes of the records that were decoded
-	skipped  int                    // v1 records that are not migrated for a problem
+	customs  map[schema.GroupKind]folder // kinds of the snapshot's CRDs; nil until they are asked for
+	policies map[string][]*identity      // by the tier they name
+	late     []lateWrite                 // v3 ClusterInformation, to be staged after objects that may refer to it
+	held     int                         // stored bytes of the records that were decoded
+	skipped  int                         // v1 records that are not migrated for a problem
 }
 
-func newRun(o Options, v *transform.View, k keys.Kubernetes) *run {
-	return &run{
-		opts: o, view: v, keys: k, table: newTable(),
-		natives: &natives{view: v, keys: k}, ipam: newIPAMCheck(), policies: map[string][]*identity{},
-	}
+func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes) *run {
+	s := &store{ctx: ctx, view: v, keys: k}
+	return &run{store: s, opts: o, table: newTable(), ipam: newIPAMCheck(), policies: map[string][]*identity{}}
 }
 
 // plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
 // staged.
-func (m *run) plan(ctx context.Context) (found bool, err error) {
-	if m.crds, err = loadCRDs(ctx, m.view, m.keys, m.opts.V3CRDs); err != nil {
-		if errors.Is(err, errManifest) && m.opts.V3CRDsPath != "" {
-			err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, err)
-		}
-		return false, err
+func (m *run) plan() (found bool) {
+	m.crds = loadCRDs(m.store, m.opts.V3CRDs)
+	if errors.Is(m.err, errManifest) && m.opts.V3CRDsPath != "" {
+		m.err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, m.err)
 	}
-	if err := m.scan(ctx); err != nil {
-		return false, err
+	if m.err != nil {
+		return false
 	}
+	m.scan()
 	if m.crds.idle() {
-		if err := m.reportAggregatedAPIService(ctx); err != nil {
-			return false, err
-		}
-		return m.crds.strange > 0, m.checkValues(ctx)
+		m.reportAggregatedAPIService()
+		m.checkValues()
+		return m.crds.strange > 0
 	}
-	return true, inOrder(ctx, m.preflight,
-		m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers, m.remapReferences, m.stageLocks,
-		func(ctx context.Context) error { return m.ipam.report(ctx, m) },
-		m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1)
-}
-
-// inOrder runs steps until one fails.
-func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return err
+	for _, step := range []func(){
+		m.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers, m.remapReferences, m.stageLocks,
+		m.reportIPAM, m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1,
+	} {
+		if m.err == nil {
+			step()
 		}
 	}
-	return nil
+	return true
 }
 
 // endV1 deletes the v1 group, or locks its datastore where it is kept.
-func (m *run) endV1(ctx context.Context) error {
+func (m *run) endV1() {
 	left := m.skipped + m.crds.strange
 	if left == 0 && !m.opts.KeepV1 {
-		return m.removeV1(ctx)
+		m.removeV1()
+		return
 	}
 	if !m.opts.KeepV1 {
-		m.view.Report().AddStep("the records of %s are kept, locked, because some were not migrated (%d): "+
+		m.step("the records of %s are kept, locked, because some were not migrated (%d): "+
 			"migrate or delete those by hand, then delete the CRDs of that group", groupV1, left)
 	}
-	return m.setReady(ctx, m.lockKey(), false, "the v1 datastore is locked")
+	m.setReady(m.lockKey(), false, "the v1 datastore is locked")
 }
 
 // removeV1 deletes the v1 group: all its records and CRDs, and its APIService. Restored components
 // would go on choosing a group that is there (libcalico-go/lib/backend/k8s/discovery.go: v3 only
 // where v1 is absent), and records without their CRD would come back with it. It must not be called
 // after a record was skipped.
-func (m *run) removeV1(ctx context.Context) error {
-	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV1)) {
-		if err != nil {
-			return err
-		}
-		if err := m.view.Delete(ctx, entry.Key, "replaced by "+apiVersionV3); err != nil {
-			return err
-		}
+func (m *run) removeV1() {
+	for entry := range m.live(groupDir(m.keys, groupV1)) {
+		m.delete(entry.Key, "replaced by "+apiVersionV3)
 	}
 	for _, plural := range m.crds.old {
 		key := m.crds.key(plural, groupV1)
 		if _, known := kindOfV1(plural); !known {
-			m.view.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
+			m.raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
 				apiVersionV3, groupV1).Decided(finding.Noted))
 		}
-		if err := m.view.Delete(ctx, key, "its group was migrated to "+apiVersionV3); err != nil {
-			return err
-		}
+		m.delete(key, "its group was migrated to "+apiVersionV3)
 	}
-	return m.view.Delete(ctx, m.apiServiceKey(groupV1, "v1"), "its group is gone")
+	m.delete(m.apiServiceKey(groupV1, "v1"), "its group is gone")
 }

@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -67,7 +66,7 @@ func (m *run) noteTier(id *identity, obj map[string]any) {
 
 // warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook
 // refuses to create such a policy.
-func (m *run) warnTiers(context.Context) error {
+func (m *run) warnTiers() {
 	there := m.tiersToBe()
 	for _, tier := range slices.Sorted(maps.Keys(m.policies)) {
 		reason := ""
@@ -81,11 +80,10 @@ func (m *run) warnTiers(context.Context) error {
 		}
 		for _, id := range m.policies[tier] {
 			if id.fate != skipped {
-				m.view.Raise(string(id.key), codeTierMissing.Because("%s", reason))
+				m.raise(string(id.key), codeTierMissing.Because("%s", reason))
 			}
 		}
 	}
-	return nil
 }
 
 // tiersToBe says of each tier that will be there whether it is being deleted. Calico makes built-in

@@ -2,7 +2,6 @@ package calico
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
@@ -15,29 +14,23 @@ import (
 
 // preflight reports all obstacles to the migration as a whole; it stages nothing. Where the
 // snapshot does not tell, it warns and adds a step to check.
-func (m *run) preflight(ctx context.Context) error {
+func (m *run) preflight() {
 	if m.crds.idle() {
-		return nil
+		return
 	}
-	found, err := m.findInstallation(ctx)
-	if err != nil {
-		return err
-	}
-	return inOrder(ctx,
-		func(ctx context.Context) error { return m.checkVersion(ctx, found) },
-		m.checkTiers, m.checkMigration,
-		func(ctx context.Context) error { return m.checkRBAC(ctx, found) },
-		m.checkAdmission)
+	found := m.findInstallation()
+	m.checkVersion(found)
+	m.checkTiers()
+	m.checkMigration()
+	m.checkRBAC(found)
+	m.checkAdmission()
 }
 
 // checkVersion demands Calico 3.32 or later of ClusterInformation, which calico-node writes when it
 // starts, and of the images. Where none of them tells a release it warns.
-func (m *run) checkVersion(ctx context.Context, found *installation) error {
+func (m *run) checkVersion(found *installation) {
 	key := m.lockKey()
-	info, _, err := m.read(ctx, key)
-	if err != nil {
-		return err
-	}
+	info, _ := m.read(key)
 	spec := objectAt(info, "spec")
 	product, version := cmp.Or(text(spec, "variant"), "Calico"), text(spec, "calicoVersion")
 	age := releaseAge(version)
@@ -53,14 +46,13 @@ func (m *run) checkVersion(ctx context.Context, found *installation) error {
 		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", product)
 	}
 	if !told {
-		m.view.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
-		m.view.Report().AddStep("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
+		m.raise(string(key), codeVersionUnknown.Because("%s", doubt))
+		m.step("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
-	return nil
 }
 
 func (m *run) raiseTooOld(key []byte, found string) {
-	m.view.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
+	m.raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
 }
 
 // checkImages checks the images of one workload. told says whether one tells a release.
@@ -108,25 +100,20 @@ func admissionObjects() []admissionObject {
 
 // checkAdmission warns of missing admission policies. Migrated records do not need them, later ones
 // do.
-func (m *run) checkAdmission(ctx context.Context) error {
+func (m *run) checkAdmission() {
 	missing := false
 	for _, object := range admissionObjects() {
 		resource := schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: object.resource}
 		key := m.keys.Format(keys.Key{Resource: resource, Name: object.name})
-		entry, err := m.view.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		if why := notThere(entry); why != "" {
+		if why := notThere(m.get(key)); why != "" {
 			missing = true
-			m.view.Raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
+			m.raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
 		}
 	}
 	if missing {
-		m.view.Report().AddStep("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
+		m.step("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
 			"before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
 	}
-	return nil
 }
 
 // notThere says that an object is missing or being deleted; empty where it is there, readable or

@@ -18,12 +18,11 @@ import (
 const v1Dirs = "/registry/crd.projectcalico.org/"
 
 // withCRDs takes a step of a migration that has loaded the CRDs.
-func withCRDs(ctx context.Context, v *transform.View, step func(*run, context.Context) error) (err error) {
-	m := newRun(Options{}, v, registry)
-	if m.crds, err = loadCRDs(ctx, v, registry, nil); err != nil {
-		return err
-	}
-	return step(m, ctx)
+func withCRDs(ctx context.Context, v *transform.View, step func(*run)) error {
+	m := newRun(ctx, Options{}, v, registry)
+	m.crds = loadCRDs(m.store, nil)
+	step(m)
+	return m.err
 }
 
 func preflighting(ctx context.Context, v *transform.View) error {

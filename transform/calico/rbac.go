@@ -2,7 +2,6 @@ package calico
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/transform"
 )
 
 const groupRBAC = "rbac.authorization.k8s.io"
@@ -45,25 +43,20 @@ func calicoAccounts(found *installation) map[account]bool {
 // checkRBAC demands that each Calico account in a ClusterRoleBinding may use the new group:
 // releases before 3.32 grant the old one only, and a cluster upgraded by images alone has their
 // roles.
-func (m *run) checkRBAC(ctx context.Context, found *installation) error {
-	grants, err := m.readGrants(ctx, calicoAccounts(found))
-	if err != nil {
-		return err
-	}
+func (m *run) checkRBAC(found *installation) {
 	told := false
-	for _, g := range grants {
+	for _, g := range m.readGrants(calicoAccounts(found)) {
 		told = told || g.bound()
 		g.check(m, found)
 	}
 	if !told {
-		m.view.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
+		m.raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
 		m.stepRBAC()
 	}
-	return nil
 }
 
 func (m *run) stepRBAC() {
-	m.view.Report().AddStep("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+	m.step("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
 }
 
 // grant is what one account is allowed in the whole cluster, and beside that in single namespaces.
@@ -81,15 +74,6 @@ type allowance struct {
 }
 
 type grants []*grant // in the order of accounts
-
-func newGrants(accounts map[account]bool) grants {
-	var out grants
-	for a := range accounts {
-		out = append(out, &grant{account: a, within: map[string]*allowance{}})
-	}
-	slices.SortFunc(out, func(a, b *grant) int { return cmp.Compare(a.account.String(), b.account.String()) })
-	return out
-}
 
 // at is the allowance in a namespace, "" for the whole cluster.
 func (g *grant) at(namespace string) *allowance {
@@ -115,7 +99,7 @@ func (g *grant) check(m *run, found *installation) {
 		a := g.within[namespace]
 		lacking := a.lacking(g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
-			m.view.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+			m.raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
 				g.account, namespace, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 		}
 	}
@@ -130,13 +114,13 @@ func (g *grant) checkCluster(m *run, found *installation) {
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
-		m.view.Raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
+		m.raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
 		m.stepRBAC()
 	case !g.allowsAny(groupV3):
-		m.view.Raise(g.bindings[0], codeRBACMissing.Because(
+		m.raise(g.bindings[0], codeRBACMissing.Because(
 			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		m.view.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
+		m.raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
 			g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
@@ -169,31 +153,29 @@ func hasOrAll(list []string, one string) bool {
 
 // readGrants finds what each account is granted. A ClusterRoleBinding that cannot be read may be of
 // any of them.
-func (m *run) readGrants(ctx context.Context, accounts map[account]bool) (grants, error) {
-	out := newGrants(accounts)
+func (m *run) readGrants(accounts map[account]bool) (out grants) {
+	for a := range accounts {
+		out = append(out, &grant{account: a, within: map[string]*allowance{}})
+	}
+	slices.SortFunc(out, func(a, b *grant) int { return cmp.Compare(a.account.String(), b.account.String()) })
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
-		for entry, err := range m.view.Live(ctx, m.keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
-			if err != nil {
-				return nil, err
-			}
+		for entry := range m.live(m.keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if err := decodeRBAC(entry.Value, &b); err != nil {
-				m.view.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
+				m.raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
 				for _, g := range out {
 					g.partial = g.partial || plural == "clusterrolebindings"
 				}
 				continue
 			}
-			if err := out.bind(ctx, m, string(entry.Key), &b); err != nil {
-				return nil, err
-			}
+			out.bind(m, string(entry.Key), &b)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // bind adds a binding to the accounts it names. One of a namespace grants there alone.
-func (g grants) bind(ctx context.Context, m *run, key string, b *rbacv1.RoleBinding) error {
+func (g grants) bind(m *run, key string, b *rbacv1.RoleBinding) {
 	var role *rbacv1.ClusterRole
 	readable := true
 	for _, one := range g {
@@ -202,34 +184,27 @@ func (g grants) bind(ctx context.Context, m *run, key string, b *rbacv1.RoleBind
 			continue
 		}
 		if role == nil {
-			var err error
-			if role, readable, err = m.boundRole(ctx, b); err != nil {
-				return err
-			}
+			role, readable = m.boundRole(b)
 		}
 		a := one.at(b.Namespace)
 		a.rules = append(a.rules, role.Rules...)
 		one.partial = one.partial || !readable && b.Namespace == ""
-		if named {
-			a.bindings = append(a.bindings, key)
-			one.account.warnDeleted(m.view, key, b, role)
+		if !named {
+			continue
 		}
+		a.bindings = append(a.bindings, key)
+		deleted := ""
+		switch { // a finalizer holds it
+		case b.DeletionTimestamp != nil:
+			deleted = "the binding"
+		case role.DeletionTimestamp != nil:
+			deleted = b.RoleRef.Kind + " " + b.RoleRef.Name
+		default:
+			continue
+		}
+		m.raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, one.account).
+			Decided(finding.Noted))
 	}
-	return nil
-}
-
-// warnDeleted reports a grant that is being deleted and held by a finalizer.
-func (a account) warnDeleted(v *transform.View, key string, b *rbacv1.RoleBinding, role *rbacv1.ClusterRole) {
-	what := ""
-	switch {
-	case b.DeletionTimestamp != nil:
-		what = "the binding"
-	case role.DeletionTimestamp != nil:
-		what = b.RoleRef.Kind + " " + b.RoleRef.Name
-	default:
-		return
-	}
-	v.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", what, a).Decided(finding.Noted))
 }
 
 // among says whether subjects name the account, or mean it by one of its groups.
@@ -249,24 +224,24 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	return false, meant
 }
 
-// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A
-// missing one grants nothing.
-func (m *run) boundRole(ctx context.Context, b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool, err error) {
+// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A missing
+// one grants nothing.
+func (m *run) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool) {
 	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
 	if b.RoleRef.Kind == "Role" {
 		at.Resource.Resource, at.Namespace = "roles", b.Namespace
 	}
 	role = &rbacv1.ClusterRole{} // a Role has the same first fields
 	key := m.keys.Format(at)
-	entry, err := m.view.Get(ctx, key)
-	if err != nil || entry == nil {
-		return role, true, err
+	entry := m.get(key)
+	if entry == nil {
+		return role, true
 	}
-	if err := decodeRBAC(entry.Value, role); err != nil {
-		m.view.Raise(string(key), codeRBACUnknown.Because("%v", err))
-		return role, false, nil
+	err := decodeRBAC(entry.Value, role)
+	if err != nil {
+		m.raise(string(key), codeRBACUnknown.Because("%v", err))
 	}
-	return role, true, nil
+	return role, err == nil
 }
 
 // decodeRBAC reads an RBAC object.

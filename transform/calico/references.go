@@ -2,7 +2,6 @@ package calico
 
 import (
 	"bytes"
-	"context"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -11,43 +10,35 @@ import (
 
 // remapReferences makes the owner references of all objects but the records just written end at v3
 // records. v1 records stay as they are.
-func (m *run) remapReferences(ctx context.Context) error {
-	return m.eachOther(ctx, func(entry *transform.Entry, namespace string) error {
+func (m *run) remapReferences() {
+	m.eachOther(func(entry *transform.Entry, namespace string) {
 		// a value without either group holds no reference to a Calico object; an encrypted one may
 		encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
-		if !encrypted && !bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
-			return nil
+		if encrypted || bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
+			e := referenceEdit{run: m, namespace: namespace}
+			m.failed(m.view.EditOwners(m.ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
 		}
-		e := referenceEdit{run: m, namespace: namespace}
-		return m.view.EditOwners(ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) })
 	})
 }
 
 // checkValues refuses values that no API server can read, in a snapshot with nothing to migrate.
-func (m *run) checkValues(ctx context.Context) error {
-	return m.eachOther(ctx, func(*transform.Entry, string) error { return nil })
-}
+func (m *run) checkValues() { m.eachOther(func(*transform.Entry, string) {}) }
 
 // eachOther calls do for all objects but v1 records and the v3 records just written. It refuses
 // those that no API server can read as the object their key names.
-func (m *run) eachOther(ctx context.Context, do func(entry *transform.Entry, namespace string) error) error {
+func (m *run) eachOther(do func(entry *transform.Entry, namespace string)) {
 	v1, v3 := groupDir(m.keys, groupV1), groupDir(m.keys, groupV3)
-	for entry, err := range m.view.Below(ctx, m.keys.Prefix) {
-		if err != nil {
-			return err
+	for entry, err := range m.view.Below(m.ctx, m.keys.Prefix) {
+		if m.failed(err) {
+			return
 		}
 		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
 			continue
 		}
-		key, err := m.keys.Parse(entry.Key)
-		if err == nil && !m.view.Readable(key, entry) {
-			continue
-		}
-		if err := do(entry, key.Namespace); err != nil {
-			return err
+		if key, err := m.keys.Parse(entry.Key); err != nil || m.view.Readable(key, entry) {
+			do(entry, key.Namespace)
 		}
 	}
-	return nil
 }
 
 // wrote says whether this run staged a v3 record; its references are translated already.
@@ -94,7 +85,7 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 // it is.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
-		e.run.view.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
+		e.run.raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
 		return false
 	}
 	e.run.warnOwners(key, "the garbage collector will drop a reference: ", e.fatal...)

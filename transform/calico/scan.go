@@ -1,7 +1,6 @@
 package calico
 
 import (
-	"context"
 	"errors"
 
 	"github.com/google/uuid"
@@ -18,41 +17,30 @@ const heldBytes = 4 << 20
 
 // scan is the first pass: it gives every Calico object an identity, and skips the records that
 // cannot be migrated for what they are or for the name they share.
-func (m *run) scan(ctx context.Context) error {
-	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV3)) {
-		if err != nil {
-			return err
-		}
+func (m *run) scan() {
+	for entry := range m.live(groupDir(m.keys, groupV3)) {
 		m.scanV3(entry)
 	}
-	for entry, err := range m.view.Live(ctx, groupDir(m.keys, groupV1)) {
-		if err != nil {
-			return err
-		}
+	for entry := range m.live(groupDir(m.keys, groupV1)) {
 		m.scanV1(entry)
 	}
 	if m.opts.NewUIDs {
-		digest, err := m.view.InputDigest(ctx)
-		if err != nil {
-			return err
-		}
+		digest, err := m.view.InputDigest(m.ctx)
+		m.failed(err)
 		for _, id := range m.table.records {
 			id.minted = mintUID(digest, id.v3key)
 		}
 	}
 	for _, group := range m.table.sort() {
-		if err := m.collide(ctx, group); err != nil {
-			return err
-		}
+		m.collide(group)
 	}
-	return nil
 }
 
 // scanV3 notes a v3 object. Kinds that are not Calico's are ignored.
 func (m *run) scanV3(entry *transform.Entry) {
 	key, err := m.keys.Parse(entry.Key)
 	if err != nil {
-		m.view.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+		m.raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 		return
 	}
 	kd, ok := kindOfV3(key.Resource.Resource)
@@ -61,7 +49,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 	}
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err != nil {
-		m.view.Raise(string(entry.Key), transform.Unreadable(err))
+		m.raise(string(entry.Key), transform.Unreadable(err))
 	}
 	m.table.addObject(&object{
 		kind: kd, key: entry.Key, namespace: key.Namespace, name: key.Name, value: entry.Value,
@@ -103,7 +91,7 @@ func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error
 		return err
 	}
 	for _, n := range notes {
-		m.view.Raise(string(entry.Key), n)
+		m.raise(string(entry.Key), n)
 	}
 	id.name, id.uid, id.deleting = name, r.uid, r.meta.seen().DeletionTimestamp != nil
 	id.v3key = m.keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
@@ -116,15 +104,12 @@ func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error
 
 // collide skips all but the first of the records that share a v3 name. Where that is allowed, the
 // first is migrated.
-func (m *run) collide(ctx context.Context, group []*identity) error {
-	first, err := m.take(ctx, group[0])
-	if err != nil {
-		return err
-	}
+func (m *run) collide(group []*identity) {
+	first := m.take(group[0])
 	for _, id := range group[1:] {
-		r, err := m.take(ctx, id)
-		if err != nil {
-			return err
+		r := m.take(id)
+		if m.err != nil {
+			return
 		}
 		for _, spec := range []map[string]any{first.spec, r.spec} {
 			_ = convertSpec(id.kind, map[string]any{}, spec) // sets what one of them lacks
@@ -135,31 +120,30 @@ func (m *run) collide(ctx context.Context, group []*identity) error {
 		}
 		m.skip(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
 	}
-	return nil
 }
 
 // take returns the decoded record, for the caller to change: the one that was kept, else it is
-// decoded again.
-func (m *run) take(ctx context.Context, id *identity) (*record, error) {
+// decoded again. It is nil after an error.
+func (m *run) take(id *identity) *record {
 	if r := id.record; r != nil {
 		id.record = nil
-		return r, nil
+		return r
 	}
-	entry, err := m.view.Get(ctx, id.key)
-	if err != nil {
-		return nil, err
-	}
+	entry := m.get(id.key)
 	if entry == nil {
-		return nil, errors.New("record " + string(id.key) + " is not there any more")
+		m.failed(errors.New("record " + string(id.key) + " is not there any more"))
+		return nil
 	}
-	return readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, entry.Value)
+	r, err := readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, entry.Value)
+	m.failed(err)
+	return r
 }
 
 // skip reports a record that is not migrated. Every v1 record then stays.
 func (m *run) skip(id *identity, f *finding.Finding) {
 	m.skipped++
 	id.fate, id.record = skipped, nil
-	m.view.Raise(string(id.key), f)
+	m.raise(string(id.key), f)
 }
 
 // record is one v1 record, decoded.

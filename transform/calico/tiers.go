@@ -2,7 +2,6 @@ package calico
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"strings"
 
@@ -22,22 +21,15 @@ func builtinTiers() []builtinTier {
 
 // checkTiers reports built-in tiers that were changed: only the cluster's owner knows which of the
 // two orders was meant. Calico makes a missing one.
-func (m *run) checkTiers(ctx context.Context) error {
+func (m *run) checkTiers() {
 	kd, _ := kindOfV3("tiers")
 	for _, want := range builtinTiers() {
 		key := m.keys.Format(keys.Key{Resource: kd.v1(), Name: want.name})
-		obj, _, err := m.read(ctx, key)
-		if err != nil {
-			return err
-		}
-		if obj == nil {
-			continue
-		}
-		if drift := want.drift(objectAt(obj, "spec")); len(drift) > 0 {
-			m.view.Raise(string(key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
+		obj, _ := m.read(key)
+		if drift := want.drift(objectAt(obj, "spec")); obj != nil && len(drift) > 0 {
+			m.raise(string(key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
 		}
 	}
-	return nil
 }
 
 // drift compares as Calico reads a tier: the order defaults to 1000000, the action to Deny.
