@@ -35,8 +35,7 @@ func owned1(key, kind, ownerVersion, ownerKind, id string) record {
 	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+`","name":"o","uid":"`+id+`"}]}`)
 }
 
-// TestFindings: each finding is there where there is reason, about the right key, and not where
-// there is none.
+// TestFindings: records with a defect have one finding of its code and key; sound records have none.
 func TestFindings(t *testing.T) {
 	on := base(t)
 	portCRD := record{"apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", strings.ReplaceAll(crd("", noConversion, `["v1"]`).value, `"storage":true}`, `"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},`+
@@ -146,8 +145,7 @@ func TestFindings(t *testing.T) {
 	})
 }
 
-// TestForeignKeys: what another program keeps beside the storage prefix is no warning; what lies
-// below it is.
+// TestForeignKeys: keys of other programs are a warning only below a storage prefix.
 func TestForeignKeys(t *testing.T) {
 	records := append(healthy(), record{"stray", "x"})
 	on := opened(t, etcdtest.Build(t, "put compact_rev_key 1\nput /other/a/b/c/d/e/f 1\nput vault/x 1"))
@@ -159,8 +157,7 @@ func TestForeignKeys(t *testing.T) {
 	require.Equal(t, []any{finding.Warning, "/registry/stray", 1}, []any{stray[0].Level, stray[0].Key, stray[0].Objects})
 }
 
-// TestProtobuf: what is found does not depend on the encoding; servers store built-in objects as
-// protobuf.
+// TestProtobuf: objects in JSON and in protobuf have the same findings.
 func TestProtobuf(t *testing.T) {
 	records := append(healthy(), webhooks("Mutating", "hook", fail+allKinds), webhooks("Validating", "gone", fail+allPods),
 		object("minions/n1", "v1", "Node", ""),

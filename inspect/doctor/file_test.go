@@ -45,7 +45,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestAlarms: an alarm that a real etcd has raised.
+// TestAlarms: an alarm of a real etcd is reported.
 func TestAlarms(t *testing.T) {
 	for alarm, want := range map[pb.AlarmType]*finding.Code{pb.AlarmType_NOSPACE: codeAlarmNoSpace, pb.AlarmType_CORRUPT: codeAlarmCorrupt} {
 		server := etcdtest.Start(t, t.TempDir())
@@ -134,8 +134,7 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, "/registry/masterleases/10.0.0.2", report.of(codeMasterUnlisted)[0].Key)
 }
 
-// TestEncrypted: with a configuration, what it does not open is lost; without one it is only not
-// looked into.
+// TestEncrypted: an undecryptable value is an error only if a configuration was given.
 func TestEncrypted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "encryption.yaml")
 	require.NoError(t, os.WriteFile(path, []byte("apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"+
@@ -178,8 +177,8 @@ func TestLayouts(t *testing.T) {
 	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeLayoutUnchecked))
 }
 
-// TestGarbageCollector: the objects whose owners are said to be gone are those that a real garbage
-// collector deleted after a restore of the same snapshot.
+// TestGarbageCollector: a real garbage collector deleted the objects with owner-gone, and no others,
+// after a restore of the same snapshot.
 func TestGarbageCollector(t *testing.T) {
 	zipped, err := os.Open(filepath.Join("..", "..", "testdata", "calico", "after-cleanup.db.gz"))
 	require.NoError(t, err)

@@ -16,8 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/kcptest"
 )
 
-// TestKCPRecorded: on the files of two installations of kcp nothing is found but what is true of
-// every file of kcp.
+// TestKCPRecorded: files of two installations of kcp have only the findings of every file of kcp.
 func TestKCPRecorded(t *testing.T) {
 	always := finding.Names(codeBumpRevision, codeEtcdVersion, codeLayoutUnchecked)
 	for _, name := range []string{
@@ -30,7 +29,7 @@ func TestKCPRecorded(t *testing.T) {
 	require.Empty(t, report.Findings, "a shard whose etcd holds the cache")
 }
 
-// kcpChange is what is done to a recorded shard.
+// kcpChange changes a recorded shard.
 type kcpChange func(t *testing.T, client *clientv3.Client)
 
 func replaced(key string, pairs ...string) kcpChange {
@@ -70,8 +69,7 @@ func eachKey(t *testing.T, client *clientv3.Client, prefix string, visit func(ke
 	}
 }
 
-// TestKCP: each finding about logical clusters is there where there is reason, about the right key,
-// and alone.
+// TestKCP: a shard with one defect has findings of its code and key only.
 func TestKCP(t *testing.T) {
 	const other, consumer = kcptest.Other, kcptest.Consumer
 	otherLC := kcptest.LogicalClusterKey(other)
@@ -137,8 +135,7 @@ func TestKCP(t *testing.T) {
 	}
 }
 
-// TestKCPMetadata: a resource of the core group that an APIExport or a definition serves is custom
-// as any other.
+// TestKCPMetadata: resources of the core group are custom if an APIExport or a definition serves them.
 func TestKCPMetadata(t *testing.T) {
 	key := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/bad"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
@@ -166,7 +163,7 @@ func TestKCPEncrypted(t *testing.T) {
 	require.Contains(t, report.of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them", "migrate storage-versions refuses kcp")
 }
 
-// counter counts how often each value is opened.
+// counter counts how often each value is decrypted.
 type counter map[string]int
 
 func (c counter) Decrypt(_ context.Context, _ schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
@@ -174,15 +171,14 @@ func (c counter) Decrypt(_ context.Context, _ schema.GroupResource, key, stored 
 	return stored, false, nil
 }
 
-// TestKCPReadOnce: the values of a shard are opened once for the records and for the logical
-// clusters.
+// TestKCPReadOnce: checks of records and of logical clusters decrypt a value once.
 func TestKCPReadOnce(t *testing.T) {
-	in, opens := kcptest.Recorded(t, kcptest.Root), counter{}
+	in, decrypted := kcptest.Recorded(t, kcptest.Root), counter{}
 	s := opened(t, in)
-	_, err := Examine(context.Background(), inspect.NewReader(s, opens), Options{})
+	_, err := Examine(context.Background(), inspect.NewReader(s, decrypted), Options{})
 	require.NoError(t, err)
 	checked := 0
-	for key, times := range opens {
+	for key, times := range decrypted {
 		if strings.HasPrefix(key, "/registry/core/") { // others are read for what they tell, too
 			require.Equal(t, 1, times, key)
 			checked++
@@ -191,8 +187,7 @@ func TestKCPReadOnce(t *testing.T) {
 	require.Positive(t, checked)
 }
 
-// TestKCPLiveMigration: what a live migration of kcp took from another tenant is found on the shard
-// that it went to.
+// TestKCPLiveMigration: keys of another tenant that a live migration took along are reported.
 func TestKCPLiveMigration(t *testing.T) {
 	_, shard1 := kcptest.LiveMigrated(t)
 	found := examined(t, opened(t, shard1), Options{}).of(codeClusterOrphans)

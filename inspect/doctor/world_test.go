@@ -18,8 +18,7 @@ import (
 // record is a key below /registry/ and its value.
 type record struct{ key, value string }
 
-// object is a value with metadata; rest is what follows in metadata and behind it, as in
-// `,"uid":"x"},"spec":{}`.
+// object is a value with metadata; rest follows the namespace, as `,"uid":"x"},"spec":{}` does.
 func object(key, apiVersion, kind, rest string) record {
 	parts := strings.Split(key, "/")
 	name, ns := parts[len(parts)-1], ""
@@ -32,15 +31,14 @@ func object(key, apiVersion, kind, rest string) record {
 	return record{key, fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":%q%s%s}`, apiVersion, kind, name, ns, rest)}
 }
 
-// clusterScoped are the folders of the tests that have no namespaces.
+// clusterScoped are the folders of cluster-scoped objects in tests.
 const clusterScoped = " namespaces minions apiextensions.k8s.io/customresourcedefinitions apiregistration.k8s.io/apiservices validatingwebhookconfigurations mutatingwebhookconfigurations clusterroles masterleases example.com/globals "
 
 func apiServiceObject(name, spec, status string) record {
 	return object("apiregistration.k8s.io/apiservices/"+name, "apiregistration.k8s.io/v1", "APIService", `},"spec":`+spec+`,"status":`+status)
 }
 
-// crd defines widgets.example.com, whose versions v1beta1 and v1 are served; extra is more of
-// metadata, conversion of spec.
+// crd defines widgets.example.com, which serves v1beta1 and v1. extra is more of metadata.
 func crd(extra, conversion, stored string) record {
 	return object("apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "apiextensions.k8s.io/v1", "CustomResourceDefinition", extra+
 		`},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1beta1","served":true,"storage":false},{"name":"v1","served":true,"storage":true}],`+
@@ -49,7 +47,7 @@ func crd(extra, conversion, stored string) record {
 
 const noConversion = `{"strategy":"None"}`
 
-// healthy is a cluster of which nothing is to be said but what is always said.
+// healthy is a cluster that has only the findings of every file.
 func healthy() []record {
 	return []record{
 		object("namespaces/default", "v1", "Namespace", ""), object("namespaces/kube-system", "v1", "Namespace", `,"labels":{"kubernetes.io/metadata.name":"kube-system"}}`),
@@ -67,7 +65,7 @@ func healthy() []record {
 
 func uidOf(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
 
-// base is a real etcd's snapshot to write on.
+// base is a snapshot of a real etcd, to write on.
 func base(t testing.TB) *snapshot.Snapshot {
 	t.Helper()
 	return opened(t, etcdtest.Build(t, "put compact_rev_key 1"))
@@ -103,7 +101,7 @@ func written(t testing.TB, on *snapshot.Snapshot, records ...record) *snapshot.S
 	return opened(t, path)
 }
 
-// balanced closes what object leaves open.
+// balanced adds the braces that object leaves out.
 func balanced(value string) string {
 	if !strings.HasPrefix(value, `{"`) {
 		return value
