@@ -27,7 +27,7 @@ func Printable(s string) string {
 	return s
 }
 
-// IsText reports whether a terminal may get value as it is: printable characters, tabs and line ends.
+// IsText reports whether value is safe on a terminal: printable characters, tabs and line ends.
 func IsText(value []byte) bool {
 	return utf8.Valid(value) && !strings.ContainsFunc(string(value), func(r rune) bool {
 		return !unicode.IsPrint(r) && r != '\n' && r != '\t'
