@@ -140,8 +140,8 @@ func TestLive(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestPrefixes: named prefixes come first, then those that keys show, each once; a key belongs to the
-// longest.
+// TestPrefixes: named prefixes come first, then those that keys show, each once; a key belongs to
+// the longest.
 func TestPrefixes(t *testing.T) {
 	const crds = "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
 	ctx, s := context.Background(), written(t, record{"/b" + crds, "{}"}, record{"/a" + crds, "{}"}, record{"/b/tenants.io/one" + crds, "{}"}, record{"/b/namespaces/default", "{}"})

@@ -56,7 +56,8 @@ put "\xff/x" x
 		State: StateLive, Revision: 8, CreateRevision: 8, Version: 1, Bytes: 1, Encoding: "unknown"}, rest[3])
 }
 
-// TestStoredEncrypted: the provider of an encrypted value, and its encoding where it is decryptable.
+// TestStoredEncrypted: the provider of an encrypted value, and its encoding where it is
+// decryptable.
 func TestStoredEncrypted(t *testing.T) {
 	a := transformers(t, "a")
 	s := written(t, record{marker, "{}"}, encrypted(t, a, "/registry/secrets/ns/a", "k8s\x00..."))

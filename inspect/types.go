@@ -55,6 +55,15 @@ func (t *Type) hasVersion(version string) bool {
 type Types struct {
 	all  []*Type
 	gone []*Type // of deleted records alone
+	by   map[gvr.GroupResource]*Type
+}
+
+// add adds a type to a list of t, unless its resource has one.
+func (t *Types) add(to *[]*Type, one *Type) {
+	if t.by[one.Resource] == nil {
+		t.by[one.Resource] = one
+		*to = append(*to, one)
+	}
 }
 
 // Types finds the types in one pass over the keys. Without a CustomResourceDefinition that can be
@@ -64,16 +73,19 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Types{all: Builtins()}
-	builtins := len(t.all)
-	known := map[gvr.GroupResource]*Type{}
-	for _, b := range t.all {
-		known[b.Resource] = b
+	t := &Types{by: map[gvr.GroupResource]*Type{}}
+	for _, b := range Builtins() {
+		t.add(&t.all, b)
 	}
-	for _, custom := range r.defined(ctx, layouts) {
-		if known[custom.Resource] == nil {
-			known[custom.Resource] = custom
-			t.all = append(t.all, custom)
+	builtins := len(t.all)
+	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
+		for e, err := range r.Live(ctx, dir) {
+			if err != nil {
+				break // without definitions, types are known by folders; the next pass returns other errors
+			}
+			if crd, err := schema.ParseCRD(e.Value); err == nil {
+				t.add(&t.all, customType(crd))
+			}
 		}
 	}
 	for rec, err := range r.live(ctx, nil) {
@@ -84,13 +96,11 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 		if err != nil { // of no resource
 			continue
 		}
-		if known[key.Resource] == nil {
+		if t.by[key.Resource] == nil {
 			e, _ := r.Get(ctx, rec.Key) // without it, the kind is unknown
-			found := folderType(key, e)
-			known[key.Resource] = found
-			t.all = append(t.all, found)
+			t.add(&t.all, folderType(key, e))
 		}
-		known[key.Resource].Objects++
+		t.by[key.Resource].Objects++
 	}
 	slices.SortStableFunc(t.all[builtins:], func(a, b *Type) int {
 		return cmp.Or(strings.Compare(a.Resource.Group, b.Resource.Group), strings.Compare(a.Resource.Resource, b.Resource.Resource))
@@ -106,20 +116,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 	if err != nil {
 		return nil, err
 	}
-	layouts, err := r.Layouts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known := map[gvr.GroupResource]bool{}
-	for _, one := range t.all {
-		known[one.Resource] = true
-	}
-	add := func(one *Type) {
-		if !known[one.Resource] {
-			known[one.Resource] = true
-			t.gone = append(t.gone, one)
-		}
-	}
+	layouts := *r.layouts // which Types has found
 	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
 		for d, err := range r.Deleted(ctx, dir) {
 			if err != nil {
@@ -127,7 +124,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 			}
 			if d.Last != nil {
 				if crd, err := schema.ParseCRD(d.Last.Value); err == nil {
-					add(customType(crd))
+					t.add(&t.gone, customType(crd))
 				}
 			}
 		}
@@ -137,7 +134,7 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 			return nil, err
 		}
 		key, _, err := layouts.Parse(d.Key)
-		if err != nil || known[key.Resource] {
+		if err != nil || t.by[key.Resource] != nil {
 			continue
 		}
 		var last *Entry
@@ -146,24 +143,9 @@ func (r *Reader) TypesEver(ctx context.Context) (*Types, error) {
 				return nil, err
 			}
 		}
-		add(folderType(key, last))
+		t.add(&t.gone, folderType(key, last))
 	}
 	return t, nil
-}
-
-// defined reads the CustomResourceDefinitions, but for unreadable ones.
-func (r *Reader) defined(ctx context.Context, layouts keys.Layouts) (types []*Type) {
-	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
-		for e, err := range r.Live(ctx, dir) {
-			if err != nil {
-				return types // the pass over all keys returns it
-			}
-			if crd, err := schema.ParseCRD(e.Value); err == nil {
-				types = append(types, customType(crd))
-			}
-		}
-	}
-	return types
 }
 
 func customType(crd *schema.CRD) *Type {
@@ -195,12 +177,7 @@ func (t *Types) Of(gr gvr.GroupResource) *Type {
 	if other, is := otherGroups()[gr]; is {
 		gr = other
 	}
-	for _, one := range slices.Concat(t.all, t.gone) {
-		if one.Resource == gr {
-			return one
-		}
-	}
-	return nil
+	return t.by[gr]
 }
 
 // Resolve finds types by the names that kubectl accepts: a plural, singular or short name or a
