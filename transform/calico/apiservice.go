@@ -18,7 +18,7 @@ const automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
 
 // apiServiceKey is the key of the APIService of a group's version.
 func (m *run) apiServiceKey(group, version string) []byte {
-	return m.keys.Format(keys.Key{
+	return m.Keys.Format(keys.Key{
 		Resource: schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"},
 		Name:     version + "." + group,
 	})
@@ -29,40 +29,40 @@ func (m *run) apiServiceKey(group, version string) []byte {
 // makes one of its own when it starts; one that it made already stays.
 func (m *run) removeAggregatedAPIService() {
 	key := m.apiServiceKey(groupV3, "v3")
-	entry := m.get(key)
+	entry := m.Get(key)
 	if entry == nil {
 		return
 	}
 	obj, format, err := encoding.DecodeObject(entry.Value)
 	switch {
 	case err != nil:
-		m.raise(string(key), transform.Unreadable(err))
-		m.step("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
+		m.Raise(string(key), transform.Unreadable(err))
+		m.Step("after the restore, delete APIService v3.%s if it names a service: while it is there, the CRDs are not served", groupV3)
 		return
 	case automanaged(obj):
 		return
 	}
 	saved := bytes.TrimSpace(entry.Value)
 	if format != encoding.FormatJSON {
-		if saved, err = encoding.EncodeObject(obj, encoding.FormatJSON); m.failed(err) {
+		if saved, err = encoding.EncodeObject(obj, encoding.FormatJSON); m.Failed(err) {
 			return
 		}
 	}
-	m.view.Report().Save(string(key), json.RawMessage(bytes.Clone(saved)))
-	m.delete(key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
+	m.View.Report().Save(string(key), json.RawMessage(bytes.Clone(saved)))
+	m.Delete(key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
 }
 
 // reportAggregatedAPIService is for a snapshot without the v1 group. It reports an APIService that
 // still sends projectcalico.org/v3 to Calico's own API server, which may have its data elsewhere.
 func (m *run) reportAggregatedAPIService() {
 	key := m.apiServiceKey(groupV3, "v3")
-	entry := m.get(key)
+	entry := m.Get(key)
 	if entry == nil {
 		return
 	}
 	obj, _, err := encoding.DecodeObject(entry.Value)
 	if err != nil && entry.Undecryptable != nil {
-		m.raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
+		m.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
 	if err != nil || automanaged(obj) { // checkValues reports one that is not encrypted
 		return
@@ -70,13 +70,13 @@ func (m *run) reportAggregatedAPIService() {
 	service := objectAt(objectAt(obj, "spec"), "service")
 	sends := fmt.Sprintf("it sends %s to Service %s/%s", apiVersionV3, text(service, "namespace"), text(service, "name"))
 	if len(m.crds.versions) == 0 {
-		m.raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
+		m.Raise(string(key), codeAPIServiceLeft.Because("%s, and the snapshot has no CRD of that group: Calico keeps its data elsewhere", sends))
 		return
 	}
-	m.raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
+	m.Raise(string(key), codeAPIServiceLeft.Because("%s instead of the CRDs of that group", sends))
 	found := m.findInstallation()
 	m.operatorSteps(found)
-	m.step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
+	m.Step("after the restore, delete APIService v3.%s (kubectl delete apiservice v3.%s): kube-apiserver then serves the CRDs of %s",
 		groupV3, groupV3, groupV3)
 	m.apiServerSteps(found)
 }

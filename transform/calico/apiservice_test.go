@@ -20,7 +20,7 @@ const (
 func dropAPIService(ctx context.Context, v *transform.View) error {
 	m := newRun(ctx, Options{}, v, registry)
 	m.removeAggregatedAPIService()
-	return m.err
+	return m.Err
 }
 
 func TestAggregatedAPIServiceGoes(t *testing.T) {

@@ -20,7 +20,7 @@ type lateWrite struct {
 // stays: the live controller may have left it locked.
 func (m *run) stageLocks() {
 	for _, l := range m.late {
-		m.put(l.id.v3key, l.value, whyRecord(l.id))
+		m.Put(l.id.v3key, l.value, whyRecord(l.id))
 	}
 	kd, _ := kindOfV3("clusterinformations")
 	for _, o := range m.table.objectsOf(kd) {
@@ -31,24 +31,24 @@ func (m *run) stageLocks() {
 // warnLocked reports a v1 datastore that was locked when the snapshot was taken, by an upgrade or
 // by an aborted live migration.
 func (m *run) warnLocked() {
-	obj, _ := m.read(m.lockKey())
+	obj, _ := m.Read(m.lockKey())
 	if obj == nil {
 		return
 	}
 	if spec, err := specOf(obj); err == nil && spec["datastoreReady"] != true {
-		m.raise(string(m.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
+		m.Raise(string(m.lockKey()), codeDatastoreLocked.Because("the v1 datastore was not ready when the snapshot was taken; the v3 one will be"))
 	}
 }
 
 func (m *run) lockKey() []byte {
 	k, _ := kindOfV3("clusterinformations")
-	return m.keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
+	return m.Keys.Format(keys.Key{Resource: k.v1(), Name: "default"})
 }
 
 // setReady stages the ClusterInformation at key with another datastoreReady, as an update would
 // store it. One that has it, or that cannot be read, stays as it is.
 func (m *run) setReady(key []byte, ready bool, why string) {
-	obj, format := m.read(key)
+	obj, format := m.Read(key)
 	if obj == nil {
 		return
 	}
@@ -61,7 +61,7 @@ func (m *run) setReady(key []byte, ready bool, why string) {
 	if generation, ok := meta["generation"].(int64); ok {
 		meta["generation"] = generation + 1
 	}
-	if value, err := encoding.EncodeObject(obj, format); !m.failed(err) {
-		m.put(key, value, why)
+	if value, err := encoding.EncodeObject(obj, format); !m.Failed(err) {
+		m.Put(key, value, why)
 	}
 }

@@ -34,7 +34,7 @@ func (m *run) setComponents() {
 		}
 	}
 	if len(found.components) == 0 {
-		m.step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
+		m.Step("no workload of Calico is in the snapshot: set %s=%s on whatever runs it, before it starts", envAPIGroup, apiVersionV3)
 	}
 	m.setCNIConfigs()
 	m.apiServerSteps(found)
@@ -43,14 +43,14 @@ func (m *run) setComponents() {
 // setWorkload sets the variable on all containers of one workload.
 func (m *run) setWorkload(c component) {
 	byHand := func() {
-		m.step("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
+		m.Step("before its pods start, set %s=%s on every container and initContainer of %s", envAPIGroup, apiVersionV3, c)
 	}
 	value, changed, err := c.value, []string(nil), c.unreadable
 	if err == nil {
 		value, changed, err = setPodEnv(c.value, envAPIGroup, apiVersionV3)
 	}
 	if err != nil {
-		m.raise(string(c.key), transform.Unreadable(err))
+		m.Raise(string(c.key), transform.Unreadable(err))
 		byHand()
 		return
 	}
@@ -61,14 +61,14 @@ func (m *run) setWorkload(c component) {
 		byHand()
 		return
 	}
-	m.step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
+	m.Step("wait until %s has rolled out with %s=%s (kubectl -n %s rollout status %s)",
 		c, envAPIGroup, apiVersionV3, transform.ShellWord(c.namespace), transform.ShellWord(strings.ToLower(c.kind)+"/"+c.name))
-	m.put(c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
+	m.Put(c.key, value, fmt.Sprintf("%s=%s on %s", envAPIGroup, apiVersionV3, strings.Join(changed, ", ")))
 }
 
 // setCNIConfigs corrects the CNI configurations of manifest installs that pin another group.
 func (m *run) setCNIConfigs() {
-	for key, entry := range m.objects(schema.GroupResource{Resource: "configmaps"}) {
+	for key, entry := range m.Objects(schema.GroupResource{Resource: "configmaps"}) {
 		if key.Name == "calico-config" || key.Name == "canal-config" {
 			m.setCNIConfig(entry, key)
 		}
@@ -89,8 +89,8 @@ func (m *run) setCNIConfig(entry *transform.Entry, key keys.Key) {
 		config, err = encoding.Get(entry.Value, "data", cniConfigKey)
 	}
 	if err != nil {
-		m.raise(string(entry.Key), transform.Unreadable(err))
-		m.step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
+		m.Raise(string(entry.Key), transform.Unreadable(err))
+		m.Step("check that %s of ConfigMap %s pins no other %s than %s", cniConfigKey, name, apiGroupField, apiVersionV3)
 		return
 	}
 	pinned, _ := config.(string)
@@ -99,16 +99,16 @@ func (m *run) setCNIConfig(entry *transform.Entry, key keys.Key) {
 		return
 	}
 	if !m.opts.SetAPIGroup {
-		m.step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
+		m.Step("before the pods of calico-node start, set %s to %s in %s of ConfigMap %s (it says %q)",
 			apiGroupField, apiVersionV3, cniConfigKey, name, replaced[0])
 		return
 	}
 	value, err := encoding.Set(entry.Value, unpinned, "data", cniConfigKey)
 	if err != nil {
-		m.raise(string(entry.Key), transform.Unreadable(err))
+		m.Raise(string(entry.Key), transform.Unreadable(err))
 		return
 	}
-	m.put(entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
+	m.Put(entry.Key, value, fmt.Sprintf("%s pinned %s to %q", cniConfigKey, apiGroupField, replaced[0]))
 }
 
 // operatorSteps adds the steps for an operator, which chooses the group when it starts.
@@ -123,32 +123,32 @@ func (m *run) operatorSteps(found *installation) {
 		restart = fmt.Sprintf("kubectl -n %s set env %s %s=%s",
 			transform.ShellWord(c.namespace), transform.ShellWord("deployment/"+c.name), envAPIGroup, apiVersionV3)
 	}
-	m.step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
+	m.Step("after the restore, restart %s first, in v3 mode (%s): as it runs now it re-creates the aggregated APIService v3.%s and goes on with %s",
 		operator, restart, groupV3, groupV1)
-	m.step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
+	m.Step("then check that APIService v3.%s names no service (kubectl get apiservice v3.%s); delete it if it does, after the operator was restarted",
 		groupV3, groupV3)
-	m.step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
+	m.Step("wait until the operator has rolled out Calico with %s=%s; it removes its API server by itself", envAPIGroup, apiVersionV3)
 }
 
 // apiServerSteps adds steps that remove the aggregated API server: the group it reads is gone.
 func (m *run) apiServerSteps(found *installation) {
 	drop := func(namespace, name string) {
-		key := m.keys.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
-		if m.get(key) != nil {
-			m.step("after the restore, delete the old API server's Service %s/%s", namespace, name)
+		key := m.Keys.Format(keys.Key{Resource: schema.GroupResource{Resource: "services"}, Namespace: namespace, Name: name})
+		if m.Get(key) != nil {
+			m.Step("after the restore, delete the old API server's Service %s/%s", namespace, name)
 		}
 	}
 	for _, c := range found.apiServers {
 		if found.managed(c) {
 			continue
 		}
-		m.step("after the restore, delete Calico's old API server, %s", c)
+		m.Step("after the restore, delete Calico's old API server, %s", c)
 		drop(c.namespace, "calico-api")
 	}
 	if len(found.apiServers) > 0 && found.managed(found.apiServers[0]) {
 		return
 	}
-	obj, _ := m.read(m.apiServiceKey(groupV3, "v3"))
+	obj, _ := m.Read(m.apiServiceKey(groupV3, "v3"))
 	if service := objectAt(objectAt(obj, "spec"), "service"); text(service, "name") != "" {
 		drop(text(service, "namespace"), text(service, "name"))
 	}

@@ -18,7 +18,7 @@ func settingComponents(setAPIGroup bool) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
 		m := newRun(ctx, Options{SetAPIGroup: setAPIGroup}, v, registry)
 		m.setComponents()
-		return m.err
+		return m.Err
 	}
 }
 

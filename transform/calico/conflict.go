@@ -30,7 +30,7 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 	there, format, err := encoding.DecodeObject(id.there.value)
 	if err != nil && !id.there.unreadable {
 		id.there.unreadable = true
-		m.raise(string(id.v3key), transform.Unreadable(err))
+		m.Raise(string(id.v3key), transform.Unreadable(err))
 	}
 	if id.there.unreadable {
 		m.skip(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
@@ -38,7 +38,7 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 	}
 	comparable := runtime.DeepCopyJSON(there)
 	if err := normalize(id.kind, version, comparable); err != nil {
-		m.raise(string(id.v3key), codeInvalid.Because("%v", err))
+		m.Raise(string(id.v3key), codeInvalid.Because("%v", err))
 		m.skip(id, codeConflict.Because("the v3 object of its name cannot be compared"))
 		return
 	}
@@ -53,14 +53,14 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
-		m.raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
+		m.Raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
 	case TakeV1:
 		id.fate, id.there.replaced = replaced, true
-		m.raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
+		m.Raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
 		m.write(id, succeed(obj, there), format)
 	default:
 		m.skip(id, differs)
-		m.step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
+		m.Step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+
 			"or correct single records by hand", KeepV3, TakeV1)
 	}
 }
@@ -105,7 +105,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 	ours, _ := metaOf(obj) // it was made from an ObjectMeta
 	theirs, err := metaOf(there)
 	if err != nil {
-		m.raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
+		m.Raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
 		return
 	}
 	var differ []string
@@ -127,7 +127,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 		}
 	}
 	if len(differ) > 0 {
-		m.raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
+		m.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // crdSet are Calico's CRDs in a snapshot, and in the release manifest beside it.
 type crdSet struct {
-	*store
+	*transform.Store
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
 	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
 	taken    []*schema.CRD              // from the manifest, where the snapshot lacks them
@@ -33,8 +33,8 @@ type crdSet struct {
 // objects of the manifest become steps for after the restore. It stages nothing.
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
-func loadCRDs(in *store, manifest []byte) *crdSet {
-	s := &crdSet{store: in, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
+func loadCRDs(in *transform.Store, manifest []byte) *crdSet {
+	s := &crdSet{Store: in, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
 	shipped := s.readManifest(manifest)
 	s.loadV1()
 	s.checkRecords()
@@ -46,7 +46,7 @@ func loadCRDs(in *store, manifest []byte) *crdSet {
 
 // key is where the CRD of a resource lies.
 func (s *crdSet) key(plural, group string) []byte {
-	return s.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
+	return s.Keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: plural + "." + group})
 }
 
 // v1 is version v1 of a kind's CRD in crd.projectcalico.org, nil for none that tells a record's
@@ -56,7 +56,7 @@ func (s *crdSet) v1(kd *kind) *schema.Version {
 		return version
 	}
 	s.before[kd.V1Plural] = nil
-	entry := s.get(s.key(kd.V1Plural, groupV1))
+	entry := s.Get(s.key(kd.V1Plural, groupV1))
 	if entry == nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ var errManifest = errors.New("manifest of v3 CRDs")
 func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
-		s.failed(fmt.Errorf("%w: %w", errManifest, err))
+		s.Failed(fmt.Errorf("%w: %w", errManifest, err))
 	}
 	shipped := map[string]*schema.CRD{}
 	for _, crd := range crds {
@@ -87,7 +87,7 @@ func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
 		others = append(others, "CustomResourceDefinition/"+crd.Object().Name)
 	}
 	for _, other := range others {
-		s.step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
+		s.Step("after the restore, apply %s from the manifest of v3 CRDs: only its CRDs of %s were taken", other, groupV3)
 	}
 	return shipped
 }
@@ -98,10 +98,10 @@ func (s *crdSet) idle() bool { return len(s.old) == 0 && s.records == 0 }
 // loadV3 finds one v3 CRD, in the snapshot or else in the manifest.
 func (s *crdSet) loadV3(kd *kind, shipped *schema.CRD) {
 	key := s.key(kd.Plural, groupV3)
-	switch entry := s.get(key); {
+	switch entry := s.Get(key); {
 	case entry == nil && s.idle():
 	case entry == nil && shipped == nil:
-		s.raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
+		s.Raise(string(key), codeCRDMissing.Because("the CRD of %s is neither in the snapshot nor in a manifest of v3 CRDs", kd.Kind))
 	case entry == nil:
 		if s.use(key, shipped, kd) {
 			s.taken = append(s.taken, shipped)
@@ -109,7 +109,7 @@ func (s *crdSet) loadV3(kd *kind, shipped *schema.CRD) {
 	default:
 		crd, err := schema.ParseCRD(entry.Value)
 		if err != nil {
-			s.raise(string(key), transform.Unreadable(err))
+			s.Raise(string(key), transform.Unreadable(err))
 			return
 		}
 		s.use(key, crd, kd)
@@ -124,7 +124,7 @@ func (s *crdSet) use(key []byte, crd *schema.CRD, kd *kind) bool {
 		fatal = append(fatal, err.Error())
 	}
 	if defects := slices.Concat(fatal, mild); len(defects) > 0 {
-		allowed := s.raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
+		allowed := s.Raise(string(key), codeCRDUnfit.Because("%s", strings.Join(defects, "; ")))
 		if len(fatal) > 0 || !allowed {
 			return false
 		}
@@ -199,10 +199,10 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // loadV1 finds the CRDs of the v1 group.
 func (s *crdSet) loadV1() {
-	for entry := range s.live(s.keys.Dir(keys.DefinitionType())) {
-		key, err := s.keys.Parse(entry.Key)
+	for entry := range s.Live(s.Keys.Dir(keys.DefinitionType())) {
+		key, err := s.Keys.Parse(entry.Key)
 		if err != nil {
-			s.raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+			s.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
 		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {
@@ -219,8 +219,8 @@ func groupDir(k keys.Kubernetes, group string) []byte {
 
 // checkRecords refuses the v1 records that have no v3 kind, and counts the others.
 func (s *crdSet) checkRecords() {
-	for entry := range s.live(groupDir(s.keys, groupV1)) {
-		key, err := s.keys.Parse(entry.Key)
+	for entry := range s.Live(groupDir(s.Keys, groupV1)) {
+		key, err := s.Keys.Parse(entry.Key)
 		reason := "not the key of an object: " + fmt.Sprint(err)
 		if err == nil {
 			if _, ok := kindOfV1(key.Resource.Resource); ok {
@@ -234,24 +234,24 @@ func (s *crdSet) checkRecords() {
 			}
 		}
 		s.strange++
-		s.raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
+		s.Raise(string(entry.Key), codeUnknownKind.Because("%s", reason))
 	}
 }
 
 // inject stages the CRDs of the manifest, as an API server's create would store them.
 func (s *crdSet) inject() {
 	for _, crd := range s.taken {
-		created, err := s.view.Time(s.ctx)
-		digest, err2 := s.view.InputDigest(s.ctx)
-		if s.failed(cmp.Or(err, err2)) {
+		created, err := s.View.Time(s.Ctx)
+		digest, err2 := s.View.InputDigest(s.Ctx)
+		if s.Failed(cmp.Or(err, err2)) {
 			return
 		}
-		key := s.keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
+		key := s.Keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
 		value, err := crd.Stored(mintUID(digest, key), created)
 		if err != nil {
-			s.failed(fmt.Errorf("%w: %w", errManifest, err))
+			s.Failed(fmt.Errorf("%w: %w", errManifest, err))
 			return
 		}
-		s.put(key, value, "CRD taken from the manifest of v3 CRDs")
+		s.Put(key, value, "CRD taken from the manifest of v3 CRDs")
 	}
 }

@@ -22,13 +22,13 @@ const crdDir = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 // loading is a plan that loads the CRDs, hands them to look, and injects what is lacking.
 func loading(manifest []byte, look func(s *crdSet)) planFunc {
 	return func(ctx context.Context, v *transform.View) error {
-		s := loadCRDs(&store{ctx: ctx, view: v, keys: registry}, manifest)
-		if s.err != nil {
-			return s.err
+		s := loadCRDs(&transform.Store{Ctx: ctx, View: v, Keys: registry}, manifest)
+		if s.Err != nil {
+			return s.Err
 		}
 		look(s)
 		s.inject()
-		return s.err
+		return s.Err
 	}
 }
 

@@ -21,14 +21,14 @@ const (
 // complete does no harm. A locked v1 datastore alone is no sign: aborted migrations leave it so.
 func (m *run) checkMigration() {
 	known := map[string]bool{} // UIDs
-	for entry := range m.live(m.keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
+	for entry := range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
 		found, err := readMigration(entry.Value)
 		if err != nil {
-			m.raise(string(entry.Key), transform.Unreadable(err))
+			m.Raise(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
 		known[found.uid] = true
-		found.check(m.view, string(entry.Key))
+		found.check(m.View, string(entry.Key))
 	}
 	if m.crds.records > 0 { // a finished migration leaves its marks for ever
 		m.checkMarks(known)
@@ -110,7 +110,7 @@ func (m migration) halfDone() string {
 func (m *run) checkMarks(known map[string]bool) {
 	marked, first, by := 0, "", ""
 	for _, kd := range kinds() {
-		for entry := range m.live(m.keys.Dir(kd.v3())) {
+		for entry := range m.Live(m.Keys.Dir(kd.v3())) {
 			meta, _ := encoding.ReadMeta(entry.Value) // an error is reported where it is compared
 			mark := meta.Annotations[migratedByAnnotation]
 			if mark == "" || known[mark] {
@@ -122,7 +122,7 @@ func (m *run) checkMarks(known map[string]bool) {
 		}
 	}
 	if marked > 0 {
-		m.raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
+		m.Raise(first, codeMigrationLeft.Because("%d v3 records, this one first, were made by a live migration (%s) that is not in the snapshot: "+
 			"one that was aborted, or whose DatastoreMigration was removed by force", marked, by))
 	}
 }

@@ -70,7 +70,7 @@ func (i *installation) role(kind, name string) *[]component {
 func (m *run) findInstallation() *installation {
 	found := &installation{}
 	for kind, plural := range map[string]string{"DaemonSet": "daemonsets", "Deployment": "deployments"} {
-		for key, entry := range m.objects(schema.GroupResource{Group: "apps", Resource: plural}) {
+		for key, entry := range m.Objects(schema.GroupResource{Group: "apps", Resource: plural}) {
 			if role := found.role(kind, key.Name); role != nil {
 				c := component{key: entry.Key, kind: kind, namespace: key.Namespace, name: key.Name, value: entry.Value}
 				c.unreadable = c.read(key)
@@ -81,7 +81,7 @@ func (m *run) findInstallation() *installation {
 	for _, list := range [][]component{found.components, found.operators, found.apiServers} {
 		slices.SortFunc(list, func(a, b component) int { return cmp.Compare(string(a.key), string(b.key)) })
 	}
-	for range m.live(m.keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
+	for range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupOperator, Resource: "installations"})) {
 		found.declared = true
 		break
 	}

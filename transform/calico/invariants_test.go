@@ -73,8 +73,8 @@ func TestValid(t *testing.T) {
 	require.NoError(t, err)
 	checked := 0
 	planOn(t, path, planFunc(func(ctx context.Context, v *transform.View) error {
-		set := loadCRDs(&store{ctx: ctx, view: v, keys: registry}, nil)
-		require.NoError(t, set.err)
+		set := loadCRDs(&transform.Store{Ctx: ctx, View: v, Keys: registry}, nil)
+		require.NoError(t, set.Err)
 		for e, err := range v.Live(ctx, []byte(recordsV3)) {
 			require.NoError(t, err)
 			key, err := registry.Parse(e.Key)
@@ -166,7 +166,7 @@ func TestBounded(t *testing.T) {
 		m := newRun(ctx, Options{}, v, keys.Kubernetes{Prefix: "/registry"})
 		before := heap()
 		m.scan()
-		require.NoError(t, m.err)
+		require.NoError(t, m.Err)
 		require.Less(t, heap()-before, int64(records*1000+4*heldBytes), "bytes kept between the passes, of %d records of %d bytes", records, size)
 		require.Len(t, m.table.records, records+63)
 		for _, id := range m.table.records {
@@ -176,7 +176,7 @@ func TestBounded(t *testing.T) {
 
 		m = newRun(ctx, Options{}, v, keys.Kubernetes{Prefix: "/registry"})
 		m.plan()
-		require.NoError(t, m.err)
+		require.NoError(t, m.Err)
 		require.Less(t, heap()-before, int64(records*size/2), "bytes kept in the end, CRDs and the first megabytes of the plan among them")
 		runtime.KeepAlive(m)
 		return stop

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 // windowsReserved is the handle id of addresses that a Windows node keeps for itself; there is no
@@ -190,7 +191,7 @@ func (m *run) reportIPAM() {
 	c := m.ipam
 	c.checkHoldings()
 	c.checkAffinities()
-	c.checkNodes(m.store)
+	c.checkNodes(m.Store)
 	if c.unread.count > 0 {
 		c.warn(c.unread.first, codeIPAMUnchecked, "%d of the IPAM records, this one first, cannot be read: others are not compared with them", c.unread.count)
 	}
@@ -198,7 +199,7 @@ func (m *run) reportIPAM() {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Reason, b.Reason))
 	})
 	for _, w := range c.warnings {
-		m.raise(w.Key, w)
+		m.Raise(w.Key, w)
 	}
 }
 
@@ -247,7 +248,7 @@ func (c *ipamCheck) checkAffinities() {
 }
 
 // checkNodes reports blocks and affinities of nodes that are not in the snapshot.
-func (c *ipamCheck) checkNodes(s *store) {
+func (c *ipamCheck) checkNodes(s *transform.Store) {
 	owners := map[string]string{} // by key
 	for _, a := range c.affinities {
 		owners[a.key] = a.owner
@@ -262,7 +263,7 @@ func (c *ipamCheck) checkNodes(s *store) {
 			continue
 		}
 		if _, asked := there[node]; !asked {
-			there[node] = s.get(append(s.keys.Dir(schema.GroupResource{Resource: "nodes"}), node...)) != nil
+			there[node] = s.Get(append(s.Keys.Dir(schema.GroupResource{Resource: "nodes"}), node...)) != nil
 		}
 		if !there[node] {
 			c.warn(key, codeIPAMNodeMissing, "it belongs to node %q, which is not in the snapshot", node)

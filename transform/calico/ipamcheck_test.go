@@ -205,7 +205,7 @@ func checkingIPAM(ctx context.Context, v *transform.View) error {
 	m := newRun(ctx, Options{}, v, registry)
 	m.ipam = c
 	m.reportIPAM()
-	return m.err
+	return m.Err
 }
 
 // TestIPAMCheckRecorded: the recorded cluster was filled by Calico's own IPAM, so only what was put

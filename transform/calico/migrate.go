@@ -16,7 +16,7 @@ func (m *run) migrateKinds() {
 	for _, kd := range kinds() {
 		n := 0
 		for ; n < len(rest) && rest[n].kind == kd; n++ {
-			if n%256 == 0 && m.failed(m.ctx.Err()) {
+			if n%256 == 0 && m.Failed(m.Ctx.Err()) {
 				return
 			}
 			if rest[n].fate != pending {
@@ -25,7 +25,7 @@ func (m *run) migrateKinds() {
 			err := m.migrate(rest[n])
 			if f := finding.Of(err); f != nil {
 				m.skip(rest[n], f)
-			} else if m.failed(err) {
+			} else if m.Failed(err) {
 				return
 			}
 		}
@@ -40,7 +40,7 @@ func (m *run) migrate(id *identity) error {
 	if version == nil {
 		return codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
 	}
-	reason, err := m.view.Exposes(m.ctx, id.key, id.v3key)
+	reason, err := m.View.Exposes(m.Ctx, id.key, id.v3key)
 	if err != nil {
 		return err
 	}
@@ -49,12 +49,12 @@ func (m *run) migrate(id *identity) error {
 	}
 	r := m.take(id)
 	if r == nil {
-		return m.err
+		return m.Err
 	}
 	meta := r.meta.seen()
 	if meta.DeletionTimestamp != nil && len(meta.Finalizers) == 0 {
 		id.fate = gone
-		m.raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
+		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
 		return nil
 	}
 	refs, err := m.recordOwners(id, meta.OwnerReferences)
@@ -64,7 +64,7 @@ func (m *run) migrate(id *identity) error {
 	if err := r.convert(&meta, id.name, id.written(), refs); err != nil {
 		return err
 	}
-	dropped, err := fit(m.ctx, version, r, meta)
+	dropped, err := fit(m.Ctx, version, r, meta)
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func (m *run) migrate(id *identity) error {
 		m.write(id, r.obj, r.format)
 	}
 	if id.wrote() && len(dropped) > 0 {
-		m.raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(dropped)))
+		m.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(dropped)))
 	}
 	for _, t := range refs {
 		if id.wrote() {
-			m.view.Report().AddReference(string(id.v3key), t.before, t.after)
+			m.View.Report().AddReference(string(id.v3key), t.before, t.after)
 		}
 	}
 	if id.wrote() || id.fate == unchanged {
@@ -99,11 +99,11 @@ func (m *run) loses(id *identity, dropped []string) error {
 	}
 	v1 := m.crds.v1(id.kind)
 	if v1 == nil {
-		return m.err
+		return m.Err
 	}
 	r := m.take(id) // decoded anew: the one before was converted
 	if r == nil {
-		return m.err
+		return m.Err
 	}
 	junk := v1.Prune(r.obj)
 	lost := slices.DeleteFunc(slices.Clone(dropped), func(path string) bool {
@@ -121,11 +121,11 @@ func (m *run) write(id *identity, obj map[string]any, format encoding.Format) {
 	m.ipam.add(id.kind.Kind, id.v3key, obj)
 	value, err := encoding.EncodeObject(obj, format)
 	switch {
-	case m.failed(err):
+	case m.Failed(err):
 	case id.kind.Kind == kindClusterInformation:
 		m.late = append(m.late, lateWrite{id, value})
 	default:
-		m.put(id.v3key, value, whyRecord(id))
+		m.Put(id.v3key, value, whyRecord(id))
 	}
 }
 
@@ -147,7 +147,7 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 		if id.kind != kd || id.fate != skipped || id.there != nil || id.twin != nil {
 			continue
 		}
-		obj, _ := m.read(id.key) // nil where it cannot be decoded, which was reported
+		obj, _ := m.Read(id.key) // nil where it cannot be decoded, which was reported
 		if obj != nil {
 			if spec, err := specOf(obj); err == nil {
 				_ = convertSpec(kd, map[string]any{}, spec) // an error was reported
@@ -159,7 +159,7 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 
 // summary adds what became of the records to the report. Counts of several storage prefixes add up.
 func (m *run) summary() {
-	r, all := m.view.Report(), slices.Concat(m.table.lost, m.table.records)
+	r, all := m.View.Report(), slices.Concat(m.table.lost, m.table.records)
 	for _, kd := range kinds() {
 		i := slices.IndexFunc(r.Kinds, func(c transform.KindCount) bool { return c.Kind == kd.Kind })
 		c := transform.KindCount{Kind: kd.Kind, From: apiVersionV1, To: apiVersionV3}

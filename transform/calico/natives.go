@@ -39,7 +39,7 @@ func (m *run) missing(namespace string, ref encoding.OwnerReference) (reason str
 	case ref.Name == "" || strings.Contains(ref.Name, "/"):
 		return "it has no name", false
 	}
-	entry := m.get(m.keys.Format(key))
+	entry := m.Get(m.Keys.Format(key))
 	if entry == nil {
 		return "it does not exist", false
 	}
@@ -59,8 +59,8 @@ func (m *run) missing(namespace string, ref encoding.OwnerReference) (reason str
 func (m *run) folder(gk gvr.GroupKind) (at folder, known bool) {
 	guess, _ := meta.UnsafeGuessKindToResource(gk.WithVersion("v1"))
 	gr := guess.GroupResource()
-	_, asCluster := m.keys.Parse(m.keys.Format(keys.Key{Resource: gr, Name: "x"}))
-	_, asNamespaced := m.keys.Parse(m.keys.Format(keys.Key{Resource: gr, Namespace: "x", Name: "x"}))
+	_, asCluster := m.Keys.Parse(m.Keys.Format(keys.Key{Resource: gr, Name: "x"}))
+	_, asNamespaced := m.Keys.Parse(m.Keys.Format(keys.Key{Resource: gr, Namespace: "x", Name: "x"}))
 	if (asCluster == nil) != (asNamespaced == nil) { // the table knows its scope, so it knows the resource
 		return folder{gr, asNamespaced == nil}, true
 	}
@@ -74,7 +74,7 @@ func (m *run) folder(gk gvr.GroupKind) (at folder, known bool) {
 // loadCustoms reads the kinds of the snapshot's CRDs. A CRD that cannot be read defines none here.
 func (m *run) loadCustoms() {
 	m.customs = map[gvr.GroupKind]folder{}
-	for entry := range m.live(m.keys.Dir(keys.DefinitionType())) {
+	for entry := range m.Live(m.Keys.Dir(keys.DefinitionType())) {
 		obj, _, err := encoding.DecodeObject(entry.Value)
 		if err != nil {
 			continue

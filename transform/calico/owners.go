@@ -70,11 +70,11 @@ func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reaso
 	if k.Namespaced {
 		at.Namespace = namespace
 	}
-	if o := m.table.objects[string(m.keys.Format(at))]; o != nil && o.unreadable {
+	if o := m.table.objects[string(m.Keys.Format(at))]; o != nil && o.unreadable {
 		return "the v3 object of that name cannot be read", false
 	}
 	at.Resource = k.v1()
-	if m.table.unread[string(m.keys.Format(at))] {
+	if m.table.unread[string(m.Keys.Format(at))] {
 		return "the v1 record of that name cannot be read, and is not migrated", true
 	}
 	return "no Calico object has its UID", true
@@ -146,7 +146,7 @@ func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) ([]transl
 // warnOwners warns of owners that will not be found, where there are any.
 func (m *run) warnOwners(key []byte, what string, reasons ...string) {
 	if len(reasons) > 0 {
-		m.raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
+		m.Raise(string(key), codeDanglingOwner.Because("%s%s", what, strings.Join(reasons, "; ")).Decided(finding.Noted))
 	}
 }
 
@@ -161,7 +161,7 @@ func (m *run) translate(namespace string, ref encoding.OwnerReference) (verdict,
 		return v, err
 	}
 	reason, unread := m.missing(namespace, ref)
-	return verdict{ref: ref, reason: reason, fatal: !unread}, m.err
+	return verdict{ref: ref, reason: reason, fatal: !unread}, m.Err
 }
 
 // asSeen is a reference of the v1 group as clients of the aggregated API saw it.
@@ -208,14 +208,14 @@ func (m *run) recheckOwners() {
 // unstage takes a staged v3 record back.
 func (m *run) unstage(id *identity) {
 	m.late = slices.DeleteFunc(m.late, func(l lateWrite) bool { return l.id == id })
-	r := m.view.Report()
+	r := m.View.Report()
 	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(id.v3key) })
 	switch id.fate {
 	case migrated:
-		m.delete(id.v3key, "taken back")
+		m.Delete(id.v3key, "taken back")
 	case replaced:
 		id.there.replaced = false
-		m.put(id.v3key, id.there.value, "taken back")
+		m.Put(id.v3key, id.there.value, "taken back")
 	}
 }
 

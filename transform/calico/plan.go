@@ -44,8 +44,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	for _, prefix := range prefixes {
 		r := newRun(ctx, m.Options, v, keys.Kubernetes{Prefix: prefix})
 		found = r.plan() || found
-		if r.err != nil {
-			return r.err
+		if r.Err != nil {
+			return r.Err
 		}
 	}
 	if !found {
@@ -56,7 +56,7 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 
 // run is a migration under one storage prefix.
 type run struct {
-	*store
+	*transform.Store
 	opts  Options
 	crds  *crdSet
 	table *table
@@ -70,18 +70,18 @@ type run struct {
 }
 
 func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes) *run {
-	s := &store{ctx: ctx, view: v, keys: k}
-	return &run{store: s, opts: o, table: newTable(), ipam: newIPAMCheck(), policies: map[string][]*identity{}}
+	s := &transform.Store{Ctx: ctx, View: v, Keys: k}
+	return &run{Store: s, opts: o, table: newTable(), ipam: newIPAMCheck(), policies: map[string][]*identity{}}
 }
 
 // plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
 // staged.
 func (m *run) plan() (found bool) {
-	m.crds = loadCRDs(m.store, m.opts.V3CRDs)
-	if errors.Is(m.err, errManifest) && m.opts.V3CRDsPath != "" {
-		m.err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, m.err)
+	m.crds = loadCRDs(m.Store, m.opts.V3CRDs)
+	if errors.Is(m.Err, errManifest) && m.opts.V3CRDsPath != "" {
+		m.Err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, m.Err)
 	}
-	if m.err != nil {
+	if m.Err != nil {
 		return false
 	}
 	m.scan()
@@ -94,7 +94,7 @@ func (m *run) plan() (found bool) {
 		m.preflight, m.crds.inject, m.warnLocked, m.migrateKinds, m.recheckOwners, m.warnTiers, m.remapReferences, m.stageLocks,
 		m.reportIPAM, m.summary, m.setComponents, m.removeAggregatedAPIService, m.endV1,
 	} {
-		if m.err == nil {
+		if m.Err == nil {
 			step()
 		}
 	}
@@ -109,7 +109,7 @@ func (m *run) endV1() {
 		return
 	}
 	if !m.opts.KeepV1 {
-		m.step("the records of %s are kept, locked, because some were not migrated (%d): "+
+		m.Step("the records of %s are kept, locked, because some were not migrated (%d): "+
 			"migrate or delete those by hand, then delete the CRDs of that group", groupV1, left)
 	}
 	m.setReady(m.lockKey(), false, "the v1 datastore is locked")
@@ -120,16 +120,16 @@ func (m *run) endV1() {
 // where v1 is absent), and records without their CRD would come back with it. It must not be called
 // after a record was skipped.
 func (m *run) removeV1() {
-	for entry := range m.live(groupDir(m.keys, groupV1)) {
-		m.delete(entry.Key, "replaced by "+apiVersionV3)
+	for entry := range m.Live(groupDir(m.Keys, groupV1)) {
+		m.Delete(entry.Key, "replaced by "+apiVersionV3)
 	}
 	for _, plural := range m.crds.old {
 		key := m.crds.key(plural, groupV1)
 		if _, known := kindOfV1(plural); !known {
-			m.raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
+			m.Raise(string(key), codeUnknownKind.Because("its kind is not in %s, and it has no records: it goes with the other CRDs of %s",
 				apiVersionV3, groupV1).Decided(finding.Noted))
 		}
-		m.delete(key, "its group was migrated to "+apiVersionV3)
+		m.Delete(key, "its group was migrated to "+apiVersionV3)
 	}
-	m.delete(m.apiServiceKey(groupV1, "v1"), "its group is gone")
+	m.Delete(m.apiServiceKey(groupV1, "v1"), "its group is gone")
 }

@@ -80,7 +80,7 @@ func (m *run) warnTiers() {
 		}
 		for _, id := range m.policies[tier] {
 			if id.fate != skipped {
-				m.raise(string(id.key), codeTierMissing.Because("%s", reason))
+				m.Raise(string(id.key), codeTierMissing.Because("%s", reason))
 			}
 		}
 	}

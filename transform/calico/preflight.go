@@ -30,7 +30,7 @@ func (m *run) preflight() {
 // starts, and of the images. Where none of them tells a release it warns.
 func (m *run) checkVersion(found *installation) {
 	key := m.lockKey()
-	info, _ := m.read(key)
+	info, _ := m.Read(key)
 	spec := objectAt(info, "spec")
 	product, version := cmp.Or(text(spec, "variant"), "Calico"), text(spec, "calicoVersion")
 	age := releaseAge(version)
@@ -46,13 +46,13 @@ func (m *run) checkVersion(found *installation) {
 		told, doubt = false, fmt.Sprintf("the cluster runs %s, whose releases count otherwise and whose own kinds are not known here", product)
 	}
 	if !told {
-		m.raise(string(key), codeVersionUnknown.Because("%s", doubt))
-		m.step("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
+		m.Raise(string(key), codeVersionUnknown.Because("%s", doubt))
+		m.Step("before the restore, check that every Calico component is of release %d.%d or later", needMajor, needMinor)
 	}
 }
 
 func (m *run) raiseTooOld(key []byte, found string) {
-	m.raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
+	m.Raise(string(key), codeCalicoTooOld.Because("%s; %s records need Calico %d.%d or later", found, apiVersionV3, needMajor, needMinor))
 }
 
 // checkImages checks the images of one workload. told says whether one tells a release.
@@ -104,14 +104,14 @@ func (m *run) checkAdmission() {
 	missing := false
 	for _, object := range admissionObjects() {
 		resource := schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: object.resource}
-		key := m.keys.Format(keys.Key{Resource: resource, Name: object.name})
-		if why := notThere(m.get(key)); why != "" {
+		key := m.Keys.Format(keys.Key{Resource: resource, Name: object.name})
+		if why := notThere(m.Get(key)); why != "" {
 			missing = true
-			m.raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
+			m.Raise(string(key), codeAdmissionMissing.Because("%s: without it %s", why, object.without))
 		}
 	}
 	if missing {
-		m.step("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
+		m.Step("after the restore, apply the admission policies of your Calico release (they are in its manifest of v3 CRDs) " +
 			"before anyone creates a policy; the API server must serve MutatingAdmissionPolicy")
 	}
 }

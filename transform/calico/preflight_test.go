@@ -20,9 +20,9 @@ const v1Dirs = "/registry/crd.projectcalico.org/"
 // withCRDs takes a step of a migration that has loaded the CRDs.
 func withCRDs(ctx context.Context, v *transform.View, step func(*run)) error {
 	m := newRun(ctx, Options{}, v, registry)
-	m.crds = loadCRDs(m.store, nil)
+	m.crds = loadCRDs(m.Store, nil)
 	step(m)
-	return m.err
+	return m.Err
 }
 
 func preflighting(ctx context.Context, v *transform.View) error {

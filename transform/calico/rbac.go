@@ -50,13 +50,13 @@ func (m *run) checkRBAC(found *installation) {
 		g.check(m, found)
 	}
 	if !told {
-		m.raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
+		m.Raise("", codeRBACUnknown.Because("no role in the snapshot is bound to a service account of Calico"))
 		m.stepRBAC()
 	}
 }
 
 func (m *run) stepRBAC() {
-	m.step("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
+	m.Step("before the restore, check that the roles of Calico's components grant %s what they grant %s", groupV3, groupV1)
 }
 
 // grant is what one account is allowed in the whole cluster, and beside that in single namespaces.
@@ -99,7 +99,7 @@ func (g *grant) check(m *run, found *installation) {
 		a := g.within[namespace]
 		lacking := a.lacking(g.rules, true)
 		if len(lacking) > 0 && len(a.bindings) > 0 {
-			m.raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
+			m.Raise(a.bindings[0], codeRBACMissing.Because("the roles bound to service account %s in namespace %s grant it %s in %s but not in %s",
 				g.account, namespace, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 		}
 	}
@@ -114,13 +114,13 @@ func (g *grant) checkCluster(m *run, found *installation) {
 	switch {
 	case g.allowsAny(groupV3) && len(lacking) == 0:
 	case g.partial:
-		m.raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
+		m.Raise(g.bindings[0], codeRBACUnknown.Because("no role that can be read grants service account %s enough in %s", g.account, groupV3))
 		m.stepRBAC()
 	case !g.allowsAny(groupV3):
-		m.raise(g.bindings[0], codeRBACMissing.Because(
+		m.Raise(g.bindings[0], codeRBACMissing.Because(
 			"the roles bound to service account %s grant nothing in %s; %s, then take a new snapshot", g.account, groupV3, hint))
 	default:
-		m.raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
+		m.Raise(g.bindings[0], codeRBACMissing.Because("the roles bound to service account %s grant it %s in %s but not in %s",
 			g.account, several(lacking), groupV1, groupV3).Decided(finding.Noted))
 	}
 }
@@ -159,10 +159,10 @@ func (m *run) readGrants(accounts map[account]bool) (out grants) {
 	}
 	slices.SortFunc(out, func(a, b *grant) int { return cmp.Compare(a.account.String(), b.account.String()) })
 	for _, plural := range []string{"clusterrolebindings", "rolebindings"} {
-		for entry := range m.live(m.keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
+		for entry := range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupRBAC, Resource: plural})) {
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if err := decodeRBAC(entry.Value, &b); err != nil {
-				m.raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
+				m.Raise(string(entry.Key), codeRBACUnknown.Because("%v", err))
 				for _, g := range out {
 					g.partial = g.partial || plural == "clusterrolebindings"
 				}
@@ -202,7 +202,7 @@ func (g grants) bind(m *run, key string, b *rbacv1.RoleBinding) {
 		default:
 			continue
 		}
-		m.raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, one.account).
+		m.Raise(key, codeRBACMissing.Because("%s is being deleted, and with it goes what it grants to service account %s", deleted, one.account).
 			Decided(finding.Noted))
 	}
 }
@@ -232,14 +232,14 @@ func (m *run) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readab
 		at.Resource.Resource, at.Namespace = "roles", b.Namespace
 	}
 	role = &rbacv1.ClusterRole{} // a Role has the same first fields
-	key := m.keys.Format(at)
-	entry := m.get(key)
+	key := m.Keys.Format(at)
+	entry := m.Get(key)
 	if entry == nil {
 		return role, true
 	}
 	err := decodeRBAC(entry.Value, role)
 	if err != nil {
-		m.raise(string(key), codeRBACUnknown.Because("%v", err))
+		m.Raise(string(key), codeRBACUnknown.Because("%v", err))
 	}
 	return role, err == nil
 }

@@ -16,7 +16,7 @@ func (m *run) remapReferences() {
 		encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
 		if encrypted || bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
 			e := referenceEdit{run: m, namespace: namespace}
-			m.failed(m.view.EditOwners(m.ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
+			m.Failed(m.View.EditOwners(m.Ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
 		}
 	})
 }
@@ -27,15 +27,15 @@ func (m *run) checkValues() { m.eachOther(func(*transform.Entry, string) {}) }
 // eachOther calls do for all objects but v1 records and the v3 records just written. It refuses
 // those that no API server can read as the object their key names.
 func (m *run) eachOther(do func(entry *transform.Entry, namespace string)) {
-	v1, v3 := groupDir(m.keys, groupV1), groupDir(m.keys, groupV3)
-	for entry, err := range m.view.Below(m.ctx, m.keys.Prefix) {
-		if m.failed(err) {
+	v1, v3 := groupDir(m.Keys, groupV1), groupDir(m.Keys, groupV3)
+	for entry, err := range m.View.Below(m.Ctx, m.Keys.Prefix) {
+		if m.Failed(err) {
 			return
 		}
 		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
 			continue
 		}
-		if key, err := m.keys.Parse(entry.Key); err != nil || m.view.Readable(key, entry) {
+		if key, err := m.Keys.Parse(entry.Key); err != nil || m.View.Readable(key, entry) {
 			do(entry, key.Namespace)
 		}
 	}
@@ -85,7 +85,7 @@ func (e *referenceEdit) edit(ref encoding.OwnerReference) (encoding.OwnerReferen
 // it is.
 func (e *referenceEdit) report(key []byte) bool {
 	if len(e.fatal) > 0 && len(e.fatal) == e.total {
-		e.run.raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
+		e.run.Raise(string(key), codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(e.fatal, "; ")))
 		return false
 	}
 	e.run.warnOwners(key, "the garbage collector will drop a reference: ", e.fatal...)

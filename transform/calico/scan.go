@@ -18,15 +18,15 @@ const heldBytes = 4 << 20
 // scan is the first pass: it gives every Calico object an identity, and skips the records that
 // cannot be migrated for what they are or for the name they share.
 func (m *run) scan() {
-	for entry := range m.live(groupDir(m.keys, groupV3)) {
+	for entry := range m.Live(groupDir(m.Keys, groupV3)) {
 		m.scanV3(entry)
 	}
-	for entry := range m.live(groupDir(m.keys, groupV1)) {
+	for entry := range m.Live(groupDir(m.Keys, groupV1)) {
 		m.scanV1(entry)
 	}
 	if m.opts.NewUIDs {
-		digest, err := m.view.InputDigest(m.ctx)
-		m.failed(err)
+		digest, err := m.View.InputDigest(m.Ctx)
+		m.Failed(err)
 		for _, id := range m.table.records {
 			id.minted = mintUID(digest, id.v3key)
 		}
@@ -38,9 +38,9 @@ func (m *run) scan() {
 
 // scanV3 notes a v3 object. Kinds that are not Calico's are ignored.
 func (m *run) scanV3(entry *transform.Entry) {
-	key, err := m.keys.Parse(entry.Key)
+	key, err := m.Keys.Parse(entry.Key)
 	if err != nil {
-		m.raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+		m.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
 		return
 	}
 	kd, ok := kindOfV3(key.Resource.Resource)
@@ -49,7 +49,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 	}
 	meta, err := encoding.ReadMeta(entry.Value)
 	if err != nil {
-		m.raise(string(entry.Key), transform.Unreadable(err))
+		m.Raise(string(entry.Key), transform.Unreadable(err))
 	}
 	m.table.addObject(&object{
 		kind: kd, key: entry.Key, namespace: key.Namespace, name: key.Name, value: entry.Value,
@@ -59,7 +59,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 
 // scanV1 notes a v1 record. Records without a v3 kind were reported with the CRDs.
 func (m *run) scanV1(entry *transform.Entry) {
-	key, err := m.keys.Parse(entry.Key)
+	key, err := m.Keys.Parse(entry.Key)
 	if err != nil {
 		return
 	}
@@ -91,10 +91,10 @@ func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error
 		return err
 	}
 	for _, n := range notes {
-		m.raise(string(entry.Key), n)
+		m.Raise(string(entry.Key), n)
 	}
 	id.name, id.uid, id.deleting = name, r.uid, r.meta.seen().DeletionTimestamp != nil
-	id.v3key = m.keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
+	id.v3key = m.Keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
 	id.there = m.table.objects[string(id.v3key)]
 	if m.held += len(entry.Value); m.held <= heldBytes {
 		id.record = r
@@ -108,7 +108,7 @@ func (m *run) collide(group []*identity) {
 	first := m.take(group[0])
 	for _, id := range group[1:] {
 		r := m.take(id)
-		if m.err != nil {
+		if m.Err != nil {
 			return
 		}
 		for _, spec := range []map[string]any{first.spec, r.spec} {
@@ -129,13 +129,13 @@ func (m *run) take(id *identity) *record {
 		id.record = nil
 		return r
 	}
-	entry := m.get(id.key)
+	entry := m.Get(id.key)
 	if entry == nil {
-		m.failed(errors.New("record " + string(id.key) + " is not there any more"))
+		m.Failed(errors.New("record " + string(id.key) + " is not there any more"))
 		return nil
 	}
 	r, err := readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, entry.Value)
-	m.failed(err)
+	m.Failed(err)
 	return r
 }
 
@@ -143,7 +143,7 @@ func (m *run) take(id *identity) *record {
 func (m *run) skip(id *identity, f *finding.Finding) {
 	m.skipped++
 	id.fate, id.record = skipped, nil
-	m.raise(string(id.key), f)
+	m.Raise(string(id.key), f)
 }
 
 // record is one v1 record, decoded.

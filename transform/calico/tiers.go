@@ -24,10 +24,10 @@ func builtinTiers() []builtinTier {
 func (m *run) checkTiers() {
 	kd, _ := kindOfV3("tiers")
 	for _, want := range builtinTiers() {
-		key := m.keys.Format(keys.Key{Resource: kd.v1(), Name: want.name})
-		obj, _ := m.read(key)
+		key := m.Keys.Format(keys.Key{Resource: kd.v1(), Name: want.name})
+		obj, _ := m.Read(key)
 		if drift := want.drift(objectAt(obj, "spec")); obj != nil && len(drift) > 0 {
-			m.raise(string(key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
+			m.Raise(string(key), codeTierDrift.Because("built-in tier %s: %s", want.name, strings.Join(drift, ", ")))
 		}
 	}
 }

@@ -42,9 +42,9 @@ func (r *run) reportHelm(e *transform.Entry, key keys.Key, gone *versionsGone) {
 		named, err = gone.inRelease(release)
 	}
 	if err != nil {
-		r.view.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
+		r.Raise(string(e.Key), codeHelmRelease.Because("the versions that this Helm release names cannot be read: %v", err))
 	} else if len(named) > 0 {
-		r.view.Raise(string(e.Key), codeHelmRelease.Because(
+		r.Raise(string(e.Key), codeHelmRelease.Because(
 			"Helm release %s names versions that no server knows: %s; run \"helm mapkubeapis\" before its next upgrade", labels["name"], finding.List(named)))
 	}
 }

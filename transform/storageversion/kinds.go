@@ -3,7 +3,6 @@ package storageversion
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -51,14 +50,11 @@ func (k *kind) at(version string) *counts {
 }
 
 // load reads the CustomResourceDefinitions of the prefix.
-func (r *run) load(ctx context.Context) error {
-	for e, err := range r.view.Live(ctx, r.keys.Dir(keys.DefinitionType())) {
+func (r *run) load() {
+	for e := range r.Live(r.Keys.Dir(keys.DefinitionType())) {
+		key, err := r.Keys.Parse(e.Key)
 		if err != nil {
-			return err
-		}
-		key, err := r.keys.Parse(e.Key)
-		if err != nil {
-			r.view.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
+			r.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
 		k := &kind{key: e.Key, value: e.Value, name: key.Name, counts: map[string]*counts{}, entries: map[string]int{}, unread: map[string]bool{}}
@@ -66,7 +62,7 @@ func (r *run) load(ctx context.Context) error {
 		r.kinds = append(r.kinds, k)
 		if bad := k.parse(e); bad != nil {
 			if k.chosen = r.opts.names(k.name, k.group); k.chosen { // its labels cannot be read
-				r.view.Raise(string(e.Key), bad)
+				r.Raise(string(e.Key), bad)
 			}
 			continue
 		}
@@ -76,7 +72,6 @@ func (r *run) load(ctx context.Context) error {
 		r.byResource[k.crd.GroupResource()] = k
 	}
 	slices.SortFunc(r.kinds, func(a, b *kind) int { return cmp.Compare(string(a.key), string(b.key)) })
-	return nil
 }
 
 // parse reads the CustomResourceDefinition, or says why it is of no use.
@@ -105,23 +100,23 @@ func (k *kind) parse(e *transform.Entry) *finding.Finding {
 
 // prepare makes the CustomResourceDefinition ready to encode by. ok is false where its objects have
 // to stay as they are.
-func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
+func (r *run) prepare(k *kind) (ok bool) {
 	if to := r.opts.To; to != "" && to != k.crd.StorageVersion() {
-		reason, err := r.view.Exposes(ctx, k.key, k.key)
-		if err != nil {
-			return false, err
+		reason, err := r.View.Exposes(r.Ctx, k.key, k.key)
+		if r.Failed(err) {
+			return false
 		}
 		if reason != "" { // its objects would move on, and its storage version stay
-			r.view.Raise(string(k.key), transform.CodeWouldBePlaintext.Because("%s", reason))
-			return false, nil
+			r.Raise(string(k.key), transform.CodeWouldBePlaintext.Because("%s", reason))
+			return false
 		}
 	}
 	obj := k.crd.Object()
 	if obj.UID == "" {
-		r.view.Raise(string(k.key), codeNoUID.Because("it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another"))
+		r.Raise(string(k.key), codeNoUID.Because("it has no uid: an API server serves the objects of one such CustomResourceDefinition as those of another"))
 	}
 	if obj.DeletionTimestamp != nil {
-		r.view.Raise(string(k.key), codeTerminating.Because("it is being deleted, and its objects with it: storedVersions is not trimmed"))
+		r.Raise(string(k.key), codeTerminating.Because("it is being deleted, and its objects with it: storedVersions is not trimmed"))
 	}
 	var bad *finding.Finding
 	if slices.ContainsFunc(obj.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
@@ -133,9 +128,9 @@ func (r *run) prepare(ctx context.Context, k *kind) (ok bool, err error) {
 		bad = k.use(r.opts.To)
 	}
 	if bad != nil {
-		r.view.Raise(string(k.key), bad)
+		r.Raise(string(k.key), bad)
 	}
-	return bad == nil, nil
+	return bad == nil
 }
 
 // use makes to the storage version, "" for the one it is, and compiles the schemas.
@@ -177,11 +172,11 @@ func versions(crd *apiextensionsv1.CustomResourceDefinition) string {
 // one by the name of the CustomResourceDefinition where it differs, which the server uses once it
 // accepts it.
 func (r *run) dirs(k *kind) [][]byte {
-	named := r.keys.Dir(gvr.ParseGroupResource(k.name))
+	named := r.Keys.Dir(gvr.ParseGroupResource(k.name))
 	if k.crd == nil {
 		return [][]byte{named}
 	}
-	dirs := [][]byte{r.keys.Dir(k.crd.GroupResource())}
+	dirs := [][]byte{r.Keys.Dir(k.crd.GroupResource())}
 	if !bytes.Equal(named, dirs[0]) {
 		dirs = append(dirs, named)
 	}

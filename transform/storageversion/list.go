@@ -1,7 +1,6 @@
 package storageversion
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,35 +13,34 @@ import (
 
 // trimList sets status.storedVersions by reading every key of the kind, once its objects are
 // staged.
-func (r *run) trimList(ctx context.Context, k *kind) error {
-	found, err := r.countVersions(ctx, k, nil)
-	if err != nil {
-		return err
+func (r *run) trimList(k *kind) {
+	found := r.countVersions(k, nil)
+	if r.Err != nil {
+		return
 	}
 	if k.after, k.kept = trimmedList(k, found); k.kept != "" {
-		r.view.Raise(string(k.key), codeListKept.Because("storedVersions is not trimmed: %s", k.kept))
+		r.Raise(string(k.key), codeListKept.Because("storedVersions is not trimmed: %s", k.kept))
 	}
 	if !slices.Equal(k.after, k.before) {
-		if k.value, err = schema.SetStoredVersions(k.value, k.after); err != nil {
-			return fmt.Errorf("%s: %w", k.key, err)
+		value, err := schema.SetStoredVersions(k.value, k.after)
+		if err != nil {
+			r.Failed(fmt.Errorf("%s: %w", k.key, err))
+			return
 		}
+		k.value = value
 	}
-	staged, err := r.view.Derive(ctx, k.key, k.key, k.value, "storedVersions")
-	if err == nil && !staged {
+	staged, err := r.View.Derive(r.Ctx, k.key, k.key, k.value, "storedVersions")
+	if !r.Failed(err) && !staged {
 		k.after, k.kept = k.before, "it would be stored in the clear"
 	}
-	return err
 }
 
 // countVersions counts the objects of the kind by version, as staged; "" for those whose version is
 // unknown. broken, which may be nil, is called for values that cannot be read at all.
-func (r *run) countVersions(ctx context.Context, k *kind, broken func(e *transform.Entry, err error)) (map[string]int, error) {
+func (r *run) countVersions(k *kind, broken func(e *transform.Entry, err error)) map[string]int {
 	found := map[string]int{}
 	for _, dir := range r.dirs(k) {
-		for e, err := range r.view.Live(ctx, dir) {
-			if err != nil {
-				return nil, err
-			}
+		for e := range r.Live(dir) {
 			value, err := encoding.Parse(e.Value)
 			if err != nil && broken != nil {
 				broken(e, err)
@@ -54,7 +52,7 @@ func (r *run) countVersions(ctx context.Context, k *kind, broken func(e *transfo
 			found[value.GVK.Version]++
 		}
 	}
-	return found, nil
+	return found
 }
 
 // trimmedList is what storedVersions has to be: the versions found, and the storage version. Those

@@ -37,8 +37,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	v.Report().Sections = append(v.Report().Sections, section)
 	chosen, used := 0, map[Mapping]bool{}
 	for _, r := range runs {
-		if err := r.plan(ctx); err != nil {
-			return err
+		if r.plan(); r.Err != nil {
+			return r.Err
 		}
 		r.summarize(section)
 		chosen += len(r.chosen())
@@ -68,10 +68,11 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []stri
 	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, prefix := range prefixes {
 		r := &run{
-			opts: &m.opts, used: map[Mapping]bool{}, view: v, keys: keys.Kubernetes{Prefix: prefix}, byResource: map[schema.GroupResource]*kind{},
+			Store: &transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
+			opts:  &m.opts, used: map[Mapping]bool{}, byResource: map[schema.GroupResource]*kind{},
 		}
-		if err := r.load(ctx); err != nil {
-			return nil, err
+		if r.load(); r.Err != nil {
+			return nil, r.Err
 		}
 		for _, k := range r.kinds {
 			names[k.name] = true
@@ -85,40 +86,27 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []stri
 
 // run is a migration under one storage prefix.
 type run struct {
+	*transform.Store
 	opts       *Options
-	view       *transform.View
-	keys       keys.Kubernetes
 	used       map[Mapping]bool // mappings, without New, that some object took
 	kinds      []*kind          // in the order of their names
 	byResource map[schema.GroupResource]*kind
 }
 
 // plan stages one prefix: objects first, then their lists of versions, then references to them.
-func (r *run) plan(ctx context.Context) error {
+func (r *run) plan() {
 	for _, k := range r.kinds {
-		if err := r.migrateKind(ctx, k); err != nil {
-			return err
+		switch {
+		case !k.chosen:
+			r.survey(k)
+		case k.crd == nil || !r.prepare(k):
+			r.skip(k)
+		default: // the objects, and then the CustomResourceDefinition
+			r.migrateObjects(k)
+			r.trimList(k)
 		}
 	}
-	return r.sweep(ctx)
-}
-
-// migrateKind stages the objects of one kind, and then its CustomResourceDefinition.
-func (r *run) migrateKind(ctx context.Context, k *kind) error {
-	if !k.chosen {
-		return r.survey(ctx, k)
-	}
-	ok, err := k.crd != nil, error(nil)
-	if ok {
-		ok, err = r.prepare(ctx, k)
-	}
-	if err != nil || !ok {
-		return errors.Join(err, r.skip(ctx, k))
-	}
-	if err := r.migrateObjects(ctx, k); err != nil {
-		return err
-	}
-	return r.trimList(ctx, k)
+	r.sweep()
 }
 
 // chosen are the kinds that the options name.

@@ -2,7 +2,6 @@ package storageversion
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,15 +32,13 @@ const (
 )
 
 // migrateObjects stages every object of the kind that a no-op write would change.
-func (r *run) migrateObjects(ctx context.Context, k *kind) error {
+func (r *run) migrateObjects(k *kind) {
 	var batch []*object
 	size := 0
-	for e, err := range r.view.Live(ctx, r.dirs(k)[0]) {
-		if err != nil {
-			return err
-		}
+	for e := range r.Live(r.dirs(k)[0]) {
 		o := &object{key: e.Key, value: e.Value}
-		if o.parsed, err = r.keys.Parse(e.Key); err != nil {
+		var err error
+		if o.parsed, err = r.Keys.Parse(e.Key); err != nil {
 			o.refuse(codeUnknownKey.Because("%v", err))
 		}
 		if e.Undecryptable != nil {
@@ -51,76 +48,62 @@ func (r *run) migrateObjects(ctx context.Context, k *kind) error {
 		if size += len(e.Value); len(batch) < batchObjects && size < batchBytes {
 			continue
 		}
-		if err := r.migrateBatch(ctx, k, batch); err != nil {
-			return err
-		}
+		r.migrateBatch(k, batch)
 		batch, size = nil, 0
 	}
-	return r.migrateBatch(ctx, k, batch)
+	r.migrateBatch(k, batch)
 }
 
 // migrateBatch takes some objects of a kind all the way, as many at once as fit in memory.
-func (r *run) migrateBatch(ctx context.Context, k *kind, batch []*object) error {
-	for len(batch) > 0 {
-		n, err := r.each(ctx, batch, begun, func(o *object) int {
+func (r *run) migrateBatch(k *kind, batch []*object) {
+	for len(batch) > 0 && r.Err == nil {
+		n := r.each(batch, begun, func(o *object) int {
 			o.begin(k, r.opts)
 			return encoding.Weigh(o.obj)
 		})
-		if err != nil {
-			return err
-		}
-		if err := r.convert(ctx, k, batch[:n]); err != nil {
-			return err
-		}
-		if err := r.finishBatch(ctx, k, batch[:n]); err != nil {
-			return err
-		}
+		r.convert(k, batch[:n])
+		r.finishBatch(k, batch[:n])
 		batch = batch[n:]
 	}
-	return nil
 }
 
 // finishBatch makes and stages the values of converted objects.
-func (r *run) finishBatch(ctx context.Context, k *kind, batch []*object) error {
-	for len(batch) > 0 {
-		n, err := r.each(ctx, batch, finished, func(o *object) int {
-			o.finish(ctx, k, r.opts)
+func (r *run) finishBatch(k *kind, batch []*object) {
+	for len(batch) > 0 && r.Err == nil {
+		n := r.each(batch, finished, func(o *object) int {
+			o.finish(r.Ctx, k, r.opts)
 			return len(o.out)
 		})
-		if err != nil {
-			return err
-		}
 		for _, o := range batch[:n] {
-			if err := r.stage(ctx, k, o); err != nil {
-				return err
+			if r.Err == nil {
+				r.stage(k, o)
 			}
 			o.out = nil
 		}
 		batch = batch[n:]
 	}
-	return nil
 }
 
 // each works on the objects of a batch in parallel, until the bytes that work returns reach
 // batchMemory: defaults can turn a few bytes into megabytes. It returns how many objects from the
 // first on are done, at least one. The cut depends on the workers, the results do not.
-func (r *run) each(ctx context.Context, batch []*object, reached progress, work func(o *object) int) (n int, err error) {
+func (r *run) each(batch []*object, reached progress, work func(o *object) int) (n int) {
 	var held atomic.Int64
-	err = r.view.Parallel(ctx, len(batch), func(i int) error {
+	r.Failed(r.View.Parallel(r.Ctx, len(batch), func(i int) error {
 		if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
 			held.Add(int64(work(o)))
 			o.reached = reached
 		}
 		return nil
-	})
+	}))
 	for n < len(batch) && batch[n].reached >= reached {
 		n++
 	}
-	return n, err
+	return n
 }
 
 // convert converts the objects that only a webhook can.
-func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
+func (r *run) convert(k *kind, batch []*object) {
 	var waiting []*object
 	var objs []map[string]any
 	for _, o := range batch {
@@ -128,8 +111,8 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 			waiting, objs = append(waiting, o), append(objs, o.obj)
 		}
 	}
-	if len(waiting) == 0 {
-		return nil
+	if len(waiting) == 0 || r.Err != nil {
+		return
 	}
 	converter := r.opts.Converters[k.group]
 	if converter == nil {
@@ -137,22 +120,22 @@ func (r *run) convert(ctx context.Context, k *kind, batch []*object) error {
 			o.refuse(codeNeedsWebhook.Because("it is stored at %s, and only the conversion webhook of %s can bring it to %s",
 				o.from, k.name, k.crd.StorageVersion()))
 		}
-		return nil
+		return
 	}
 	if k.stuck == "" {
-		converted, err := converter.Convert(ctx, k.crd.Object(), k.crd.StorageVersion(), objs)
-		if ctx.Err() != nil {
-			return ctx.Err()
+		converted, err := converter.Convert(r.Ctx, k.crd.Object(), k.crd.StorageVersion(), objs)
+		if r.Failed(r.Ctx.Err()) {
+			return
 		}
 		if err == nil {
-			return accept(waiting, converted)
+			r.Failed(accept(waiting, converted))
+			return
 		}
 		k.stuck = err.Error()
 	}
 	for _, o := range waiting { // a converter that hangs would hang for each batch
 		o.refuse(codeConversionFailed.Because("%s", k.stuck))
 	}
-	return nil
 }
 
 // accept takes over the converter's answers.
@@ -175,12 +158,12 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 }
 
 // stage reports the findings about an object, and stages it.
-func (r *run) stage(ctx context.Context, k *kind, o *object) error {
+func (r *run) stage(k *kind, o *object) {
 	c := k.at(o.from)
 	c.found++
 	r.used[o.mapping] = true
 	for _, n := range o.warnings {
-		r.view.Raise(string(o.key), n)
+		r.Raise(string(o.key), n)
 	}
 	if o.refused != nil {
 		switch o.refused.Code {
@@ -188,24 +171,23 @@ func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 			k.unread[string(o.key)] = true
 		}
 		c.refused++
-		r.view.Raise(string(o.key), o.refused)
-		return nil
+		r.Raise(string(o.key), o.refused)
+		return
 	}
-	if len(o.dropped) > 0 && !r.view.Raise(string(o.key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
+	if len(o.dropped) > 0 && !r.Raise(string(o.key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
 		c.refused++
-		return nil
+		return
 	}
 	for _, version := range o.entries {
 		k.entries[version]++
 	}
 	if !o.changed {
 		c.unchanged++
-		return nil
+		return
 	}
-	staged, err := r.view.Derive(ctx, o.key, o.key, o.out, "at storage version "+k.crd.StorageVersion())
+	staged, err := r.View.Derive(r.Ctx, o.key, o.key, o.out, "at storage version "+k.crd.StorageVersion())
 	switch {
-	case err != nil:
-		return err
+	case r.Failed(err):
 	case !staged:
 		c.refused++
 	default:
@@ -214,15 +196,11 @@ func (r *run) stage(ctx context.Context, k *kind, o *object) error {
 			k.managedFields++
 		}
 	}
-	return nil
 }
 
 // survey reports a kind that was not chosen and needs the migration.
-func (r *run) survey(ctx context.Context, k *kind) error {
-	found, err := r.countVersions(ctx, k, nil)
-	if err != nil {
-		return err
-	}
+func (r *run) survey(k *kind) {
+	found := r.countVersions(k, nil)
 	for version, n := range found {
 		k.at(version).found = n
 	}
@@ -244,21 +222,19 @@ func (r *run) survey(ctx context.Context, k *kind) error {
 		}
 	}
 	if reason != "" {
-		r.view.Raise(string(k.key), codeNotChosen.Because("%s", reason))
+		r.Raise(string(k.key), codeNotChosen.Because("%s", reason))
 	}
-	return nil
 }
 
 // skip counts the objects of a kind that has to stay as it is.
-func (r *run) skip(ctx context.Context, k *kind) error {
-	found, err := r.countVersions(ctx, k, func(e *transform.Entry, err error) {
-		r.view.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
+func (r *run) skip(k *kind) {
+	found := r.countVersions(k, func(e *transform.Entry, err error) {
+		r.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
 	})
 	for version, n := range found {
 		*k.at(version) = counts{found: n, refused: n}
 	}
 	k.kept = "the CustomResourceDefinition cannot be worked with"
-	return err
 }
 
 // object is one custom resource on its way.

@@ -2,7 +2,6 @@ package storageversion
 
 import (
 	"bytes"
-	"context"
 
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -47,17 +46,17 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 
 // fixOwners moves owner references from versions that are gone to one that is served: the garbage
 // collector resolves apiVersion and kind through discovery.
-func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
+func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
 	if len(gone.kinds) == 0 && !gone.unknown {
-		return nil
+		return
 	}
 	if e.Undecryptable == nil && encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
-		return nil
+		return
 	}
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
 		if isGone && to == "" {
-			r.view.Raise(string(e.Key), codeOwnerVersion.Because(
+			r.Raise(string(e.Key), codeOwnerVersion.Because(
 				"its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
 		}
 		if to != "" {
@@ -65,5 +64,5 @@ func (r *run) fixOwners(ctx context.Context, e *transform.Entry, gone *versionsG
 		}
 		return ref, to != ""
 	}
-	return r.view.EditOwners(ctx, e, "owner references to versions that are gone", edit, nil)
+	r.Failed(r.View.EditOwners(r.Ctx, e, "owner references to versions that are gone", edit, nil))
 }

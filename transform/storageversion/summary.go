@@ -85,10 +85,10 @@ func (v StoredVersions) text() string {
 
 // summarize adds what became of the kinds to the report.
 func (r *run) summarize(d *Definitions) {
-	report := r.view.Report()
+	report := r.View.Report()
 	for _, k := range r.kinds {
 		c := CustomResource{
-			Prefix: r.keys.Prefix, CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: map[string]int{},
+			Prefix: r.Keys.Prefix, CRD: k.name, Chosen: k.chosen, StorageVersion: k.storageVersion(), Found: map[string]int{},
 			ManagedFields:  k.managedFields,
 			StoredVersions: StoredVersions{Before: append([]string{}, k.before...), After: append([]string{}, k.after...), Kept: k.kept},
 		}

@@ -18,41 +18,37 @@ import (
 // sweep is the pass over every key of the prefix, for objects without a CustomResourceDefinition,
 // owner references and Helm releases that name versions which are gone, and values to be encrypted
 // anew.
-func (r *run) sweep(ctx context.Context) error {
+func (r *run) sweep() {
 	gone := r.goneVersions()
-	for e, err := range r.view.Below(ctx, r.keys.Prefix) {
-		if err != nil {
-			return err
+	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
+		if r.Failed(err) {
+			return
 		}
-		if err := r.check(ctx, e, gone); err != nil {
-			return err
-		}
+		r.check(e, gone)
 		if r.opts.Rewrap {
-			if err := r.rewrap(ctx, e); err != nil {
-				return err
-			}
+			r.rewrap(e)
 		}
 	}
-	return nil
 }
 
 // check reports what is wrong with one value, and corrects its owner references.
-func (r *run) check(ctx context.Context, e *transform.Entry, gone *versionsGone) error {
-	key, err := r.keys.Parse(e.Key)
+func (r *run) check(e *transform.Entry, gone *versionsGone) {
+	key, err := r.Keys.Parse(e.Key)
 	if err != nil {
-		return r.fixOwners(ctx, e, gone)
+		r.fixOwners(e, gone)
+		return
 	}
 	if !r.ofDefinition(key) {
 		if keys.IsCustom(key.Resource) {
-			r.view.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
+			r.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
 		}
-		if !r.view.Readable(key, e) {
-			return nil
+		if !r.View.Readable(key, e) {
+			return
 		}
 	}
 	r.reportHelm(e, key, gone)
 	r.reportMigrator(e, key)
-	return r.fixOwners(ctx, e, gone)
+	r.fixOwners(e, gone)
 }
 
 // ofDefinition says whether the value is a CustomResourceDefinition, or was checked with its own,
@@ -63,16 +59,13 @@ func (r *run) ofDefinition(key keys.Key) bool {
 }
 
 // rewrap encrypts a value as the configuration says today, and reports an undecryptable one.
-func (r *run) rewrap(ctx context.Context, e *transform.Entry) error {
+func (r *run) rewrap(e *transform.Entry) {
 	if e.Undecryptable != nil {
-		r.view.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Undecryptable))
-		return nil
+		r.Raise(string(e.Key), finding.Encrypted.Because("%v", e.Undecryptable))
+	} else if e.Stale && r.Err == nil {
+		_, err := r.View.Rewrap(r.Ctx, e.Key)
+		r.Failed(err)
 	}
-	if !e.Stale {
-		return nil
-	}
-	_, err := r.view.Rewrap(ctx, e.Key)
-	return err
 }
 
 // reportStrays refuses encrypted values below none of the prefixes: they are lost with the old key.
@@ -101,7 +94,7 @@ func (r *run) reportMigrator(e *transform.Entry, key keys.Key) {
 		return c.Type == string(storagemigration.MigrationRunning) && c.Status == metav1.ConditionTrue
 	})
 	if err == nil && running {
-		r.view.Raise(string(e.Key), codeMigratorPending.Because("this StorageVersionMigration is running: "+
+		r.Raise(string(e.Key), codeMigratorPending.Because("this StorageVersionMigration is running: "+
 			"restored, it goes on, and finds done what was migrated here"))
 	}
 }
