@@ -35,7 +35,7 @@ func owned1(key, kind, ownerVersion, ownerKind, id string) record {
 	return object(key, "v1", kind, `,"ownerReferences":[{"apiVersion":"`+ownerVersion+`","kind":"`+ownerKind+`","name":"o","uid":"`+id+`"}]}`)
 }
 
-// TestFindings: records with a defect have one finding of its code and key; sound records have none.
+// TestFindings: records with a defect have one finding of its code and key; sound ones have none.
 func TestFindings(t *testing.T) {
 	on := base(t)
 	portCRD := record{"apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", strings.ReplaceAll(crd("", noConversion, `["v1"]`).value, `"storage":true}`, `"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},`+

@@ -177,7 +177,7 @@ func TestLayouts(t *testing.T) {
 	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeLayoutUnchecked))
 }
 
-// TestGarbageCollector: a real garbage collector deleted the objects with owner-gone, and no others,
+// TestGarbageCollector: a real garbage collector deleted the objects with owner-gone, no others,
 // after a restore of the same snapshot.
 func TestGarbageCollector(t *testing.T) {
 	zipped, err := os.Open(filepath.Join("..", "..", "testdata", "calico", "after-cleanup.db.gz"))

@@ -135,7 +135,7 @@ func TestKCP(t *testing.T) {
 	}
 }
 
-// TestKCPMetadata: resources of the core group are custom if an APIExport or a definition serves them.
+// TestKCPMetadata: a resource of the core group that an APIExport or definition serves is custom.
 func TestKCPMetadata(t *testing.T) {
 	key := "/registry/pods/" + kcptest.ExampleDev + "/" + kcptest.Other + "/default/bad"
 	in := kcptest.Edit(t, kcptest.Recorded(t, kcptest.Root), func(client *clientv3.Client) {
