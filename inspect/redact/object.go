@@ -21,7 +21,7 @@ func Object(key []byte, obj map[string]any) (changed bool) {
 	if keys.HoldsCredentials(key) {
 		changed = credentials(obj)
 	}
-	return walker{}.walk(obj, "") || changed
+	return walker(0).walk(obj, "") || changed
 }
 
 // credentials redacts an object stored among credentials. Only its type and metadata stay, without
@@ -58,13 +58,13 @@ func credentials(obj map[string]any) (changed bool) {
 // longestName bounds the name of a type, in bytes: a DNS name and a little more.
 const longestName = 320
 
-// walker redacts JSON content. depth counts the enclosing texts: a text that parses is content too.
-type walker struct{ depth int }
+// walker redacts JSON content. It counts the enclosing texts: a text that parses is content too.
+type walker int
 
 // secret reports whether text is a secret, by the sort of its name. In a parsed text "$NAME" is a
 // variable.
 func (w walker) secret(s sort, text string) bool {
-	return s != plainName && s.isSecret(text) && (w.depth == 0 || !variable.MatchString(text))
+	return s != plainName && s.isSecret(text) && (w == 0 || !variable.MatchString(text))
 }
 
 // walk redacts the fields of a map, or the items of a list, in a field.

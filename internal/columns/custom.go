@@ -71,34 +71,31 @@ func customCell(work *jsonpath.Work, path *jsonpath.Path, columnType string, con
 }
 
 func typedCell(value any, columnType string, now time.Time) any {
-	switch columnType {
-	case "date":
-		return customDate(value, now)
-	case "integer":
-		if f, isFloat := value.(float64); isFloat {
-			return int64(f)
+	switch v := value.(type) {
+	case string:
+		if columnType == "date" {
+			return customDate(v, now)
 		}
-		if n, isInt := value.(int64); isInt {
-			return n
+	case bool:
+		if columnType == "boolean" {
+			return v
 		}
-	case "number":
-		switch value.(type) {
-		case int64, float64:
-			return value
+	case int64:
+		if columnType == "integer" || columnType == "number" {
+			return v
 		}
-	case "boolean":
-		if b, isBool := value.(bool); isBool {
-			return b
+	case float64:
+		switch columnType {
+		case "integer":
+			return int64(v)
+		case "number":
+			return v
 		}
 	}
 	return nil
 }
 
-func customDate(value any, now time.Time) any {
-	text, isText := value.(string)
-	if !isText {
-		return nil
-	}
+func customDate(text string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return "<invalid>"

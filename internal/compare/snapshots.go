@@ -113,10 +113,6 @@ func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Se
 	return func(yield func(*Object, error) bool) {
 		c := comparison{sides: [2]side{{Reader: old}, {Reader: new}}, options: o}
 		found, err := c.differing(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		for i, key := range found {
 			if i%256 == 0 {
 				err = ctx.Err()
@@ -126,12 +122,14 @@ func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Se
 				object, err = c.look(ctx, key)
 			}
 			if err != nil {
-				yield(nil, err)
-				return
+				break
 			}
 			if object != nil && !yield(object, nil) {
 				return
 			}
+		}
+		if err != nil {
+			yield(nil, err)
 		}
 	}
 }

@@ -182,23 +182,17 @@ func (r *run) recursive(out, input []any) (_ []any, err error) {
 
 // children returns the elements of a map, by key, or of a list, or the bytes of a string.
 func (r *run) children(value any) (out []any, err error) {
-	switch value := value.(type) {
-	case map[string]any:
-		if err := r.work.find(len(value)); err != nil {
-			return nil, err
-		}
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			out = append(out, value[key])
-		}
-	case []any:
-		return value, r.work.find(len(value))
-	case string:
-		if err := r.work.find(len(value)); err != nil {
-			return nil, err
-		}
-		for i := range len(value) {
-			out = append(out, value[i])
-		}
+	fields, _ := value.(map[string]any)
+	list, _ := value.([]any)
+	text, _ := value.(string)
+	if err := r.work.find(len(fields) + len(list) + len(text)); err != nil || list != nil {
+		return list, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		out = append(out, fields[key])
+	}
+	for i := range len(text) {
+		out = append(out, text[i])
 	}
 	return out, nil
 }
@@ -243,21 +237,14 @@ func (r *run) meets(element any, node *parser.FilterNode) (bool, error) {
 }
 
 func compare(left, right any, operator string) (bool, error) {
-	switch operator {
-	case "<":
-		return template.Less(left, right)
-	case ">":
-		return template.Greater(left, right)
-	case "==":
-		return template.Equal(left, right)
-	case "!=":
-		return template.NotEqual(left, right)
-	case "<=":
-		return template.LessEqual(left, right)
-	case ">=":
-		return template.GreaterEqual(left, right)
+	test := map[string]func(left, right any) (bool, error){
+		"<": template.Less, ">": template.Greater, "<=": template.LessEqual, ">=": template.GreaterEqual, "!=": template.NotEqual,
+		"==": func(left, right any) (bool, error) { return template.Equal(left, right) },
+	}[operator]
+	if test == nil {
+		return false, fmt.Errorf("unrecognized filter operator %s", operator)
 	}
-	return false, fmt.Errorf("unrecognized filter operator %s", operator)
+	return test(left, right)
 }
 
 // array returns elements of lists: [2], [-1], [1:3], [::2]. An empty slice ends the search, as in
