@@ -153,7 +153,7 @@ func (e *edit) compareRecords(ctx context.Context, db *bolt.DB) error {
 		leaves := old.Leaves
 		last := leaves[len(leaves)-1]
 		if p, err := e.src.db.Page(last); err == nil && p.Count() == 0 {
-			leaves = leaves[:len(leaves)-1] // an empty one, that of an empty bucket, is dropped
+			leaves = leaves[:len(leaves)-1] // the leaf of an empty bucket is dropped
 		}
 		if !slices.Equal(leaves, now.Leaves[:kept]) {
 			return fmt.Errorf("%w: the old leaves are not where they were", ErrVerify)

@@ -19,15 +19,14 @@ func (s *Snapshot) Kept(ctx context.Context) (oldest, newest int64, err error) {
 
 // kept is ErrCompacted or ErrFuture for a revision that a server would refuse.
 func (x *index) kept(rev int64) error {
-	is := ErrFuture
-	switch oldest, newest := x.oldest(), x.revision(); {
-	case rev < oldest:
-		is = ErrCompacted
-		fallthrough
-	case rev > newest:
-		return x.wrap(fmt.Errorf("%w: %d was asked for, the file keeps %d to %d", is, rev, oldest, newest))
+	oldest, newest, err := x.oldest(), x.revision(), ErrFuture
+	if oldest <= rev && rev <= newest {
+		return nil
 	}
-	return nil
+	if rev < oldest {
+		err = ErrCompacted
+	}
+	return x.wrap(fmt.Errorf("%w: %d was asked for, the file keeps %d to %d", err, rev, oldest, newest))
 }
 
 // LiveAt is Live at revision rev: the latest record of each key at or below rev, unless that is a

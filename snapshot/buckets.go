@@ -41,8 +41,7 @@ func (s *Snapshot) Alarms(ctx context.Context) ([]Raised, error) {
 	return st.Alarms, err
 }
 
-// Members returns the members the file knows, by id. etcd 3.4 keeps them elsewhere and a file of it
-// may have none.
+// Members returns the members in the file, by ID. A file of etcd 3.4 may have none.
 func (s *Snapshot) Members(ctx context.Context) ([]Member, error) {
 	var st Status
 	err := s.entries(ctx, "members", func(k, v []byte) error { return st.add("members", k, v) })

@@ -111,7 +111,7 @@ func (c Content) sources(ctx context.Context) ([]bolt.Source, error) {
 	return sources, nil
 }
 
-// entries yields the encoded records, whose numbers must be those that a server could have stored.
+// entries yields the encoded records. A server could have stored their numbers.
 func (c Content) entries(ctx context.Context) entries {
 	return stream(func(yield func(bolt.Element) error) error {
 		if c.Records == nil {

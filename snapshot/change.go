@@ -17,7 +17,7 @@ type Change struct {
 	Prior      int64 // ModRevision the change was planned against, 0 for an absent or deleted key
 }
 
-// WriteResult is what Write made.
+// WriteResult describes an output of Write or Build.
 type WriteResult struct {
 	Revision int64  // current revision of the output; equal to the input's when nothing changed
 	Keys     int    // live keys
@@ -42,8 +42,8 @@ func inTurn(parts ...entries) entries {
 	})
 }
 
-// appender turns changes into the records that a server at that revision would have stored next:
-// one main revision a change, so that no two objects share a resourceVersion (etcd
+// appender turns changes into records as a server at that revision stores them next: one main
+// revision a change, so that no two objects share a resourceVersion (etcd
 // server/storage/mvcc/kvstore_txn.go, put and delete).
 type appender struct {
 	x *index
@@ -92,7 +92,7 @@ func (a *appender) current(c Change) (*Record, error) {
 	return old, nil
 }
 
-// record returns what change c stores, nil if that is nothing: the deletion of an absent key.
+// record returns the record of change c, nil for the deletion of an absent key.
 func (a *appender) record(c Change) (*Record, error) {
 	switch {
 	case len(c.Key) == 0:

@@ -40,8 +40,7 @@ func compressionOf(f io.ReaderAt) string {
 	if n >= 4 && head[0]&0xf0 == 0x50 && string(head[1:4]) == "\x2a\x4d\x18" {
 		return "zstd" // a skippable frame, with which pzstd begins
 	}
-	switch what := archive(head); what {
-	case "gzip", "zstd", "zip":
+	if what := archive(head); what == "gzip" || what == "zstd" || what == "zip" {
 		return what
 	}
 	return ""

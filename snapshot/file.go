@@ -29,7 +29,7 @@ type Snapshot struct {
 
 	mu  sync.Mutex
 	idx *index // nil until the first scan has ended
-	bad error  // what the first scan found wrong
+	bad error  // of the first scan
 }
 
 // Open maps the file at path and checks its size, both metas, and every page above the leaves. A

@@ -16,8 +16,8 @@ type Lease struct {
 	TTL int64 // seconds, from 1 to 9 000 000 000
 }
 
-// grantEntries returns what a server stores for leases (etcd server/storage/schema/lease.go), in
-// the order of the bucket.
+// grantEntries returns the entries of leases as a server stores them, in the order of the bucket
+// (etcd server/storage/schema/lease.go).
 func grantEntries(leases []Lease) ([]bolt.Element, error) {
 	leases = slices.SortedFunc(slices.Values(leases), func(a, b Lease) int { return cmp.Compare(a.ID, b.ID) })
 	grants := make([]bolt.Element, len(leases))

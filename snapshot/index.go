@@ -33,7 +33,7 @@ type index struct {
 	rec, before Record // used again for each record of the scan
 }
 
-// index builds the index at the first call and returns it, or what was wrong, at the others.
+// index builds the index at the first call; others return it, or its error.
 func (s *Snapshot) index(ctx context.Context) (*index, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +228,7 @@ func (x *index) room() error {
 	return nil
 }
 
-// compactRevisions reads what the meta bucket says about compaction.
+// compactRevisions reads the compact revisions of the meta bucket.
 func (x *index) compactRevisions(ctx context.Context) error {
 	revisions := map[string]*int64{finishedCompact: &x.finished, scheduledCompact: &x.scheduled}
 	return each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {

@@ -95,8 +95,8 @@ func (t *table) find(key []byte, rec *Record) (ordinal uint32, found bool, err e
 	return ordinal, found, err
 }
 
-// replace makes the record with the given ordinal that of key. It returns the ordinal of the one
-// that was, and that record in before.
+// replace makes the record with the given ordinal the record of key. It returns the ordinal of the
+// record before it, and that record in before.
 func (t *table) replace(key []byte, ordinal uint32, before *Record) (old uint32, found bool, err error) {
 	if t.used >= len(t.slots)/4*3 {
 		t.grow()

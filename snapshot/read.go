@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// stream is the sequence of what run yields, followed by the error of run. The error of yield, of a
-// reader that wants no more, must be returned by run.
+// stream is the sequence of all values that run yields, and of its error. run must return an error
+// of yield, which means that the reader has stopped.
 func stream[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ended := false
@@ -24,7 +24,7 @@ func stream[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
 	}
 }
 
-// each calls fn with what seq yields, up to the first error, which it returns.
+// each calls fn with each value of seq, up to the first error, which it returns.
 func each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
 	for v, err := range seq {
 		if err == nil {
@@ -37,7 +37,7 @@ func each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
 	return nil
 }
 
-// indexed is the stream of what run, which is given the index of s, yields.
+// indexed is the stream of run, called with the index of s.
 func indexed[T any](
 	ctx context.Context, s *Snapshot, run func(x *index, yield func(T) error) error,
 ) iter.Seq2[T, error] {

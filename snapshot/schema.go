@@ -182,8 +182,8 @@ func known(v *semver.Version) error {
 	return nil
 }
 
-// message is the fields of a protobuf message. A field of another wire type is an error: the
-// decoder of etcd 3.7 passes over it, those of 3.4 to 3.6 die of it.
+// message is the fields of a protobuf message. A field of another wire type is an error: etcd 3.7
+// skips it, etcd 3.4 to 3.6 die of it.
 type message map[protowire.Number]wireField
 
 type wireField struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-// Status is what a file says about itself and what reading it found.
+// Status describes a file: its metadata and the counts of a scan.
 type Status struct {
 	Path      string   `json:"path"`
 	Bytes     int64    `json:"bytes"`     // of the file as it was given
@@ -27,7 +27,7 @@ type Status struct {
 	Warnings  []string `json:"warnings,omitempty"`
 
 	Compression   string `json:"compression,omitempty"`   // "gzip", "zstd" or "zip"
-	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // what a compressed file expands to
+	ExpandedBytes int64  `json:"expandedBytes,omitempty"` // size of the expanded file
 
 	Revision         int64 `json:"revision"`         // current revision, as a server would start with
 	LastRecord       int64 `json:"lastRecord"`       // revision as "etcdutl snapshot status" has it, which may be less
@@ -40,7 +40,7 @@ type Status struct {
 
 	StorageVersion  string   `json:"storageVersion,omitempty"` // etcd 3.6 and later
 	ClusterVersion  string   `json:"clusterVersion,omitempty"`
-	EtcdVersion     string   `json:"etcdVersion"` // what the file tells: "3.7", "3.5", "3.4 or older"
+	EtcdVersion     string   `json:"etcdVersion"` // as the file tells: "3.7", "3.5", "3.4 or older"
 	ConsistentIndex uint64   `json:"consistentIndex"`
 	Term            uint64   `json:"term"`
 	Leases          int      `json:"leases"`
@@ -190,7 +190,7 @@ func (st *Status) add(bucket string, k, v []byte) error {
 	return nil
 }
 
-// addAlarm adds an entry of the alarm bucket, whose key is all there is (etcdserverpb.AlarmMember).
+// addAlarm adds an entry of the alarm bucket: its key is an etcdserverpb.AlarmMember.
 func (st *Status) addAlarm(k, v []byte) error {
 	const memberID, kind = 1, 2
 	if len(st.Alarms) == maxAlarms {

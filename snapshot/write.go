@@ -132,7 +132,8 @@ func (o output) open(ctx context.Context) (*Snapshot, error) {
 	return out, err
 }
 
-// approve has the caller's check look at the written file, whose digest is d, and completes res.
+// approve calls the caller's check with the written file, which has the digest d, and completes
+// res.
 func (o output) approve(ctx context.Context, out *Snapshot, d Digest, res WriteResult) (WriteResult, error) {
 	info, err := o.file.Stat()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 type DB struct {
 	Meta
 	Image   []byte   // HighWater pages
-	Buckets []Bucket // those of the root bucket, sorted by name
+	Buckets []Bucket // of the root bucket, sorted by name
 
 	Free        uint64 // pages that neither the metas nor the root lead to
 	Lost        uint64 // free pages missing from a stored free list

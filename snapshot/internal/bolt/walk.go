@@ -159,8 +159,8 @@ func (db *DB) keyRange(ctx context.Context, id uint64, depth int) (first, last [
 	return first, last, nil
 }
 
-// CheckTight checks that the image has no bytes beside the metas of db.Meta and what its pages
-// hold: zeros follow the last element of a page.
+// CheckTight checks that the image has no bytes beside the metas of db.Meta and the elements of its
+// pages: zeros follow the last one.
 func (db *DB) CheckTight(ctx context.Context) error {
 	if !bytes.HasPrefix(db.Image, db.Meta.Pages()) {
 		return errors.New("the meta pages hold more than the metas")
