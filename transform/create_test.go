@@ -82,9 +82,9 @@ func TestGrantIsDeterministic(t *testing.T) {
 // TestCreateEncrypts: a created record is encrypted as a server would, and one that is stored
 // already is not again.
 func TestCreateEncrypts(t *testing.T) {
-	by := sealing(t, "secretbox=a")
+	by := encrypter(t, "secretbox=a")
 	f := secretsOf(t, nil)
-	verbatim := sealedBy(t, by, secretsDir+"moved", "moved")
+	verbatim := encryptedBy(t, by, secretsDir+"moved", "moved")
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
 			seals, err := v.Encrypts(ctx, []byte(key))

@@ -1,6 +1,7 @@
 // Package transform is what all migrations share. [Run] takes a [Transform] from an input file to a
 // verified output file: the Transform stages changes on a [View], and the [Report] tells what was
-// found, planned and done. A [Spec] describes a Transform as a command.
+// found, planned and done. A [Spec] describes a Transform as a command. A [Store] is a View below
+// one storage prefix, for migrations of many steps.
 //
 // Invariants, each with a test:
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// TestCheckPaths: an output is judged before the input is read.
+// TestCheckPaths: an output is checked before the input is read.
 func TestCheckPaths(t *testing.T) {
 	folder := t.TempDir()
 	in, out := filepath.Join(folder, "in"), filepath.Join(folder, "out")

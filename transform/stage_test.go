@@ -19,9 +19,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
-// sealing encrypts Secrets by its first provider: "aescbc=ab" has two keys, named after the letters
-// they are made of.
-func sealing(t testing.TB, providers ...string) *encryption.Transformers {
+// encrypter encrypts Secrets by its first provider: "aescbc=ab" has two keys, named after the
+// letters they are made of.
+func encrypter(t testing.TB, providers ...string) *encryption.Transformers {
 	t.Helper()
 	text := "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n"
 	for _, word := range providers {
@@ -45,19 +45,19 @@ func sealing(t testing.TB, providers ...string) *encryption.Transformers {
 
 const secretsDir = "/registry/secrets/ns/"
 
-// secretsOf builds a snapshot with a Secret in the clear and each of the others as it was sealed,
-// by name.
-func secretsOf(t testing.TB, sealed map[string]*encryption.Transformers) files {
+// secretsOf builds a snapshot with a Secret in the clear and each of the others as it was
+// encrypted, by name.
+func secretsOf(t testing.TB, encrypted map[string]*encryption.Transformers) files {
 	t.Helper()
 	script := "put /registry/namespaces/default {}\nput " + secretsDir + "plain `{\"plain\":1}`\ngrant 9 600\n"
-	for name, by := range sealed {
+	for name, by := range encrypted {
 		key := secretsDir + name
-		script += "put " + key + " " + strconv.Quote(sealedBy(t, by, key, `{"name":"`+name+`"}`)) + " lease=9\n"
+		script += "put " + key + " " + strconv.Quote(encryptedBy(t, by, key, `{"name":"`+name+`"}`)) + " lease=9\n"
 	}
 	return files{etcdtest.Build(t, script), filepath.Join(t.TempDir(), "out.db")}
 }
 
-func sealedBy(t testing.TB, by *encryption.Transformers, key, plain string) string {
+func encryptedBy(t testing.TB, by *encryption.Transformers, key, plain string) string {
 	t.Helper()
 	value, err := by.Encrypt(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(plain))
 	require.NoError(t, err)
@@ -76,11 +76,11 @@ func opened(t testing.TB, with *encryption.Transformers, key, stored, by string)
 // TestPutEncrypts: what is put is read back in the clear, and stored by the first provider under
 // its own key.
 func TestPutEncrypts(t *testing.T) {
-	old, now := sealing(t, "secretbox=o"), sealing(t, "aesgcm=n", "secretbox=o", "identity")
+	old, now := encrypter(t, "secretbox=o"), encrypter(t, "aesgcm=n", "secretbox=o", "identity")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
 	before := live(t, f.in)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: now}, planFunc(func(ctx context.Context, v *View) error {
-		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "sealed now", "same": `{"name":"same"}`} {
+		for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now", "same": `{"name":"same"}`} {
 			key := []byte(secretsDir + name)
 			require.NoError(t, v.Put(ctx, key, []byte(value), "test"))
 			e, err := v.Get(ctx, key)
@@ -96,7 +96,7 @@ func TestPutEncrypts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Changes{Created: 2, Updated: 2}, r.Changes)
 	got := live(t, f.out)
-	for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "sealed now"} {
+	for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now"} {
 		require.Equal(t, value, opened(t, now, secretsDir+name, got[secretsDir+name], "k8s:enc:aesgcm:v1:key-n:"))
 	}
 	require.Equal(t, before[secretsDir+"same"], got[secretsDir+"same"], "what does not change keeps its ciphertext")
@@ -105,7 +105,7 @@ func TestPutEncrypts(t *testing.T) {
 
 // TestPutBack: a value that is put and then put back is not written at all.
 func TestPutBack(t *testing.T) {
-	by := sealing(t, "aescbc=a")
+	by := encrypter(t, "aescbc=a")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		key := []byte(secretsDir + "a")
@@ -119,7 +119,7 @@ func TestPutBack(t *testing.T) {
 // TestNeverPlaintext: what is encrypted is neither put nor derived nor rewrapped into the clear,
 // whatever there is for a configuration; it is reported once and stays.
 func TestNeverPlaintext(t *testing.T) {
-	by := sealing(t, "aescbc=a")
+	by := encrypter(t, "aescbc=a")
 	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
 	acts := map[string]func(ctx context.Context, v *View) (bool, error){
 		"put":    func(ctx context.Context, v *View) (bool, error) { return false, v.Put(ctx, key, []byte("x"), "") },
@@ -131,7 +131,7 @@ func TestNeverPlaintext(t *testing.T) {
 		"rewrap":         func(ctx context.Context, v *View) (bool, error) { return v.Rewrap(ctx, key) },
 	}
 	for name, act := range acts {
-		for _, encrypter := range []Encrypter{nil, sealing(t, "identity", "aescbc=a")} {
+		for _, encrypter := range []Encrypter{nil, encrypter(t, "identity", "aescbc=a")} {
 			if encrypter != nil && strings.HasSuffix(name, "to a new") || encrypter == nil && name == "rewrap" {
 				continue
 			}
@@ -162,7 +162,7 @@ func TestNeverPlaintext(t *testing.T) {
 
 // TestDerive: what is made of an encrypted value under another key is encrypted under that key.
 func TestDerive(t *testing.T) {
-	by := sealing(t, "aesgcm=a")
+	by := encrypter(t, "aesgcm=a")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
 	moved := secretsDir + "moved"
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
@@ -188,14 +188,14 @@ func TestDerive(t *testing.T) {
 
 // TestExposes says so of a value that is encrypted and would not be, and of no other.
 func TestExposes(t *testing.T) {
-	f := secretsOf(t, map[string]*encryption.Transformers{"a": sealing(t, "aescbc=a")})
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": encrypter(t, "aescbc=a")})
 	for _, tt := range []struct {
 		encrypter Encrypter
 		from, to  string
 		exposes   bool
 	}{
 		{nil, "a", "a", true}, {nil, "plain", "a", false}, {nil, "none", "a", false},
-		{sealing(t, "aescbc=z"), "a", "b", false}, {sealing(t, "identity"), "a", "b", true}, {sealing(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
+		{encrypter(t, "aescbc=z"), "a", "b", false}, {encrypter(t, "identity"), "a", "b", true}, {encrypter(t, "aescbc=z"), "a", "../../configmaps/ns/c", true},
 	} {
 		_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Encryption: tt.encrypter}, planFunc(func(ctx context.Context, v *View) error {
 			reason, err := v.Exposes(ctx, []byte(secretsDir+tt.from), []byte(filepath.Clean(secretsDir+tt.to)))
@@ -209,8 +209,8 @@ func TestExposes(t *testing.T) {
 
 // TestRewrap stages what is not yet encrypted by the first key, once, and nothing else.
 func TestRewrap(t *testing.T) {
-	old, now := sealing(t, "aescbc=o"), sealing(t, "aescbc=no")
-	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": sealing(t, "aescbc=x"), "put": old})
+	old, now := encrypter(t, "aescbc=o"), encrypter(t, "aescbc=no")
+	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": encrypter(t, "aescbc=x"), "put": old})
 	keys := map[string]bool{"old": true, "plain": true, "now": false, "lost": false, "put": false, "none": false}
 	plan := planFunc(func(ctx context.Context, v *View) error {
 		require.NoError(t, v.Put(ctx, []byte(secretsDir+"put"), []byte("{}"), ""))
@@ -236,11 +236,11 @@ func TestRewrap(t *testing.T) {
 	require.Equal(t, Unchanged, none.Outcome, "without a configuration there is nothing to rewrap by")
 }
 
-// TestSealedSaysWhy: who reports that a value is encrypted has the reason added, in scans and
-// single reads alike.
-func TestSealedSaysWhy(t *testing.T) {
-	f := secretsOf(t, map[string]*encryption.Transformers{"a": sealing(t, "aescbc=a"), "b": sealing(t, "aescbc=a")})
-	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: sealing(t, "aescbc=z")}, planFunc(func(ctx context.Context, v *View) error {
+// TestUndecryptableSaysWhy: who reports that a value is encrypted has the reason added, in scans
+// and single reads alike.
+func TestUndecryptableSaysWhy(t *testing.T) {
+	f := secretsOf(t, map[string]*encryption.Transformers{"a": encrypter(t, "aescbc=a"), "b": encrypter(t, "aescbc=a")})
+	r, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: encrypter(t, "aescbc=z")}, planFunc(func(ctx context.Context, v *View) error {
 		e, err := v.Get(ctx, []byte(secretsDir+"a"))
 		require.NoError(t, err)
 		require.ErrorIs(t, e.Undecryptable, encoding.ErrEncrypted)

@@ -127,7 +127,8 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 		}
 	}
 	if len(differ) > 0 {
-		m.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is", id.key, strings.Join(differ, ", ")))
+		m.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is",
+			id.key, strings.Join(differ, ", ")))
 	}
 }
 

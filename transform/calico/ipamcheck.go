@@ -221,7 +221,8 @@ func (c *ipamCheck) checkHoldings() {
 	}
 	for index, l := range losses {
 		block := c.blocks[index]
-		c.warn(block.key, codeIPAMHandleMissing, "handles of its addresses are not there or do not list the block (addresses: %d, the first is %s; handles: %d)",
+		c.warn(block.key, codeIPAMHandleMissing,
+			"handles of its addresses are not there or do not list the block (addresses: %d, the first is %s; handles: %d)",
 			l.addresses, addressIn(block.cidr, int(l.first)), l.handles)
 	}
 }

@@ -224,8 +224,8 @@ func (a account) among(subjects []rbacv1.Subject) (named, meant bool) {
 	return false, meant
 }
 
-// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A missing
-// one grants nothing.
+// boundRole reads the role that a binding names, a Role of its namespace or a ClusterRole. A
+// missing one grants nothing.
 func (m *run) boundRole(b *rbacv1.RoleBinding) (role *rbacv1.ClusterRole, readable bool) {
 	at := keys.Key{Resource: schema.GroupResource{Group: groupRBAC, Resource: "clusterroles"}, Name: b.RoleRef.Name}
 	if b.RoleRef.Kind == "Role" {

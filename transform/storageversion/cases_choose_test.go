@@ -230,7 +230,7 @@ func TestCBORDefinition(t *testing.T) {
 // TestClosedDefinition: where a definition is encrypted and no key is given, each value that stays
 // closed is named: its objects, and whatever may be owned by one.
 func TestClosedDefinition(t *testing.T) {
-	const sealed = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
-	c := newCluster(t).put(widgetsKey, sealed).put(widgetsDir+"ns/a", sealed).put(widgetsDir+"ns/b", "{").put("/registry/secrets/ns/s", sealed)
+	const encrypted = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+	c := newCluster(t).put(widgetsKey, encrypted).put(widgetsDir+"ns/a", encrypted).put(widgetsDir+"ns/b", "{").put("/registry/secrets/ns/s", encrypted)
 	c.migrate(Options{}).refusedFor("error encrypted "+widgetsKey, "error encrypted "+widgetsDir+"ns/a", "error encrypted /registry/secrets/ns/s", "error undecodable "+widgetsDir+"ns/b")
 }

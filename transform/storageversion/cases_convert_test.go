@@ -163,7 +163,7 @@ func TestConverterBreaks(t *testing.T) {
 	require.Len(t, r.changed(), many+1)
 }
 
-// TestConverterAnswers: what a converter hands back is judged by the schema of the storage version
+// TestConverterAnswers: the answer of a converter is checked by the schema of the storage version
 // like anything else.
 func TestConverterAnswers(t *testing.T) {
 	o := resource{version: "v1", name: "a"}

@@ -51,11 +51,11 @@ func encrypter(t testing.TB, rules ...string) *encryption.Transformers {
 }
 
 // seal encrypts a value as it is to be stored under key.
-func seal(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
+func encrypt(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
 	t.Helper()
-	sealed, err := by.Encrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
+	encrypted, err := by.Encrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
 	require.NoError(t, err)
-	return string(sealed)
+	return string(encrypted)
 }
 
 // open decrypts a value of the output; by is the prefix that it has to have.
@@ -77,8 +77,8 @@ func TestEncrypted(t *testing.T) {
 			old, now := encrypter(t, widgetsCRD+": secretbox=o"), encrypter(t, widgetsCRD+": "+provider+"=n secretbox=o identity")
 			stale, current, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}, resource{version: "v1alpha1", name: "c"}
 			c := newCluster(t, twoVersions())
-			c.put(stale.key(), seal(t, old, widgetsCRD, stale.key(), stale.json(t)))
-			c.put(current.key(), seal(t, old, widgetsCRD, current.key(), current.json(t)))
+			c.put(stale.key(), encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
+			c.put(current.key(), encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 			r := migrate(t, transform.Options{In: c.add(plain).build(), Encryption: now}, Options{})
 			require.Equal(t, []string{widgetsKey, stale.key(), plain.key()}, r.changed())
 			for _, o := range []resource{stale, plain} {
@@ -94,18 +94,18 @@ func TestEncrypted(t *testing.T) {
 func TestEncryptedClosed(t *testing.T) {
 	right := encrypter(t, widgetsCRD+": aesgcm=a")
 	o := resource{version: "v1alpha1", name: "a", spec: `{"text":"hunter2"}`}
-	sealed := seal(t, right, widgetsCRD, o.key(), o.json(t))
+	encrypted := encrypt(t, right, widgetsCRD, o.key(), o.json(t))
 	tests := []struct {
 		name, key, value string
 		with             *encryption.Transformers
 		reason           string
 	}{
-		{"no configuration", o.key(), sealed, nil, "no encryption configuration"},
-		{"no such provider", o.key(), sealed, encrypter(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
-		{"not this resource", o.key(), sealed, encrypter(t, "secrets: aesgcm=a"), "aesgcm"},
-		{"no such key", o.key(), sealed, encrypter(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
-		{"moved", widgetsDir + "ns/moved", sealed, right, "aesgcm:v1:a"},
-		{"truncated", o.key(), sealed[:len(sealed)-20], right, "aesgcm:v1:a"},
+		{"no configuration", o.key(), encrypted, nil, "no encryption configuration"},
+		{"no such provider", o.key(), encrypted, encrypter(t, widgetsCRD+": aescbc=a identity"), "aesgcm"},
+		{"not this resource", o.key(), encrypted, encrypter(t, "secrets: aesgcm=a"), "aesgcm"},
+		{"no such key", o.key(), encrypted, encrypter(t, widgetsCRD+": aesgcm=b"), "aesgcm:v1:a"},
+		{"moved", widgetsDir + "ns/moved", encrypted, right, "aesgcm:v1:a"},
+		{"truncated", o.key(), encrypted[:len(encrypted)-20], right, "aesgcm:v1:a"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestEncryptedClosed(t *testing.T) {
 func TestWouldBePlaintext(t *testing.T) {
 	with := encrypter(t, widgetsCRD+": identity aescbc=a")
 	o, plain := resource{version: "v1alpha1", name: "a"}, resource{version: "v1alpha1", name: "b"}
-	sealed := seal(t, encrypter(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
-	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), sealed).add(plain).build(), Encryption: with}
+	encrypted := encrypt(t, encrypter(t, widgetsCRD+": aescbc=a"), widgetsCRD, o.key(), o.json(t))
+	files := transform.Options{In: newCluster(t, twoVersions()).put(o.key(), encrypted).add(plain).build(), Encryption: with}
 	r := migrate(t, files, Options{})
 	r.refusedFor("error would-be-plaintext "+o.key(), "warning stored-versions-kept "+widgetsKey)
 	require.Contains(t, r.reason(transform.CodeWouldBePlaintext.Name), "widgets.example.com would be stored in the clear")
@@ -150,9 +150,9 @@ func TestWouldBePlaintext(t *testing.T) {
 func TestEncryptedDefinition(t *testing.T) {
 	const definitionsResource = "customresourcedefinitions.apiextensions.k8s.io"
 	with := encrypter(t, definitionsResource+": aesgcm=a")
-	sealed := seal(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
+	encrypted := encrypt(t, with, definitionsResource, widgetsKey, twoVersions().json(t))
 	o := resource{version: "v1alpha1", name: "a"}
-	path := newCluster(t).put(widgetsKey, sealed).add(o).build()
+	path := newCluster(t).put(widgetsKey, encrypted).add(o).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{})
 	require.Equal(t, []string{widgetsKey, o.key()}, r.changed())
 	require.Equal(t, strings.Replace(twoVersions().json(t), `["v1alpha1","v1"]`, `["v1"]`, 1), r.open(with, definitionsResource, widgetsKey, "k8s:enc:aesgcm"))
@@ -163,7 +163,7 @@ func TestEncryptedDefinition(t *testing.T) {
 
 	// with another storage version asked for, its objects must not move on without it
 	fresh := resource{version: "v1", name: "b"}
-	path = newCluster(t).put(widgetsKey, sealed).add(fresh).build()
+	path = newCluster(t).put(widgetsKey, encrypted).add(fresh).build()
 	r = migrate(t, transform.Options{In: path, Encryption: encrypter(t, definitionsResource+": identity aesgcm=a"), Allow: []string{transform.CodeWouldBePlaintext.Name}}, Options{To: "v1alpha1"})
 	require.Empty(t, r.changed())
 	require.Equal(t, []string{"error would-be-plaintext " + widgetsKey}, r.problems())
@@ -183,18 +183,18 @@ func TestRewrap(t *testing.T) {
 	native := newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value
 	newest := secret + "newest"
 	c := newCluster(t, twoVersions()).
-		put(secret+"sealed", seal(t, old, "secrets", secret+"sealed", string(native))).
+		put(secret+"encrypted", encrypt(t, old, "secrets", secret+"encrypted", string(native))).
 		put(secret+"plain", string(native)).
-		put(newest, seal(t, now, "secrets", newest, string(native))).
+		put(newest, encrypt(t, now, "secrets", newest, string(native))).
 		native("/registry/configmaps/ns/c", "v1", "ConfigMap", &corev1.ConfigMap{}).
 		native("/registry/pods/ns/p", "v1", "Pod", &corev1.Pod{})
 	stale, current := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
-	c.put(stale.key(), seal(t, old, widgetsCRD, stale.key(), stale.json(t)))
-	c.put(current.key(), seal(t, old, widgetsCRD, current.key(), current.json(t)))
+	c.put(stale.key(), encrypt(t, old, widgetsCRD, stale.key(), stale.json(t)))
+	c.put(current.key(), encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 	path := c.build()
 	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
-	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "plain", secret + "sealed"}, r.changed())
-	for _, name := range []string{"sealed", "plain"} {
+	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "plain", secret + "encrypted"}, r.changed())
+	for _, name := range []string{"encrypted", "plain"} {
 		require.Equal(t, string(native), r.open(now, "secrets", secret+name, "k8s:enc:aesgcm:v1:n:"))
 	}
 	require.Equal(t, current.json(t), r.open(now, widgetsCRD, current.key(), "k8s:enc:aesgcm:v1:n:"))
@@ -207,14 +207,14 @@ func TestRewrap(t *testing.T) {
 
 	all := []string{widgetsCRD}
 	only := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true, Exclude: all})
-	require.Equal(t, []string{stale.key(), current.key(), secret + "plain", secret + "sealed"}, only.changed())
+	require.Equal(t, []string{stale.key(), current.key(), secret + "plain", secret + "encrypted"}, only.changed())
 	require.Equal(t, stale.json(t), only.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"), "its version is left alone")
 }
 
 // TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
 func TestRewrapClosed(t *testing.T) {
 	with := encrypter(t, "secrets: aescbc=n identity")
-	lost := seal(t, encrypter(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
+	lost := encrypt(t, encrypter(t, "secrets: aescbc=o"), "secrets", "/registry/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("s")).changes[0].Value))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/secrets/ns/a", lost).native("/registry/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error encrypted /registry/secrets/ns/a")
@@ -229,7 +229,7 @@ func TestRewrapClosed(t *testing.T) {
 func TestRewrapAllowed(t *testing.T) {
 	old, now := encrypter(t, widgetsCRD+": aescbc=o"), encrypter(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
-	path := newCluster(t, twoVersions()).put(o.key(), seal(t, old, widgetsCRD, o.key(), o.json(t))).build()
+	path := newCluster(t, twoVersions()).put(o.key(), encrypt(t, old, widgetsCRD, o.key(), o.json(t))).build()
 	r := migrate(t, transform.Options{In: path, Encryption: now, Allow: []string{codeUnlistedVersion.Name}}, Options{Rewrap: true})
 	require.Contains(t, r.changed(), o.key())
 	require.Equal(t, o.json(t), r.open(now, widgetsCRD, o.key(), "k8s:enc:aescbc:v1:n:"))
@@ -240,7 +240,7 @@ func TestRewrapAllowed(t *testing.T) {
 // passed over.
 func TestRewrapStrays(t *testing.T) {
 	with := encrypter(t, "secrets: aescbc=n")
-	lost := seal(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
+	lost := encrypt(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))
 	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/other/secrets/ns/a", lost).native("/other/secrets/ns/b", "v1", "Secret", secretObject("b")).build()
 	r := migrate(t, transform.Options{In: path, Encryption: with}, Options{Rewrap: true})
 	r.refusedFor("error unknown-key /other/secrets/ns/a")

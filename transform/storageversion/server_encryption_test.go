@@ -37,9 +37,9 @@ func configuration(t *testing.T, providers map[string]string, keys ...string) (f
 	return "--encryption-provider-config=" + path, encrypter
 }
 
-// TestJudgeEncryption: what a server encrypted is migrated and encrypted anew, and a server with
+// TestServerEncryption: what a server encrypted is migrated and encrypted anew, and a server with
 // the same keys finds nothing to do; with --rewrap the second key takes the place of the first.
-func TestJudgeEncryption(t *testing.T) {
+func TestServerEncryption(t *testing.T) {
 	t.Parallel()
 	all := shapes()[:3]
 	const crds = "customresourcedefinitions.apiextensions.k8s.io"

@@ -264,8 +264,8 @@ func without(t *testing.T, value string, fields ...string) string {
 	return string(data)
 }
 
-// TestJudge has everything in it that shares one snapshot.
-func TestJudge(t *testing.T) {
+// TestServer has everything in it that shares one snapshot.
+func TestServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shapes(), true)
 	t.Run("identity", w.identical)
@@ -274,9 +274,9 @@ func TestJudge(t *testing.T) {
 	t.Run("keptManagedFields", w.keptManagedFields)
 }
 
-// TestJudgeCBOR is the same with CBOR in etcd, for the kinds that make a difference. The feature
+// TestServerCBOR is the same with CBOR in etcd, for the kinds that make a difference. The feature
 // gate is the process's: it must not run beside others.
-func TestJudgeCBOR(t *testing.T) {
+func TestServerCBOR(t *testing.T) {
 	gate := "--feature-gates=CBORServingAndStorage=true"
 	w := newWorld(t, shapes()[:4], false, gate)
 	for key, value := range values(t, w.before) {

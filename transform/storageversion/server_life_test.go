@@ -27,9 +27,9 @@ type life struct {
 	snapshots     map[string]string // what each step left, migrated
 }
 
-// TestJudgeLife takes a CRD through four steps: one version; a second one that is stored; the first
-// unserved; the first gone.
-func TestJudgeLife(t *testing.T) {
+// TestServerLife takes a CRD through four steps: one version; a second one that is stored; the
+// first unserved; the first gone.
+func TestServerLife(t *testing.T) {
 	t.Parallel()
 	l := &life{machine: shapes()[0], part: shapes()[2], snapshots: map[string]string{}}
 	l.machine.plural, l.machine.kind = "machines", "Machine"

@@ -84,9 +84,9 @@ func gadgets() *shape {
 	}
 }
 
-// TestJudgeWebhook: what our converters and the server's own webhook leave is the same; afterwards
+// TestServerWebhook: what our converters and the server's own webhook leave is the same; afterwards
 // nobody needs the webhook.
-func TestJudgeWebhook(t *testing.T) {
+func TestServerWebhook(t *testing.T) {
 	t.Parallel()
 	hook, s := startRenamer(t), gadgets()
 	w := &world{shapes: []*shape{s}, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{}, settled: map[string]string{}}

@@ -41,7 +41,7 @@ func (s *shape) key(name string) string {
 	return "/registry/" + group + "/" + s.plural + "/default/" + name
 }
 
-// shapes are the CRDs of the judge.
+// shapes are the CRDs of the server tests.
 func shapes() []*shape {
 	const text = `"text":{"type":"string"}`
 	widget := `"type":"object","properties":{"size":{"type":"integer"},` + text + `,"ratio":{"type":"number"},"big":{"type":"integer","format":"int64"},` +

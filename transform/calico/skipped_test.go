@@ -15,8 +15,8 @@ import (
 
 // These tests are about what a record that is left alone means to what it owns.
 
-// TestOwnerLeftAlone: what relies on a record that is then left alone would be collected with it.
-func TestOwnerLeftAlone(t *testing.T) {
+// TestOwnerSkipped: what relies on a record that is then skipped would be collected with it.
+func TestOwnerSkipped(t *testing.T) {
 	const ownerUID, ownerSeen = "32345678-9abc-4def-8123-456789abcdef", "4c2c6a1e-593d-4df7-81c4-a2e691d5b3f7"
 	bad := v1{kind: "GlobalNetworkSet", name: "bad", uid: ownerUID, inner: "{}", spec: `{"nets":5}`}
 	policy := v1{kind: "GlobalNetworkPolicy", name: "owned", inner: `{"name":"owned","ownerReferences":[` + ref(apiVersionV1, "GlobalNetworkSet", "bad", ownerUID) + `]}`}
@@ -98,8 +98,8 @@ func TestOwnerThatCannotBeRead(t *testing.T) {
 	keepsV1(t, got, bad.key(), 2)
 }
 
-// TestClusterInformationLeftAlone: it is written last, and judged before what it owns is.
-func TestClusterInformationLeftAlone(t *testing.T) {
+// TestClusterInformationSkipped: it is written last, and checked before its dependents.
+func TestClusterInformationSkipped(t *testing.T) {
 	const stored, seen = "d8ccfe16-09c4-4b5e-8a3f-4b6e4d5f9a01", "1b337f68-9023-4b7a-8afc-d276b2fa5980"
 	const native = "/registry/configmaps/team-a/native"
 	key := recordsV1 + "clusterinformations/default"

@@ -69,8 +69,8 @@ func unreadable() []string {
 	return []string{"metadata-string", "no-metadata", "too-large-number", "trailing"}
 }
 
-// TestJudgeRaw: of values that no server wrote, a real one and we make the same, or both nothing.
-func TestJudgeRaw(t *testing.T) {
+// TestServerRaw: of values that no server wrote, a real one and we make the same, or both nothing.
+func TestServerRaw(t *testing.T) {
 	t.Parallel()
 	s := shapes()[0]
 	w := &world{shapes: []*shape{s}, names: map[string]string{}, of: map[string]*shape{}, once: map[string]string{}, settled: map[string]string{}}

@@ -27,8 +27,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
-// The judge: a real API server on a real etcd writes, this package migrates the snapshot, and a
-// real server on the restored result says whether that was right. Files judge_*_test.go.
+// A real API server on a real etcd writes, this package migrates the snapshot, and a
+// real server on the restored result says whether that was right. Files server_*_test.go.
 
 const (
 	group   = "demo.example.com"

@@ -40,8 +40,8 @@ func written(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestJudgeRecorded: snapshots that another day's server wrote.
-func TestJudgeRecorded(t *testing.T) {
+// TestServerRecorded: snapshots that another day's server wrote.
+func TestServerRecorded(t *testing.T) {
 	t.Parallel()
 	widgets := shapes()[0]
 	names := []string{"elide", "jsonpatch", "patch-empty", "put-alpha", "put-beta", "raw1", "ssa-empty", "ssa-owned", "status-put", "untouched"}
