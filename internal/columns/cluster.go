@@ -38,12 +38,10 @@ func nodeCells(o *corev1.Node) []any {
 func nodeStatus(o *corev1.Node) string {
 	status := "Unknown"
 	for _, c := range o.Status.Conditions {
-		switch {
-		case c.Type != corev1.NodeReady:
-		case c.Status == corev1.ConditionTrue:
-			status = "Ready"
-		default:
-			status = "NotReady"
+		if c.Type == corev1.NodeReady {
+			if status = "NotReady"; c.Status == corev1.ConditionTrue {
+				status = "Ready"
+			}
 		}
 	}
 	if o.Spec.Unschedulable {

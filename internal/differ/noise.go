@@ -17,14 +17,14 @@ const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
 func Noise(kind schema.GroupKind, c Change) bool {
 	p := c.Path
 	switch {
-	case p.Is("metadata", "managedFields"), p.Is("metadata", "resourceVersion"):
+	case p.is("metadata", "managedFields"), p.is("metadata", "resourceVersion"):
 		return true
-	case len(p) == 3 && p.Is("metadata", "annotations", leaderAnnotation):
+	case len(p) == 3 && p.is("metadata", "annotations", leaderAnnotation):
 		return onlyRenewed(c.Old, c.New)
 	case kind == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}:
-		return p.Is("spec", "renewTime") || p.Is("status")
+		return p.is("spec", "renewTime") || p.is("status")
 	case kind == schema.GroupKind{Kind: "Node"}:
-		return len(p) == 4 && p.Is("status", "conditions") && p[3].Field == "lastHeartbeatTime"
+		return len(p) == 4 && p.is("status", "conditions") && p[3].Field == "lastHeartbeatTime"
 	}
 	return false
 }

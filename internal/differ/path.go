@@ -41,8 +41,8 @@ func (p Path) String() string {
 // MarshalJSON writes the path as String does.
 func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
 
-// Is reports whether the path begins with these fields.
-func (p Path) Is(fields ...string) bool {
+// is reports whether the path begins with these fields.
+func (p Path) is(fields ...string) bool {
 	return len(p) >= len(fields) && slices.EqualFunc(p[:len(fields)], fields, func(s Step, field string) bool {
 		return s.Item == "" && s.Field == field
 	})

@@ -61,8 +61,12 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 		"deployment.kubernetes.io/revision", "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller",
 		"volume.kubernetes.io/selected-node", "kubernetes.io/config.hash", "kubernetes.io/config.seen", "kubernetes.io/config.mirror",
 		"control-plane.alpha.kubernetes.io/leader", "endpoints.kubernetes.io/last-change-trigger-time")
+	finalizers := []any{ // of a deletion in progress, and of controllers
+		"foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "batch.kubernetes.io/job-tracking",
+		"customresourcecleanup.apiextensions.k8s.io",
+	}
 	meta, _ := content["metadata"].(map[string]any)
-	withoutItems(meta, "finalizers", func(item any) bool { return slices.Contains(finalizers(), item) })
+	withoutItems(meta, "finalizers", func(item any) bool { return slices.Contains(finalizers, item) })
 	if !t.Builtin {
 		return content, nil
 	}
@@ -91,12 +95,6 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 		}
 	}
 	return content, nil
-}
-
-// finalizers are those of a deletion in progress, and those that controllers add.
-func finalizers() []any {
-	return []any{"foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "batch.kubernetes.io/job-tracking",
-		"customresourcecleanup.apiextensions.k8s.io"}
 }
 
 // serve converts a custom resource to a served version.
