@@ -49,7 +49,7 @@ func named(commands []*cli.Command, path []string) (found *cli.Command) {
 	return found
 }
 
-// TestDocumentedConverter: the converter that the guide shows is the one that storage_exec_jq.txtar runs.
+// TestDocumentedConverter: the guide shows the converter that storage_exec_jq.txtar runs.
 func TestDocumentedConverter(t *testing.T) {
 	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "storage-versions.md"))
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestDocumentedConverter(t *testing.T) {
 	require.Contains(t, string(script), "-- convert --\n"+strings.ReplaceAll(shown[4:], "\n    ", "\n"))
 }
 
-// TestSearchTexts: the README, explain and the help of a command have the error messages that users search for.
+// TestSearchTexts: README, explain and the help of a command have the errors users search for.
 func TestSearchTexts(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ type fake struct {
 	prefixes []string
 }
 
-// Plan adds a space to every config map; it refuses two of them unless conflicts are settled, fails
+// Plan adds a space to every config map; it refuses two of them without --conflicts, fails
 // at one prefix, waits to be interrupted at another, and shows its choices as a step.
 func (f fake) Plan(ctx context.Context, v *transform.View) error {
 	crds := string(bytes.TrimSpace(f.V3CRDs))

@@ -206,8 +206,8 @@ func TestSamePath(t *testing.T) {
 	require.False(t, samePath("no/new", "no/new"))
 }
 
-// TestRefusedHint: it has what settles the codes that refused, and all codes to allow, those that
-// were among them; unless one cannot be.
+// TestRefusedHint: the hint has the remedy of each code that refused, and --allow for all codes,
+// allowed ones included; no --allow if one of them cannot be allowed.
 func TestRefusedHint(t *testing.T) {
 	m := migration{transform.Spec{Codes: []*finding.Code{{Name: "bad", Allowed: finding.WentOn}, {Name: "odd", Allowed: finding.WentOn}}, Settles: map[string]string{"bad": "make it good", "odd": "make it even", "stuck": "pull"}}}
 	r := transform.NewReport("x")

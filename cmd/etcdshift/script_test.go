@@ -28,15 +28,15 @@ func TestMain(m *testing.M) {
 
 // TestScript runs every script of testdata/script. Beside testscript's own commands they have
 //
-//	fixture SRC FILE     copies a recorded file of the repository's testdata, unzipped, to FILE; that FILE has
-//	                     the same bytes, size, mode and times at the end of the script is checked
+//	fixture SRC FILE     copies a recorded file of the main testdata, unzipped, to FILE. At
+//	                     the end of the script FILE must have the same bytes, size, mode and times
 //	exits N COMMAND...   runs a command that must exit with status N
 //	flip FILE OFFSET     inverts a byte; a negative offset counts from the end
 //	truncate FILE SIZE   shortens a file; a negative size counts from the end
 //	mode FILE MODE       checks a file's permissions
-//	left NAME...         checks that the folder holds these files and no other, hidden ones counted
+//	left NAME...         checks that the folder holds these files, hidden ones too, and no other
 //
-// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, sealCmd, unsealCmd, kmsCmd,
+// and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, encryptCmd, decryptCmd, kmsCmd,
 // webhookCmd and packCmd describe.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -64,8 +64,8 @@ func TestScript(t *testing.T) {
 			"same":     sameCmd,
 			"values":   valuesCmd,
 			"json":     jsonCmd,
-			"seal":     sealCmd,
-			"unseal":   unsealCmd,
+			"encrypt":  encryptCmd,
+			"decrypt":  decryptCmd,
 			"kms":      kmsCmd(t),
 			"webhook":  webhookCmd,
 			"pack":     packCmd,

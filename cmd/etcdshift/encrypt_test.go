@@ -18,12 +18,12 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// sealCmd writes a snapshot whose values are encrypted as an API server with CONFIG, an
-// EncryptionConfiguration, stores them: seal IN OUT CONFIG PREFIX..., those whose keys begin with a
-// PREFIX. It uses the library of Kubernetes and nothing of ours, as does unsealCmd.
-func sealCmd(ts *testscript.TestScript, neg bool, args []string) {
+// encryptCmd encrypts the values of all keys that begin with a PREFIX, as an API server with the
+// EncryptionConfiguration CONFIG stores them: encrypt IN OUT CONFIG PREFIX... Like decryptCmd it
+// uses the library of Kubernetes, not ours.
+func encryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
-		ts.Fatalf("usage: seal IN OUT CONFIG PREFIX...")
+		ts.Fatalf("usage: encrypt IN OUT CONFIG PREFIX...")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -41,7 +41,7 @@ func sealCmd(ts *testscript.TestScript, neg bool, args []string) {
 					return fmt.Errorf("%s: %w", e.Key, err)
 				}
 				n++
-				if err := v.Put(ctx, e.Key, out, "seal"); err != nil {
+				if err := v.Put(ctx, e.Key, out, "encrypt"); err != nil {
 					return err
 				}
 			}
@@ -49,7 +49,7 @@ func sealCmd(ts *testscript.TestScript, neg bool, args []string) {
 		return nil
 	}
 	out := ts.MkAbs(args[1])
-	_, err := transform.Run(ctx, transform.Options{Command: "seal", In: ts.MkAbs(args[0]), Out: out}, planFunc(plan))
+	_, err := transform.Run(ctx, transform.Options{Command: "encrypt", In: ts.MkAbs(args[0]), Out: out}, planFunc(plan))
 	ts.Check(err)
 	if n == 0 {
 		ts.Fatalf("%s has nothing under %s", args[0], strings.Join(args[3:], ", "))
@@ -58,11 +58,11 @@ func sealCmd(ts *testscript.TestScript, neg bool, args []string) {
 	unchanging(ts, args[1])
 }
 
-// unsealCmd writes the decrypted values of all keys that begin with PREFIX to FILE, as valuesCmd
-// does: unseal SNAPSHOT CONFIG PREFIX FILE. All of them must be encrypted.
-func unsealCmd(ts *testscript.TestScript, neg bool, args []string) {
+// decryptCmd writes the decrypted values of all keys that begin with PREFIX to FILE, as valuesCmd
+// does: decrypt SNAPSHOT CONFIG PREFIX FILE. All of them must be encrypted.
+func decryptCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
-		ts.Fatalf("usage: unseal SNAPSHOT CONFIG PREFIX FILE")
+		ts.Fatalf("usage: decrypt SNAPSHOT CONFIG PREFIX FILE")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
