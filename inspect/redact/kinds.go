@@ -14,9 +14,8 @@ func (w walker) known(v map[string]any) (changed bool) {
 	case is(v, "SecretList"): // its items need not say what they are
 		items, _ := v["items"].([]any)
 		for _, item := range items {
-			if item, ok := item.(map[string]any); ok {
-				changed = emptySecret(item) || changed
-			}
+			secret, _ := item.(map[string]any)
+			changed = emptySecret(secret) || changed
 		}
 	case is(v, "ConfigMap"):
 		if isHelm(v) {
@@ -86,10 +85,7 @@ func entries(obj map[string]any) (changed bool) {
 	for name, value := range binary {
 		text, _ := value.(string)
 		decoded, err := base64.StdEncoding.DecodeString(text)
-		if err != nil || isRedacted(text) {
-			continue
-		}
-		if isKeyFile(name) || sortOf(name).isSecret(text) || holdsSecret(string(decoded)) {
+		if err == nil && !isRedacted(text) && (isKeyFile(name) || sortOf(name).isSecret(text) || holdsSecret(string(decoded))) {
 			binary[name], changed = redacted(len(decoded)), true
 		}
 	}
