@@ -87,9 +87,9 @@ func TestCreateEncrypts(t *testing.T) {
 	verbatim := encryptedBy(t, by, secretsDir+"moved", "moved")
 	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, Encryption: by}, planFunc(func(ctx context.Context, v *View) error {
 		for key, want := range map[string]bool{secretsDir + "made": true, "/registry/configmaps/ns/c": false} {
-			seals, err := v.Encrypts(ctx, []byte(key))
+			encrypts, err := v.Encrypts(ctx, []byte(key))
 			require.NoError(t, err)
-			require.Equal(t, want, seals, key)
+			require.Equal(t, want, encrypts, key)
 			require.NoError(t, v.Create(ctx, []byte(key), []byte("made"), 0, "why"))
 		}
 		return v.CreateStored(ctx, []byte(secretsDir+"moved"), []byte(verbatim), 0, "why")

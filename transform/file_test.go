@@ -27,7 +27,7 @@ func TestCheckPaths(t *testing.T) {
 	require.ErrorIs(t, checkPaths(in, out), fs.ErrExist)
 }
 
-// TestReportOfReading: what was refused counts, what was gone on with leaves nothing alone.
+// TestReportOfReading: refused findings count, findings the run went on with skip nothing.
 func TestReportOfReading(t *testing.T) {
 	on := &finding.Code{Name: "on", Level: finding.Error, Allowed: finding.WentOn}
 	r := NewReport("x", "on")

@@ -45,8 +45,7 @@ func encrypter(t testing.TB, providers ...string) *encryption.Transformers {
 
 const secretsDir = "/registry/secrets/ns/"
 
-// secretsOf builds a snapshot with a Secret in the clear and each of the others as it was
-// encrypted, by name.
+// secretsOf builds a snapshot with a plaintext Secret and one encrypted Secret for each name.
 func secretsOf(t testing.TB, encrypted map[string]*encryption.Transformers) files {
 	t.Helper()
 	script := "put /registry/namespaces/default {}\nput " + secretsDir + "plain `{\"plain\":1}`\ngrant 9 600\n"
@@ -64,8 +63,8 @@ func encryptedBy(t testing.TB, by *encryption.Transformers, key, plain string) s
 	return string(value)
 }
 
-// opened decrypts what was stored, which must begin with by.
-func opened(t testing.TB, with *encryption.Transformers, key, stored, by string) string {
+// decrypted returns the plaintext of stored, which must begin with by.
+func decrypted(t testing.TB, with *encryption.Transformers, key, stored, by string) string {
 	t.Helper()
 	require.True(t, strings.HasPrefix(stored, by), "%.30q", stored)
 	plain, _, err := with.Decrypt(context.Background(), schema.GroupResource{Resource: "secrets"}, []byte(key), []byte(stored))
@@ -73,8 +72,7 @@ func opened(t testing.TB, with *encryption.Transformers, key, stored, by string)
 	return string(plain)
 }
 
-// TestPutEncrypts: what is put is read back in the clear, and stored by the first provider under
-// its own key.
+// TestPutEncrypts: a Put is read back decrypted, and stored by the first provider.
 func TestPutEncrypts(t *testing.T) {
 	old, now := encrypter(t, "secretbox=o"), encrypter(t, "aesgcm=n", "secretbox=o", "identity")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": old, "same": old})
@@ -97,9 +95,9 @@ func TestPutEncrypts(t *testing.T) {
 	require.Equal(t, Changes{Created: 2, Updated: 2}, r.Changes)
 	got := live(t, f.out)
 	for name, value := range map[string]string{"a": "changed", "new": "made", "plain": "encrypted now"} {
-		require.Equal(t, value, opened(t, now, secretsDir+name, got[secretsDir+name], "k8s:enc:aesgcm:v1:key-n:"))
+		require.Equal(t, value, decrypted(t, now, secretsDir+name, got[secretsDir+name], "k8s:enc:aesgcm:v1:key-n:"))
 	}
-	require.Equal(t, before[secretsDir+"same"], got[secretsDir+"same"], "what does not change keeps its ciphertext")
+	require.Equal(t, before[secretsDir+"same"], got[secretsDir+"same"], "an unchanged value keeps its ciphertext")
 	require.Equal(t, "clear", got["/registry/configmaps/ns/c"])
 }
 
@@ -116,8 +114,8 @@ func TestPutBack(t *testing.T) {
 	require.Equal(t, Unchanged, r.Outcome)
 }
 
-// TestNeverPlaintext: what is encrypted is neither put nor derived nor rewrapped into the clear,
-// whatever there is for a configuration; it is reported once and stays.
+// TestNeverPlaintext: Put, Derive and Rewrap never store an encrypted value as plaintext, with or
+// without a configuration; the value is reported once and stays.
 func TestNeverPlaintext(t *testing.T) {
 	by := encrypter(t, "aescbc=a")
 	key, clear := []byte(secretsDir+"a"), []byte("/registry/configmaps/ns/c")
@@ -160,7 +158,7 @@ func TestNeverPlaintext(t *testing.T) {
 	}
 }
 
-// TestDerive: what is made of an encrypted value under another key is encrypted under that key.
+// TestDerive: a value derived from an encrypted one is encrypted under its own key.
 func TestDerive(t *testing.T) {
 	by := encrypter(t, "aesgcm=a")
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": by})
@@ -182,11 +180,11 @@ func TestDerive(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	got := live(t, f.out)
-	require.Equal(t, `{"name":"a"}`, opened(t, by, moved, got[moved], "k8s:enc:aesgcm:v1:key-a:"))
+	require.Equal(t, `{"name":"a"}`, decrypted(t, by, moved, got[moved], "k8s:enc:aesgcm:v1:key-a:"))
 	require.NotContains(t, got, secretsDir+"a")
 }
 
-// TestExposes says so of a value that is encrypted and would not be, and of no other.
+// TestExposes: only an encrypted value that would be stored as plaintext is exposed.
 func TestExposes(t *testing.T) {
 	f := secretsOf(t, map[string]*encryption.Transformers{"a": encrypter(t, "aescbc=a")})
 	for _, tt := range []struct {
@@ -207,7 +205,7 @@ func TestExposes(t *testing.T) {
 	}
 }
 
-// TestRewrap stages what is not yet encrypted by the first key, once, and nothing else.
+// TestRewrap stages each value that the first key does not encrypt yet, once.
 func TestRewrap(t *testing.T) {
 	old, now := encrypter(t, "aescbc=o"), encrypter(t, "aescbc=no")
 	f := secretsOf(t, map[string]*encryption.Transformers{"old": old, "now": now, "lost": encrypter(t, "aescbc=x"), "put": old})
@@ -225,8 +223,8 @@ func TestRewrap(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, r.Problems)
 	before, got := live(t, f.in), live(t, f.out)
-	require.Equal(t, `{"name":"old"}`, opened(t, now, secretsDir+"old", got[secretsDir+"old"], "k8s:enc:aescbc:v1:key-n:"))
-	require.Equal(t, "{}", opened(t, now, secretsDir+"put", got[secretsDir+"put"], "k8s:enc:aescbc:v1:key-n:"))
+	require.Equal(t, `{"name":"old"}`, decrypted(t, now, secretsDir+"old", got[secretsDir+"old"], "k8s:enc:aescbc:v1:key-n:"))
+	require.Equal(t, "{}", decrypted(t, now, secretsDir+"put", got[secretsDir+"put"], "k8s:enc:aescbc:v1:key-n:"))
 	require.Equal(t, []string{before[secretsDir+"now"], before[secretsDir+"lost"]}, []string{got[secretsDir+"now"], got[secretsDir+"lost"]})
 	none, err := Run(context.Background(), Options{In: f.in, Out: filepath.Join(t.TempDir(), "o.db")}, planFunc(func(ctx context.Context, v *View) error {
 		_, err := v.Rewrap(ctx, []byte(secretsDir+"old"))
@@ -261,7 +259,7 @@ func TestUndecryptableSaysWhy(t *testing.T) {
 	require.Equal(t, "odd", r.Problems[2].Reason)
 }
 
-// TestDeleteAgain: a deletion takes a staged value with it, and a value a staged deletion.
+// TestDeleteAgain: a Delete cancels a staged Put of its key, and a Put a staged Delete.
 func TestDeleteAgain(t *testing.T) {
 	f := input(t)
 	r, err := Run(context.Background(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
