@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -162,3 +164,187 @@ func warn(c *cli.Context, warnings ...string) {
 		}
 	}
 }
+
+// arrange puts flags before arguments: the parser stops at the first argument. Unknown, repeated,
+// misplaced, empty and invalid flags are usage errors. "--" ends the flags; a flag that takes a
+// value takes any next word.
+func arrange(app *cli.App, args []string) ([]string, error) {
+	if args[len(args)-1] == completionFlag {
+		return args, nil // half a command line; the parser finds out where it stands
+	}
+	command, name, at := commandOf(app, args)
+	if len(command.Subcommands) > 0 {
+		if at == len(args) || !strings.HasPrefix(args[at], "-") {
+			return args, nil
+		}
+		f := flagOf(command, nameOf(args[at]))
+		if f == nil {
+			return nil, usagef(name, "unknown flag %q here; the flags of a command stand after its name", args[at])
+		}
+		return args, checkValue(name, f, args[at])
+	}
+	flags, arguments, err := split(command, name, args[at:])
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(args[:at], flags, []string{"--"}, arguments), nil
+}
+
+// commandOf returns the named command, its path, and the index of the first word behind it.
+func commandOf(app *cli.App, args []string) (command *cli.Command, path string, at int) {
+	command = &cli.Command{Subcommands: app.Commands, Flags: []cli.Flag{cli.VersionFlag}}
+	var names []string
+	for at = 1; at < len(args); at++ {
+		i := slices.IndexFunc(command.Subcommands, func(c *cli.Command) bool { return c.HasName(args[at]) })
+		if i < 0 {
+			break
+		}
+		command = command.Subcommands[i]
+		names = append(names, command.Name)
+	}
+	return command, strings.Join(names, " "), at
+}
+
+// split sorts the words after a command's name into flags, with their values, and arguments.
+func split(command *cli.Command, path string, words []string) (flags, arguments []string, err error) {
+	given := map[cli.Flag]bool{}
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		switch {
+		case word == "--":
+			return flags, append(arguments, words...), nil
+		case word == "-" || !strings.HasPrefix(word, "-"):
+			arguments = append(arguments, word)
+			continue
+		}
+		name, value, hasValue := strings.Cut(word, "=")
+		f := flagOf(command, nameOf(word))
+		switch {
+		case f == nil:
+			return nil, nil, suggest(usagef(path, "unknown flag %q", word), "--"+nameOf(word), flagNames(command))
+		case f == cli.HelpFlag: // without arguments: the parser would look for their help
+			return []string{word}, nil, checkValue(path, f, word)
+		case given[f] && !repeatable(f): // the parser would take the last
+			return nil, nil, usagef(path, "flag %q is given twice", name)
+		}
+		given[f] = true
+		flags = append(flags, word)
+		if _, isBool := f.(*cli.BoolFlag); !isBool && !hasValue {
+			if len(words) == 0 {
+				return nil, nil, usagef(path, "flag %q needs a value", word)
+			}
+			value, words = words[0], words[1:]
+			flags = append(flags, value)
+		} else if isBool && !hasValue {
+			continue
+		}
+		if value == "" { // of a shell variable that is not set; it would mean the same as no flag
+			return nil, nil, usagef(path, "flag %q has an empty value", name)
+		}
+		if err := checkValue(path, f, name+"="+value); err != nil {
+			return nil, nil, err
+		}
+	}
+	return flags, arguments, nil
+}
+
+// checkValue checks the value, if any, of a flag that is given as "--top=3".
+func checkValue(path string, f cli.Flag, word string) (err error) {
+	name, value, given := strings.Cut(word, "=")
+	takes := ""
+	switch f.(type) {
+	case *cli.BoolFlag:
+		takes = "true or false"
+		_, err = strconv.ParseBool(value)
+	case *cli.IntFlag, *cli.Int64Flag:
+		takes = "a whole number"
+		if _, err = strconv.ParseInt(value, 0, 64); errors.Is(err, strconv.ErrRange) {
+			takes = fmt.Sprintf("a whole number up to %d", math.MaxInt64)
+		}
+	case *cli.DurationFlag:
+		takes = "a time such as 30s"
+		_, err = time.ParseDuration(value)
+	}
+	if err == nil || !given {
+		return nil
+	}
+	return usagef(path, "%s is %q; it takes %s", name, value, takes)
+}
+
+// repeatable says whether a flag may be given more than once.
+func repeatable(f cli.Flag) bool {
+	slice, ok := f.(cli.DocGenerationSliceFlag)
+	return ok && slice.IsSliceFlag()
+}
+
+// nameOf is the name of a flag that is given as "--top=3".
+func nameOf(word string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(word[1:], "-"), "=")
+	return name
+}
+
+// flagOf returns the command's flag of a name, without dashes, nil where there is none.
+func flagOf(command *cli.Command, name string) cli.Flag {
+	for _, f := range append(slices.Clone(command.Flags), cli.HelpFlag) {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}
+
+// flagNames returns the names of the command's flags, with dashes.
+func flagNames(command *cli.Command) (names []string) {
+	for _, f := range command.Flags {
+		names = append(names, "--"+f.Names()[0])
+	}
+	return names
+}
+
+// arguments returns the arguments, which must fit names, or else the words of the command's usage.
+// One in brackets is optional, one with "..." stands for any number.
+func arguments(c *cli.Context, names ...string) ([]string, error) {
+	if names == nil {
+		names = strings.Fields(c.Command.ArgsUsage)
+	}
+	given := c.Args().Slice()
+	least, most := 0, len(names)
+	for _, name := range names {
+		if name[0] != '[' {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(name, "]"), "...") {
+			most = math.MaxInt
+		}
+	}
+	if least <= len(given) && len(given) <= most {
+		return given, nil
+	}
+	want := "takes no arguments"
+	if len(names) > 0 {
+		want = "takes " + strings.Join(names, " ")
+	}
+	if len(given) == 0 {
+		return nil, usagef(commandPath(c), "%s; none was given", want)
+	}
+	return nil, usagef(commandPath(c), "%s; got %d: %q", want, len(given), given)
+}
+
+// commandPath is the command's name with those above it, without the program's.
+func commandPath(c *cli.Context) string {
+	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.Name), " ")
+}
+
+// noCommand is the action of a group of commands.
+func noCommand(c *cli.Context) error {
+	if name := c.Args().First(); name != "" {
+		err := usagef(commandPath(c), "unknown command %q", name)
+		err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
+		return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
+	}
+	return usagef(commandPath(c), "which command?")
+}
+
+// usageError is an error of the parser; most are found before it runs.
+func usageError(c *cli.Context, err error, _ bool) error { return usagef(commandPath(c), "%w", err) }

@@ -134,3 +134,114 @@ func entry(column int, left, text string) string {
 	}
 	return out + line + "\n"
 }
+
+func completionCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "completion",
+		Usage:     "print what makes a shell complete commands and flags",
+		ArgsUsage: "bash|zsh|fish",
+		Description: `source <(etcdshift completion bash)
+etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
+		Action: runCompletion,
+	}
+}
+
+// completionFlag at the end of a command line asks for the words that may come next.
+const completionFlag = "--generate-bash-completion"
+
+const (
+	bashCompletion = `_etcdshift() {
+	local cur="${COMP_WORDS[COMP_CWORD]}" words=("${COMP_WORDS[@]:0:COMP_CWORD}")
+	[[ $cur == -* ]] && words+=("$cur")
+	COMPREPLY=($(compgen -W "$("${words[@]}" --generate-bash-completion 2>/dev/null)" -- "$cur"))
+}
+complete -o bashdefault -o default -F _etcdshift etcdshift
+`
+	zshCompletion = `#compdef etcdshift
+_etcdshift() {
+	local -a before found
+	before=("${(@)words[1,CURRENT-1]}")
+	[[ $words[CURRENT] == -* ]] && before+=("$words[CURRENT]")
+	found=("${(@f)$("${(@)before}" --generate-bash-completion 2>/dev/null)}")
+	if [[ -n $found[1] ]]; then compadd -- "${(@)found}"; else _files; fi
+}
+compdef _etcdshift etcdshift
+`
+)
+
+func runCompletion(c *cli.Context) error {
+	args, err := arguments(c)
+	if err != nil {
+		return err
+	}
+	script := ""
+	switch args[0] {
+	case "bash":
+		script = bashCompletion
+	case "zsh":
+		script = zshCompletion
+	case "fish":
+		if script, err = c.App.ToFishCompletion(); err != nil {
+			return err
+		}
+		script = strings.ReplaceAll(script, "' -f -l ", "' -l ") // -f would keep files from being completed
+		script += fishCodes(c.App)
+	default:
+		return usagef(commandPath(c), "no completion for %q; there is one for bash, zsh and fish", args[0])
+	}
+	_, err = fmt.Fprint(c.App.Writer, script)
+	return err
+}
+
+// codesFor returns the codes that complete a command line which ends with a flag such as --allow.
+func codesFor(app *cli.App, args []string) []string {
+	last := len(args) - 2
+	if last < 1 || args[last+1] != completionFlag || !strings.HasPrefix(args[last], "--") {
+		return nil
+	}
+	command, _, _ := commandOf(app, args)
+	if f, ok := flagOf(command, nameOf(args[last])).(*codesFlag); ok {
+		return f.codes
+	}
+	return nil
+}
+
+// fishCodes completes codes in fish, whose script knows flags and commands only.
+func fishCodes(app *cli.App) string {
+	const line = "complete -c etcdshift -n '__fish_seen_subcommand_from %s' %s -a '(etcdshift %s " + completionFlag + ")'\n"
+	script := fmt.Sprintf(line, "explain", "-f", "explain")
+	var add func(path string, commands []*cli.Command)
+	add = func(path string, commands []*cli.Command) {
+		for _, command := range commands {
+			for _, f := range command.Flags {
+				if codes, ok := f.(*codesFlag); ok {
+					script += fmt.Sprintf(line, command.Name, "-x -l "+codes.Name, path+command.Name+" --"+codes.Name)
+				}
+			}
+			add(path+command.Name+" ", command.Subcommands)
+		}
+	}
+	add("", app.Commands)
+	return script
+}
+
+// manCommand is for packagers.
+func manCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "man",
+		Usage:       "print the manual page",
+		Hidden:      true,
+		Description: "etcdshift man > etcdshift.1",
+		Action: func(c *cli.Context) error {
+			if _, err := arguments(c); err != nil {
+				return err
+			}
+			page, err := c.App.ToManWithSection(1)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(c.App.Writer, page)
+			return err
+		},
+	}
+}

@@ -1,11 +1,15 @@
 package render
 
 import (
+	"bufio"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // maxCell and maxRow bound the bytes of a cell and a row: all rows are as wide as the longest.
@@ -58,4 +62,142 @@ func Size(bytes int64) string {
 		n, unit = n/1024, unit+1
 	}
 	return fmt.Sprintf("%d bytes (%.1f %s)", bytes, n, units[unit])
+}
+
+// Flow prints a table row by row. The first rows set the widths; wider later rows widen them.
+type Flow struct {
+	w       *bufio.Writer
+	widths  []int
+	waiting [][]string // rows before the widths are known
+	held    int        // bytes that wait
+	sized   bool
+}
+
+const (
+	firstRows  = 500     // that the widths are taken from
+	firstBytes = 1 << 20 // of these rows
+	mostWidth  = 100     // of a column, however long a hostile key is
+)
+
+// NewFlow returns a Flow on w with a first row.
+func NewFlow(w io.Writer, head ...string) *Flow {
+	return &Flow{w: bufio.NewWriterSize(w, 1<<16), widths: make([]int, len(head)), waiting: [][]string{head}}
+}
+
+// Row prints a row. An empty cell is shown as "-".
+func (f *Flow) Row(cells ...string) error {
+	for i, cell := range cells {
+		if cells[i] = Printable(cell); cell == "" {
+			cells[i] = "-"
+		}
+		f.held += len(cells[i])
+	}
+	if f.sized {
+		return f.row(cells)
+	}
+	if f.waiting = append(f.waiting, cells); len(f.waiting) > firstRows || f.held > firstBytes {
+		return f.size()
+	}
+	return nil
+}
+
+// size prints the rows that wait.
+func (f *Flow) size() error {
+	f.sized = true
+	for _, row := range f.waiting {
+		f.widen(row)
+	}
+	for _, row := range f.waiting {
+		if err := f.row(row); err != nil {
+			return err
+		}
+	}
+	f.waiting = nil
+	return nil
+}
+
+func (f *Flow) widen(row []string) {
+	for i, cell := range row {
+		f.widths[i] = max(f.widths[i], min(utf8.RuneCountInString(cell), mostWidth))
+	}
+}
+
+func (f *Flow) row(row []string) error {
+	f.widen(row)
+	for i, cell := range row {
+		if i < len(row)-1 {
+			cell += strings.Repeat(" ", max(0, f.widths[i]-utf8.RuneCountInString(cell))+2)
+		}
+		f.w.WriteString(cell)
+	}
+	return f.w.WriteByte('\n')
+}
+
+// Flush prints the rows that wait.
+func (f *Flow) Flush() error {
+	if err := f.size(); err != nil {
+		return err
+	}
+	return f.w.Flush()
+}
+
+// Rows laid out together in memory. kubectl asks for 500 at once, but prints them together.
+const (
+	chunkRows  = 5000
+	chunkBytes = 16 << 20
+)
+
+// chunk counts the rows that are laid out together.
+type chunk struct{ rows, bytes int }
+
+// full counts a row of so many bytes, and reports whether it is the last of its chunk.
+func (c *chunk) full(bytes int) bool {
+	c.rows, c.bytes = c.rows+1, c.bytes+bytes
+	if c.rows < chunkRows && c.bytes < chunkBytes {
+		return false
+	}
+	*c = chunk{}
+	return true
+}
+
+// ObjectTable prints a table of objects by kubectl's printer, chunk by chunk.
+type ObjectTable struct {
+	columns []metav1.TableColumnDefinition
+	printer printers.ResourcePrinter
+	out     flusher
+	rows    []metav1.TableRow
+	chunk   chunk
+}
+
+// NewObjectTable returns a table on w.
+func NewObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, o printers.PrintOptions) *ObjectTable {
+	return &ObjectTable{columns: columns, printer: printers.NewTablePrinter(o), out: printers.GetNewTabWriter(w)}
+}
+
+// Row adds a row, and prints those that have come together where they are enough.
+func (t *ObjectTable) Row(cells []any) error {
+	t.rows = append(t.rows, metav1.TableRow{Cells: cells})
+	bytes := 0
+	for _, cell := range cells {
+		text, _ := cell.(string)
+		bytes += len(text)
+	}
+	if t.chunk.full(bytes) {
+		return t.Flush()
+	}
+	return nil
+}
+
+// Flush prints the rows that have come together.
+func (t *ObjectTable) Flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
+	clear(t.rows) // or their cells stay in memory
+	t.rows = t.rows[:0]
+	if err != nil {
+		return err
+	}
+	return t.out.Flush()
 }
