@@ -65,17 +65,17 @@ func TestRecordedRewrites(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
+func TestRewrite(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	for _, name := range append(crNames(t), "elide", "untouched") {
 		t.Run(name, func(t *testing.T) {
 			obj := object(t, string(readFile(t, "cr/"+name+".before")))
-			_, err := crd.Settle(obj)
+			_, err := crd.Rewrite(obj)
 			require.NoError(t, err)
 			settled := text(t, obj)
 			require.Equal(t, string(readFile(t, "cr/"+name+".settled")), settled)
 
-			dropped, err := crd.Settle(obj)
+			dropped, err := crd.Rewrite(obj)
 			require.NoError(t, err)
 			require.Empty(t, dropped)
 			require.Equal(t, settled, text(t, obj), "settled is a fixpoint")
@@ -83,15 +83,15 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-func TestSettleNamesWhatIsLost(t *testing.T) {
+func TestRewriteNamesDroppedFields(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
-	dropped, err := crd.Settle(object(t, string(readFile(t, "cr/raw1.before"))))
+	dropped, err := crd.Rewrite(object(t, string(readFile(t, "cr/raw1.before"))))
 	require.NoError(t, err)
 	require.Equal(t, []string{
 		"metadata.annotations", "metadata.clusterName", "metadata.deletionGracePeriodSeconds", "metadata.junk", "spec.unknownField",
 	}, dropped)
 
-	dropped, err = crd.Settle(object(t, string(readFile(t, "cr/untouched.before"))))
+	dropped, err = crd.Rewrite(object(t, string(readFile(t, "cr/untouched.before"))))
 	require.NoError(t, err)
 	require.Equal(t, []string{"spec.oldOnly"}, dropped, "a field that only the old version has")
 }
@@ -108,7 +108,7 @@ func TestConvert(t *testing.T) {
 	for _, apiVersion := range []string{"demo.example.com/v9", "v1alpha1", "example.com/v1alpha1", ""} {
 		_, err := crd.Convert(map[string]any{"apiVersion": apiVersion, "kind": "Widget"}, "v1beta1")
 		require.ErrorIs(t, err, ErrNoVersion, apiVersion)
-		_, err = crd.Settle(map[string]any{"apiVersion": apiVersion, "kind": "Widget"})
+		_, err = crd.Rewrite(map[string]any{"apiVersion": apiVersion, "kind": "Widget"})
 		require.ErrorIs(t, err, ErrNoVersion, apiVersion)
 	}
 	_, err = crd.Convert(obj, "v9")
@@ -128,12 +128,12 @@ func TestConvertNeedsWebhook(t *testing.T) {
 	require.Equal(t, "example.com/v2", obj["apiVersion"])
 	_, err = crd.Convert(obj, "v2")
 	require.NoError(t, err, "no conversion, no webhook")
-	_, err = crd.Settle(obj)
+	_, err = crd.Rewrite(obj)
 	require.ErrorIs(t, err, ErrNeedsWebhook)
 }
 
-// Settling what is settled changes nothing, whatever the object.
-func FuzzSettleTwice(f *testing.F) {
+// A second Rewrite changes nothing, whatever the object.
+func FuzzRewriteTwice(f *testing.F) {
 	for _, name := range crNames(f) {
 		f.Add(readFile(f, "cr/"+name+".before"))
 	}
@@ -143,11 +143,11 @@ func FuzzSettleTwice(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		if _, err := crd.Settle(obj); err != nil {
+		if _, err := crd.Rewrite(obj); err != nil {
 			return
 		}
 		once := text(t, obj)
-		dropped, err := crd.Settle(obj)
+		dropped, err := crd.Rewrite(obj)
 		require.NoError(t, err)
 		require.Empty(t, dropped)
 		require.Equal(t, once, text(t, obj))

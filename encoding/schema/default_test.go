@@ -80,7 +80,7 @@ func TestBeginAndFinishAreBounded(t *testing.T) {
 	for _, c := range []struct{ stored, storage string }{{nestedDefaults(9), plain}, {plain, nestedDefaults(9)}} {
 		crd := parseCRD(t, crdOf(`{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":`+c.storage+`}},`+
 			`{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":`+c.stored+`}}`, ""))
-		_, err := crd.Settle(object(t, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{},"spec":{}}`))
+		_, err := crd.Rewrite(object(t, `{"apiVersion":"example.com/v2","kind":"Thing","metadata":{},"spec":{}}`))
 		require.ErrorIs(t, err, ErrTooLarge)
 	}
 }

@@ -2,7 +2,7 @@
 // with objects of its kind: prune, default, convert, validate. It also repairs the leftovers of a
 // change of versions. It does no I/O and knows no keys.
 //
-// [ParseCRD] reads a stored CRD, [ParseManifest] a file. [CRD.Settle] writes an object anew as a
+// [ParseCRD] reads a stored CRD, [ParseManifest] a file. [CRD.Rewrite] writes an object anew as a
 // server would; [CRD.Begin] and [CRD.Finish] are its halves around a webhook's conversion.
 // [Version.Prune], [Version.Default] and [Version.Validate] are the single steps.
 //
@@ -14,7 +14,7 @@
 // Invariants:
 //
 //   - A CRD that a server of this release stored is the same bytes after decoding and encoding.
-//   - Prune, Default and Convert leave what a server's own decoding of the value leaves; Settle,
+//   - Prune, Default and Convert leave what a server's own decoding of the value leaves; Rewrite,
 //     and Begin and Finish around a conversion, leave what it would write.
 //   - SetStoredVersions and SetStorageVersion change bytes, not CRDs parsed from them.
 //   - RelabelManagedFields asks the field manager's own types whether an entry breaks server-side

@@ -37,7 +37,7 @@ func Example() {
 	fmt.Println(crd.StoredVersions(), crd.StorageVersion(), crd.Webhook())
 	fmt.Println(widget["apiVersion"])
 
-	dropped, err := crd.Settle(widget)
+	dropped, err := crd.Rewrite(widget)
 	fmt.Println(widget["apiVersion"], dropped, err)
 	// Output:
 	// [v1alpha1 v1beta1] v1beta1 false

@@ -46,8 +46,8 @@ func slowCoerce(v *Version, obj map[string]any, strict bool) ([]string, error) {
 	return droppedPaths(before.(map[string]any), obj, v.shape()), nil
 }
 
-// slowSettle is two no-op writes of a server with nothing spared.
-func slowSettle(c *CRD, obj map[string]any, writes int) (dropped []string, err error) {
+// slowRewrite takes every step of that many no-op writes of a server.
+func slowRewrite(c *CRD, obj map[string]any, writes int) (dropped []string, err error) {
 	for range writes {
 		stored, err := c.versionOf(obj)
 		if err != nil {
@@ -84,7 +84,7 @@ func requireSame(t *testing.T, crd *CRD, obj map[string]any) {
 	before := text(t, obj)
 	for mode, writes := range map[Mode]int{Pure: 1, Settled: 2} {
 		slow, fast := cloneJSON(obj).(map[string]any), cloneJSON(obj).(map[string]any)
-		want, wantErr := slowSettle(crd, slow, writes)
+		want, wantErr := slowRewrite(crd, slow, writes)
 		got, err := crd.Begin(fast)
 		if err == nil {
 			crd.Relabel(fast)

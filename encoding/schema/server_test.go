@@ -154,7 +154,7 @@ func TestInjectedCRDsAreServed(t *testing.T) {
 func settled(t *testing.T, crd *CRD, name string) map[string]any {
 	t.Helper()
 	obj := object(t, string(readFile(t, name)))
-	_, err := crd.Settle(obj)
+	_, err := crd.Rewrite(obj)
 	require.NoError(t, err)
 	return obj
 }

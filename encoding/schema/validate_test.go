@@ -69,7 +69,7 @@ func TestValidate(t *testing.T) {
 }
 
 // An update rule needs an old object, which a create does not have.
-func TestTransitionRulesAreNotJudged(t *testing.T) {
+func TestTransitionRulesAreNotChecked(t *testing.T) {
 	v := thing(t, `{"type":"object","properties":{"spec":{"type":"object","properties":{"a":{"type":"integer",
 "x-kubernetes-validations":[{"rule":"self == oldSelf"},{"rule":"self < 9"}]}}}}}`)
 	obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{},"spec":{"a":3}}`)

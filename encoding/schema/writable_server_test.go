@@ -40,10 +40,10 @@ func writableCRD(root, declared, subresources string) string {
 {"name":"v2","served":true,"storage":true` + subresources + `,"schema":{"openAPIV3Schema":` + schema + `}}]}}`
 }
 
-// misfits makes objects that often break some rule.
-type misfits struct{ generator }
+// invalidGenerator makes objects that often break a rule.
+type invalidGenerator struct{ generator }
 
-func (g misfits) some(of ...string) any { return g.one(toAny(of)...) }
+func (g invalidGenerator) some(of ...string) any { return g.one(toAny(of)...) }
 
 func toAny(of []string) (out []any) {
 	for _, s := range of {
@@ -52,7 +52,7 @@ func toAny(of []string) (out []any) {
 	return out
 }
 
-func (g misfits) items(item func() map[string]any) any {
+func (g invalidGenerator) items(item func() map[string]any) any {
 	if g.IntN(25) == 0 {
 		return g.one("x", nil, map[string]any{})
 	}
@@ -67,7 +67,7 @@ func (g misfits) items(item func() map[string]any) any {
 	return list
 }
 
-func (g misfits) keyed(keys ...string) func() map[string]any {
+func (g invalidGenerator) keyed(keys ...string) func() map[string]any {
 	return func() map[string]any {
 		out := map[string]any{}
 		for _, key := range keys {
@@ -90,7 +90,7 @@ func (g misfits) keyed(keys ...string) func() map[string]any {
 }
 
 // field is a value of a field of spec: mostly one that the schema allows.
-func (g misfits) field(name string) any {
+func (g invalidGenerator) field(name string) any {
 	good := map[string][]any{
 		"must": {"x"}, "touch": {"x"}, "n": {int64(1)}, "maybe": {nil, "x"}, "kind": {"a"}, "labels": {map[string]any{"a": "b"}}, "any": {int64(1), "1"},
 		"set": {[]any{"a", "b"}}, "plain": {[]any{map[string]any{"x": "y"}}}, "atomic": {map[string]any{"x": "y"}}, "free": {map[string]any{"x": "y"}, map[string]any{"x": "y", "more": []any{nil}}},
@@ -114,7 +114,7 @@ func (g misfits) field(name string) any {
 	return g.one(good[name]...)
 }
 
-func (g misfits) thing(name string) map[string]any {
+func (g invalidGenerator) thing(name string) map[string]any {
 	spec := map[string]any{}
 	for _, field := range []string{"must", "touch", "n", "maybe", "kind", "map", "two", "set", "plain", "atomic", "labels", "free", "pod", "any", "ruled"} {
 		if g.IntN(3) == 0 || field == "must" && g.IntN(12) > 0 {
@@ -205,16 +205,16 @@ func TestWritableAsAServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, parseCRD(t, crd))
-			g := misfits{generator{rand.New(rand.NewPCG(uint64(len(name)), 9))}}
+			g := invalidGenerator{generator{rand.New(rand.NewPCG(uint64(len(name)), 9))}}
 			counts := map[string]int{}
 			for i := range 120 {
 				obj := g.thing(fmt.Sprintf("o%d", i))
-				if _, err := l.crd.Settle(obj); err != nil {
+				if _, err := l.crd.Rewrite(obj); err != nil {
 					continue
 				}
 				_, _, err := l.crd.RelabelManagedFields(obj, false)
 				require.NoError(t, err)
-				_, err = l.crd.SettleManagedFields(obj)
+				_, err = l.crd.RewriteManagedFields(obj)
 				require.NoError(t, err)
 				l.requireSameWrites(obj, counts)
 			}

@@ -182,7 +182,7 @@ func (d *doctor) checkWrite(crd *schema.CRD, storage *schema.Version, e *inspect
 	if err != nil || e.Undecryptable != nil || obj["kind"] != crd.GroupKind().Kind {
 		return
 	}
-	_, err = crd.Settle(obj)
+	_, err = crd.Rewrite(obj)
 	if errors.Is(err, schema.ErrTooLarge) {
 		d.raise(e.Key, codeUpdateRefused, "its updates cannot be checked: %s", err)
 	}

@@ -142,7 +142,7 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 	}
 	o.changed = !bytes.Equal(o.out, o.value)
 	if o.changed && !opts.KeepManagedFields && opts.Mode == schema.Settled {
-		if emptied, err = k.crd.SettleManagedFields(o.obj); err != nil {
+		if emptied, err = k.crd.RewriteManagedFields(o.obj); err != nil {
 			return err
 		}
 		if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {

@@ -85,10 +85,10 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 
 func (v *Version) coerceStrictly(obj map[string]any) ([]string, error) { return v.coerce(obj, true) }
 
-// Settle changes obj, as decoded from etcd, in place into the object that no-op writes at the
+// Rewrite changes obj, as decoded from etcd, in place into the object that no-op writes at the
 // storage version no longer change, and returns the dropped paths: Begin, Relabel and Finish. It
 // returns ErrNeedsWebhook if NeedsWebhook reports so.
-func (c *CRD) Settle(obj map[string]any) (dropped []string, err error) {
+func (c *CRD) Rewrite(obj map[string]any) (dropped []string, err error) {
 	if dropped, err = c.Begin(obj); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (c *CRD) storageAPIVersion() string {
 //
 // It returns ErrNoVersion unless the CRD lists both versions, and ErrNeedsWebhook unless the
 // strategy is None. It applies no defaults: a server defaults with the source's schema before (see
-// Settle), and with the target's on the next read.
+// Rewrite), and with the target's on the next read.
 func (c *CRD) Convert(obj map[string]any, to string) (dropped []string, err error) {
 	from, err := c.versionOf(obj)
 	if err != nil {

@@ -17,7 +17,7 @@ func benchValue(b *testing.B, name string) []byte {
 	return []byte(strings.Replace(data, `"annotations":{`, `"annotations":{"filler":"`+filler+`",`, 1))
 }
 
-// What a whole migration does with one object's bytes.
+// A whole migration of the bytes of one object.
 func BenchmarkReencode(b *testing.B) {
 	crd := readCRD(b, "crd.etcd")
 	run := func(name string, data []byte, work func(obj map[string]any)) {

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// SettleManagedFields changes metadata.managedFields of obj, which is at the storage version, in
+// RewriteManagedFields changes metadata.managedFields of obj, which is at the storage version, in
 // place as a no-op update by a 1.37 server does: it drops entries that own nothing, rewrites the
 // others, and keeps at most ten of operation Update apart. With one unreadable entry the server
 // drops all; lost are their managers. Nothing changes for an object that the server cannot bring
 // into the types of the schema, and for entries that only a webhook could convert.
-func (c *CRD) SettleManagedFields(obj map[string]any) (lost []string, err error) {
+func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
 	if len(list) == 0 {

@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each half is what a server's read and write do; together they are Settle.
+// Begin does a server's read and Finish its write; together they are Rewrite.
 func TestBeginFinish(t *testing.T) {
 	crd := readCRD(t, "crd.etcd")
 	for _, name := range append(crNames(t), "elide", "untouched") {
 		for mode, suffix := range map[Mode]string{Pure: ".pure", Settled: ".settled"} {
 			if mode == Pure && (name == "elide" || name == "untouched") {
-				continue // were recorded settled only
+				continue // recorded as .settled only
 			}
 			t.Run(name+suffix, func(t *testing.T) {
 				obj := object(t, string(readFile(t, "cr/"+name+".before")))
@@ -24,7 +24,7 @@ func TestBeginFinish(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, string(readFile(t, "cr/"+name+suffix)), text(t, obj))
 
-				dropped, err := crd.Settle(object(t, string(readFile(t, "cr/"+name+".before"))))
+				dropped, err := crd.Rewrite(object(t, string(readFile(t, "cr/"+name+".before"))))
 				require.NoError(t, err)
 				require.Equal(t, dropped, append(pruned, lost...))
 			})
@@ -68,8 +68,8 @@ func TestNeedsWebhook(t *testing.T) {
 		require.Equal(t, "example.com/v1", obj["apiVersion"])
 	}
 	stored := object(t, `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"name":"x","resourceVersion":"5","selfLink":"/x"},"spec":{"a":1}}`)
-	_, err := webhook.Settle(stored)
-	require.NoError(t, err, "already there")
+	_, err := webhook.Rewrite(stored)
+	require.NoError(t, err, "at the storage version")
 	require.Equal(t, map[string]any{"name": "x", "generation": int64(1)}, stored["metadata"])
 }
 
@@ -91,8 +91,8 @@ func TestServed(t *testing.T) {
 
 const twice = `{"name":"v2","served":true,"storage":true},{"name":"v1","served":true,"storage":false}`
 
-// What becomes of an object at v1 under CRDs of all ages and shapes.
-func TestSettleShapes(t *testing.T) {
+// Rewrite of objects at v1 under CRDs of all ages and shapes.
+func TestRewriteShapes(t *testing.T) {
 	const schema = `{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"n":{"type":"string","nullable":true},
 "d":{"type":"string","default":"<&>"},"free":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
 "tmpl":{"type":"object","x-kubernetes-embedded-resource":true,"x-kubernetes-preserve-unknown-fields":true}}}}}}`
@@ -124,11 +124,11 @@ func TestSettleShapes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			obj := object(t, `{"apiVersion":"example.com/v1","kind":"Thing",`+c.before+`}`)
 			requireSame(t, c.crd, obj)
-			dropped, err := c.crd.Settle(obj)
+			dropped, err := c.crd.Rewrite(obj)
 			require.NoError(t, err)
 			require.Equal(t, c.dropped, dropped)
 			require.Equal(t, `{"apiVersion":"example.com/v2","kind":"Thing",`+c.after+"}\n", text(t, obj))
-			again, err := c.crd.Settle(obj)
+			again, err := c.crd.Rewrite(obj)
 			require.NoError(t, err)
 			require.Empty(t, again)
 			require.Equal(t, `{"apiVersion":"example.com/v2","kind":"Thing",`+c.after+"}\n", text(t, obj))
