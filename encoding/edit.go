@@ -2,7 +2,6 @@ package encoding
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -14,30 +13,25 @@ import (
 // From a protobuf object of any kind Get reads the metadata that servers store, except times; from
 // a ConfigMap its data; from a workload the containers of its pods with images and environment. For
 // other fields it returns ErrUnknownFormat. It also returns ErrEncrypted.
-func Get(data []byte, path ...string) (value any, err error) {
-	f := Detect(data)
-	switch f {
-	case FormatJSON:
-		if err = checkJSON(data); err == nil {
-			value, err = getJSON(bytes.TrimSpace(data), path)
+func Get(data []byte, path ...string) (any, error) {
+	return byFormat(data, func(data []byte) (any, error) {
+		if err := checkJSON(data); err != nil {
+			return nil, err
 		}
-	case FormatCBOR:
-		var obj map[string]any
-		if obj, err = decodeCBOR(data); err == nil {
-			value, err = lookup(obj, path)
+		return getJSON(bytes.TrimSpace(data), path)
+	}, func(data []byte) (any, error) {
+		obj, err := decodeCBOR(data)
+		if err != nil {
+			return nil, err
 		}
-	case FormatProtobuf:
-		var content map[string]any
-		if _, _, content, err = parseProtobuf(data, path); err == nil {
-			value, err = lookup(content, path)
+		return lookup(obj, path)
+	}, func(data []byte) (any, error) {
+		_, _, content, err := parseProtobuf(data, path)
+		if err != nil {
+			return nil, err
 		}
-	default:
-		return nil, unsupported(data, f)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s value: %w", f, err)
-	}
-	return value, nil
+		return lookup(content, path)
+	})
 }
 
 // Set returns data with another content in the field at path; nil removes the field, and missing
@@ -48,27 +42,17 @@ func Get(data []byte, path ...string) (value any, err error) {
 //
 // Without a change the result is data itself. Fields and errors are those of Get. List elements are
 // compared by position.
-func Set(data []byte, value any, path ...string) (out []byte, err error) {
-	f := Detect(data)
-	switch f {
-	case FormatJSON:
-		if err = checkJSON(data); err == nil {
-			out, err = setJSONValue(data, value, path)
-		}
-	case FormatCBOR:
-		out, err = setCBOR(data, value, path)
-	case FormatProtobuf:
-		out, err = setProtobuf(data, value, path)
-	default:
-		return nil, unsupported(data, f)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s value: %w", f, err)
-	}
-	return out, nil
+func Set(data []byte, value any, path ...string) ([]byte, error) {
+	return byFormat(data,
+		func(data []byte) ([]byte, error) { return setJSONValue(data, value, path) },
+		func(data []byte) ([]byte, error) { return setCBOR(data, value, path) },
+		func(data []byte) ([]byte, error) { return setProtobuf(data, value, path) })
 }
 
 func setJSONValue(data []byte, value any, path []string) ([]byte, error) {
+	if err := checkJSON(data); err != nil {
+		return nil, err
+	}
 	start, end := bytes.IndexByte(data, '{'), bytes.LastIndexByte(data, '}')+1
 	before, err := getJSON(data[start:end], path)
 	if err != nil || equal(before, value) {

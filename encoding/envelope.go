@@ -29,94 +29,69 @@ const (
 // Parse reads the envelope of a stored value. It returns ErrEncrypted, ErrUnknownFormat, or an
 // error with the position of the damage. It checks JSON, and the envelope of protobuf.
 func Parse(data []byte) (Value, error) {
-	v, apiVersion, kind, err := parse(data)
+	e, err := byFormat(data, envelopeOfJSON, envelopeOfCBOR, parseEnvelope)
 	if err != nil {
 		return Value{}, err
 	}
-	gv, err := schema.ParseGroupVersion(apiVersion)
+	v := Value{Format: Detect(data), Raw: e.body.payload}
+	gv, err := schema.ParseGroupVersion(e.apiVersion)
 	if err != nil {
 		return Value{}, fmt.Errorf("%s value: apiVersion is not GROUP/VERSION", v.Format)
 	}
-	v.GVK = gv.WithKind(kind)
+	v.GVK = gv.WithKind(e.kind)
 	return v, nil
 }
 
-func parse(data []byte) (v Value, apiVersion, kind string, err error) {
-	v = Value{Format: Detect(data), Raw: data}
-	switch v.Format {
-	case FormatProtobuf:
-		var e envelope
-		e, err = parseEnvelope(data)
-		v.Raw, apiVersion, kind = e.body.payload, e.apiVersion, e.kind
-	case FormatJSON:
-		var obj jsonObject
-		if obj, err = parseJSONValue(data); err == nil {
-			apiVersion, kind, err = obj.typeMeta()
-		}
-	case FormatCBOR:
-		var obj map[string]any
-		if obj, err = decodeCBOR(data); err == nil {
-			r := reader{obj: obj}
-			apiVersion, kind, err = r.str("apiVersion"), r.str("kind"), r.err
-		}
-	default:
-		return Value{}, "", "", unsupported(data, v.Format)
+func envelopeOfJSON(data []byte) (e envelope, err error) {
+	obj, err := parseJSONValue(data)
+	if err == nil {
+		e.body.payload = data
+		e.apiVersion, e.kind, err = obj.typeMeta()
 	}
-	if err != nil {
-		return Value{}, "", "", fmt.Errorf("%s value: %w", v.Format, err)
-	}
-	return v, apiVersion, kind, nil
+	return e, err
 }
 
-// envelope is a parsed protobuf value.
+func envelopeOfCBOR(data []byte) (e envelope, err error) {
+	obj, err := decodeCBOR(data)
+	if err != nil {
+		return e, err
+	}
+	r := reader{obj: obj}
+	e = envelope{apiVersion: r.str("apiVersion"), kind: r.str("kind"), body: wireField{payload: data}}
+	return e, r.err
+}
+
+// envelope is a parsed value.
 type envelope struct {
 	apiVersion, kind string
-	body             wireField // the object; positions count from behind the prefix
+	body             wireField // the object; in protobuf, positions count from behind the prefix
 }
 
 // parseEnvelope parses a protobuf value. Like the generated decoder it merges repeated TypeMetas,
 // and the last body wins.
-func parseEnvelope(data []byte) (envelope, error) {
-	var e envelope
-	for f, err := range fields(data[len(protobufPrefix):]) {
-		if err != nil {
-			return envelope{}, at("envelope", err)
-		}
+func parseEnvelope(data []byte) (e envelope, err error) {
+	err = each(data[len(protobufPrefix):], func(f wireField) (err error) {
 		switch f.num {
 		case unknownTypeMeta:
-			err = readTypeMeta(f, &e.apiVersion, &e.kind)
+			err = at("typeMeta", f.each(e.readTypeMeta))
 		case unknownRaw:
 			_, err = f.bytes()
 			e.body = f
 		}
-		if err != nil {
-			return envelope{}, at("envelope", err)
-		}
+		return err
+	})
+	if err == nil && e.body.num == 0 {
+		err = errNoObject
 	}
-	if e.body.num == 0 {
-		return envelope{}, at("envelope", errNoObject)
-	}
-	return e, nil
+	return e, at("envelope", err)
 }
 
-func readTypeMeta(field wireField, apiVersion, kind *string) error {
-	content, err := field.bytes()
-	if err != nil {
-		return at("typeMeta", err)
+func (e *envelope) readTypeMeta(f wireField) (err error) {
+	switch f.num {
+	case typeMetaAPIVersion:
+		e.apiVersion, err = f.text()
+	case typeMetaKind:
+		e.kind, err = f.text()
 	}
-	for f, err := range fields(content) {
-		if err != nil {
-			return at("typeMeta", err)
-		}
-		switch f.num {
-		case typeMetaAPIVersion:
-			*apiVersion, err = f.text()
-		case typeMetaKind:
-			*kind, err = f.text()
-		}
-		if err != nil {
-			return at("typeMeta", err)
-		}
-	}
-	return nil
+	return err
 }

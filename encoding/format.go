@@ -93,6 +93,28 @@ func trimSpace(data []byte) []byte {
 	return bytes.TrimLeft(data, " \t\r\n")
 }
 
+// byFormat reads a value with the function for its format; nil takes none.
+func byFormat[T any](data []byte, readJSON, readCBOR, readProtobuf func([]byte) (T, error)) (out T, err error) {
+	var none T
+	f, read := Detect(data), readJSON
+	switch f {
+	case FormatJSON:
+	case FormatCBOR:
+		read = readCBOR
+	case FormatProtobuf:
+		read = readProtobuf
+	default:
+		read = nil
+	}
+	if read == nil {
+		return none, unsupported(data, f)
+	}
+	if out, err = read(data); err != nil {
+		return none, fmt.Errorf("%s value: %w", f, err)
+	}
+	return out, nil
+}
+
 // unsupported is the error for a value in a format that the caller does not take.
 func unsupported(data []byte, f Format) error {
 	switch {

@@ -32,17 +32,32 @@ var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessa
 	{name: "name", num: metaName}, {name: "generateName", num: 2}, {name: "namespace", num: metaNamespace},
 	{name: "uid", num: metaUID}, {name: "generation", num: metaGeneration, kind: kindInteger},
 	{name: "labels", num: metaLabels, kind: kindTextMap}, {name: "annotations", num: metaAnnotations, kind: kindTextMap},
-	{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: []member{
-		{name: "kind", num: ownerKind}, {name: "name", num: ownerName}, {name: "uid", num: ownerUID},
-		{name: "apiVersion", num: ownerAPIVersion}, {name: "controller", num: ownerController, kind: kindBool},
-		{name: "blockOwnerDeletion", num: ownerBlockOwnerDeletion, kind: kindBool},
-	}},
+	{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: ownerMembers},
 	{name: "finalizers", num: metaFinalizers, list: true},
 	{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: []member{
 		{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
 		{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1}, {name: "subresource", num: 8},
 	}},
 }}
+
+var ownerMembers = []member{
+	{name: "kind", num: ownerKind}, {name: "name", num: ownerName}, {name: "uid", num: ownerUID},
+	{name: "apiVersion", num: ownerAPIVersion}, {name: "controller", num: ownerController, kind: kindBool},
+	{name: "blockOwnerDeletion", num: ownerBlockOwnerDeletion, kind: kindBool},
+}
+
+// atMember puts the name of a member in front of the path of err.
+func atMember(members []member, num protowire.Number, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, m := range members {
+		if m.num == num {
+			return at(m.name, err)
+		}
+	}
+	return err
+}
 
 // podSpecMembers are the needed fields of PodSpec (k8s.io/api core/v1 generated.proto).
 var podSpecMembers = []member{

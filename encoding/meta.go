@@ -1,7 +1,6 @@
 package encoding
 
 import (
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,23 +35,7 @@ func (m Meta) GVK() schema.GroupVersionKind {
 // (checked against k8s.io/api 0.37). A field of the wrong type is an error with its path; an API
 // server silently drops such a field of a custom resource.
 func ReadMeta(data []byte) (Meta, error) {
-	var m Meta
-	var err error
-	f := Detect(data)
-	switch f {
-	case FormatProtobuf:
-		m, err = metaOfProtobuf(data, 0)
-	case FormatJSON:
-		m, err = metaOfJSON(data)
-	case FormatCBOR:
-		m, err = metaOfCBOR(data)
-	default:
-		return Meta{}, unsupported(data, f)
-	}
-	if err != nil {
-		return Meta{}, fmt.Errorf("%s value: %w", f, err)
-	}
-	return m, nil
+	return byFormat(data, metaOfJSON, metaOfCBOR, func(data []byte) (Meta, error) { return metaOfProtobuf(data, 0) })
 }
 
 // metaOfJSON decodes the metadata field only.
@@ -78,17 +61,17 @@ func metaOfJSON(data []byte) (Meta, error) {
 	return m, err
 }
 
-func metaOfCBOR(data []byte) (Meta, error) {
+func metaOfCBOR(data []byte) (m Meta, err error) {
 	obj, err := decodeCBOR(data)
 	if err != nil {
-		return Meta{}, err
+		return m, err
 	}
 	r := reader{obj: obj}
 	apiVersion, kind, metadata := r.str("apiVersion"), r.str("kind"), r.object("metadata")
 	if r.err != nil {
-		return Meta{}, r.err
+		return m, r.err
 	}
-	m, err := metaOf(metadata)
+	m, err = metaOf(metadata)
 	m.APIVersion, m.Kind = apiVersion, kind
 	return m, err
 }

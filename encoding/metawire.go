@@ -37,19 +37,6 @@ const (
 	mapValue protowire.Number = 2
 )
 
-// Names of those fields, for errors.
-var (
-	metaNames = map[protowire.Number]string{
-		metaName: "name", metaNamespace: "namespace", metaUID: "uid", metaGeneration: "generation",
-		metaCreationTimestamp: "creationTimestamp", metaDeletionTimestamp: "deletionTimestamp", metaLabels: "labels",
-		metaAnnotations: "annotations", metaFinalizers: "finalizers", metaOwnerReferences: "ownerReferences",
-	}
-	ownerNames = map[protowire.Number]string{
-		ownerKind: "kind", ownerName: "name", ownerUID: "uid", ownerAPIVersion: "apiVersion",
-		ownerController: "controller", ownerBlockOwnerDeletion: "blockOwnerDeletion",
-	}
-)
-
 // metaOfProtobuf reads the metadata, or only one field.
 func metaOfProtobuf(data []byte, only protowire.Number) (Meta, error) {
 	e, err := parseEnvelope(data)
@@ -57,35 +44,29 @@ func metaOfProtobuf(data []byte, only protowire.Number) (Meta, error) {
 		return Meta{}, err
 	}
 	m, seen := Meta{APIVersion: e.apiVersion, Kind: e.kind}, false
-	for f, err := range fields(e.body.payload) {
-		if err != nil {
-			return Meta{}, err
-		}
+	err = each(e.body.payload, func(f wireField) error {
 		if f.num != objectMeta {
-			continue
+			return nil
 		}
 		content, err := f.bytes()
-		if twice := seen && only != 0; err == nil && twice {
+		switch {
+		case err != nil:
+		case seen && only != 0:
 			err = f.repeated()
-		} else if err == nil {
+		default:
 			err = m.readWire(content, only)
 		}
 		seen = true
-		if err != nil {
-			return Meta{}, at("metadata", err)
-		}
-	}
-	return m, nil
+		return at("metadata", err)
+	})
+	return m, err
 }
 
 // readWire reads an ObjectMeta. The last of repeated scalars wins, as in a generated decoder.
 func (m *Meta) readWire(msg []byte, only protowire.Number) error {
-	for f, err := range fields(msg) {
-		if err != nil {
-			return err
-		}
+	return each(msg, func(f wireField) (err error) {
 		if only != 0 && f.num != only {
-			continue
+			return nil
 		}
 		switch f.num {
 		case metaName:
@@ -97,60 +78,45 @@ func (m *Meta) readWire(msg []byte, only protowire.Number) error {
 		case metaGeneration:
 			m.Generation, err = f.integer()
 		case metaCreationTimestamp:
-			m.CreationTimestamp, err = readTime(f)
+			m.CreationTimestamp, err = readTime("creationTimestamp", f)
 		case metaDeletionTimestamp:
-			m.DeletionTimestamp, err = readTime(f)
+			m.DeletionTimestamp, err = readTime("deletionTimestamp", f)
 		case metaLabels:
-			m.Labels, err = readMapEntry(m.Labels, f)
+			err = readMapEntry(&m.Labels, f)
 		case metaAnnotations:
-			m.Annotations, err = readMapEntry(m.Annotations, f)
+			err = readMapEntry(&m.Annotations, f)
 		case metaFinalizers:
 			var text string
 			text, err = f.text()
 			m.Finalizers = append(m.Finalizers, text)
 		case metaOwnerReferences:
 			var owner OwnerReference
-			if owner, err = readOwner(f); err != nil {
+			if err = f.each(owner.readWire); err != nil {
 				err = at(fmt.Sprintf("[%d]", len(m.OwnerReferences)), err)
 			}
 			m.OwnerReferences = append(m.OwnerReferences, owner)
 		}
-		if err != nil {
-			return at(metaNames[f.num], err)
-		}
-	}
-	return nil
+		return atMember(objectMetaMember.members, f.num, err)
+	})
 }
 
-func readOwner(field wireField) (OwnerReference, error) {
-	var o OwnerReference
-	content, err := field.bytes()
-	if err != nil {
-		return o, err
+// readWire reads a field of an OwnerReference.
+func (o *OwnerReference) readWire(f wireField) (err error) {
+	switch f.num {
+	case ownerKind:
+		o.Kind, err = f.text()
+	case ownerName:
+		o.Name, err = f.text()
+	case ownerUID:
+		o.UID, err = f.text()
+	case ownerAPIVersion:
+		o.APIVersion, err = f.text()
+	case ownerController:
+		o.Controller, err = readBool(f)
+	case ownerBlockOwnerDeletion:
+		o.BlockOwnerDeletion, err = readBool(f)
 	}
-	for f, err := range fields(content) {
-		if err != nil {
-			return o, err
-		}
-		switch f.num {
-		case ownerKind:
-			o.Kind, err = f.text()
-		case ownerName:
-			o.Name, err = f.text()
-		case ownerUID:
-			o.UID, err = f.text()
-		case ownerAPIVersion:
-			o.APIVersion, err = f.text()
-		case ownerController:
-			o.Controller, err = readBool(f)
-		case ownerBlockOwnerDeletion:
-			o.BlockOwnerDeletion, err = readBool(f)
-		}
-		if err != nil {
-			return o, at(ownerNames[f.num], err)
-		}
-	}
-	return o, nil
+	return atMember(ownerMembers, f.num, err)
 }
 
 func readBool(f wireField) (*bool, error) {
@@ -161,56 +127,43 @@ func readBool(f wireField) (*bool, error) {
 
 // readTime reads a metav1.Time as metav1.Time.Unmarshal does: an empty message is the zero time,
 // nanoseconds are ignored.
-func readTime(field wireField) (time.Time, error) {
-	content, err := field.bytes()
-	if err != nil || len(content) == 0 {
-		return time.Time{}, err
-	}
+func readTime(name string, field wireField) (time.Time, error) {
 	var seconds int64
-	for f, err := range fields(content) {
-		if err != nil {
-			return time.Time{}, err
-		}
+	err := field.each(func(f wireField) (err error) {
 		if f.num == timeSeconds {
-			if seconds, err = f.integer(); err != nil {
-				return time.Time{}, at("seconds", err)
-			}
+			seconds, err = f.integer()
 		}
+		return at("seconds", err)
+	})
+	if err != nil || len(field.payload) == 0 {
+		return time.Time{}, at(name, err)
 	}
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
 // readMapEntry adds one entry of a map<string, string> to a map, made when needed.
-func readMapEntry(into map[string]string, field wireField) (map[string]string, error) {
+func readMapEntry(into *map[string]string, field wireField) error {
 	content, err := field.bytes()
 	if err != nil {
-		return into, err
+		return err
 	}
 	key, value, err := mapEntry(content)
-	if err != nil {
-		return into, err
+	if *into == nil {
+		*into = make(map[string]string)
 	}
-	if into == nil {
-		into = make(map[string]string)
-	}
-	into[string(key)] = string(value)
-	return into, nil
+	(*into)[string(key)] = string(value)
+	return err
 }
 
 func mapEntry(msg []byte) (key, value []byte, err error) {
-	for f, err := range fields(msg) {
-		if err != nil {
-			return nil, nil, err
-		}
+	err = each(msg, func(f wireField) (err error) {
 		switch f.num {
 		case mapKey:
 			key, err = f.bytes()
 		case mapValue:
 			value, err = f.bytes()
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	return key, value, nil
+		return err
+	})
+	return key, value, err
 }

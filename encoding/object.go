@@ -18,21 +18,11 @@ import (
 // wins. An object with a field named items stays an object. Nesting is limited to 10,000 levels. It
 // returns ErrEncrypted, ErrUnknownFormat (also for protobuf) and syntax errors.
 func DecodeObject(data []byte) (map[string]any, Format, error) {
-	f := Detect(data)
-	var obj map[string]any
-	var err error
-	switch f {
-	case FormatJSON:
+	obj, err := byFormat(data, func(data []byte) (obj map[string]any, err error) {
 		err = unmarshal(data, &obj)
-	case FormatCBOR:
-		obj, err = decodeCBOR(data)
-	default:
-		return nil, f, unsupported(data, f)
-	}
-	if err != nil {
-		return nil, f, fmt.Errorf("%s value: %w", f, err)
-	}
-	return obj, f, nil
+		return obj, err
+	}, decodeCBOR, nil)
+	return obj, Detect(data), err
 }
 
 // DecodeFields decodes those fields of a JSON or CBOR value that the struct into points to has, by

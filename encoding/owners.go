@@ -79,28 +79,32 @@ func (r *reader) owner() OwnerReference {
 	}
 }
 
+// content is the reference as JSON content, nil for a missing field.
+func (o OwnerReference) content() map[string]any {
+	optional := func(value *bool) any {
+		if value == nil {
+			return nil
+		}
+		return *value
+	}
+	return map[string]any{
+		"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID,
+		"controller": optional(o.Controller), "blockOwnerDeletion": optional(o.BlockOwnerDeletion),
+	}
+}
+
 // store puts the differences from before into a decoded reference.
 func (o OwnerReference) store(into map[string]any, before OwnerReference) {
-	setText := func(name, before, after string) {
-		if before != after {
-			into[name] = after
-		}
-	}
-	setText("apiVersion", before.APIVersion, o.APIVersion)
-	setText("kind", before.Kind, o.Kind)
-	setText("name", before.Name, o.Name)
-	setText("uid", before.UID, o.UID)
-	setBool := func(name string, before, after *bool) {
+	was := before.content()
+	for name, value := range o.content() {
 		switch {
-		case equalBool(before, after):
-		case after == nil:
+		case value == was[name]:
+		case value == nil:
 			delete(into, name)
 		default:
-			into[name] = *after
+			into[name] = value
 		}
 	}
-	setBool("controller", before.Controller, o.Controller)
-	setBool("blockOwnerDeletion", before.BlockOwnerDeletion, o.BlockOwnerDeletion)
 }
 
 // renameInManagedFields renames owner UIDs in the paths of managedFields: the keys k:{"uid":"..."}
@@ -153,8 +157,7 @@ func renameOwner(element string, uids map[string]string) string {
 }
 
 func (o OwnerReference) equal(other OwnerReference) bool {
+	is := func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }
 	return o.APIVersion == other.APIVersion && o.Kind == other.Kind && o.Name == other.Name && o.UID == other.UID &&
-		equalBool(o.Controller, other.Controller) && equalBool(o.BlockOwnerDeletion, other.BlockOwnerDeletion)
+		is(o.Controller, other.Controller) && is(o.BlockOwnerDeletion, other.BlockOwnerDeletion)
 }
-
-func equalBool(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -39,36 +39,28 @@ func MeasureParts(v Value) (Parts, error) {
 }
 
 func measureWire(msg []byte) (p Parts, err error) {
-	for f, err := range fields(msg) {
-		if err != nil {
-			return p, err
-		}
+	err = each(msg, func(f wireField) error {
 		p.add(int(f.num), f.end-f.start)
-		if f.num == objectMeta {
-			if err := p.metaOfWire(f.payload); err != nil {
-				return p, at("metadata", err)
-			}
+		if f.num != objectMeta {
+			return nil
 		}
-	}
-	return p, nil
+		return at("metadata", each(f.payload, p.addMeta))
+	})
+	return p, err
 }
 
-func (p *Parts) metaOfWire(msg []byte) error {
-	for f, err := range fields(msg) {
+// addMeta counts a field of an ObjectMeta.
+func (p *Parts) addMeta(f wireField) error {
+	switch f.num {
+	case metaManagedFields:
+		p.ManagedFields += f.end - f.start
+	case metaAnnotations:
+		key, _, err := mapEntry(f.payload)
 		if err != nil {
-			return err
+			return at("annotations", err)
 		}
-		switch f.num {
-		case metaManagedFields:
-			p.ManagedFields += f.end - f.start
-		case metaAnnotations:
-			key, _, err := mapEntry(f.payload)
-			if err != nil {
-				return at("annotations", err)
-			}
-			if string(key) == lastAppliedAnnotation {
-				p.LastApplied += f.end - f.start
-			}
+		if string(key) == lastAppliedAnnotation {
+			p.LastApplied += f.end - f.start
 		}
 	}
 	return nil

@@ -63,19 +63,16 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 // readMembers decodes members of a message and skips other fields.
 func readMembers(msg []byte, members []member) (map[string]any, error) {
 	out := make(map[string]any, len(members))
-	for f, err := range fields(msg) {
-		if err != nil {
-			return nil, err
-		}
+	return out, each(msg, func(f wireField) error {
 		for i := range members {
 			if m := &members[i]; m.num == f.num {
 				if err := m.read(f, out); err != nil {
-					return nil, at(m.name, err)
+					return at(m.name, err)
 				}
 			}
 		}
-	}
-	return out, nil
+		return nil
+	})
 }
 
 // read adds the content of one field.
@@ -133,15 +130,13 @@ func (m *member) decode(f wireField) (any, error) {
 
 // fieldsV1Text is the JSON text in a FieldsV1.
 func fieldsV1Text(msg []byte) (text []byte, err error) {
-	for f, err := range fields(msg) {
-		if err == nil && f.num == fieldsV1Raw.num {
+	err = each(msg, func(f wireField) (err error) {
+		if f.num == fieldsV1Raw.num {
 			text, err = f.bytes()
 		}
-		if err != nil {
-			return nil, at(fieldsV1Raw.name, err)
-		}
-	}
-	return text, nil
+		return err
+	})
+	return text, at(fieldsV1Raw.name, err)
 }
 
 // setMembers returns msg with the members of after instead of before; all other fields stay.
@@ -183,15 +178,12 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 		}
 	}
 	copied, end, found := 0, 0, 0
-	for f, err := range fields(msg) {
-		switch {
-		case err != nil:
-			return nil, err
-		case f.num < m.num && found == 0:
+	wireErr := each(msg, func(f wireField) error {
+		if f.num < m.num && found == 0 {
 			end = f.end
 		}
 		if f.num != m.num {
-			continue
+			return nil
 		}
 		out = append(out, msg[copied:f.start]...)
 		var before, after any
@@ -212,6 +204,10 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 		default:
 			put(f.payload, "", before, after)
 		}
+		return nil
+	})
+	if wireErr != nil {
+		return nil, wireErr
 	}
 	out = append(out, msg[copied:end]...)
 	for _, key := range added {

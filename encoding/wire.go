@@ -3,7 +3,6 @@ package encoding
 import (
 	"errors"
 	"fmt"
-	"iter"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -23,21 +22,29 @@ var (
 	errRepeated  = errors.New("a field that can stand only once stands twice")
 )
 
-// fields yields the fields of a message up to the first error, without allocating claimed lengths.
-func fields(msg []byte) iter.Seq2[wireField, error] {
-	return func(yield func(wireField, error) bool) {
-		for at := 0; at < len(msg); {
-			f, err := nextField(msg, at)
-			if err != nil {
-				yield(f, err)
-				return
-			}
-			if !yield(f, nil) {
-				return
-			}
-			at = f.end
+// each calls visit with the fields of a message up to the first error, without allocating claimed
+// lengths.
+func each(msg []byte, visit func(wireField) error) error {
+	for at := 0; at < len(msg); {
+		f, err := nextField(msg, at)
+		if err == nil {
+			err = visit(f)
 		}
+		if err != nil {
+			return err
+		}
+		at = f.end
 	}
+	return nil
+}
+
+// each visits the fields of a nested message.
+func (f wireField) each(visit func(wireField) error) error {
+	content, err := f.bytes()
+	if err != nil {
+		return err
+	}
+	return each(content, visit)
 }
 
 func nextField(msg []byte, at int) (wireField, error) {
