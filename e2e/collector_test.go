@@ -22,15 +22,15 @@ const (
 	canarySpace    = "default"
 )
 
-// collect runs the garbage collector of a real kube-controller-manager on the cluster until it has done all that it wants to
-// do, and returns what changed meanwhile, canaries aside: nothing else writes to the cluster.
+// collect runs the garbage collector of a real kube-controller-manager until it is done, and
+// returns the changes, canaries aside. Nothing else writes to the cluster.
 //
-// A canary is an object whose owner has the name of a live one but another UID, which is what a migration that gets UIDs wrong
-// would make of every owned object. One is there before the collector starts, and goes with what it finds in its first look at
-// the whole cluster. One is made when that is gone, and goes when the collector has begun to follow changes.
+// The owner of a canary has the name of a live object but another UID, as if a migration got UIDs
+// wrong. The first canary goes in the collector's first look at the whole cluster. The second is
+// made after that, and goes when the collector follows changes.
 func (c *cluster) collect(t testing.TB) (changes []string) {
 	t.Helper()
-	c.store.settle(t)
+	c.store.waitQuiet(t)
 	c.createCanary(t, "canary-first")
 	before := c.store.records(t)
 	p := start(t, "kube-controller-manager", c.collectorFlags(t)...)
@@ -39,7 +39,7 @@ func (c *cluster) collect(t testing.TB) (changes []string) {
 	c.createCanary(t, "canary-second")
 	c.waitCollected(t, p, "canary-second")
 	time.Sleep(calm)
-	after := c.store.settle(t)
+	after := c.store.waitQuiet(t)
 	require.False(t, p.ended(), "kube-controller-manager ended:\n%s", p.tail(t))
 	delete(before, "/registry/configmaps/"+canarySpace+"/canary-first")
 	return difference(before, after)
@@ -57,7 +57,7 @@ func (c *cluster) collectorFlags(t testing.TB) []string {
 	return []string{"--kubeconfig=" + path, "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0", "--v=2"}
 }
 
-// createCanary makes a ConfigMap that is owned by a Calico policy of the recorded cluster under a UID that nothing has.
+// createCanary makes a ConfigMap owned by a recorded Calico policy under a UID that no object has.
 func (c *cluster) createCanary(t testing.TB, name string) {
 	t.Helper()
 	ctx := context.Background()

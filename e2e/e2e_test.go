@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMigrated: what etcdshift made of a cluster is served whole, and the garbage collector has nothing to do.
+// TestMigrated: a migrated cluster is served whole, and the garbage collector has nothing to do.
 func TestMigrated(t *testing.T) {
 	t.Parallel() // servers wait more than they work
 	for _, tc := range []struct {
@@ -45,8 +45,8 @@ func TestMigrated(t *testing.T) {
 	}
 }
 
-// TestLiveMigration is the control: after Calico's own controller the same collector, watched in the same way, takes what it took when
-// that was recorded. TestMigrated could not fail if this did not.
+// TestLiveMigration is the control: after Calico's own controller the same collector, watched in
+// the same way, collects what was recorded. If it collected nothing, TestMigrated could not fail.
 func TestLiveMigration(t *testing.T) {
 	t.Parallel()
 	data := restoreAsIs(t, snapshotOf(t, "after-cleanup"), "--bump-revision", "1000000000", "--mark-compacted")
@@ -57,8 +57,8 @@ func TestLiveMigration(t *testing.T) {
 	require.Equal(t, want, c.collect(t))
 }
 
-// recordedCollection is what the collector changed then, as difference says it. Lines are "resource namespace name live owners",
-// "<" what was there before, ">" after.
+// recordedCollection returns the recorded changes of the collector in the form of difference. Lines
+// are "resource namespace name live owners", with "<" before the collection and ">" after it.
 func recordedCollection(t testing.TB) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "testdata", "calico", "gc-after-real-controller.txt"))

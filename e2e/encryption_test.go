@@ -29,8 +29,8 @@ func encryption(t testing.TB, providers ...string) (path string) {
 	return path
 }
 
-// TestEncrypted: records that a server encrypted are migrated and encrypted under their new keys, and every value of the cluster
-// moves to another provider; a server that knows no other, and reads nothing in the clear, then serves all of them.
+// TestEncrypted: encrypted records are migrated and encrypted under their new keys. A rewrap then
+// moves every value to another provider, and a server with only that provider serves them all.
 func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	config := encryption(t, oldKey, clear)
@@ -63,7 +63,8 @@ func TestEncrypted(t *testing.T) {
 	require.Equal(t, "aHVzaA==", value)
 }
 
-// encrypted is a snapshot of the recorded cluster after a server encrypted its Calico records and a new Secret; the rest is in the clear.
+// encrypted returns a snapshot of the recorded cluster in which a server encrypted the Calico
+// records and a new Secret; the rest is plaintext.
 func encrypted(t testing.TB, config string) (snapshot string) {
 	t.Helper()
 	data := restoreAsIs(t, snapshotOf(t, "before"), "--bump-revision", "1000000000", "--mark-compacted")

@@ -19,8 +19,8 @@ import (
 
 const apiGroup = "CALICO_API_GROUP"
 
-// installed is the recorded cluster with a manifest install of Calico, which it lacks. The API server itself stores it, so that it
-// has the defaults and the encoding that a live cluster has.
+// installed is the recorded cluster with a manifest install of Calico. The API server itself stores
+// it, with the defaults and the encoding of a live cluster.
 func installed(t testing.TB) (snapshot string) {
 	t.Helper()
 	c := startCluster(t, restoreAsIs(t, snapshotOf(t, "before")))
@@ -34,7 +34,7 @@ func installed(t testing.TB) (snapshot string) {
 			return err
 		})
 	}
-	stored := c.store.settle(t)
+	stored := c.store.waitQuiet(t)
 	require.True(t, strings.HasPrefix(stored["/registry/daemonsets/kube-system/calico-node"].value, "k8s\x00"), "stored as protobuf")
 	snapshot = c.store.save(t)
 	c.stop()
@@ -59,8 +59,9 @@ func manifest(t testing.TB) []*unstructured.Unstructured {
 	}
 }
 
-// requireRolling demands that the API server serves Calico's workloads as it would after a change of their pod templates: each container
-// with the new group, all else as it was, and a generation that tells controllers to roll.
+// requireRolling demands that the API server serves Calico's workloads as after a change of their
+// pod templates: the new group in each container, all else unchanged, and a generation that tells
+// controllers to roll.
 func requireRolling(t testing.TB, c *cluster) {
 	t.Helper()
 	for _, want := range manifest(t) {

@@ -70,7 +70,8 @@ func runMigration(t testing.TB, name, in string, flags ...string) report {
 	return r
 }
 
-// restore runs the one command that the migration printed, but for the place of the data, and returns that place.
+// restore runs the one command that the migration printed, with its own data directory, and returns
+// that directory.
 func (r report) restore(t testing.TB) (dataDir string) {
 	t.Helper()
 	require.Len(t, r.Restore, 1, "the recorded cluster has one member")
@@ -98,8 +99,8 @@ func runRestore(t testing.TB, line, dataDir string) string {
 	return dataDir
 }
 
-// requireUIDs demands that each object is served under the UID that the report says, which is the one that clients saw before, or,
-// with fresh, one that nothing had.
+// requireUIDs demands that each object is served under the UID in the report: the UID that clients
+// saw before or, with fresh, a new one.
 func (r report) requireUIDs(t testing.TB, served map[string][]unstructured.Unstructured, fresh bool) {
 	t.Helper()
 	uids := make(map[string]string)

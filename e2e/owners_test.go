@@ -70,8 +70,9 @@ func (c *cluster) owners(t testing.TB, kinds map[schema.GroupVersionKind]resourc
 	return out
 }
 
-// requireOwners demands that every owner reference ends at a live object of that name and UID, and that the recorded ones are
-// among them: of native and foreign objects, at a policy that was renamed, and one that named the old group.
+// requireOwners demands that every owner reference ends at a live object of that name and UID. The
+// recorded references are among them: of native and foreign objects, to a renamed policy, and from
+// the old group.
 func (c *cluster) requireOwners(t testing.TB) {
 	t.Helper()
 	kinds, seen := c.kinds(t), []string{}

@@ -25,8 +25,9 @@ func newPolicy() *unstructured.Unstructured {
 	}}
 }
 
-// usePolicy follows a new policy from its creation to its deletion, as a watch does. The admission policies that the recorded cluster
-// has add what it lacks; until the server knows the kind that they name, it refuses every policy, for some seconds.
+// usePolicy follows a new policy from its creation to its deletion, as a watch does. The recorded
+// admission policies add its missing fields; for some seconds, until the server knows their kind,
+// it refuses every policy.
 func (c *cluster) usePolicy(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()

@@ -94,8 +94,8 @@ func (p *process) tail(t testing.TB) string {
 	return strings.Join(lines[max(0, len(lines)-logLines):], "\n")
 }
 
-// startReady starts a program that listens on a free port and waits until it is ready. The port is free when it is chosen, and
-// taken by another process at times when the program gets there: then once more.
+// startReady starts a program on a free port and waits until it is ready. If another process takes
+// the port first, it tries once more.
 func startReady(t testing.TB, name string, ready func(port string) bool, args func(port string) []string) (p *process, port string) {
 	t.Helper()
 	for range startTries {
@@ -123,7 +123,7 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// eventually polls until what is said holds, and fails the test with the last reason when it never does.
+// eventually polls until holds returns no error, and else fails the test with the last one.
 func eventually(t testing.TB, within time.Duration, what string, holds func() error) {
 	t.Helper()
 	deadline := time.Now().Add(within)

@@ -43,8 +43,8 @@ func recorded() map[string]int {
 	}
 }
 
-// requireServed waits until the API server has found out what it serves, and returns every migrated object by plural. For its first
-// seconds it answers "storage is (re)initializing" for some kinds.
+// requireServed waits until the API server knows its resources, and returns every migrated object
+// by plural. In its first seconds a server answers "storage is (re)initializing" for some kinds.
 func (c *cluster) requireServed(t testing.TB) map[string][]unstructured.Unstructured {
 	t.Helper()
 	eventually(t, serveTimeout, "APIService v3."+groupV3, c.ownService)
@@ -84,7 +84,7 @@ func (c *cluster) ownService() error {
 	return fmt.Errorf("not available: %v", conditions)
 }
 
-// requireNoV1 demands that nothing is left of the old group: no APIService, no CRD, no record, nothing in discovery.
+// requireNoV1 demands that the old group is gone: no APIService, no CRD, no record, no discovery.
 func (c *cluster) requireNoV1(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
@@ -109,8 +109,8 @@ func (c *cluster) requireNoV1(t testing.TB) {
 	}
 }
 
-// useObject does to a migrated object what clients do. An update that changes nothing is elided, which a server does only where the
-// stored bytes are those it would write itself; one that changes something is validated as a whole; an apply reads managedFields.
+// useObject uses a migrated object as clients do. A server elides a no-op update only if the stored
+// bytes are its own; it validates a changing update as a whole; an apply reads managedFields.
 func (c *cluster) useObject(t testing.TB, plural string, obj *unstructured.Unstructured) {
 	t.Helper()
 	ctx, name := context.Background(), plural+" "+obj.GetNamespace()+"/"+obj.GetName()

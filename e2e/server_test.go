@@ -49,8 +49,8 @@ func (c *cluster) stop() {
 	c.store.process.stop()
 }
 
-// serverFlags are what a kube-apiserver needs at least; admission and feature gates are its defaults. The address it would
-// advertise is one of TEST-NET, and nothing is advertised: the machine may have no network.
+// serverFlags are the least that a kube-apiserver needs; admission and feature gates have their
+// defaults. The advertised address is of TEST-NET: the machine may have no network.
 func serverFlags(t testing.TB, dir, etcd string) []string {
 	t.Helper()
 	tokens, key := filepath.Join(dir, "tokens.csv"), filepath.Join(dir, "sa.key")

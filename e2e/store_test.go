@@ -27,7 +27,7 @@ type store struct {
 	process *process
 }
 
-// startStore runs etcd on a restored data directory. It does not sync to disk: the directory is thrown away.
+// startStore runs etcd on a restored data directory, without syncs: the directory is thrown away.
 func startStore(t testing.TB, dataDir string) *store {
 	t.Helper()
 	s := &store{}
@@ -53,7 +53,8 @@ func startStore(t testing.TB, dataDir string) *store {
 	return s
 }
 
-// record is where a key stands: a change of its value changes the revision, and so does writing the same value again.
+// record is the state of a key: a change of its value changes the revision, and so does writing the
+// same value again.
 type record struct {
 	modRevision int64
 	value       string
@@ -90,8 +91,8 @@ func (s *store) count(t testing.TB, prefix string) int {
 	return int(r.Count)
 }
 
-// settle waits until nothing has changed for a while and returns what there is then.
-func (s *store) settle(t testing.TB) map[string]record {
+// waitQuiet waits until nothing has changed for a while and returns the records.
+func (s *store) waitQuiet(t testing.TB) map[string]record {
 	t.Helper()
 	last, since := s.records(t), time.Now()
 	for deadline := time.Now().Add(quietTimeout); time.Since(since) < quiet; time.Sleep(pollInterval) {
@@ -104,7 +105,7 @@ func (s *store) settle(t testing.TB) map[string]record {
 	return last
 }
 
-// difference lists the keys that were "deleted", "created" or "changed", in order, each as "what key".
+// difference lists the keys that were "deleted", "created" or "changed", sorted, as "what key".
 func difference(before, after map[string]record) []string {
 	var out []string
 	for key, was := range before {

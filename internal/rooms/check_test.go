@@ -15,8 +15,8 @@ import (
 
 const module = "github.com/etcdshift/etcdshift"
 
-// mayImport is the table: what a room's code, tests aside, may import of this module besides itself. "transform/" stands
-// for each package below transform.
+// mayImport is the table of packages of this module that the code of a room, tests aside, may
+// import besides itself. "transform/" stands for each package below transform.
 func mayImport() map[string][]string {
 	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native"}
 	with := func(more ...string) []string { return append(more, data...) }
@@ -49,7 +49,7 @@ func mayImport() map[string][]string {
 	}
 }
 
-// mayImportWithin says what the folders of a room may import of one another, where it has such rules.
+// mayImportWithin lists the imports between folders of a room, where a room has such rules.
 func mayImportWithin() map[string][]string {
 	shared := []string{"transform/kcp/survey", "transform/kcp/archive"}
 	return map[string][]string{
@@ -93,7 +93,8 @@ type source struct {
 	imports map[string]string // local name to import path
 }
 
-// check reads every Go file of the module and returns what breaks the rules, as "FILE:LINE: reason", and the rooms seen.
+// check reads every Go file of the module and returns broken rules, as "FILE:LINE: reason", and the
+// rooms seen.
 func check(tree fs.FS) (broken []string, seen map[string]int, err error) {
 	seen = make(map[string]int)
 	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {

@@ -62,7 +62,7 @@ func TestExtractRefuses(t *testing.T) {
 			require.Equal(t, r.Clusters, planned, "a refusal tells what would have been taken")
 			require.Len(t, steps, len(r.Steps))
 			left, _ := r.Errors()
-			require.Zero(t, left, "nothing was left alone")
+			require.Zero(t, left, "nothing was skipped")
 		})
 	}
 }

@@ -248,8 +248,8 @@ func TestImportEveryValueEncrypted(t *testing.T) {
 	}
 }
 
-// TestImportDefinitionUndecryptable: a definition of the shard that stays closed cannot be
-// compared, and stays.
+// TestImportDefinitionUndecryptable: an undecryptable definition of the shard cannot be compared,
+// and stays.
 func TestImportDefinitionUndecryptable(t *testing.T) {
 	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(widgetsDefinition, "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"), nil, nil)
 	a := importInto(t, consumerArchive(t), shard, carry.Import{}, transform.Options{})

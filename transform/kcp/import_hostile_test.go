@@ -141,7 +141,7 @@ func TestImportUnfitDefinition(t *testing.T) {
 	for name, c := range map[string]struct{ value, reason string }{
 		"no definition":  {`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"x"}}`, "cannot be read"},
 		"garbage":        {"\x00\x01", "cannot be read"},
-		"closed":         {"k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef", "cannot be told"},
+		"encrypted":      {"k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef", "cannot be told"},
 		"another's name": {replaced(`"metadata":{"name":"af5b5003`, `"metadata":{"name":"bf5b5003`), "its name"},
 		"a tenant's":     {replaced(`"apis.kcp.io/bound-crd":"",`, ""), "apis.kcp.io/bound-crd"},
 		"another type":   {replaced(`"plural":"widgets"`, `"plural":"gadgets"`), "it defines gadgets.example.dev"},
@@ -193,11 +193,11 @@ func TestPutBackUnfitDefinition(t *testing.T) {
 // TestImportUnreadState: without its LogicalCluster or an APIBinding nobody knows the state of a
 // logical cluster and what it needs; nothing allows that.
 func TestImportUnreadState(t *testing.T) {
-	from, closed := consumerArchive(t), "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
+	from, encrypted := consumerArchive(t), "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
 	home, binding := kcptest.LogicalClusterKey(kcptest.Consumer), "/registry/apis.kcp.io/apibindings/customresources/"+kcptest.Consumer+"/example.dev"
 	for name, c := range map[string]struct{ key, value, code string }{
-		"encrypted LogicalCluster": {home, closed, codeEncrypted},
-		"encrypted APIBinding":     {binding, closed, codeEncrypted},
+		"encrypted LogicalCluster": {home, encrypted, codeEncrypted},
+		"encrypted APIBinding":     {binding, encrypted, codeEncrypted},
 		"odd LogicalCluster":       {home, `{"apiVersion":"core.kcp.io/v1alpha1","kind":"LogicalCluster","metadata":{"annotations":[]}}`, clusters.CodeUndecodable.Name},
 		"no APIBinding":            {binding, `{"apiVersion":"v1","kind":"Secret"}`, clusters.CodeUndecodable.Name},
 	} {
@@ -251,19 +251,19 @@ func TestImportTellsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestImportUndecryptableDefinitions: where a definition stays closed, nobody can tell that there
-// is none.
+// TestImportUndecryptableDefinitions: the reason admits that an undecryptable definition may be the
+// missing one.
 func TestImportUndecryptableDefinitions(t *testing.T) {
-	const closed = "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
+	const encrypted = "k8s:enc:aescbc:v1:k:0123456789abcdef0123456789abcdef"
 	from := consumerArchive(t)
-	own := reforged(t, from, with("/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/gizmos.crd.example.org", closed))
+	own := reforged(t, from, with("/registry/apiextensions.k8s.io/customresourcedefinitions/"+kcptest.Consumer+"/gizmos.crd.example.org", encrypted))
 	found := importInto(t, own, kcptest.Recorded(t, kcptest.Shard1), carry.Import{}, transform.Options{}).refused(codeMissingDefinition)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Reason, "gizmos.crd.example.org")
 	require.Contains(t, found[0].Reason, "as far as can be told")
 
 	system := "/registry/apiextensions.k8s.io/customresourcedefinitions/system:system-crds/apibindings.apis.kcp.io"
-	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(system, closed), nil, nil)
+	shard := rebuilt(t, kcptest.Recorded(t, kcptest.Shard1), with(system, encrypted), nil, nil)
 	found = importInto(t, from, shard, carry.Import{}, transform.Options{}).refused(codeUnserved)
 	require.Contains(t, found[0].Reason, "as far as can be told")
 }

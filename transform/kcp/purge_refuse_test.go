@@ -29,7 +29,7 @@ func edited(t *testing.T, name, key, from, to string) string {
 	})
 }
 
-// TestRefused: each code refuses by itself, is allowed by itself, and then leaves nothing alone.
+// TestRefused: each code refuses by itself, is allowed by itself, and then skips nothing.
 func TestRefused(t *testing.T) {
 	lc, workspace := kcptest.LogicalClusterKey(kcptest.Other), kcptest.WorkspaceKey("other")
 	elsewhere := edited(t, kcptest.Root, workspace, `"core.kcp.io/shard":"root"`, `"core.kcp.io/shard":"shard-1"`)
@@ -91,7 +91,7 @@ func TestRefused(t *testing.T) {
 
 			r, _ = purged(t, c.in, c.o, append(c.also, c.code)...)
 			left, _ := r.Errors()
-			require.Zero(t, left, "nothing is left alone")
+			require.Zero(t, left, "nothing is skipped")
 		})
 	}
 }
