@@ -94,8 +94,8 @@ func (p *process) tail(t testing.TB) string {
 	return strings.Join(lines[max(0, len(lines)-logLines):], "\n")
 }
 
-// startReady starts a program on a free port and waits until it is ready. If another process takes
-// the port first, it tries once more.
+// startReady starts a program on a free port and waits until it is ready. It tries again with
+// another port if another process takes the first.
 func startReady(t testing.TB, name string, ready func(port string) bool, args func(port string) []string) (p *process, port string) {
 	t.Helper()
 	for range startTries {

@@ -74,7 +74,7 @@ func TestComponentsManifest(t *testing.T) {
 	require.Equal(t, r.out, planOn(t, path, settingComponents(true)).out, "the same at each run")
 }
 
-// TestComponentsSet: what is as it should be is left alone.
+// TestComponentsSet: components that are right already stay unchanged.
 func TestComponentsSet(t *testing.T) {
 	template := podTemplate("calico-node", "calico-node", "calico/node:v3.32.0")
 	template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: envAPIGroup, Value: apiVersionV3}}
@@ -110,8 +110,8 @@ func TestComponentsCanal(t *testing.T) {
 	require.Equal(t, []string{"~" + key}, r.changed())
 }
 
-// TestComponentsOperator: what the operator made is left alone, whether it owns it, stands beside
-// it, or is only declared.
+// TestComponentsOperator: the operator's components stay unchanged: owned by it, beside it, or
+// declared only.
 func TestComponentsOperator(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "operator.tigera.io/v1", Kind: "Installation", Name: "default", UID: "1"}
 	node := podTemplate("calico-node", "calico-node", "quay.io/calico/node:v3.32.0")

@@ -180,9 +180,9 @@ func TestConflictingClusterInformation(t *testing.T) {
 		allow   []string
 		version string
 	}{
-		"left alone": {Options{}, []string{codeConflict.Name}, "v3.33.0"},
-		"v3 stays":   {Options{Conflicts: KeepV3}, nil, "v3.33.0"},
-		"v1 taken":   {Options{Conflicts: TakeV1}, nil, "v3.32.0"},
+		"skipped":  {Options{}, []string{codeConflict.Name}, "v3.33.0"},
+		"v3 stays": {Options{Conflicts: KeepV3}, nil, "v3.33.0"},
+		"v1 taken": {Options{Conflicts: TakeV1}, nil, "v3.32.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := planOn(t, path, New(tc.options), tc.allow...)

@@ -287,7 +287,7 @@ func TestTierMissing(t *testing.T) {
 	in.edit(recordsV1+"tiers/security", func(obj map[string]any) { set(obj, "spec.order", "high") })
 	got = planOn(t, in.write(), New(Options{}), codeInvalid.Name, codeDanglingOwner.Name)
 	require.NoError(t, got.err)
-	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is left alone")
+	require.Contains(t, missing(), recordsV1+"networkpolicies/team-a/security.np", "its tier is skipped")
 }
 
 // TestTierDeleted: a tier that is being deleted and held takes no policy, and goes once its

@@ -249,8 +249,8 @@ func (r result) ipamKeys() (out []string) {
 	return out
 }
 
-// TestIPAMCheckSeesWhatStays: what is not written, because a v3 object is there or the record is
-// left alone, holds its addresses all the same: nothing is missing but what was before.
+// TestIPAMCheckSeesWhatStays: a record that is not written holds its addresses all the same, be it
+// skipped or in conflict with a v3 object: nothing is missing but what was before.
 func TestIPAMCheckSeesWhatStays(t *testing.T) {
 	affinity := recordsV3 + "blockaffinities/node-b-192-168-77-0-26"
 	before := []string{"ipam-affinity-unlabelled " + affinity, "ipam-block-missing " + affinity}
@@ -277,9 +277,9 @@ func TestIPAMCheckSeesWhatStays(t *testing.T) {
 		"conflicts, v1 is taken":                  {in: live(nil), options: Options{Conflicts: TakeV1}},
 		"v3 objects without a v1 record":          {in: live(func(in *input) { in.delPrefix(recordsV1 + "ipam"); in.delPrefix(recordsV1 + "blockaffinities") })},
 		"a block refused":                         {in: spoil("ipamblocks/192-168-174-128-26")},
-		"a block left alone":                      {in: spoil("ipamblocks/192-168-174-128-26"), allow: []string{codeInvalid.Name}},
-		"a handle left alone":                     {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"), allow: []string{codeInvalid.Name}},
-		"an affinity left alone":                  {in: spoil("blockaffinities/node-a-192-168-174-128-26"), allow: []string{codeInvalid.Name}},
+		"a block skipped":                         {in: spoil("ipamblocks/192-168-174-128-26"), allow: []string{codeInvalid.Name}},
+		"a handle skipped":                        {in: spoil("ipamhandles/vxlan-tunnel-addr-node-a"), allow: []string{codeInvalid.Name}},
+		"an affinity skipped":                     {in: spoil("blockaffinities/node-a-192-168-174-128-26"), allow: []string{codeInvalid.Name}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := planOn(t, tc.in.write(), New(tc.options), tc.allow...)

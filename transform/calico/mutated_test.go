@@ -73,8 +73,8 @@ func spoiled(t *testing.T, from string, seed uint64) string {
 	return in.write()
 }
 
-// TestMutated: whatever records are like, the run comes to an end; each v1 record is a v3 record in
-// the end or is named in a problem, and while one of them is left alone all of them are there.
+// TestMutated: every run ends, whatever the records. Each v1 record becomes a v3 record or has a
+// finding; while one of them is skipped, all v1 records stay.
 func TestMutated(t *testing.T) {
 	for seed := range uint64(3) {
 		for _, from := range []string{"before.db", "after.db"} {

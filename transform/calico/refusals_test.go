@@ -107,8 +107,7 @@ func TestAllProblemsAreListed(t *testing.T) {
 	require.Equal(t, 2, got.count("GlobalNetworkSet").Migrated)
 }
 
-// TestUnreadableOnce: a value that cannot be read is one problem, however many stages of the
-// migration look at it.
+// TestUnreadableOnce: an unreadable value is one problem, however often the migration reads it.
 func TestUnreadableOnce(t *testing.T) {
 	const apiService = "/registry/apiregistration.k8s.io/apiservices/v3.projectcalico.org"
 	keys := []string{

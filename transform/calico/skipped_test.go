@@ -13,7 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// These tests are about what a record that is left alone means to what it owns.
+// These tests check the dependents of skipped records.
 
 // TestOwnerSkipped: what relies on a record that is then skipped would be collected with it.
 func TestOwnerSkipped(t *testing.T) {
@@ -125,9 +125,9 @@ func TestClusterInformationSkipped(t *testing.T) {
 	require.Contains(t, got.out[key], `"datastoreReady":false`)
 }
 
-// TestTakenBack: what was staged counting on an owner that is then left alone is as if it had never
-// been looked at, down a chain of owners: a v3 object whose place was taken is back, and
-// ClusterInformation, which comes last, does not come.
+// TestTakenBack: if an owner is skipped, all changes staged for its dependents are undone, down a
+// chain of owners. A replaced v3 object is back, and ClusterInformation, which comes last, is not
+// written.
 func TestTakenBack(t *testing.T) {
 	const ownerUID = "32345678-9abc-4def-8123-456789abcdef"
 	owned := func(kind, name, uid string) string {

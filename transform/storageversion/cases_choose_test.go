@@ -155,8 +155,8 @@ func TestNamesAreThere(t *testing.T) {
 	require.ErrorContains(t, strange.err, "--prefix")
 }
 
-// TestBadDefinitions: a CustomResourceDefinition that cannot be worked with refuses the run, and
-// its objects stay; one that was left out does not refuse, and is not passed over in silence.
+// TestBadDefinitions: an unusable CustomResourceDefinition refuses the run, and its objects stay;
+// one that was left out does not refuse, but is reported.
 func TestBadDefinitions(t *testing.T) {
 	tests := []struct {
 		name, value, code, reason string
@@ -186,7 +186,7 @@ func TestBadDefinitions(t *testing.T) {
 			r = migrate(t, transform.Options{In: path, Allow: []string{tt.code}}, Options{})
 			require.Equal(t, []string{definitions + "things.example.org"}, r.changed())
 			row := r.resources(widgetsCRD)
-			require.Equal(t, map[string]int{"v1alpha1": 1}, row.Found, "what is left alone is counted")
+			require.Equal(t, map[string]int{"v1alpha1": 1}, row.Found, "skipped objects are counted")
 			require.Equal(t, 1, row.Refused)
 
 			for _, o := range []Options{{Exclude: []string{widgetsCRD}}, {Groups: []string{"example.org"}}, {CRDs: []string{"things.example.org"}}} {

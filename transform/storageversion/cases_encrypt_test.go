@@ -50,7 +50,7 @@ func encrypter(t testing.TB, rules ...string) *encryption.Transformers {
 	return loaded
 }
 
-// seal encrypts a value as it is to be stored under key.
+// encrypt returns the value as stored under key.
 func encrypt(t testing.TB, by *encryption.Transformers, resource, key, plain string) string {
 	t.Helper()
 	encrypted, err := by.Encrypt(context.Background(), gvr.ParseGroupResource(resource), []byte(key), []byte(plain))
@@ -193,7 +193,7 @@ func TestRewrap(t *testing.T) {
 	c.put(current.key(), encrypt(t, old, widgetsCRD, current.key(), current.json(t)))
 	path := c.build()
 	r := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true})
-	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "plain", secret + "encrypted"}, r.changed())
+	require.Equal(t, []string{widgetsKey, stale.key(), current.key(), secret + "encrypted", secret + "plain"}, r.changed())
 	for _, name := range []string{"encrypted", "plain"} {
 		require.Equal(t, string(native), r.open(now, "secrets", secret+name, "k8s:enc:aesgcm:v1:n:"))
 	}
@@ -207,8 +207,8 @@ func TestRewrap(t *testing.T) {
 
 	all := []string{widgetsCRD}
 	only := migrate(t, transform.Options{In: path, Encryption: now}, Options{Rewrap: true, Exclude: all})
-	require.Equal(t, []string{stale.key(), current.key(), secret + "plain", secret + "encrypted"}, only.changed())
-	require.Equal(t, stale.json(t), only.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"), "its version is left alone")
+	require.Equal(t, []string{stale.key(), current.key(), secret + "encrypted", secret + "plain"}, only.changed())
+	require.Equal(t, stale.json(t), only.open(now, widgetsCRD, stale.key(), "k8s:enc:aesgcm:v1:n:"), "its version stays")
 }
 
 // TestRewrapClosed: a key rotation that cannot open a value is not done, and says which.
@@ -224,8 +224,8 @@ func TestRewrapClosed(t *testing.T) {
 	require.Equal(t, []string{"/registry/secrets/ns/b"}, r.changed())
 }
 
-// TestRewrapAllowed: an object that is left alone for another reason is rotated all the same: a key
-// that is dropped next would lose it.
+// TestRewrapAllowed: a skipped object gets the new key all the same: without its old key it would
+// be lost.
 func TestRewrapAllowed(t *testing.T) {
 	old, now := encrypter(t, widgetsCRD+": aescbc=o"), encrypter(t, widgetsCRD+": aescbc=no")
 	o := resource{version: "v1old", name: "a"}
@@ -236,8 +236,7 @@ func TestRewrapAllowed(t *testing.T) {
 	require.Equal(t, encoding.FormatEncrypted, encoding.Detect([]byte(r.out[o.key()].value)))
 }
 
-// TestRewrapStrays: an encrypted value that no API server of the snapshot is known to own is not
-// passed over.
+// TestRewrapStrays: an encrypted value outside the prefixes of the API servers is reported.
 func TestRewrapStrays(t *testing.T) {
 	with := encrypter(t, "secrets: aescbc=n")
 	lost := encrypt(t, with, "secrets", "/other/secrets/ns/a", string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value))

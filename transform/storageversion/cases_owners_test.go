@@ -97,7 +97,7 @@ func TestNoObjects(t *testing.T) {
 		put("/registry/odd/thing", "text").put("/elsewhere", "text").put("/registryother/x", "text").
 		migrate(Options{}, finding.Undecodable.Name)
 	require.Equal(t, []string{widgetsKey}, r.changed())
-	require.Equal(t, []string{"error undecodable /registry/odd/thing"}, r.problems(), "keys that are no resources are passed over (case 22)")
+	require.Equal(t, []string{"error undecodable /registry/odd/thing"}, r.problems(), "keys that are no resources have no finding (case 22)")
 }
 
 // helm packs a release as Helm does.

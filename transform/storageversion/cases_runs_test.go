@@ -330,8 +330,8 @@ type planFunc func(ctx context.Context, v *transform.View) error
 
 func (f planFunc) Plan(ctx context.Context, v *transform.View) error { return f(ctx, v) }
 
-// TestBounded: an object costs its place in the plan, however large it is, and however many are
-// left alone.
+// TestBounded: an object costs its key in the plan, however large it is, and however many are
+// skipped.
 func TestBounded(t *testing.T) {
 	const objects, size = 400, 100_000
 	c := newCluster(t, twoVersions())

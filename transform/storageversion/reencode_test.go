@@ -10,7 +10,7 @@ import (
 )
 
 // A server writes the float -0.0 as -0, and its next no-op write as 0; in CBOR it stays.
-func TestNegativeZeroSettles(t *testing.T) {
+func TestNegativeZero(t *testing.T) {
 	for _, tc := range []struct{ stored, pure, settled string }{
 		{`{"a":-0.0}`, `{"a":-0}`, `{"a":0}`},
 		{`{"a":[-0.0]}`, `{"a":[-0]}`, `{"a":[0]}`},

@@ -71,7 +71,7 @@ func TestServerEncryption(t *testing.T) {
 		n += resource(t, r, s.crdName()).Rewritten
 	}
 	require.Len(t, w.of, n)
-	w.opened(t, out, first)
+	w.samePlaintext(t, out, first)
 	c := restore(t, out, flag)
 	w.listed(t, c)
 	for _, key := range w.keys() {
@@ -105,17 +105,17 @@ func TestServerEncryption(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// opened compares the plain values with what the server made of the same objects.
-func (w *world) opened(t *testing.T, path string, keys *encryption.Transformers) {
+// samePlaintext compares the decrypted values with the server's own of the same objects.
+func (w *world) samePlaintext(t *testing.T, path string, keys *encryption.Transformers) {
 	t.Helper()
 	stored := values(t, path)
 	for key, want := range w.settled {
 		var plain [2]string
 		for i, value := range []string{want, stored[key]} {
-			opened, stale, err := keys.Decrypt(t.Context(), schema.ParseGroupResource(w.of[key].crdName()), []byte(key), []byte(value))
+			decrypted, stale, err := keys.Decrypt(t.Context(), schema.ParseGroupResource(w.of[key].crdName()), []byte(key), []byte(value))
 			require.NoError(t, err)
 			require.False(t, stale)
-			plain[i] = without(t, string(opened), "managedFields")
+			plain[i] = without(t, string(decrypted), "managedFields")
 		}
 		require.Equal(t, plain[0], plain[1], key)
 	}
