@@ -304,7 +304,7 @@ func listClusterOf(c clusters.Resident) listCluster {
 }
 
 func listCopyOf(s clusters.Stale) listCopy {
-	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
+	return listCopy{s.Cluster, s.Copy.Shard, s.Path, s.Place.Prefix, s.LivesOn, s.Bytes, s.Undecryptable, listed(s.Resources), listed(s.Keys)}
 }
 
 // problemsOf returns the problems of all files, in the order of files, storages and logical

@@ -23,10 +23,13 @@ func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	}
 	of := keys.Key{Shard: key.Shard, Cluster: key.Cluster}
 	if c.copies[of] == nil {
-		c.copies[of] = &Copy{Shard: key.Shard, Cluster: key.Cluster}
+		c.copies[of] = &Copy{Prefix: c.cache.Prefix, Shard: key.Shard, Cluster: key.Cluster}
 	}
 	copied := c.copies[of]
 	copied.Keys = append(copied.Keys, string(e.Key))
+	if key.Custom && key.Resource == ExportType {
+		copied.Exports = append(copied.Exports, strings.Clone(key.Name))
+	}
 	return copied.Records.add(c.pass, key, e, c.reads(key))
 }
 

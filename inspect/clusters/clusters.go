@@ -50,6 +50,8 @@ type Shard struct {
 	System      []*Definition     // of system:system-crds, by Resource
 	Registered  []RegisteredShard // the Shard objects, which only the root shard has, by name
 	children    map[string][]*Cluster
+	// WorkspaceIdentity is the identity of the type of Workspaces; "" where it is not known.
+	WorkspaceIdentity string
 }
 
 // Amount counts records.
@@ -151,6 +153,7 @@ type Workspace struct {
 	UID       string
 	Cluster   string // spec.cluster: the logical cluster behind it; "" until it is scheduled, or where it cannot be read
 	ShardName string // core.kcp.io/shard: where that is said to live
+	Region    string // its label
 }
 
 // Definition is a CustomResourceDefinition of kcp's own logical clusters.
@@ -189,9 +192,10 @@ type Cache struct {
 
 // Copy is the records of one logical cluster in a cache, as a shard wrote them.
 type Copy struct {
-	Shard, Cluster string
+	Prefix, Shard, Cluster string // Prefix is of the cache
 	Records
-	Keys []string // as they are stored, in revision order
+	Keys    []string // as they are stored, in revision order
+	Exports []string // the names of its APIExports, by the keys alone
 }
 
 // IsSystem tells whether a logical cluster is a part of kcp itself.
@@ -216,12 +220,11 @@ func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.childre
 
 // Definition returns the bound definition of that UID, nil for none.
 func (s *Shard) Definition(uid string) *Definition {
-	for _, d := range s.Definitions {
-		if d.Name == uid {
-			return d
-		}
+	i, found := slices.BinarySearchFunc(s.Definitions, uid, func(d *Definition, uid string) int { return strings.Compare(d.Name, uid) })
+	if !found {
+		return nil
 	}
-	return nil
+	return s.Definitions[i]
 }
 
 // Bound yields the bound types, each with its APIBinding.
@@ -237,37 +240,44 @@ func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
 	}
 }
 
-// Binds tells whether an APIBinding binds a type of an identity.
-func (c *Cluster) Binds(identity string) bool {
-	for _, bound := range c.Bound() {
-		if bound.Identity == identity {
-			return true
+// Unread returns the problems of the records that could not be read, by key.
+func (r *Records) Unread() map[string]finding.Finding {
+	unread := map[string]finding.Finding{}
+	for _, p := range r.Problems {
+		if p.Code != CodeKeyMismatch {
+			unread[p.Key] = p
 		}
 	}
-	return false
+	return unread
 }
 
-// Exported tells whether one of the APIExports has an identity.
-func Exported(all []Export, identity string) bool {
-	return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
-}
-
-// Knows tells whether an APIExport or an APIBinding here has an identity.
-func (s *Shard) Knows(identity string) bool {
-	return slices.ContainsFunc(s.Clusters, func(c *Cluster) bool { return Exported(c.Exports, identity) || c.Binds(identity) })
-}
-
-// Copies yields the copies in all caches of the file.
-func (f *File) Copies() iter.Seq2[*Cache, *Copy] {
-	return func(yield func(*Cache, *Copy) bool) {
-		for _, cache := range f.Caches {
-			for _, copied := range cache.Copies {
-				if !yield(cache, copied) {
-					return
+// Knows tells whether an APIExport in the shards or caches has an identity, or an APIBinding of a
+// logical cluster that is not moved.
+func Knows(shards []*Shard, caches []*Cache, moved map[string]bool, identity string) bool {
+	exports := func(all []Export) bool {
+		return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
+	}
+	for _, s := range shards {
+		for _, c := range s.Clusters {
+			if exports(c.Exports) {
+				return true
+			}
+			for _, bound := range c.Bound() {
+				if bound.Identity == identity && !moved[c.Name] {
+					return true
 				}
 			}
 		}
 	}
+	return slices.ContainsFunc(caches, func(c *Cache) bool { return exports(c.Exports) })
+}
+
+// Copies returns the copies in all caches of the file.
+func (f *File) Copies() (all []*Copy) {
+	for _, c := range f.Caches {
+		all = append(all, c.Copies...)
+	}
+	return all
 }
 
 // Registered returns the Shard objects of the file, and their copies in its caches.

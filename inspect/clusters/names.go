@@ -28,6 +28,7 @@ const (
 	annotationInactiveBefore = "internal.kcp.io/inactive"
 	annotationSchemaCluster  = "apis.kcp.io/schema-cluster"
 	annotationSchemaName     = "apis.kcp.io/schema-name"
+	labelRegion              = "region"
 )
 
 // Types of kcp.

@@ -120,7 +120,7 @@ func TestCluster(t *testing.T) {
 	require.Equal(t, []Workspace{{
 		Key:  "/registry/tenancy.kcp.io/workspaces/" + kcptest.Tenancy + "/" + kcptest.Consumer + "/child",
 		Name: "child", Identity: kcptest.Tenancy,
-		UID: "3ec03c53-f65c-4d1d-ac75-0278750e152d", Cluster: kcptest.Child, ShardName: "root",
+		UID: "3ec03c53-f65c-4d1d-ac75-0278750e152d", Cluster: kcptest.Child, ShardName: "root", Region: "us-east-2",
 	}}, c.Workspaces)
 	require.Equal(t, []*Cluster{s.Cluster(kcptest.Child)}, s.Children(kcptest.Consumer))
 	require.Len(t, s.Cluster(kcptest.Provider).Exports, 1)

@@ -9,7 +9,7 @@ import (
 )
 
 func (s *survey) resident(at shardAt, c *Cluster) Resident {
-	r := Resident{Place: at.Place, Cluster: c, Children: s.childrenOf(c), Identities: s.identities(c), Definitions: needed(at, c)}
+	r := Resident{Place: at.Place, Cluster: c, Children: s.childrenOf(c), Identities: s.identities(c), Definitions: needed(at.Shard, c)}
 	if o := c.Owner; o != nil && o.Resource == "workspaces" && strings.HasPrefix(o.APIVersion, "tenancy.kcp.io/") {
 		r.OwnerGone = len(s.lives[o.Cluster]) > 0 && !s.owners[Owner{Cluster: o.Cluster, Name: o.Name}]
 	}
@@ -90,7 +90,7 @@ func (s *survey) identities(c *Cluster) []Identity {
 	return out
 }
 
-func needed(at shardAt, c *Cluster) (all []Needed) {
+func needed(s *Shard, c *Cluster) (all []Needed) {
 	var types []Bound
 	seen := map[string]bool{}
 	for _, bound := range c.Bound() {
@@ -103,7 +103,7 @@ func needed(at shardAt, c *Cluster) (all []Needed) {
 		return cmp.Or(compareResources(a.Resource, b.Resource), strings.Compare(a.UID, b.UID))
 	})
 	for _, t := range types {
-		all = append(all, Needed{t.UID, t.Resource.String(), t.Schema, t.Virtual, at.definitions[t.UID]})
+		all = append(all, Needed{t.UID, t.Resource.String(), t.Schema, t.Virtual, s.Definition(t.UID) != nil})
 	}
 	return all
 }

@@ -111,17 +111,17 @@ func (s *shardPass) finish() *Shard {
 // workspaces sorts the Workspaces of each logical cluster, and drops objects of exported types of
 // that name. The binding of system:shard has the identity of the root's own APIExport.
 func (s *shardPass) workspaces() {
-	own := ""
+	own := &s.shard.WorkspaceIdentity
 	if c := s.lives[SystemShard]; c != nil {
 		for b, bound := range c.Bound() {
 			if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType {
-				own = bound.Identity
+				*own = bound.Identity
 			}
 		}
 	}
 	for _, c := range s.shard.Clusters {
-		if own != "" {
-			c.Workspaces = slices.DeleteFunc(c.Workspaces, func(w Workspace) bool { return w.Identity != own })
+		if *own != "" {
+			c.Workspaces = slices.DeleteFunc(c.Workspaces, func(w Workspace) bool { return w.Identity != *own })
 		}
 		slices.SortStableFunc(c.Workspaces, func(a, b Workspace) int {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))

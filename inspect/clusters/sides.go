@@ -23,7 +23,6 @@ type survey struct {
 type shardAt struct {
 	Place
 	*Shard
-	definitions map[string]bool // UIDs of those that are there
 }
 
 type cacheAt struct {
@@ -39,10 +38,7 @@ func newSurvey(shards, caches []Named) *survey {
 	}
 	for _, f := range shards {
 		for _, sh := range f.Shards {
-			at := shardAt{Place{f.Path, sh.Prefix, sh.Name}, sh, map[string]bool{}}
-			for _, d := range sh.Definitions {
-				at.definitions[d.Name] = true
-			}
+			at := shardAt{Place{f.Path, sh.Prefix, sh.Name}, sh}
 			s.shards = append(s.shards, at)
 			if sh.Name != "" {
 				s.named[sh.Name]++

@@ -110,7 +110,7 @@ func TestSurveyAfterLiveMigration(t *testing.T) {
 	require.Len(t, i.Stale, 1)
 	s := i.Stale[0]
 	want := []any{kcptest.Consumer, "root", "cache.db", "/cache", 1}
-	require.Equal(t, want, []any{s.Cluster, s.Copy.Shard, s.Path, s.Prefix, s.Amount.Keys})
+	require.Equal(t, want, []any{s.Cluster, s.Copy.Shard, s.Path, s.Place.Prefix, s.Amount.Keys})
 	require.Equal(t, []string{"shard-1"}, s.LivesOn)
 	require.Empty(t, i.Unchecked)
 	child := i.of(t, kcptest.Consumer).Children[0]

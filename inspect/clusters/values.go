@@ -142,6 +142,7 @@ func (w *Workspace) read(value []byte) (metadata, error) {
 	m, err := decode(value, "Workspace", &o)
 	if err == nil {
 		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[AnnotationShard]
+		w.Region = o.Metadata.Labels[labelRegion]
 	}
 	return m, err
 }
@@ -156,7 +157,7 @@ func readShard(key keys.Key, into *[]RegisteredShard) reading {
 		}
 		m, err := decode(value, "Shard", &o)
 		if err == nil {
-			*into = append(*into, RegisteredShard{Name: key.Name, Region: o.Metadata.Labels["region"], ExternalURL: o.Spec.ExternalURL})
+			*into = append(*into, RegisteredShard{Name: key.Name, Region: o.Metadata.Labels[labelRegion], ExternalURL: o.Spec.ExternalURL})
 		}
 		return m, err
 	}

@@ -111,6 +111,14 @@ type Encryption struct {
 	Keys int    `json:"keys"`
 }
 
+// Names returns the names of the logical clusters.
+func (m *Manifest) Names() (names []string) {
+	for _, c := range m.Clusters {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // Cluster returns the logical cluster of that name, nil for none.
 func (m *Manifest) Cluster(name string) *Cluster {
 	for i := range m.Clusters {

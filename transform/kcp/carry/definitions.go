@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -114,19 +113,10 @@ func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definiti
 	return c.mergeStored(ctx, key, e.Value, here, theirs.Object().Status.StoredVersions)
 }
 
-// mergeStored adds stored versions behind those that are listed. A version that the definition
-// lacks is left out: no server would accept another update of the definition.
 func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clusters.Definition, theirs []string) error {
-	stored := slices.Clone(here.StoredVersions)
-	for _, version := range theirs {
-		switch {
-		case slices.Contains(stored, version):
-		case slices.Contains(here.Versions, version):
-			stored = append(stored, version)
-		default:
-			c.note(string(key), survey.CodeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out",
-				version)
-		}
+	stored, unlisted := survey.MergeStored(here.Versions, here.StoredVersions, theirs)
+	for _, version := range unlisted {
+		c.note(string(key), survey.CodeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out", version)
 	}
 	if len(stored) == len(here.StoredVersions) {
 		return nil

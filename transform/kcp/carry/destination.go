@@ -65,8 +65,7 @@ func (d *destination) called() string {
 
 // knows tells whether an APIExport or APIBinding of the destination's installation has an identity.
 func (d *destination) knows(identity string) bool {
-	return slices.ContainsFunc(d.file.Shards, func(s *clusters.Shard) bool { return s.Knows(identity) }) ||
-		slices.ContainsFunc(slices.Concat(d.file.Caches, d.cache.Caches), func(c *clusters.Cache) bool { return clusters.Exported(c.Exports, identity) })
+	return clusters.Knows(d.file.Shards, slices.Concat(d.file.Caches, d.cache.Caches), nil, identity)
 }
 
 // registered returns the Shard object of the destination, nil for none in the files.
@@ -77,18 +76,6 @@ func (d *destination) registered() *clusters.RegisteredShard {
 		}
 	}
 	return nil
-}
-
-// workspaces is the identity of Workspaces in this installation; "" where it is not known.
-func (d *destination) workspaces() string {
-	if own := d.shard.Cluster(clusters.SystemShard); own != nil {
-		for _, bound := range own.Bound() {
-			if bound.Resource == clusters.WorkspaceType {
-				return bound.Identity
-			}
-		}
-	}
-	return ""
 }
 
 // presence returns a key of a logical cluster in the file, and a sentence about it; "" for none.

@@ -130,9 +130,7 @@ func (i *importing) plan(ctx context.Context) error {
 	if err := i.reportOrigin(ctx); err != nil {
 		return err
 	}
-	for _, m := range i.options.Manifest.Clusters {
-		i.receipts.Clusters = append(i.receipts.Clusters, survey.Receipt{Name: m.Name, Path: m.Path, Sum: m.Sum})
-	}
+	i.receipts.Receive(i.options.Manifest)
 	i.steps(i.view.Report())
 	return nil
 }
@@ -173,7 +171,7 @@ func (i *importing) checkProblem(p finding.Finding) {
 // unread tells whether a LogicalCluster or an APIBinding could not be read: without it the needs of
 // a logical cluster are not known.
 func unread(key keys.Key, p finding.Finding) bool {
-	return survey.Unread(p) && key.Custom && (key.Resource == clusters.BindingType || key.Resource == clusters.LogicalClusterType)
+	return p.Code != clusters.CodeKeyMismatch && key.Custom && (key.Resource == clusters.BindingType || key.Resource == clusters.LogicalClusterType)
 }
 
 // checkNeeds reports identities that the logical clusters rely on and that the destination does not

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
@@ -21,16 +20,14 @@ func (i *importing) planOwners(ctx context.Context) error {
 		if c.Migrating != "" {
 			i.addEdit(key, survey.DropMigrating)
 		}
-		var err error
 		switch {
 		case c.System && c.Owner == nil:
-		case i.options.FixOwner:
-			err = i.fixOwner(ctx, c, key)
+		case !i.options.FixOwner:
+			i.leaveOwner(c)
 		default:
-			err = i.leaveOwner(ctx, c)
-		}
-		if err != nil {
-			return err
+			if err := i.fixOwner(ctx, c, key); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -54,17 +51,16 @@ func (i *importing) addEdit(key string, next edit) {
 
 type owner struct {
 	*clusters.Workspace
-	comes  bool   // it is in the archive
-	region string // its label
+	comes bool // it is in the archive
 }
 
 // ownerOf finds the owner in the archive, if its logical cluster is imported too, else in the file.
 // It returns nil where neither has it, or another of the same name.
-func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, error) {
+func (i *importing) ownerOf(c *clusters.Cluster) *owner {
 	if c.Owner == nil {
-		return nil, nil
+		return nil
 	}
-	own, shards := i.dest.workspaces(), i.dest.file.Shards // a foreign type may have the name of Workspaces, not their identity
+	own, shards := i.dest.shard.WorkspaceIdentity, i.dest.file.Shards // a foreign type may have the name of Workspaces, not their identity
 	if i.comes(c.Owner.Cluster) {
 		shards = []*clusters.Shard{i.from.shard}
 	}
@@ -76,41 +72,19 @@ func (i *importing) ownerOf(ctx context.Context, c *clusters.Cluster) (*owner, e
 		for n := range parent.Workspaces {
 			w := &parent.Workspaces[n]
 			if w.Name == c.Owner.Name && w.UID == c.Owner.UID && w.Cluster == c.Name && (own == "" || w.Identity == own) {
-				return i.readOwner(ctx, w, s == i.from.shard)
+				return &owner{w, s == i.from.shard}
 			}
 		}
 	}
-	return nil, nil
-}
-
-func (i *importing) readOwner(ctx context.Context, w *clusters.Workspace, comes bool) (*owner, error) {
-	o := &owner{Workspace: w, comes: comes}
-	get := i.view.Get
-	if comes {
-		get = i.from.reader.Get
-	}
-	e, err := get(ctx, []byte(w.Key))
-	if err != nil || e == nil || e.Undecryptable != nil { // it was read before, so that none of the latter two can be
-		return o, err
-	}
-	meta, err := encoding.ReadMeta(e.Value)
-	if err != nil {
-		return nil, fmt.Errorf("key %q: %w", w.Key, err)
-	}
-	o.region = meta.Labels[survey.LabelRegion]
-	return o, nil
+	return nil
 }
 
 // leaveOwner adds steps about owners that kcp corrects, and warns about others.
-func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
+func (i *importing) leaveOwner(c *clusters.Cluster) {
 	if c.Owner == nil {
-		return nil
+		return
 	}
-	w, err := i.ownerOf(ctx, c)
-	if err != nil {
-		return err
-	}
-	name := i.dest.name
+	w, name := i.ownerOf(c), i.dest.name
 	switch {
 	case name != "" && w != nil && w.ShardName == name: // it says so already
 	case name != "" && c.ShardName == name:
@@ -127,16 +101,11 @@ func (i *importing) leaveOwner(ctx context.Context, c *clusters.Cluster) error {
 			c.Owner.Name, c.Owner.Cluster, c.Name, i.dest.called(), i.kubectl(c, "get", "-o yaml"))
 	}
 	i.stepOfRegion(c, w)
-	return nil
 }
 
 // fixOwner changes the shard in LogicalCluster and Workspace.
 func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key string) error {
-	name := i.dest.name
-	w, err := i.ownerOf(ctx, c)
-	if err != nil {
-		return err
-	}
+	w, name := i.ownerOf(c), i.dest.name
 	if w == nil {
 		reason := fmt.Sprintf("%q belongs to nothing, as its LogicalCluster says: import it without --fix-owner", c.Name)
 		if c.Owner != nil {
@@ -173,7 +142,7 @@ func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
 	switch {
 	case here != nil && here.Region != "":
 		return here.Region
-	case here != nil && w.region == "":
+	case here != nil && w.Region == "":
 		return ""
 	case here != nil:
 		i.raise(w.Key, codeRegionUnknown, "shard %q has no label region; that of Workspace %q stays", i.dest.name, w.Name)

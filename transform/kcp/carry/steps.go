@@ -30,7 +30,7 @@ func (i *importing) steps(r *transform.Report) {
 
 // stepsOfOrigin adds the other half of a move.
 func (i *importing) stepsOfOrigin(r *transform.Report) {
-	m, copied := i.options.Manifest, i.names()
+	m, copied := i.options.Manifest, i.options.Manifest.Names()
 	purge, origin := "etcdshift cluster purge "+transform.ShellWord(m.Name)+" ORIGIN ORIGIN-OUT", "the origin"
 	if len(m.Clusters) > 1 {
 		purge += " --with-children"
@@ -70,20 +70,13 @@ func (i *importing) ownerStep(format string, args ...any) {
 	}
 }
 
-func (i *importing) names() (names []string) {
-	for _, c := range i.incoming {
-		names = append(names, c.Name)
-	}
-	return names
-}
-
 // stepOfRegion is for the label that kcp sets once and never changes.
 func (i *importing) stepOfRegion(c *clusters.Cluster, w *owner) {
 	here, region := i.dest.registered(), "REGION"
 	if here != nil {
 		region = here.Region
 	}
-	if region == "" || w != nil && w.region == region {
+	if region == "" || w != nil && w.Region == region {
 		return
 	}
 	i.ownerStep("kcp never corrects the label region of Workspace %q in %q: %s",

@@ -110,10 +110,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 
 // bound returns the definitions that the logical clusters bind, by UID.
 func (e *extraction) bound() map[string]need {
-	known, needs := map[string]*clusters.Definition{}, map[string]need{}
-	for _, d := range e.shard.Definitions {
-		known[d.Name] = d
-	}
+	needs := map[string]need{}
 	for _, name := range e.order {
 		for b, bound := range e.chosen[name].Bound() {
 			key := e.apiKey(clusters.BindingType, name, b.Name)
@@ -122,7 +119,7 @@ func (e *extraction) bound() map[string]need {
 			case !isName(bound.UID):
 				e.leaveOut(key, "the UID of a schema")
 			default:
-				needs[bound.UID] = need{bound, key, known[bound.UID]}
+				needs[bound.UID] = need{bound, key, e.shard.Definition(bound.UID)}
 			}
 		}
 	}

@@ -47,9 +47,7 @@ func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	}
 	e.steps(m)
 	receipts := &survey.Receipts{Untold: true}
-	for _, c := range m.Clusters {
-		receipts.Clusters = append(receipts.Clusters, survey.Receipt{Name: c.Name, Path: c.Path, Sum: c.Sum})
-	}
+	receipts.Receive(m)
 	v.Report().Sections = append(v.Report().Sections, receipts)
 	if _, refusing := v.Report().Errors(); refusing > 0 {
 		return nil

@@ -58,7 +58,7 @@ func (e *extraction) checkCluster(c *clusters.Cluster) {
 			e.raise(p.Key, clusters.CodeKeyMismatch, "%s", p.Reason)
 		case e.tells(p.Key):
 			e.raise(p.Key, codeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
-		case leads[p.Key] && survey.Unread(p):
+		case leads[p.Key] && p.Code != clusters.CodeKeyMismatch:
 			e.raise(p.Key, codeOf(p), "which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason)
 		default:
 			e.note(p.Key, codeOf(p), "it is taken as it is stored: %s", p.Reason)
@@ -119,11 +119,11 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
 		case child == nil:
 			e.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w))
-		case survey.Unread(e.problem(child)) && !e.WithChildren:
+		case e.unread(child).Code != nil && !e.WithChildren:
 			e.raise(e.keyOf(child.Name), survey.CodeChildrenStay,
 				"%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
-		case survey.Unread(e.problem(child)):
-			p := e.problem(child)
+		case e.unread(child).Code != nil:
+			p := e.unread(child)
 			e.raise(p.Key, codeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, p.Reason)
 		default:
 			e.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster,
@@ -135,7 +135,7 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 // checkUnreadable reports unreadable LogicalClusters that may be children and that no Workspace
 // names.
 func (e *extraction) checkUnreadable() {
-	if !e.WithChildren || survey.Unread(e.problem(e.chosen[e.Name])) { // the latter refuses
+	if !e.WithChildren || e.unread(e.chosen[e.Name]).Code != nil { // the latter refuses
 		return
 	}
 	named := map[string]bool{}
@@ -145,12 +145,11 @@ func (e *extraction) checkUnreadable() {
 		}
 	}
 	for _, c := range e.shard.Clusters {
-		if p := e.problem(c); survey.Unread(p) && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
+		if p := e.unread(c); p.Code != nil && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
 			e.note(p.Key, codeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason)
 		}
 	}
 }
 
-func (e *extraction) problem(c *clusters.Cluster) finding.Finding {
-	return survey.ProblemOf(c.Problems, e.keyOf(c.Name))
-}
+// unread returns why a LogicalCluster cannot be read; the zero Finding where it can.
+func (e *extraction) unread(c *clusters.Cluster) finding.Finding { return c.Unread()[e.keyOf(c.Name)] }

@@ -66,11 +66,7 @@ func (e *extraction) steps(m *archive.Manifest) {
 	r.AddStep("to move it, stop all front-proxies first, then kcp of both shards, and extract again from a snapshot of after that")
 	r.AddStep("take it in elsewhere: etcdshift cluster import %s DESTINATION DESTINATION-OUT", out)
 	r.AddStep("take it out here: etcdshift cluster purge %s %s ORIGIN-OUT%s --to-shard NEW-SHARD", name, in, also)
-	var names []string
-	for _, c := range m.Clusters {
-		names = append(names, c.Name)
-	}
-	survey.StepToMoveCopies(r, names, m.Origin.Shard, "")
+	survey.StepToMoveCopies(r, m.Names(), m.Origin.Shard, "")
 	survey.StepToVerify(r, e.Archive, "DESTINATION-OUT", true)
 	survey.StepToStart(r)
 }

@@ -79,8 +79,8 @@ func amounts(f *clusters.File) map[survey.Place]clusters.Amount {
 			out[survey.Place{Prefix: s.Prefix, Cluster: o.Name}] = o.Amount
 		}
 	}
-	for cache, c := range f.Copies() {
-		out[survey.Place{Prefix: cache.Prefix, Shard: c.Shard, Cluster: c.Cluster}] = c.Amount
+	for _, c := range f.Copies() {
+		out[survey.PlaceOfCopy(c)] = c.Amount
 	}
 	return out
 }

@@ -35,9 +35,9 @@ type choice struct {
 // target is one logical cluster that goes.
 type target struct {
 	name   string
-	living *clusters.Cluster  // nil for orphans, in a cache, and for one that is gone but for older records
-	orphan *clusters.Orphan   // nil for all others
-	copies []survey.CacheCopy // that go with it
+	living *clusters.Cluster // nil for orphans, in a cache, and for one that is gone but for older records
+	orphan *clusters.Orphan  // nil for all others
+	copies []*clusters.Copy  // that go with it
 }
 
 func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) {
@@ -118,7 +118,7 @@ func (c *choice) chooseCopies() error {
 	var writers []string
 	for _, copied := range c.Copies[o.Name] {
 		switch {
-		case copied.Place() == at:
+		case survey.PlaceOfCopy(copied) == at:
 			found.copies = append(found.copies, copied)
 		case copied.Prefix == cache.Prefix:
 			writers = append(writers, copied.Shard)

@@ -80,26 +80,20 @@ func (c *choice) checkExports() {
 	}
 	for _, t := range c.targets {
 		for _, copied := range t.copies {
-			for _, key := range copied.Keys {
-				k, _, err := c.Layouts.Parse([]byte(key))
-				if err == nil && k.Custom && k.Resource == clusters.ExportType && !c.copiedElsewhere(copied, key) {
-					c.raise(key, codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
-						"a shard that starts then removes the labels of its permission claims from the objects of all tenants", k.Name, t.name)
+			for _, name := range copied.Exports {
+				other := func(of *clusters.Copy) bool {
+					return of.Prefix == copied.Prefix && of.Shard != copied.Shard && slices.Contains(of.Exports, name)
 				}
+				if slices.ContainsFunc(c.Copies[t.name], other) {
+					continue
+				}
+				key := keys.KCPCache{Prefix: copied.Prefix}.Format(
+					keys.Key{Shard: copied.Shard, Cluster: t.name, Resource: clusters.ExportType, Custom: true, Name: name})
+				c.raise(string(key), codeExportsInCache, "the cache would have no copy of APIExport %q of %q any more: "+
+					"a shard that starts then removes the labels of its permission claims from the objects of all tenants", name, t.name)
 			}
 		}
 	}
-}
-
-// copiedElsewhere tells whether the cache has a copy of the same object from another shard.
-func (c *choice) copiedElsewhere(copied survey.CacheCopy, key string) bool {
-	return slices.ContainsFunc(c.Copies[copied.Cluster], func(other survey.CacheCopy) bool {
-		if other.Prefix != copied.Prefix || other.Shard == copied.Shard {
-			return false
-		}
-		same, _, ok := copyKey(c.Layouts, []byte(key), other.Shard)
-		return ok && slices.Contains(other.Keys, string(same))
-	})
 }
 
 // moveCopy stages one copy as a server would store it: encrypted for its new key, with its lease.

@@ -82,10 +82,7 @@ func (c *choice) keyOf(t *target) string {
 
 // unread returns why a LogicalCluster cannot be read; the zero Finding where it can.
 func (c *choice) unread(living *clusters.Cluster) finding.Finding {
-	if p := survey.ProblemOf(living.Problems, c.logicalClusterKey(living.Name)); survey.Unread(p) {
-		return p
-	}
-	return finding.Finding{}
+	return living.Unread()[c.logicalClusterKey(living.Name)]
 }
 
 // checkHome reports orphans of a file without living logical clusters of tenants.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -85,9 +84,9 @@ func (c *choice) checkUnreadOwners() {
 	var unread []string
 	for _, shard := range c.file.Shards {
 		for _, parent := range shard.Clusters {
-			problems := byKey(parent.Problems)
+			problems := parent.Unread()
 			for _, w := range parent.Workspaces {
-				if survey.Unread(problems[w.Key]) {
+				if problems[w.Key].Code != nil {
 					unread = append(unread, w.Key)
 				}
 			}
@@ -141,11 +140,11 @@ func (c *choice) workspacesOf(t *target) map[string]bool {
 // checkWorkspaces reports the logical clusters behind Workspaces that go, if they do not name it as
 // their owner.
 func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
-	problems := byKey(t.living.Problems)
+	problems := t.living.Unread()
 	for _, w := range t.living.Workspaces {
 		child, why := c.shard.Cluster(w.Cluster), problems[w.Key]
 		switch {
-		case w.Cluster == "" && (told[w.Name] || !survey.Unread(why)) || c.goes(w.Cluster):
+		case w.Cluster == "" && (told[w.Name] || why.Code == nil) || c.goes(w.Cluster):
 		case w.Cluster == "" && c.options.WithChildren:
 			c.raise(w.Key, why.Code, "which logical cluster Workspace %q in %q leads to, and whether it lives here, cannot be told: %s", w.Name, t.name,
 				why.Reason)
@@ -166,12 +165,4 @@ func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 				w.Cluster, w.Name, t.name)
 		}
 	}
-}
-
-func byKey(problems []finding.Finding) map[string]finding.Finding {
-	out := make(map[string]finding.Finding, len(problems))
-	for _, p := range problems {
-		out[p.Key] = p
-	}
-	return out
 }

@@ -95,7 +95,7 @@ func (c *choice) receipt(t *target, s *survey.Split) survey.Receipt {
 		r.Sum = s.Sum(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
 	}
 	for _, copied := range t.copies {
-		r.Copies += s.Sum(copied.Place()).Keys
+		r.Copies += s.Sum(survey.PlaceOfCopy(copied)).Keys
 		r.CopiesMoved += c.arrivals[survey.Place{Prefix: copied.Prefix, Shard: c.options.ToShard, Cluster: copied.Cluster}]
 	}
 	if r.CopiesMoved > 0 {

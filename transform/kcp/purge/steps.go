@@ -73,7 +73,7 @@ func (c *choice) stepsOfCaches(r *transform.Report) {
 	live := map[survey.Place]bool{}
 	for _, t := range c.targets {
 		for _, copied := range c.Copies[t.name] {
-			live[copied.Place()] = true
+			live[survey.PlaceOfCopy(copied)] = true
 			if copied.Shard != c.shardName && copied.Shard != c.options.ToShard {
 				r.AddStep("the cache below %q keeps what shard %q wrote of %q (keys: %d): where it does not live there, "+
 					"etcdshift cluster purge %s OUT OUT2 --from-shard %s%s", copied.Prefix, copied.Shard, t.name, copied.Amount.Keys,

@@ -3,19 +3,17 @@ package survey
 import (
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
 // Index looks up Workspaces and copies by logical cluster: a purge asks for thousands.
 type Index struct {
-	Leading map[string][]Link      // Workspaces, by the logical cluster that they name
-	lying   map[location][]Link    // the same, by where they lie
-	Copies  map[string][]CacheCopy // by the logical cluster, of all caches
-	Caches  map[string]bool        // their prefixes
+	Leading map[string][]Link           // Workspaces, by the logical cluster that they name
+	lying   map[location][]Link         // the same, by where they lie
+	Copies  map[string][]*clusters.Copy // by the logical cluster, of all caches
+	Caches  map[string]bool             // their prefixes
 }
 
 // Link is a Workspace and its place in the tree.
@@ -27,18 +25,9 @@ type Link struct {
 
 type location struct{ parent, name string }
 
-// CacheCopy is a copy and its cache.
-type CacheCopy struct {
-	Prefix string // of the cache
-	*clusters.Copy
-}
-
-// Place is the place of the copy's records.
-func (c CacheCopy) Place() Place { return Place{c.Prefix, c.Shard, c.Cluster} }
-
 // NewIndex makes the Index of a file.
 func NewIndex(f *clusters.File) *Index {
-	x := &Index{Leading: map[string][]Link{}, lying: map[location][]Link{}, Copies: map[string][]CacheCopy{}, Caches: map[string]bool{}}
+	x := &Index{Leading: map[string][]Link{}, lying: map[location][]Link{}, Copies: map[string][]*clusters.Copy{}, Caches: map[string]bool{}}
 	for _, shard := range f.Shards {
 		for _, parent := range shard.Clusters {
 			for i := range parent.Workspaces {
@@ -54,8 +43,8 @@ func NewIndex(f *clusters.File) *Index {
 	for _, cache := range f.Caches {
 		x.Caches[cache.Prefix] = true
 	}
-	for cache, copied := range f.Copies() {
-		x.Copies[copied.Cluster] = append(x.Copies[copied.Cluster], CacheCopy{cache.Prefix, copied})
+	for _, copied := range f.Copies() {
+		x.Copies[copied.Cluster] = append(x.Copies[copied.Cluster], copied)
 	}
 	return x
 }
@@ -72,14 +61,14 @@ func (p Place) ShardUnknown() error {
 
 // AddCopies selects the copies of a logical cluster that a shard wrote; its name is "" where it is
 // not known.
-func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []CacheCopy, err error) {
+func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []*clusters.Copy, err error) {
 	for _, copied := range x.Copies[cluster] {
 		switch {
 		case shard == "":
-			return nil, copied.Place().ShardUnknown()
+			return nil, PlaceOfCopy(copied).ShardUnknown()
 		case copied.Shard == shard:
 			copies = append(copies, copied)
-			to.Add(copied.Place())
+			to.Add(PlaceOfCopy(copied))
 		}
 	}
 	return copies, nil
@@ -87,20 +76,6 @@ func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []CacheC
 
 // WorkspacesAt returns the Workspaces of a name in a logical cluster, one a shard of the file.
 func (x *Index) WorkspacesAt(parent, name string) []Link { return x.lying[location{parent, name}] }
-
-// ProblemOf returns the problem of the record under a key, the zero Finding for none.
-func ProblemOf(problems []finding.Finding, key string) finding.Finding {
-	i := slices.IndexFunc(problems, func(p finding.Finding) bool { return p.Key == key })
-	if i < 0 {
-		return finding.Finding{}
-	}
-	return problems[i]
-}
-
-// Unread tells whether a problem is that a record could not be read.
-func Unread(p finding.Finding) bool {
-	return p.Code == clusters.CodeEncrypted || p.Code == clusters.CodeUndecodable
-}
 
 // WarnUnknown reports the keys below storage prefixes that belong to no logical cluster: they stay.
 func WarnUnknown(v *transform.View, f *clusters.File, prefixes map[string]bool) {

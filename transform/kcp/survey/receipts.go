@@ -26,6 +26,13 @@ type Receipt struct {
 	ToShard     string `json:"toShard,omitempty"`
 }
 
+// Receive adds the logical clusters of an archive.
+func (r *Receipts) Receive(m *archive.Manifest) {
+	for _, c := range m.Clusters {
+		r.Clusters = append(r.Clusters, Receipt{Name: c.Name, Path: c.Path, Sum: c.Sum})
+	}
+}
+
 // Tables has a row for each logical cluster, and none for a refused plan.
 func (r *Receipts) Tables(outcome transform.Outcome) []transform.Table {
 	if outcome == transform.Refused || r.Untold {

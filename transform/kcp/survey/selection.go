@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
@@ -16,6 +17,9 @@ type Place struct{ Prefix, Shard, Cluster string }
 
 // PlaceOf is the place of a key.
 func PlaceOf(k keys.Key) Place { return Place{k.Prefix, k.Shard, k.Cluster} }
+
+// PlaceOfCopy is the place of the records of a copy.
+func PlaceOfCopy(c *clusters.Copy) Place { return Place{c.Prefix, c.Shard, c.Cluster} }
 
 // Compare orders places by prefix, logical cluster and shard.
 func (p Place) Compare(q Place) int {

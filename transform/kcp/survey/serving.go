@@ -146,6 +146,22 @@ func (s *Serving) read(key keys.Key, value []byte) (version string, readable boo
 	return v.GVK.Version, err == nil
 }
 
+// MergeStored adds those of theirs that a definition lists behind its stored versions. No server
+// would accept another update of a definition with the others, which are unlisted.
+func MergeStored(listed, stored, theirs []string) (merged, unlisted []string) {
+	merged = slices.Clone(stored)
+	for _, version := range theirs {
+		switch {
+		case slices.Contains(merged, version):
+		case slices.Contains(listed, version):
+			merged = append(merged, version)
+		default:
+			unlisted = append(unlisted, version)
+		}
+	}
+	return merged, unlisted
+}
+
 func (s *Serving) note(m Unreadable, to []byte) {
 	if s.found[m] == nil {
 		first := m

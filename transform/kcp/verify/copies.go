@@ -67,9 +67,16 @@ func (c *checker) checkCopies(ctx context.Context) error {
 // checkExported finds APIExports of the logical clusters without a copy in any cache: a shard that
 // starts then removes the labels of their permission claims from the objects of all tenants. It
 // returns the logical clusters that export anything.
-func (c *checker) checkExported() (exporters map[string]bool) {
-	with, has := c.withCaches(), c.cachedExports()
-	exporters = map[string]bool{}
+func (c *checker) checkExported() map[string]bool {
+	type export struct{ cluster, name string }
+	with, has, exporters := c.withCaches(), map[export]bool{}, map[string]bool{}
+	for _, f := range with {
+		for _, copied := range f.Copies() {
+			for _, name := range copied.Exports {
+				has[export{copied.Cluster, name}] = true
+			}
+		}
+	}
 	for stored, r := range c.archive.sorted() {
 		k := r.key
 		if k.Resource != clusters.ExportType || !k.Custom {
@@ -77,7 +84,7 @@ func (c *checker) checkExported() (exporters map[string]bool) {
 		}
 		exporters[k.Cluster] = true
 		switch {
-		case has[exportKey(k)]:
+		case has[export{k.Cluster, k.Name}]:
 		case len(with) == 0:
 			c.unchecked(QuestionLost, c.destination.file, c.to.Prefix+stored, fmt.Sprintf(
 				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, and other tenants need it", k.Name, k.Cluster))
@@ -91,28 +98,6 @@ func (c *checker) checkExported() (exporters map[string]bool) {
 		}
 	}
 	return exporters
-}
-
-// cachedExports returns the APIExports of the logical clusters with a copy in a cache, from any
-// shard.
-func (c *checker) cachedExports() map[keys.Key]bool {
-	has := map[keys.Key]bool{}
-	for _, f := range c.withCaches() {
-		for cache, copied := range f.Copies() {
-			for _, stored := range copied.Keys {
-				k, err := (keys.KCPCache{Prefix: cache.Prefix}).Parse([]byte(stored))
-				if err == nil && c.archive.moved[k.Cluster] && k.Resource == clusters.ExportType {
-					has[exportKey(k)] = true
-				}
-			}
-		}
-	}
-	return has
-}
-
-// exportKey is the part that the key of an APIExport and those of its copies share.
-func exportKey(k keys.Key) keys.Key {
-	return keys.Key{Resource: k.Resource, Cluster: k.Cluster, Name: k.Name}
 }
 
 // at returns the copy of a key, nil for none that moves, and whether the key is the destination's.

@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // checkDefinitions finds the definitions that the archive's objects need on the destination.
@@ -111,44 +111,27 @@ func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Rec
 	if err != nil || !ok {
 		return true, err
 	}
-	before, listed, stored, err := c.apart(ctx, c.destination.before, was)
-	if err != nil || before == nil {
-		return true, err
-	}
-	after, _, is, err := c.apart(ctx, c.destination.file, now)
-	if err != nil || after == nil {
-		return true, err
-	}
-	if came, err := schema.ParseCRD(theirs); err == nil {
-		for _, version := range came.Object().Status.StoredVersions {
-			if slices.Contains(listed, version) && !slices.Contains(stored, version) {
-				stored = append(stored[:len(stored):len(stored)], version)
-			}
-		}
-	}
-	return reflect.DeepEqual(before, after) && slices.Equal(stored, is), nil
-}
-
-// apart separates a CustomResourceDefinition from its stored versions. rest is nil, and reported as
-// unchecked, where it cannot be read.
-func (c *checker) apart(ctx context.Context, in *file, rec *snapshot.Record) (rest map[string]any, versions, stored []string, err error) {
-	value, ok, err := c.decrypt(ctx, QuestionTouched, in, rec.Key, rec.Value)
+	before, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.before, was.Key, was.Value)
 	if err != nil || !ok {
-		return nil, nil, nil, err
+		return true, err
 	}
-	crd := c.parse(QuestionTouched, in, rec.Key, value)
-	if crd == nil {
-		return nil, nil, nil, nil
+	after, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.file, now.Key, now.Value)
+	if err != nil || !ok {
+		return true, err
 	}
-	if rest, _, err = encoding.DecodeObject(value); err != nil {
-		c.unchecked(QuestionTouched, in, string(rec.Key), err)
-		return nil, nil, nil, nil
+	here := c.parse(QuestionTouched, c.destination.before, was.Key, before)
+	if here == nil || c.parse(QuestionTouched, c.destination.file, now.Key, after) == nil {
+		return true, nil
 	}
-	if status, ok := rest["status"].(map[string]any); ok {
-		delete(status, "storedVersions")
+	came, err := schema.ParseCRD(theirs)
+	if err != nil {
+		return bytes.Equal(before, after), nil
 	}
-	for _, v := range crd.Object().Spec.Versions {
-		versions = append(versions, v.Name)
+	var listed []string
+	for _, v := range here.Object().Spec.Versions {
+		listed = append(listed, v.Name)
 	}
-	return rest, versions, crd.StoredVersions(), nil
+	stored, _ := survey.MergeStored(listed, here.StoredVersions(), came.Object().Status.StoredVersions)
+	want, err := schema.SetStoredVersions(before, stored)
+	return err == nil && bytes.Equal(want, after), nil
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 )
 
@@ -32,9 +31,13 @@ func (c *checker) checkIdentities(context.Context) error {
 		}
 	}
 	delete(needs, "")
+	var caches []*clusters.Cache
+	for _, out := range c.outputs {
+		caches = append(caches, out.Caches...)
+	}
 	for _, identity := range slices.Sorted(maps.Keys(needs)) {
 		switch {
-		case c.knows(identity):
+		case clusters.Knows(c.destination.Shards, caches, c.archive.moved, identity): // their APIExports count, their APIBindings do not
 		case hasUnread(c.to):
 			c.unchecked(QuestionLost, c.destination.file, "",
 				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
@@ -48,21 +51,5 @@ func (c *checker) checkIdentities(context.Context) error {
 // hasUnread tells whether a shard has unreadable records of the kinds that describe logical
 // clusters.
 func hasUnread(s *clusters.Shard) bool {
-	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool {
-		return slices.ContainsFunc(c.Problems, func(p finding.Finding) bool { return p.Code != clusters.CodeKeyMismatch })
-	})
-}
-
-// knows tells whether a shard in the destination's file, or a cache, has an identity. Bindings of
-// moved logical clusters do not count, their APIExports do.
-func (c *checker) knows(identity string) bool {
-	for _, s := range c.destination.Shards {
-		for _, cluster := range s.Clusters {
-			if clusters.Exported(cluster.Exports, identity) || !c.archive.moved[cluster.Name] && cluster.Binds(identity) {
-				return true
-			}
-		}
-	}
-	exports := func(cache *clusters.Cache) bool { return clusters.Exported(cache.Exports, identity) }
-	return slices.ContainsFunc(c.outputs, func(out *output) bool { return slices.ContainsFunc(out.Caches, exports) })
+	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool { return len(c.Unread()) > 0 })
 }
