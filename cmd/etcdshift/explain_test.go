@@ -29,18 +29,17 @@ func TestCodesPage(t *testing.T) {
 
 const codesHead = `# Codes of findings
 
-Generated from the table of "etcdshift explain": "etcdshift explain CODE" also prints what a finding means and what was checked. Codes
-and levels are stable; texts may get better.
+Generated. "etcdshift explain CODE" tells all of a code: what it means, when an error is a warning instead, and the whole effect of
+"--allow". Codes and levels are stable; texts may get better.
 
-- **error** in the report of a run: the run is refused, exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the
-  entry has a text on it; "decision" in the report says what became of each record. The exit status is then 4, or 0 where the decision
-  is "went on (allowed)". A v1 record of Calico that stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
-- **error** of "doctor": sure to hurt after a restore. A **warning** hurts, or may, depending on facts that are not in the file. An **info**
-  is worth knowing. "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. Up to 1000 findings of a code are
-  listed; "counts" of "-o json" has them all. "doctor" guesses nothing: not whether the new API servers have the key that signed a
-  token, nor whether certificates are theirs.
+- An **error** in a report refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the row has a
+  text on it; "decision" in the report is the outcome for each record, and the exit status is 4, or 0 after "went on (allowed)". A v1 record of
+  Calico that stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
+- An **error** of "doctor" hurts after a restore; a **warning** may, depending on facts outside the file; an **info** is worth knowing.
+  "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. Up to 1000 findings of a code are listed; "counts" of
+  "-o json" has them all.
 
-Codes of several commands come first. Where commands mean different things by a code, each meaning has a row.
+Codes of several commands come first. A code with several meanings has a row for each.
 `
 
 // codesPage returns docs/codes.md.
@@ -55,11 +54,8 @@ func codesPage(all []explanation) string {
 		page += "\n## " + heading(section[0]) + "\n\n| code | finding | what to do |\n|---|---|---|\n"
 		for _, e := range section {
 			found, do := string(e.Level)+": "+e.Title, e.Remedy
-			if e.Warns != "" {
-				found += "; a warning " + e.Warns
-			}
-			if e.Allow != "" {
-				do += " `--allow`: " + e.Allow
+			if effect, _, _ := strings.Cut(e.Allow, ". "); effect != "" {
+				do += " `--allow`: " + strings.TrimSuffix(effect, ".") + "."
 			}
 			page += "| `" + e.Code.Name + "` | " + cell(found) + " | " + cell(do) + " |\n"
 		}
