@@ -29,15 +29,15 @@ func TestCodesPage(t *testing.T) {
 
 const codesHead = `# Codes of findings
 
-Generated. "etcdshift explain CODE" tells all of a code: what it means, when an error is a warning instead, and the whole effect of
-"--allow". Codes and levels are stable; texts may get better.
+Generated. "etcdshift explain CODE" has the rest of a code: its meaning, when an error is only a warning, the whole effect of "--allow".
+Codes and levels are stable; texts may change.
 
-- An **error** in a report refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the row has a
-  text on it; "decision" in the report is the outcome for each record, and the exit status is 4, or 0 after "went on (allowed)". A v1 record of
-  Calico that stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
+- An **error** in a report refuses the run: exit status 3, nothing is written. "--allow CODE" (repeatable) goes on where the row has its
+  effect: exit status 4, or 0 after "went on (allowed)"; "decision" in the report is the outcome for each record. A v1 record of Calico that
+  stays keeps the whole v1 group in the output, locked, as "--keep-v1" does.
 - An **error** of "doctor" hurts after a restore; a **warning** may, depending on facts outside the file; an **info** is worth knowing.
-  "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. Up to 1000 findings of a code are listed; "counts" of
-  "-o json" has them all.
+  "--fail-on LEVEL" decides the exit status, "--ignore CODE" leaves a code out. At most 1000 findings of a code are listed; "counts" of
+  "-o json" has all.
 
 Codes of several commands come first. A code with several meanings has a row for each.
 `
@@ -51,13 +51,13 @@ func codesPage(all []explanation) string {
 	})
 	cell := strings.NewReplacer("|", `\|`).Replace
 	for section := range grouped(all, heading) {
-		page += "\n## " + heading(section[0]) + "\n\n| code | finding | what to do |\n|---|---|---|\n"
+		page += "\n## " + heading(section[0]) + "\n\n|code|finding|remedy\n|---|---|---\n"
 		for _, e := range section {
 			found, do := string(e.Level)+": "+e.Title, e.Remedy
 			if effect, _, _ := strings.Cut(e.Allow, ". "); effect != "" {
 				do += " `--allow`: " + strings.TrimSuffix(effect, ".") + "."
 			}
-			page += "| `" + e.Code.Name + "` | " + cell(found) + " | " + cell(do) + " |\n"
+			page += "|`" + e.Code.Name + "`|" + cell(found) + "|" + cell(do) + "\n"
 		}
 	}
 	return page

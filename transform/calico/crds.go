@@ -13,6 +13,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -202,7 +203,7 @@ func (s *crdSet) loadV1() {
 	for entry := range s.Live(s.Keys.Dir(keys.DefinitionType())) {
 		key, err := s.Keys.Parse(entry.Key)
 		if err != nil {
-			s.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+			s.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
 			continue
 		}
 		if plural, ofGroup := strings.CutSuffix(key.Name, "."+groupV1); ofGroup {

@@ -40,7 +40,7 @@ func (m *run) scan() {
 func (m *run) scanV3(entry *transform.Entry) {
 	key, err := m.Keys.Parse(entry.Key)
 	if err != nil {
-		m.Raise(string(entry.Key), codeUnknownKey.Because("%v", err))
+		m.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
 		return
 	}
 	kd, ok := kindOfV3(key.Resource.Resource)

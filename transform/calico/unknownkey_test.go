@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // TestUnknownKeys: a key that no API server makes, where Calico's records and CRDs are, is kept and
@@ -20,7 +22,7 @@ func TestUnknownKeys(t *testing.T) {
 		require.Equal(t, "{}", got.out[key])
 		found := false
 		for _, p := range got.Problems {
-			found = found || p.Key == key && p.Code.Name == codeUnknownKey.Name && p.Level == "warning"
+			found = found || p.Key == key && p.Code.Name == finding.UnknownKey.Name && p.Level == "warning"
 		}
 		require.True(t, found, key)
 	}

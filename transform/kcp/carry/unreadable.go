@@ -26,7 +26,7 @@ func (c *carrier) reportUnreadable() {
 		what := fmt.Sprintf("%s of %s in %q", survey.Counted(m.Records, "record"), m.Resource, m.Cluster)
 		switch m.Code {
 		case clusters.CodeUndecodable:
-			c.note(m.Key, codeUndecodable, "%s cannot be read, and stored as it is", what)
+			c.note(m.Key, survey.CodeUndecodable, "%s cannot be read, and stored as it is", what)
 			continue
 		case survey.CodeUnlistedVersion:
 			what += fmt.Sprintf(": stored at version %q, which their definition here does not list", m.Version)

@@ -97,7 +97,7 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 			continue // as a record of a logical cluster
 		}
 		if n.definition.Problem != "" {
-			e.note(n.definition.Key, codeUndecodable, "it is taken as it is stored: %s", n.definition.Problem)
+			e.note(n.definition.Key, survey.CodeUndecodable, "it is taken as it is stored: %s", n.definition.Problem)
 		} else {
 			d.StoredVersions = e.texts(n.definition.Key, "a version", n.definition.StoredVersions)
 		}

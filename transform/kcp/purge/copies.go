@@ -116,7 +116,7 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 	}
 	if reason, err := c.view.Exposes(ctx, key, to); err != nil || reason != "" {
 		if reason != "" {
-			c.raise(string(key), codeWouldBePlaintext, "%s", reason)
+			c.raise(string(key), survey.CodeWouldBePlaintext, "%s", reason)
 		}
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -81,7 +82,7 @@ func (x *Index) WorkspacesAt(parent, name string) []Link { return x.lying[locati
 func WarnUnknown(v *transform.View, f *clusters.File, prefixes map[string]bool) {
 	for _, u := range f.Unknown {
 		if s, ok := f.Layouts.Of([]byte(u.Key)); ok && prefixes[s.Prefix] && !u.Expected {
-			v.Raise(u.Key, CodeUnknownKey.Because("it is of no logical cluster, and stays: %s", u.Reason))
+			v.Raise(u.Key, finding.UnknownKey.Because("it is of no logical cluster, and stays: %s", u.Reason))
 		}
 	}
 }

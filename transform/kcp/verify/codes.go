@@ -58,83 +58,88 @@ func errorCode(name, title, meaning, remedy string) *finding.Code {
 	return &finding.Code{Name: name, Level: finding.Error, Title: title, Meaning: meaning, Remedy: remedy}
 }
 
+const (
+	importAgain = "Import again."
+	moveCopies  = "`etcdshift cluster purge NAME CACHE OUT --from-shard ORIGIN --to-shard DESTINATION` on the original cache."
+)
+
 // The findings, by the questions that they answer.
 var (
 	codeDamaged = errorCode("damaged", "a snapshot is not as it was written",
-		"Its digest, pages or order of records are wrong. Nothing else is checked.",
-		"Make that output again from its input; `etcdshift verify` checks one file.")
+		"Its digest, pages or order of records are wrong. Nothing else is checked. `etcdshift verify` checks one file.",
+		"Make that output again from its input.")
 	codeArchiveDamaged = errorCode("archive-damaged", "the archive is not as it was made",
 		"Nothing else is checked.",
 		"Extract again.")
-	codeArchiveOutdated = errorCode("archive-outdated", "the purged records are not those of the archive",
+	codeArchiveOutdated = errorCode("archive-outdated", "the archive lacks changes of the purged records",
 		"A record was written, or deleted, between the extraction and the purge.",
-		"Extract the very file that is purged, and import that.")
-	codeRecordLost = errorCode("record-lost", "a record of the archive is not on the destination",
+		"Extract the very file that is purged; import that.")
+	codeRecordLost = errorCode("record-lost", "the destination lacks a record of the archive",
 		"The import was forgotten or was that of another archive, or something was deleted since.",
-		"Import again.")
+		importAgain)
 	codeRecordChanged = errorCode("record-changed", "a record has another value on the destination",
-		"More of it than an import changes is not the archive's.",
-		"Import again. `etcdshift diff ARCHIVE DESTINATION-OUT --cluster NAME` shows both.")
+		"It differs from the archive in more than an import changes. `etcdshift diff ARCHIVE DESTINATION-OUT --cluster NAME` shows both.",
+		importAgain)
 	codeLeaseDiffers = errorCode("lease-differs", "the lease of a record differs",
 		"It has another TTL, or there is one too many or none, or one that nobody granted: an Event would expire early or never.",
-		"Import again.")
+		importAgain)
 	codeInTheClear = errorCode("in-the-clear", "a value is not encrypted any more",
 		"It was encrypted at rest on the origin; or all others of its kind on the destination are, and it is not.",
-		"Import again with the `--encryption-config` of the destination.")
-	codeDefinitionLost = errorCode("definition-lost", "a definition that objects need is gone",
+		"Import again with the destination's `--encryption-config`.")
+	codeDefinitionLost = errorCode("definition-lost", "the definition of objects is gone",
 		"A definition in `system:bound-crds` is not on the destination: no server serves the objects.",
-		"Import again.")
+		importAgain)
 	codeDefinitionDiffers = errorCode("definition-differs", "a definition is not as it was",
 		"The shard's definition has another spec, or one that came is not the archive's. Also after import with `--allow definition-differs`.",
-		"Check that the shard's fits, then `--ignore definition-differs`.")
+		"If the shard's definition fits: `--ignore definition-differs`.")
 	codeStoredVersions = errorCode("stored-versions", "storedVersions of a definition lacks a version",
 		"Objects may be stored at the version: dropping it from the schema would break them.",
-		"Import again.")
+		importAgain)
 	codeIdentityUnknown = errorCode("identity-unknown", "nothing on the destination knows an identity",
-		"Neither a record that was there before nor a cache has it. Also after import with `--allow unknown-identity`; objects of it are not "+
-			"found until an APIExport has it.",
+		"Neither a record that was there before nor a cache has it. Also after import with `--allow unknown-identity`; its objects are not found until an "+
+			"APIExport has it.",
 		"Give `--cache`.")
 	codeStillMigrating = errorCode("still-migrating", "the LogicalCluster has the mark of a live migration",
 		"kcp answers no request for it.",
-		"Import again.")
+		importAgain)
 	codeShardMisnamed = errorCode("shard-misnamed", "the LogicalCluster names a third shard",
-		"It names neither the shard of before nor this one.",
-		"Import again; `--as-shard` gives the name of this one.")
+		"It names neither the origin nor this shard.",
+		"Import again; name this shard with `--as-shard`.")
 	codeCopyLost = errorCode("copy-lost", "a copy is missing in the cache",
-		"No cache has a copy of an APIExport of the logical cluster, or of another object that the origin had a copy of. Other tenants would lose "+
-			"the labels of permission claims.",
-		"`etcdshift cluster purge NAME CACHE OUT --from-shard ORIGIN --to-shard DESTINATION`, of the cache as it was.")
-	codeCopyChanged = errorCode("copy-changed", "a copy in the cache is not what the origin wrote",
+		"No cache has a copy of an APIExport of the logical cluster, or of another object that the origin had a copy of. Other tenants would lose the "+
+			"labels of permission claims.",
+		moveCopies)
+	codeCopyChanged = errorCode("copy-changed", "a copy in the cache differs from the origin's",
 		"The copy has the destination's name, and another value than the origin wrote, or the origin wrote none. Also after purge with `--allow "+
 			"copy-exists`.",
-		"`etcdshift cluster purge NAME CACHE OUT --from-shard ORIGIN --to-shard DESTINATION`, of the cache as it was.")
+		moveCopies)
 	codeSameFile = errorCode("same-file", "one file was given for another",
 		"ORIGIN-OUT is the input of purge, or DESTINATION-OUT that of import.",
 		"Purge or import; give the outputs.")
 	codeLivesTwice = errorCode("lives-twice", "a logical cluster lives on both shards",
-		"Both would serve it, and it would diverge. Where it was not moved: the two files are of one shard, or it lived twice before.",
+		"Both would serve it, and it would diverge. Without a move: the two files are of one shard, or it lived twice before.",
 		"Give the output of purge, and two shards.")
 	codeStillAtOrigin = errorCode("still-at-origin", "a key of the logical cluster is on the origin",
 		"The purge was forgotten, or something was written since.",
 		"Purge again.")
-	codeElsewhere = errorCode("elsewhere", "a key of the logical cluster lies below another prefix",
+	codeElsewhere = errorCode("elsewhere", "a key of the logical cluster has another prefix",
 		"It is in one of the two files. No command writes two prefixes.",
 		"Find out whose it is.")
-	codeStaleCopy = errorCode("stale-copy", "a cache has a copy of a shard that the cluster left",
-		"The origin wrote it, or another shard that is not the destination. Other shards go by it, RBAC included, as long as it is there.",
+	codeStaleCopy = errorCode("stale-copy", "a cache has a copy from a shard that the cluster left",
+		"The origin wrote it, or another shard that is not the destination. Other shards follow it, RBAC included, as long as it exists.",
 		"`etcdshift cluster purge NAME CACHE OUT --from-shard SHARD --to-shard DESTINATION`.")
-	codeRecordAdded = errorCode("record-added", "the destination has a key that the archive has not",
+	codeRecordAdded = errorCode("record-added", "the archive lacks a key of the destination",
 		"Something was written there since the import.",
-		"Import again.")
+		importAgain)
 	codeOriginTouched = errorCode("origin-touched", "another record of the origin changed",
 		"The origin was written to between extract and purge, or since.",
-		"Extract and purge one and the same snapshot.")
+		"Extract and purge the same snapshot.")
 	codeOtherOrigin = errorCode("other-origin", "the archive was made of another file",
-		"Other records of the origin changed, and the records that were written last do not tell which.",
-		"`--origin FILE` names the records; extract again.")
+		"Other records of the origin changed, and the records that were written last do not show which. `--origin FILE` names them.",
+		"Give `--origin FILE`; extract again.")
 	codeDestinationTouched = errorCode("destination-touched", "another record of the destination changed",
 		"A record of something else is not what it was, or is attached to a lease that came with the logical cluster.",
-		"Import again into the snapshot that is to be restored.")
+		"Import again into the snapshot to be restored.")
 	codeCacheTouched = errorCode("cache-touched", "another record of the cache changed",
 		"A record of something else in the cache is not what it was.",
 		"Purge the very snapshot of the cache that was saved.")
