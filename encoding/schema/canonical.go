@@ -50,10 +50,12 @@ func isCanonicalOwner(value any) bool {
 }
 
 // isCanonicalFields accepts objects of objects only, as field managers write them.
-func isCanonicalFields(value any) bool {
+func isCanonicalFields(value any) bool { return isMapOf(value, isCanonicalFields) }
+
+func isMapOf(value any, accept func(any) bool) bool {
 	fields, ok := value.(map[string]any)
-	for name, below := range fields {
-		if !utf8.ValidString(name) || !isCanonicalFields(below) {
+	for name, value := range fields {
+		if !utf8.ValidString(name) || !accept(value) {
 			return false
 		}
 	}
@@ -69,12 +71,7 @@ func listOf(accept func(any) bool) func(any) bool {
 
 func isCanonicalMap(value any) bool {
 	texts, _ := value.(map[string]any)
-	for name, text := range texts {
-		if !utf8.ValidString(name) || !isString(text) {
-			return false
-		}
-	}
-	return len(texts) > 0
+	return len(texts) > 0 && isMapOf(value, isString)
 }
 
 // isCanonicalTime accepts whole seconds of UTC as metav1.Time writes them.

@@ -11,9 +11,8 @@ import (
 
 // Prune coerces obj in place as a server does when it decodes the object from etcd at this version.
 // It drops unknown fields and meaningless nulls, keeps the well-formed known fields of metadata,
-// and sets a missing generation to 1. It returns the dropped paths, sorted. An object that no
-// server could decode (kind, apiVersion or metadata of the wrong type) stays; Coerce returns the
-// reason.
+// sets a missing generation to 1, and returns the dropped paths, sorted. An object that no server
+// could decode stays; Coerce returns the reason.
 func (v *Version) Prune(obj map[string]any) []string {
 	dropped, _ := v.Coerce(obj)
 	return dropped

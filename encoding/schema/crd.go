@@ -91,7 +91,7 @@ func (c *CRD) Served(name string) bool {
 }
 
 // PreferredVersion is the served version that discovery names first, by Kubernetes' version
-// priority (v2, v1, v1beta2, v1alpha1, others by name), "" if none is served.
+// priority, "" if none is served.
 func (c *CRD) PreferredVersion() string {
 	preferred := ""
 	for name, v := range c.versions {
@@ -174,7 +174,7 @@ func (c codec) decode(data []byte) (*apiextensions.CustomResourceDefinition, []s
 }
 
 // checkValue accepts JSON of bounded depth and CBOR, whose decoder has a limit. The decoder would
-// also take YAML and protobuf, as which no server stores a CRD.
+// also take YAML and protobuf.
 func checkValue(data []byte) error {
 	switch format := encoding.Detect(data); format {
 	case encoding.FormatJSON:

@@ -1,4 +1,4 @@
-// Package schema turns a CustomResourceDefinition as stored in etcd into what an API server does
+// Package schema does with a CustomResourceDefinition as stored in etcd what an API server does
 // with objects of its kind: prune, default, convert, validate. It also repairs the leftovers of a
 // change of versions. It does no I/O and knows no keys.
 //
@@ -6,10 +6,9 @@
 // server would; [CRD.Begin] and [CRD.Finish] are its halves around a webhook's conversion.
 // [Version.Prune], [Version.Default] and [Version.Validate] are the single steps.
 //
-// The algorithms are those of k8s.io/apiextensions-apiserver. Only the order in which its storage
-// codec calls them is not exported (pkg/apiserver/customresource_handler.go,
-// unstructuredSchemaCoercer) and is repeated here. Packages pkg/apiserver and pkg/registry link a
-// whole API server; they are not imported.
+// The algorithms are those of k8s.io/apiextensions-apiserver; only the order of its calls
+// (pkg/apiserver/customresource_handler.go, unstructuredSchemaCoercer) is repeated here, since
+// pkg/apiserver and pkg/registry would link a whole API server.
 //
 // Invariants:
 //
@@ -21,8 +20,7 @@
 //     apply; other entries stay as they are.
 //   - Each dropped field is returned as a path: "spec.foo", or "spec.foo=null" for an explicit
 //     null. Only empty fields of metadata are dropped without a path.
-//   - CRD and Version never change after parsing and are safe for concurrent use; schemas and CEL
-//     programs are compiled once, on first use.
-//   - Objects are JSON content: map[string]any, []any, string, bool, int64, float64 and nil. They
-//     are changed in place, but never by Validate.
+//   - CRD and Version never change after parsing and are safe for concurrent use.
+//   - Objects are JSON content (map[string]any, []any, string, bool, int64, float64 and nil), changed
+//     in place, but never by Validate.
 package schema

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// compileFieldType returns the type that an API server's field manager gives objects of the
-// version, as buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative of
-// pkg/controller/openapi/builder, but with any metadata: no version changes its type. No schema, or
-// none that is structural, accepts all.
+// compileFieldType returns an API server's field manager type for objects of the version, like
+// buildOpenAPIModelsForApply of pkg/apiserver and buildKubeNative of
+// pkg/controller/openapi/builder, but with any metadata. Without a structural schema it accepts
+// all.
 func (v *Version) compileFieldType() (*typed.ParseableType, error) {
 	structural, err := v.structural()
 	if err != nil {

@@ -12,8 +12,8 @@ const (
 )
 
 // fits reports whether coercing obj at this version would leave everything except the root's
-// metadata as it is, which spares the work and a copy. It follows pruning.Prune, objectmeta.Coerce
-// and defaulting.PruneNonNullableNullsWithoutDefaults in one pass; in doubt it returns false.
+// metadata as it is. It follows pruning.Prune, objectmeta.Coerce and
+// PruneNonNullableNullsWithoutDefaults in one pass; in doubt it returns false.
 func (v *Version) fits(obj map[string]any) bool {
 	mode := fullPruning
 	if v.preserves() {

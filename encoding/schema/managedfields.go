@@ -12,27 +12,23 @@ import (
 )
 
 // RelabelManagedFields repairs metadata.managedFields of obj, as Finish left it, in place, so that
-// server-side applies of the object work (kubernetes#111937). It returns the number of changed or
-// dropped entries, and the managers that lose fields, which a webhook may have renamed. An entry
-// breaks every apply if its apiVersion is none of the CRD's or, with the strategy None, if the
-// schema of its version does not accept the object (a default of the storage version is enough).
+// server-side applies work (kubernetes#111937). It returns the number of changed or dropped
+// entries, and the managers that lose fields. An entry breaks every apply if its apiVersion is none
+// of the CRD's or, with the strategy None, if the schema of its version does not accept the object.
 //
-// With the strategy None a breaking entry becomes one of the storage version with the same fields,
-// and its manager keeps them; only fields unknown to the storage version go. With a webhook, which
-// may rename fields, this requires that the storage version knows all of them; otherwise the entry
-// is dropped. Entries that would own nothing are dropped too. If no entry is left, manager and
-// operation of the first stay with the single field metadata.name, like the seed of Cluster API's
-// crdmigrator: without entries, the first apply would find each field owned by
-// "before-first-apply". That apply, like any other write, removes the seed.
+// A breaking entry becomes one of the storage version, with the fields that version knows. With a
+// webhook, which may rename fields, an entry with other fields is dropped; so is one that would own
+// nothing. If no entry is left, manager and operation of the first stay with the single field
+// metadata.name, like the seed of Cluster API's crdmigrator: otherwise the first apply would find
+// each field owned by "before-first-apply". Any write removes the seed.
 //
 // Entries with equal manager, operation, subresource and apiVersion become one, with the newest
-// time. The list is sorted as a server sorts it, so that the next no-op write changes nothing.
-// Other entries, also unreadable ones, stay as they are.
+// time. The list is sorted as by a server, so that the next no-op write changes nothing. Other
+// entries, also unreadable ones, stay.
 //
 // With all, harmless entries of other versions are relabelled too, so that those versions can be
-// removed from the CRD. With a webhook, those with fields unknown to the storage version stay.
-//
-// An obj at another version is an error.
+// removed from the CRD. With a webhook, those with fields unknown to the storage version stay. An
+// obj at another version is an error.
 func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)

@@ -15,9 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// ParseManifest reads a file as kubectl apply takes it: YAML documents or JSON, with lists. It
-// returns the CustomResourceDefinitions in their order and every other object as "Kind/name". A CRD
-// given twice is an error.
+// ParseManifest reads a file as kubectl apply takes it: YAML documents or JSON, with lists. others
+// are the objects of other kinds as "Kind/name". A CRD given twice is an error.
 func ParseManifest(yamlOrJSON []byte) (crds []*CRD, others []string, err error) {
 	var m manifest
 	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(yamlOrJSON)))

@@ -16,18 +16,16 @@ type Mode int
 
 const (
 	// Settled is the object that no no-op write changes any more: Pure, then decoded at the storage
-	// version with its defaults. A server skips any no-op write on it. The generation stays.
+	// version with its defaults. The generation stays.
 	Settled Mode = iota
-	// Pure is the result of one no-op write through the stored version, without the defaults that
-	// only the storage version has. The next read applies them, and the next write stores them.
+	// Pure is the result of one no-op write through the stored version. The next read applies the
+	// storage version's own defaults, and the next write stores them.
 	Pure
 )
 
 // Begin is the first half of a no-op write: it decodes obj in place as a server reads it from etcd,
-// at its stored version (coerce, default), and returns the dropped paths. It returns ErrNoVersion
-// if the CRD does not list that version, and ErrTooLarge for endless defaults.
-//
-// The conversion follows (Relabel, or the webhook's if NeedsWebhook reports so), then Finish.
+// at its stored version (coerce, default), and returns the dropped paths. Errors: ErrNoVersion,
+// ErrTooLarge. The conversion follows (Relabel, or the webhook's if NeedsWebhook), then Finish.
 func (c *CRD) Begin(obj map[string]any) (dropped []string, err error) {
 	stored, err := c.versionOf(obj)
 	if err != nil {
@@ -44,9 +42,8 @@ func (c *CRD) NeedsWebhook(obj map[string]any) bool {
 	return c.Webhook() && obj["apiVersion"] != c.storageAPIVersion()
 }
 
-// Relabel is the whole conversion of the strategy None: apiVersion becomes the storage version's.
-// Fields that the storage version does not know stay until Finish. It skips objects for the
-// webhook.
+// Relabel is the conversion of the strategy None: apiVersion becomes the storage version's. Unknown
+// fields stay until Finish. It skips objects for the webhook.
 func (c *CRD) Relabel(obj map[string]any) {
 	if !c.NeedsWebhook(obj) {
 		obj["apiVersion"] = c.storageAPIVersion()
@@ -54,8 +51,8 @@ func (c *CRD) Relabel(obj map[string]any) {
 }
 
 // Finish is the second half of a no-op write: it turns obj in place, converted to the storage
-// version, into the stored object and returns the dropped paths. Malformed metadata is an error, as
-// after a conversion by a webhook; so are another version and endless defaults (ErrTooLarge).
+// version, into the stored object and returns the dropped paths. Malformed metadata, another
+// version and endless defaults (ErrTooLarge) are errors.
 func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	storage, err := c.Version(c.StorageVersion())
 	if err != nil {
@@ -64,9 +61,10 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	if obj["apiVersion"] != c.storageAPIVersion() {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: object of %q: %w", c.v1.Name, obj["apiVersion"], errNotStorageVersion)
 	}
-	steps := []func(map[string]any) ([]string, error){storage.coerceStrictly}
-	if m == Settled {
-		steps = append(steps, c.Begin, storage.coerceStrictly)
+	strictly := func(obj map[string]any) ([]string, error) { return storage.coerce(obj, true) }
+	steps := []func(map[string]any) ([]string, error){strictly, c.Begin, strictly}
+	if m == Pure {
+		steps = steps[:1]
 	}
 	for _, step := range steps {
 		lost, err := step(obj)
@@ -83,11 +81,8 @@ func (c *CRD) Finish(obj map[string]any, m Mode) (dropped []string, err error) {
 	return dropped, nil
 }
 
-func (v *Version) coerceStrictly(obj map[string]any) ([]string, error) { return v.coerce(obj, true) }
-
-// Rewrite changes obj, as decoded from etcd, in place into the object that no-op writes at the
-// storage version no longer change, and returns the dropped paths: Begin, Relabel and Finish. It
-// returns ErrNeedsWebhook if NeedsWebhook reports so.
+// Rewrite is Begin, Relabel and Finish: it changes obj in place into the object that no-op writes
+// at the storage version no longer change, or returns ErrNeedsWebhook.
 func (c *CRD) Rewrite(obj map[string]any) (dropped []string, err error) {
 	if dropped, err = c.Begin(obj); err != nil {
 		return nil, err
@@ -109,12 +104,9 @@ func (c *CRD) storageAPIVersion() string {
 }
 
 // Convert changes obj in place from the version in its apiVersion to another one and returns the
-// paths that the target's schema drops: fields of the old version only are lost. An object at the
-// target is only coerced and needs no webhook.
-//
-// It returns ErrNoVersion unless the CRD lists both versions, and ErrNeedsWebhook unless the
-// strategy is None. It applies no defaults: a server defaults with the source's schema before (see
-// Rewrite), and with the target's on the next read.
+// paths that the target's schema drops. An object at the target is only coerced and needs no
+// webhook. It returns ErrNoVersion unless the CRD lists both versions, and ErrNeedsWebhook unless
+// the strategy is None. It applies no defaults.
 func (c *CRD) Convert(obj map[string]any, to string) (dropped []string, err error) {
 	from, err := c.versionOf(obj)
 	if err != nil {

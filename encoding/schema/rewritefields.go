@@ -12,11 +12,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// RewriteManagedFields changes metadata.managedFields of obj, which is at the storage version, in
-// place as a no-op update by a 1.37 server does: it drops entries that own nothing, rewrites the
-// others, and keeps at most ten of operation Update apart. With one unreadable entry the server
-// drops all; lost are their managers. Nothing changes for an object that the server cannot bring
-// into the types of the schema, and for entries that only a webhook could convert.
+// RewriteManagedFields changes metadata.managedFields of obj, at the storage version, in place as a
+// no-op update by a 1.37 server does: it drops entries that own nothing, rewrites the others, and
+// keeps at most ten of operation Update apart. One unreadable entry makes the server drop all; lost
+// are their managers. Objects that do not fit the schema and entries for a webhook stay unchanged.
 func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)

@@ -11,13 +11,11 @@ import (
 )
 
 // Stored returns the bytes that a create of this CRD would store, without managedFields: v1beta1
-// JSON, generation 1, the given uid, created in whole seconds, and the status of a create, in which
-// only storedVersions is set. The controllers of a server then accept the names and set the
-// conditions; a CRD with names but without conditions would never be established. The uid must not
-// be empty: CRDs without one share a slot of the server's cache and serve each other's objects.
-//
-// It checks what would make the CRD unusable (name, storage version, structural schemas), not all
-// that a create checks.
+// JSON, generation 1, the given uid, created in whole seconds, and only storedVersions in the
+// status. A server's controllers accept the names and set the conditions; a CRD with names but
+// without conditions would never be established. An empty uid is an error: CRDs without one share a
+// slot of the server's cache. It checks name, storage version and structural schemas, not all a
+// create does.
 func (c *CRD) Stored(uid string, created time.Time) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: no uid", c.v1.Name)

@@ -14,10 +14,9 @@ var (
 
 // SetStoredVersions returns the stored bytes of a CRD with these status.storedVersions, which need
 // not exist. All else stays, the generation too: a server counts only changes of spec. An equal
-// list returns the very same bytes.
-//
-// It edits JSON of v1beta1 and v1. It returns encoding.ErrEncrypted, and encoding.ErrUnknownFormat
-// for CBOR, as which no server stores a CRD.
+// list returns the very same bytes. It edits JSON of v1beta1 and v1; errors are
+// encoding.ErrEncrypted and encoding.ErrUnknownFormat, also for CBOR: no server stores a CRD as
+// CBOR.
 func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
 	list := make([]any, len(versions))
 	for i, version := range versions {
@@ -27,10 +26,8 @@ func SetStoredVersions(crd []byte, versions []string) ([]byte, error) {
 }
 
 // SetStorageVersion returns the stored bytes of a CRD with this storage version and, as a server
-// counts the update, generation + 1. All else stays; SetStoredVersions adds the version to
-// status.storedVersions. The very same bytes come back for the present storage version.
-//
-// It returns ErrNoVersion for an unlisted version. Formats are those of SetStoredVersions.
+// counts the update, generation + 1; the very same bytes for the present storage version. It
+// returns ErrNoVersion for an unlisted version. Formats are those of SetStoredVersions.
 func SetStorageVersion(crd []byte, version string) ([]byte, error) {
 	return edited(crd, func() ([]byte, error) { return setStorageVersion(crd, version) })
 }

@@ -44,9 +44,8 @@ func (v *Version) compileValidators() (validators, error) {
 
 // Validate reports the errors of a server that creates obj at this version: type meta, schema and
 // formats, scale fields, metadata of embedded resources, sets and maps in lists, and CEL rules
-// unless earlier errors make them meaningless. It leaves out the rules for metadata itself, such as
-// names and labels, except metadata that cannot be decoded. An object that would take minutes is
-// one error of type InternalError. Call Prune and Default first, as a server does.
+// unless earlier errors make them meaningless. It leaves out the rules for metadata, such as names
+// and labels. An object that would take minutes is one InternalError. Call Prune and Default first.
 func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(obj)
 	if errs != nil {

@@ -24,8 +24,7 @@ import (
 
 // validateUpdate reports the errors of a server (1.30 or later) that updates old to obj at this
 // version, both pruned and defaulted, where only labels and annotations of the metadata change.
-// Unchanged errors of old are ignored if the server can match them; Refused lists the exceptions. A
-// rule that compares with the old value may refuse an obj that is valid alone.
+// Unchanged errors of old are ignored if the server can match them; Refused lists the exceptions.
 func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) field.ErrorList {
 	structural, compiled, errs := v.compiled(obj)
 	if errs != nil {
@@ -57,10 +56,9 @@ func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 }
 
 // Refused reports why a server refuses every update of obj at this version, even one of an
-// annotation or the removal of a finalizer. A server does not ignore old errors in items of a map
-// list whose keys are missing or doubled, in metadata (also of embedded resources), in the fields
-// of the scale subresource, and at the root. It refuses an update of the status subresource only
-// for errors in the status.
+// annotation. A server does not ignore old errors in map list items with missing or doubled keys,
+// in metadata (also of embedded resources), in the fields of the scale subresource, and at the
+// root. It refuses an update of the status subresource only for errors in the status.
 func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorList {
 	metadata, _ := obj["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
@@ -78,10 +76,10 @@ func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorLi
 
 var errUnreadableEntry = errors.New("an entry of metadata.managedFields is none that a server reads")
 
-// CheckApply returns why a server refuses every server-side apply of obj, which is at the storage
-// version, because of its fields or managedFields; nil if it does not. It leaves out the reasons of
-// Refused. Servers up to 1.36 drop all managedFields of such an object with the next update. No
-// error quotes a value. With a conversion webhook, entries at other versions are not checked.
+// CheckApply returns why a server refuses every server-side apply of obj, at the storage version,
+// because of its fields or managedFields; nil if it does not. Refused has the other reasons.
+// Servers up to 1.36 drop all managedFields of such an object with the next update. No error quotes
+// a value. With a conversion webhook, entries at other versions are not checked.
 func (c *CRD) CheckApply(obj map[string]any) error {
 	storage, err := c.versionOf(obj)
 	if err != nil {
