@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// jsonObject is a JSON object parsed one level deep: decoded names, values as text. An edit changes
-// one field and keeps the order and the text of all others. It is only made from checked text.
+// jsonObject is a JSON object or list parsed one level deep: decoded names, values as text. An edit
+// changes one field and keeps the order and the text of all others. It is only made from checked
+// text.
 type jsonObject []jsonField
 
 type jsonField struct {
-	name       string
+	name       string // of a list's element empty, as is key
 	key, value []byte // text, the key with its quotes; both alias the input
 }
 
@@ -41,47 +42,34 @@ func checkJSON(data []byte) error {
 }
 
 // parseJSONObject parses checked text without space around it; null is an empty object.
-func parseJSONObject(text []byte) (jsonObject, error) {
-	if string(text) == "null" {
-		return nil, nil
-	}
-	if text[0] != '{' {
-		return nil, errNotObject
-	}
-	var obj jsonObject
-	for rest := trimSpace(text[1:]); rest[0] != '}'; {
-		key, after := cutJSON(rest)
-		after = trimSpace(trimSpace(after)[1:]) // the colon
-		value, behind := cutJSON(after)
-		name, err := unquote(key)
-		if err != nil {
-			return nil, err
-		}
-		obj = append(obj, jsonField{name: name, key: key, value: value})
-		if rest = trimSpace(behind); rest[0] == ',' {
-			rest = trimSpace(rest[1:])
-		}
-	}
-	return obj, nil
-}
+func parseJSONObject(text []byte) (jsonObject, error) { return parseJSON(text, '{', '}', errNotObject) }
 
 // parseJSONList parses checked text without space around it; null is an empty list.
-func parseJSONList(text []byte) ([][]byte, error) {
-	if string(text) == "null" {
+func parseJSONList(text []byte) (jsonObject, error) { return parseJSON(text, '[', ']', errNotList) }
+
+func parseJSON(text []byte, opening, closing byte, wrong error) (out jsonObject, err error) {
+	switch {
+	case string(text) == "null":
 		return nil, nil
+	case text[0] != opening:
+		return nil, wrong
 	}
-	if text[0] != '[' {
-		return nil, errNotList
-	}
-	var list [][]byte
-	for rest := trimSpace(text[1:]); rest[0] != ']'; {
-		value, behind := cutJSON(rest)
-		list = append(list, value)
-		if rest = trimSpace(behind); rest[0] == ',' {
+	for rest := trimSpace(text[1:]); rest[0] != closing; {
+		var f jsonField
+		if opening == '{' {
+			f.key, rest = cutJSON(rest)
+			if f.name, err = unquote(f.key); err != nil {
+				return nil, err
+			}
+			rest = trimSpace(trimSpace(rest)[1:]) // the colon
+		}
+		f.value, rest = cutJSON(rest)
+		out = append(out, f)
+		if rest = trimSpace(rest); rest[0] == ',' {
 			rest = trimSpace(rest[1:])
 		}
 	}
-	return list, nil
+	return out, nil
 }
 
 // cutJSON splits checked text behind its first value. It counts brackets, without recursion.
@@ -160,21 +148,22 @@ func (o jsonObject) without(name string) jsonObject {
 	return slices.DeleteFunc(slices.Clone(o), func(f jsonField) bool { return f.name == name })
 }
 
-func (o jsonObject) text() []byte {
-	out := []byte{'{'}
+func (o jsonObject) text() []byte { return o.join('{', '}') }
+
+func (o jsonObject) listText() []byte { return o.join('[', ']') }
+
+func (o jsonObject) join(opening, closing byte) []byte {
+	out := []byte{opening}
 	for i, f := range o {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, f.key...)
-		out = append(out, ':')
+		if opening == '{' {
+			out = append(append(out, f.key...), ':')
+		}
 		out = append(out, f.value...)
 	}
-	return append(out, '}')
-}
-
-func listText(list [][]byte) []byte {
-	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
+	return append(out, closing)
 }
 
 // object parses the field name.

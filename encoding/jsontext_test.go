@@ -39,11 +39,11 @@ func FuzzJSONText(f *testing.F) {
 	})
 }
 
-func listTextOrNull(list [][]byte, value []byte) []byte {
+func listTextOrNull(list jsonObject, value []byte) []byte {
 	if string(value) == "null" {
 		return value
 	}
-	return listText(list)
+	return list.listText()
 }
 
 func TestSetKeepsSortedFieldsSorted(t *testing.T) {

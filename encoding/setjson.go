@@ -86,11 +86,11 @@ func mergeList(text []byte, before, after []any) ([]byte, error) {
 	}
 	for i, element := range after {
 		if i >= len(before) {
-			list, before = append(list, []byte("null")), append(before, nil)
+			list, before = append(list, jsonField{value: []byte("null")}), append(before, nil)
 		}
-		if list[i], err = mergeJSON(list[i], before[i], element); err != nil {
+		if list[i].value, err = mergeJSON(list[i].value, before[i], element); err != nil {
 			return nil, err
 		}
 	}
-	return listText(list[:len(after)]), nil
+	return list[:len(after)].listText(), nil
 }

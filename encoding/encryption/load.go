@@ -33,9 +33,13 @@ type source func() (path string, release func(), err error)
 // KMS plugins. Errors name file and field, never a key. A KMS plugin without a healthy KMS v2
 // answer within ten seconds is an error that names its socket. ctx is for Load only.
 func Load(ctx context.Context, path string) (*Transformers, error) {
-	text, again, err := read(ctx, path)
+	text, regular, err := input.ReadFile(ctx, path, maxConfig)
 	if err != nil {
 		return nil, fmt.Errorf("encryption configuration: %w", err)
+	}
+	again := func() (string, func(), error) { return path, func() {}, nil }
+	if !regular {
+		again = func() (string, func(), error) { return pipe(text) }
 	}
 	c, err := parseConfig(text)
 	if err != nil {
@@ -61,21 +65,8 @@ func (t *Transformers) Close() error {
 // maxConfig is the longest configuration in bytes.
 const maxConfig = 4 << 20
 
-// read returns the text of the file, and a source of the same text for the library, which opens a
-// file by name: the path itself, or a pipe for a file that can be read only once, such as a shell's
-// <(sops -d FILE). Decrypted keys are never written to a disk.
-func read(ctx context.Context, path string) (text []byte, again source, err error) {
-	text, regular, err := input.ReadFile(ctx, path, maxConfig)
-	if err != nil {
-		return nil, nil, err
-	}
-	if regular {
-		return text, func() (string, func(), error) { return path, func() {}, nil }, nil
-	}
-	return text, func() (string, func(), error) { return pipe(text) }, nil
-}
-
-// pipe returns the path of a pipe that holds text once.
+// pipe returns the path of a pipe that holds text once. The library opens a file by name; a file
+// that can be read only once, such as a shell's <(sops -d FILE), never gets onto a disk.
 func pipe(text []byte) (path string, release func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -19,28 +19,22 @@ const grace = time.Second
 // maxName bounds the text of a command in errors, in bytes.
 const maxName = 100
 
-// CommandOptions are the options of Command.
-type CommandOptions struct {
-	// Command is run by /bin/sh -c, once for each call, in the current directory and environment.
-	// It reads a ConversionReview (JSON) from stdin, answers on stdout and exits with 0.
-	Command string
-	// Timeout is for one call; 0 means 30 s. The command is then killed with its process group.
-	Timeout time.Duration
-}
-
-// Command returns a Converter that runs a command. It checks the options and runs nothing.
-func Command(o CommandOptions) (*Converter, error) {
-	if strings.TrimSpace(o.Command) == "" {
+// Command returns a Converter that runs command by /bin/sh -c, once for each call, in the current
+// directory and environment. The command reads a ConversionReview (JSON) from stdin, answers on
+// stdout and exits with 0. After timeout (0 means 30 s) it is killed with its process group. Command
+// itself runs nothing.
+func Command(command string, timeout time.Duration) (*Converter, error) {
+	if strings.TrimSpace(command) == "" {
 		return nil, errors.New("conversion command: empty")
 	}
-	if strings.ContainsRune(o.Command, 0) {
+	if strings.ContainsRune(command, 0) {
 		return nil, errors.New("conversion command: has a NUL byte")
 	}
-	name := o.Command
+	name := command
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "..."
 	}
-	c, err := newConverter(fmt.Sprintf("command %q", name), o.Timeout, program(o.Command))
+	c, err := newConverter(fmt.Sprintf("command %q", name), timeout, program(command))
 	if err != nil {
 		return nil, fmt.Errorf("conversion command %q: %w", name, err)
 	}

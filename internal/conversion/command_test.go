@@ -55,7 +55,7 @@ const withSed = `sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"
 func run(t testing.TB, command string, timeout time.Duration, objs ...map[string]any) ([]Converted, error) {
 	t.Helper()
 	before := runtime.NumGoroutine()
-	c, err := Command(CommandOptions{Command: command, Timeout: timeout})
+	c, err := Command(command, timeout)
 	require.NoError(t, err)
 	results, err := c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objs)
 	require.NoError(t, c.Close())
@@ -174,7 +174,7 @@ func TestCommandIsKilled(t *testing.T) {
 		}
 		gone(t, pids)
 
-		c, err := Command(CommandOptions{Command: command})
+		c, err := Command(command, 0)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel)
@@ -219,15 +219,16 @@ func gone(t testing.TB, file string) {
 
 func TestRefusesCommands(t *testing.T) {
 	for _, tc := range []struct {
-		options CommandOptions
+		command string
+		timeout time.Duration
 		want    string
 	}{
-		{CommandOptions{}, "conversion command: empty"},
-		{CommandOptions{Command: " \n"}, "conversion command: empty"},
-		{CommandOptions{Command: "a\x00b"}, "conversion command: has a NUL byte"},
-		{CommandOptions{Command: "cat", Timeout: -time.Second}, `conversion command "cat": timeout -1s is negative`},
+		{"", 0, "conversion command: empty"},
+		{" \n", 0, "conversion command: empty"},
+		{"a\x00b", 0, "conversion command: has a NUL byte"},
+		{"cat", -time.Second, `conversion command "cat": timeout -1s is negative`},
 	} {
-		_, err := Command(tc.options)
+		_, err := Command(tc.command, tc.timeout)
 		require.EqualError(t, err, tc.want)
 	}
 	_, err := run(t, "exit 1;"+strings.Repeat(" ", 1<<20), 0, objects(t, 1)...)

@@ -36,8 +36,7 @@ type Converter struct {
 	closing context.Context // ends with Close
 	stop    context.CancelFunc
 
-	mu    sync.Mutex // guards calls.Add against calls.Wait
-	calls sync.WaitGroup
+	calls sync.RWMutex // held for reading during a Convert
 }
 
 // far is the other side of the library's client.
@@ -126,27 +125,25 @@ func (c *Converter) overall(ctx context.Context, err error) error {
 
 // begin registers a call, which Close cancels and waits for.
 func (c *Converter) begin(ctx context.Context) (context.Context, func(), error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.calls.RLock()
 	if c.closing.Err() != nil {
+		c.calls.RUnlock()
 		return nil, nil, fmt.Errorf("conversion by %s: %w", c.name, errClosed)
 	}
-	c.calls.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	detach := context.AfterFunc(c.closing, cancel)
 	return ctx, func() {
 		detach()
 		cancel()
-		c.calls.Done()
+		c.calls.RUnlock()
 	}, nil
 }
 
 // Close cancels running calls, waits for them and closes connections. It returns nil.
 func (c *Converter) Close() error {
-	c.mu.Lock()
 	c.stop()
-	c.mu.Unlock()
-	c.calls.Wait()
+	c.calls.Lock()
+	defer c.calls.Unlock()
 	c.far.close()
 	return nil
 }

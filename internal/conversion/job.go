@@ -70,25 +70,16 @@ func stub(crd *apiextensionsv1.CustomResourceDefinition, url string) *apiextensi
 	for _, v := range crd.Spec.Versions {
 		out.Spec.Versions = append(out.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{Name: v.Name})
 	}
-	out.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
-		Strategy: apiextensionsv1.WebhookConverter,
-		Webhook: &apiextensionsv1.WebhookConversion{
-			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: &url},
-			ConversionReviewVersions: crd.Spec.Conversion.Webhook.ConversionReviewVersions,
-		},
-	}
+	out.Spec.Conversion = crd.Spec.Conversion.DeepCopy()
+	out.Spec.Conversion.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url}
 	return out
 }
 
-// authentication puts the wire below the library's client.
+// authentication puts the wire below the library's client. stub has a URL, no service.
 func (w *wire) authentication(webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
-	config := func() (*rest.Config, error) {
+	return &webhook.AuthenticationInfoResolverDelegator{ClientConfigForFunc: func(string) (*rest.Config, error) {
 		return &rest.Config{Transport: w, UserAgent: "etcdshift", WarningHandler: rest.NoWarnings{}}, nil
-	}
-	return &webhook.AuthenticationInfoResolverDelegator{
-		ClientConfigForFunc:        func(string) (*rest.Config, error) { return config() },
-		ClientConfigForServiceFunc: func(string, string, int) (*rest.Config, error) { return config() },
-	}
+	}}
 }
 
 func lists(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
@@ -112,13 +103,11 @@ func (j *job) convert(items []item) error {
 	if len(items) == 0 {
 		return nil
 	}
-	if err := j.run(items); err != nil {
-		return err
+	err := j.run(items)
+	if err == nil && j.garbled > 0 && !j.sound {
+		err = j.last
 	}
-	if j.garbled > 0 && !j.sound {
-		return j.last
-	}
-	return nil
+	return err
 }
 
 // run converts items in one call; if that is refused, in halves.
@@ -162,23 +151,23 @@ func (j *job) blame(it item, f *failure) error {
 // ask makes one call.
 func (j *job) ask(items []item) error {
 	j.wire.reset()
-	if len(items) == 1 {
-		out, err := j.safe.ConvertToVersion(&unstructured.Unstructured{Object: items[0].obj}, j.target)
-		if err != nil {
-			return j.wire.explain(err)
-		}
-		items[0].result.Object = out.(*unstructured.Unstructured).Object
-		return nil
-	}
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(j.target.String())
 	list.SetKind(j.crd.Spec.Names.Kind + "List")
 	for _, it := range items {
 		list.Items = append(list.Items, unstructured.Unstructured{Object: it.obj})
 	}
-	out, err := j.unsafe.ConvertToVersion(list, j.target)
+	converter, in := j.unsafe, runtime.Object(list)
+	if len(items) == 1 {
+		converter, in = j.safe, &list.Items[0]
+	}
+	out, err := converter.ConvertToVersion(in, j.target)
 	if err != nil {
 		return j.wire.explain(err)
+	}
+	if single, ok := out.(*unstructured.Unstructured); ok {
+		items[0].result.Object = single.Object
+		return nil
 	}
 	for i := range items {
 		items[i].result.Object = out.(*unstructured.UnstructuredList).Items[i].Object

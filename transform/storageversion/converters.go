@@ -45,7 +45,7 @@ func readConverters(ctx context.Context, a *transform.Args) (map[string]Converte
 			return conversion.Webhook(options)
 		}},
 		{execFlag, "GROUP=COMMAND, such as example.com=./convert", func(to string) (*conversion.Converter, error) {
-			return conversion.Command(conversion.CommandOptions{Command: to, Timeout: options.Timeout})
+			return conversion.Command(to, options.Timeout)
 		}},
 	} {
 		for _, word := range a.StringSlice(kind.flag) {
