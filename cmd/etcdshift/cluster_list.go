@@ -35,7 +35,7 @@ Exit status: 0 read, regardless of findings; 1 unreadable, damaged or no shard o
 		Flags: readFlags("decrypt values with",
 			&cli.StringSliceFlag{Name: "cache", Usage: "read the cache server's snapshot `FILE` too; may be repeated"},
 			outputFlag("table", "wide", "json")),
-		Action: runClusterList,
+		Action: taking(runClusterList),
 	}
 }
 
@@ -45,11 +45,7 @@ type surveyed struct {
 	input inputInfo
 }
 
-func runClusterList(c *cli.Context) error {
-	shards, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runClusterList(c *cli.Context, shards []string) error {
 	caches := c.StringSlice("cache")
 	if slices.Contains(shards, "") { // a shell variable that is not set
 		return usagef(commandPath(c), "takes SHARD...; got %q", shards)

@@ -49,15 +49,11 @@ CODE" explains a finding.`,
 				Usage: "decrypt values of the archive with the EncryptionConfiguration in `FILE`, if the destination has another"},
 			maxExpandFlag(), textOrJSON(), quietFlag(),
 		},
-		Action: runClusterVerify,
+		Action: checking(runClusterVerify),
 	}
 }
 
-func runClusterVerify(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runClusterVerify(c *cli.Context, args []string) error {
 	if given, of := len(c.StringSlice("cache-before")), len(c.StringSlice("cache")); given > of {
 		return usagef(commandPath(c), "--cache-before is given %d times, and --cache %d: each goes with one of --cache", given, of)
 	}
@@ -70,7 +66,7 @@ func runClusterVerify(c *cli.Context) error {
 	}
 	switch {
 	case err != nil:
-		return &failure{status: exitCannotCheck, err: err}
+		return err
 	case len(verdict.Findings) > 0:
 		return &failure{exitFound, fmt.Errorf("the move is not sound: %s", render.Plural(len(verdict.Findings), "finding")),
 			"start none of these shards; \"etcdshift explain CODE\" explains a finding"}
@@ -79,7 +75,7 @@ func runClusterVerify(c *cli.Context) error {
 			"--encryption-config and --archive-encryption-config decrypt values, --origin and --cache-before show what a scrubbed file cannot, " +
 				"--cache shows whether copies of APIExports are there; -o json lists all that was not checked"}
 	case !verdict.Sound():
-		return &failure{status: exitCannotCheck, err: errors.New("not all of the move could be checked")}
+		return errors.New("not all of the move could be checked")
 	}
 	return nil
 }

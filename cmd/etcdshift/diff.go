@@ -41,15 +41,11 @@ Exit status: 0 no difference but noise, 1 differences, 2 usage, 5 could not chec
 			&cli.BoolFlag{Name: "summary", Usage: "print how many objects of each resource differ, and no more"},
 			&cli.StringFlag{Name: "encryption-config-new", Usage: "decrypt NEW with the EncryptionConfiguration in `FILE`, where it is not that of OLD"},
 			showSecretsFlag(), listFormats()),
-		Action: runDiff,
+		Action: checking(runDiff),
 	}
 }
 
-func runDiff(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runDiff(c *cli.Context, args []string) (err error) {
 	options := compare.Options{All: c.Bool("all"), ShowSecrets: c.Bool("show-secrets"), CountOnly: c.Bool("summary")}
 	if c.IsSet("selector") {
 		if options.Labels, err = labels.Parse(c.String("selector")); err != nil {
@@ -74,15 +70,10 @@ func runDiff(c *cli.Context) error {
 		found = out.found()
 		return out.end()
 	})
-	switch {
-	case err != nil && statusOf(err) == exitUsage:
-		return err
-	case err != nil:
-		return &failure{status: exitCannotCheck, err: err}
-	case found > 0:
-		return &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
+	if err == nil && found > 0 {
+		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
 	}
-	return nil
+	return err
 }
 
 // wanted returns a choice of objects by TYPE/NAME, --namespace and --cluster; nil for all keys. A

@@ -38,7 +38,7 @@ Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usag
 			&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
 			&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 			outputFlag("text", "json", "sarif (2.1.0)")),
-		Action: runDoctor,
+		Action: checking(runDoctor),
 	}
 }
 
@@ -63,11 +63,7 @@ type diagnosed struct {
 	Objects int           `json:"objects,omitempty"` // how many objects it is about, where it is about several; key is the first
 }
 
-func runDoctor(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runDoctor(c *cli.Context, args []string) error {
 	options, err := doctorOptions(c)
 	if err != nil {
 		return err
@@ -77,7 +73,7 @@ func runDoctor(c *cli.Context) error {
 		err = printDiagnosis(c, in, report)
 	}
 	if err != nil {
-		return &failure{status: exitCannotCheck, err: err}
+		return err
 	}
 	if level := c.String("fail-on"); report.AtLeast(finding.Level(level)) {
 		found := render.Plural(report.Count(finding.Error), "error")

@@ -29,7 +29,7 @@ different things to different commands: each meaning is an entry. docs/codes.md 
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:        []cli.Flag{textOrJSON()},
-		Action:       x.run,
+		Action:       taking(x.run),
 		BashComplete: x.complete,
 	}
 }
@@ -90,11 +90,7 @@ func (x explainer) complete(c *cli.Context) {
 	}
 }
 
-func (x explainer) run(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func (x explainer) run(c *cli.Context, args []string) error {
 	chosen := x.all
 	if len(args) > 0 {
 		chosen = slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool { return e.Code.Name != args[0] })

@@ -331,6 +331,29 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	return nil, usagef(commandPath(c), "%s; got %d: %q", want, len(given), given)
 }
 
+// taking is the action of a command that runs with the arguments of its usage.
+func taking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		args, err := arguments(c)
+		if err != nil {
+			return err
+		}
+		return run(c, args)
+	}
+}
+
+// checking is taking for a command that looks for something. An error without a status means that
+// it could not look.
+func checking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
+	return taking(func(c *cli.Context, args []string) error {
+		err := run(c, args)
+		if f := (*failure)(nil); err == nil || errors.As(err, &f) {
+			return err
+		}
+		return &failure{status: exitCannotCheck, err: err}
+	})
+}
+
 // commandPath is the command's name with those above it, without the program's.
 func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.Name), " ")

@@ -53,7 +53,7 @@ interrupted.`,
 			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
 			&cli.BoolFlag{Name: "export", Usage: "print YAML that can be applied, in the order in which things depend on each other"},
 			showSecretsFlag()),
-		Action: runGet,
+		Action: taking(runGet),
 	}
 }
 
@@ -137,12 +137,8 @@ func (o *getOptions) readFormat(c *cli.Context, path string) error {
 	return nil
 }
 
-func runGet(c *cli.Context) error {
+func runGet(c *cli.Context, args []string) error {
 	o, err := readGetOptions(c)
-	if err != nil {
-		return err
-	}
-	args, err := arguments(c)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func completionCommand() *cli.Command {
 		ArgsUsage: "bash|zsh|fish",
 		Description: `source <(etcdshift completion bash)
 etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
-		Action: runCompletion,
+		Action: taking(runCompletion),
 	}
 }
 
@@ -169,11 +169,7 @@ compdef _etcdshift etcdshift
 `
 )
 
-func runCompletion(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runCompletion(c *cli.Context, args []string) (err error) {
 	script := ""
 	switch args[0] {
 	case "bash":
@@ -232,16 +228,13 @@ func manCommand() *cli.Command {
 		Usage:       "print the manual page",
 		Hidden:      true,
 		Description: "etcdshift man > etcdshift.1",
-		Action: func(c *cli.Context) error {
-			if _, err := arguments(c); err != nil {
-				return err
-			}
+		Action: taking(func(c *cli.Context, _ []string) error {
 			page, err := c.App.ToManWithSection(1)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprint(c.App.Writer, page)
 			return err
-		},
+		}),
 	}
 }

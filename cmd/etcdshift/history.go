@@ -33,15 +33,11 @@ Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage, 130 interrupt
 			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where several have one of that name"},
 			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},
 			showSecretsFlag(), listFormats()),
-		Action: runHistory,
+		Action: taking(runHistory),
 	}
 }
 
-func runHistory(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runHistory(c *cli.Context, args []string) error {
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
 	paths, word := args[:len(args)-1], args[len(args)-1]

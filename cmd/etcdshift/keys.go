@@ -36,16 +36,12 @@ Exit status: 0 read, 1 unreadable or damaged, 2 usage, 3 the value needs --show-
 			&cli.BoolFlag{Name: "raw", Usage: "write the value of one key"},
 			&cli.BoolFlag{Name: "stored", Usage: "with --raw: the value as it is stored, encrypted or not"},
 			&cli.BoolFlag{Name: "show-secrets", Usage: "with --raw: also a value that holds a credential"}),
-		Action: runKeys,
+		Action: taking(runKeys),
 	}
 }
 
-func runKeys(c *cli.Context) error {
-	args, err := arguments(c)
-	if err == nil {
-		err = checkRaw(c, len(args))
-	}
-	if err != nil {
+func runKeys(c *cli.Context, args []string) error {
+	if err := checkRaw(c, len(args)); err != nil {
 		return err
 	}
 	return readSnapshots(c, args[:1], func(files []*opened) error {

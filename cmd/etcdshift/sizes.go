@@ -32,7 +32,7 @@ Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted
 				Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},
 			textOrJSON()),
-		Action: runSizes,
+		Action: taking(runSizes),
 	}
 }
 
@@ -42,11 +42,7 @@ type sizesDocument struct {
 	*inspect.Sizes
 }
 
-func runSizes(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runSizes(c *cli.Context, args []string) error {
 	if c.Int("top") < 0 {
 		return usagef(commandPath(c), "--top is %d; it takes a number from 0", c.Int("top"))
 	}

@@ -34,7 +34,7 @@ follow that break once their version is removed from a CustomResourceDefinition,
 
 Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", textOrJSON()),
-		Action: runStatus,
+		Action: taking(runStatus),
 	}
 }
 
@@ -48,11 +48,7 @@ type status struct {
 	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "cluster extract" made
 }
 
-func runStatus(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runStatus(c *cli.Context, args []string) error {
 	return readSnapshots(c, args, func(files []*opened) error {
 		st, err := readStatus(c, files[0])
 		if err != nil {

@@ -30,7 +30,7 @@ an archive of "cluster extract", also whether it still matches its manifest.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 interrupted.`,
 		Flags:  readFlags("see whether every encrypted value can be decrypted with", textOrJSON()),
-		Action: runVerify,
+		Action: checking(runVerify),
 	}
 }
 
@@ -45,15 +45,11 @@ type verification struct {
 	text         string   // the archive in words
 }
 
-func runVerify(c *cli.Context) error {
-	args, err := arguments(c)
-	if err != nil {
-		return err
-	}
+func runVerify(c *cli.Context, args []string) error {
 	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0], Findings: []string{}}
 	damage, err := verifyFile(c, &v)
 	if err != nil {
-		return &failure{status: exitCannotCheck, err: err}
+		return err
 	}
 	v.Sound = damage == nil
 	warn(c, v.Warnings...)
@@ -62,10 +58,9 @@ func runVerify(c *cli.Context) error {
 	} else {
 		err = printVerification(c, v)
 	}
-	if err != nil {
-		return &failure{status: exitCannotCheck, err: err}
-	}
 	switch {
+	case err != nil:
+		return err
 	case errors.Is(damage, encoding.ErrEncrypted):
 		err = fmt.Errorf("%s: %s that no key of the configuration decrypts", args[0], render.Plural(len(v.Findings), "value"))
 	case damage != nil:
