@@ -33,17 +33,14 @@ func (g *getter) printer() func() error {
 	return g.printTables
 }
 
-// each runs fn on every object that can be read, redacted.
-func (g *getter) each(fn func(o *gotten, content map[string]any) error) error {
+// each runs fn on every object.
+func (g *getter) each(fn func(a asking, o *gotten) error) error {
 	for _, a := range g.asked {
 		for o, err := range g.objects(g.c.Context, a) {
+			if err == nil {
+				err = fn(a, o)
+			}
 			if err != nil {
-				return err
-			}
-			if o.Err != nil {
-				continue
-			}
-			if err := fn(o, g.shownContent(o)); err != nil {
 				return err
 			}
 		}
@@ -51,8 +48,18 @@ func (g *getter) each(fn func(o *gotten, content map[string]any) error) error {
 	return nil
 }
 
+// contents runs fn on every object that can be read, redacted.
+func (g *getter) contents(fn func(o *gotten, content map[string]any) error) error {
+	return g.each(func(_ asking, o *gotten) error {
+		if o.Err != nil {
+			return nil
+		}
+		return fn(o, g.shownContent(o))
+	})
+}
+
 func (g *getter) printNames() error {
-	return g.each(func(o *gotten, _ map[string]any) error {
+	return g.contents(func(o *gotten, _ map[string]any) error {
 		kind := strings.ToLower(o.Type.Kind)
 		if o.Type.Resource.Group != "" {
 			kind += "." + o.Type.Resource.Group
@@ -83,7 +90,7 @@ type objectListEnd struct {
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
 func (g *getter) printDocument() error {
 	if g.single {
-		return g.each(func(_ *gotten, content map[string]any) error {
+		return g.contents(func(_ *gotten, content map[string]any) error {
 			return render.Object(g.c.App.Writer, g.options.format, content)
 		})
 	}
@@ -97,7 +104,7 @@ func (g *getter) printDocument() error {
 	if err := list.Begin(head, "items"); err != nil {
 		return err
 	}
-	if err := g.each(func(_ *gotten, content map[string]any) error { return list.Add(content) }); err != nil {
+	if err := g.contents(func(_ *gotten, content map[string]any) error { return list.Add(content) }); err != nil {
 		return err
 	}
 	return list.End(objectListEnd{Kind: "List"})
@@ -110,7 +117,7 @@ func (g *getter) printTemplate() error {
 		return usagef(commandPath(g.c), "--output: %w", err)
 	}
 	items := []any{}
-	err = g.each(func(_ *gotten, content map[string]any) error {
+	err = g.contents(func(_ *gotten, content map[string]any) error {
 		items = append(items, content)
 		return nil
 	})
@@ -138,25 +145,21 @@ func (g *getter) printTemplate() error {
 // printRaw prints the decrypted value of one object, byte for byte.
 func (g *getter) printRaw() error {
 	var values [][]byte
-	for _, a := range g.asked {
-		for o, err := range g.objects(g.c.Context, a) {
-			switch {
-			case err != nil:
-				return err
-			case o.Undecryptable != nil || o.Value == nil:
-				continue
-			case !g.options.secrets && redact.Value(o.Key, o.Value):
-				return &failure{status: exitRefused, err: fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
-			}
-			if values = append(values, o.Value); len(values) > 1 {
-				return usagef(commandPath(g.c), "-o raw prints one object; name it")
-			}
+	err := g.each(func(_ asking, o *gotten) error {
+		switch {
+		case o.Undecryptable != nil || o.Value == nil:
+			return nil
+		case !g.options.secrets && redact.Value(o.Key, o.Value):
+			return &failure{status: exitRefused, err: fmt.Errorf("%s: its secrets need --show-secrets", render.Printable(string(o.Key)))}
 		}
-	}
-	if values == nil {
+		if values = append(values, o.Value); len(values) > 1 {
+			return usagef(commandPath(g.c), "-o raw prints one object; name it")
+		}
 		return nil
+	})
+	if err == nil && values != nil {
+		_, err = g.c.App.Writer.Write(values[0])
 	}
-	_, err := g.c.App.Writer.Write(values[0])
 	return err
 }
 
@@ -172,7 +175,7 @@ func (g *getter) printCustomColumns() error {
 			return err
 		}
 	}
-	err = g.each(func(o *gotten, content map[string]any) error {
+	err = g.contents(func(o *gotten, content map[string]any) error {
 		cells := columns.Cells(g.c.Context, content)
 		if err := g.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
 			return err
@@ -198,36 +201,29 @@ func (g *getter) printCustomColumns() error {
 func (g *getter) printExport() error {
 	slices.SortStableFunc(g.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
 	made, printed := 0, 0
-	for _, a := range g.asked {
-		for o, err := range g.objects(g.c.Context, a) {
-			if err != nil {
-				return err
-			}
-			if o.Err != nil {
-				continue
-			}
-			if len(a.names) == 0 && manifest.MadeAgain(o.Content) {
-				made++
-				continue
-			}
-			if err := g.export(o, &printed); err != nil {
-				return err
-			}
+	err := g.each(func(a asking, o *gotten) error {
+		if o.Err == nil && len(a.names) == 0 && manifest.MadeAgain(o.Content) {
+			made++
+			return nil
 		}
-	}
-	if made > 0 && !g.c.Bool("quiet") {
+		return g.export(o, &printed)
+	})
+	if err == nil && made > 0 && !g.c.Bool("quiet") {
 		fmt.Fprintf(g.c.App.ErrWriter, "not exported, because a controller makes them: %s; name one to export it\n", render.Plural(made, "object"))
 	}
-	return nil
+	return err
 }
 
-func (g *getter) export(o *gotten, printed *int) error {
-	if o.Partial {
-		g.shown--
-		g.sayUnread(o, errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes"))
+func (g *getter) export(o *gotten, printed *int) (err error) {
+	content := o.Content
+	switch {
+	case o.Err != nil:
 		return nil
+	case o.Partial:
+		err = errors.New("this build does not know the kind, only its metadata could be read; -o raw has the bytes")
+	default:
+		content, err = manifest.Export(o.Type, o.Content)
 	}
-	content, err := manifest.Export(o.Type, o.Content)
 	if err != nil {
 		g.shown--
 		g.sayUnread(o, err)
@@ -243,13 +239,9 @@ func (g *getter) export(o *gotten, printed *int) error {
 		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
 		return nil
 	}
-	return g.writeExport(text, printed)
-}
-
-func (g *getter) writeExport(text []byte, printed *int) error {
 	if *printed++; *printed > 1 {
 		text = append([]byte("---\n"), text...)
 	}
-	_, err := g.c.App.Writer.Write(text)
+	_, err = g.c.App.Writer.Write(text)
 	return err
 }

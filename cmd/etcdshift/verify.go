@@ -180,16 +180,6 @@ func printVerification(c *cli.Context, v verification) error {
 	return p.Flush()
 }
 
-// archiveOf returns the manifest of an archive; nil for any other snapshot. An error about an
-// archive wraps archive.ErrFormat or archive.ErrDamaged.
-func archiveOf(ctx context.Context, s *snapshot.Snapshot) (*archive.Manifest, error) {
-	m, err := archive.Open(ctx, s)
-	if errors.Is(err, archive.ErrNotArchive) {
-		return nil, nil
-	}
-	return m, err
-}
-
 // archiveText describes an archive.
 func archiveText(m *archive.Manifest) string {
 	text := "archive of logical cluster " + m.Name

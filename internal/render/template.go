@@ -64,12 +64,12 @@ func writeOften(node parse.Node) {
 		}
 		node.Nodes = append([]parse.Node{&parse.TextNode{NodeType: parse.NodeText, Pos: node.Pos}}, node.Nodes...)
 	case *parse.IfNode:
-		writeOften(node.List)
-		writeOften(node.ElseList)
+		writeOften(&node.BranchNode)
 	case *parse.RangeNode:
-		writeOften(node.List)
-		writeOften(node.ElseList)
+		writeOften(&node.BranchNode)
 	case *parse.WithNode:
+		writeOften(&node.BranchNode)
+	case *parse.BranchNode:
 		writeOften(node.List)
 		writeOften(node.ElseList)
 	}
@@ -95,10 +95,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	if err := l.ctx.Err(); err != nil {
 		return 0, err
 	}
-	if l.writes--; l.writes < 0 {
-		return 0, ErrEndless
-	}
-	if l.bytes -= len(p); l.bytes < 0 {
+	l.writes, l.bytes = l.writes-1, l.bytes-len(p)
+	if l.writes < 0 || l.bytes < 0 {
 		return 0, ErrEndless
 	}
 	return l.w.Write(p)
@@ -138,30 +136,19 @@ func (l *limited) make(n int) error {
 // exists reports whether index would find a value in a Go template.
 func exists(item any, indices ...any) bool {
 	for _, index := range indices {
-		at := -1
-		if i := reflect.ValueOf(index); i.CanInt() {
-			at = int(i.Int())
-		}
-		switch v := item.(type) {
-		case map[string]any:
+		if object, isObject := item.(map[string]any); isObject {
 			key, isKey := index.(string)
 			if !isKey {
 				return false
 			}
-			item = v[key]
-		case []any:
-			if at < 0 || at >= len(v) {
-				return false
-			}
-			item = v[at]
-		case string:
-			if at < 0 || at >= len(v) {
-				return false
-			}
-			item = v[at]
-		default:
+			item = object[key]
+			continue
+		}
+		at, list := reflect.ValueOf(index), reflect.ValueOf(item)
+		if k := list.Kind(); k != reflect.Slice && k != reflect.String || !at.CanInt() || at.Int() < 0 || at.Int() >= int64(list.Len()) {
 			return false
 		}
+		item = list.Index(int(at.Int())).Interface()
 	}
 	return item != nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+	"golang.org/x/text/transform"
 )
 
 // IsTerminal reports whether w is a terminal.
@@ -34,55 +35,40 @@ func IsText(value []byte) bool {
 	})
 }
 
-// Escaper writes text with terminal control characters escaped, such as \x1b. Tabs and line ends
-// stay. Close completes the text, and leaves the writer below open.
-type Escaper struct {
-	w    io.Writer
-	rest []byte // the first bytes of a character, or a carriage return
+// NewEscaper returns a writer of text to w with terminal control characters escaped, such as \x1b.
+// Tabs and line ends stay. Close completes the text, and leaves w open.
+func NewEscaper(w io.Writer) io.WriteCloser { return transform.NewWriter(w, escaper{}) }
+
+type escaper struct{ transform.NopResetter }
+
+// Transform implements transform.Transformer.
+func (escaper) Transform(dst, src []byte, atEOF bool) (nDst, nSrc int, err error) {
+	for nSrc < len(src) {
+		text := src[nSrc:]
+		if !atEOF && (!utf8.FullRune(text) || len(text) == 1 && text[0] == '\r') {
+			return nDst, nSrc, transform.ErrShortSrc
+		}
+		out, n := escapeFirst(text)
+		if nDst+len(out) > len(dst) {
+			return nDst, nSrc, transform.ErrShortDst
+		}
+		nDst, nSrc = nDst+copy(dst[nDst:], out), nSrc+n
+	}
+	return nDst, nSrc, nil
 }
 
-// NewEscaper returns an Escaper that writes to w.
-func NewEscaper(w io.Writer) *Escaper { return &Escaper{w: w} }
-
-func (e *Escaper) Write(p []byte) (int, error) {
-	text := append(e.rest, p...)
-	out := make([]byte, 0, len(text))
-	for utf8.FullRune(text) && (text[0] != '\r' || len(text) > 1) {
-		text = text[escapeFirst(&out, text):]
-	}
-	e.rest = append([]byte(nil), text...)
-	if _, err := e.w.Write(out); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// Close completes the text.
-func (e *Escaper) Close() error {
-	var out []byte
-	for text := e.rest; len(text) > 0; {
-		text = text[escapeFirst(&out, text):]
-	}
-	e.rest = nil
-	_, err := e.w.Write(out)
-	return err
-}
-
-// escapeFirst appends the first character of text, escaped if needed, and returns its length.
-func escapeFirst(out *[]byte, text []byte) int {
+// escapeFirst returns the first character of text, escaped if needed, and its length in text.
+func escapeFirst(text []byte) (out []byte, n int) {
 	c := text[0]
 	if r, n := controlAt(text); n > 0 && c != 0x7f {
-		*out = fmt.Appendf(*out, `\u%04x`, r)
-		return n
+		return fmt.Appendf(nil, `\u%04x`, r), n
 	}
-	_, n := utf8.DecodeRune(text)
+	_, n = utf8.DecodeRune(text)
 	lineEnd := c == '\n' || c == '\r' && len(text) > 1 && text[1] == '\n'
 	if c < ' ' && c != '\t' && !lineEnd || c == 0x7f || n == 1 && c >= 0x80 && c < 0xa0 {
-		*out = fmt.Appendf(*out, `\x%02x`, c)
-		return 1
+		return fmt.Appendf(nil, `\x%02x`, c), 1
 	}
-	*out = append(*out, text[:n]...)
-	return n
+	return text[:n], n
 }
 
 // escapeControls escapes, in strings of JSON, characters that a terminal obeys and JSON allows.
@@ -103,15 +89,8 @@ func escapeControls(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// hasControls reports whether escapeControls would change text.
-func hasControls(text []byte) bool {
-	for i := range text {
-		if _, n := controlAt(text[i:]); n > 0 {
-			return true
-		}
-	}
-	return false
-}
+// hasControls reports whether escapeControls would change text: an escape is longer.
+func hasControls(text []byte) bool { return len(escapeControls(text)) > len(text) }
 
 // controlAt returns the character at the start of text, and its length, if it is DEL, a control
 // character of Latin-1, a line separator or one that turns the direction of text; else 0. The first
