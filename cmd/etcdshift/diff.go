@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,25 +51,23 @@ func runDiff(c *cli.Context, args []string) (err error) {
 			return usagef(commandPath(c), "--selector: %v", err)
 		}
 	}
-	found := 0
+	d := &differences{
+		c: c, Page: render.NewPage(c.App.Writer), list: render.NewList(c.App.Writer, c.String("output")), format: c.String("output"),
+		silent: options.CountOnly, all: options.All,
+	}
 	reading := progress(c).Phase("comparing " + args[0] + " with " + args[1])
 	defer reading.End()
 	err = readSnapshots(c, args[:2], func(files []*opened) error {
 		if options.Want, err = wanted(c, args[2:], files); err != nil {
 			return err
 		}
-		out, err := newDifferences(c, files)
-		if err != nil {
+		if err := d.begin(files); err != nil {
 			return err
 		}
 		reading.End()
-		if err := out.print(c.Context, files, options); err != nil {
-			return err
-		}
-		found = out.found()
-		return out.end()
+		return d.print(files, options)
 	})
-	if err == nil && found > 0 {
+	if found := d.found(); err == nil && found > 0 {
 		err = &failure{status: exitFound, err: fmt.Errorf("%s between %s and %s", render.Plural(found, "difference"), args[0], args[1])}
 	}
 	return err
@@ -110,27 +107,66 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 
 // differences prints objects that differ, one after the other, and then leases.
 type differences struct {
+	c *cli.Context
+	*render.Page
+	list        *render.List
+	format      string
 	summary     compare.Summary
 	leases      []compare.Lease
 	silent, all bool // but for the summary; nothing is noise
-	add         func(*compare.Object) error
-	end         func() error
+}
+
+// begin prints the head of a JSON document.
+func (d *differences) begin(files []*opened) error {
+	same, err := sameCluster(d.c, files[0].Reader, files[1].Reader)
+	if err != nil || d.format != "json" {
+		return err
+	}
+	head := diffDocument{SameCluster: same}
+	if head.documentHead, err = files[0].document(d.c.Context, "Diff"); err != nil {
+		return err
+	}
+	if head.NewInput, err = files[1].input(d.c.Context); err != nil {
+		return err
+	}
+	return d.list.Begin(head, "objects")
 }
 
 // print prints the differences of two files.
-func (d *differences) print(ctx context.Context, files []*opened, o compare.Options) (err error) {
-	for object, err := range compare.Snapshots(ctx, files[0].Reader, files[1].Reader, o) {
-		if err == nil {
-			err = d.add(object)
+func (d *differences) print(files []*opened, o compare.Options) (err error) {
+	for object, err := range compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o) {
+		if err != nil {
+			return err
+		}
+		d.summary.Add(object)
+		switch {
+		case object.Noise || d.silent:
+		case d.format == "text":
+			d.object(object)
+		default:
+			err = d.list.Add(object)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if o.Want == nil && o.Labels == nil {
-		d.leases, err = compare.Leases(ctx, files[0].Snapshot(), files[1].Snapshot())
+		if d.leases, err = compare.Leases(d.c.Context, files[0].Snapshot(), files[1].Snapshot()); err != nil {
+			return err
+		}
 	}
-	return err
+	tail := d.tail()
+	if d.format == "text" {
+		return d.printEnd(tail)
+	}
+	if d.format == "jsonl" && !d.silent {
+		for _, l := range tail.Leases {
+			if err := d.list.Add(l); err != nil {
+				return err
+			}
+		}
+	}
+	return d.list.End(tail)
 }
 
 // found is how many objects and leases differ, noise not counted.
@@ -153,42 +189,6 @@ func (d *differences) tail() diffTail {
 	return t
 }
 
-func newDifferences(c *cli.Context, files []*opened) (*differences, error) {
-	same, err := sameCluster(c, files[0].Reader, files[1].Reader)
-	if err != nil {
-		return nil, err
-	}
-	format := c.String("output")
-	d := &differences{silent: c.Bool("summary"), all: c.Bool("all")}
-	var show func(*compare.Object) error
-	if format == "text" {
-		p := diffPage{render.NewPage(c.App.Writer)}
-		show = func(o *compare.Object) error { p.object(o); return nil }
-		d.end = func() error { return d.printEnd(p) }
-	} else {
-		list := render.NewList(c.App.Writer, format)
-		show = func(o *compare.Object) error { return list.Add(o) }
-		d.end = func() error { return d.endList(list, format) }
-		if format == "json" {
-			head, err := diffHead(c, same, files)
-			if err != nil {
-				return nil, err
-			}
-			if err := list.Begin(head, "objects"); err != nil {
-				return nil, err
-			}
-		}
-	}
-	d.add = func(o *compare.Object) error {
-		d.summary.Add(o)
-		if o.Noise || d.silent {
-			return nil
-		}
-		return show(o)
-	}
-	return d, nil
-}
-
 // diffDocument is the head of diff -o json, before its objects.
 type diffDocument struct {
 	documentHead
@@ -205,84 +205,60 @@ type diffTail struct {
 	FoldedLeases int `json:"foldedLeases"`
 }
 
-// endList ends the list of objects; in JSON lines the leases follow.
-func (d *differences) endList(list *render.List, format string) error {
-	if format == "jsonl" && !d.silent {
-		for _, l := range d.tail().Leases {
-			if err := list.Add(l); err != nil {
-				return err
-			}
-		}
-	}
-	return list.End(d.tail())
-}
-
-func diffHead(c *cli.Context, same compare.Same, files []*opened) (doc diffDocument, err error) {
-	head, err := files[0].document(c.Context, "Diff")
-	if err != nil {
-		return doc, err
-	}
-	newInput, err := files[1].input(c.Context)
-	return diffDocument{head, newInput, same}, err
-}
-
-// diffPage prints differences for people.
-type diffPage struct{ *render.Page }
-
 // head prints the line above a difference.
-func (p diffPage) head(op compare.Op, name string) {
+func (d *differences) head(op compare.Op, name string) {
 	colour := map[compare.Op]render.Colour{compare.Added: render.Green, compare.Removed: render.Red}[op]
-	p.Line(cmp.Or(colour, render.Bold), string(op)+" "+name)
+	d.Line(cmp.Or(colour, render.Bold), string(op)+" "+name)
 }
 
 // object prints one object that differs.
-func (p diffPage) object(o *compare.Object) {
-	p.head(o.Op, o.Subject.String())
+func (d *differences) object(o *compare.Object) {
+	d.head(o.Op, o.Subject.String())
 	for _, note := range o.Notes {
-		p.Line(render.Cyan, "  ("+note+")")
+		d.Line(render.Cyan, "  ("+note+")")
 	}
-	p.Changes("  ", o.Changes)
+	d.Changes("  ", o.Changes)
 	if o.Folded > 0 {
-		p.Line(render.Cyan, fmt.Sprintf("  (and %s folded away)", render.Plural(o.Folded, "change")))
+		d.Line(render.Cyan, fmt.Sprintf("  (and %s folded away)", render.Plural(o.Folded, "change")))
 	}
 }
 
 // lease prints one lease that differs.
-func (p diffPage) lease(l compare.Lease) {
+func (d *differences) lease(l compare.Lease) {
 	ttl := fmt.Sprintf("%d s", cmp.Or(l.NewTTL, l.OldTTL))
 	if l.Op != compare.Added && l.Op != compare.Removed {
 		ttl = fmt.Sprintf("%d s, was %d s", l.NewTTL, l.OldTTL)
 	}
-	p.head(l.Op, fmt.Sprintf("etcd lease %s (%s)", l.ID, ttl))
+	d.head(l.Op, fmt.Sprintf("etcd lease %s (%s)", l.ID, ttl))
 }
 
 // printEnd prints the leases that differ, and how many objects of each resource do.
-func (d *differences) printEnd(p diffPage) error {
-	tail, total := d.tail(), d.summary.Total()
+func (d *differences) printEnd(tail diffTail) error {
+	total := d.summary.Total()
 	if !d.silent {
 		for _, l := range tail.Leases {
-			p.lease(l)
+			d.lease(l)
 		}
 	}
 	switch {
 	case total.Found() > 0:
 		if !d.silent {
-			p.Line(render.Plain, "")
+			d.Line(render.Plain, "")
 		}
-		p.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"}, mapped(d.summary.Rows(), func(c compare.Count) []any {
+		d.Table([]any{"RESOURCE", "ADDED", "REMOVED", "CHANGED", "RECREATED", "FOLDED"}, mapped(d.summary.Rows(), func(c compare.Count) []any {
 			return []any{cmp.Or(c.Resource, "(no resource)"), c.Added, c.Removed, c.Changed, c.Recreated, c.Folded}
 		})...)
 	case d.found() == 0:
-		p.Printf("no difference\n")
+		d.Printf("no difference\n")
 	}
 	if total.Folded > 0 {
-		p.Printf("%s with nothing but noise; --all shows it\n", render.Plural(total.Folded, "object"))
+		d.Printf("%s with nothing but noise; --all shows it\n", render.Plural(total.Folded, "object"))
 	}
 	if n := tail.FoldedLeases; n > 0 {
-		p.Printf("%s of etcd granted, gone or changed; --all shows them\n", render.Plural(n, "lease"))
+		d.Printf("%s of etcd granted, gone or changed; --all shows them\n", render.Plural(n, "lease"))
 	}
 	if n := len(tail.Leases); n > 0 {
-		p.Printf("%s of etcd granted, gone or changed\n", render.Plural(n, "lease"))
+		d.Printf("%s of etcd granted, gone or changed\n", render.Plural(n, "lease"))
 	}
-	return p.Flush()
+	return d.Flush()
 }

@@ -222,7 +222,8 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		f := flagOf(command, nameOf(word))
 		switch {
 		case f == nil:
-			return nil, nil, suggest(usagef(path, "unknown flag %q", word), "--"+nameOf(word), flagNames(command))
+			return nil, nil, suggest(usagef(path, "unknown flag %q", word), "--"+nameOf(word),
+				mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
 		case f == cli.HelpFlag: // without arguments: the parser would look for their help
 			return []string{word}, nil, checkValue(path, f, word)
 		case given[f] && !repeatable(f): // the parser would take the last
@@ -292,14 +293,6 @@ func flagOf(command *cli.Command, name string) cli.Flag {
 		}
 	}
 	return nil
-}
-
-// flagNames returns the names of the command's flags, with dashes.
-func flagNames(command *cli.Command) (names []string) {
-	for _, f := range command.Flags {
-		names = append(names, "--"+f.Names()[0])
-	}
-	return names
 }
 
 // arguments returns the arguments, which must fit names, or else the words of the command's usage.

@@ -180,17 +180,29 @@ func (h *historian) take(key string) error {
 
 // print tells the history in one of the formats.
 func (h *historian) print() error {
-	begin, show, end := h.printText()
-	if h.c.String("output") != "text" {
-		begin, show, end = h.printList()
+	format := h.c.String("output")
+	list, count := render.NewList(h.c.App.Writer, format), 0
+	p := historyPage{render.NewPage(h.c.App.Writer), len(h.files) > 1}
+	end := func() error { return list.End(historyTail{count}) }
+	var err error
+	switch format {
+	case "text":
+		err, end = h.printHead(p), p.Flush
+	case "json":
+		err = h.begin(list)
 	}
-	if err := begin(); err != nil {
+	if err != nil {
 		return err
 	}
 	options := compare.Options{All: h.c.Bool("all"), ShowSecrets: h.c.Bool("show-secrets"), Clock: &h.clock}
 	for s, err := range compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options) {
-		if err == nil {
-			err = show(s)
+		switch {
+		case err != nil:
+		case format == "text":
+			p.step(s)
+		default:
+			count++
+			err = list.Add(s)
 		}
 		if err != nil {
 			return errors.Join(err, end()) // what was told stays told
@@ -219,59 +231,39 @@ type historyTail struct {
 	Count int `json:"count"`
 }
 
-func (h *historian) printList() (begin func() error, show func(*compare.Step) error, end func() error) {
-	format := h.c.String("output")
-	list := render.NewList(h.c.App.Writer, format)
-	count := 0
-	begin = func() error {
-		if format == "jsonl" {
-			return nil
+// begin prints the head of a JSON document.
+func (h *historian) begin(list *render.List) error {
+	doc := historyDocument{SameCluster: h.same, Subject: h.subject}
+	for _, f := range h.files {
+		in, err := f.input(h.c.Context)
+		if err != nil {
+			return err
 		}
-		doc := historyDocument{SameCluster: h.same, Subject: h.subject}
-		for _, f := range h.files {
-			in, err := f.input(h.c.Context)
-			if err != nil {
-				return err
-			}
-			oldest, _, err := f.Snapshot().Kept(h.c.Context)
-			if err != nil {
-				return err
-			}
-			doc.Snapshots = append(doc.Snapshots, keptInput{in, oldest})
+		oldest, _, err := f.Snapshot().Kept(h.c.Context)
+		if err != nil {
+			return err
 		}
-		doc.documentHead = document("History", doc.Snapshots[0].inputInfo)
-		return list.Begin(doc, "revisions")
+		doc.Snapshots = append(doc.Snapshots, keptInput{in, oldest})
 	}
-	show = func(s *compare.Step) error {
-		count++
-		return list.Add(s)
-	}
-	return begin, show, func() error { return list.End(historyTail{count}) }
+	doc.documentHead = document("History", doc.Snapshots[0].inputInfo)
+	return list.Begin(doc, "revisions")
 }
 
-func (h *historian) printText() (begin func() error, show func(*compare.Step) error, end func() error) {
-	p := historyPage{render.NewPage(h.c.App.Writer), len(h.files) > 1}
-	begin = func() error {
-		if h.subject.Resource != "" {
-			p.Line(render.Bold, h.subject.String())
-		}
-		p.Line(render.Plain, "key "+h.subject.Key)
-		for _, f := range h.files {
-			oldest, newest, err := f.Snapshot().Kept(h.c.Context)
-			if err != nil {
-				return err
-			}
-			about := during(h.clock.At(oldest), h.clock.At(newest))
-			p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.Snapshot().Path(), oldest, newest, about))
-		}
-		return nil
+// printHead prints the object, and the revisions that each snapshot keeps.
+func (h *historian) printHead(p historyPage) error {
+	if h.subject.Resource != "" {
+		p.Line(render.Bold, h.subject.String())
 	}
-	show = func(s *compare.Step) error {
-		p.Line(render.Plain, "")
-		p.step(s)
-		return nil
+	p.Line(render.Plain, "key "+h.subject.Key)
+	for _, f := range h.files {
+		oldest, newest, err := f.Snapshot().Kept(h.c.Context)
+		if err != nil {
+			return err
+		}
+		about := during(h.clock.At(oldest), h.clock.At(newest))
+		p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.Snapshot().Path(), oldest, newest, about))
 	}
-	return begin, show, p.Flush
+	return nil
 }
 
 // during says which span of time two revisions enclose.
@@ -290,6 +282,7 @@ type historyPage struct {
 
 // step prints one step of a history.
 func (p historyPage) step(s *compare.Step) {
+	p.Line(render.Plain, "")
 	if s.Missing != nil {
 		p.Line(render.Cyan, "("+missingText(s)+")")
 	}

@@ -165,9 +165,12 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	if m.Arguments != nil {
 		names = m.Arguments(args)
 	}
-	given, err := fullArguments(c, names)
+	given, err := arguments(c, names...)
 	if err != nil {
 		return o, err
+	}
+	if i := slices.Index(given, ""); i >= 0 { // a shell variable that is not set
+		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[i], given)
 	}
 	n := len(given) - 2
 	args.Arguments, args.In, args.Out = given[:n], given[n], given[n+1]
@@ -186,20 +189,6 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	return o, nil
 }
 
-// fullArguments is arguments, of which none is empty as a shell variable is that is not set.
-func fullArguments(c *cli.Context, names []string) ([]string, error) {
-	given, err := arguments(c, names...)
-	if err != nil {
-		return nil, err
-	}
-	for i, arg := range given {
-		if arg == "" {
-			return nil, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[i], given)
-		}
-	}
-	return given, nil
-}
-
 // runPhases builds and runs the transform, and shows its phases. The report is never nil.
 func (m migration) runPhases(c *cli.Context, o transform.Options, args *transform.Args) (*transform.Report, error) {
 	fail := func(err error) (*transform.Report, error) {
@@ -207,12 +196,24 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 		r.Input.Path, r.Outcome, r.Error = o.In, transform.Failed, err.Error()
 		return r, err
 	}
-	var files openFiles
-	defer files.close()
+	var files []*opened
+	defer func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}()
 	args.Open = func(_ context.Context, path, configFlag string) (*transform.File, error) {
-		return files.open(c, path, configFlag)
+		f, err := openWhole(c, path, configFlag)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+		return &transform.File{Reader: f.Reader, Decrypter: f.decrypter()}, nil
 	}
-	t, err := m.build(c, args)
+	t, err := m.New(c.Context, args)
+	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
+		err = usagef(commandPath(c), "%w", err)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -234,33 +235,6 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	defer phases.End()
 	o.Progress = func(phase string) { phases.Phase(o.Command + ": " + phase) }
 	return transform.Run(c.Context, o, t)
-}
-
-// build makes the transform.
-func (m migration) build(c *cli.Context, args *transform.Args) (transform.Transform, error) {
-	t, err := m.New(c.Context, args)
-	if wrong := (*transform.UsageError)(nil); errors.As(err, &wrong) {
-		return nil, usagef(commandPath(c), "%w", err)
-	}
-	return t, err
-}
-
-// openFiles are the files that a transform reads beside its input.
-type openFiles []*opened
-
-func (f *openFiles) open(c *cli.Context, path, configFlag string) (*transform.File, error) {
-	o, err := openWhole(c, path, configFlag)
-	if err != nil {
-		return nil, err
-	}
-	*f = append(*f, o)
-	return &transform.File{Reader: o.Reader, Decrypter: o.decrypter()}, nil
-}
-
-func (f openFiles) close() {
-	for _, o := range f {
-		_ = o.Close()
-	}
 }
 
 // createReport creates the report's file before the work, so that a bad path is found in time. It
