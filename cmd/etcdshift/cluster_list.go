@@ -135,7 +135,6 @@ func (f surveyed) holds(shard bool) error {
 	return &failure{exitFailed, fmt.Errorf("%s: %w", f.Path, err), hint}
 }
 
-// printClusterList prints the survey of all files; the first ones were given as shards.
 func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 	var of, with []clusters.Named
 	for i, f := range read {
@@ -153,7 +152,6 @@ func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 	return printSurvey(c.App.Writer, read, found, c.String("output") == "wide")
 }
 
-// flavourOf returns the layout of all files together, and their storages.
 func flavourOf(read []surveyed) (flavour keys.Flavour, prefixes []keys.Storage) {
 	prefixes = []keys.Storage{}
 	for _, f := range read {

@@ -11,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// printSurvey prints the list for people.
 func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wide bool) error {
 	p := surveyPage{render.NewPage(w), wide}
 	p.residents(found.Clusters)
@@ -103,7 +102,6 @@ func definitionsOf(c clusters.Resident) string {
 	return fmt.Sprintf("%d/%d", present, all)
 }
 
-// states returns the unusual states of a logical cluster.
 func states(c clusters.Resident) (words []string) {
 	for _, s := range []struct {
 		word string
@@ -122,7 +120,6 @@ func states(c clusters.Resident) (words []string) {
 	return words
 }
 
-// files prints unusual facts about the files.
 func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	if len(found.Absent) > 0 {
 		p.Printf("\nregistered, and not among the files: shard %s\n", strings.Join(found.Absent, ", "))
@@ -139,7 +136,6 @@ func (p surveyPage) files(read []surveyed, found *clusters.Installation) {
 	}
 }
 
-// notes prints sentences about single logical clusters.
 func (p surveyPage) notes(all []clusters.Resident) {
 	var notes []string
 	for _, c := range all {

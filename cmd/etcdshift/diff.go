@@ -116,7 +116,6 @@ type differences struct {
 	silent, all bool // but for the summary; nothing is noise
 }
 
-// begin prints the head of a JSON document.
 func (d *differences) begin(files []*opened) error {
 	same, err := sameCluster(d.c, files[0].Reader, files[1].Reader)
 	if err != nil || d.format != "json" {
@@ -132,7 +131,6 @@ func (d *differences) begin(files []*opened) error {
 	return d.list.Begin(head, "objects")
 }
 
-// print prints the differences of two files.
 func (d *differences) print(files []*opened, o compare.Options) (err error) {
 	for object, err := range compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o) {
 		if err != nil {
@@ -205,13 +203,11 @@ type diffTail struct {
 	FoldedLeases int `json:"foldedLeases"`
 }
 
-// head prints the line above a difference.
 func (d *differences) head(op compare.Op, name string) {
 	colour := map[compare.Op]render.Colour{compare.Added: render.Green, compare.Removed: render.Red}[op]
 	d.Line(cmp.Or(colour, render.Bold), string(op)+" "+name)
 }
 
-// object prints one object that differs.
 func (d *differences) object(o *compare.Object) {
 	d.head(o.Op, o.Subject.String())
 	for _, note := range o.Notes {
@@ -223,7 +219,6 @@ func (d *differences) object(o *compare.Object) {
 	}
 }
 
-// lease prints one lease that differs.
 func (d *differences) lease(l compare.Lease) {
 	ttl := fmt.Sprintf("%d s", cmp.Or(l.NewTTL, l.OldTTL))
 	if l.Op != compare.Added && l.Op != compare.Removed {
@@ -232,7 +227,6 @@ func (d *differences) lease(l compare.Lease) {
 	d.head(l.Op, fmt.Sprintf("etcd lease %s (%s)", l.ID, ttl))
 }
 
-// printEnd prints the leases that differ, and how many objects of each resource do.
 func (d *differences) printEnd(tail diffTail) error {
 	total := d.summary.Total()
 	if !d.silent {

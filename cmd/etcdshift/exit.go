@@ -71,7 +71,6 @@ func suggest(err error, word string, known []string) error {
 	return err
 }
 
-// finish prints an error and returns the exit status.
 func finish(err error, stderr io.Writer) int {
 	if err == nil {
 		return exitDone
@@ -97,7 +96,6 @@ func finish(err error, stderr io.Writer) int {
 	return status
 }
 
-// statusOf is the exit status that err carries.
 func statusOf(err error) int {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		return f.status

@@ -66,20 +66,16 @@ func encryptionFlag(does string) cli.Flag {
 }
 
 func maxExpandFlag() cli.Flag {
-	usage := "expand a compressed snapshot to no more than `SIZE`, such as 20GiB (default: %dGiB)"
-	return &cli.StringFlag{
-		Name:  "max-expand",
-		Usage: fmt.Sprintf(usage, snapshot.DefaultMaxExpand>>30),
-		Action: func(c *cli.Context, given string) error {
-			if _, err := parseSize(given); err != nil {
-				return usagef(commandPath(c), "--max-expand: %w", err)
-			}
-			return nil
-		},
+	check := func(c *cli.Context, given string) error {
+		if _, err := parseSize(given); err != nil {
+			return usagef(commandPath(c), "--max-expand: %w", err)
+		}
+		return nil
 	}
+	return &cli.StringFlag{Name: "max-expand", Action: check,
+		Usage: fmt.Sprintf("expand a compressed snapshot to no more than `SIZE`, such as 20GiB (default: %dGiB)", snapshot.DefaultMaxExpand>>30)}
 }
 
-// snapshotConfig is how a command opens its inputs.
 func snapshotConfig(c *cli.Context) snapshot.Config {
 	n, _ := parseSize(c.String("max-expand")) // 0, the default, where the flag is not given; the flag's Action has checked it
 	return snapshot.Config{MaxExpand: n}
@@ -128,17 +124,14 @@ func outputFlag(formats ...string) cli.Flag {
 		Usage: "print `FORMAT`: " + strings.Join(formats[:last], ", ") + " or " + formats[last]}
 }
 
-// textOrJSON is -o of most commands.
 func textOrJSON() cli.Flag { return outputFlag("text", "json") }
 
-// listFormats is -o of the commands that print one record after another.
 func listFormats() cli.Flag {
 	return outputFlag("text", "json (one document)", "jsonl (one line a record)")
 }
 
 func wantsJSON(c *cli.Context) bool { return c.String("output") == "json" }
 
-// oneOf checks a flag that takes one of some words.
 func oneOf(flag string, words ...string) func(*cli.Context, string) error {
 	return func(c *cli.Context, value string) error {
 		if !slices.Contains(words, value) {
@@ -220,13 +213,14 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		}
 		name, value, hasValue := strings.Cut(word, "=")
 		f := flagOf(command, nameOf(word))
+		slice, isSlice := f.(cli.DocGenerationSliceFlag)
 		switch {
 		case f == nil:
 			return nil, nil, suggest(usagef(path, "unknown flag %q", word), "--"+nameOf(word),
 				mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
 		case f == cli.HelpFlag: // without arguments: the parser would look for their help
 			return []string{word}, nil, checkValue(path, f, word)
-		case given[f] && !repeatable(f): // the parser would take the last
+		case given[f] && !(isSlice && slice.IsSliceFlag()): // the parser would take the last
 			return nil, nil, usagef(path, "flag %q is given twice", name)
 		}
 		given[f] = true
@@ -271,12 +265,6 @@ func checkValue(path string, f cli.Flag, word string) (err error) {
 		return nil
 	}
 	return usagef(path, "%s is %q; it takes %s", name, value, takes)
-}
-
-// repeatable says whether a flag may be given more than once.
-func repeatable(f cli.Flag) bool {
-	slice, ok := f.(cli.DocGenerationSliceFlag)
-	return ok && slice.IsSliceFlag()
 }
 
 // nameOf is the name of a flag that is given as "--top=3".
@@ -352,7 +340,6 @@ func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.Name), " ")
 }
 
-// noCommand is the action of a group of commands.
 func noCommand(c *cli.Context) error {
 	if name := c.Args().First(); name != "" {
 		err := usagef(commandPath(c), "unknown command %q", name)

@@ -161,7 +161,6 @@ func (o *getOptions) escapes(w io.Writer) bool {
 	return o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(w)
 }
 
-// get finds objects and prints them.
 func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	r := s.Reader
 	if c.IsSet("revision") {
@@ -239,7 +238,6 @@ func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (
 	return out, len(all) == 1 && len(all[0].kinds) == 1 && len(out[0].names) == 1, nil
 }
 
-// sayWindow prints how far back deletions are known.
 func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 	oldest, newest, err := s.Kept(c.Context)
 	if err != nil {
@@ -333,7 +331,7 @@ func (g *getter) elsewhere() string {
 	}
 	text := g.where(namespaced)
 	if text != "" && others > 0 && !g.c.Bool("deleted") {
-		text += fmt.Sprintf("; with -A there %s to choose from", render.Are(others, "object"))
+		text += fmt.Sprintf("; with -A there is a choice of %s", render.Plural(others, "object"))
 	}
 	return text
 }

@@ -159,8 +159,8 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 				yield(nil, err)
 				return
 			}
-			value, err := g.sortValue(path, o)
-			if err != nil {
+			value, _, err := path.First(jsonpath.NewWork(g.c.Context, o.Content), o.Content)
+			if _, err = g.bounded(o, "--sort-by", err); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -183,27 +183,15 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 	}
 }
 
-func (g *getter) sortValue(path *jsonpath.Path, o *gotten) (any, error) {
-	value, _, err := path.First(jsonpath.NewWork(g.c.Context, o.Content), o.Content)
-	if _, err = g.bounded(o, "--sort-by", "", err); err != nil {
-		return nil, err
-	}
-	return value, nil
-}
-
-// bounded returns the text that a path found, or a mark if it found too much, with a line on
-// stderr. Other errors of the path count as nothing found. The returned error is that of the
-// context.
-func (g *getter) bounded(o *gotten, what, found string, err error) (string, error) {
-	if ctxErr := g.c.Context.Err(); ctxErr != nil {
+// bounded returns a mark if a path found too much, with a line on stderr. Other errors of the path
+// count as nothing found. The returned error is that of the context.
+func (g *getter) bounded(o *gotten, what string, err error) (string, error) {
+	if ctxErr := g.c.Context.Err(); ctxErr != nil || !errors.Is(err, jsonpath.ErrTooMuch) {
 		return "", ctxErr
 	}
-	if errors.Is(err, jsonpath.ErrTooMuch) {
-		g.unbounded++
-		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", render.Printable(string(o.Key)), what, err)
-		return "<error>", nil
-	}
-	return found, nil
+	g.unbounded++
+	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %v\n", render.Printable(string(o.Key)), what, err)
+	return "<error>", nil
 }
 
 // compareValues orders numbers, quantities and text by their kind. Missing values come first.

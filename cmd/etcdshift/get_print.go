@@ -13,7 +13,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// printer returns the function that prints in the chosen format.
 func (g *getter) printer() func() error {
 	if g.c.Bool("export") {
 		return g.printExport
@@ -33,7 +32,6 @@ func (g *getter) printer() func() error {
 	return g.printTables
 }
 
-// each runs fn on every object.
 func (g *getter) each(fn func(a asking, o *gotten) error) error {
 	for _, a := range g.asked {
 		for o, err := range g.objects(g.c.Context, a) {
@@ -163,7 +161,6 @@ func (g *getter) printRaw() error {
 	return err
 }
 
-// printCustomColumns prints a row for each object, some at once.
 func (g *getter) printCustomColumns() error {
 	columns, err := render.ParseCustomColumns(g.options.template)
 	if err != nil {

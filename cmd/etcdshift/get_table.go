@@ -19,7 +19,6 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 )
 
-// printTables prints a table for each type.
 func (g *getter) printTables() error {
 	kcp, err := g.kcp()
 	if err != nil {
@@ -52,7 +51,6 @@ func (g *getter) printTables() error {
 	return nil
 }
 
-// sayLeftOut says how many columns a table does not show.
 func (g *getter) sayLeftOut(t *typeTable) {
 	if n := t.shown.LeftOut; n > 0 {
 		g.leftOut += n
@@ -152,7 +150,7 @@ func (g *getter) checkCells(o *gotten, cells []any, header func(i int) string) e
 		g.unbounded += more
 		what += " and " + render.Plural(more, "more column")
 	}
-	mark, err := g.bounded(o, what, "", cells[failed[0]].(error))
+	mark, err := g.bounded(o, what, cells[failed[0]].(error))
 	for _, i := range failed {
 		cells[i] = mark
 	}

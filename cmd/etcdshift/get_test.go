@@ -17,6 +17,6 @@ func TestBoundedStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	g := &getter{c: &cli.Context{Context: ctx, App: &cli.App{ErrWriter: io.Discard}}}
-	_, err := g.bounded(&gotten{Object: &inspect.Object{Entry: &inspect.Entry{}}}, "column C", "", jsonpath.ErrTooMuch)
+	_, err := g.bounded(&gotten{Object: &inspect.Object{Entry: &inspect.Entry{}}}, "column C", jsonpath.ErrTooMuch)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -88,7 +88,6 @@ func describeFlags(flags []cli.Flag) string {
 	return text + "\n" + title + ":\n" + groups[""] + entry(flagColumn, "--help, -h", "show this")
 }
 
-// describeFlag returns the help of one flag.
 func describeFlag(f cli.DocGenerationFlag) string {
 	before, rest, _ := strings.Cut(f.GetUsage(), "`")
 	placeholder, after, quoted := strings.Cut(rest, "`")
@@ -221,7 +220,6 @@ func fishCodes(app *cli.App) string {
 	return script
 }
 
-// manCommand is for packagers.
 func manCommand() *cli.Command {
 	return &cli.Command{
 		Name:        "man",

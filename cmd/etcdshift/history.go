@@ -73,7 +73,6 @@ type historian struct {
 	same    compare.Same // whether the files are of one cluster; "" of one file
 }
 
-// compareClusters finds out whether the files are of one cluster.
 func (h *historian) compareClusters() error {
 	for i := 1; i < len(h.sides); i++ {
 		same, err := sameCluster(h.c, h.sides[i-1], h.sides[i])
@@ -139,7 +138,6 @@ func (h *historian) find(word string) error {
 	return h.choose(word, found)
 }
 
-// choose takes the only key that was found.
 func (h *historian) choose(word string, found map[string]compare.Subject) error {
 	var names []string
 	for key, subject := range found {
@@ -178,7 +176,6 @@ func (h *historian) take(key string) error {
 	return nil
 }
 
-// print tells the history in one of the formats.
 func (h *historian) print() error {
 	format := h.c.String("output")
 	list, count := render.NewList(h.c.App.Writer, format), 0
@@ -231,7 +228,6 @@ type historyTail struct {
 	Count int `json:"count"`
 }
 
-// begin prints the head of a JSON document.
 func (h *historian) begin(list *render.List) error {
 	doc := historyDocument{SameCluster: h.same, Subject: h.subject}
 	for _, f := range h.files {
@@ -249,7 +245,6 @@ func (h *historian) begin(list *render.List) error {
 	return list.Begin(doc, "revisions")
 }
 
-// printHead prints the object, and the revisions that each snapshot keeps.
 func (h *historian) printHead(p historyPage) error {
 	if h.subject.Resource != "" {
 		p.Line(render.Bold, h.subject.String())
@@ -280,7 +275,6 @@ type historyPage struct {
 	several bool // snapshots
 }
 
-// step prints one step of a history.
 func (p historyPage) step(s *compare.Step) {
 	p.Line(render.Plain, "")
 	if s.Missing != nil {
@@ -352,7 +346,6 @@ func writerText(w compare.Writer) string {
 	return text
 }
 
-// missingText describes the gap before a step.
 func missingText(s *compare.Step) string {
 	m := s.Missing
 	var parts []string

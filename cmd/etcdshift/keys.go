@@ -53,7 +53,6 @@ func runKeys(c *cli.Context, args []string) error {
 	})
 }
 
-// checkRaw refuses flags that say nothing together.
 func checkRaw(c *cli.Context, args int) error {
 	path := commandPath(c)
 	switch raw := c.Bool("raw"); {
@@ -67,7 +66,6 @@ func checkRaw(c *cli.Context, args int) error {
 	return nil
 }
 
-// printRaw writes the value of one key.
 func printRaw(c *cli.Context, o *opened, key []byte) error {
 	e, err := o.Get(c.Context, key)
 	switch {
@@ -172,7 +170,6 @@ type keyListTail struct {
 	Unknown int `json:"unknown"` // keys in no layout
 }
 
-// newKeyList prints the head of the list.
 func newKeyList(c *cli.Context, o *opened, format string, layouts keys.Layouts) (p keyPrinter, err error) {
 	head := keyListHead{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
 	var tail keyListTail

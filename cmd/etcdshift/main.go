@@ -42,9 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // commands are all commands, in the order of the help.
-func commands() []*cli.Command {
-	return commandsFor(migrations.All())
-}
+func commands() []*cli.Command { return commandsFor(migrations.All()) }
 
 func commandsFor(specs []transform.Spec) []*cli.Command {
 	return []*cli.Command{
@@ -118,7 +116,6 @@ etcdshift verify after.db`,
 	return app
 }
 
-// prepare sets the common fields of commands.
 func prepare(commands []*cli.Command) {
 	for _, c := range commands {
 		c.OnUsageError = usageError

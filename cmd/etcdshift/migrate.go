@@ -21,7 +21,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// specCommands are the commands of a group's transforms.
 func specCommands(specs []transform.Spec, group string) (commands []*cli.Command) {
 	for _, spec := range specs {
 		if spec.Group == group {
@@ -31,7 +30,6 @@ func specCommands(specs []transform.Spec, group string) (commands []*cli.Command
 	return commands
 }
 
-// migrateCommand is the group of all migrations.
 func migrateCommand(specs []transform.Spec) *cli.Command {
 	var examples []string
 	sub := specCommands(specs, transform.GroupMigrate)
@@ -76,7 +74,6 @@ With any but %s nothing was written. If only the report could not be written, th
 	}
 }
 
-// specFlags are flags of a transform as flags of the command line.
 func specFlags(flags []transform.Flag) (out []cli.Flag) {
 	for _, f := range flags {
 		var aliases []string
@@ -104,22 +101,20 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 
 // flags returns the flags of every transform. One that builds a new file has fewer.
 func (m migration) flags() []cli.Flag {
-	flags := []cli.Flag{
+	decrypts, flags := "decrypt values with", []cli.Flag{
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them; may be repeated",
 			"a problem that refuses a run", finding.Allowable(m.Codes)),
 	}
 	if !m.Builds {
+		decrypts = "decrypt values, and encrypt written ones, with"
 		flags = append(flags,
 			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
-				Usage: "print restore commands that raise the revision by `N`"},
-			prefixFlag("work"), encryptionFlag("decrypt values, and encrypt written ones, with"))
-	} else {
-		flags = append(flags, prefixFlag("work"), encryptionFlag("decrypt values with"))
+				Usage: "print restore commands that raise the revision by `N`"})
 	}
-	return append(flags, maxExpandFlag(), textOrJSON(), quietFlag())
+	return append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
 }
 
 func (m migration) run(c *cli.Context) error {

@@ -46,7 +46,6 @@ func printReport(w io.Writer, r *transform.Report) error {
 	return p.Flush()
 }
 
-// outcome says in words how the run ended.
 func outcome(r *transform.Report) string {
 	switch r.Outcome {
 	case transform.Written:
@@ -61,7 +60,6 @@ func outcome(r *transform.Report) string {
 	return "failed; nothing was written"
 }
 
-// sameRecords describes the output of a run that changed nothing.
 func sameRecords(r *transform.Report) string {
 	if r.Output != nil && r.Output.SHA256 == r.Input.SHA256 {
 		return "is a copy of the input"
@@ -199,7 +197,6 @@ func problemText(p finding.Finding) string {
 	return text
 }
 
-// next prints the next steps.
 func (p reportPage) next(r *transform.Report) {
 	before := 0
 	if len(r.Restore) > 0 {
@@ -211,7 +208,6 @@ func (p reportPage) next(r *transform.Report) {
 	p.steps("by hand", r.Steps[before:], before+1)
 }
 
-// steps prints numbered steps.
 func (p reportPage) steps(title string, steps []string, first int) {
 	if len(steps) > 0 {
 		p.Printf("\n%s:\n", title)

@@ -74,7 +74,6 @@ func resolve(ctx context.Context, kind string, find finder, readers []*inspect.R
 	return all, nil
 }
 
-// wants reports whether the object is asked for.
 func (a asked) wants(k keys.Key) bool {
 	return (a.names == nil || slices.Contains(a.names, k.Name)) &&
 		slices.ContainsFunc(a.kinds, func(t *inspect.Type) bool { return t.Resource == k.Resource })

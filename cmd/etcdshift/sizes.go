@@ -123,12 +123,10 @@ func printTotals(p *render.Page, s *inspect.Sizes) {
 		[]any{"after both", "about " + render.Size(s.Savings.Compacted)})
 }
 
-// share is a part of the whole in percent.
 func share(part, whole int64) string {
 	return strconv.FormatFloat(100*float64(part)/float64(max(whole, 1)), 'f', 1, 64) + "%"
 }
 
-// print prints the largest shares, at most so many.
 func (l sizeList) print(p *render.Page, most int) {
 	all := *l.shares
 	var live int64

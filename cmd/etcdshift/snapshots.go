@@ -183,7 +183,6 @@ func (o *opened) input(ctx context.Context) (inputInfo, error) {
 	return in, nil
 }
 
-// document returns the head of a JSON answer about the file.
 func (o *opened) document(ctx context.Context, kind string) (documentHead, error) {
 	in, err := o.input(ctx)
 	return document(kind, in), err

@@ -224,7 +224,6 @@ func resourceName(c *inspect.Catalogue, r inspect.Resource) string {
 	return r.Prefix + "/ " + r.Resource
 }
 
-// storedAt returns the version, and the kind of objects without a definition.
 func storedAt(r inspect.Resource, v inspect.Version) string {
 	if r.Definition != nil {
 		return v.APIVersion

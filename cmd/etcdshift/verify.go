@@ -180,7 +180,6 @@ func printVerification(c *cli.Context, v verification) error {
 	return p.Flush()
 }
 
-// archiveText describes an archive.
 func archiveText(m *archive.Manifest) string {
 	text := "archive of logical cluster " + m.Name
 	if path := m.Cluster(m.Name).Path; path != "" {

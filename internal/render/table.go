@@ -43,14 +43,6 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Are returns Plural behind its verb: "is 1 key", "are 2 keys".
-func Are(n int, what string) string {
-	if n == 1 {
-		return "is " + Plural(n, what)
-	}
-	return "are " + Plural(n, what)
-}
-
 // Size returns a number of bytes, and a large one in a binary unit too.
 func Size(bytes int64) string {
 	units := []string{"KiB", "MiB", "GiB", "TiB"}
