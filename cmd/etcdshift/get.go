@@ -184,7 +184,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 			return err
 		}
 	}
-	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked}
+	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, met: map[[2]string]bool{}}
 	kcp, err := g.kcp()
 	if err != nil {
 		return err

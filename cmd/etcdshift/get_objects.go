@@ -58,9 +58,6 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 			if !g.fits(o) {
 				continue
 			}
-			if g.met == nil {
-				g.met = map[[2]string]bool{}
-			}
 			g.met[[2]string{a.kind.Name(), o.Parsed.Name}] = true
 			if o.Err != nil {
 				g.sayUnread(o, o.Err)

@@ -168,7 +168,8 @@ func (g *getter) printCustomColumns() error {
 	}
 	t := render.NewCustomTable(g.c.App.Writer)
 	if !g.c.Bool("no-headers") {
-		if err := t.Row(slices.Clone(columns.Headers)); err != nil {
+		cell := func(header string) any { return render.Cell(header, len(columns.Headers)) }
+		if err := t.Row(mapped(columns.Headers, cell)); err != nil {
 			return err
 		}
 	}
@@ -177,15 +178,14 @@ func (g *getter) printCustomColumns() error {
 		if err := g.checkCells(o, cells, func(i int) string { return columns.Headers[i] }); err != nil {
 			return err
 		}
-		var row []string
-		for _, cell := range cells {
+		for i, cell := range cells {
 			text := cell.(string)
 			if !g.options.secrets {
 				text = redact.Text(text)
 			}
-			row = append(row, text)
+			cells[i] = render.Cell(text, len(cells))
 		}
-		return t.Row(row)
+		return t.Row(cells)
 	})
 	if err != nil {
 		return err

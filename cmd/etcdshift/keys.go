@@ -111,50 +111,59 @@ func printKeys(c *cli.Context, o *opened, prefix []byte) error {
 	if err != nil {
 		return err
 	}
-	p, err := newKeyPrinter(c, o, layouts)
+	var tail keyListTail
+	add, flush, err := keyPrinter(c, o, layouts)
 	if err != nil {
 		return err
 	}
-	n := 0
 	for s, err := range o.Stored(c.Context, prefix, c.Bool("history")) {
 		if err != nil {
-			return errors.Join(err, p.flush())
+			return errors.Join(err, flush(nil))
 		}
-		n++
-		if err := p.add(s); err != nil {
+		if tail.Keys++; s.Unknown != "" {
+			tail.Unknown++
+		}
+		if err := add(s); err != nil {
 			return err
 		}
 	}
-	if n == 0 && len(prefix) > 0 {
+	if tail.Keys == 0 && len(prefix) > 0 {
 		warn(c, fmt.Sprintf("no key begins with %q%s", prefix, belowNamed(c)))
 	}
-	return p.end()
+	return flush(&tail)
 }
 
-// keyPrinter prints keys one by one. flush ends it after an error, else end.
-type keyPrinter struct {
-	add        func(*inspect.Stored) error
-	flush, end func() error
-}
-
-func newKeyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (keyPrinter, error) {
-	switch format := c.String("output"); format {
+// keyPrinter returns what prints a key, and what ends the list: after an error without a tail.
+func keyPrinter(c *cli.Context, o *opened, layouts keys.Layouts) (add func(*inspect.Stored) error, end func(*keyListTail) error, err error) {
+	format := c.String("output")
+	switch format {
 	case "name":
 		p := render.NewPage(c.App.Writer)
-		add := func(s *inspect.Stored) error {
+		add = func(s *inspect.Stored) error {
 			_, err := fmt.Fprintln(p, render.Printable(s.Key))
 			return err
 		}
-		return keyPrinter{add, p.Flush, p.Flush}, nil
+		return add, func(*keyListTail) error { return p.Flush() }, nil
 	case "json", "jsonl":
-		return newKeyList(c, o, format, layouts)
+		head := keyListHead{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
+		if head.documentHead, err = o.document(c.Context, "KeyList"); err != nil {
+			return nil, nil, err
+		}
+		list := render.NewList(c.App.Writer, format)
+		end = func(tail *keyListTail) error {
+			if tail == nil {
+				return list.Flush()
+			}
+			return list.End(tail)
+		}
+		return func(s *inspect.Stored) error { return list.Add(s) }, end, list.Begin(head, "keys")
 	}
-	columns := keyColumns(layouts, c.String("output") == "wide", c.Bool("history"))
+	columns := keyColumns(layouts, format == "wide", c.Bool("history"))
 	t := render.NewFlow(c.App.Writer, mapped(columns, func(k keyColumn) string { return k.head })...)
-	add := func(s *inspect.Stored) error {
+	add = func(s *inspect.Stored) error {
 		return t.Row(mapped(columns, func(k keyColumn) string { return k.cell(s) })...)
 	}
-	return keyPrinter{add, t.Flush, t.Flush}, nil
+	return add, func(*keyListTail) error { return t.Flush() }, nil
 }
 
 // keyListHead is the head of keys -o json, before the keys.
@@ -168,22 +177,6 @@ type keyListHead struct {
 type keyListTail struct {
 	Keys    int `json:"count"`
 	Unknown int `json:"unknown"` // keys in no layout
-}
-
-func newKeyList(c *cli.Context, o *opened, format string, layouts keys.Layouts) (p keyPrinter, err error) {
-	head := keyListHead{Flavour: layouts.Flavour(), Prefixes: listed(layouts.Storages())}
-	var tail keyListTail
-	if head.documentHead, err = o.document(c.Context, "KeyList"); err != nil {
-		return p, err
-	}
-	list := render.NewList(c.App.Writer, format)
-	add := func(s *inspect.Stored) error {
-		if tail.Keys++; s.Unknown != "" {
-			tail.Unknown++
-		}
-		return list.Add(s)
-	}
-	return keyPrinter{add, list.Flush, func() error { return list.End(tail) }}, list.Begin(head, "keys")
 }
 
 // keyColumn is a column of the table.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 )
 
@@ -84,50 +85,39 @@ func (f *Flow) Row(cells ...string) error {
 		}
 		f.held += len(cells[i])
 	}
-	if f.sized {
-		return f.row(cells)
-	}
-	if f.waiting = append(f.waiting, cells); len(f.waiting) > firstRows || f.held > firstBytes {
-		return f.size()
+	if f.waiting = append(f.waiting, cells); f.sized || len(f.waiting) > firstRows || f.held > firstBytes {
+		return f.print()
 	}
 	return nil
 }
 
-// size prints the rows that wait.
-func (f *Flow) size() error {
+// print prints the rows that wait.
+func (f *Flow) print() error {
 	f.sized = true
 	for _, row := range f.waiting {
-		f.widen(row)
+		for i, cell := range row {
+			f.widths[i] = max(f.widths[i], min(utf8.RuneCountInString(cell), mostWidth))
+		}
 	}
 	for _, row := range f.waiting {
-		if err := f.row(row); err != nil {
+		for i, cell := range row {
+			if i < len(row)-1 {
+				cell += strings.Repeat(" ", max(0, f.widths[i]-utf8.RuneCountInString(cell))+2)
+			}
+			f.w.WriteString(cell)
+		}
+		if err := f.w.WriteByte('\n'); err != nil {
 			return err
 		}
 	}
-	f.waiting = nil
+	clear(f.waiting)
+	f.waiting = f.waiting[:0]
 	return nil
-}
-
-func (f *Flow) widen(row []string) {
-	for i, cell := range row {
-		f.widths[i] = max(f.widths[i], min(utf8.RuneCountInString(cell), mostWidth))
-	}
-}
-
-func (f *Flow) row(row []string) error {
-	f.widen(row)
-	for i, cell := range row {
-		if i < len(row)-1 {
-			cell += strings.Repeat(" ", max(0, f.widths[i]-utf8.RuneCountInString(cell))+2)
-		}
-		f.w.WriteString(cell)
-	}
-	return f.w.WriteByte('\n')
 }
 
 // Flush prints the rows that wait.
 func (f *Flow) Flush() error {
-	if err := f.size(); err != nil {
+	if err := f.print(); err != nil {
 		return err
 	}
 	return f.w.Flush()
@@ -156,14 +146,28 @@ func (c *chunk) full(bytes int) bool {
 type ObjectTable struct {
 	columns []metav1.TableColumnDefinition
 	printer printers.ResourcePrinter
-	out     flusher
-	rows    []metav1.TableRow
-	chunk   chunk
+	out     interface { // kubectl's tab writer
+		io.Writer
+		Flush() error
+	}
+	rows  []metav1.TableRow
+	chunk chunk
 }
 
 // NewObjectTable returns a table on w.
 func NewObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, o printers.PrintOptions) *ObjectTable {
 	return &ObjectTable{columns: columns, printer: printers.NewTablePrinter(o), out: printers.GetNewTabWriter(w)}
+}
+
+// NewCustomTable returns a table of texts in kubectl's columns on w.
+func NewCustomTable(w io.Writer) *ObjectTable {
+	printer := printers.ResourcePrinterFunc(func(table runtime.Object, w io.Writer) error {
+		for _, row := range table.(*metav1.Table).Rows {
+			fmt.Fprintln(w, strings.TrimSuffix(fmt.Sprintf(strings.Repeat("%s\t", len(row.Cells)), row.Cells...), "\t"))
+		}
+		return nil
+	})
+	return &ObjectTable{printer: printer, out: printers.GetNewTabWriter(w)}
 }
 
 // Row adds a row, and prints those that have come together where they are enough.

@@ -11,8 +11,6 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"k8s.io/cli-runtime/pkg/printers"
-
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 )
@@ -207,38 +205,6 @@ func (c CustomColumns) Cells(ctx context.Context, content any) []any {
 	}
 	return cells
 }
-
-// flusher is kubectl's tab writer.
-type flusher interface {
-	io.Writer
-	Flush() error
-}
-
-// CustomTable prints rows of texts in kubectl's columns, chunk by chunk.
-type CustomTable struct {
-	out   flusher
-	chunk chunk
-}
-
-// NewCustomTable returns a table on w.
-func NewCustomTable(w io.Writer) *CustomTable { return &CustomTable{out: printers.GetNewTabWriter(w)} }
-
-// Row adds a row, and prints those that have come together where they are enough.
-func (t *CustomTable) Row(cells []string) error {
-	bytes := 0
-	for i, cell := range cells {
-		cells[i] = Cell(cell, len(cells))
-		bytes += len(cells[i])
-	}
-	fmt.Fprintln(t.out, strings.Join(cells, "\t"))
-	if t.chunk.full(bytes) {
-		return t.out.Flush()
-	}
-	return nil
-}
-
-// Flush prints the rows that have come together.
-func (t *CustomTable) Flush() error { return t.out.Flush() }
 
 func customCell(work *jsonpath.Work, path *jsonpath.Path, content any) (string, error) {
 	lists, err := path.Find(work, content)
