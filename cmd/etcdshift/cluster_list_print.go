@@ -26,11 +26,12 @@ func printSurvey(w io.Writer, read []surveyed, found *clusters.Installation, wid
 	return p.Flush()
 }
 
-// surveyPage prints cluster list for people.
 type surveyPage struct {
 	*render.Page
 	wide bool
 }
+
+const longestName = 256 // bytes of a cell
 
 // rows prints a table, where it has rows, below an empty line, unless it is the first of the page.
 func (p surveyPage) rows(first bool, head []any, rows [][]any) {
@@ -42,19 +43,12 @@ func (p surveyPage) rows(first bool, head []any, rows [][]any) {
 	}
 	for _, row := range rows {
 		for i, cell := range row[:len(row)-1] {
-			row[i] = shortened(cell)
+			if text, ok := cell.(string); ok && len(text) > longestName { // of a hostile value; it would widen the column
+				row[i] = strings.ToValidUTF8(text[:longestName], "") + "..."
+			}
 		}
 	}
 	p.Table(head, rows...)
-}
-
-// shortened is a cell as far as a column gets wide for it, whatever a hostile value has in it.
-func shortened(cell any) any {
-	const most = 256 // bytes; longer than a name can be
-	if text, ok := cell.(string); ok && len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "..."
-	}
-	return cell
 }
 
 func (p surveyPage) residents(all []clusters.Resident) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,15 +48,11 @@ func (f *failure) Unwrap() error { return f.err }
 
 // usagef returns a usage error about a command, by its path; "" for the program.
 func usagef(command, format string, args ...any) error {
-	words := []string{"etcdshift"}
+	help, err := "etcdshift --help", fmt.Errorf(format, args...)
 	if command != "" {
-		words = append(words, command)
+		help, err = "etcdshift "+command+" --help", fmt.Errorf("%s: %w", command, err)
 	}
-	err := fmt.Errorf(format, args...)
-	if command != "" {
-		err = fmt.Errorf("%s: %w", command, err)
-	}
-	return &failure{exitUsage, err, fmt.Sprintf("%q shows its usage", strings.Join(words, " ")+" --help")}
+	return &failure{exitUsage, err, fmt.Sprintf("%q shows its usage", help)}
 }
 
 // suggest adds to the hint of a usage error the known word that is nearest to an unknown one.
@@ -79,28 +76,21 @@ func finish(err error, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "etcdshift: interrupted; nothing was written")
 		return exitInterrupted
 	}
-	status, hint := exitFailed, ""
-	var f *failure
-	if errors.As(err, &f) {
-		status, hint = f.status, f.hint
-	}
-	if hint == "" {
-		hint = hintFor(err)
-	}
+	f := &failure{status: exitFailed}
+	errors.As(err, &f)
 	for line := range strings.Lines(err.Error()) { // several errors of one run are a line each
 		fmt.Fprintln(stderr, "etcdshift:", render.Printable(strings.TrimSuffix(line, "\n")))
 	}
-	if hint != "" {
+	if hint := cmp.Or(f.hint, hintFor(err)); hint != "" {
 		fmt.Fprintln(stderr, "hint:", hint)
 	}
-	return status
+	return f.status
 }
 
 func statusOf(err error) int {
-	if f := (*failure)(nil); errors.As(err, &f) {
-		return f.status
-	}
-	return exitFailed
+	f := &failure{status: exitFailed}
+	errors.As(err, &f)
+	return f.status
 }
 
 // hintFor returns a hint about err, "" for none.

@@ -57,7 +57,6 @@ interrupted.`,
 	}
 }
 
-// getOptions are the parsed flags of get.
 type getOptions struct {
 	namespace        string // "" for all
 	labels           labels.Selector

@@ -269,7 +269,6 @@ func during(oldest, newest *compare.Bracket) string {
 	return fmt.Sprintf(", about %s to %s", oldest.About.Format(time.RFC3339), newest.About.Format(time.RFC3339))
 }
 
-// historyPage prints a history for people.
 type historyPage struct {
 	*render.Page
 	several bool // snapshots

@@ -93,14 +93,7 @@ func printRaw(c *cli.Context, o *opened, key []byte) error {
 
 // belowNamed says where keys were looked for, where --prefix says so.
 func belowNamed(c *cli.Context) string {
-	var names []string
-	for _, prefix := range readPrefixes(c) {
-		names = append(names, fmt.Sprintf("%q", cmp.Or(prefix, "/")))
-	}
-	if names == nil {
-		return ""
-	}
-	return " below the storage prefix " + strings.Join(names, " or ")
+	return either(" below the storage prefix ", mapped(readPrefixes(c), func(prefix string) string { return cmp.Or(prefix, "/") }))
 }
 
 // printKeys lists keys in one of the formats, each when it is read.
@@ -179,7 +172,6 @@ type keyListTail struct {
 	Unknown int `json:"unknown"` // keys in no layout
 }
 
-// keyColumn is a column of the table.
 type keyColumn struct {
 	head string
 	cell func(*inspect.Stored) string

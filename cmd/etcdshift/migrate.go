@@ -44,7 +44,6 @@ func migrateCommand(specs []transform.Spec) *cli.Command {
 	}
 }
 
-// migration is the command of a transform.
 type migration struct{ transform.Spec }
 
 func (m migration) command() *cli.Command {

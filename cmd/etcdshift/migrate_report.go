@@ -15,7 +15,6 @@ import (
 // mostListed is the number of entries of one sort that are printed. The report has all of them.
 const mostListed = 20
 
-// reportPage prints a report for people.
 type reportPage struct{ *render.Page }
 
 // printReport prints the results first, and the next steps last.

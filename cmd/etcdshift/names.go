@@ -99,7 +99,6 @@ func (s scope) String() (text string) {
 	return text
 }
 
-// located is a stored key and its parts.
 type located struct {
 	key    string
 	parsed keys.Key

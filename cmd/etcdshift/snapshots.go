@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -267,14 +268,13 @@ func (v *vacancy) err() (err error) {
 
 // notBelow names the storage prefixes below a prefix that has no other keys.
 func notBelow(prefix string, others []string) string {
-	var names []string
-	for _, other := range sorted(others) {
-		if strings.HasPrefix(other, prefix+"/") {
-			names = append(names, fmt.Sprintf("%q", other))
-		}
-	}
-	if names == nil {
+	return either(" that is not below ", slices.DeleteFunc(sorted(others), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") }))
+}
+
+// either returns quoted names behind a text; "" without names.
+func either(before string, names []string) string {
+	if len(names) == 0 {
 		return ""
 	}
-	return " that is not below " + strings.Join(names, " or ")
+	return before + strings.Join(mapped(names, strconv.Quote), " or ")
 }

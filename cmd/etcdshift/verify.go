@@ -157,15 +157,8 @@ func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecr
 
 // isDamage reports whether err is about a damaged snapshot, not about a file that is none.
 func isDamage(err error) bool {
-	if errors.Is(err, context.Canceled) {
-		return false
-	}
-	for _, damage := range []error{snapshot.ErrDamaged, snapshot.ErrDigest, snapshot.ErrTruncated} {
-		if errors.Is(err, damage) {
-			return true
-		}
-	}
-	return false
+	return !errors.Is(err, context.Canceled) &&
+		(errors.Is(err, snapshot.ErrDamaged) || errors.Is(err, snapshot.ErrDigest) || errors.Is(err, snapshot.ErrTruncated))
 }
 
 func printVerification(c *cli.Context, v verification) error {

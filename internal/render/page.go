@@ -6,8 +6,14 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/etcdshift/etcdshift/internal/differ"
 )
@@ -49,13 +55,8 @@ func (p *Page) Line(colour Colour, text string) {
 // Printf quotes texts and errors among its arguments that are not printable.
 func (p *Page) Printf(format string, args ...any) {
 	for i, arg := range args {
-		switch arg := arg.(type) {
-		case error:
-			args[i] = Printable(arg.Error())
-		default:
-			if reflect.ValueOf(arg).Kind() == reflect.String {
-				args[i] = Printable(fmt.Sprint(arg))
-			}
+		if _, isError := arg.(error); isError || reflect.ValueOf(arg).Kind() == reflect.String {
+			args[i] = Printable(fmt.Sprint(arg))
 		}
 	}
 	fmt.Fprintf(p, format, args...)
@@ -169,4 +170,189 @@ func before(path string) string {
 		return ""
 	}
 	return path + ": "
+}
+
+// maxCell and maxRow bound the bytes of a cell and a row: all rows are as wide as the longest.
+const (
+	maxCell = 4096
+	maxRow  = 64 << 10
+)
+
+// Cell returns s for a table with so many columns: printable, and cut with "..." if too long.
+func Cell(s string, columns int) string {
+	if most := min(maxCell, maxRow/columns); len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return Printable(s)
+}
+
+// Columns returns columns with printable names: a CustomResourceDefinition has any.
+func Columns(columns []metav1.TableColumnDefinition) []metav1.TableColumnDefinition {
+	out := slices.Clone(columns)
+	for i := range out {
+		out[i].Name = Cell(out[i].Name, len(out))
+	}
+	return out
+}
+
+// Plural returns a number and a noun.
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Size returns a number of bytes, and a large one in a binary unit too.
+func Size(bytes int64) string {
+	units := []string{"KiB", "MiB", "GiB", "TiB"}
+	if bytes < 1<<10 {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	n, unit := float64(bytes)/1024, 0
+	for n >= 1024 && unit < len(units)-1 {
+		n, unit = n/1024, unit+1
+	}
+	return fmt.Sprintf("%d bytes (%.1f %s)", bytes, n, units[unit])
+}
+
+// Flow prints a table row by row. The first rows set the widths; wider later rows widen them.
+type Flow struct {
+	w       *bufio.Writer
+	widths  []int
+	waiting [][]string // rows before the widths are known
+	held    int        // bytes that wait
+	sized   bool
+}
+
+const (
+	firstRows  = 500     // that the widths are taken from
+	firstBytes = 1 << 20 // of these rows
+	mostWidth  = 100     // of a column, however long a hostile key is
+)
+
+// NewFlow returns a Flow on w with a first row.
+func NewFlow(w io.Writer, head ...string) *Flow {
+	return &Flow{w: bufio.NewWriterSize(w, 1<<16), widths: make([]int, len(head)), waiting: [][]string{head}}
+}
+
+// Row prints a row. An empty cell is shown as "-".
+func (f *Flow) Row(cells ...string) error {
+	for i, cell := range cells {
+		if cells[i] = Printable(cell); cell == "" {
+			cells[i] = "-"
+		}
+		f.held += len(cells[i])
+	}
+	if f.waiting = append(f.waiting, cells); f.sized || len(f.waiting) > firstRows || f.held > firstBytes {
+		return f.print()
+	}
+	return nil
+}
+
+// print prints the rows that wait.
+func (f *Flow) print() error {
+	f.sized = true
+	for _, row := range f.waiting {
+		for i, cell := range row {
+			f.widths[i] = max(f.widths[i], min(utf8.RuneCountInString(cell), mostWidth))
+		}
+	}
+	for _, row := range f.waiting {
+		for i, cell := range row {
+			if i < len(row)-1 {
+				cell += strings.Repeat(" ", max(0, f.widths[i]-utf8.RuneCountInString(cell))+2)
+			}
+			f.w.WriteString(cell)
+		}
+		if err := f.w.WriteByte('\n'); err != nil {
+			return err
+		}
+	}
+	clear(f.waiting)
+	f.waiting = f.waiting[:0]
+	return nil
+}
+
+// Flush prints the rows that wait.
+func (f *Flow) Flush() error {
+	if err := f.print(); err != nil {
+		return err
+	}
+	return f.w.Flush()
+}
+
+// Rows laid out together in memory. kubectl asks for 500 at once, but prints them together.
+const (
+	chunkRows  = 5000
+	chunkBytes = 16 << 20
+)
+
+// chunk counts the rows that are laid out together.
+type chunk struct{ rows, bytes int }
+
+// full counts a row of so many bytes, and reports whether it is the last of its chunk.
+func (c *chunk) full(bytes int) bool {
+	c.rows, c.bytes = c.rows+1, c.bytes+bytes
+	if c.rows < chunkRows && c.bytes < chunkBytes {
+		return false
+	}
+	*c = chunk{}
+	return true
+}
+
+// ObjectTable prints a table of objects by kubectl's printer, chunk by chunk.
+type ObjectTable struct {
+	columns []metav1.TableColumnDefinition
+	printer printers.ResourcePrinter
+	out     interface { // kubectl's tab writer
+		io.Writer
+		Flush() error
+	}
+	rows  []metav1.TableRow
+	chunk chunk
+}
+
+// NewObjectTable returns a table on w.
+func NewObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, o printers.PrintOptions) *ObjectTable {
+	return &ObjectTable{columns: columns, printer: printers.NewTablePrinter(o), out: printers.GetNewTabWriter(w)}
+}
+
+// NewCustomTable returns a table of texts in kubectl's columns on w.
+func NewCustomTable(w io.Writer) *ObjectTable {
+	printer := printers.ResourcePrinterFunc(func(table runtime.Object, w io.Writer) error {
+		for _, row := range table.(*metav1.Table).Rows {
+			fmt.Fprintln(w, strings.TrimSuffix(fmt.Sprintf(strings.Repeat("%s\t", len(row.Cells)), row.Cells...), "\t"))
+		}
+		return nil
+	})
+	return &ObjectTable{printer: printer, out: printers.GetNewTabWriter(w)}
+}
+
+// Row adds a row, and prints those that have come together where they are enough.
+func (t *ObjectTable) Row(cells []any) error {
+	t.rows = append(t.rows, metav1.TableRow{Cells: cells})
+	bytes := 0
+	for _, cell := range cells {
+		text, _ := cell.(string)
+		bytes += len(text)
+	}
+	if t.chunk.full(bytes) {
+		return t.Flush()
+	}
+	return nil
+}
+
+// Flush prints the rows that have come together.
+func (t *ObjectTable) Flush() error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
+	clear(t.rows) // or their cells stay in memory
+	t.rows = t.rows[:0]
+	if err != nil {
+		return err
+	}
+	return t.out.Flush()
 }
