@@ -106,9 +106,6 @@ func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
 // Layouts are the storage prefixes that the run was given, and those that keys show, of any layout.
 func (v *View) Layouts(ctx context.Context) (keys.Layouts, error) { return v.reader.Layouts(ctx) }
 
-// Prefixes are the storage prefixes of Kubernetes' layout.
-func (v *View) Prefixes(ctx context.Context) ([]string, error) { return v.reader.Prefixes(ctx) }
-
 // Time is the time given to new objects: that of [Options], else the newest creationTimestamp in
 // the snapshot, found by one scan when it is first asked for; never the clock.
 func (v *View) Time(ctx context.Context) (time.Time, error) {

@@ -55,7 +55,8 @@ type addresses struct {
 }
 
 func newIPAMCheck() *ipamCheck {
-	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}, unread: newIPAMUnread()}
+	unread := ipamUnread{blocks: map[string]bool{}, handles: map[uint64]bool{}, affinities: map[string]bool{}}
+	return &ipamCheck{byCIDR: map[string]int{}, held: map[holding]addresses{}, unread: unread}
 }
 
 // inIPAMCheck says whether a kind is one of the three that are compared.

@@ -16,10 +16,6 @@ type ipamUnread struct {
 	affinities map[string]bool // names
 }
 
-func newIPAMUnread() ipamUnread {
-	return ipamUnread{blocks: map[string]bool{}, handles: map[uint64]bool{}, affinities: map[string]bool{}}
-}
-
 // add adds a record of one of the three kinds. Blocks are named after their CIDR, handles after
 // their id.
 func (u *ipamUnread) add(kind, key string) {

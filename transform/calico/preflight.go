@@ -76,33 +76,23 @@ func (m *run) checkImages(c component) (told bool) {
 	return told || len(old) > 0
 }
 
-// admissionObject is an object that Calico's v3 manifests install beside the CRDs.
-type admissionObject struct {
-	resource, name string
-	without        string // what happens where it is missing
-}
-
-func admissionObjects() []admissionObject {
+// checkAdmission warns of missing admission policies. Migrated records do not need them, later ones
+// do.
+func (m *run) checkAdmission() {
 	const (
 		tier   = "new policies get neither spec.tier nor the label " + tierLabel
 		types  = "new policies get no spec.types"
 		delete = "nothing keeps the built-in tiers from being deleted"
 	)
-	return []admissionObject{
+	missing := false
+	for _, object := range []struct{ resource, name, without string }{
 		{"mutatingadmissionpolicies", "tierlabel.policy.projectcalico.org", tier},
 		{"mutatingadmissionpolicybindings", "set-tier-label-binding", tier},
 		{"mutatingadmissionpolicies", "policytypes.policy.projectcalico.org", types},
 		{"mutatingadmissionpolicybindings", "set-policytypes-binding", types},
 		{"validatingadmissionpolicies", "protect-builtin-tiers.projectcalico.org", delete},
 		{"validatingadmissionpolicybindings", "protect-builtin-tiers.projectcalico.org", delete},
-	}
-}
-
-// checkAdmission warns of missing admission policies. Migrated records do not need them, later ones
-// do.
-func (m *run) checkAdmission() {
-	missing := false
-	for _, object := range admissionObjects() {
+	} {
 		resource := schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: object.resource}
 		key := m.Keys.Format(keys.Key{Resource: resource, Name: object.name})
 		if why := notThere(m.Get(key)); why != "" {

@@ -46,7 +46,7 @@ func calicoAccounts(found *installation) map[account]bool {
 func (m *run) checkRBAC(found *installation) {
 	told := false
 	for _, g := range m.readGrants(calicoAccounts(found)) {
-		told = told || g.bound()
+		told = told || len(g.bindings) > 0
 		g.check(m, found)
 	}
 	if !told {
@@ -73,8 +73,6 @@ type allowance struct {
 	rules    []rbacv1.PolicyRule
 }
 
-type grants []*grant // in the order of accounts
-
 // at is the allowance in a namespace, "" for the whole cluster.
 func (g *grant) at(namespace string) *allowance {
 	if namespace == "" {
@@ -86,13 +84,11 @@ func (g *grant) at(namespace string) *allowance {
 	return g.within[namespace]
 }
 
-func (g *grant) bound() bool { return len(g.bindings) > 0 }
-
 // check reports an account whose roles do not let it work on v3 records. Most kinds are
 // cluster-scoped, so that a RoleBinding alone neither lets an account work on records nor shows
 // that it should.
 func (g *grant) check(m *run, found *installation) {
-	if g.bound() {
+	if len(g.bindings) > 0 {
 		g.checkCluster(m, found)
 	}
 	for _, namespace := range slices.Sorted(maps.Keys(g.within)) {
@@ -151,9 +147,9 @@ func hasOrAll(list []string, one string) bool {
 	return slices.Contains(list, one) || slices.Contains(list, "*")
 }
 
-// readGrants finds what each account is granted. A ClusterRoleBinding that cannot be read may be of
+// readGrants finds what each account is granted, in their order. A ClusterRoleBinding that cannot be read may be of
 // any of them.
-func (m *run) readGrants(accounts map[account]bool) (out grants) {
+func (m *run) readGrants(accounts map[account]bool) (out []*grant) {
 	for a := range accounts {
 		out = append(out, &grant{account: a, within: map[string]*allowance{}})
 	}
@@ -168,17 +164,17 @@ func (m *run) readGrants(accounts map[account]bool) (out grants) {
 				}
 				continue
 			}
-			out.bind(m, string(entry.Key), &b)
+			m.bind(out, string(entry.Key), &b)
 		}
 	}
 	return out
 }
 
 // bind adds a binding to the accounts it names. One of a namespace grants there alone.
-func (g grants) bind(m *run, key string, b *rbacv1.RoleBinding) {
+func (m *run) bind(all []*grant, key string, b *rbacv1.RoleBinding) {
 	var role *rbacv1.ClusterRole
 	readable := true
-	for _, one := range g {
+	for _, one := range all {
 		named, meant := one.account.among(b.Subjects)
 		if !meant {
 			continue
