@@ -132,35 +132,34 @@ func TestNothingGuessed(t *testing.T) {
 
 func provider() string { return kcptest.Provider }
 
-// onlyOpens is a key for what Read has to read. Anything else that it is asked to open fails the
-// read.
-type onlyOpens struct{ opened map[string]int }
+// kcpDecrypter decrypts the kinds that Read needs; another kind fails the read.
+type kcpDecrypter struct{ decrypted map[string]int }
 
-func (o onlyOpens) Decrypt(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
-	o.opened[gr.String()]++
+func (o kcpDecrypter) Decrypt(_ context.Context, gr schema.GroupResource, key, stored []byte) ([]byte, bool, error) {
+	o.decrypted[gr.String()]++
 	switch gr.String() {
 	case "logicalclusters.core.kcp.io", "apibindings.apis.kcp.io", "apiexports.apis.kcp.io", "workspaces.tenancy.kcp.io",
 		"shards.core.kcp.io", "customresourcedefinitions.apiextensions.k8s.io":
 		return stored, false, nil
 	}
-	return nil, false, errors.New("opened " + string(key))
+	return nil, false, errors.New("decrypted " + string(key))
 }
 
-// TestReadsNoOtherKind: Read opens no value but of the kinds that tell of logical clusters; of
-// definitions only kcp's own.
+// TestReadsNoOtherKind: Read decrypts only the kinds that describe logical clusters, and only kcp's
+// own definitions.
 func TestReadsNoOtherKind(t *testing.T) {
-	decrypter := onlyOpens{map[string]int{}}
+	decrypter := kcpDecrypter{map[string]int{}}
 	path := kcptest.Single(t)
 	f, err := Read(context.Background(), reader(t, path, decrypter))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{
 		"logicalclusters.core.kcp.io": 6, "apibindings.apis.kcp.io": 18, "apiexports.apis.kcp.io": 12,
 		"workspaces.tenancy.kcp.io": 5, "shards.core.kcp.io": 4, "customresourcedefinitions.apiextensions.k8s.io": 21,
-	}, decrypter.opened)
+	}, decrypter.decrypted)
 	checked := readFile(t, path)
 	require.Equal(t, checked, f, "where nothing is wrong, both say the same")
 	_, err = ReadChecked(context.Background(), reader(t, path, decrypter))
-	require.ErrorContains(t, err, "opened ", "which reads all of them")
+	require.ErrorContains(t, err, "decrypted ", "which reads all of them")
 	require.Equal(t, checked, checkedBy(t, reader(t, path, nil)))
 }
 

@@ -227,9 +227,9 @@ func TestCBORDefinition(t *testing.T) {
 	require.Equal(t, []string{other.key()}, r.changed())
 }
 
-// TestClosedDefinition: where a definition is encrypted and no key is given, each value that stays
-// closed is named: its objects, and whatever may be owned by one.
-func TestClosedDefinition(t *testing.T) {
+// TestUndecryptableDefinition: if a definition is undecryptable, each undecryptable value that
+// depends on it has a finding: its objects, and the possible dependents of those.
+func TestUndecryptableDefinition(t *testing.T) {
 	const encrypted = "k8s:enc:secretbox:v1:k:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 	c := newCluster(t).put(widgetsKey, encrypted).put(widgetsDir+"ns/a", encrypted).put(widgetsDir+"ns/b", "{").put("/registry/secrets/ns/s", encrypted)
 	c.migrate(Options{}).refusedFor("error encrypted "+widgetsKey, "error encrypted "+widgetsDir+"ns/a", "error encrypted /registry/secrets/ns/s", "error undecodable "+widgetsDir+"ns/b")
