@@ -203,11 +203,12 @@ func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(nam
 
 // Cluster returns the logical cluster of that name that lives here, nil for none.
 func (s *Shard) Cluster(name string) *Cluster {
-	i, found := slices.BinarySearchFunc(s.Clusters, name, func(c *Cluster, name string) int { return strings.Compare(c.Name, name) })
-	if !found {
-		return nil
-	}
-	return s.Clusters[i]
+	return named(s.Clusters, name, func(c *Cluster) string { return c.Name })
+}
+
+// Orphan returns the orphans of that logical cluster, nil for none.
+func (s *Shard) Orphan(name string) *Orphan {
+	return named(s.Orphans, name, func(o *Orphan) string { return o.Name })
 }
 
 // Lives tells whether a logical cluster lives on any shard of the file.
@@ -220,11 +221,16 @@ func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.childre
 
 // Definition returns the bound definition of that UID, nil for none.
 func (s *Shard) Definition(uid string) *Definition {
-	i, found := slices.BinarySearchFunc(s.Definitions, uid, func(d *Definition, uid string) int { return strings.Compare(d.Name, uid) })
+	return named(s.Definitions, uid, func(d *Definition) string { return d.Name })
+}
+
+// named searches a list that is sorted by name.
+func named[T any](all []*T, name string, of func(*T) string) *T {
+	i, found := slices.BinarySearchFunc(all, name, func(one *T, name string) int { return strings.Compare(of(one), name) })
 	if !found {
 		return nil
 	}
-	return s.Definitions[i]
+	return all[i]
 }
 
 // Bound yields the bound types, each with its APIBinding.

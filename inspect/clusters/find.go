@@ -92,11 +92,8 @@ func (s *Shard) Find(name string) (*Cluster, error) {
 	if c := s.Cluster(name); c != nil {
 		return c, nil
 	}
-	for _, o := range s.Orphans {
-		if o.Name == name {
-			return nil, fmt.Errorf("%w: %q does not live on this shard; keys of it that are left here (orphans): %d",
-				ErrNoCluster, name, o.Amount.Keys)
-		}
+	if o := s.Orphan(name); o != nil {
+		return nil, fmt.Errorf("%w: %q does not live on this shard; keys of it that are left here (orphans): %d", ErrNoCluster, name, o.Amount.Keys)
 	}
 	for _, c := range s.Clusters {
 		if c.Path != "" && c.Path == name {

@@ -31,21 +31,19 @@ func ReadChecked(ctx context.Context, r *inspect.Reader) (*File, error) { return
 // Checking is ReadChecked for a caller with a pass of its own: add takes each entry of r.Live, and
 // file returns the result.
 func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) error, file func() *File, err error) {
-	layouts, err := r.Layouts(ctx)
+	p, err := newPass(ctx, r, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	p := newPass(ctx, r, layouts, true)
 	p.decrypted = true
 	return p.add, p.finish, nil
 }
 
 func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
-	layouts, err := r.Layouts(ctx)
+	p, err := newPass(ctx, r, check)
 	if err != nil {
 		return nil, err
 	}
-	p := newPass(ctx, r, layouts, check)
 	for e, err := range r.Raw(ctx, nil) {
 		if err == nil {
 			err = p.add(e)
@@ -69,7 +67,11 @@ type pass struct {
 	names     names
 }
 
-func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check bool) *pass {
+func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
 	p := &pass{
 		ctx: ctx, reader: r, check: check, file: &File{Layouts: layouts, Storages: layouts.Storages()},
 		shards: map[string]*shardPass{}, caches: map[string]*cachePass{}, others: map[string]*Amount{}, names: names{},
@@ -85,7 +87,7 @@ func newPass(ctx context.Context, r *inspect.Reader, layouts keys.Layouts, check
 			p.others[s.Prefix] = &Amount{}
 		}
 	}
-	return p
+	return p, nil
 }
 
 // add counts one entry.
@@ -195,20 +197,17 @@ func metadataOf(value []byte) (metadata, error) {
 // differs names the differences between an object and its key; "" for none. kcp.io/cluster and
 // kcp.io/shard are only in objects that were updated: a server takes them from the key.
 func (m metadata) differs(key keys.Key) string {
-	cluster, ok := m.Annotations["kcp.io/cluster"]
-	if !ok {
-		cluster = key.Cluster
-	}
-	shard, ok := m.Annotations["kcp.io/shard"]
-	if !ok || key.Shard == "" {
-		shard = key.Shard
-	}
+	cluster, named := m.Annotations["kcp.io/cluster"]
+	shard, copied := m.Annotations["kcp.io/shard"]
 	var wrong []string
-	for _, c := range []struct{ what, said, is string }{
-		{"metadata.name", m.Name, key.Name}, {"metadata.namespace", m.Namespace, key.Namespace},
-		{"kcp.io/cluster", cluster, key.Cluster}, {"kcp.io/shard", shard, key.Shard},
+	for _, c := range []struct {
+		what    string
+		differs bool
+	}{
+		{"metadata.name", m.Name != key.Name}, {"metadata.namespace", m.Namespace != key.Namespace},
+		{"kcp.io/cluster", named && cluster != key.Cluster}, {"kcp.io/shard", copied && key.Shard != "" && shard != key.Shard},
 	} {
-		if c.said != c.is {
+		if c.differs {
 			wrong = append(wrong, c.what)
 		}
 	}

@@ -96,23 +96,32 @@ func (c *carrier) carry(ctx context.Context, r original, change edit) error {
 	if err != nil {
 		return err
 	}
-	if exposed, err := c.exposed(ctx, r, to); err != nil || exposed {
+	if exposed, err := c.exposed(ctx, r, to); err != nil || exposed || c.held {
 		return err
 	}
-	if c.held {
-		return nil
-	}
-	lease, err := c.lease(ctx, r.Lease)
-	if err != nil {
+	same, err := c.reads(ctx, to, r.Stored, value)
+	switch s := (carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change}); {
+	case err != nil:
 		return err
+	case same:
+		return c.stage(ctx, s, r.Stored, c.view.CreateStored)
+	default:
+		return c.stage(ctx, s, value, c.view.Create)
 	}
-	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change})
-	if same, err := c.reads(ctx, to, r.Stored, value); err != nil {
-		return err
-	} else if same {
-		return c.view.CreateStored(ctx, to, r.Stored, lease, c.why)
+}
+
+// stage creates a record with the TTL that it has in the origin.
+func (c *carrier) stage(
+	ctx context.Context, s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64, why string) error,
+) (err error) {
+	lease := int64(0)
+	if ttl := c.from.ttl(s.from.Lease); ttl != 0 {
+		if lease, err = c.view.Grant(ctx, s.from.Lease, ttl); err != nil {
+			return err
+		}
 	}
-	return c.view.Create(ctx, to, value, lease, c.why)
+	c.staged = append(c.staged, s)
+	return create(ctx, s.to, value, lease, c.why)
 }
 
 // of applies the edit to a decrypted record.
@@ -141,12 +150,7 @@ func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte,
 	case !c.raise(key, codeEncrypted, "%s", reason), c.held:
 		return nil
 	}
-	lease, err := c.lease(ctx, r.Lease)
-	if err != nil {
-		return err
-	}
-	c.staged = append(c.staged, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true})
-	return c.view.CreateStored(ctx, to, r.Stored, lease, c.why)
+	return c.stage(ctx, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true}, r.Stored, c.view.CreateStored)
 }
 
 // reads tells whether the API servers of the shard read value from stored, and would write the same
@@ -155,15 +159,6 @@ func (c *carrier) reads(ctx context.Context, to, stored, value []byte) (bool, er
 	e := &inspect.Entry{Key: to, Stored: stored}
 	err := c.view.Reader().Decrypt(ctx, e)
 	return err == nil && e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value), err
-}
-
-// lease grants a lease with the TTL of a lease of the origin.
-func (c *carrier) lease(ctx context.Context, id int64) (int64, error) {
-	ttl := c.from.ttl(id)
-	if ttl == 0 {
-		return 0, nil
-	}
-	return c.view.Grant(ctx, id, ttl)
 }
 
 func (c *carrier) change(ctx context.Context, key, value []byte, why string) error {

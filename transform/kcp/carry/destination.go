@@ -89,10 +89,7 @@ func (d *destination) presence(name string) (key, what string) {
 			return string(clusters.LogicalClusterKey(s.Prefix, name)), fmt.Sprintf("%q lives there%s already with %s", name, where,
 				survey.Counted(c.Amount.Keys, "key"))
 		}
-		for _, o := range s.Orphans {
-			if o.Name != name {
-				continue
-			}
+		if o := s.Orphan(name); o != nil {
 			what = fmt.Sprintf("there are orphans of %q%s with %s", name, where, survey.Counted(o.Amount.Keys, "key"))
 			if where == "" {
 				what += "; purge them first: etcdshift cluster purge --orphans " + transform.ShellWord(name)

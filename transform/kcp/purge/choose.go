@@ -193,7 +193,7 @@ func (c *choice) chooseLiving(name string, withChildren bool) error {
 
 // wasThere tells whether the file has only older records of a logical cluster.
 func (c *choice) wasThere(name string) bool {
-	if c.shard.Cluster(name) != nil || slices.ContainsFunc(c.shard.Orphans, func(o *clusters.Orphan) bool { return o.Name == name }) {
+	if c.shard.Cluster(name) != nil || c.shard.Orphan(name) != nil {
 		return false
 	}
 	had := c.past[survey.Place{Prefix: c.shard.Prefix, Cluster: name}]

@@ -18,16 +18,6 @@ import (
 
 type movedCopy struct{ from, to string } // keys
 
-// copyKey returns the key of a copy for another shard; ok is false for a key of no copy.
-func copyKey(layouts keys.Layouts, key []byte, shard string) (to []byte, at survey.Place, ok bool) {
-	k, layout, err := layouts.Parse(key)
-	if err != nil || k.Shard == "" {
-		return nil, survey.Place{}, false
-	}
-	k.Shard = shard
-	return layout.Format(k), survey.PlaceOf(k), true
-}
-
 // checkToShard returns ErrSameShard if the copies are that shard's already.
 func (c *choice) checkToShard() error {
 	if to := c.options.ToShard; to != "" && to == c.shardName {
@@ -96,8 +86,14 @@ func (c *choice) checkExports() {
 	}
 }
 
-// moveCopy stages one copy as a server would store it: encrypted for its new key, with its lease.
-func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) error {
+// moveCopy stages a copy as a server would store it: encrypted for its new key, with its lease.
+func (c *choice) moveCopy(ctx context.Context, key []byte) error {
+	k, layout, err := c.Layouts.Parse(key)
+	if err != nil || k.Shard == "" || c.options.ToShard == "" {
+		return nil // no copy, or one that is deleted
+	}
+	k.Shard = c.options.ToShard
+	to := layout.Format(k)
 	e, err := c.view.Reader().Get(ctx, key)
 	if err != nil || e == nil {
 		return err
@@ -121,7 +117,7 @@ func (c *choice) moveCopy(ctx context.Context, key, to []byte, at survey.Place) 
 		return err
 	}
 	c.moved = append(c.moved, movedCopy{string(key), string(to)})
-	c.arrivals[at]++
+	c.arrivals[survey.PlaceOf(k)]++
 	return c.view.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
 }
 

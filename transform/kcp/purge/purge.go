@@ -59,10 +59,8 @@ func (c *choice) plan(ctx context.Context) error {
 	}
 	keys := slices.Sorted(slices.Values(before.Keys))
 	for _, key := range keys {
-		if to, at, ok := copyKey(c.Layouts, []byte(key), c.options.ToShard); ok && c.options.ToShard != "" {
-			if err := c.moveCopy(ctx, []byte(key), to, at); err != nil {
-				return err
-			}
+		if err := c.moveCopy(ctx, []byte(key)); err != nil {
+			return err
 		}
 	}
 	for _, key := range keys {

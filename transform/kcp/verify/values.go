@@ -146,31 +146,19 @@ func (c *checker) isRegion(region string) bool {
 // not: kcp corrects a Workspace only together with its LogicalCluster (kcp
 // pkg/reconciler/core/logicalcluster).
 func (c *checker) checkOwners(context.Context) error {
+	destination, origin := survey.NewIndex(c.destination.File), survey.NewIndex(c.origin.File)
 	for _, moved := range c.archive.manifest.Clusters {
 		is := c.to.Cluster(moved.Name)
 		if is == nil || is.Owner == nil || is.Owner.Resource != clusters.WorkspaceType.Resource || is.ShardName != c.To {
 			continue
 		}
 		const settled = "%q says already that it lives on %q, so that kcp leaves its Workspace %q in %q as it is"
-		switch w := c.workspaceOf(is.Name); {
-		case w == nil:
+		switch leading := slices.Concat(destination.Leading[is.Name], origin.Leading[is.Name]); {
+		case len(leading) == 0:
 			c.note(settled+"; see that it says so too", is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster)
-		case w.ShardName != c.To:
+		case leading[0].ShardName != c.To:
 			c.note(settled+", which says %q: mend it with --fix-owner of cluster import, or by hand",
-				is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster, w.ShardName)
-		}
-	}
-	return nil
-}
-
-func (c *checker) workspaceOf(name string) *clusters.Workspace {
-	for _, side := range slices.Concat(c.destination.Shards, c.origin.Shards) {
-		for _, parent := range side.Clusters {
-			for i := range parent.Workspaces {
-				if parent.Workspaces[i].Cluster == name {
-					return &parent.Workspaces[i]
-				}
-			}
+				is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster, leading[0].ShardName)
 		}
 	}
 	return nil
