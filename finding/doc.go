@@ -6,7 +6,7 @@
 // occurrence, made by [Code.Because]. It is an error too, so that a function that cannot handle a
 // record returns one:
 //
-//	var codeTierMissing = &finding.Code{Name: "tier-missing", Level: finding.Warning, Title: "...", Meaning: "...", Remedy: "..."}
+//	var codeTierMissing = &finding.Code{Name: "tier-missing", Level: finding.Warning, Title: "…"}
 //
 //	return codeTierMissing.Because("tier %q does not exist", tier)
 //

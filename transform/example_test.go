@@ -24,10 +24,11 @@ var Spec = transform.Spec{
 	Usage:    "remove a label from every Pod",
 	Examples: "etcdshift migrate drop-label --label team before.db after.db",
 	Text:     "Removes the label that --label names from every Pod.",
-	Codes:    []*finding.Code{codeOwned, finding.Undecodable, finding.Encrypted},
-	Flags:    []transform.Flag{{Name: "label", Usage: "remove the label `KEY`"}},
+	Codes: []*finding.Code{codeOwned, finding.Undecodable, finding.Encrypted,
+		transform.CodeUnsupportedLayout, transform.CodeWouldBePlaintext},
+	Flags: []transform.Flag{{Name: "label", Usage: "remove the label `KEY`"}},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
-		if !a.IsSet("label") {
+		if a.String("label") == "" {
 			return nil, transform.Usagef("--label takes the key of a label")
 		}
 		return &dropLabel{label: a.String("label")}, nil

@@ -80,7 +80,7 @@ type KindCount struct {
 	To        string `json:"to"`
 	Migrated  int    `json:"migrated"`  // records
 	Unchanged int    `json:"unchanged"` // already there in the new form
-	Skipped   int    `json:"skipped"`   // left alone, each with a problem
+	Skipped   int    `json:"skipped"`   // unchanged, each with a problem
 	Conflicts int    `json:"conflicts"`
 }
 

@@ -38,7 +38,8 @@ func (s *Store) Live(dir []byte) iter.Seq[*Entry] {
 	}
 }
 
-// Objects yields the objects of a resource whose keys an API server makes.
+// Objects yields the objects of a resource whose keys an API server makes. Other keys in its folder
+// are not among them: the caller reports those that matter to it.
 func (s *Store) Objects(gr schema.GroupResource) iter.Seq2[keys.Key, *Entry] {
 	return func(yield func(keys.Key, *Entry) bool) {
 		for entry := range s.Live(s.Keys.Dir(gr)) {

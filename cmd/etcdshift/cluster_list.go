@@ -170,19 +170,19 @@ func flavourOf(read []surveyed) (flavour keys.Flavour, prefixes []keys.Storage) 
 // clusterList is the document of cluster list -o json. Lists are never null.
 type clusterList struct {
 	answerHead
-	Inputs   []listInput    `json:"inputs"`
-	Flavour  keys.Flavour   `json:"flavour"` // of all files
-	Prefixes []keys.Storage `json:"prefixes"`
-	Clusters []listCluster  `json:"clusters"`      // by name, then in the order of the files
-	Orphans  []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
-	Absent   []string       `json:"absentShards"`  // shards that are registered and whose files were not given
-	Doubled  []string       `json:"doubledShards"` // shards that several files say they are
-	Stale    []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
-	Unjudged []listCopy     `json:"unjudged"`      // copies of logical clusters whose shards are not among the files
-	Unknown  []string       `json:"unknown"`       // keys of no logical cluster, of all files
-	Reasons  []listUnknown  `json:"unknownReasons"`
-	Others   []listOther    `json:"others"`   // storages in the files that are not those of kcp
-	Problems []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
+	Inputs    []listInput    `json:"inputs"`
+	Flavour   keys.Flavour   `json:"flavour"` // of all files
+	Prefixes  []keys.Storage `json:"prefixes"`
+	Clusters  []listCluster  `json:"clusters"`      // by name, then in the order of the files
+	Orphans   []listOrphan   `json:"orphans"`       // keys of logical clusters that do not live where the keys are
+	Absent    []string       `json:"absentShards"`  // shards that are registered and whose files were not given
+	Doubled   []string       `json:"doubledShards"` // shards that several files say they are
+	Stale     []listCopy     `json:"stale"`         // copies of logical clusters that do not live where they were copied from
+	Unchecked []listCopy     `json:"unjudged"`      // copies of logical clusters whose shards are not among the files
+	Unknown   []string       `json:"unknown"`       // keys of no logical cluster, of all files
+	Reasons   []listUnknown  `json:"unknownReasons"`
+	Others    []listOther    `json:"others"`   // storages in the files that are not those of kcp
+	Problems  []listProblem  `json:"problems"` // records that could not be read, or contradict their keys
 }
 
 // listInput is one of the files.
@@ -284,7 +284,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	out.Orphans = mapped(found.Orphans, func(o clusters.Stray) listOrphan {
 		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
-	out.Stale, out.Unjudged = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
+	out.Stale, out.Unchecked = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
 	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
 	out.Others, out.Problems = listed(out.Others), problemsOf(read)
 	return out

@@ -174,7 +174,7 @@ type moveVerification struct {
 	Clusters       []verify.Moved  `json:"clusters"`
 	Answers        []verify.Answer `json:"answers"`  // one a question
 	Findings       []moveFinding   `json:"findings"` // by question, code, file and key
-	Unjudged       []moveUnjudged  `json:"unjudged"` // parts that could not be checked
+	Unchecked      []moveUnchecked `json:"unjudged"` // parts that could not be checked
 	Notes          []string        `json:"notes"`    // what a person should know that is no finding
 }
 
@@ -186,7 +186,7 @@ type moveFinding struct {
 	Message  string          `json:"message"`
 }
 
-type moveUnjudged struct {
+type moveUnchecked struct {
 	Question verify.Question `json:"question"`
 	File     string          `json:"file"`
 	Key      string          `json:"key,omitempty"`
@@ -202,7 +202,7 @@ func (m *moveCheck) print(v *verify.Verdict) error {
 	doc.Findings = mapped(v.Findings, func(f verify.Finding) moveFinding {
 		return moveFinding{f.Code.Name, f.Question, f.File, f.Key, f.Reason}
 	})
-	doc.Unjudged = mapped(v.Unchecked, func(f verify.Finding) moveUnjudged { return moveUnjudged{f.Question, f.File, f.Key, f.Reason} })
+	doc.Unchecked = mapped(v.Unchecked, func(f verify.Finding) moveUnchecked { return moveUnchecked{f.Question, f.File, f.Key, f.Reason} })
 	for _, f := range m.files {
 		if f.opened == nil {
 			continue
@@ -235,8 +235,8 @@ func printMoveText(w io.Writer, v *verify.Verdict) error {
 	if len(v.Unchecked) > 0 {
 		p.Printf("\nnot checked:\n")
 	}
-	unjudged := mapped(v.Unchecked, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
-	p.First("   ", unjudged, mostListed, len(unjudged), more)
+	unchecked := mapped(v.Unchecked, func(u verify.Finding) string { return about(u.Reason, u.File, u.Key) })
+	p.First("   ", unchecked, mostListed, len(unchecked), more)
 	if len(v.Notes) > 0 {
 		p.Printf("\n")
 	}

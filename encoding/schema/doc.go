@@ -21,6 +21,6 @@
 //   - Each dropped field is returned as a path: "spec.foo", or "spec.foo=null" for an explicit
 //     null. Only empty fields of metadata are dropped without a path.
 //   - CRD and Version never change after parsing and are safe for concurrent use.
-//   - Objects are JSON content (map[string]any, []any, string, bool, int64, float64 and nil), changed
-//     in place, but never by Validate.
+//   - Objects are JSON content (map[string]any, []any, string, bool, int64, float64 and nil),
+//     changed in place, but never by Validate.
 package schema

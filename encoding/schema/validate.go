@@ -76,7 +76,8 @@ func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, va
 const rulesSkipped = "some validation rules were not checked"
 
 // rules adds the errors of CEL rules unless errs make them meaningless; old is nil for a create.
-func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any, options ...cel.Option) field.ErrorList {
+func (c validators) rules(ctx context.Context, errs field.ErrorList, structural *structuralschema.Structural, obj map[string]any, old any,
+	options ...cel.Option) field.ErrorList {
 	if c.cel == nil {
 		return errs
 	}

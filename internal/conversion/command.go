@@ -21,8 +21,8 @@ const maxName = 100
 
 // Command returns a Converter that runs command by /bin/sh -c, once for each call, in the current
 // directory and environment. The command reads a ConversionReview (JSON) from stdin, answers on
-// stdout and exits with 0. After timeout (0 means 30 s) it is killed with its process group. Command
-// itself runs nothing.
+// stdout and exits with 0. After timeout (0 means 30 s) it is killed with its process group.
+// Command itself runs nothing.
 func Command(command string, timeout time.Duration) (*Converter, error) {
 	if strings.TrimSpace(command) == "" {
 		return nil, errors.New("conversion command: empty")

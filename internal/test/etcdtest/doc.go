@@ -20,7 +20,7 @@
 //	del KEY                        one Delete
 //	delprefix PREFIX               one range Delete
 //	grant ID TTL                   a lease; ID decimal, TTL in seconds
-//	compact [REV]                  a finished compaction, at the current revision unless REV is given
+//	compact [REV]                  a finished compaction, at REV or the current revision
 //	txn {                          one transaction: puts and deletes
 //	  put ...                      that share a main revision
 //	  del ...

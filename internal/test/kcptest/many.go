@@ -49,7 +49,8 @@ func manyPattern(t testing.TB, recorded string) (pattern []etcdtest.KV) {
 		if name, isSettings := strings.CutSuffix(key, "/default/settings"); isSettings {
 			for i := range 5 {
 				more := fmt.Sprintf("setting%d", i) // as long, so that a protobuf value keeps its lengths
-				pattern = append(pattern, etcdtest.KV{Key: []byte(name + "/default/" + more), Value: bytes.ReplaceAll(kv.Value, []byte("settings"), []byte(more))})
+				value := bytes.ReplaceAll(kv.Value, []byte("settings"), []byte(more))
+				pattern = append(pattern, etcdtest.KV{Key: []byte(name + "/default/" + more), Value: value})
 			}
 		}
 	}

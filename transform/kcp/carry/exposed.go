@@ -19,7 +19,8 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 	example, undecryptable := c.undecryptable[r.key.Resource]
 	switch {
 	case survey.IsEncrypted(r.Stored):
-		c.raise(string(to), survey.CodeWouldBePlaintext, "it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource)
+		c.raise(string(to), survey.CodeWouldBePlaintext,
+			"it is encrypted, and %s would be stored in the clear here: no configuration encrypts them", r.key.Resource)
 	case undecryptable:
 		c.raise(string(to), survey.CodeWouldBePlaintext, "the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
 			r.key.Resource, example)

@@ -87,7 +87,8 @@ func (c *checker) checkExported() map[string]bool {
 		case has[export{k.Cluster, k.Name}]:
 		case len(with) == 0:
 			c.unchecked(QuestionLost, c.destination.file, c.to.Prefix+stored, fmt.Sprintf(
-				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, and other tenants need it", k.Name, k.Cluster))
+				"no cache was given (--cache FILE): whether a cache has a copy of APIExport %q of %q is not known, and other tenants need it",
+				k.Name, k.Cluster))
 		default:
 			missing := "" // where the copy should be, if the destination's name is known
 			if k.Shard = c.To; c.To != "" {

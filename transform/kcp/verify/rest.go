@@ -31,7 +31,8 @@ func (c *checker) checkRests(ctx context.Context) error {
 func (c *checker) compareDestination(ctx context.Context) error {
 	skip := func(stored []byte) bool {
 		key, _, err := c.destination.Layouts.Parse(stored)
-		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares them.
+		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares
+		// them.
 		copied := key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
 		return err == nil && (copied || c.arrived(key))
 	}

@@ -1,0 +1,111 @@
+package rooms
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// oldWords are words of the third column of docs/glossary.md, each with the words that take its place. They are looked for
+// in lower case, in text and in identifiers: "sealedValue" holds "sealed".
+var oldWords = regexp.MustCompile(`\b(?:` + strings.Join([]string{
+	`(?P<encrypt>(?:un)?seal(?:s|ed|er|ers|ing)?|closed values?|values? (?:is|are|stays?) (?:closed|shut))`,
+	`(?P<undecryptable>unopened|stays? closed)`,
+	`(?P<decrypter>openers?)`,
+	`(?P<finding>misfits?|troubles?|unjudged)`,
+	`(?P<check>judge[sd]?|judging|judge?ments?)`,
+	`(?P<staged>fed|put down)`,
+	`(?P<skipped>left alone|leaves? \w+ alone|passed over)`,
+}, "|") + `)\b`)
+
+// stable are spellings that documents, codes and other projects have: they hold an old word for good.
+var stable = regexp.MustCompile(`left alone( \\?\(allowed|")|[a-z]+-not-judged|ipam-unjudged|"unjudged|json \S+ unjudged|"sealed\b|\.sealed\b|` +
+	`(?i:sealed-?secrets?|unseal[ _-]?keys?|operator(\\s\+| )unseal(\|unseal)?)`)
+
+// checkWords returns the lines of a text that hold an old word.
+func checkWords(name, text string) (broken []string) {
+	text = stable.ReplaceAllString(text, "")
+	text = strings.ToLower(camel.ReplaceAllString(strings.ReplaceAll(text, "_", " "), "$1 $2"))
+	for _, at := range oldWords.FindAllStringSubmatchIndex(text, -1) {
+		for i, use := range oldWords.SubexpNames() {
+			if i > 0 && at[2*i] >= 0 {
+				line := 1 + strings.Count(text[:at[0]], "\n")
+				broken = append(broken, fmt.Sprintf("%s:%d: %q: the word is %s", name, line, text[at[0]:at[1]], use))
+			}
+		}
+	}
+	return broken
+}
+
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// checkWidth returns the lines of Go that are too wide: a comment has 100 columns, code that ships 160; a tab takes four.
+func checkWidth(name, text string) (broken []string) {
+	for i, line := range strings.Split(text, "\n") {
+		width, comment := len([]rune(strings.ReplaceAll(line, "\t", "    "))), strings.HasPrefix(strings.TrimSpace(line), "//")
+		comment = comment && !strings.Contains(line, "// Output: ")
+		if comment && width > 100 || width > 160 && !strings.HasSuffix(name, "_test.go") {
+			broken = append(broken, fmt.Sprintf("%s:%d: %d columns", name, i+1, width))
+		}
+	}
+	return broken
+}
+
+// The code, its comments and tests, the scripts and the documents keep to the glossary, and to the width of a page.
+func TestWords(t *testing.T) {
+	tree, seen := os.DirFS("../.."), map[string]int{}
+	var broken []string
+	require.NoError(t, fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		ext := path.Ext(name)
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (path.Base(name) == ".git" || path.Base(name) == "bin" || name == "demo"):
+			return fs.SkipDir
+		case entry.IsDir(), ext != ".go" && ext != ".md" && ext != ".txtar":
+			return nil
+		case name == "docs/glossary.md", name == "internal/rooms/words_test.go":
+			return nil // they name the old words
+		}
+		text, err := fs.ReadFile(tree, name)
+		seen[ext]++
+		broken = append(broken, checkWords(name, string(text))...)
+		if ext == ".go" {
+			broken = append(broken, checkWidth(name, string(text))...)
+		}
+		return err
+	}))
+	require.Greater(t, min(seen[".go"], seen[".md"], seen[".txtar"]), 10)
+	for _, line := range broken {
+		t.Error(line)
+	}
+}
+
+func TestCheckWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"the value is encrypted":             "",
+		"// a sealed value":                  `a.go:1: "sealed": the word is encrypt`,
+		"\n\tif x.noteSealed {":              `a.go:2: "sealed": the word is encrypt`,
+		`"decision": "left alone (allowed)"`: "",
+		"it is left alone":                   `a.go:1: "left alone": the word is skipped`,
+		"func judgeOwner() {":                `a.go:1: "judge": the word is check`,
+		"codeOwner // owner-not-judged":      "",
+		"func unsealed_value() {":            `a.go:1: "unsealed": the word is encrypt`,
+	} {
+		require.Equal(t, want, strings.Join(checkWords("a.go", text), "\n"), text)
+	}
+}
+
+func TestCheckWidth(t *testing.T) {
+	wide := strings.Repeat("é", 98)
+	require.Empty(t, checkWidth("a.go", "// "+wide[2:]+"\nx := "+wide+" // x"))
+	require.Equal(t, []string{"a.go:2: 101 columns"}, checkWidth("a.go", "\n// "+wide))
+	require.Equal(t, []string{"a.go:1: 196 columns"}, checkWidth("a.go", wide+wide))
+	require.Empty(t, checkWidth("a_test.go", wide+wide))
+}
