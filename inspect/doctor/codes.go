@@ -110,7 +110,7 @@ var (
 		"Give the restored API servers the configuration with this key; etcdshift too: `--encryption-config`.")
 	codeMixedEncryption = code(finding.Warning, "mixed-encryption", "objects of a resource are encrypted differently",
 		"By several providers or keys, or some not at all: an unfinished rotation, or encryption that was turned on without rewriting old values.",
-		"Rewrite them: `kubectl replace`; without kcp `etcdshift migrate storage-versions --rewrap`.")
+		"Rewrite them: `kubectl replace`. Where no kcp stores them: `etcdshift migrate storage-versions --rewrap`.")
 
 	// About custom resources.
 	codeCRDUnreadable = code(finding.Error, "crd-unreadable", "a CustomResourceDefinition cannot be read",
