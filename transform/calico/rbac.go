@@ -147,8 +147,8 @@ func hasOrAll(list []string, one string) bool {
 	return slices.Contains(list, one) || slices.Contains(list, "*")
 }
 
-// readGrants finds what each account is granted, in their order. A ClusterRoleBinding that cannot be read may be of
-// any of them.
+// readGrants finds what each account is granted, in their order. A ClusterRoleBinding that cannot
+// be read may be of any of them.
 func (m *run) readGrants(accounts map[account]bool) (out []*grant) {
 	for a := range accounts {
 		out = append(out, &grant{account: a, within: map[string]*allowance{}})
