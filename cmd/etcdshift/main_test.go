@@ -214,8 +214,9 @@ func TestRefusedHint(t *testing.T) {
 	for _, p := range [][2]string{{"odd", "went on (allowed)"}, {"bad", "refused"}, {"bad", "refused"}} {
 		r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: p[0]}, Level: finding.Error, Outcome: finding.Outcome(p[1])})
 	}
-	require.Equal(t, "bad: make it good; else settle them in the cluster and take a new snapshot; "+
-		"\"etcdshift explain CODE\" tells how, and what it means to go on with --allow bad --allow odd", m.refusedHint(r))
+	require.Equal(t, "bad: make it good; else \"etcdshift explain bad\" tells what to do; "+
+		"mend the live cluster and take a new snapshot, or go on with --allow bad --allow odd", m.refusedHint(r))
 	r.Problems = append(r.Problems, finding.Finding{Code: &finding.Code{Name: "stuck"}, Level: finding.Error, Outcome: finding.Refused})
-	require.Equal(t, "bad: make it good; else stuck: pull; else settle them in the cluster and take a new snapshot; \"etcdshift explain CODE\" tells how", m.refusedHint(r))
+	require.Equal(t, "bad: make it good; else stuck: pull; else \"etcdshift explain bad\" tells what to do; "+
+		"mend the live cluster and take a new snapshot", m.refusedHint(r))
 }

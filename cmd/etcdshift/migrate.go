@@ -325,11 +325,11 @@ func (m migration) refusedHint(r *transform.Report) string {
 			allow += " --allow " + code
 		}
 	}
-	hint += "settle them in the cluster and take a new snapshot; \"etcdshift explain CODE\" tells how"
+	hint += "\"etcdshift explain " + append(sorted(refusing), "CODE")[0] + "\" tells what to do; mend the live cluster and take a new snapshot"
 	if slices.ContainsFunc(refusing, func(code string) bool { return !slices.Contains(allowable, code) }) {
 		return hint // nothing that can be allowed is enough
 	}
-	return hint + ", and what it means to go on with" + allow
+	return hint + ", or go on with" + allow
 }
 
 // sorted are the words, each once.

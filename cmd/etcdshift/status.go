@@ -212,7 +212,7 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 		p.Printf("%s in no folder of a resource\n", render.Plural(c.Other, "key"))
 	}
 	if printStale(p, c) {
-		p.Printf("\n\"etcdshift migrate storage-versions --dry-run\" tells what it would make of them; docs/storage-versions.md is the guide\n")
+		p.Printf("\n\"etcdshift migrate storage-versions --dry-run IN OUT\" tells what it would make of them; docs/storage-versions.md is the guide\n")
 	}
 }
 

@@ -30,7 +30,7 @@ var (
 	codeClusterExists = &finding.Code{Name: "cluster-exists", Level: finding.Error, Title: "the shard has keys of the logical cluster already",
 		Meaning: "It lives there, or left orphans. They may lie below another storage prefix of the same file, which the reason names: another shard's " +
 			"storage. `etcdshift cluster list` shows which.",
-		Remedy: "Purge orphans first: `etcdshift cluster purge --orphans NAME`.",
+		Remedy: "Purge orphans first: `etcdshift cluster purge --orphans NAME SHARD OUT`.",
 	}
 	codeUnknownIdentity = &finding.Code{Name: "unknown-identity", Level: finding.Error, Allowed: finding.WentOn,
 		Title: "nothing on the shard knows the identity of objects",
@@ -75,6 +75,6 @@ var (
 	}
 	codeLivesNowhere = &finding.Code{Name: "lives-nowhere", Level: finding.Warning, Title: "the logical cluster of orphans does not live here",
 		Meaning: "The other shard has orphans of logical clusters that do not live on this one: they stay where they are.",
-		Remedy:  "Put them back on their cluster's shard, or purge them: `etcdshift cluster purge --orphans NAME`.",
+		Remedy:  "Put them back on their cluster's shard, or purge them: `etcdshift cluster purge --orphans NAME SHARD OUT`.",
 	}
 )

@@ -30,7 +30,7 @@ var (
 		Meaning: "`--orphans` finds keys without a LogicalCluster, and this shard has none of any tenant: the LogicalClusters may be lost, and the keys no " +
 			"orphans. As a warning also: the file is an archive or an etcd for single types. `etcdshift cluster list` with all shards shows where a cluster " +
 			"lives.",
-		Remedy: "Name the logical cluster: `etcdshift cluster purge --orphans NAME`.",
+		Remedy: "Name the logical cluster: `etcdshift cluster purge --orphans NAME SHARD OUT`.",
 		Allow:  "Purges all. Right if the last logical cluster was moved away.",
 	}
 	codeExportsBound = &finding.Code{Name: "exports-bound", Level: finding.Warning, Title: "logical clusters that stay bind its APIExport",
@@ -51,7 +51,7 @@ var (
 		Title: "the new shard has another copy in the cache already",
 		Meaning: "kcp of the shard of `--to-shard` wrote it, as after a live migration; or the logical cluster lives on both shards. Without `--to-shard` " +
 			"the old shard's copies are deleted.",
-		Remedy: "Compare them: `etcdshift get CACHE -o yaml`. If the new shard's are complete, leave `--to-shard` out.",
+		Remedy: "Compare them: `etcdshift get CACHE TYPE/NAME -A -o yaml`. If the new shard's are complete, leave `--to-shard` out.",
 		Allow:  "The new shard's copy stays, the old shard's is deleted. Copies that the new shard does not have move.",
 	}
 	codeUnknownShard = &finding.Code{Name: "unknown-shard", Level: finding.Error, Allowed: finding.WentOn,

@@ -18,7 +18,7 @@ var (
 	CodeSystemCluster = &finding.Code{Name: "system-cluster", Level: finding.Error, Allowed: finding.WentOn,
 		Title:   "the logical cluster is a part of kcp itself",
 		Meaning: "Its name is `root` or begins with `system:`. A shard without it does not start, or makes a new one. Such a cluster is not moved.",
-		Remedy:  "Nothing.",
+		Remedy:  "Do not move or purge it.",
 		Allow:   asAnyOther,
 	}
 	CodeTerminating = &finding.Code{Name: "terminating", Level: finding.Error, Allowed: finding.WentOn, Title: "the logical cluster is being deleted",
@@ -75,6 +75,6 @@ var (
 )
 
 const (
-	asAnyOther = "Treats it as any other."
+	asAnyOther = "Goes on as with any other logical cluster."
 	sameKCP    = "Bring the shard to the kcp version of the origin first."
 )
