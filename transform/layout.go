@@ -1,11 +1,14 @@
 package transform
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
@@ -16,6 +19,27 @@ var ErrNoPrefix = errors.New("no key in the snapshot shows the storage prefix of
 
 // ErrEmptyPrefix is returned for a named storage prefix without keys, which may be misspelled.
 var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
+
+// Below is [View.Live] below a storage prefix, without the keys of another API server below a
+// longer prefix.
+func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		all, err := v.reader.Prefixes(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		nested := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") })
+		for e, err := range v.Live(ctx, []byte(prefix+"/")) {
+			if err == nil && slices.ContainsFunc(nested, func(other string) bool { return bytes.HasPrefix(e.Key, []byte(other+"/")) }) {
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
 
 // KubernetesPrefixes are the storage prefixes for a migration to work on: those that [Options]
 // name, or all. A kcp prefix is refused, since each logical cluster has its own definitions there.

@@ -65,14 +65,16 @@ func codeOf(err error) *finding.Code {
 func Unreadable(err error) *finding.Finding { return codeOf(err).Because("%v", err) }
 
 // Readable reports a value that no API server can read as the object its key names. Encrypted
-// values, unknown keys and unknown kinds pass.
-func (v *View) Readable(e *Entry) bool {
-	err := e.Check()
-	if err == nil || e.Undecryptable != nil || errors.Is(err, keys.ErrUnknownKey) || errors.Is(err, native.ErrUnknownKind) {
+// values and unknown kinds pass.
+func (v *View) Readable(key keys.Key, e *Entry) bool {
+	if e.Undecryptable != nil {
 		return true
 	}
-	v.Raise(string(e.Key), Unreadable(err))
-	return false
+	err := CheckValue(key, e.Value)
+	if err != nil {
+		v.Raise(string(e.Key), Unreadable(err))
+	}
+	return err == nil
 }
 
 // CheckValue says why no API server can read a decrypted value. Unknown kinds pass.

@@ -27,11 +27,11 @@ func (s *Store) Failed(err error) bool {
 	return s.Err != nil
 }
 
-// Live yields the entries of a folder, without those of another API server below a longer prefix.
+// Live yields the entries of a folder.
 func (s *Store) Live(dir []byte) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for entry, err := range s.View.Live(s.Ctx, dir) {
-			if s.Failed(err) || entry.Layout() == keys.Layout(s.Keys) && !yield(entry) {
+			if s.Failed(err) || !yield(entry) {
 				return
 			}
 		}
@@ -43,7 +43,7 @@ func (s *Store) Live(dir []byte) iter.Seq[*Entry] {
 func (s *Store) Objects(gr schema.GroupResource) iter.Seq2[keys.Key, *Entry] {
 	return func(yield func(keys.Key, *Entry) bool) {
 		for entry := range s.Live(s.Keys.Dir(gr)) {
-			if key, err := entry.ParseKey(); err == nil && !yield(key, entry) {
+			if key, err := s.Keys.Parse(entry.Key); err == nil && !yield(key, entry) {
 				return
 			}
 		}

@@ -100,7 +100,7 @@ var tokenPrefixes = byFirstLetter([]tokenPrefix{
 	{"dop_v1_ doo_v1_ dor_v1_", 24, false}, {"dapi pul-", 32, false}, // DigitalOcean, Databricks, Pulumi
 	{"hvs. hvb. hvr.", 16, true}, {"SG.", 40, true}, {"glsa_ glc_", 24, true}, // Vault, SendGrid, Grafana
 	{"tskey-", 16, true}, {"sha256~", 30, true}, {"shpat_ shpss_ lin_api_", 24, false}, {"sntrys_ CFPAT-", 24, true},
-	{"ATATT3", 30, true}, {"ops_eyJ", 40, true}, {"dp.pt. PMAK-", 24, false}, {"NRAK-", 20, false},
+	{"ATATT3", 30, true}, {"ops_eyJ", 40, true}, {"dp.pt.", 24, false}, {"PMAK-", 24, true}, {"NRAK-", 20, false},
 })
 
 // byFirstLetter splits rows of prefixes.

@@ -201,7 +201,7 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) string {
 // loadV1 finds the CRDs of the v1 group.
 func (s *crdSet) loadV1() {
 	for entry := range s.Live(s.Keys.Dir(keys.DefinitionType())) {
-		key, err := entry.ParseKey()
+		key, err := s.Keys.Parse(entry.Key)
 		if err != nil {
 			s.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
 			continue
@@ -221,7 +221,7 @@ func groupDir(k keys.Kubernetes, group string) []byte {
 // checkRecords refuses the v1 records that have no v3 kind, and counts the others.
 func (s *crdSet) checkRecords() {
 	for entry := range s.Live(groupDir(s.Keys, groupV1)) {
-		key, err := entry.ParseKey()
+		key, err := s.Keys.Parse(entry.Key)
 		reason := "not the key of an object: " + fmt.Sprint(err)
 		if err == nil {
 			if _, ok := kindOfV1(key.Resource.Resource); ok {

@@ -11,30 +11,32 @@ import (
 // remapReferences makes the owner references of all objects but the records just written end at v3
 // records. v1 records stay as they are.
 func (m *run) remapReferences() {
-	m.eachOther(func(entry *transform.Entry) {
+	m.eachOther(func(entry *transform.Entry, namespace string) {
 		// a value without either group holds no reference to a Calico object; an encrypted one may
 		encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
 		if encrypted || bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
-			key, _ := entry.ParseKey() // an unknown key has no namespace
-			e := referenceEdit{run: m, namespace: key.Namespace}
+			e := referenceEdit{run: m, namespace: namespace}
 			m.Failed(m.View.EditOwners(m.Ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
 		}
 	})
 }
 
 // checkValues refuses values that no API server can read, in a snapshot with nothing to migrate.
-func (m *run) checkValues() { m.eachOther(func(*transform.Entry) {}) }
+func (m *run) checkValues() { m.eachOther(func(*transform.Entry, string) {}) }
 
 // eachOther calls do for all objects but v1 records and the v3 records just written. It refuses
 // those that no API server can read as the object their key names.
-func (m *run) eachOther(do func(*transform.Entry)) {
+func (m *run) eachOther(do func(entry *transform.Entry, namespace string)) {
 	v1, v3 := groupDir(m.Keys, groupV1), groupDir(m.Keys, groupV3)
-	for entry := range m.Live([]byte(m.Keys.Prefix + "/")) {
+	for entry, err := range m.View.Below(m.Ctx, m.Keys.Prefix) {
+		if m.Failed(err) {
+			return
+		}
 		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
 			continue
 		}
-		if m.View.Readable(entry) {
-			do(entry)
+		if key, err := m.Keys.Parse(entry.Key); err != nil || m.View.Readable(key, entry) {
+			do(entry, key.Namespace)
 		}
 	}
 }

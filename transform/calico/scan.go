@@ -38,7 +38,7 @@ func (m *run) scan() {
 
 // scanV3 notes a v3 object. Kinds that are not Calico's are ignored.
 func (m *run) scanV3(entry *transform.Entry) {
-	key, err := entry.ParseKey()
+	key, err := m.Keys.Parse(entry.Key)
 	if err != nil {
 		m.Raise(string(entry.Key), finding.UnknownKey.Because("%v", err))
 		return
@@ -59,7 +59,7 @@ func (m *run) scanV3(entry *transform.Entry) {
 
 // scanV1 notes a v1 record. Records without a v3 kind were reported with the CRDs.
 func (m *run) scanV1(entry *transform.Entry) {
-	key, err := entry.ParseKey()
+	key, err := m.Keys.Parse(entry.Key)
 	if err != nil {
 		return
 	}

@@ -248,23 +248,3 @@ func TestRewrapStrays(t *testing.T) {
 	require.Equal(t, []string{"/other/secrets/ns/b"}, r.changed())
 	require.Empty(t, r.Problems)
 }
-
-// TestRewrapStraysBelow: a value of an API server below the named one is a stray too.
-func TestRewrapStraysBelow(t *testing.T) {
-	with := encrypter(t, "secrets: aescbc=n")
-	const lost = "/registry/tenant/secrets/ns/a"
-	path := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put("/registry/tenant/namespaces/default", namespaceJSON).
-		put(lost, encrypt(t, with, "secrets", lost, "{}")).build()
-	r := migrate(t, transform.Options{In: path, Encryption: with, Prefixes: []string{"/registry"}}, Options{Rewrap: true})
-	r.refusedFor("error unknown-key " + lost)
-}
-
-// TestPrefixInFolder: keys of another API server in the folder of a kind are not its objects.
-func TestPrefixInFolder(t *testing.T) {
-	stale := resource{version: "v1alpha1", name: "a"}
-	path := newCluster(t, twoVersions()).add(stale).put("/registry/namespaces/default", namespaceJSON).
-		put(widgetsDir+"tenant/namespaces/default", namespaceJSON).build()
-	r := migrate(t, transform.Options{In: path, Prefixes: []string{"/registry", widgetsDir + "tenant"}}, Options{})
-	require.Empty(t, r.Problems)
-	require.Equal(t, []string{widgetsKey, stale.key()}, r.changed())
-}

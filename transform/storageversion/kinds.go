@@ -52,7 +52,7 @@ func (k *kind) at(version string) *counts {
 // load reads the CustomResourceDefinitions of the prefix.
 func (r *run) load() {
 	for e := range r.Live(r.Keys.Dir(keys.DefinitionType())) {
-		key, err := e.ParseKey()
+		key, err := r.Keys.Parse(e.Key)
 		if err != nil {
 			r.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
 			continue

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -40,7 +41,7 @@ func (r *run) countVersions(k *kind, broken func(e *transform.Entry, err error))
 	found := map[string]int{}
 	for _, dir := range r.dirs(k) {
 		for e := range r.Live(dir) {
-			value, err := e.ParseValue()
+			value, err := encoding.Parse(e.Value)
 			if err != nil && broken != nil {
 				broken(e, err)
 			}

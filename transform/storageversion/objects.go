@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func (r *run) migrateObjects(k *kind) {
 	for e := range r.Live(r.dirs(k)[0]) {
 		o := &object{key: e.Key, value: e.Value}
 		var err error
-		if o.parsed, err = e.ParseKey(); err != nil {
+		if o.parsed, err = r.Keys.Parse(e.Key); err != nil {
 			o.refuse(codeUnknownKey.Because("%v", err))
 		}
 		if e.Undecryptable != nil {
@@ -228,7 +229,7 @@ func (r *run) survey(k *kind) {
 // skip counts the objects of a kind that has to stay as it is.
 func (r *run) skip(k *kind) {
 	found := r.countVersions(k, func(e *transform.Entry, err error) {
-		r.Raise(string(e.Key), transform.Unreadable(err))
+		r.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
 	})
 	for version, n := range found {
 		*k.at(version) = counts{found: n, refused: n}

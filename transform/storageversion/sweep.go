@@ -1,6 +1,7 @@
 package storageversion
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -19,7 +20,10 @@ import (
 // anew.
 func (r *run) sweep() {
 	gone := r.goneVersions()
-	for e := range r.Live([]byte(r.Keys.Prefix + "/")) {
+	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
+		if r.Failed(err) {
+			return
+		}
 		r.check(e, gone)
 		if r.opts.Rewrap {
 			r.rewrap(e)
@@ -29,7 +33,7 @@ func (r *run) sweep() {
 
 // check reports what is wrong with one value, and corrects its owner references.
 func (r *run) check(e *transform.Entry, gone *versionsGone) {
-	key, err := e.ParseKey()
+	key, err := r.Keys.Parse(e.Key)
 	if err != nil {
 		r.fixOwners(e, gone)
 		return
@@ -38,7 +42,7 @@ func (r *run) check(e *transform.Entry, gone *versionsGone) {
 		if keys.IsCustom(key.Resource) {
 			r.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
 		}
-		if !r.View.Readable(e) {
+		if !r.View.Readable(key, e) {
 			return
 		}
 	}
@@ -70,8 +74,8 @@ func reportStrays(ctx context.Context, v *transform.View, prefixes []string) err
 		if err != nil {
 			return err
 		}
-		of, _ := e.Layout().(keys.Kubernetes)
-		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && (e.Layout() != of || !slices.Contains(prefixes, of.Prefix)) {
+		under := func(prefix string) bool { return bytes.HasPrefix(e.Key, []byte(prefix+"/")) }
+		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !slices.ContainsFunc(prefixes, under) {
 			v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes %s: name its own with --prefix",
 				strings.Join(prefixes, ", ")))
 		}
