@@ -73,7 +73,7 @@ type Finding struct {
 	Level   Level   `json:"level"`
 	Reason  string  `json:"reason"`
 	Outcome Outcome `json:"decision"` // "" until it is reported
-	Objects int     `json:"-"`        // how many objects it is about, of which Key is the first, where it is about several
+	Objects int     `json:"-"`        // number of objects, if several; Key is the first
 }
 
 // Error returns the reason.

@@ -35,7 +35,7 @@ func printReport(w io.Writer, r *transform.Report) error {
 			}
 		}
 	}
-	if planned && r.Appendix == nil { // else nobody will carry out the plan, or the file is new
+	if planned && r.Appendix == nil { // not after a refusal; an Appendix is the table of a new file
 		p.changes(r)
 	}
 	p.problems(r)

@@ -150,8 +150,8 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 	}
 }
 
-// wrongBy lists what is wrong with a value by a schema, both decoded from JSON; fields that the
-// schema lacks are wrong.
+// wrongBy lists the places where a value breaks a schema, both decoded from JSON. A field that the
+// schema lacks breaks it.
 func wrongBy(schema any, at string, value any) (wrong []string) {
 	n, _ := schema.(map[string]any)
 	is, types := jsonType(value), fmt.Sprint(n["type"])

@@ -133,8 +133,8 @@ func storedSchemas(folder string) (map[string]map[string]any, error) {
 	return all, err
 }
 
-// wrongPrinted lists what is wrong with the JSON that a command printed, by docs/schema. Other
-// texts, and what ends early, pass.
+// wrongPrinted lists the places where JSON that a command printed breaks its schema in docs/schema.
+// Other texts pass, and JSON that ends early.
 func wrongPrinted(all map[string]map[string]any, args []string, printed []byte) (wrong []string) {
 	d := json.NewDecoder(bytes.NewReader(printed))
 	d.UseNumber()

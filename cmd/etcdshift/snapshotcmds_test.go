@@ -108,8 +108,8 @@ func jsonCmd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// field is what lies at a path of names; nil where nothing does. Of a list it is the element of
-// that number, or "len" of them.
+// field returns the value at a path of names, nil for none. In a list a number names an element,
+// and "len" is the length.
 func field(doc any, path string) any {
 	for name := range strings.SplitSeq(path, ".") {
 		switch at := doc.(type) {

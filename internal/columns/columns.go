@@ -24,7 +24,7 @@ type Table struct {
 
 // For returns the table of a type.
 func For(t *inspect.Type) Table {
-	if b, known := builtins()[t.Name()]; known && t.Builtin {
+	if b, known := builtins[t.Name()]; known && t.Builtin {
 		return b.table()
 	}
 	if t.CRD != nil {

@@ -124,7 +124,7 @@ var (
 		"Purge again.")
 	codeElsewhere = errorCode("elsewhere", "a key of the logical cluster has another prefix",
 		"It is in one of the two files. No command writes two prefixes.",
-		"Find out whose it is.")
+		"Find out what writes below that prefix.")
 	codeStaleCopy = errorCode("stale-copy", "a cache has a copy from a shard that the cluster left",
 		"The origin wrote it, or another shard that is not the destination. Other shards follow it, RBAC included, as long as it exists.",
 		"`etcdshift cluster purge NAME CACHE OUT --from-shard SHARD --to-shard DESTINATION`.")
