@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
@@ -68,8 +69,9 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		}
 	}
 	for _, spec := range specs {
-		add(spec.Group+" "+spec.Name, slices.Concat(spec.Codes, transform.Codes()))
+		add(spec.Group+" "+spec.Name, slices.Concat(spec.Codes, transform.Codes(spec.Builds)))
 	}
+	add("cluster list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
 	add("cluster verify", verify.Codes())
 	add("doctor", doctor.Codes())
 	slices.SortStableFunc(all, func(a, b explanation) int { return cmp.Compare(a.Code.Name, b.Code.Name) })
