@@ -65,7 +65,7 @@ func (r *Reader) DeletedObjects(ctx context.Context, t *Type, in Selection) iter
 					return
 				}
 				key, _, err := layouts.Parse(d.Key)
-				if err != nil || key.Resource != t.Resource || !in.holds(key) {
+				if err != nil || key.Resource != t.Resource || !in.Holds(key) {
 					continue
 				}
 				o := &Object{Entry: &Entry{Key: d.Key}, Type: t, Parsed: key, Err: ErrCompactedAway}

@@ -63,7 +63,7 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 			if err != nil {
 				return nil, err
 			}
-			if key, _, err := layouts.Parse(rec.Key); err == nil && key.Resource == t.Resource && in.holds(key) {
+			if key, _, err := layouts.Parse(rec.Key); err == nil && key.Resource == t.Resource && in.Holds(key) {
 				found = append(found, rec.Key)
 			}
 		}
@@ -72,7 +72,8 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 	return slices.CompactFunc(found, bytes.Equal), nil // two storages of a file may share folders
 }
 
-func (in Selection) holds(key keys.Key) bool {
+// Holds reports whether a selection has the object of a key.
+func (in Selection) Holds(key keys.Key) bool {
 	return (in.Namespace == "" || key.Namespace == in.Namespace) && (in.Cluster == "" || key.Cluster == in.Cluster) &&
 		(in.Names == nil || slices.Contains(in.Names, key.Name))
 }

@@ -76,32 +76,40 @@ func runDiff(c *cli.Context, args []string) (err error) {
 // wanted returns a choice of objects by TYPE/NAME, --namespace and --cluster; nil for all keys. A
 // name that is in neither snapshot is an error: it may be misspelt.
 func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) bool, error) {
-	in := scopeOf(c)
-	if len(words) == 0 && in == (scope{}) {
+	in := selectionOf(c)
+	if len(words) == 0 && in.Namespace == "" && in.Cluster == "" {
 		return nil, nil
 	}
 	all, err := parseNames(c, words, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
 	if err != nil {
 		return nil, err
 	}
+	where := ""
+	for _, flag := range []string{"namespace", "cluster"} {
+		if name := c.String(flag); name != "" {
+			where += fmt.Sprintf(", in %s %q", flag, name)
+		}
+	}
 	var errs []error
 	for _, a := range all {
-		there := a.names == nil
+		there := a.in.Names == nil
 		for _, f := range files {
-			for _, err := range a.keysOf(c.Context, f.Reader, in, false) {
-				if err != nil {
-					return nil, err
+			for _, kind := range a.kinds {
+				for _, err := range f.Objects(c.Context, kind, a.in) {
+					if err != nil {
+						return nil, err
+					}
+					there = true
+					break
 				}
-				there = true
-				break
 			}
 		}
 		if !there {
-			errs = append(errs, fmt.Errorf("%q not found in either snapshot%v", a.word, in))
+			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s", a.word, where))
 		}
 	}
 	return func(k keys.Key) bool {
-		return in.has(k) && (all == nil || slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) }))
+		return all == nil && in.Holds(k) || slices.ContainsFunc(all, func(a asked) bool { return a.wants(k) })
 	}, errors.Join(errs...)
 }
 

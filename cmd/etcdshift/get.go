@@ -224,13 +224,13 @@ func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (
 	}
 	for _, a := range all {
 		if len(names) > 0 {
-			a.names = names
+			a.in.Names = names
 		}
 		for _, t := range a.kinds {
 			if last := len(out) - 1; last >= 0 && out[last].kind == t {
-				out[last].names = append(out[last].names, a.names...)
+				out[last].names = append(out[last].names, a.in.Names...)
 			} else {
-				out = append(out, asking{t, a.names})
+				out = append(out, asking{t, a.in.Names})
 			}
 		}
 	}

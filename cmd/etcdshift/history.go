@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -123,19 +124,33 @@ func (h *historian) find(word string) error {
 		if err != nil {
 			return err
 		}
-		if all[0].names == nil {
+		if all[0].in.Names == nil {
 			return usagef(commandPath(h.c), "%q is no key of the file, and not TYPE/NAME", word)
 		}
-		for _, s := range h.sides {
-			for k, err := range all[0].keysOf(ctx, s, scopeOf(h.c), true) {
-				if err != nil {
-					return err
-				}
-				found[k.key] = compare.NewSubject([]byte(k.key), k.parsed)
+		for _, kind := range all[0].kinds {
+			if err := h.collect(found, kind, all[0].in); err != nil {
+				return err
 			}
 		}
 	}
 	return h.choose(word, found)
+}
+
+// collect adds the objects of a type, live and deleted ones, by key.
+func (h *historian) collect(found map[string]compare.Subject, kind *inspect.Type, in inspect.Selection) error {
+	live := func(d *inspect.DeletedObject) *inspect.Object { return d.Object }
+	for _, s := range h.sides {
+		deleted := converted(s.DeletedObjects(h.c.Context, kind, in), live)
+		for _, objects := range []iter.Seq2[*inspect.Object, error]{s.Objects(h.c.Context, kind, in), deleted} {
+			for o, err := range objects {
+				if err != nil {
+					return err
+				}
+				found[string(o.Key)] = compare.NewSubject(o.Key, o.Parsed)
+			}
+		}
+	}
+	return nil
 }
 
 func (h *historian) choose(word string, found map[string]compare.Subject) error {

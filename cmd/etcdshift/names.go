@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -12,14 +10,13 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // asked is one TYPE, TYPE/NAME or TYPE NAME... of a command line.
 type asked struct {
 	word  string
-	kinds []*inspect.Type // that TYPE names, each resource once
-	names []string        // nil for all
+	kinds []*inspect.Type   // that TYPE names, each resource once
+	in    inspect.Selection // by --namespace, --cluster and NAME
 }
 
 // parseNames reads TYPE and TYPE/NAME words, with types that any of the snapshots has. A TYPE that
@@ -30,9 +27,9 @@ func parseNames(c *cli.Context, words []string, find finder, readers ...*inspect
 		if kind == "" || named && name == "" {
 			return nil, usagef(commandPath(c), "%q is neither TYPE nor TYPE/NAME", word)
 		}
-		a := asked{word: word}
+		a := asked{word: word, in: selectionOf(c)}
 		if named {
-			a.names = []string{name}
+			a.in.Names = []string{name}
 		}
 		if a.kinds, err = resolve(c.Context, kind, find, readers); err != nil {
 			return nil, err
@@ -40,6 +37,11 @@ func parseNames(c *cli.Context, words []string, find finder, readers ...*inspect
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+// selectionOf is the namespace and the logical cluster to look in.
+func selectionOf(c *cli.Context) inspect.Selection {
+	return inspect.Selection{Namespace: c.String("namespace"), Cluster: c.String("cluster")}
 }
 
 // finder finds the types of a snapshot.
@@ -74,64 +76,7 @@ func resolve(ctx context.Context, kind string, find finder, readers []*inspect.R
 	return all, nil
 }
 
+// wants reports whether the object of a key is asked for.
 func (a asked) wants(k keys.Key) bool {
-	return (a.names == nil || slices.Contains(a.names, k.Name)) &&
-		slices.ContainsFunc(a.kinds, func(t *inspect.Type) bool { return t.Resource == k.Resource })
-}
-
-// scope is the namespace and the logical cluster to look in; "" for all.
-type scope struct{ namespace, cluster string }
-
-func scopeOf(c *cli.Context) scope { return scope{c.String("namespace"), c.String("cluster")} }
-
-func (s scope) has(k keys.Key) bool {
-	return (s.namespace == "" || s.namespace == k.Namespace) && (s.cluster == "" || s.cluster == k.Cluster)
-}
-
-// String follows "not found".
-func (s scope) String() (text string) {
-	if s.namespace != "" {
-		text += fmt.Sprintf(", in namespace %q", s.namespace)
-	}
-	if s.cluster != "" {
-		text += fmt.Sprintf(", in cluster %q", s.cluster)
-	}
-	return text
-}
-
-type located struct {
-	key    string
-	parsed keys.Key
-}
-
-// keysOf yields the keys of the chosen objects: the live ones, with deleted also the deleted ones.
-func (a asked) keysOf(ctx context.Context, r *inspect.Reader, in scope, deleted bool) iter.Seq2[located, error] {
-	return func(yield func(located, error) bool) {
-		layouts, err := r.Layouts(ctx)
-		if err != nil {
-			yield(located{}, err)
-			return
-		}
-		for _, dir := range slices.Concat(mapped(a.kinds, func(t *inspect.Type) [][]byte { return layouts.Dirs(t.Resource) })...) {
-			found := []iter.Seq2[[]byte, error]{
-				converted(r.Snapshot().Live(ctx, dir), func(rec *snapshot.Record) []byte { return rec.Key }),
-				converted(r.Snapshot().Deleted(ctx, dir), func(d *snapshot.Deletion) []byte { return d.Key }),
-			}
-			if !deleted {
-				found = found[:1]
-			}
-			for _, all := range found {
-				for key, err := range all {
-					if err != nil {
-						yield(located{}, err)
-						return
-					}
-					parsed, _, err := layouts.Parse(key)
-					if err == nil && a.wants(parsed) && in.has(parsed) && !yield(located{string(key), parsed}, nil) {
-						return
-					}
-				}
-			}
-		}
-	}
+	return a.in.Holds(k) && slices.ContainsFunc(a.kinds, func(t *inspect.Type) bool { return t.Resource == k.Resource })
 }
