@@ -58,7 +58,7 @@ type Body struct {
 	Saved      map[string]json.RawMessage `json:"saved,omitempty"` // objects that were deleted and may be wanted back, by key
 }
 
-// Tool says which program made a report.
+// Tool says which program wrote a document.
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"` // a release, or the time and id of the commit it was built of; (devel) where nothing tells

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +11,6 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/keys"
-	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -58,62 +54,55 @@ func runClusterList(c *cli.Context, shards []string) error {
 			return err
 		}
 	}
-	read, wrong := []surveyed{}, []error(nil)
-	var vacant vacancy
-	for i, path := range slices.Concat(shards, caches) {
-		if i >= len(shards) {
-			if at := slices.IndexFunc(shards, func(s string) bool { return samePath(s, path) }); at >= 0 { // shard and cache of one etcd
-				if err := read[at].holds(false); err != nil {
+	paths := slices.Clone(shards)
+	for _, cache := range caches {
+		if indexOfFile(shards, cache) < 0 { // else shard and cache are of one etcd
+			paths = append(paths, cache)
+		}
+	}
+	return readSnapshots(c, paths, func(files []*opened) error {
+		read := make([]surveyed, len(files))
+		for i, o := range files {
+			if err := read[i].read(c, o); err != nil {
+				return inFiles(err, paths[i])
+			}
+			if i < len(shards) {
+				if err := read[i].holds(true); err != nil {
 					return err
 				}
-				continue
 			}
 		}
-		f, err := surveyFile(c, path, &vacant)
-		if err == nil {
-			err = f.holds(i < len(shards))
+		for _, cache := range caches {
+			if err := read[indexOfFile(paths, cache)].holds(false); err != nil {
+				return err
+			}
 		}
-		if err != nil && !errors.Is(err, snapshot.ErrDigest) {
-			return cmp.Or(vacant.err(), err) // nothing lies below a prefix that is misspelt, no shard either
-		}
-		read, wrong = append(read, f), append(wrong, err)
-	}
-	if err := printClusterList(c, read, len(shards)); err != nil {
-		return err
-	}
-	return errors.Join(append(wrong, vacant.err())...)
+		return printClusterList(c, read, len(shards))
+	})
+}
+
+// indexOfFile returns the index of a path that names the same file, -1 for none.
+func indexOfFile(paths []string, path string) int {
+	return slices.IndexFunc(paths, func(other string) bool { return samePath(other, path) })
 }
 
 // once refuses a file that is named twice: everything in it would live twice.
 func once(c *cli.Context, paths []string) error {
 	for i, path := range paths {
-		if j := slices.IndexFunc(paths[:i], func(other string) bool { return samePath(other, path) }); j >= 0 {
+		if j := indexOfFile(paths[:i], path); j >= 0 {
 			return usagef(commandPath(c), "%q and %q are the same file", paths[j], path)
 		}
 	}
 	return nil
 }
 
-// surveyFile reads one file, and adds to vacant. A wrong digest is an error beside what was read.
-func surveyFile(c *cli.Context, path string, vacant *vacancy) (f surveyed, err error) {
-	defer progress(c).Phase("reading " + path).End()
-	o, err := openSnapshot(c, path, encryptionConfig)
-	if err != nil {
-		return f, err
-	}
-	defer o.Close()
-	f.Path = path
-	err = o.read(c.Context, func() error {
-		if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err != nil {
-			return err
-		}
-		if err := vacant.add(c.Context, o); err != nil {
-			return err
-		}
+func (f *surveyed) read(c *cli.Context, o *opened) (err error) {
+	f.Path = o.Snapshot().Path()
+	defer progress(c).Phase("reading " + f.Path).End()
+	if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err == nil {
 		f.input, err = o.input(c.Context)
-		return err
-	})
-	return f, err
+	}
+	return err
 }
 
 // holds returns an error if a file is not of the kind it was given as.
@@ -135,7 +124,7 @@ func (f surveyed) holds(shard bool) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{exitFailed, fmt.Errorf("%s: %w", f.Path, err), hint}
+	return &failure{exitFailed, &fileError{[]string{f.Path}, err}, hint}
 }
 
 func printClusterList(c *cli.Context, read []surveyed, shards int) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 func (g *getter) printer() func() error {
@@ -71,9 +72,9 @@ func (g *getter) printNames() error {
 type objectList struct {
 	APIVersion string `json:"apiVersion"`
 	Etcdshift  struct {
-		APIVersion string    `json:"apiVersion"`
-		Input      inputInfo `json:"input"`
-		Tool       toolInfo  `json:"tool"`
+		APIVersion string         `json:"apiVersion"`
+		Input      inputInfo      `json:"input"`
+		Tool       transform.Tool `json:"tool"`
 	} `json:"etcdshift"`
 }
 

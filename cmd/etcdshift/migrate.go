@@ -138,7 +138,8 @@ func (m migration) run(c *cli.Context) error {
 
 // tell writes and prints the report of a run that ended with err, and returns its status.
 func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Report, err error) error {
-	report.Tool = &transform.Tool{Name: tool().Name, Version: tool().Version}
+	by := tool()
+	report.Tool = &by
 	err = m.verdict(report, err)
 	also := writeReport(file, report)
 	if wantsJSON(c) {

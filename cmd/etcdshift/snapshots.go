@@ -15,6 +15,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -24,17 +25,17 @@ const apiVersion = "etcdshift/v1"
 
 // documentHead begins the JSON answers of reading commands; embed it first.
 type documentHead struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Input      inputInfo `json:"input"`
-	Tool       toolInfo  `json:"tool"`
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Input      inputInfo      `json:"input"`
+	Tool       transform.Tool `json:"tool"`
 }
 
 // answerHead begins the other JSON answers; embed it first.
 type answerHead struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Tool       toolInfo `json:"tool"`
+	APIVersion string         `json:"apiVersion"`
+	Kind       string         `json:"kind"`
+	Tool       transform.Tool `json:"tool"`
 }
 
 func answerTo(kind string) answerHead { return answerHead{apiVersion, kind, tool()} }
@@ -48,17 +49,11 @@ type inputInfo struct {
 	Digest   string `json:"digest"`   // "ok", "none" (a raw database file carries none) or "wrong"
 }
 
-// toolInfo says which program answered.
-type toolInfo struct {
-	Name    string `json:"name"`
-	Version string `json:"version"` // a release, or the time and id of the commit it was built of; (devel) where nothing tells
-}
-
 func document(kind string, in inputInfo) documentHead {
 	return documentHead{APIVersion: apiVersion, Kind: kind, Input: in, Tool: tool()}
 }
 
-func tool() toolInfo { return toolInfo{Name: "etcdshift", Version: version()} }
+func tool() transform.Tool { return transform.Tool{Name: "etcdshift", Version: version()} }
 
 // opened is a snapshot that a command reads.
 type opened struct {
@@ -149,18 +144,16 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 	read := func() error { return checkPrefixes(c, fn(files), files...) }
 	for _, o := range slices.Backward(files) {
 		inner := read
-		read = func() error { return o.read(c.Context, inner) }
+		read = func() error {
+			err := o.Snapshot().Guard(inner)
+			if err == nil || errors.Is(err, snapshot.ErrDigest) {
+				_, wrong := o.Snapshot().Digest(c.Context)
+				err = errors.Join(err, wrong)
+			}
+			return err
+		}
 	}
 	return read()
-}
-
-// read runs fn and waits for the digest; see readSnapshots.
-func (o *opened) read(ctx context.Context, fn func() error) error {
-	if err := o.Snapshot().Guard(fn); err != nil {
-		return err
-	}
-	_, err := o.Snapshot().Digest(ctx)
-	return err
 }
 
 // input waits for the file's digest. A wrong one is no error: the inputInfo says so.
@@ -190,19 +183,31 @@ func (o *opened) document(ctx context.Context, kind string) (documentHead, error
 }
 
 // checkPrefixes names the files in err. A --prefix without keys in any of them is likely misspelt:
-// it is an error too, and takes the place of a usage error about a missing type.
+// it is an error too, and takes the place of one about a type or a storage that is not there.
 func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
-	var vacant vacancy
-	for _, o := range files {
-		if err := vacant.add(c.Context, o); err != nil {
+	var paths, vacant, others []string
+	for i, o := range files {
+		found, vacantErr := o.Vacant(c.Context)
+		layouts, layoutsErr := o.Layouts(c.Context)
+		if err := cmp.Or(vacantErr, layoutsErr); err != nil {
 			return err
 		}
+		if i == 0 {
+			vacant = found
+		}
+		vacant = slices.DeleteFunc(vacant, func(prefix string) bool { return !slices.Contains(found, prefix) })
+		paths, others = append(paths, o.Snapshot().Path()), append(others, layouts.LeftOut()...)
 	}
-	err = inFiles(err, mapped(files, func(o *opened) string { return o.Snapshot().Path() })...)
-	if statusOf(err) == exitUsage && len(vacant.prefixes) > 0 {
+	err = inFiles(err, paths...)
+	if len(vacant) > 0 && (statusOf(err) == exitUsage || errors.Is(err, clusters.ErrNoShard) || errors.Is(err, clusters.ErrNoCache)) {
 		err = nil
 	}
-	return errors.Join(err, vacant.err())
+	for _, prefix := range vacant {
+		longer := slices.DeleteFunc(sorted(others), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") })
+		err = errors.Join(err, &fileError{paths, fmt.Errorf("%w %q%s", transform.ErrEmptyPrefix, cmp.Or(prefix, "/"),
+			either(" that is not below ", longer))})
+	}
+	return err
 }
 
 // fileError is an error about some files: which of them is not known where there are several.
@@ -236,39 +241,6 @@ func inFiles(err error, paths ...string) error {
 		return &failure{f.status, &fileError{paths, f.err}, f.hint}
 	}
 	return &fileError{paths, err}
-}
-
-// vacancy is the prefixes of --prefix that no key of some files lies below.
-type vacancy struct {
-	paths, prefixes []string
-	others          []string // storage prefixes that --prefix leaves out
-}
-
-func (v *vacancy) add(ctx context.Context, o *opened) error {
-	found, err := o.Vacant(ctx)
-	if err != nil {
-		return err
-	}
-	if v.paths == nil {
-		v.prefixes = found
-	}
-	v.prefixes = slices.DeleteFunc(v.prefixes, func(prefix string) bool { return !slices.Contains(found, prefix) })
-	v.paths = append(v.paths, o.Snapshot().Path())
-	layouts, err := o.Layouts(ctx)
-	v.others = append(v.others, layouts.LeftOut()...)
-	return err
-}
-
-func (v *vacancy) err() (err error) {
-	for _, prefix := range v.prefixes {
-		err = errors.Join(err, &fileError{v.paths, fmt.Errorf("%w %q%s", transform.ErrEmptyPrefix, cmp.Or(prefix, "/"), notBelow(prefix, v.others))})
-	}
-	return err
-}
-
-// notBelow names the storage prefixes below a prefix that has no other keys.
-func notBelow(prefix string, others []string) string {
-	return either(" that is not below ", slices.DeleteFunc(sorted(others), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") }))
 }
 
 // either returns quoted names behind a text; "" without names.

@@ -288,19 +288,6 @@ const (
 	chunkBytes = 16 << 20
 )
 
-// chunk counts the rows that are laid out together.
-type chunk struct{ rows, bytes int }
-
-// full counts a row of so many bytes, and reports whether it is the last of its chunk.
-func (c *chunk) full(bytes int) bool {
-	c.rows, c.bytes = c.rows+1, c.bytes+bytes
-	if c.rows < chunkRows && c.bytes < chunkBytes {
-		return false
-	}
-	*c = chunk{}
-	return true
-}
-
 // ObjectTable prints a table of objects by kubectl's printer, chunk by chunk.
 type ObjectTable struct {
 	columns []metav1.TableColumnDefinition
@@ -310,7 +297,7 @@ type ObjectTable struct {
 		Flush() error
 	}
 	rows  []metav1.TableRow
-	chunk chunk
+	bytes int // of texts in rows
 }
 
 // NewObjectTable returns a table on w.
@@ -332,15 +319,14 @@ func NewCustomTable(w io.Writer) *ObjectTable {
 // Row adds a row, and prints those that have come together where they are enough.
 func (t *ObjectTable) Row(cells []any) error {
 	t.rows = append(t.rows, metav1.TableRow{Cells: cells})
-	bytes := 0
 	for _, cell := range cells {
 		text, _ := cell.(string)
-		bytes += len(text)
+		t.bytes += len(text)
 	}
-	if t.chunk.full(bytes) {
-		return t.Flush()
+	if len(t.rows) < chunkRows && t.bytes < chunkBytes {
+		return nil
 	}
-	return nil
+	return t.Flush()
 }
 
 // Flush prints the rows that have come together.
@@ -350,7 +336,7 @@ func (t *ObjectTable) Flush() error {
 	}
 	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
 	clear(t.rows) // or their cells stay in memory
-	t.rows = t.rows[:0]
+	t.rows, t.bytes = t.rows[:0], 0
 	if err != nil {
 		return err
 	}
