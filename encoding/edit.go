@@ -1,7 +1,6 @@
 package encoding
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 )
@@ -14,11 +13,9 @@ import (
 // a ConfigMap its data; from a workload the containers of its pods with images and environment. For
 // other fields it returns ErrUnknownFormat. It also returns ErrEncrypted.
 func Get(data []byte, path ...string) (any, error) {
-	return byFormat(data, func(data []byte) (any, error) {
-		if err := checkJSON(data); err != nil {
-			return nil, err
-		}
-		return getJSON(bytes.TrimSpace(data), path)
+	return byFormat(data, func(data []byte) (value any, err error) {
+		_, err = editJSON(data, path, func(text []byte) ([]byte, error) { return text, unmarshal(text, &value) })
+		return value, err
 	}, func(data []byte) (any, error) {
 		obj, err := decodeCBOR(data)
 		if err != nil {
@@ -44,22 +41,19 @@ func Get(data []byte, path ...string) (any, error) {
 // compared by position.
 func Set(data []byte, value any, path ...string) ([]byte, error) {
 	return byFormat(data,
-		func(data []byte) ([]byte, error) { return setJSONValue(data, value, path) },
+		func(data []byte) ([]byte, error) { return setJSON(data, value, path) },
 		func(data []byte) ([]byte, error) { return setCBOR(data, value, path) },
 		func(data []byte) ([]byte, error) { return setProtobuf(data, value, path) })
 }
 
-func setJSONValue(data []byte, value any, path []string) ([]byte, error) {
-	if err := checkJSON(data); err != nil {
-		return nil, err
-	}
-	start, end := bytes.IndexByte(data, '{'), bytes.LastIndexByte(data, '}')+1
-	before, err := getJSON(data[start:end], path)
-	if err != nil || equal(before, value) {
-		return data, err
-	}
-	text, err := setJSON(data[start:end], before, value, path)
-	return slices.Concat(data[:start], text, data[end:]), err
+func setJSON(data []byte, value any, path []string) ([]byte, error) {
+	return editJSON(data, path, func(text []byte) ([]byte, error) {
+		var before any
+		if err := unmarshal(text, &before); err != nil {
+			return nil, err
+		}
+		return mergeJSON(text, before, value)
+	})
 }
 
 func setCBOR(data []byte, value any, path []string) ([]byte, error) {

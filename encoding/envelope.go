@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -84,6 +85,13 @@ func parseEnvelope(data []byte) (e envelope, err error) {
 		err = errNoObject
 	}
 	return e, at("envelope", err)
+}
+
+// withBody returns the value data with another body.
+func (e *envelope) withBody(data, body []byte) []byte {
+	start, end := len(protobufPrefix)+e.body.start, len(protobufPrefix)+e.body.end
+	out := make([]byte, 0, len(data)+len(body)-len(e.body.payload)+binary.MaxVarintLen64)
+	return append(appendBytesField(append(out, data[:start]...), unknownRaw, body), data[end:]...)
 }
 
 func (e *envelope) readTypeMeta(f wireField) (err error) {

@@ -90,7 +90,10 @@ func hasPrefix(data []byte, prefix string) bool {
 
 // trimSpace drops JSON's white space in front.
 func trimSpace(data []byte) []byte {
-	return bytes.TrimLeft(data, " \t\r\n")
+	for len(data) > 0 && (data[0] == ' ' || data[0] == '\t' || data[0] == '\r' || data[0] == '\n') {
+		data = data[1:]
+	}
+	return data
 }
 
 // byFormat reads a value with the function for its format; nil takes none.

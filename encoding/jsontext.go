@@ -54,6 +54,7 @@ func parseJSON(text []byte, opening, closing byte, wrong error) (out jsonObject,
 	case text[0] != opening:
 		return nil, wrong
 	}
+	out = make(jsonObject, 0, 8)
 	for rest := trimSpace(text[1:]); rest[0] != closing; {
 		var f jsonField
 		if opening == '{' {
@@ -126,21 +127,21 @@ func (o jsonObject) get(name string) []byte {
 	return []byte("null")
 }
 
-// set replaces the text of a field, or adds the field: by name if the names are sorted (as in
+func byName(a, b jsonField) int { return strings.Compare(a.name, b.name) }
+
+// set replaces in place the text of a field, or adds the field: by name if the names are sorted (as in
 // custom resources), otherwise at the end.
 func (o jsonObject) set(name string, value []byte) jsonObject {
 	if i := o.last(name); i >= 0 {
-		out := slices.Clone(o)
-		out[i].value = value
-		return out
+		o[i].value = value
+		return o
 	}
 	field := jsonField{name: name, key: quote(name), value: value}
-	byName := func(a, b jsonField) int { return strings.Compare(a.name, b.name) }
 	if !slices.IsSortedFunc(o, byName) {
-		return append(slices.Clone(o), field)
+		return append(o, field)
 	}
 	i, _ := slices.BinarySearchFunc(o, field, byName)
-	return slices.Insert(slices.Clone(o), i, field)
+	return slices.Insert(o, i, field)
 }
 
 // without drops a field.
@@ -153,7 +154,11 @@ func (o jsonObject) text() []byte { return o.join('{', '}') }
 func (o jsonObject) listText() []byte { return o.join('[', ']') }
 
 func (o jsonObject) join(opening, closing byte) []byte {
-	out := []byte{opening}
+	size := len("{}")
+	for _, f := range o {
+		size += f.size() + len(",")
+	}
+	out := append(make([]byte, 0, size), opening)
 	for i, f := range o {
 		if i > 0 {
 			out = append(out, ',')

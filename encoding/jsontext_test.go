@@ -33,9 +33,10 @@ func FuzzJSONText(f *testing.F) {
 			}
 		}
 		require.True(t, json.Valid(obj.text()))
+		others := len(obj.without("b"))
 		again, err := parseJSONValue(obj.set("b", []byte("7")).without("b").text())
 		require.NoError(t, err)
-		require.Equal(t, len(obj.without("b")), len(again))
+		require.Len(t, again, others)
 	})
 }
 

@@ -36,7 +36,7 @@ var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessa
 	{name: "finalizers", num: metaFinalizers, list: true},
 	{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: []member{
 		{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
-		{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1}, {name: "subresource", num: 8},
+		{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1, members: []member{fieldsV1Raw}}, {name: "subresource", num: 8},
 	}},
 }}
 

@@ -35,7 +35,7 @@ func (m Meta) GVK() schema.GroupVersionKind {
 // (checked against k8s.io/api 0.37). A field of the wrong type is an error with its path; an API
 // server silently drops such a field of a custom resource.
 func ReadMeta(data []byte) (Meta, error) {
-	return byFormat(data, metaOfJSON, metaOfCBOR, func(data []byte) (Meta, error) { return metaOfProtobuf(data, 0) })
+	return byFormat(data, metaOfJSON, metaOfCBOR, metaOfProtobuf)
 }
 
 // metaOfJSON decodes the metadata field only.

@@ -37,67 +37,53 @@ const (
 	mapValue protowire.Number = 2
 )
 
-// metaOfProtobuf reads the metadata, or only one field.
-func metaOfProtobuf(data []byte, only protowire.Number) (Meta, error) {
+// metaOfProtobuf reads the metadata. The last of repeated scalars wins, as in a generated decoder.
+func metaOfProtobuf(data []byte) (Meta, error) {
 	e, err := parseEnvelope(data)
 	if err != nil {
 		return Meta{}, err
 	}
-	m, seen := Meta{APIVersion: e.apiVersion, Kind: e.kind}, false
+	m := Meta{APIVersion: e.apiVersion, Kind: e.kind}
 	err = each(e.body.payload, func(f wireField) error {
 		if f.num != objectMeta {
 			return nil
 		}
-		content, err := f.bytes()
-		switch {
-		case err != nil:
-		case seen && only != 0:
-			err = f.repeated()
-		default:
-			err = m.readWire(content, only)
-		}
-		seen = true
-		return at("metadata", err)
+		return at("metadata", f.each(m.readWire))
 	})
 	return m, err
 }
 
-// readWire reads an ObjectMeta. The last of repeated scalars wins, as in a generated decoder.
-func (m *Meta) readWire(msg []byte, only protowire.Number) error {
-	return each(msg, func(f wireField) (err error) {
-		if only != 0 && f.num != only {
-			return nil
+// readWire reads a field of an ObjectMeta.
+func (m *Meta) readWire(f wireField) (err error) {
+	switch f.num {
+	case metaName:
+		m.Name, err = f.text()
+	case metaNamespace:
+		m.Namespace, err = f.text()
+	case metaUID:
+		m.UID, err = f.text()
+	case metaGeneration:
+		m.Generation, err = f.integer()
+	case metaCreationTimestamp:
+		m.CreationTimestamp, err = readTime("creationTimestamp", f)
+	case metaDeletionTimestamp:
+		m.DeletionTimestamp, err = readTime("deletionTimestamp", f)
+	case metaLabels:
+		err = readMapEntry(&m.Labels, f)
+	case metaAnnotations:
+		err = readMapEntry(&m.Annotations, f)
+	case metaFinalizers:
+		var text string
+		text, err = f.text()
+		m.Finalizers = append(m.Finalizers, text)
+	case metaOwnerReferences:
+		var owner OwnerReference
+		if err = f.each(owner.readWire); err != nil {
+			err = at(fmt.Sprintf("[%d]", len(m.OwnerReferences)), err)
 		}
-		switch f.num {
-		case metaName:
-			m.Name, err = f.text()
-		case metaNamespace:
-			m.Namespace, err = f.text()
-		case metaUID:
-			m.UID, err = f.text()
-		case metaGeneration:
-			m.Generation, err = f.integer()
-		case metaCreationTimestamp:
-			m.CreationTimestamp, err = readTime("creationTimestamp", f)
-		case metaDeletionTimestamp:
-			m.DeletionTimestamp, err = readTime("deletionTimestamp", f)
-		case metaLabels:
-			err = readMapEntry(&m.Labels, f)
-		case metaAnnotations:
-			err = readMapEntry(&m.Annotations, f)
-		case metaFinalizers:
-			var text string
-			text, err = f.text()
-			m.Finalizers = append(m.Finalizers, text)
-		case metaOwnerReferences:
-			var owner OwnerReference
-			if err = f.each(owner.readWire); err != nil {
-				err = at(fmt.Sprintf("[%d]", len(m.OwnerReferences)), err)
-			}
-			m.OwnerReferences = append(m.OwnerReferences, owner)
-		}
-		return atMember(objectMetaMember.members, f.num, err)
-	})
+		m.OwnerReferences = append(m.OwnerReferences, owner)
+	}
+	return atMember(objectMetaMember.members, f.num, err)
 }
 
 // readWire reads a field of an OwnerReference.

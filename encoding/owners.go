@@ -1,7 +1,6 @@
 package encoding
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,62 +13,85 @@ import (
 // changed counts the changed references; 0 means that out is data itself. Owner references inside
 // embedded templates are skipped. Formats and errors are those of Get.
 func EditOwnerReferences(data []byte, edit func(OwnerReference) (OwnerReference, bool)) (out []byte, changed int, err error) {
-	before, err := readOwners(data)
-	if err != nil {
+	e := ownerEdit{edit: edit}
+	if out, err = byFormat(data, e.json, e.cbor, e.protobuf); err != nil {
 		return nil, 0, err
 	}
-	var after []OwnerReference
-	var uids map[string]string // old to new
-	for i, owner := range before {
-		edited, is := edit(owner)
-		if !is || edited.equal(owner) {
-			continue
-		}
-		if changed++; after == nil {
-			after, uids = slices.Clone(before), map[string]string{}
-		}
-		after[i] = edited
-		if edited.UID != owner.UID {
-			uids[owner.UID] = edited.UID
-		}
-	}
-	if changed == 0 {
-		return data, 0, nil
-	}
-	content, err := Get(data, "metadata", "ownerReferences")
-	if err != nil {
-		return nil, 0, err
-	}
-	list, _ := content.([]any)
-	for i, element := range list {
-		after[i].store(element.(map[string]any), before[i]) // it was read before
-	}
-	if out, err = Set(data, list, "metadata", "ownerReferences"); err == nil && len(uids) > 0 {
-		out, err = renameInManagedFields(out, uids)
-	}
-	return out, changed, err
+	return out, e.changed, nil
 }
 
-// readOwners reads the owner references, fast: most objects keep theirs.
-func readOwners(data []byte) (owners []OwnerReference, err error) {
-	f := Detect(data)
-	if f == FormatProtobuf {
-		var m Meta
-		m, err = metaOfProtobuf(data, metaOwnerReferences)
-		owners = m.OwnerReferences
-	} else {
-		var list any
-		if list, err = Get(data, "metadata", "ownerReferences"); err != nil {
-			return nil, err
+// ownerEdit is one EditOwnerReferences.
+type ownerEdit struct {
+	edit    func(OwnerReference) (OwnerReference, bool)
+	uids    map[string]string // old to new, of the changed references
+	changed int
+}
+
+// apply returns a reference after the edit.
+func (e *ownerEdit) apply(before OwnerReference) (after OwnerReference, changed bool) {
+	after, changed = e.edit(before)
+	if !changed || after.equal(before) {
+		return before, false
+	}
+	e.changed++
+	if after.UID != before.UID {
+		if e.uids == nil {
+			e.uids = map[string]string{}
 		}
-		r := reader{obj: map[string]any{"ownerReferences": list}}
-		r.objects("ownerReferences", func(o *reader) { owners = append(owners, o.owner()) })
-		err = at("metadata", r.err)
+		e.uids[before.UID] = after.UID
 	}
+	return after, true
+}
+
+func (e *ownerEdit) json(data []byte) ([]byte, error) {
+	return editJSON(data, []string{"metadata"}, func(text []byte) ([]byte, error) {
+		text, err := editText(text, []string{"ownerReferences", eachElement}, e.referenceText)
+		if err != nil || len(e.uids) == 0 {
+			return text, err
+		}
+		return editText(text, []string{"managedFields", eachElement, "fieldsV1"}, e.fieldsV1)
+	})
+}
+
+// cbor edits the two fields as JSON: CBOR has no order of fields to keep.
+func (e *ownerEdit) cbor(data []byte) ([]byte, error) {
+	obj, err := decodeCBOR(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s value: %w", f, err)
+		return nil, err
 	}
-	return owners, nil
+	r, part := reader{obj: obj}, map[string]any{}
+	metadata := r.object("metadata")
+	if r.err != nil {
+		return nil, r.err
+	}
+	for _, name := range []string{"ownerReferences", "managedFields"} {
+		if value, is := metadata[name]; is {
+			part[name] = value
+		}
+	}
+	text, err := EncodeObject(map[string]any{"metadata": part}, FormatJSON)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = e.json(text); err != nil || e.changed == 0 {
+		return data, err
+	}
+	edited, _, err := DecodeObject(text)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(metadata, edited["metadata"].(map[string]any))
+	return EncodeObject(obj, FormatCBOR)
+}
+
+func (e *ownerEdit) protobuf(data []byte) ([]byte, error) {
+	return editProtobuf(data, func(msg []byte) ([]byte, error) {
+		msg, err := editMessages(msg, objectMetaMember.members, []string{"ownerReferences"}, e.referenceWire)
+		if err != nil || len(e.uids) == 0 {
+			return msg, err
+		}
+		return editMessages(msg, objectMetaMember.members, []string{"managedFields", "fieldsV1", "raw"}, e.fieldsV1)
+	})
 }
 
 func (r *reader) owner() OwnerReference {
@@ -79,78 +101,94 @@ func (r *reader) owner() OwnerReference {
 	}
 }
 
-// content is the reference as JSON content, nil for a missing field.
-func (o OwnerReference) content() map[string]any {
-	optional := func(value *bool) any {
-		if value == nil {
-			return nil
-		}
-		return *value
-	}
-	return map[string]any{
-		"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID,
-		"controller": optional(o.Controller), "blockOwnerDeletion": optional(o.BlockOwnerDeletion),
-	}
-}
-
-// store puts the differences from before into a decoded reference.
-func (o OwnerReference) store(into map[string]any, before OwnerReference) {
-	was := before.content()
-	for name, value := range o.content() {
-		switch {
-		case value == was[name]:
-		case value == nil:
-			delete(into, name)
-		default:
-			into[name] = value
-		}
-	}
-}
-
-// renameInManagedFields renames owner UIDs in the paths of managedFields: the keys k:{"uid":"..."}
-// below f:metadata.f:ownerReferences. Unreadable FieldsV1 stay: a server ignores them too.
-func renameInManagedFields(data []byte, uids map[string]string) ([]byte, error) {
-	managed, err := Get(data, "metadata", "managedFields")
-	if err != nil {
+func (e *ownerEdit) referenceText(text []byte) ([]byte, error) {
+	var content any
+	if err := unmarshal(text, &content); err != nil {
 		return nil, err
 	}
-	entries, _ := managed.([]any)
-	for _, entry := range entries {
-		paths, err := lookup(entry, []string{"fieldsV1", "f:metadata"})
-		metadata, ok := paths.(map[string]any)
-		owners, is := metadata["f:ownerReferences"].(map[string]any)
-		if err != nil || !ok || !is {
-			continue
-		}
-		renamed := map[string]any{}
-		for _, key := range slices.Sorted(maps.Keys(owners)) {
-			to := renameOwner(key, uids)
-			if _, twice := renamed[to]; !twice { // otherwise two owners became one
-				renamed[to] = owners[key]
-			}
-		}
-		metadata["f:ownerReferences"] = renamed
+	obj, ok := content.(map[string]any)
+	if !ok {
+		return nil, errNotObject
 	}
-	return Set(data, managed, "metadata", "managedFields")
+	r := reader{obj: obj}
+	before := r.owner()
+	if r.err != nil {
+		return nil, r.err
+	}
+	if after, changed := e.apply(before); changed {
+		return mergeJSON(text, before.content(), after.content())
+	}
+	return text, nil
 }
 
-// renameOwner renames the UID in a path element such as k:{"uid":"7d0c..."}.
-func renameOwner(element string, uids map[string]string) string {
+func (e *ownerEdit) referenceWire(msg []byte) ([]byte, error) {
+	var before OwnerReference
+	if err := each(msg, before.readWire); err != nil {
+		return nil, err
+	}
+	if after, changed := e.apply(before); changed {
+		return setMembers(msg, ownerMembers, before.content(), after.content())
+	}
+	return msg, nil
+}
+
+// content is the reference as JSON content.
+func (o OwnerReference) content() map[string]any {
+	out := map[string]any{"apiVersion": o.APIVersion, "kind": o.Kind, "name": o.Name, "uid": o.UID}
+	if o.Controller != nil {
+		out["controller"] = *o.Controller
+	}
+	if o.BlockOwnerDeletion != nil {
+		out["blockOwnerDeletion"] = *o.BlockOwnerDeletion
+	}
+	return out
+}
+
+// fieldsV1 renames owner UIDs in the paths of a manager: the keys k:{"uid":"..."} below
+// f:metadata.f:ownerReferences. Unreadable text stays: a server ignores it too.
+func (e *ownerEdit) fieldsV1(text []byte) ([]byte, error) {
+	edited, err := editJSON(text, []string{"f:metadata", "f:ownerReferences"}, e.paths)
+	if err != nil {
+		return text, nil
+	}
+	return edited, nil
+}
+
+// paths renames them in the text of f:ownerReferences.
+func (e *ownerEdit) paths(text []byte) ([]byte, error) {
+	paths, err := parseJSONObject(text)
+	sorted, changed := slices.IsSortedFunc(paths, byName), false
+	for i, path := range paths {
+		if name := e.rename(path.name); name != path.name {
+			paths[i].name, paths[i].key, changed = name, quote(name), true
+		}
+	}
+	if err != nil || !changed {
+		return text, err
+	}
+	if sorted {
+		slices.SortStableFunc(paths, byName)
+	}
+	return slices.CompactFunc(paths, func(a, b jsonField) bool { return a.name == b.name }).text(), nil // two owners may be one now
+}
+
+// rename renames the UID in a path element such as k:{"uid":"7d0c..."}.
+func (e *ownerEdit) rename(element string) string {
 	key, isKey := strings.CutPrefix(element, "k:")
 	if !isKey {
 		return element
 	}
-	text, path := []byte(key), []string{"uid"}
-	if checkJSON(text) != nil {
-		return element
-	}
-	content, err := getJSON(text, path)
-	uid, isText := content.(string)
-	renamed, found := uids[uid]
-	if err != nil || !found || !isText {
-		return element
-	}
-	if text, err = setJSON(text, uid, renamed, path); err != nil {
+	text, err := editJSON([]byte(key), []string{"uid"}, func(text []byte) ([]byte, error) {
+		if text[0] != '"' {
+			return text, nil
+		}
+		uid, err := unquote(text)
+		if renamed, found := e.uids[uid]; found {
+			return quote(renamed), err
+		}
+		return text, err
+	})
+	if err != nil {
 		return element
 	}
 	return "k:" + string(text)

@@ -1,41 +1,74 @@
 package encoding
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 )
 
-// getJSON decodes the field of checked text at path.
-func getJSON(text []byte, path []string) (value any, err error) {
-	if len(path) == 0 {
-		return value, unmarshal(text, &value)
-	}
-	obj, err := parseJSONObject(text)
-	if err != nil {
+// eachElement, in the path of editText, is each element of a list. It is no name: not UTF-8.
+const eachElement = "\xff"
+
+// editJSON checks a stored value and changes the text of the field at path. Without a change it
+// returns data itself.
+func editJSON(data []byte, path []string, change func(text []byte) ([]byte, error)) ([]byte, error) {
+	if err := checkJSON(data); err != nil {
 		return nil, err
 	}
-	value, err = getJSON(obj.get(path[0]), path[1:])
-	return value, at(path[0], err)
+	start, text := len(data)-len(trimSpace(data)), bytes.TrimSpace(data)
+	edited, err := editText(text, path, change)
+	if err != nil || bytes.Equal(edited, text) {
+		return data, err
+	}
+	return slices.Concat(data[:start], edited, data[start+len(text):]), nil
 }
 
-// setJSON returns text with the field at path changed from before to after.
-func setJSON(text []byte, before, after any, path []string) ([]byte, error) {
+// editText changes the field at path in checked text without space around it. A missing field is
+// null, and becoming null removes a field.
+func editText(text []byte, path []string, change func(text []byte) ([]byte, error)) ([]byte, error) {
 	if len(path) == 0 {
-		return mergeJSON(text, before, after)
+		return change(text)
+	}
+	if path[0] == eachElement {
+		return editElements(text, path[1:], change)
 	}
 	obj, err := parseJSONObject(text)
 	if err != nil {
 		return nil, err
 	}
-	if after == nil && len(path) == 1 {
+	before := obj.get(path[0])
+	after, err := editText(before, path[1:], change)
+	switch {
+	case err != nil:
+		return nil, at(path[0], err)
+	case bytes.Equal(before, after):
+		return text, nil
+	case string(after) == "null":
 		return obj.without(path[0]).text(), nil
 	}
-	inner, err := setJSON(obj.get(path[0]), before, after, path[1:])
+	return obj.set(path[0], after).text(), nil
+}
+
+func editElements(text []byte, path []string, change func(text []byte) ([]byte, error)) ([]byte, error) {
+	list, err := parseJSONList(text)
 	if err != nil {
-		return nil, at(path[0], err)
+		return nil, err
 	}
-	return obj.set(path[0], inner).text(), nil
+	changed := false
+	for i := range list {
+		after, err := editText(list[i].value, path, change)
+		if err != nil {
+			return nil, at(fmt.Sprintf("[%d]", i), err)
+		}
+		changed = changed || !bytes.Equal(after, list[i].value)
+		list[i].value = after
+	}
+	if !changed {
+		return text, nil
+	}
+	return list.listText(), nil
 }
 
 // mergeJSON returns the text of after; equal parts keep their text, decoded as before.

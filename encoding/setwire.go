@@ -56,8 +56,7 @@ func setProtobuf(data []byte, value any, path []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, end := len(protobufPrefix)+e.body.start, len(protobufPrefix)+e.body.end
-	return slices.Concat(data[:start], bytesField(unknownRaw, raw), data[end:]), nil
+	return e.withBody(data, raw), nil
 }
 
 // readMembers decodes members of a message and skips other fields.
@@ -171,7 +170,13 @@ func (m *member) set(msg []byte, before, after any) (out []byte, err error) {
 	if !ok {
 		return nil, errWrongType
 	}
-	added := slices.DeleteFunc(slices.Sorted(maps.Keys(entries)), func(key string) bool { return wasEntries[key] != nil })
+	var added []string
+	for key := range entries {
+		if wasEntries[key] == nil {
+			added = append(added, key)
+		}
+	}
+	slices.Sort(added)
 	put := func(old []byte, key string, before, after any) {
 		if err == nil {
 			out, err = m.append(out, old, key, before, after)
