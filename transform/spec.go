@@ -28,8 +28,7 @@ type Spec struct {
 	Sections  []Section         // that its reports may have, empty
 	Appendix  Section           // the same; nil for none
 
-	// New makes the transform from the command line; its mistakes are errors of [Usagef]. A
-	// Transform that is an io.Closer is closed after the run.
+	// New makes the transform from the command line; its mistakes are errors of [Usagef].
 	New func(ctx context.Context, a *Args) (Transform, error)
 }
 

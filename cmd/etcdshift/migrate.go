@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -211,9 +210,6 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	}
 	if err != nil {
 		return fail(err)
-	}
-	if closer, ok := t.(io.Closer); ok {
-		defer closer.Close()
 	}
 	if _, err := os.Stat(o.In); err != nil { // before a KMS plugin that is not there is waited for
 		return fail(err)

@@ -34,7 +34,7 @@ func Command(command string, timeout time.Duration) (*Converter, error) {
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "..."
 	}
-	c, err := newConverter(fmt.Sprintf("command %q", name), timeout, program(command))
+	c, err := newConverter(fmt.Sprintf("command %q", name), timeout, program(command).at)
 	if err != nil {
 		return nil, fmt.Errorf("conversion command %q: %w", name, err)
 	}
@@ -47,8 +47,6 @@ type program string
 func (p program) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
 	return endpoint{url: "https://command.invalid/", send: p.run}, nil
 }
-
-func (program) close() {}
 
 // run is one call. A child that holds stdout after the end of the command is killed after the grace
 // time; the answer is the output until then.

@@ -228,6 +228,5 @@ func (s *server) ask(t testing.TB, timeout time.Duration, objs ...map[string]any
 	t.Helper()
 	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem, Timeout: timeout})
 	require.NoError(t, err)
-	defer c.Close()
 	return c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objs)
 }

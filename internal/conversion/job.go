@@ -25,15 +25,8 @@ type job struct {
 	// safe copies its input before it converts; unsafe does not change lists.
 	safe, unsafe runtime.ObjectConvertor
 
-	sound   bool     // the converter has given an answer that could be checked
-	garbled int      // single objects without such an answer
-	last    *failure // of the last of those
-}
-
-// item is an object to send and the place of its result.
-type item struct {
-	obj    map[string]any
-	result *Converted
+	sound bool     // the converter has given an answer that could be checked
+	last  *failure // of the last single object without such an answer
 }
 
 func (c *Converter) newJob(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, version string) (*job, error) {
@@ -45,10 +38,10 @@ func (c *Converter) newJob(ctx context.Context, crd *apiextensionsv1.CustomResou
 		return nil, fmt.Errorf("%s takes ConversionReview %q, only v1 and v1beta1 are known", crd.Name,
 			conv.Webhook.ConversionReviewVersions)
 	}
-	if !lists(crd, version) {
+	if !slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == version }) {
 		return nil, fmt.Errorf("%s has no version %q", crd.Name, version)
 	}
-	end, err := c.far.at(crd)
+	end, err := c.at(crd)
 	if err != nil {
 		return nil, err
 	}
@@ -82,37 +75,18 @@ func (w *wire) authentication(webhook.AuthenticationInfoResolver) webhook.Authen
 	}}
 }
 
-func lists(crd *apiextensionsv1.CustomResourceDefinition, version string) bool {
-	return slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
-		return v.Name == version
-	})
-}
-
-// source returns the apiVersion of the object. The CRD must list it.
-func (j *job) source(obj map[string]any) (string, error) {
-	apiVersion, _ := obj["apiVersion"].(string)
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || gv.Group != j.target.Group || !lists(j.crd, gv.Version) {
-		return "", fmt.Errorf("apiVersion %q is not one of %s", apiVersion, j.crd.Name)
-	}
-	return apiVersion, nil
-}
-
-// convert converts items, or returns an error if the converter as a whole is unusable.
-func (j *job) convert(items []item) error {
-	if len(items) == 0 {
-		return nil
-	}
-	err := j.run(items)
-	if err == nil && j.garbled > 0 && !j.sound {
+// convert converts objs, or returns an error if the converter as a whole is unusable.
+func (j *job) convert(objs []map[string]any, results []Converted) error {
+	err := j.run(objs, results)
+	if err == nil && j.last != nil && !j.sound {
 		err = j.last
 	}
 	return err
 }
 
-// run converts items in one call; if that is refused, in halves.
-func (j *job) run(items []item) error {
-	err := j.ask(items)
+// run converts objs in one call; if that is refused, in halves.
+func (j *job) run(objs []map[string]any, results []Converted) error {
+	err := j.ask(objs, results)
 	var f *failure
 	switch {
 	case err == nil:
@@ -120,45 +94,44 @@ func (j *job) run(items []item) error {
 		return nil
 	case !errors.As(err, &f) || f.kind == broken:
 		return err
-	case len(items) > 1:
+	case len(objs) > 1:
 		j.sound = j.sound || f.kind == refused
-		half := len(items) / 2
-		if err := j.run(items[:half]); err != nil {
+		half := len(objs) / 2
+		if err := j.run(objs[:half], results[:half]); err != nil {
 			return err
 		}
-		return j.run(items[half:])
+		return j.run(objs[half:], results[half:])
 	}
-	return j.blame(items[0], f)
+	return j.blame(&results[0], f)
 }
 
 // blame records why a single object failed. Before the first sound answer, two failures (or the
 // only one) mean that the converter is at fault: an object that makes a converter panic is named, a
 // converter that always panics is not asked for each object.
-func (j *job) blame(it item, f *failure) error {
-	it.result.Err = fmt.Errorf("%w: %s", errRefused, f.reason)
-	if f.kind == refused {
+func (j *job) blame(result *Converted, f *failure) error {
+	result.Err = fmt.Errorf("%w: %s", errRefused, f.reason)
+	switch {
+	case f.kind == refused:
 		j.sound = true
-		return nil
-	}
-	j.garbled++
-	j.last = f
-	if j.garbled > 1 && !j.sound {
+	case j.last != nil && !j.sound:
 		return f
+	default:
+		j.last = f
 	}
 	return nil
 }
 
 // ask makes one call.
-func (j *job) ask(items []item) error {
+func (j *job) ask(objs []map[string]any, results []Converted) error {
 	j.wire.reset()
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(j.target.String())
 	list.SetKind(j.crd.Spec.Names.Kind + "List")
-	for _, it := range items {
-		list.Items = append(list.Items, unstructured.Unstructured{Object: it.obj})
+	for _, obj := range objs {
+		list.Items = append(list.Items, unstructured.Unstructured{Object: obj})
 	}
 	converter, in := j.unsafe, runtime.Object(list)
-	if len(items) == 1 {
+	if len(objs) == 1 {
 		converter, in = j.safe, &list.Items[0]
 	}
 	out, err := converter.ConvertToVersion(in, j.target)
@@ -166,11 +139,11 @@ func (j *job) ask(items []item) error {
 		return j.wire.explain(err)
 	}
 	if single, ok := out.(*unstructured.Unstructured); ok {
-		items[0].result.Object = single.Object
+		results[0].Object = single.Object
 		return nil
 	}
-	for i := range items {
-		items[i].result.Object = out.(*unstructured.UnstructuredList).Items[i].Object
+	for i := range results {
+		results[i].Object = out.(*unstructured.UnstructuredList).Items[i].Object
 	}
 	return nil
 }

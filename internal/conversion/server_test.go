@@ -131,7 +131,6 @@ func equalsAServer(t *testing.T, review string) {
 
 	c, err := Webhook(WebhookOptions{URL: hook.URL, CA: hook.ca.pem})
 	require.NoError(t, err)
-	defer c.Close()
 	batch, err := c.Convert(ctx, crd, "v2", stored)
 	require.NoError(t, err)
 	refusedCount := 0
@@ -175,7 +174,6 @@ func BenchmarkConvert(b *testing.B) {
 	s := serve(b, reviewer(func(in reviewIn) m { return good(in, nil) }))
 	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem, Timeout: time.Minute})
 	require.NoError(b, err)
-	defer c.Close()
 	crd := widgets(apiextensionsv1.WebhookClientConfig{})
 	for _, size := range []struct {
 		name string

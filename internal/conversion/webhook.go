@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +60,7 @@ func Webhook(o WebhookOptions) (*Converter, error) {
 		}
 		w.certs = []tls.Certificate{cert}
 	}
-	c, err := newConverter(u.String(), o.Timeout, w)
+	c, err := newConverter(u.String(), o.Timeout, w.at)
 	if err != nil {
 		return nil, fmt.Errorf("conversion webhook %s: %w", u, err)
 	}
@@ -105,11 +104,9 @@ func pool(pem []byte) (*x509.CertPool, error) {
 
 // hook is a webhook as the far side.
 type hook struct {
-	url   *url.URL
-	roots *x509.CertPool // of WebhookOptions.CA
-	certs []tls.Certificate
-
-	mu         sync.Mutex // guards transports
+	url        *url.URL
+	roots      *x509.CertPool // of WebhookOptions.CA
+	certs      []tls.Certificate
 	transports map[trust]*http.Transport
 }
 
@@ -155,8 +152,6 @@ func (h *hook) at(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, erro
 }
 
 func (h *hook) transport(t trust) (*http.Transport, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if transport, ok := h.transports[t]; ok {
 		return transport, nil
 	}
@@ -175,14 +170,6 @@ func (h *hook) transport(t trust) (*http.Transport, error) {
 	}
 	h.transports[t] = transport
 	return transport, nil
-}
-
-func (h *hook) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, transport := range h.transports {
-		transport.CloseIdleConnections()
-	}
 }
 
 // post sends the request and reads the answer. A failure before a connection with a verified

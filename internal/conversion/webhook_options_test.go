@@ -2,11 +2,9 @@ package conversion
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -57,9 +55,6 @@ func TestEndsInTime(t *testing.T) {
 			require.ErrorIs(t, err, expected, name)
 			require.NotErrorIs(t, err, ErrUnusable, name)
 		}
-		time.AfterFunc(100*time.Millisecond, func() { c.Close() })
-		_, err = c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objects(t, 8))
-		require.ErrorIs(t, err, errClosed, name)
 	}
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for chunk := make([]byte, 1<<20); ; {
@@ -109,7 +104,6 @@ func TestTrust(t *testing.T) {
 			require.ErrorContains(t, err, tc.want, name)
 			require.Equal(t, calls, s.calls.Load(), name)
 		}
-		c.Close()
 	}
 }
 
@@ -135,7 +129,6 @@ func TestClientCertificateAndPath(t *testing.T) {
 			_, err = c.Convert(t.Context(), widgets(config), "v2", objects(t, 1))
 			require.NoError(t, err)
 		}
-		c.Close()
 	}
 	require.Equal(t, []string{"/", "/convert", "/there", "/", "/convert", "/there", "/own", "/own", "/own"}, paths)
 	require.Equal(t, strings.Fields(strings.Repeat("me ", 9)), subjects)
@@ -193,7 +186,6 @@ func TestNobodyListens(t *testing.T) {
 	plain := serve(t, http.NotFoundHandler())
 	c, err := Webhook(WebhookOptions{URL: strings.Replace(plain.URL, "127.0.0.1", "localhost", 1), CA: plain.ca.pem})
 	require.NoError(t, err)
-	defer c.Close()
 	_, err = c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objects(t, 8))
 	require.ErrorIs(t, err, ErrUnusable)
 	require.ErrorContains(t, err, "localhost")
@@ -210,47 +202,4 @@ func settled(t testing.TB, before int) {
 		stacks := make([]byte, 1<<16)
 		require.Fail(t, "goroutines are left", "%d, %d before\n%s", left, before, stacks[:runtime.Stack(stacks, true)])
 	}
-}
-
-// Several goroutines may share a converter; Close leaves no goroutine and no connection, also of
-// calls cut short.
-func TestSharedAndClosedWithoutLeaks(t *testing.T) {
-	asked, release := make(chan struct{}), make(chan struct{})
-	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reviewer(func(in reviewIn) m {
-			if in.Request.Objects[0]["metadata"].(m)["name"] == "hang" {
-				close(asked)
-				<-release // the context of a request on a reused connection may end early
-			}
-			return good(in, nil)
-		})(w, r)
-	}))
-	before := runtime.NumGoroutine()
-	c, err := Webhook(WebhookOptions{URL: s.URL, CA: s.ca.pem})
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			for range 5 {
-				objs := objects(t, g+4)
-				results, err := c.Convert(t.Context(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", objs)
-				if err != nil || len(results) != len(objs) || results[g].Err != nil {
-					t.Errorf("%v %v", results, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	wg.Go(func() {
-		hang := []map[string]any{object(t, "hang", "")}
-		results, err := c.Convert(context.Background(), widgets(apiextensionsv1.WebhookClientConfig{}), "v2", hang)
-		if !errors.Is(err, errClosed) {
-			t.Errorf("a closed converter answered: %v %v", results, err)
-		}
-	})
-	<-asked
-	require.NoError(t, c.Close())
-	wg.Wait()
-	close(release)
-	settled(t, before)
 }

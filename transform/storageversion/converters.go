@@ -2,8 +2,6 @@ package storageversion
 
 import (
 	"context"
-	"errors"
-	"io"
 	"strings"
 	"time"
 
@@ -29,13 +27,13 @@ var converterFlags = []transform.Flag{
 	{Name: "conversion-timeout", Category: converterCategory, Default: 30 * time.Second, Usage: "give up a call after `TIME`"},
 }
 
-// readConverters makes the converters, by group. With an error it returns those that are running.
+// readConverters makes the converters, by group.
 func readConverters(ctx context.Context, a *transform.Args) (map[string]Converter, error) {
-	byGroup := map[string]Converter{}
 	options, err := readWebhookOptions(ctx, a)
 	if err != nil {
-		return byGroup, err
+		return nil, err
 	}
+	byGroup := map[string]Converter{}
 	for _, kind := range []struct {
 		flag, takes string
 		start       func(to string) (*conversion.Converter, error)
@@ -51,14 +49,14 @@ func readConverters(ctx context.Context, a *transform.Args) (map[string]Converte
 		for _, word := range a.StringSlice(kind.flag) {
 			group, to, ok := strings.Cut(word, "=")
 			if !ok || group == "" || to == "" {
-				return byGroup, transform.Usagef("--%s is %q; it takes %s", kind.flag, word, kind.takes)
+				return nil, transform.Usagef("--%s is %q; it takes %s", kind.flag, word, kind.takes)
 			}
 			if byGroup[group] != nil {
-				return byGroup, transform.Usagef("--%s: group %q has a converter already", kind.flag, group)
+				return nil, transform.Usagef("--%s: group %q has a converter already", kind.flag, group)
 			}
 			converter, err := kind.start(to)
 			if err != nil {
-				return byGroup, transform.Usagef("--%s: %v", kind.flag, err)
+				return nil, transform.Usagef("--%s: %v", kind.flag, err)
 			}
 			byGroup[group] = converter
 		}
@@ -83,15 +81,4 @@ func readWebhookOptions(ctx context.Context, a *transform.Args) (o conversion.We
 		return o, transform.Usagef("--conversion-timeout takes --%s or --%s", webhookFlag, execFlag)
 	}
 	return o, nil
-}
-
-// Close stops the converters that are running.
-func (m *Migration) Close() error {
-	var errs []error
-	for _, c := range m.opts.Converters {
-		if running, ok := c.(io.Closer); ok {
-			errs = append(errs, running.Close())
-		}
-	}
-	return errors.Join(errs...)
 }

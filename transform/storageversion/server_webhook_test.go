@@ -94,12 +94,10 @@ func TestServerWebhook(t *testing.T) {
 	config := conversion.WebhookOptions{URL: hook.URL, CA: hook.ca}
 	webhook, err := conversion.Webhook(config)
 	require.NoError(t, err)
-	defer webhook.Close()
 	// sed is a whole converter: it turns the request into an answer and renames the field.
 	command, err := conversion.Command(`sed -e 's/"request":{"uid":\("[^"]*"\),"desiredAPIVersion":"[^"]*","objects":\(\[.*\]\)},"response".*/`+
 		`"response":{"uid":\1,"convertedObjects":\2,"result":{"status":"Success"}}}/' -e 's|demo.example.com/v1alpha1|demo.example.com/v1beta1|g' -e 's/"size":/"replicas":/g'`, 0)
 	require.NoError(t, err)
-	defer command.Close()
 
 	var out string
 	for name, converter := range map[string]storageversion.Converter{"webhook": webhook, "command": command} {

@@ -2,7 +2,6 @@ package storageversion
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"slices"
 
@@ -88,12 +87,10 @@ func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, e
 	if o.Mappings, err = readMappings(a.StringSlice("map")); err != nil {
 		return nil, err
 	}
-	o.Converters, err = readConverters(ctx, a)
-	m := New(o)
-	if err != nil {
-		return nil, errors.Join(err, m.Close())
+	if o.Converters, err = readConverters(ctx, a); err != nil {
+		return nil, err
 	}
-	return m, nil
+	return New(o), nil
 }
 
 // mapping is a value of --map.
