@@ -129,8 +129,8 @@ func (o jsonObject) get(name string) []byte {
 
 func byName(a, b jsonField) int { return strings.Compare(a.name, b.name) }
 
-// set replaces in place the text of a field, or adds the field: by name if the names are sorted (as in
-// custom resources), otherwise at the end.
+// set replaces the text of a field in place, or adds the field: by name if the names are sorted (as
+// in custom resources), otherwise at the end.
 func (o jsonObject) set(name string, value []byte) jsonObject {
 	if i := o.last(name); i >= 0 {
 		o[i].value = value

@@ -81,8 +81,8 @@ func parseKCP(prefix string, key []byte, builtins *table, sharded bool) (Key, er
 		}
 		*owner, rest = rest[0], rest[1:]
 	}
-	if !out.setName(rest, scope) {
-		return Key{}, unknown(key, "wrong number of segments for %s, which is %s", out.Resource, scope)
+	if err := out.setName(key, rest, scope); err != nil {
+		return Key{}, err
 	}
 	return out, nil
 }

@@ -31,7 +31,11 @@ func (k Kubernetes) Parse(key []byte) (Key, error) {
 	if reason != "" {
 		return Key{}, unknown(key, "%s", reason)
 	}
-	return at.key(k.Prefix, key, segments[n:])
+	out := Key{Prefix: k.Prefix, Resource: at.GroupResource}
+	if err := out.setName(key, segments[n:], at.scope); err != nil {
+		return Key{}, err
+	}
+	return out, nil
 }
 
 // Format implements Layout. Key.Name must not be empty, nor Key.Namespace for a namespaced

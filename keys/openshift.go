@@ -37,7 +37,11 @@ func (o OpenShift) Parse(key []byte) (Key, error) {
 	if !ok {
 		return Key{}, unknown(key, "not a resource")
 	}
-	return at.key(o.Prefix, key, segments[n:])
+	out := Key{Prefix: o.Prefix, Resource: at.GroupResource}
+	if err := out.setName(key, segments[n:], at.scope); err != nil {
+		return Key{}, err
+	}
+	return out, nil
 }
 
 // Format implements Layout.

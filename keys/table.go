@@ -50,40 +50,34 @@ func cut(prefix string, key []byte, buf []string) ([]string, error) {
 	if !ok || !strings.HasPrefix(rest, "/") {
 		return nil, unknown(key, "not under %q", prefix+"/")
 	}
-	rest = rest[1:]
-	for more := true; more; {
-		s := rest
-		if more = len(buf) < cap(buf)-1; more {
-			s, rest, more = strings.Cut(rest, "/")
+	for rest = rest[1:]; ; {
+		s, end := rest, -1
+		if len(buf) < cap(buf)-1 {
+			end = strings.IndexByte(rest, '/')
 		}
-		if s == "" || s == "." || s == ".." {
+		if end >= 0 {
+			s, rest = rest[:end], rest[end+1:]
+		}
+		if s == "" || s[0] == '.' && (s == "." || s == "..") {
 			return nil, unknown(key, "a segment is %q", s)
 		}
-		buf = append(buf, s)
+		if buf = append(buf, s); end < 0 {
+			return buf, nil
+		}
 	}
-	return buf, nil
-}
-
-// key is the parsed key of an object of b, whose names follow the dir.
-func (b builtin) key(prefix string, key []byte, names []string) (Key, error) {
-	out := Key{Prefix: prefix, Resource: b.GroupResource}
-	if !out.setName(names, b.scope) {
-		return Key{}, unknown(key, "wrong number of segments for %s, which is %s", b, b.scope)
-	}
-	return out, nil
 }
 
 // setName sets namespace and name of an object from the segments behind the dir of its resource.
-func (k *Key) setName(names []string, scope scope) (ok bool) {
+func (k *Key) setName(key []byte, names []string, scope scope) error {
 	switch {
 	case len(names) == 1 && scope != namespaced:
 		k.Name = names[0]
 	case len(names) == 2 && scope != clusterScoped:
 		k.Namespace, k.Name = names[0], names[1]
 	default:
-		return false
+		return unknown(key, "wrong number of segments for %s, which is %s", k.Resource.String(), scope)
 	}
-	return true
+	return nil
 }
 
 // appendName is the inverse of setName, behind a slash.
