@@ -144,18 +144,6 @@ func printClusterList(c *cli.Context, read []surveyed, shards int) error {
 	return printSurvey(c.App.Writer, read, found, c.String("output") == "wide")
 }
 
-func flavourOf(read []surveyed) (flavour keys.Flavour, prefixes []keys.Storage) {
-	prefixes = []keys.Storage{}
-	for _, f := range read {
-		for _, s := range f.Storages {
-			if !slices.ContainsFunc(prefixes, func(o keys.Storage) bool { return o.Prefix == s.Prefix && o.Flavour == s.Flavour }) {
-				prefixes = append(prefixes, s)
-			}
-		}
-	}
-	return keys.NewLayouts(prefixes...).Flavour(), prefixes
-}
-
 // clusterList is the document of cluster list -o json. Lists are never null.
 type clusterList struct {
 	answerHead
@@ -253,8 +241,12 @@ type listProblem struct {
 
 func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 	out := clusterList{answerHead: answerTo("LogicalClusterList"), Absent: listed(found.Absent), Doubled: listed(found.Doubled)}
-	out.Flavour, out.Prefixes = flavourOf(read)
 	for _, f := range read {
+		for _, s := range f.Storages {
+			if !slices.ContainsFunc(out.Prefixes, func(o keys.Storage) bool { return o.Prefix == s.Prefix && o.Flavour == s.Flavour }) {
+				out.Prefixes = append(out.Prefixes, s)
+			}
+		}
 		in := listInput{inputInfo: f.input, Prefixes: listed(f.Storages), Flavour: keys.NewLayouts(f.Storages...).Flavour()}
 		if len(f.Shards) == 1 {
 			in.Shard = f.Shards[0].Name
@@ -274,6 +266,7 @@ func clusterListOf(read []surveyed, found *clusters.Installation) clusterList {
 		return listOrphan{o.Name, o.Place, o.LivesOn, o.Said, o.Bytes, o.Undecryptable, listed(o.Resources), listed(o.Keys)}
 	})
 	out.Stale, out.Unchecked = mapped(found.Stale, listCopyOf), mapped(found.Unchecked, listCopyOf)
+	out.Flavour, out.Prefixes = keys.NewLayouts(out.Prefixes...).Flavour(), listed(out.Prefixes)
 	out.Unknown, out.Reasons = listed(out.Unknown), listed(out.Reasons)
 	out.Others, out.Problems = listed(out.Others), problemsOf(read)
 	return out

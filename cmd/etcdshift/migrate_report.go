@@ -186,10 +186,7 @@ func (p reportPage) problems(r *transform.Report) {
 
 // problemText returns the key and the reason of a problem, and its decision where it needed one.
 func problemText(p finding.Finding) string {
-	text := render.Printable(p.Reason)
-	if p.Key != "" {
-		text = render.Printable(p.Key) + ": " + text
-	}
+	text := about(p.Reason, p.Key)
 	if p.Outcome != finding.Noted {
 		text += " [" + render.Printable(string(p.Outcome)) + "]"
 	}
