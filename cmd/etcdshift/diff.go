@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/labels"
@@ -80,18 +81,25 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 	if len(words) == 0 && in.Namespace == "" && in.Cluster == "" {
 		return nil, nil
 	}
-	all, err := parseNames(c, words, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
-	if err != nil {
-		return nil, err
-	}
 	where := ""
 	for _, flag := range []string{"namespace", "cluster"} {
 		if name := c.String(flag); name != "" {
 			where += fmt.Sprintf(", in %s %q", flag, name)
 		}
 	}
+	var all []asked
 	var errs []error
-	for _, a := range all {
+	for _, word := range words {
+		of, err := parseNames(c, []string{word}, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
+		if f := (*failure)(nil); strings.Contains(word, "/") && errors.Is(err, inspect.ErrUnknownType) && errors.As(err, &f) {
+			errs = append(errs, &failure{exitCannotCheck, f.err, f.hint})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		a := of[0]
+		all = append(all, a)
 		there := a.in.Names == nil
 		for _, f := range files {
 			for _, kind := range a.kinds {

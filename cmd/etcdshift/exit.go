@@ -18,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/calico"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
@@ -31,7 +32,7 @@ const (
 	exitFound       = 1   // of the commands that look for something: found
 	exitUsage       = 2   // the command line is wrong
 	exitRefused     = 3   // records that can't be migrated; nothing was written
-	exitSkipped     = 4   // written, but records that --allow names were skipped
+	exitAllowed     = 4   // written; --allow let problems pass: their records were skipped or lost fields
 	exitCannotCheck = 5   // of the commands that look for something: could not look
 	exitInterrupted = 130 // 128 + SIGINT, as shells say; nothing was written
 )
@@ -108,6 +109,7 @@ func hintFor(err error) string {
 		{snapshot.ErrExpand, "if you know the file, raise the limit with --max-expand, or expand it yourself and give the result"},
 		{snapshot.ErrScratch, "a compressed file is expanded in the folder of the output, else in TMPDIR or /tmp, which needs room for it"},
 		{snapshot.ErrChanged, "something writes to the file; work on a copy"},
+		{calico.ErrManifest, "give --v3-crds the file of v3 CRDs of a Calico release, as \"kubectl apply -f\" takes it"},
 		{storageversion.ErrNotThere, "\"etcdshift status\" lists what the snapshot holds, and with -o json which definitions a webhook converts"},
 		{transform.ErrEmptyPrefix, "\"etcdshift status\" lists the storage prefixes of a file; --prefix takes whole ones"},
 		{clusters.ErrNoCluster, "\"etcdshift cluster list\" lists the logical clusters of a file, and the orphans of others"},

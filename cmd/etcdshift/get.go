@@ -148,10 +148,10 @@ func runGet(c *cli.Context, args []string) error {
 	}
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
-	return readSnapshots(c, args[:1], func(files []*opened) error {
+	return snapshotFirst(c, args, readSnapshots(c, args[:1], func(files []*opened) error {
 		reading.End()
 		return errors.Join(get(c, files[0], o, args[1:]), complete())
-	})
+	}))
 }
 
 // escapes reports whether control characters must be escaped: text never keeps them, raw bytes do
@@ -308,7 +308,11 @@ func (g *getter) verdict() error {
 		errs = append(errs, err)
 	}
 	if errs == nil && g.shown == 0 && !g.c.Bool("quiet") {
-		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", g.elsewhere())
+		elsewhere, err := g.elsewhere()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(g.c.App.ErrWriter, "nothing found%s\n", elsewhere)
 	}
 	return errors.Join(errs...)
 }
@@ -321,8 +325,14 @@ func (g *getter) where(namespaced bool) string {
 	return fmt.Sprintf(" in namespace %q", g.options.namespace)
 }
 
-// elsewhere names the namespace that was searched, and counts the objects in others.
-func (g *getter) elsewhere() string {
+// elsewhere names the namespace that was searched, and counts the objects in others. It also names
+// a logical cluster that the file does not have.
+func (g *getter) elsewhere() (string, error) {
+	if name := g.c.String("cluster"); name != "" && !g.c.Bool("deleted") {
+		if has, err := g.hasCluster(name); err != nil || !has {
+			return fmt.Sprintf(": no logical cluster %q in %s; \"etcdshift cluster list\" lists them", name, render.Printable(g.opened.Snapshot().Path())), err
+		}
+	}
 	others, namespaced := 0, false
 	for _, a := range g.asked {
 		others += a.kind.Objects
@@ -332,5 +342,17 @@ func (g *getter) elsewhere() string {
 	if text != "" && others > 0 && !g.c.Bool("deleted") {
 		text += fmt.Sprintf("; with -A there is a choice of %s", render.Plural(others, "object"))
 	}
-	return text
+	return text, nil
+}
+
+func (g *getter) hasCluster(name string) (bool, error) {
+	for e, err := range g.reader.Raw(g.c.Context, nil) {
+		if err != nil {
+			return false, err
+		}
+		if k, err := e.ParseKey(); err == nil && k.Cluster == name {
+			return true, nil
+		}
+	}
+	return false, nil
 }

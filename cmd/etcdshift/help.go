@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -50,7 +49,11 @@ func helpCommand() *cli.Command {
 		ArgsUsage:   "[COMMAND...]",
 		Description: "etcdshift help get\netcdshift help migrate calico-v3",
 		Action: func(c *cli.Context) error {
-			return c.App.RunContext(c.Context, slices.Concat([]string{c.App.Name}, c.Args().Slice(), []string{"--help"}))
+			words := append([]string{c.App.Name}, c.Args().Slice()...)
+			if command, path, at := commandOf(c.App, words); at < len(words) && len(command.Subcommands) == 0 {
+				return usagef("help", "%q has no command %q", path, words[at])
+			}
+			return c.App.RunContext(c.Context, append(words, "--help"))
 		},
 	}
 }

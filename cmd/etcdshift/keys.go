@@ -44,13 +44,13 @@ func runKeys(c *cli.Context, args []string) error {
 	if err := checkRaw(c, len(args)); err != nil {
 		return err
 	}
-	return readSnapshots(c, args[:1], func(files []*opened) error {
+	return snapshotFirst(c, args, readSnapshots(c, args[:1], func(files []*opened) error {
 		prefix := []byte(strings.Join(args[1:], ""))
 		if c.Bool("raw") {
 			return printRaw(c, files[0], prefix)
 		}
 		return printKeys(c, files[0], prefix)
-	})
+	}))
 }
 
 func checkRaw(c *cli.Context, args int) error {

@@ -129,7 +129,7 @@ func TestVerdict(t *testing.T) {
 	}
 	require.NoError(t, migration{}.verdict(transform.NewReport("x"), nil))
 	require.NoError(t, migration{}.verdict(problem(finding.Warning), nil))
-	require.Equal(t, exitSkipped, statusOf(migration{}.verdict(problem(finding.Error), nil)))
+	require.Equal(t, exitAllowed, statusOf(migration{}.verdict(problem(finding.Error), nil)))
 	require.Equal(t, exitRefused, statusOf(migration{}.verdict(problem(finding.Error), transform.ErrRefused)))
 	require.Equal(t, exitUsage, statusOf(migration{}.verdict(problem(finding.Warning), transform.ErrOutIsIn)))
 	require.Equal(t, exitFailed, statusOf(migration{}.verdict(problem(finding.Error), snapshot.ErrDamaged)))

@@ -50,7 +50,7 @@ func (m migration) command() *cli.Command {
 	if m.Group == transform.GroupCluster {
 		text += moveOrder
 	}
-	leaves, written := " 4 written, but records that --allow names were skipped,", "0 and 4"
+	leaves, written := " 4 written, with problems that --allow let pass (each is listed with its decision),", "0 and 4"
 	if m.Builds {
 		leaves, written = "", "0"
 	}
@@ -280,7 +280,7 @@ func (m migration) verdict(r *transform.Report, err error) error {
 		if left == 0 {
 			return nil
 		}
-		return &failure{exitSkipped, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
+		return &failure{exitAllowed, fmt.Errorf("%s allowed by --allow", render.Plural(left, "problem")),
 			"each is listed with its decision; check them before you restore"}
 	case errors.Is(err, transform.ErrRefused):
 		_, refusing := r.Errors()

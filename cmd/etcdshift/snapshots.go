@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +157,18 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 	return read()
 }
 
+// snapshotFirst hints at the order of the arguments where the first is no file and a later one is.
+func snapshotFirst(c *cli.Context, args []string, err error) error {
+	isFile := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().IsRegular()
+	}
+	if errors.Is(err, fs.ErrNotExist) && !isFile(args[0]) && slices.ContainsFunc(args[1:], isFile) {
+		return &failure{statusOf(err), err, fmt.Sprintf("the snapshot comes first: etcdshift %s %s", commandPath(c), c.Command.ArgsUsage)}
+	}
+	return err
+}
+
 // input waits for the file's digest. A wrong one is no error: the inputInfo says so.
 func (o *opened) input(ctx context.Context) (inputInfo, error) {
 	s := o.Snapshot()
@@ -199,7 +212,8 @@ func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 		paths, others = append(paths, o.Snapshot().Path()), append(others, layouts.LeftOut()...)
 	}
 	err = inFiles(err, paths...)
-	if len(vacant) > 0 && (statusOf(err) == exitUsage || errors.Is(err, clusters.ErrNoShard) || errors.Is(err, clusters.ErrNoCache)) {
+	missing := slices.ContainsFunc([]error{inspect.ErrUnknownType, clusters.ErrNoShard, clusters.ErrNoCache}, func(is error) bool { return errors.Is(err, is) })
+	if len(vacant) > 0 && (missing || statusOf(err) == exitUsage) {
 		err = nil
 	}
 	for _, prefix := range vacant {

@@ -3,6 +3,7 @@ package schema
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,7 +59,11 @@ func (m *manifest) add(data []byte) error {
 		return nil
 	}
 	var d document
-	if err := json.Unmarshal(data, &d); err != nil {
+	err := json.Unmarshal(data, &d)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // its text names Go types
+		return fmt.Errorf("not a Kubernetes object: %s has type %s", cmp.Or(wrong.Field, "the document"), wrong.Value)
+	}
+	if err != nil {
 		return err
 	}
 	gv, err := schema.ParseGroupVersion(d.APIVersion)

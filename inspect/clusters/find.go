@@ -141,7 +141,11 @@ func (s *Shard) like(name string) (like []string) {
 	for _, c := range s.Clusters {
 		end := c.Path[strings.LastIndexByte(c.Path, ':')+1:]
 		if name != "" && len(like) < most && (strings.HasPrefix(c.Name, name) || strings.HasPrefix(name, c.Name) || end == name) {
-			like = append(like, fmt.Sprintf("%q (%s)", c.Name, c.Path))
+			text := fmt.Sprintf("%q", c.Name)
+			if c.Path != "" {
+				text += " (" + c.Path + ")"
+			}
+			like = append(like, text)
 		}
 	}
 	return like

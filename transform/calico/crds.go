@@ -70,13 +70,14 @@ func (s *crdSet) v1(kd *kind) *schema.Version {
 	return s.before[kd.V1Plural]
 }
 
-var errManifest = errors.New("manifest of v3 CRDs")
+// ErrManifest is the error of a file of --v3-crds that is no manifest, or lacks a usable CRD.
+var ErrManifest = errors.New("manifest of v3 CRDs")
 
 // readManifest takes the v3 CRDs from a release manifest, by plural.
 func (s *crdSet) readManifest(manifest []byte) map[string]*schema.CRD {
 	crds, others, err := schema.ParseManifest(manifest)
 	if err != nil {
-		s.Failed(fmt.Errorf("%w: %w", errManifest, err))
+		s.Failed(fmt.Errorf("%w: %w", ErrManifest, err))
 	}
 	shipped := map[string]*schema.CRD{}
 	for _, crd := range crds {
@@ -250,7 +251,7 @@ func (s *crdSet) inject() {
 		key := s.Keys.Format(keys.Key{Resource: keys.DefinitionType(), Name: crd.Object().Name})
 		value, err := crd.Stored(mintUID(digest, key), created)
 		if err != nil {
-			s.Failed(fmt.Errorf("%w: %w", errManifest, err))
+			s.Failed(fmt.Errorf("%w: %w", ErrManifest, err))
 			return
 		}
 		s.Put(key, value, "CRD taken from the manifest of v3 CRDs")

@@ -78,7 +78,7 @@ func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes
 // staged.
 func (m *run) plan() (found bool) {
 	m.crds = loadCRDs(m.Store, m.opts.V3CRDs)
-	if errors.Is(m.Err, errManifest) && m.opts.V3CRDsPath != "" {
+	if errors.Is(m.Err, ErrManifest) && m.opts.V3CRDsPath != "" {
 		m.Err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, m.Err)
 	}
 	if m.Err != nil {
