@@ -62,34 +62,22 @@ func (l *log) inLeaf(leaf int, err error) error {
 	return fmt.Errorf("bucket %q: page %d: %w", l.keys.Name, l.keys.Leaves[leaf], err)
 }
 
-// table knows the ordinal of the record of each key, in 8 bytes a key. Equal hashes are told apart
-// by the stored keys.
+// table knows the ordinal of the record of each key, by a hash of the key: the first free number
+// from that of the key on. Equal hashes are told apart by the stored keys.
 type table struct {
 	*log
-	seed  maphash.Seed // fresh a process: nobody can write a file whose keys collide
-	slots []slot       // open addressing, a power of two
-	used  int          // slots
-}
-
-// slot is the record of one key.
-type slot struct {
-	hash uint32 // of the key
-	at   uint32 // the record's ordinal, plus one; 0 for a free slot
+	seed     maphash.Seed // fresh a process: nobody can write a file whose keys collide
+	ordinals map[uint32]uint32
 }
 
 func newTable(l *log) table {
-	return table{log: l, seed: maphash.MakeSeed(), slots: make([]slot, 1<<10)}
+	return table{log: l, seed: maphash.MakeSeed(), ordinals: map[uint32]uint32{}}
 }
-
-func (t *table) hash(key []byte) uint32 { return uint32(maphash.Bytes(t.seed, key)) }
 
 // find returns the ordinal of key's record, and that record in rec.
 func (t *table) find(key []byte, rec *Record) (ordinal uint32, found bool, err error) {
 	err = t.read(func() error {
-		sl, err := t.slot(t.hash(key), key, rec)
-		if err == nil && sl.at != 0 {
-			ordinal, found = sl.at-1, true
-		}
+		_, ordinal, found, err = t.place(key, rec)
 		return err
 	})
 	return ordinal, found, err
@@ -98,55 +86,21 @@ func (t *table) find(key []byte, rec *Record) (ordinal uint32, found bool, err e
 // replace makes the record with the given ordinal the record of key. It returns the ordinal of the
 // record before it, and that record in before.
 func (t *table) replace(key []byte, ordinal uint32, before *Record) (old uint32, found bool, err error) {
-	if t.used >= len(t.slots)/4*3 {
-		t.grow()
+	hash, old, found, err := t.place(key, before)
+	if err == nil {
+		t.ordinals[hash] = ordinal
 	}
-	h := t.hash(key)
-	sl, err := t.slot(h, key, before)
-	if err != nil {
-		return 0, false, err
-	}
-	if found = sl.at != 0; found {
-		old = sl.at - 1
-	} else {
-		t.used++
-	}
-	*sl = slot{hash: h, at: ordinal + 1}
-	return old, found, nil
+	return old, found, err
 }
 
-// slot returns the slot of key with its record in rec, or the free slot where it belongs.
-func (t *table) slot(h uint32, key []byte, rec *Record) (*slot, error) {
-	mask := uint32(len(t.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
-		sl := &t.slots[i]
-		if sl.at == 0 {
-			return sl, nil
+// place returns the hash under which key is known, or could be, with the record there in rec.
+func (t *table) place(key []byte, rec *Record) (hash, ordinal uint32, found bool, err error) {
+	for hash = uint32(maphash.Bytes(t.seed, key)); ; hash++ {
+		if ordinal, found = t.ordinals[hash]; !found {
+			return hash, 0, false, nil
 		}
-		if sl.hash != h {
-			continue
+		if err := t.at(ordinal, rec); err != nil || bytes.Equal(rec.Key, key) {
+			return hash, ordinal, true, err
 		}
-		if err := t.at(sl.at-1, rec); err != nil {
-			return nil, err
-		}
-		if bytes.Equal(rec.Key, key) {
-			return sl, nil
-		}
-	}
-}
-
-func (t *table) grow() {
-	old := t.slots
-	t.slots = make([]slot, 2*len(old))
-	mask := uint32(len(t.slots) - 1)
-	for _, sl := range old {
-		if sl.at == 0 {
-			continue
-		}
-		i := sl.hash & mask
-		for t.slots[i].at != 0 {
-			i = (i + 1) & mask
-		}
-		t.slots[i] = sl
 	}
 }
