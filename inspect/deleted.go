@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -22,20 +23,17 @@ type Deletion struct {
 // snapshot, in the order of the deletions, as far back as the snapshot keeps them. See
 // snapshot.Deleted.
 func (r *Reader) Deleted(ctx context.Context, prefix []byte) iter.Seq2[*Deletion, error] {
-	return func(yield func(*Deletion, error) bool) {
-		for d, err := range r.deleted(ctx, prefix) {
-			var out *Deletion
-			if err == nil {
-				out = &Deletion{Key: d.Key, Revision: d.Revision.Main}
-				if d.Last != nil {
-					out.Last, err = r.Entry(ctx, d.Last)
+	return stream.Of(func(yield func(*Deletion) error) error {
+		return stream.Each(r.deleted(ctx, prefix), func(d *snapshot.Deletion) (err error) {
+			out := &Deletion{Key: d.Key, Revision: d.Revision.Main}
+			if d.Last != nil {
+				if out.Last, err = r.Entry(ctx, d.Last); err != nil {
+					return err
 				}
 			}
-			if !yield(out, err) || err != nil {
-				return
-			}
-		}
-	}
+			return yield(out)
+		})
+	})
 }
 
 // deleted are the deletions that the reader sees.
@@ -52,30 +50,27 @@ type DeletedObject struct {
 // DeletedObjects yields the deleted objects of a type: see Deleted. An object that cannot be read,
 // or whose last value is gone, is yielded with its Err.
 func (r *Reader) DeletedObjects(ctx context.Context, t *Type, in Selection) iter.Seq2[*DeletedObject, error] {
-	return func(yield func(*DeletedObject, error) bool) {
+	return stream.Of(func(yield func(*DeletedObject) error) error {
 		layouts, err := r.Layouts(ctx)
 		if err != nil {
-			yield(nil, err)
-			return
+			return err
 		}
 		for _, dir := range layouts.Dirs(t.Resource) {
-			for d, err := range r.Deleted(ctx, dir) {
-				if err != nil {
-					yield(nil, err)
-					return
-				}
+			err := stream.Each(r.Deleted(ctx, dir), func(d *Deletion) error {
 				key, _, err := layouts.Parse(d.Key)
 				if err != nil || key.Resource != t.Resource || !in.Holds(key) {
-					continue
+					return nil
 				}
 				o := &Object{Entry: &Entry{Key: d.Key}, Type: t, Parsed: key, Err: ErrCompactedAway}
 				if d.Last != nil {
 					o = NewObject(t, d.Last)
 				}
-				if !yield(&DeletedObject{o, d.Revision}, nil) {
-					return
-				}
+				return yield(&DeletedObject{o, d.Revision})
+			})
+			if err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }

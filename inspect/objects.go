@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -33,23 +34,19 @@ type Selection struct {
 // Objects yields the objects of a type in the order of their keys, as a server lists them. Only the
 // keys are kept in memory. An object that cannot be read is yielded with its Err.
 func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*Object, error] {
-	return func(yield func(*Object, error) bool) {
+	return stream.Of(func(yield func(*Object) error) error {
 		found, err := r.keysOf(ctx, t, in)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
 		for _, key := range found {
-			e, err := r.Get(ctx, key)
-			if err != nil {
-				yield(nil, err)
-				return
+			var e *Entry
+			if e, err = r.Get(ctx, key); err == nil && e != nil {
+				err = yield(NewObject(t, e))
 			}
-			if e != nil && !yield(NewObject(t, e), nil) {
-				return
+			if err != nil {
+				break
 			}
 		}
-	}
+		return err
+	})
 }
 
 // keysOf returns the keys of a selection, in order.

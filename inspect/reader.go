@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -110,21 +111,18 @@ func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error
 }
 
 func (r *Reader) entries(ctx context.Context, prefix []byte, of func(context.Context, *snapshot.Record) (*Entry, error)) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
+	return stream.Of(func(yield func(*Entry) error) error {
 		if _, err := r.Layouts(ctx); err != nil { // parse the keys
-			yield(nil, err)
-			return
+			return err
 		}
-		for rec, err := range r.live(ctx, prefix) {
-			var e *Entry
-			if err == nil {
-				e, err = of(ctx, rec)
+		return stream.Each(r.live(ctx, prefix), func(rec *snapshot.Record) error {
+			e, err := of(ctx, rec)
+			if err != nil {
+				return err
 			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
+			return yield(e)
+		})
+	})
 }
 
 // Get returns the latest value of key, nil when there is none.
@@ -173,17 +171,14 @@ func seen[T any](ctx context.Context, r *Reader, all iter.Seq2[T, error], key fu
 	if !r.only {
 		return all
 	}
-	return func(yield func(T, error) bool) {
-		for one, err := range all {
-			sees := err != nil
-			if err == nil {
-				sees, err = r.Sees(ctx, key(one))
+	return stream.Of(func(yield func(T) error) error {
+		return stream.Each(all, func(one T) error {
+			if sees, err := r.Sees(ctx, key(one)); !sees {
+				return err
 			}
-			if (sees || err != nil) && !yield(one, err) || err != nil {
-				return
-			}
-		}
-	}
+			return yield(one)
+		})
+	})
 }
 
 // Resource returns the resource of a key, by which servers encrypt its value; empty for a key of

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -56,20 +57,18 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 	if history {
 		records = seen(ctx, r, r.snapshot.Records(ctx), keyOf)
 	}
-	return func(yield func(*Stored, error) bool) {
+	return stream.Of(func(yield func(*Stored) error) error {
 		out := new(Stored)
-		for rec, err := range records {
-			if err == nil {
-				if !bytes.HasPrefix(rec.Key, prefix) {
-					continue
-				}
-				err = r.fill(ctx, rec, history, out)
+		return stream.Each(records, func(rec *snapshot.Record) error {
+			if !bytes.HasPrefix(rec.Key, prefix) {
+				return nil
 			}
-			if !yield(out, err) || err != nil {
-				return
+			if err := r.fill(ctx, rec, history, out); err != nil {
+				return err
 			}
-		}
-	}
+			return yield(out)
+		})
+	})
 }
 
 // fill sets out from a record.

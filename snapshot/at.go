@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // Kept returns the first and last revision at which the file still holds the whole store, as a
@@ -38,7 +40,7 @@ func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Se
 			return err
 		}
 		if rev >= x.last.Main {
-			return each(s.Live(ctx, prefix), yield)
+			return stream.Each(s.Live(ctx, prefix), yield)
 		}
 		p, err := newPast(ctx, x, prefix, rev)
 		if err != nil {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
 // entries calls fn with every entry of the named bucket; a missing bucket has none.
 func (s *Snapshot) entries(ctx context.Context, bucket string, fn func(k, v []byte) error) error {
 	return s.read(func() error {
-		return each(s.db.Entries(ctx, s.db.Bucket(bucket)), func(el bolt.Element) error { return fn(el.Key, el.Value) })
+		return stream.Each(s.db.Entries(ctx, s.db.Bucket(bucket)), func(el bolt.Element) error { return fn(el.Key, el.Value) })
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -113,13 +114,13 @@ func (c Content) sources(ctx context.Context) ([]bolt.Source, error) {
 
 // entries yields the encoded records. A server could have stored their numbers.
 func (c Content) entries(ctx context.Context) entries {
-	return stream(func(yield func(bolt.Element) error) error {
+	return stream.Of(func(yield func(bolt.Element) error) error {
 		if c.Records == nil {
 			return nil
 		}
 		var enc encoder
 		var last Revision
-		return each(c.Records, func(rec *Record) error {
+		return stream.Each(c.Records, func(rec *Record) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

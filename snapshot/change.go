@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -32,9 +33,9 @@ type entries = iter.Seq2[bolt.Element, error]
 
 // inTurn yields the entries of each part, up to an error.
 func inTurn(parts ...entries) entries {
-	return stream(func(yield func(bolt.Element) error) error {
+	return stream.Of(func(yield func(bolt.Element) error) error {
 		for _, part := range parts {
-			if err := each(part, yield); err != nil {
+			if err := stream.Each(part, yield); err != nil {
 				return err
 			}
 		}
@@ -128,8 +129,8 @@ func (a *appender) record(c Change) (*Record, error) {
 
 // records yields the entry of each change that stores one, valid until the next one.
 func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]) entries {
-	return stream(func(yield func(bolt.Element) error) error {
-		return each(changes, func(c Change) error {
+	return stream.Of(func(yield func(bolt.Element) error) error {
+		return stream.Each(changes, func(c Change) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -144,10 +145,10 @@ func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]
 
 // left yields the entries of the file but for the records of keys that are scrubbed.
 func (a *appender) left(ctx context.Context) entries {
-	return stream(func(yield func(bolt.Element) error) error {
+	return stream.Of(func(yield func(bolt.Element) error) error {
 		var rec Record
 		ordinal := uint32(0)
-		return each(a.x.db.Entries(ctx, a.x.keys), func(el bolt.Element) error {
+		return stream.Each(a.x.db.Entries(ctx, a.x.keys), func(el bolt.Element) error {
 			if err := parseRecord(el.Key, el.Value, &rec); err != nil {
 				return err
 			}
@@ -168,7 +169,7 @@ func (a *appender) left(ctx context.Context) entries {
 // last yields the record without key and value that keeps the revision from going back (etcd
 // etcdutl/snapshot/v3_snapshot.go, unsafeBumpBucketsRevision).
 func (a *appender) last() entries {
-	return stream(func(yield func(bolt.Element) error) error {
+	return stream.Of(func(yield func(bolt.Element) error) error {
 		if a.Revision >= maxRevision {
 			return errors.New("no revision is left")
 		}

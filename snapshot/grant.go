@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -41,9 +42,9 @@ func grantEntries(leases []Lease) ([]bolt.Element, error) {
 // merged yields the entries of old and of grants in the order of their keys; both are sorted, and
 // no key may be in both.
 func merged(old entries, grants []bolt.Element) entries {
-	return stream(func(yield func(bolt.Element) error) error {
+	return stream.Of(func(yield func(bolt.Element) error) error {
 		more := grants
-		err := each(old, func(el bolt.Element) error {
+		err := stream.Each(old, func(el bolt.Element) error {
 			for len(more) > 0 && bytes.Compare(more[0].Key, el.Key) < 0 {
 				if err := yield(more[0]); err != nil {
 					return err
@@ -58,6 +59,6 @@ func merged(old entries, grants []bolt.Element) entries {
 		if err != nil {
 			return err
 		}
-		return each(bolt.Seq(more...), yield)
+		return stream.Each(bolt.Seq(more...), yield)
 	})
 }

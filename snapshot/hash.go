@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/big"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // ContentHash identifies the live keys and their stored values, regardless of order, revisions,
@@ -17,7 +19,7 @@ import (
 func (s *Snapshot) ContentHash(ctx context.Context) (out [sha256.Size]byte, err error) {
 	var sum, one big.Int
 	h := sha256.New()
-	err = each(s.Live(ctx, nil), func(rec *Record) error {
+	err = stream.Each(s.Live(ctx, nil), func(rec *Record) error {
 		h.Reset()
 		err := s.Guard(func() error {
 			_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(rec.Key))))

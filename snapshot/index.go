@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -231,7 +232,7 @@ func (x *index) room() error {
 // compactRevisions reads the compact revisions of the meta bucket.
 func (x *index) compactRevisions(ctx context.Context) error {
 	revisions := map[string]*int64{finishedCompact: &x.finished, scheduledCompact: &x.scheduled}
-	return each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {
+	return stream.Each(x.db.Entries(ctx, x.db.Bucket(metaBucket)), func(el bolt.Element) error {
 		at := revisions[string(el.Key)]
 		if at == nil {
 			return nil

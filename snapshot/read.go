@@ -4,44 +4,15 @@ import (
 	"bytes"
 	"context"
 	"iter"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
-
-// stream is the sequence of all values that run yields, and of its error. run must return an error
-// of yield, which means that the reader has stopped.
-func stream[T any](run func(yield func(T) error) error) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		ended := false
-		err := run(func(v T) error {
-			if ended = !yield(v, nil); ended {
-				return context.Canceled
-			}
-			return nil
-		})
-		if err != nil && !ended {
-			var none T
-			yield(none, err)
-		}
-	}
-}
-
-// each calls fn with each value of seq, up to the first error, which it returns.
-func each[T any](seq iter.Seq2[T, error], fn func(T) error) error {
-	for v, err := range seq {
-		if err == nil {
-			err = fn(v)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // indexed is the stream of run, called with the index of s.
 func indexed[T any](
 	ctx context.Context, s *Snapshot, run func(x *index, yield func(T) error) error,
 ) iter.Seq2[T, error] {
-	return stream(func(yield func(T) error) error {
+	return stream.Of(func(yield func(T) error) error {
 		x, err := s.index(ctx)
 		if err != nil {
 			return err
@@ -82,8 +53,8 @@ func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, e
 // Records yields every record of the file in revision order, superseded ones, tombstones and the
 // empty-key records of --bump-revision included. Errors and validity are those of Live.
 func (s *Snapshot) Records(ctx context.Context) iter.Seq2[*Record, error] {
-	return stream(func(yield func(*Record) error) error {
-		return each(s.Scan(ctx), func(rec Scanned) error { return yield(rec.Record) })
+	return stream.Of(func(yield func(*Record) error) error {
+		return stream.Each(s.Scan(ctx), func(rec Scanned) error { return yield(rec.Record) })
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
@@ -132,7 +133,7 @@ func (st *Status) read(ctx context.Context, s *Snapshot) error {
 	for i := range s.db.Buckets {
 		b := &s.db.Buckets[i]
 		_, _ = h.Write([]byte(b.Name))
-		err := each(s.db.Entries(ctx, b), func(el bolt.Element) error {
+		err := stream.Each(s.db.Entries(ctx, b), func(el bolt.Element) error {
 			_, _ = h.Write(el.Key)
 			_, _ = h.Write(el.Value)
 			if b.Name == "key" {

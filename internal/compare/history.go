@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -62,29 +63,31 @@ type Missing struct {
 
 // History yields the steps of a key, oldest first. sides are snapshots of one cluster, see Sort.
 func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options) iter.Seq2[*Step, error] {
-	return func(yield func(*Step, error) bool) {
+	return stream.Of(func(yield func(*Step) error) error {
 		t := teller{sides: sides, options: o}
 		for _, s := range sides {
 			oldest, newest, err := s.Snapshot().Kept(ctx)
 			if err != nil {
-				yield(nil, err)
-				return
+				return err
 			}
 			t.kept = append(t.kept, [2]int64{oldest, newest})
 		}
-		for rec, err := range merged(ctx, sides, key) {
-			var step *Step
-			if err == nil {
-				step, err = t.tell(ctx, rec)
+		err := stream.Each(merged(ctx, sides, key), func(rec sourced) error {
+			step, err := t.tell(ctx, rec)
+			if err != nil {
+				return err
 			}
-			if !yield(step, err) || err != nil {
-				return
-			}
+			return yield(step)
+		})
+		if err != nil {
+			return err
 		}
-		if step, err := t.gone(ctx, key); step != nil || err != nil {
-			yield(step, err)
+		step, err := t.gone(ctx, key)
+		if step == nil {
+			return err
 		}
-	}
+		return yield(step)
+	})
 }
 
 // teller remembers the step before.
@@ -223,15 +226,14 @@ type sourced struct {
 
 // merged yields the records of a key that any of the snapshots holds, in revision order, each once.
 func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[sourced, error] {
-	return func(yield func(sourced, error) bool) {
+	return stream.Of(func(yield func(sourced) error) error {
 		queues := make([]queue, len(sides))
 		for i, s := range sides {
 			next, stop := iter.Pull2(faulting(s.Snapshot().History(ctx, key)))
 			defer stop()
 			queues[i].next = next
 			if err := queues[i].advance(); err != nil {
-				yield(sourced{}, err)
-				return
+				return err
 			}
 		}
 		for {
@@ -242,20 +244,19 @@ func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[
 				}
 			}
 			if first == nil {
-				return
+				return nil
 			}
 			records, err := together(queues, first.Revision)
 			for _, rec := range records {
-				if !yield(rec, nil) {
-					return
+				if stopped := yield(rec); stopped != nil {
+					return stopped
 				}
 			}
 			if err != nil {
-				yield(sourced{}, err)
-				return
+				return err
 			}
 		}
-	}
+	})
 }
 
 // faulting turns faults of the mapped file into panics, which iter.Pull2 hands from its own

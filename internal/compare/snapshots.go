@@ -10,6 +10,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/differ"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -110,28 +111,23 @@ func isNoise(key []byte, parsed keys.Key) bool {
 // Snapshots yields each key that differs, in order. An error ends the sequence. Values are compared
 // by their stored bytes; the keys that differ are kept, 24 bytes each, and then read one by one.
 func Snapshots(ctx context.Context, old, new *inspect.Reader, o Options) iter.Seq2[*Object, error] {
-	return func(yield func(*Object, error) bool) {
+	return stream.Of(func(yield func(*Object) error) error {
 		c := comparison{sides: [2]side{{Reader: old}, {Reader: new}}, options: o}
 		found, err := c.differing(ctx)
 		for i, key := range found {
-			if i%256 == 0 {
-				err = ctx.Err()
+			if i%256 == 0 && ctx.Err() != nil {
+				return ctx.Err()
 			}
-			var object *Object
-			if err == nil {
-				object, err = c.look(ctx, key)
+			object, err := c.look(ctx, key)
+			if err == nil && object != nil {
+				err = yield(object)
 			}
 			if err != nil {
-				break
-			}
-			if object != nil && !yield(object, nil) {
-				return
+				return err
 			}
 		}
-		if err != nil {
-			yield(nil, err)
-		}
-	}
+		return err
+	})
 }
 
 // side is one of the snapshots.

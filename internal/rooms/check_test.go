@@ -18,7 +18,7 @@ const module = "github.com/etcdshift/etcdshift"
 // mayImport is the table of packages of this module that the code of a room, tests aside, may
 // import besides itself. "transform/" stands for each package below transform.
 func mayImport() map[string][]string {
-	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native"}
+	data := []string{"snapshot", "keys", "encoding", "encoding/schema", "internal/native", "internal/stream"}
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
@@ -28,7 +28,7 @@ func mayImport() map[string][]string {
 		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
 		"inspect":              with("finding"),
-		"snapshot":             {"internal/publish"},
+		"snapshot":             {"internal/publish", "internal/stream"},
 		"keys":                 {},
 		"finding":              {},
 		"encoding/schema":      {"encoding"},
@@ -38,6 +38,7 @@ func mayImport() map[string][]string {
 		"internal/input":       {},
 		"internal/native":      {"encoding"},
 		"internal/publish":     {},
+		"internal/stream":      {},
 		"internal/rooms":       {},
 		"internal/columns":     with("inspect", "internal/jsonpath"),
 		"internal/compare":     with("inspect", "internal/differ"),

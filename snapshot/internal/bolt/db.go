@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // DB is the image of a database. Open checks the pages above the leaves, Page checks a leaf.
@@ -181,9 +183,9 @@ func (c *Cursor) Next() (*Element, error) {
 
 // Entries yields the entries of b in key order. A nil bucket has none.
 func (db *DB) Entries(ctx context.Context, b *Bucket) iter.Seq2[Element, error] {
-	return func(yield func(Element, error) bool) {
+	return stream.Of(func(yield func(Element) error) error {
 		if b == nil {
-			return
+			return nil
 		}
 		var before []byte
 		c := Cursor{DB: db, Bucket: b}
@@ -191,25 +193,21 @@ func (db *DB) Entries(ctx context.Context, b *Bucket) iter.Seq2[Element, error] 
 			el, err := c.Next()
 			switch {
 			case err != nil:
-				err = fmt.Errorf("bucket %q: %w", b.Name, err)
+				return fmt.Errorf("bucket %q: %w", b.Name, err)
 			case el == nil:
-				return
+				return nil
 			case el.Flags&FlagBucket != 0:
-				err = fmt.Errorf("%w: bucket %q holds a bucket of its own", ErrDamaged, b.Name)
+				return fmt.Errorf("%w: bucket %q holds a bucket of its own", ErrDamaged, b.Name)
 			case n > 0 && bytes.Compare(before, el.Key) >= 0:
-				err = fmt.Errorf("%w: bucket %q: entry %d of leaf %d does not sort after the one before it",
+				return fmt.Errorf("%w: bucket %q: entry %d of leaf %d does not sort after the one before it",
 					ErrDamaged, b.Name, c.next-1, c.Leaf)
-			case c.next == 1: // a leaf begins
-				err = ctx.Err()
-			}
-			if err != nil {
-				yield(Element{}, err)
-				return
+			case c.next == 1 && ctx.Err() != nil: // a leaf begins
+				return ctx.Err()
 			}
 			before = el.Key
-			if !yield(*el, nil) {
-				return
+			if err := yield(*el); err != nil {
+				return err
 			}
 		}
-	}
+	})
 }

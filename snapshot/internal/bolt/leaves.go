@@ -29,19 +29,6 @@ func Seq(elems ...Element) iter.Seq2[Element, error] {
 	}
 }
 
-// addAll adds all entries.
-func (l *leaves) addAll(entries iter.Seq2[Element, error]) error {
-	for el, err := range entries {
-		if err == nil {
-			err = l.add(el)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // add copies an entry, which sorts after those before.
 func (l *leaves) add(el Element) error {
 	n := ElementSize + len(el.Key) + len(el.Value)

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // Writer lays out new pages and writes each to its final place. Old pages stay as they are.
@@ -93,7 +95,7 @@ const inlineShare = 4
 // Bucket writes the pages of src and returns the element of the root bucket for it.
 func (w *Writer) Bucket(src Source) (Element, error) {
 	l := leaves{w: w, size: HeaderSize}
-	if err := l.addAll(src.Entries); err != nil {
+	if err := stream.Each(src.Entries, l.add); err != nil {
 		return Element{}, err
 	}
 	b := Bucket{Name: src.Name, Sequence: src.Sequence}
@@ -161,21 +163,18 @@ func (w *Writer) Append(
 	ctx context.Context, db *DB, b *Bucket, entries iter.Seq2[Element, error],
 ) (Element, error) {
 	l := leaves{w: w}
-	for el, err := range entries {
-		if err == nil && len(l.cur) == 0 && b.Root == 0 {
-			err = l.addAll(db.Entries(ctx, b))
+	err := stream.Each(entries, func(el Element) error {
+		if len(l.cur) == 0 && b.Root == 0 {
+			if err := stream.Each(db.Entries(ctx, b), l.add); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = l.add(el)
-		}
-		if err != nil {
-			return Element{}, err
-		}
+		return l.add(el)
+	})
+	if err != nil || len(l.cur) == 0 {
+		return Element{}, err
 	}
-	if len(l.cur) == 0 {
-		return Element{}, nil
-	}
-	err := l.flush()
+	err = l.flush()
 	if err == nil && b.Root != 0 {
 		l.done, err = w.edge(db, b.Root, l.done)
 	}
