@@ -52,13 +52,10 @@ func envelopeOfJSON(data []byte) (e envelope, err error) {
 	return e, err
 }
 
-func envelopeOfCBOR(data []byte) (e envelope, err error) {
+func envelopeOfCBOR(data []byte) (envelope, error) {
 	obj, err := decodeCBOR(data)
-	if err != nil {
-		return e, err
-	}
-	r := reader{obj: obj}
-	e = envelope{apiVersion: r.str("apiVersion"), kind: r.str("kind"), body: wireField{payload: data}}
+	r := reader{obj: obj, err: err}
+	e := envelope{apiVersion: r.str("apiVersion"), kind: r.str("kind"), body: wireField{payload: data}}
 	return e, r.err
 }
 

@@ -2,6 +2,7 @@ package encoding
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -23,18 +24,8 @@ const (
 
 // String is the name people use for the format.
 func (f Format) String() string {
-	switch f {
-	case FormatJSON:
-		return "JSON"
-	case FormatProtobuf:
-		return "protobuf"
-	case FormatCBOR:
-		return "CBOR"
-	case FormatEncrypted:
-		return "encrypted"
-	default:
-		return "unknown"
-	}
+	names := map[Format]string{FormatJSON: "JSON", FormatProtobuf: "protobuf", FormatCBOR: "CBOR", FormatEncrypted: "encrypted"}
+	return cmp.Or(names[f], "unknown")
 }
 
 // ErrEncrypted is returned for a value that an API server encrypted at rest. The text around it
@@ -99,16 +90,8 @@ func trimSpace(data []byte) []byte {
 // byFormat reads a value with the function for its format; nil takes none.
 func byFormat[T any](data []byte, readJSON, readCBOR, readProtobuf func([]byte) (T, error)) (out T, err error) {
 	var none T
-	f, read := Detect(data), readJSON
-	switch f {
-	case FormatJSON:
-	case FormatCBOR:
-		read = readCBOR
-	case FormatProtobuf:
-		read = readProtobuf
-	default:
-		read = nil
-	}
+	f := Detect(data)
+	read := [...]func([]byte) (T, error){FormatJSON: readJSON, FormatCBOR: readCBOR, FormatProtobuf: readProtobuf, FormatEncrypted: nil}[f]
 	if read == nil {
 		return none, unsupported(data, f)
 	}

@@ -53,33 +53,28 @@ func metaOfJSON(data []byte) (Meta, error) {
 	if err := unmarshal(text, &metadata); err != nil {
 		return Meta{}, at("metadata", err)
 	}
-	m, err := metaOf(metadata)
+	apiVersion, kind, err := obj.typeMeta()
 	if err != nil {
 		return Meta{}, err
 	}
-	m.APIVersion, m.Kind, err = obj.typeMeta()
-	return m, err
+	return metaOf(apiVersion, kind, metadata)
 }
 
-func metaOfCBOR(data []byte) (m Meta, err error) {
+func metaOfCBOR(data []byte) (Meta, error) {
 	obj, err := decodeCBOR(data)
-	if err != nil {
-		return m, err
-	}
-	r := reader{obj: obj}
+	r := reader{obj: obj, err: err}
 	apiVersion, kind, metadata := r.str("apiVersion"), r.str("kind"), r.object("metadata")
 	if r.err != nil {
-		return m, r.err
+		return Meta{}, r.err
 	}
-	m, err = metaOf(metadata)
-	m.APIVersion, m.Kind = apiVersion, kind
-	return m, err
+	return metaOf(apiVersion, kind, metadata)
 }
 
 // metaOf reads decoded metadata.
-func metaOf(metadata map[string]any) (Meta, error) {
+func metaOf(apiVersion, kind string, metadata map[string]any) (Meta, error) {
 	r := reader{obj: metadata}
 	m := Meta{
+		APIVersion: apiVersion, Kind: kind,
 		Name:              r.str("name"),
 		Namespace:         r.str("namespace"),
 		UID:               r.str("uid"),

@@ -78,17 +78,17 @@ func measureJSON(text []byte) (p Parts, err error) {
 	if err != nil {
 		return p, err
 	}
-	if i := meta.last("managedFields"); i >= 0 {
-		p.ManagedFields = meta[i].size()
-	}
+	p.ManagedFields = meta.sizeOf("managedFields")
 	annotations, err := meta.object("annotations")
-	if err != nil {
-		return p, at("metadata", err)
+	p.LastApplied = annotations.sizeOf(lastAppliedAnnotation)
+	return p, at("metadata", err)
+}
+
+func (o jsonObject) sizeOf(name string) int {
+	if i := o.last(name); i >= 0 {
+		return o[i].size()
 	}
-	if i := annotations.last(lastAppliedAnnotation); i >= 0 {
-		p.LastApplied = annotations[i].size()
-	}
-	return p, nil
+	return 0
 }
 
 // size is the bytes of the field's name, colon and value.
@@ -134,15 +134,12 @@ const ObjectMetaField = int(objectMeta)
 
 // ControllerKind returns apiVersion and kind of the controlling or else the first owner.
 func (m Meta) ControllerKind() (apiVersion, kind string) {
-	for i, o := range m.OwnerReferences {
-		if controls := o.Controller != nil && *o.Controller; controls || i == 0 {
-			apiVersion, kind = o.APIVersion, o.Kind
-			if controls {
-				break
-			}
-		}
+	if len(m.OwnerReferences) == 0 {
+		return "", ""
 	}
-	return apiVersion, kind
+	i := slices.IndexFunc(m.OwnerReferences, func(o OwnerReference) bool { return o.Controller != nil && *o.Controller })
+	owner := m.OwnerReferences[max(i, 0)]
+	return owner.APIVersion, owner.Kind
 }
 
 // Weigh estimates the memory of JSON content in bytes: 16 for each value, 48 more for a map or

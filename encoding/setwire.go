@@ -257,11 +257,11 @@ func (m *member) append(out, old []byte, key string, before, value any) ([]byte,
 	switch {
 	case m.kind == kindText && isText:
 	case m.kind == kindInteger && isNumber:
-		return append(out, integerField(m.num, number)...), nil
+		return appendInteger(out, m.num, number), nil
 	case m.kind == kindBool && isBool:
-		return append(out, integerField(m.num, int64(protowire.EncodeBool(is)))...), nil
+		return appendInteger(out, m.num, int64(protowire.EncodeBool(is))), nil
 	case m.kind == kindTextMap && isText && old == nil:
-		msg = append(bytesField(mapKey, []byte(key)), bytesField(mapValue, msg)...)
+		msg = appendBytesField(appendBytesField(nil, mapKey, []byte(key)), mapValue, msg)
 	case m.kind == kindTextMap && isText:
 		msg, err = mapValueMember.set(old, before, value)
 	case m.kind == kindMessage:

@@ -108,13 +108,9 @@ func (f wireField) repeated() error {
 	return fmt.Errorf("field %d at byte %d: %w", f.num, f.start, errRepeated)
 }
 
-// bytesField, integerField encode one complete field as generated code writes it.
-func bytesField(num protowire.Number, content []byte) []byte {
-	return appendBytesField(nil, num, content)
-}
-
-func integerField(num protowire.Number, v int64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(nil, num, protowire.VarintType), uint64(v))
+// appendInteger and appendBytesField add one complete field as generated code writes it.
+func appendInteger(out []byte, num protowire.Number, v int64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(out, num, protowire.VarintType), uint64(v))
 }
 
 func appendBytesField(out []byte, num protowire.Number, content []byte) []byte {

@@ -83,7 +83,7 @@ func (v *Version) coerceFields(obj map[string]any, structural *structuralschema.
 		defaulting.PruneNonNullableNullsWithoutDefaults(obj, structural)
 	}
 	if err := objectmeta.Coerce(nil, obj, structural, false, !strict); err != nil {
-		return err
+		return err // a nil *field.Error is not a nil error
 	}
 	return nil
 }
