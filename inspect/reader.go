@@ -211,18 +211,3 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	r.layouts = &layouts
 	return layouts, nil
 }
-
-// Prefixes returns the storage prefixes of Layouts that have the layout of Kubernetes.
-func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
-	layouts, err := r.Layouts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var prefixes []string
-	for _, s := range layouts.Storages() {
-		if s.Flavour == keys.FlavourKubernetes || s.Flavour == keys.FlavourUnknown {
-			prefixes = append(prefixes, s.Prefix)
-		}
-	}
-	return prefixes, nil
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -138,6 +139,21 @@ func TestLive(t *testing.T) {
 	cancel()
 	_, err = read(NewReader(s, nil), ctx, 9)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Prefixes returns the storage prefixes of Layouts that have the layout of Kubernetes.
+func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var prefixes []string
+	for _, s := range layouts.Storages() {
+		if s.Flavour == keys.FlavourKubernetes || s.Flavour == keys.FlavourUnknown {
+			prefixes = append(prefixes, s.Prefix)
+		}
+	}
+	return prefixes, nil
 }
 
 // TestPrefixes: named prefixes come first, then those that keys show, each once; a key belongs to

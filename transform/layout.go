@@ -1,14 +1,12 @@
 package transform
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/keys"
@@ -24,14 +22,8 @@ var ErrEmptyPrefix = errors.New("no key lies below the storage prefix")
 // longer prefix.
 func (v *View) Below(ctx context.Context, prefix string) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		all, err := v.reader.Prefixes(ctx)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		nested := slices.DeleteFunc(slices.Clone(all), func(other string) bool { return !strings.HasPrefix(other, prefix+"/") })
 		for e, err := range v.Live(ctx, []byte(prefix+"/")) {
-			if err == nil && slices.ContainsFunc(nested, func(other string) bool { return bytes.HasPrefix(e.Key, []byte(other+"/")) }) {
+			if err == nil && e.Layout() != keys.Layout(keys.Kubernetes{Prefix: prefix}) {
 				continue
 			}
 			if !yield(e, err) || err != nil {

@@ -66,15 +66,13 @@ func Unreadable(err error) *finding.Finding { return codeOf(err).Because("%v", e
 
 // Readable reports a value that no API server can read as the object its key names. Encrypted
 // values and unknown kinds pass.
-func (v *View) Readable(key keys.Key, e *Entry) bool {
-	if e.Undecryptable != nil {
+func (v *View) Readable(e *Entry) bool {
+	err := e.Check()
+	if err == nil || e.Undecryptable != nil || errors.Is(err, native.ErrUnknownKind) {
 		return true
 	}
-	err := CheckValue(key, e.Value)
-	if err != nil {
-		v.Raise(string(e.Key), Unreadable(err))
-	}
-	return err == nil
+	v.Raise(string(e.Key), Unreadable(err))
+	return false
 }
 
 // CheckValue says why no API server can read a decrypted value. Unknown kinds pass.

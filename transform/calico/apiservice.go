@@ -64,7 +64,7 @@ func (m *run) reportAggregatedAPIService() {
 	if err != nil && entry.Undecryptable != nil {
 		m.Raise(string(key), codeAPIServiceLeft.Because("it cannot be read: %v", err))
 	}
-	if err != nil || automanaged(obj) { // checkValues reports one that is not encrypted
+	if err != nil || automanaged(obj) { // eachOther reports one that is not encrypted
 		return
 	}
 	service := objectAt(objectAt(obj, "spec"), "service")

@@ -10,17 +10,13 @@ import (
 // everything else. The v1 one, where it is kept, is locked, so that a component that still looks
 // there does nothing.
 
-// lateWrite is a v3 ClusterInformation that is yet to be staged.
-type lateWrite struct {
-	id    *identity
-	value []byte
-}
-
 // stageLocks stages the v3 ClusterInformation. It also makes one ready that was there before and
 // stays: the live controller may have left it locked.
 func (m *run) stageLocks() {
-	for _, l := range m.late {
-		m.Put(l.id.v3key, l.value, whyRecord(l.id))
+	for _, id := range m.table.records {
+		if id.late != nil {
+			m.Put(id.v3key, id.late, whyRecord(id))
+		}
 	}
 	kd, _ := kindOfV3("clusterinformations")
 	for _, o := range m.table.objectsOf(kd) {

@@ -44,7 +44,12 @@ func convertSpec(k *kind, meta, spec map[string]any) error {
 		fill(spec, "autoAllocateBlocks", false)
 		fill(spec, "strictAffinity", false)
 	case "BlockAffinity":
-		return convertAffinity(spec)
+		// type and labels stay, as under the live migration: calico-node adds the labels when it starts
+		deleted, err := parseDeleted(spec["deleted"])
+		if err != nil {
+			return err
+		}
+		spec["deleted"] = deleted
 	case "IPAMBlock":
 		return convertBlock(spec)
 	case "IPAMHandle":

@@ -156,15 +156,11 @@ func unfit(crd *apiextensionsv1.CustomResourceDefinition, kd *kind) (fatal, mild
 	if crd.DeletionTimestamp != nil {
 		fatal = append(fatal, "it is being deleted, and all its records with it")
 	}
-	var v3 *apiextensionsv1.CustomResourceDefinitionVersion
-	for i := range crd.Spec.Versions {
-		if crd.Spec.Versions[i].Name == "v3" {
-			v3 = &crd.Spec.Versions[i]
-		}
-	}
-	if v3 == nil {
+	at := slices.IndexFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == "v3" })
+	if at < 0 {
 		fatal = append(fatal, "it has no version v3")
 	} else {
+		v3 := crd.Spec.Versions[at]
 		if !v3.Served {
 			fatal = append(fatal, "version v3 is not served")
 		}

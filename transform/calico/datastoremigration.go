@@ -1,6 +1,7 @@
 package calico
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,13 +23,15 @@ const (
 func (m *run) checkMigration() {
 	known := map[string]bool{} // UIDs
 	for entry := range m.Live(m.Keys.Dir(schema.GroupResource{Group: groupMigration, Resource: "datastoremigrations"})) {
-		found, err := readMigration(entry.Value)
-		if err != nil {
+		meta, err := encoding.ReadMeta(entry.Value)
+		obj, _, badObject := encoding.DecodeObject(entry.Value)
+		if err = cmp.Or(err, badObject); err != nil {
 			m.Raise(string(entry.Key), transform.Unreadable(err))
 			continue
 		}
-		known[found.uid] = true
-		found.check(m.View, string(entry.Key))
+		known[meta.UID] = true
+		status := objectAt(obj, "status")
+		migration{meta, text(status, "phase"), status}.check(m.View, string(entry.Key))
 	}
 	if m.crds.records > 0 { // a finished migration leaves its marks for ever
 		m.checkMarks(known)
@@ -37,49 +40,32 @@ func (m *run) checkMigration() {
 
 // migration is a DatastoreMigration.
 type migration struct {
-	name, uid        string
-	phase, message   string
-	locked, started  bool // it has locked the v1 datastore; it has begun to copy
-	deleting, holder bool // it is being deleted; it has the finalizer that removes the v1 CRDs
+	meta   encoding.Meta
+	phase  string
+	status map[string]any
 }
 
-func readMigration(value []byte) (m migration, err error) {
-	meta, err := encoding.ReadMeta(value)
-	if err != nil {
-		return m, err
-	}
-	obj, _, err := encoding.DecodeObject(value)
-	if err != nil {
-		return m, err
-	}
-	status := objectAt(obj, "status")
-	return migration{
-		name: meta.Name, uid: meta.UID,
-		phase: text(status, "phase"), message: text(status, "message"),
-		locked: text(status, "datastoreLockedAt") != "", started: text(status, "startedAt") != "",
-		deleting: !meta.DeletionTimestamp.IsZero(), holder: len(meta.Finalizers) > 0,
-	}, nil
-}
+func (m migration) deleting() bool { return !m.meta.DeletionTimestamp.IsZero() }
 
 // check reports one DatastoreMigration. Calico's phases are none, Pending, Migrating,
 // WaitingForConflictResolution, Converged, Complete and Failed.
 func (m migration) check(v *transform.View, key string) {
 	switch {
-	case m.name != migrationName:
+	case m.meta.Name != migrationName:
 		v.Raise(key, codeMigrationLeft.Because("Calico acts on a DatastoreMigration named %s only; this one does nothing", migrationName))
 	case m.phase == "Complete":
 		reason := "the live migration is complete; its v3 records are used as they are"
-		if m.deleting {
+		if m.deleting() {
 			reason = "the live migration is complete, and its clean-up was removing the v1 CRDs"
 		}
 		v.Raise(key, codeMigrationLeft.Because("%s", reason))
 		v.Report().AddStep("delete the finished DatastoreMigration %s when all is well: while v1 CRDs are there, its deletion removes them and their records",
-			m.name)
+			m.meta.Name)
 	case m.underWay():
 		v.Raise(key, codeHalfDoneMigration.Because("%s", m.halfDone()))
 	default:
 		v.Raise(key, codeMigrationLeft.Because("a DatastoreMigration in phase %q has not begun; it would when Calico starts", m.phase))
-		v.Report().AddStep("after the restore, delete DatastoreMigration %s before kube-controllers starts: its work is done", m.name)
+		v.Report().AddStep("after the restore, delete DatastoreMigration %s before kube-controllers starts: its work is done", m.meta.Name)
 	}
 }
 
@@ -87,18 +73,18 @@ func (m migration) check(v *transform.View, key string) {
 func (m migration) underWay() bool {
 	switch m.phase {
 	case "", "Pending", "Failed":
-		return m.locked || m.started
+		return text(m.status, "datastoreLockedAt") != "" || text(m.status, "startedAt") != ""
 	}
 	return true
 }
 
 func (m migration) halfDone() string {
 	at, advice := fmt.Sprintf("%q", m.phase), ": let it come to Complete, or delete the DatastoreMigration to abort it"
-	if m.message != "" {
-		at += fmt.Sprintf(" (%.300s)", m.message)
+	if message := text(m.status, "message"); message != "" {
+		at += fmt.Sprintf(" (%.300s)", message)
 	}
 	switch {
-	case m.deleting:
+	case m.deleting():
 		advice = ", and being aborted: let it end"
 	case m.phase == "Converged":
 		advice = ": let it come to Complete"

@@ -31,6 +31,7 @@ type identity struct {
 	minted       string  // with --uids new
 	record       *record // decoded; nil where it was used or memory was full
 	there        *object
+	late         []byte // v3 ClusterInformation, to be staged after objects that may refer to it
 	fate         fate
 	conflict     bool
 	deleting     bool        // it is being deleted, and a finalizer holds it

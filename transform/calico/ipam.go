@@ -15,18 +15,6 @@ const (
 	labelIPVersion    = "projectcalico.org/ip-version"
 )
 
-// convertAffinity makes deleted a boolean. Type and labels stay, as under the live migration: an
-// affinity of an older release may lack them, and calico-node adds labels to those of its node when
-// it starts.
-func convertAffinity(spec map[string]any) error {
-	deleted, err := parseDeleted(spec["deleted"])
-	if err != nil {
-		return err
-	}
-	spec["deleted"] = deleted
-	return nil
-}
-
 // affinityType is the type of an affinity as IPAM reads it.
 func affinityType(spec map[string]any) string { return cmp.Or(text(spec, "type"), "host") }
 

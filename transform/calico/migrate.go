@@ -123,7 +123,7 @@ func (m *run) write(id *identity, obj map[string]any, format encoding.Format) {
 	switch {
 	case m.Failed(err):
 	case id.kind.Kind == kindClusterInformation:
-		m.late = append(m.late, lateWrite{id, value})
+		id.late = value
 	default:
 		m.Put(id.v3key, value, whyRecord(id))
 	}

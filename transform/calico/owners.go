@@ -207,7 +207,7 @@ func (m *run) recheckOwners() {
 
 // unstage takes a staged v3 record back.
 func (m *run) unstage(id *identity) {
-	m.late = slices.DeleteFunc(m.late, func(l lateWrite) bool { return l.id == id })
+	id.late = nil
 	r := m.View.Report()
 	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(id.v3key) })
 	switch id.fate {

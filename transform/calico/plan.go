@@ -64,7 +64,6 @@ type run struct {
 
 	customs  map[schema.GroupKind]folder // kinds of the snapshot's CRDs; nil until they are asked for
 	policies map[string][]*identity      // by the tier they name
-	late     []lateWrite                 // v3 ClusterInformation, to be staged after objects that may refer to it
 	held     int                         // stored bytes of the records that were decoded
 	skipped  int                         // v1 records that are not migrated for a problem
 }
@@ -87,7 +86,7 @@ func (m *run) plan() (found bool) {
 	m.scan()
 	if m.crds.idle() {
 		m.reportAggregatedAPIService()
-		m.checkValues()
+		m.eachOther(func(*transform.Entry, string) {}) // refuses values that no API server can read
 		return m.crds.strange > 0
 	}
 	for _, step := range []func(){

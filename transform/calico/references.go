@@ -21,9 +21,6 @@ func (m *run) remapReferences() {
 	})
 }
 
-// checkValues refuses values that no API server can read, in a snapshot with nothing to migrate.
-func (m *run) checkValues() { m.eachOther(func(*transform.Entry, string) {}) }
-
 // eachOther calls do for all objects but v1 records and the v3 records just written. It refuses
 // those that no API server can read as the object their key names.
 func (m *run) eachOther(do func(entry *transform.Entry, namespace string)) {
@@ -35,7 +32,7 @@ func (m *run) eachOther(do func(entry *transform.Entry, namespace string)) {
 		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
 			continue
 		}
-		if key, err := m.Keys.Parse(entry.Key); err != nil || m.View.Readable(key, entry) {
+		if key, err := entry.ParseKey(); err != nil || m.View.Readable(entry) {
 			do(entry, key.Namespace)
 		}
 	}

@@ -248,3 +248,26 @@ func TestRewrapStrays(t *testing.T) {
 	require.Equal(t, []string{"/other/secrets/ns/b"}, r.changed())
 	require.Empty(t, r.Problems)
 }
+
+// TestRewrapNested: an encrypted value of another API server below the prefix is rewrapped, or
+// reported where its prefix is left out.
+func TestRewrapNested(t *testing.T) {
+	const nested = "/registry/tenants.io/one"
+	const outer, inner, crd = "/registry/secrets/ns/a", nested + "/secrets/ns/a", nested + "/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	old, now := encrypter(t, "secrets: aescbc=o"), encrypter(t, "secrets: aescbc=no")
+	plain := string(newCluster(t).native("s", "v1", "Secret", secretObject("a")).changes[0].Value)
+	c := newCluster(t).put("/registry/namespaces/default", namespaceJSON).put(crd, twoVersions().json(t))
+	for _, key := range []string{outer, inner} {
+		c.put(key, encrypt(t, old, "secrets", key, plain))
+	}
+	path := c.build()
+	for _, prefixes := range [][]string{nil, {"/registry", nested}} {
+		r := migrate(t, transform.Options{In: path, Encryption: now, Prefixes: prefixes}, Options{Rewrap: true})
+		require.Equal(t, []string{outer, crd, inner}, r.changed())
+		require.Equal(t, plain, r.open(now, "secrets", inner, "k8s:enc:aescbc:v1:n:"))
+	}
+	for prefix, left := range map[string]string{"/registry": inner, nested: outer} {
+		r := migrate(t, transform.Options{In: path, Encryption: now, Prefixes: []string{prefix}}, Options{Rewrap: true})
+		r.refusedFor("error unknown-key " + left)
+	}
+}

@@ -117,6 +117,32 @@ func TestPrefixes(t *testing.T) {
 	require.ErrorIs(t, migrate(t, transform.Options{In: path, Prefixes: []string{"/nowhere"}}, Options{}).err, transform.ErrEmptyPrefix)
 }
 
+// TestPrefixInFolder: a prefix that lies in the folder of a kind, or around its objects, hides none
+// of them.
+func TestPrefixInFolder(t *testing.T) {
+	o, fresh := resource{version: "v1alpha1", name: "a"}, resource{version: "v1", name: "b"}
+	lost := resource{version: "v1old", name: "c"}
+	for _, inner := range []string{"/registry/example.com", "/registry/example.com/widgets", "/registry/example.com/widgets/ns"} {
+		both := []string{"/registry", inner}
+		path := newCluster(t, twoVersions()).add(o, fresh).build()
+		r := migrate(t, transform.Options{In: path, Prefixes: both}, Options{})
+		require.Equal(t, []string{widgetsKey, o.key()}, r.changed(), inner)
+		require.Equal(t, []string{"v1"}, r.storedVersions(widgetsKey), inner)
+		require.Equal(t, map[string]int{"v1alpha1": 1, "v1": 1}, r.resources(widgetsCRD).Found, inner)
+
+		path = newCluster(t, twoVersions()).add(o, fresh, lost).build()
+		migrate(t, transform.Options{In: path, Prefixes: both}, Options{}).refusedFor("error unlisted-version "+lost.key(), "warning stored-versions-kept "+widgetsKey)
+		r = migrate(t, transform.Options{In: path, Prefixes: both, Allow: []string{codeUnlistedVersion.Name}}, Options{})
+		require.Equal(t, []string{"v1alpha1", "v1", "v1old"}, append([]string{"v1alpha1"}, r.storedVersions(widgetsKey)...), inner)
+
+		old, now := encrypter(t, widgetsCRD+": aescbc=o"), encrypter(t, widgetsCRD+": aescbc=no")
+		path = newCluster(t, twoVersions()).put(fresh.key(), encrypt(t, old, widgetsCRD, fresh.key(), fresh.json(t))).build()
+		r = migrate(t, transform.Options{In: path, Encryption: now, Prefixes: both}, Options{Rewrap: true})
+		require.ErrorIs(t, r.err, transform.ErrRefused, inner)
+		require.Contains(t, r.problems(), "error encrypted "+fresh.key(), inner)
+	}
+}
+
 // TestRoot: an API server whose prefix is the root of the etcd, with another below a folder of it.
 func TestRoot(t *testing.T) {
 	root := func(key string) string { return strings.TrimPrefix(key, "/registry") }

@@ -61,6 +61,7 @@ func (r *run) load() {
 		_, k.group, _ = strings.Cut(key.Name, ".")
 		r.kinds = append(r.kinds, k)
 		if bad := k.parse(e); bad != nil {
+			r.defined.Insert(gvr.ParseGroupResource(k.name))
 			if k.chosen = r.opts.names(k.name, k.group); k.chosen { // its labels cannot be read
 				r.Raise(string(e.Key), bad)
 			}
@@ -69,7 +70,7 @@ func (r *run) load() {
 		k.group = k.crd.Object().Spec.Group
 		k.before, k.chosen = k.crd.StoredVersions(), r.opts.chooses(k.crd)
 		k.after = k.before
-		r.byResource[k.crd.GroupResource()] = k
+		r.defined.Insert(k.crd.GroupResource())
 	}
 	slices.SortFunc(r.kinds, func(a, b *kind) int { return cmp.Compare(string(a.key), string(b.key)) })
 }
@@ -118,15 +119,7 @@ func (r *run) prepare(k *kind) (ok bool) {
 	if obj.DeletionTimestamp != nil {
 		r.Raise(string(k.key), codeTerminating.Because("it is being deleted, and its objects with it: storedVersions is not trimmed"))
 	}
-	var bad *finding.Finding
-	if slices.ContainsFunc(obj.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == "StorageMigrating" && c.Status == apiextensionsv1.ConditionTrue
-	}) {
-		bad = codeStorageMigrating.Because("its condition StorageMigrating is True: " +
-			"the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
-	} else {
-		bad = k.use(r.opts.To)
-	}
+	bad := k.use(r.opts.To)
 	if bad != nil {
 		r.Raise(string(k.key), bad)
 	}
@@ -136,6 +129,12 @@ func (r *run) prepare(k *kind) (ok bool) {
 // use makes to the storage version, "" for the one it is, and compiles the schemas.
 func (k *kind) use(to string) *finding.Finding {
 	value, crd := k.value, k.crd
+	if slices.ContainsFunc(crd.Object().Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == "StorageMigrating" && c.Status == apiextensionsv1.ConditionTrue
+	}) {
+		return codeStorageMigrating.Because("its condition StorageMigrating is True: " +
+			"the cluster's own migrator would go on from there, and overwrite its status; wait until it is done, take a new snapshot")
+	}
 	if to != "" && to != crd.StorageVersion() {
 		var err error
 		if value, err = schema.SetStorageVersion(value, to); errors.Is(err, schema.ErrNoVersion) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -14,7 +13,7 @@ import (
 // trimList sets status.storedVersions by reading every key of the kind, once its objects are
 // staged.
 func (r *run) trimList(k *kind) {
-	found := r.countVersions(k, nil)
+	found := r.countVersions(k, false)
 	if r.Err != nil {
 		return
 	}
@@ -36,14 +35,14 @@ func (r *run) trimList(k *kind) {
 }
 
 // countVersions counts the objects of the kind by version, as staged; "" for those whose version is
-// unknown. broken, which may be nil, is called for values that cannot be read at all.
-func (r *run) countVersions(k *kind, broken func(e *transform.Entry, err error)) map[string]int {
+// unknown. With report, values that cannot be read at all are reported.
+func (r *run) countVersions(k *kind, report bool) map[string]int {
 	found := map[string]int{}
 	for _, dir := range r.dirs(k) {
 		for e := range r.Live(dir) {
-			value, err := encoding.Parse(e.Value)
-			if err != nil && broken != nil {
-				broken(e, err)
+			value, err := e.ParseValue()
+			if err != nil && report {
+				r.Raise(string(e.Key), transform.Unreadable(err))
 			}
 			if err != nil || k.unread[string(e.Key)] || !k.owns(value.GVK.GroupKind()) {
 				found[""]++

@@ -3,10 +3,10 @@ package storageversion
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/transform"
@@ -29,20 +29,20 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 	if err != nil {
 		return err
 	}
-	runs, err := m.runs(ctx, v, prefixes)
+	used := map[Mapping]bool{}
+	runs, err := m.runs(ctx, v, prefixes, used)
 	if err != nil {
 		return err
 	}
 	section := &Definitions{}
 	v.Report().Sections = append(v.Report().Sections, section)
-	chosen, used := 0, map[Mapping]bool{}
+	chosen := 0
 	for _, r := range runs {
 		if r.plan(); r.Err != nil {
 			return r.Err
 		}
 		r.summarize(section)
 		chosen += len(r.chosen())
-		maps.Copy(used, r.used)
 	}
 	for _, mapping := range m.opts.Mappings {
 		if !used[Mapping{Group: mapping.Group, Old: mapping.Old}] {
@@ -63,13 +63,13 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 
 // runs makes a run for each prefix, its CustomResourceDefinitions loaded, and checks the names in
 // the options against all of them.
-func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string) ([]*run, error) {
+func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string, used map[Mapping]bool) ([]*run, error) {
 	var runs []*run
 	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, prefix := range prefixes {
 		r := &run{
 			Store: &transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
-			opts:  &m.opts, used: map[Mapping]bool{}, byResource: map[schema.GroupResource]*kind{},
+			opts:  &m.opts, used: used, defined: sets.New[schema.GroupResource](),
 		}
 		if r.load(); r.Err != nil {
 			return nil, r.Err
@@ -87,10 +87,10 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []stri
 // run is a migration under one storage prefix.
 type run struct {
 	*transform.Store
-	opts       *Options
-	used       map[Mapping]bool // mappings, without New, that some object took
-	kinds      []*kind          // in the order of their names
-	byResource map[schema.GroupResource]*kind
+	opts    *Options
+	used    map[Mapping]bool               // mappings, without New, that some object took in any run
+	kinds   []*kind                        // in the order of their names
+	defined sets.Set[schema.GroupResource] // resources of kinds
 }
 
 // plan stages one prefix: objects first, then their lists of versions, then references to them.

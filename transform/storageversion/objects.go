@@ -1,7 +1,6 @@
 package storageversion
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +35,7 @@ func (r *run) migrateObjects(k *kind) {
 	var batch []*object
 	size := 0
 	for e := range r.Live(r.dirs(k)[0]) {
-		o := &object{key: e.Key, value: e.Value}
+		o := &object{Entry: e}
 		var err error
 		if o.parsed, err = r.Keys.Parse(e.Key); err != nil {
 			o.refuse(codeUnknownKey.Because("%v", err))
@@ -56,50 +55,47 @@ func (r *run) migrateObjects(k *kind) {
 
 // migrateBatch takes some objects of a kind all the way, as many at once as fit in memory.
 func (r *run) migrateBatch(k *kind, batch []*object) {
-	for len(batch) > 0 && r.Err == nil {
-		n := r.each(batch, begun, func(o *object) int {
-			o.begin(k, r.opts)
-			return encoding.Weigh(o.obj)
-		})
-		r.convert(k, batch[:n])
-		r.finishBatch(k, batch[:n])
-		batch = batch[n:]
+	begin := func(o *object) int {
+		o.begin(k, r.opts)
+		return encoding.Weigh(o.obj)
 	}
-}
-
-// finishBatch makes and stages the values of converted objects.
-func (r *run) finishBatch(k *kind, batch []*object) {
-	for len(batch) > 0 && r.Err == nil {
-		n := r.each(batch, finished, func(o *object) int {
-			o.finish(r.Ctx, k, r.opts)
-			return len(o.out)
-		})
-		for _, o := range batch[:n] {
-			if r.Err == nil {
-				r.stage(k, o)
+	finish := func(o *object) int {
+		o.finish(r.Ctx, k, r.opts)
+		return len(o.out)
+	}
+	r.each(batch, begun, begin, func(some []*object) {
+		r.convert(k, some)
+		r.each(some, finished, finish, func(some []*object) {
+			for _, o := range some {
+				if r.Err == nil {
+					r.stage(k, o)
+				}
+				o.out = nil
 			}
-			o.out = nil
-		}
-		batch = batch[n:]
-	}
+		})
+	})
 }
 
-// each works on the objects of a batch in parallel, until the bytes that work returns reach
-// batchMemory: defaults can turn a few bytes into megabytes. It returns how many objects from the
-// first on are done, at least one. The cut depends on the workers, the results do not.
-func (r *run) each(batch []*object, reached progress, work func(o *object) int) (n int) {
-	var held atomic.Int64
-	r.Failed(r.View.Parallel(r.Ctx, len(batch), func(i int) error {
-		if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
-			held.Add(int64(work(o)))
-			o.reached = reached
+// each works on objects in parallel, and gives then as many at a time as are done when the bytes
+// that work returns reach batchMemory: defaults can turn a few bytes into megabytes. The cut
+// depends on the workers, the results do not.
+func (r *run) each(batch []*object, reached progress, work func(o *object) int, then func(some []*object)) {
+	for len(batch) > 0 && r.Err == nil {
+		var held atomic.Int64
+		r.Failed(r.View.Parallel(r.Ctx, len(batch), func(i int) error {
+			if o := batch[i]; o.reached < reached && (i == 0 || held.Load() < batchMemory) {
+				held.Add(int64(work(o)))
+				o.reached = reached
+			}
+			return nil
+		}))
+		n := 0
+		for n < len(batch) && batch[n].reached >= reached {
+			n++
 		}
-		return nil
-	}))
-	for n < len(batch) && batch[n].reached >= reached {
-		n++
+		then(batch[:n])
+		batch = batch[n:]
 	}
-	return n
 }
 
 // convert converts the objects that only a webhook can.
@@ -161,20 +157,20 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 func (r *run) stage(k *kind, o *object) {
 	c := k.at(o.from)
 	c.found++
-	r.used[o.mapping] = true
+	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
 	for _, n := range o.warnings {
-		r.Raise(string(o.key), n)
+		r.Raise(string(o.Key), n)
 	}
 	if o.refused != nil {
 		switch o.refused.Code {
 		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // its version is not sure
-			k.unread[string(o.key)] = true
+			k.unread[string(o.Key)] = true
 		}
 		c.refused++
-		r.Raise(string(o.key), o.refused)
+		r.Raise(string(o.Key), o.refused)
 		return
 	}
-	if len(o.dropped) > 0 && !r.Raise(string(o.key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
+	if len(o.dropped) > 0 && !r.Raise(string(o.Key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
 		c.refused++
 		return
 	}
@@ -185,7 +181,7 @@ func (r *run) stage(k *kind, o *object) {
 		c.unchanged++
 		return
 	}
-	staged, err := r.View.Derive(r.Ctx, o.key, o.key, o.out, "at storage version "+k.crd.StorageVersion())
+	staged, err := r.View.Derive(r.Ctx, o.Key, o.Key, o.out, "at storage version "+k.crd.StorageVersion())
 	switch {
 	case r.Failed(err):
 	case !staged:
@@ -200,7 +196,7 @@ func (r *run) stage(k *kind, o *object) {
 
 // survey reports a kind that was not chosen and needs the migration.
 func (r *run) survey(k *kind) {
-	found := r.countVersions(k, nil)
+	found := r.countVersions(k, false)
 	for version, n := range found {
 		k.at(version).found = n
 	}
@@ -228,9 +224,7 @@ func (r *run) survey(k *kind) {
 
 // skip counts the objects of a kind that has to stay as it is.
 func (r *run) skip(k *kind) {
-	found := r.countVersions(k, func(e *transform.Entry, err error) {
-		r.Raise(string(e.Key), transform.Unreadable(cmp.Or(e.Undecryptable, err)))
-	})
+	found := r.countVersions(k, true)
 	for version, n := range found {
 		*k.at(version) = counts{found: n, refused: n}
 	}
@@ -239,15 +233,13 @@ func (r *run) skip(k *kind) {
 
 // object is one custom resource on its way.
 type object struct {
-	key    []byte
+	*transform.Entry
 	parsed keys.Key
-	value  []byte
 	from   string // the version it is stored at, "" where that is unknown
 
 	obj       map[string]any
 	format    encoding.Format
-	mapped    string  // the apiVersion that replaces the stored one, "" for none
-	mapping   Mapping // group and old version, where one was given for it
+	mapping   Mapping // one that was given for its version
 	reached   progress
 	converted bool // by a converter
 	refused   *finding.Finding

@@ -2,6 +2,7 @@ package storageversion
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (o *object) begin(k *kind, opts *Options) {
 	if o.refused != nil {
 		return
 	}
-	obj, f, err := encoding.DecodeObject(o.value)
+	obj, f, err := encoding.DecodeObject(o.Value)
 	if err != nil {
 		o.refuse(transform.Unreadable(err))
 		return
@@ -66,10 +67,9 @@ func (o *object) identify(k *kind, opts *Options) *finding.Finding {
 		if m.Group != gv.Group || m.Old != gv.Version {
 			continue
 		}
-		o.mapping = Mapping{Group: m.Group, Old: m.Old}
+		o.mapping = m
 		if k.lists(m.New) {
-			o.mapped = gvr.GroupVersion{Group: m.Group, Version: m.New}.String()
-			o.obj["apiVersion"] = o.mapped
+			o.obj["apiVersion"] = k.apiVersion(m.New)
 			return nil
 		}
 		mapped = fmt.Sprintf(" (%s, which is to take its place, is not listed either)", m.New)
@@ -126,7 +126,7 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	if o.changed {
 		o.validate(ctx, k)
 	}
-	o.obj, o.value = nil, nil
+	o.obj = nil
 }
 
 // encode makes the bytes of an object at the storage version, with its managedFields repaired.
@@ -140,7 +140,7 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 	if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
 		return err
 	}
-	o.changed = !bytes.Equal(o.out, o.value)
+	o.changed = !bytes.Equal(o.out, o.Value)
 	if o.changed && !opts.KeepManagedFields && opts.Mode == schema.Settled {
 		if emptied, err = k.crd.RewriteManagedFields(o.obj); err != nil {
 			return err
@@ -171,15 +171,12 @@ func listManagers(managers []string) string {
 // stored are the dropped paths that the value itself has. A dropped default of the version it was
 // stored at is no loss, since nobody wrote it.
 func (o *object) stored(k *kind, dropped []string) ([]string, error) {
-	obj, _, err := encoding.DecodeObject(o.value)
+	obj, _, err := encoding.DecodeObject(o.Value)
 	if err != nil {
 		return nil, err
 	}
-	from := o.from
-	if o.mapped != "" {
-		obj["apiVersion"] = o.mapped
-		_, from, _ = strings.Cut(o.mapped, "/")
-	}
+	from := cmp.Or(o.mapping.New, o.from)
+	obj["apiVersion"] = k.apiVersion(from)
 	version, err := k.crd.Version(from)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package storageversion
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -24,38 +23,32 @@ func (r *run) sweep() {
 		if r.Failed(err) {
 			return
 		}
-		r.check(e, gone)
+		if r.check(e, gone) {
+			r.fixOwners(e, gone)
+		}
 		if r.opts.Rewrap {
 			r.rewrap(e)
 		}
 	}
 }
 
-// check reports what is wrong with one value, and corrects its owner references.
-func (r *run) check(e *transform.Entry, gone *versionsGone) {
-	key, err := r.Keys.Parse(e.Key)
+// check reports what is wrong with one value. It returns false for one that cannot be read.
+func (r *run) check(e *transform.Entry, gone *versionsGone) bool {
+	key, err := e.ParseKey()
 	if err != nil {
-		r.fixOwners(e, gone)
-		return
+		return true
 	}
-	if !r.ofDefinition(key) {
+	if key.Resource != keys.DefinitionType() && !r.defined.Has(key.Resource) { // those were checked with their own
 		if keys.IsCustom(key.Resource) {
 			r.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
 		}
-		if !r.View.Readable(key, e) {
-			return
+		if !r.View.Readable(e) {
+			return false
 		}
 	}
 	r.reportHelm(e, key, gone)
 	r.reportMigrator(e, key)
-	r.fixOwners(e, gone)
-}
-
-// ofDefinition says whether the value is a CustomResourceDefinition, or was checked with its own,
-// also one that cannot be read.
-func (r *run) ofDefinition(key keys.Key) bool {
-	return key.Resource == keys.DefinitionType() || r.byResource[key.Resource] != nil ||
-		slices.ContainsFunc(r.kinds, func(k *kind) bool { return k.crd == nil && k.name == key.Resource.String() })
+	return true
 }
 
 // rewrap encrypts a value as the configuration says today, and reports an undecryptable one.
@@ -68,14 +61,18 @@ func (r *run) rewrap(e *transform.Entry) {
 	}
 }
 
-// reportStrays refuses encrypted values below none of the prefixes: they are lost with the old key.
+// reportStrays refuses encrypted values in none of the storages: they are lost with the old key.
 func reportStrays(ctx context.Context, v *transform.View, prefixes []string) error {
+	layouts, err := v.Layouts(ctx)
+	if err != nil {
+		return err
+	}
 	for e, err := range v.Live(ctx, nil) {
 		if err != nil {
 			return err
 		}
-		under := func(prefix string) bool { return bytes.HasPrefix(e.Key, []byte(prefix+"/")) }
-		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !slices.ContainsFunc(prefixes, under) {
+		in, found := layouts.Of(e.Key)
+		if encoding.Detect(e.Stored) == encoding.FormatEncrypted && !(found && slices.Contains(prefixes, in.Prefix)) {
 			v.Raise(string(e.Key), codeUnknownKey.Because("it is encrypted, and under none of the storage prefixes %s: name its own with --prefix",
 				strings.Join(prefixes, ", ")))
 		}
