@@ -44,7 +44,7 @@ func convertSpec(k *kind, meta, spec map[string]any) error {
 		fill(spec, "autoAllocateBlocks", false)
 		fill(spec, "strictAffinity", false)
 	case "BlockAffinity":
-		// type and labels stay, as under the live migration: calico-node adds the labels when it starts
+		// type and labels stay, as under the live migration: calico-node adds labels when it starts
 		deleted, err := parseDeleted(spec["deleted"])
 		if err != nil {
 			return err
