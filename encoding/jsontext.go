@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // jsonObject is a JSON object or list parsed one level deep: decoded names, values as text. An edit
@@ -204,19 +205,10 @@ func quote(s string) []byte {
 }
 
 func unquote(text []byte) (string, error) {
-	if bytes.IndexByte(text, '\\') < 0 && isASCII(text) {
+	if bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
 		return string(text[1 : len(text)-1]), nil
 	}
 	var s string
 	err := json.Unmarshal(text, &s)
 	return s, err
-}
-
-func isASCII(text []byte) bool {
-	for _, c := range text {
-		if c >= 0x80 {
-			return false
-		}
-	}
-	return true
 }

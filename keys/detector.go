@@ -119,18 +119,14 @@ func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {
 	case has("/apiregistration.k8s.io/apiservices"): // VERSION.GROUP; the group of "v1." is the core
 		flavour, proof, ok = FlavourKubernetes, true, bytes.HasPrefix(name, []byte("v")) && bytes.Contains(name, []byte("."))
 	case has("/namespaces"):
-		flavour, ok = FlavourKubernetes, isFirstNamespace(string(name)) && !endsInResource(prefix)
+		first := []string{"default", "kube-system", "kube-public", "kube-node-lease"} // every kube-apiserver creates them
+		flavour, ok = FlavourKubernetes, slices.Contains(first, string(name)) && !endsInResource(prefix)
 	}
 	if !ok || !isPrefix(prefix) {
 		return "", "", false, false
 	}
 	_, err := flavour.Layout(prefix).Parse(key)
 	return prefix, flavour, proof, err == nil
-}
-
-// isFirstNamespace reports whether every kube-apiserver creates a namespace of that name.
-func isFirstNamespace(name string) bool {
-	return slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, name)
 }
 
 // endsInResource reports whether s may be a prefix and the dir of a resource: "/registry/pods",

@@ -11,24 +11,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// RelabelManagedFields repairs metadata.managedFields of obj, as Finish left it, in place, so that
-// server-side applies work (kubernetes#111937). It returns the number of changed or dropped
+// RelabelManagedFields repairs metadata.managedFields of obj, at the storage version, in place, so
+// that server-side applies work (kubernetes#111937). It returns the number of changed or dropped
 // entries, and the managers that lose fields. An entry breaks every apply if its apiVersion is none
 // of the CRD's or, with the strategy None, if the schema of its version does not accept the object.
 //
-// A breaking entry becomes one of the storage version, with the fields that version knows. With a
-// webhook, which may rename fields, an entry with other fields is dropped; so is one that would own
-// nothing. If no entry is left, manager and operation of the first stay with the single field
-// metadata.name, like the seed of Cluster API's crdmigrator: otherwise the first apply would find
-// each field owned by "before-first-apply". Any write removes the seed.
+// A breaking entry becomes one of the storage version, with the fields that version knows; equal
+// owners become one, with the newest time. An entry that would own nothing is dropped, and with a
+// webhook, which may rename fields, one with other fields too. If none is left, the first stays with
+// the field metadata.name: otherwise the first apply would find all fields owned by
+// "before-first-apply". Other entries, also unreadable ones, stay; the order is a server's.
 //
-// Entries with equal manager, operation, subresource and apiVersion become one, with the newest
-// time. The list is sorted as by a server, so that the next no-op write changes nothing. Other
-// entries, also unreadable ones, stay.
-//
-// With all, harmless entries of other versions are relabelled too, so that those versions can be
-// removed from the CRD. With a webhook, those with fields unknown to the storage version stay. An
-// obj at another version is an error.
+// With all, entries of other versions are relabelled too, so that the CRD can drop those versions.
+// With a webhook, those with fields unknown to the storage version stay.
 func (c *CRD) RelabelManagedFields(obj map[string]any, all bool) (changed int, lost []string, err error) {
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
