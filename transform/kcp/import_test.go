@@ -2,6 +2,7 @@ package kcp_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -225,15 +226,12 @@ func below(t testing.TB, shard, prefix string) string {
 	t.Helper()
 	kvs, _ := kcptest.Dump(t, shard)
 	var script strings.Builder
-	dir := t.TempDir()
-	for n, kv := range kvs {
+	for _, kv := range kvs {
 		key := string(kv.Key)
 		if rest, ok := strings.CutPrefix(key, "/registry/"); ok {
 			key = prefix + "/" + rest
 		}
-		path := filepath.Join(dir, "v"+string(rune('a'+n%26))+strings.Repeat("x", n/26))
-		require.NoError(t, os.WriteFile(path, kv.Value, 0o600))
-		script.WriteString("putfile " + key + " " + path + "\n")
+		fmt.Fprintf(&script, "put %s %q\n", key, kv.Value)
 	}
 	return etcdtest.Build(t, script.String())
 }

@@ -16,7 +16,6 @@
 //
 //	put KEY VALUE [lease=ID]       one Put
 //	put KEY size=N [lease=ID]      one Put of Blob(KEY, N); so no value can start with size=
-//	putfile KEY PATH [lease=ID]    one Put of a file's bytes
 //	del KEY                        one Delete
 //	delprefix PREFIX               one range Delete
 //	grant ID TTL                   a lease; ID decimal, TTL in seconds

@@ -3,9 +3,10 @@ package etcdtest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"os"
+	"math/rand/v2"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -36,17 +37,8 @@ func Run(t testing.TB, s *Server, script string) {
 
 // Blob is the deterministic value of n bytes of "put KEY size=N". It differs between keys.
 func Blob(key string, n int) []byte {
-	state := uint64(14695981039346656037) // FNV-1a over the key seeds a xorshift
-	for _, c := range []byte(key) {
-		state = (state ^ uint64(c)) * 1099511628211
-	}
 	out := make([]byte, n)
-	for i := range out {
-		state ^= state << 13
-		state ^= state >> 7
-		state ^= state << 17
-		out[i] = byte(state >> 32)
-	}
+	_, _ = rand.NewChaCha8(sha256.Sum256([]byte(key))).Read(out)
 	return out
 }
 
@@ -94,7 +86,7 @@ func runCommand(ctx context.Context, c *clientv3.Client, words []string) error {
 	return err
 }
 
-// parseOp returns the operation of put, putfile, del and delprefix.
+// parseOp returns the operation of put, del and delprefix.
 func parseOp(words []string) (clientv3.Op, error) {
 	args := words[1:]
 	switch {
@@ -102,8 +94,8 @@ func parseOp(words []string) (clientv3.Op, error) {
 		return clientv3.OpDelete(args[0]), nil
 	case words[0] == "delprefix" && len(args) == 1:
 		return clientv3.OpDelete(args[0], clientv3.WithPrefix()), nil
-	case (words[0] == "put" || words[0] == "putfile") && len(args) >= 2 && len(args) <= 3:
-		value, err := putValue(words[0], args[0], args[1])
+	case words[0] == "put" && len(args) >= 2 && len(args) <= 3:
+		value, err := putValue(args[0], args[1])
 		if err != nil {
 			return clientv3.Op{}, err
 		}
@@ -116,11 +108,7 @@ func parseOp(words []string) (clientv3.Op, error) {
 	return clientv3.Op{}, fmt.Errorf("unknown command or wrong number of words")
 }
 
-func putValue(command, key, word string) (string, error) {
-	if command == "putfile" {
-		data, err := os.ReadFile(word)
-		return string(data), err
-	}
+func putValue(key, word string) (string, error) {
 	if size, ok := strings.CutPrefix(word, "size="); ok {
 		n, err := strconv.Atoi(size)
 		return string(Blob(key, n)), err

@@ -26,11 +26,6 @@ func BumpRevision(n uint64) RestoreOption {
 	return func(c *snapshot.RestoreConfig) { c.RevisionBump, c.MarkCompacted = n, true }
 }
 
-// SkipHashCheck is etcdutl's --skip-hash-check, for a file without digest.
-func SkipHashCheck() RestoreOption {
-	return func(c *snapshot.RestoreConfig) { c.SkipHashCheck = true }
-}
-
 // Restore is etcdutl snapshot restore with a checked digest. It returns a data directory.
 func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string) {
 	t.Helper()
