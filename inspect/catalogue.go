@@ -128,13 +128,14 @@ func (s *survey) readDefinitions(ctx context.Context, r *Reader) error {
 				continue
 			}
 			at := folder{prefix: storage.Prefix, resource: crd.GroupResource().String()}
-			s.definitions[at], s.kinds[at] = define(crd), crd.GroupKind()
+			s.definitions[at], s.kinds[at] = Define(crd), crd.GroupKind()
 		}
 	}
 	return nil
 }
 
-func define(crd *schema.CRD) *Definition {
+// Define returns the versions of a definition.
+func Define(crd *schema.CRD) *Definition {
 	conversion := crd.Object().Spec.Conversion
 	d := &Definition{
 		Name: crd.Object().Name, StorageVersion: crd.StorageVersion(), StoredVersions: append([]string{}, crd.StoredVersions()...),

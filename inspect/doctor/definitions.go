@@ -18,12 +18,8 @@ import (
 // definition is a CustomResourceDefinition without its schemas.
 type definition struct {
 	stored
-	readable   bool
+	*inspect.Definition
 	kind       gvr.GroupKind
-	storage    string
-	listed     []string // spec.versions
-	served     []string
-	versions   []string                          // status.storedVersions
 	service    *apiextensionsv1.ServiceReference // of the conversion webhook; nil for none
 	deleted    bool
 	finalizers []string
@@ -34,19 +30,13 @@ func (d *doctor) define(o stored) {
 	if err != nil {
 		d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
 		plural, group, _ := strings.Cut(o.Name, ".")
-		*d.definitions.at(folder{o.Prefix, gvr.GroupResource{Group: group, Resource: plural}}) = definition{stored: o}
+		unread := &inspect.Definition{Error: err.Error()}
+		*d.definitions.at(folder{o.Prefix, gvr.GroupResource{Group: group, Resource: plural}}) = definition{stored: o, Definition: unread}
 		return
 	}
 	is := crd.Object()
 	def := definition{
-		stored: o, readable: true, kind: crd.GroupKind(), storage: crd.StorageVersion(), versions: crd.StoredVersions(),
-		deleted: is.DeletionTimestamp != nil, finalizers: is.Finalizers,
-	}
-	for _, v := range is.Spec.Versions {
-		def.listed = append(def.listed, v.Name)
-		if v.Served {
-			def.served = append(def.served, v.Name)
-		}
+		stored: o, Definition: inspect.Define(crd), kind: crd.GroupKind(), deleted: is.DeletionTimestamp != nil, finalizers: is.Finalizers,
 	}
 	if by := is.Spec.Conversion; crd.Webhook() && by.Webhook != nil && by.Webhook.ClientConfig != nil {
 		def.service = by.Webhook.ClientConfig.Service
@@ -59,7 +49,7 @@ func (def *definition) parse(stored string) (version string, ours, listed bool) 
 	apiVersion, kind, _ := strings.Cut(stored, " ")
 	gv, err := gvr.ParseGroupVersion(apiVersion)
 	ours = err == nil && gv.WithKind(kind).GroupKind() == def.kind
-	listed = err == nil && gv.Group == def.kind.Group && slices.Contains(def.listed, gv.Version)
+	listed = err == nil && gv.Group == def.kind.Group && slices.Contains(def.Listed, gv.Version)
 	return gv.Version, ours, listed
 }
 
@@ -72,7 +62,7 @@ func (d *doctor) checkDefinitions() {
 		}
 	}
 	for at, def := range d.definitions.all() {
-		if !def.readable {
+		if def.Error != "" {
 			continue
 		}
 		d.checkStoredVersions(at, def)
@@ -111,16 +101,16 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 			d.raiseMany(*c, codeKeyMismatch, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
 		}
 	}
-	for _, version := range def.versions {
+	for _, version := range def.StoredVersions {
 		switch _, is := there[version]; {
-		case !slices.Contains(def.listed, version):
+		case !slices.Contains(def.Listed, version):
 			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions has %q, which is not in spec.versions", version)
-		case !is && !unread && version != def.storage:
+		case !is && !unread && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListExtra, "status.storedVersions has %q, at which nothing is stored", version)
 		}
 	}
 	for version, n := range there {
-		if !slices.Contains(def.versions, version) {
+		if !slices.Contains(def.StoredVersions, version) {
 			d.raise(def.entry.Key, codeListLacks, "status.storedVersions lacks %q, at which %s %s stored: nothing keeps the version from being removed",
 				version, things(n, "object"), are(n))
 		}
@@ -130,7 +120,7 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 // checkConversion checks webhooks in the cluster that convert custom resources.
 func (d *doctor) checkConversion() {
 	for at, def := range d.definitions.all() {
-		if def.service == nil || len(def.listed) < 2 { // nothing is converted between one version
+		if def.service == nil || len(def.Listed) < 2 { // nothing is converted between one version
 			continue
 		}
 		name := def.service.Namespace + "/" + def.service.Name
@@ -140,15 +130,15 @@ func (d *doctor) checkConversion() {
 		}
 		waiting := count{first: def.entry.Key}
 		for stored, c := range d.versions.at(at).all() {
-			if version, ours, listed := def.parse(stored); ours && listed && version != def.storage {
+			if version, ours, listed := def.parse(stored); ours && listed && version != def.StorageVersion {
 				waiting.objects += c.objects
 			}
 		}
 		if waiting.objects > 0 {
 			d.raiseMany(waiting, codeConversionNeeded, "object", "%s %s not at the storage version %s; lists of %s fail until the webhook, Service %s, answers",
-				are(waiting.objects), def.storage, plain(at.resource), name)
-		} else if len(def.served) > 1 || len(def.served) == 1 && def.served[0] != def.storage {
-			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource), list(def.served))
+				are(waiting.objects), def.StorageVersion, plain(at.resource), name)
+		} else if len(def.Served) > 1 || len(def.Served) == 1 && def.Served[0] != def.StorageVersion {
+			d.raise(def.entry.Key, codeConversion, "Service %s converts %s between %s", name, plain(at.resource), list(def.Served))
 		}
 	}
 }
@@ -163,7 +153,7 @@ func (d *doctor) checkWrites() {
 		if err != nil {
 			continue // reported by define
 		}
-		storage, err := crd.Version(def.storage)
+		storage, err := crd.Version(def.StorageVersion)
 		if err != nil {
 			continue // no server serves it
 		}

@@ -42,7 +42,7 @@ const (
 // checkOwners reports what the garbage collector will make of owner references.
 func (d *doctor) checkOwners() {
 	for _, def := range d.definitions.all() { // an APIService may be missing for a moment
-		for _, version := range def.served {
+		for _, version := range def.Served {
 			if len(d.local) > 0 {
 				d.local[gvr.GroupVersion{Group: def.kind.Group, Version: version}] = true
 			}

@@ -3,7 +3,6 @@ package compare
 import (
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Count counts the objects of a resource that differ.
@@ -20,41 +19,43 @@ type Count struct {
 func (c Count) Found() int { return c.Added + c.Removed + c.Changed + c.Recreated }
 
 // Summary counts objects by resource. The zero value is empty.
-type Summary struct{ counts map[string]Count }
+type Summary struct {
+	counts map[string]*Count
+	total  Count
+}
 
 // Add counts an object.
 func (s *Summary) Add(o *Object) {
 	if s.counts == nil {
-		s.counts = map[string]Count{}
+		s.counts = map[string]*Count{}
 	}
-	c := s.counts[o.Resource]
-	c.Resource = o.Resource
-	switch {
-	case o.Noise:
-		c.Folded++
-	case o.Op == Added:
-		c.Added++
-	case o.Op == Removed:
-		c.Removed++
-	case o.Op == Recreated:
-		c.Recreated++
-	default:
-		c.Changed++
+	if s.counts[o.Resource] == nil {
+		s.counts[o.Resource] = &Count{Resource: o.Resource}
 	}
-	s.counts[o.Resource] = c
+	for _, c := range []*Count{s.counts[o.Resource], &s.total} {
+		switch {
+		case o.Noise:
+			c.Folded++
+		case o.Op == Added:
+			c.Added++
+		case o.Op == Removed:
+			c.Removed++
+		case o.Op == Recreated:
+			c.Recreated++
+		default:
+			c.Changed++
+		}
+	}
 }
 
 // Rows returns the counts, sorted by resource.
 func (s *Summary) Rows() []Count {
-	byResource := func(a, b Count) int { return strings.Compare(a.Resource, b.Resource) }
-	return append([]Count{}, slices.SortedFunc(maps.Values(s.counts), byResource)...)
+	rows := []Count{}
+	for _, resource := range slices.Sorted(maps.Keys(s.counts)) {
+		rows = append(rows, *s.counts[resource])
+	}
+	return rows
 }
 
 // Total returns the sum of all counts.
-func (s *Summary) Total() (t Count) {
-	for _, c := range s.counts {
-		t.Added, t.Removed, t.Changed = t.Added+c.Added, t.Removed+c.Removed, t.Changed+c.Changed
-		t.Recreated, t.Folded = t.Recreated+c.Recreated, t.Folded+c.Folded
-	}
-	return t
-}
+func (s *Summary) Total() Count { return s.total }
