@@ -18,8 +18,8 @@ import (
 //
 // A breaking entry becomes one of the storage version, with the fields that version knows; equal
 // owners become one, with the newest time. An entry that would own nothing is dropped, and with a
-// webhook, which may rename fields, one with other fields too. If none is left, the first stays with
-// the field metadata.name: otherwise the first apply would find all fields owned by
+// webhook, which may rename fields, one with other fields too. If none is left, the first stays
+// with the field metadata.name: otherwise the first apply would find all fields owned by
 // "before-first-apply". Other entries, also unreadable ones, stay; the order is a server's.
 //
 // With all, entries of other versions are relabelled too, so that the CRD can drop those versions.
