@@ -3,6 +3,7 @@ package extract
 import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -25,10 +26,9 @@ var (
 			"copied without decryption.",
 		Remedy: finding.RemedyEncrypted,
 	}
-	codeMissingDefinition = &finding.Code{Name: "missing-definition", Level: finding.Warning, Title: "the shard has no definition of a bound type",
-		Meaning: "An APIBinding of the cluster binds a type whose CustomResourceDefinition is not among the bound ones of the shard.",
-		Remedy:  "Nothing, if the destination has it.",
-	}
+	codeMissingDefinition = transform.WarningCode("missing-definition", "the shard has no definition of a bound type",
+		"An APIBinding of the cluster binds a type whose CustomResourceDefinition is not among the bound ones of the shard.",
+		"Nothing, if the destination has it.")
 	codeOddName = &finding.Code{Name: "odd-name", Level: finding.Error, Title: "a name that the manifest cannot have",
 		Warns: "where the manifest can leave it out: a path, an identity, a schema",
 		Meaning: "It has more than 4096 bytes or unprintable characters, or an identity is not 64 hexadecimal digits, or a bound type has no UID of a " +
