@@ -1,14 +1,18 @@
 package purge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
@@ -100,4 +104,213 @@ func (c *choice) receipt(t *target, s *survey.Split) survey.Receipt {
 		r.ToShard = c.options.ToShard
 	}
 	return r
+}
+
+// choice is the plan of a purge.
+type choice struct {
+	*survey.Selection
+	*survey.Index
+	options   *Purge
+	view      *transform.View
+	file      *clusters.File
+	shard     *clusters.Shard // nil where only a cache is purged
+	shardName string          // that of shard, or the one whose copies are purged; "" where nothing says it
+	targets   []*target       // parents before their children
+	byName    map[string]*target
+	why       string // of each deletion
+	moved     []movedCopy
+	arrivals  map[survey.Place]int  // how many of them, by the place that they get
+	past      map[survey.Place]bool // where the file has records of any revision, deletions among them; nil without Scrub
+}
+
+// target is one logical cluster that goes.
+type target struct {
+	name   string
+	living *clusters.Cluster // nil for orphans, in a cache, and for one that is gone but for older records
+	orphan *clusters.Orphan  // nil for all others
+	copies []*clusters.Copy  // that go with it
+}
+
+func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) {
+	if err := archive.Refuse(ctx, v.Reader().Snapshot()); err != nil {
+		return nil, err
+	}
+	file, err := clusters.ReadChecked(ctx, v.Reader())
+	if err != nil {
+		return nil, err
+	}
+	c := &choice{
+		Selection: survey.NewSelection(file.Layouts), Index: survey.NewIndex(file), options: o, view: v, file: file,
+		byName: map[string]*target{}, arrivals: map[survey.Place]int{},
+	}
+	if o.Scrub {
+		if c.past, err = c.Past(ctx, v.Reader()); err != nil {
+			return nil, err
+		}
+	}
+	if o.FromShard != "" {
+		return c, c.chooseCopies()
+	}
+	if err := c.chooseShard(); err != nil {
+		return nil, err
+	}
+	if o.Orphans {
+		err = c.chooseOrphans(o.Name)
+	} else {
+		err = c.chooseLiving(o.Name, o.WithChildren)
+	}
+	if errors.Is(err, clusters.ErrNoCluster) && c.wasThere(o.Name) {
+		c.take(&target{name: o.Name})
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, c.chooseKeys()
+}
+
+func (c *choice) chooseShard() (err error) {
+	if c.shard, err = c.file.Shard(c.options.Prefixes); errors.Is(err, clusters.ErrNoShard) {
+		if cache, _ := c.file.Cache(c.options.Prefixes); cache != nil {
+			err = fmt.Errorf("%w below %q", ErrCacheAlone, cache.Prefix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.shardName = cmp.Or(c.options.AsShard, c.shard.Name)
+	return c.checkToShard()
+}
+
+func (c *choice) take(t *target) {
+	c.targets = append(c.targets, t)
+	c.byName[t.name] = t
+}
+
+func (c *choice) goes(name string) bool { return c.byName[name] != nil }
+
+func (c *choice) chooseCopies() error {
+	o := c.options
+	cache, err := c.file.Cache(o.Prefixes)
+	if errors.Is(err, clusters.ErrNoCache) {
+		if shard, _ := c.file.Shard(o.Prefixes); shard != nil {
+			err = fmt.Errorf("%w, but a shard below %q", ErrNoCacheHere, shard.Prefix)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.shardName, c.why, c.Caches = o.FromShard, "a copy of a logical cluster that is purged", map[string]bool{cache.Prefix: true}
+	if err := c.checkToShard(); err != nil {
+		return err
+	}
+	at := survey.Place{Prefix: cache.Prefix, Shard: o.FromShard, Cluster: o.Name}
+	found := &target{name: o.Name}
+	var writers []string
+	for _, copied := range c.Copies[o.Name] {
+		switch {
+		case survey.PlaceOfCopy(copied) == at:
+			found.copies = append(found.copies, copied)
+		case copied.Prefix == cache.Prefix:
+			writers = append(writers, copied.Shard)
+		}
+	}
+	switch {
+	case len(found.copies) > 0 || c.past[at]:
+		c.take(found)
+		c.Add(at)
+		return nil
+	case c.movedBefore(cache):
+		c.take(found)
+		return nil
+	}
+	what := fmt.Sprintf("from shard %q; it has copies from %s", o.FromShard, strings.Join(quoted(writers), ", "))
+	if len(writers) == 0 {
+		what = "from any shard"
+	}
+	return fmt.Errorf("%w: the cache has nothing of %q %s%s", clusters.ErrNoCluster, o.Name, what, c.unknownShard("; ", o.FromShard))
+}
+
+// chooseOrphans chooses the orphans of a logical cluster. An empty name selects all orphans;
+// finding none is not an error. All keys of an etcd for single resources would be orphans, so it is
+// refused.
+func (c *choice) chooseOrphans(name string) error {
+	c.why = "it is of a logical cluster that does not live here"
+	if name == "" && len(c.shard.Orphans) > 0 {
+		switch {
+		case len(c.shard.System) == 0:
+			return fmt.Errorf("%w below %q: kcp's own definitions are not there; name the logical cluster whose keys are to go", ErrNoHome, c.shard.Prefix)
+		case c.shard.Partial:
+			return fmt.Errorf("%w below %q: the LogicalCluster of %s, which each shard has, is not there; name the logical cluster whose keys are to go",
+				ErrNoHome, c.shard.Prefix, clusters.SystemShard)
+		}
+	}
+	var names []string
+	for _, o := range c.shard.Orphans {
+		if name == "" || o.Name == name {
+			c.take(&target{name: o.Name, orphan: o})
+		}
+		names = append(names, fmt.Sprintf("%q", o.Name))
+	}
+	switch {
+	case name == "" || len(c.targets) > 0:
+		return nil
+	case c.shard.Cluster(name) != nil:
+		return fmt.Errorf("%w: %q lives on this shard: its keys are no orphans", clusters.ErrNoCluster, name)
+	case len(names) == 0:
+		return fmt.Errorf("%w: this shard has no orphans, of %q or any other", clusters.ErrNoCluster, name)
+	}
+	return fmt.Errorf("%w: this shard has no orphans of %q; it has some of %s", clusters.ErrNoCluster, name, strings.Join(names, ", "))
+}
+
+// chooseLiving chooses one logical cluster, and with withChildren all whose owner lies in a chosen
+// one.
+func (c *choice) chooseLiving(name string, withChildren bool) error {
+	c.why = "it is of a logical cluster that is purged"
+	root, err := c.shard.Find(name)
+	if err != nil {
+		return err
+	}
+	c.take(&target{name: root.Name, living: root})
+	for i := 0; withChildren && i < len(c.targets); i++ {
+		for _, child := range c.shard.Children(c.targets[i].name) {
+			if !c.goes(child.Name) {
+				c.take(&target{name: child.Name, living: child})
+			}
+		}
+	}
+	return nil
+}
+
+// wasThere tells whether the file has only older records of a logical cluster.
+func (c *choice) wasThere(name string) bool {
+	if c.shard.Cluster(name) != nil || c.shard.Orphan(name) != nil {
+		return false
+	}
+	had := c.past[survey.Place{Prefix: c.shard.Prefix, Cluster: name}]
+	for prefix := range c.Caches {
+		had = had || c.past[survey.Place{Prefix: prefix, Shard: c.shardName, Cluster: name}]
+	}
+	return had
+}
+
+// chooseKeys selects the keys of the logical clusters in the shard, and those of this shard's
+// copies in the caches of the file, live or not.
+func (c *choice) chooseKeys() (err error) {
+	for _, t := range c.targets {
+		c.Add(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
+		if t.copies, err = c.AddCopies(c.Selection, t.name, c.shardName); err != nil {
+			return err
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(c.past), survey.Place.Compare) {
+		switch {
+		case !c.Caches[at.Prefix] || !c.goes(at.Cluster):
+		case c.shardName == "":
+			return at.ShardUnknown()
+		case at.Shard == c.shardName:
+			c.Add(at)
+		}
+	}
+	return nil
 }

@@ -3,11 +3,15 @@ package verify
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
@@ -134,4 +138,90 @@ func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Rec
 	stored, _ := survey.MergeStored(listed, here.StoredVersions(), came.Object().Status.StoredVersions)
 	want, err := schema.SetStoredVersions(before, stored)
 	return err == nil && bytes.Equal(want, after), nil
+}
+
+// checkIdentities finds identities that the logical clusters rely on and that nothing else on the
+// destination has.
+func (c *checker) checkIdentities(context.Context) error {
+	needs := map[string]string{} // a type, by identity
+	for _, cluster := range c.archive.shard.Clusters {
+		for _, r := range cluster.Resources {
+			needs[r.Identity] = r.Resource.String()
+		}
+		for _, bound := range cluster.Bound() {
+			if !bound.Virtual {
+				needs[bound.Identity] = bound.Resource.String()
+			}
+		}
+	}
+	if hasUnread(c.archive.shard) { // the manifest knows them, and not which of them have no records
+		for _, id := range c.archive.manifest.Identities {
+			if !id.Own && len(id.Resources) > 0 {
+				needs[id.Hash] = id.Resources[0]
+			}
+		}
+	}
+	delete(needs, "")
+	var caches []*clusters.Cache
+	for _, out := range c.outputs {
+		caches = append(caches, out.Caches...)
+	}
+	for _, identity := range slices.Sorted(maps.Keys(needs)) {
+		switch {
+		case clusters.Knows(c.destination.Shards, caches, c.archive.moved, identity): // their APIExports count, their APIBindings do not
+		case hasUnread(c.to):
+			c.unchecked(QuestionLost, c.destination.file, "",
+				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
+		default:
+			c.found(codeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
+		}
+	}
+	return nil
+}
+
+// hasUnread tells whether a shard has unreadable records of the kinds that describe logical
+// clusters.
+func hasUnread(s *clusters.Shard) bool {
+	return slices.ContainsFunc(s.Clusters, func(c *clusters.Cluster) bool { return len(c.Unread()) > 0 })
+}
+
+// checkServing notes the objects that kcp does not serve on the destination at their stored
+// version. An import reports them, and --allow writes them. Missing definitions are findings.
+func (c *checker) checkServing(ctx context.Context) error {
+	s := survey.NewServing(c.to)
+	for _, cluster := range c.archive.shard.Clusters {
+		s.Bind(cluster)
+	}
+	for _, define := range []bool{true, false} {
+		for key, was := range c.archive.sorted() {
+			if was.definition || define != (was.key.Resource == keys.DefinitionType()) {
+				continue
+			}
+			if versions, code := s.Versions(was.key); !define && versions == nil && code == nil {
+				continue // no Secret is decrypted for it
+			}
+			e := &inspect.Entry{Key: was.Key, Stored: was.Stored}
+			if err := c.archive.Decrypt(ctx, e); err != nil {
+				return err
+			}
+			switch {
+			case e.Undecryptable != nil:
+			case define:
+				s.Define(was.key, e.Value)
+			default:
+				s.Check(was.key, []byte(c.to.Prefix+key), e.Value)
+			}
+		}
+	}
+	for _, m := range s.Unreadable {
+		switch what := survey.Counted(m.Records, "record"); m.Code {
+		case survey.CodeUnlistedVersion:
+			c.note("%s of %s in %q: stored at version %q, which their definition on the destination does not list", what, m.Resource, m.Cluster, m.Version)
+		case clusters.CodeUndecodable:
+			c.note("%s of %s in %q cannot be read: nobody knows at which version", what, m.Resource, m.Cluster)
+		default:
+			c.note("%s of %s in %q: nothing on the destination defines the type", what, m.Resource, m.Cluster)
+		}
+	}
+	return nil
 }
