@@ -65,6 +65,7 @@ type Records struct {
 	Amount
 	Resources []Resource
 	Problems  []finding.Finding // in revision order
+	Hidden    map[string]bool   // keys of LogicalClusters and APIBindings that cannot be read: they tell what the logical cluster needs
 	// Undecryptable counts the records that had to be decrypted and that no key decrypts.
 	Undecryptable int
 	tally         map[Resource]*Amount // by Resource without Amount, while they are read

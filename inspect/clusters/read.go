@@ -235,6 +235,13 @@ func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) err
 	problem, decrypted, err := p.examine(key, e, read)
 	if problem != nil {
 		r.Problems = append(r.Problems, *problem)
+		isLogicalCluster := key.Resource == LogicalClusterType && key.Namespace == "" && key.Name == logicalCluster
+		if problem.Code != CodeKeyMismatch && key.Custom && (isLogicalCluster || key.Resource == BindingType) {
+			if r.Hidden == nil {
+				r.Hidden = map[string]bool{}
+			}
+			r.Hidden[problem.Key] = true
+		}
 	}
 	if !decrypted && err == nil {
 		r.Undecryptable++

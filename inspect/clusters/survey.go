@@ -125,18 +125,19 @@ func Survey(shards, caches []Named) *Installation {
 }
 
 type survey struct {
-	shards   []shardAt
-	caches   []cacheAt
-	lives    map[string][]Place    // by logical cluster; not those that each shard has
-	named    map[string]int        // how many shards are of a name
-	said     map[string]string     // by logical cluster, the shard that its Workspace says
-	owners   map[Owner]bool        // Workspaces that are there, without their UIDs
-	paths    map[string]string     // by logical cluster
-	right    map[string]bool       // logical clusters that name the shard on which they live
-	children map[string][]*Cluster // by the cluster that the owner lies in
-	exports  map[string][]Exports  // by identity
-	seen     map[Export]bool
-	bound    map[string]bool // identities that an APIBinding names
+	shards     []shardAt
+	caches     []cacheAt
+	registered []RegisteredShard     // on the root shard, or in a cache
+	lives      map[string][]Place    // by logical cluster; not those that each shard has
+	named      map[string]int        // how many shards are of a name
+	said       map[string]string     // by logical cluster, the shard that its Workspace says
+	owners     map[Owner]bool        // Workspaces that are there, without their UIDs
+	paths      map[string]string     // by logical cluster
+	right      map[string]bool       // logical clusters that name the shard on which they live
+	children   map[string][]*Cluster // by the cluster that the owner lies in
+	exports    map[string][]Exports  // by identity
+	seen       map[Export]bool
+	bound      map[string]bool // identities that an APIBinding names
 }
 
 type shardAt struct {
@@ -158,7 +159,7 @@ func newSurvey(shards, caches []Named) *survey {
 	for _, f := range shards {
 		for _, sh := range f.Shards {
 			at := shardAt{Place{f.Path, sh.Prefix, sh.Name}, sh}
-			s.shards = append(s.shards, at)
+			s.shards, s.registered = append(s.shards, at), append(s.registered, sh.Registered...)
 			if sh.Name != "" {
 				s.named[sh.Name]++
 			}
@@ -169,7 +170,7 @@ func newSurvey(shards, caches []Named) *survey {
 	}
 	for _, f := range caches {
 		for _, c := range f.Caches {
-			s.caches = append(s.caches, cacheAt{Place{Path: f.Path, Prefix: c.Prefix}, c})
+			s.caches, s.registered = append(s.caches, cacheAt{Place{Path: f.Path, Prefix: c.Prefix}, c}), append(s.registered, c.Registered...)
 			for _, e := range c.Exports {
 				s.export(e)
 			}
@@ -208,14 +209,7 @@ func (s *survey) meet(at Place, c *Cluster) {
 // absent returns the shards that are registered on the root shard, or in a cache, and were not
 // given.
 func (s *survey) absent() (names []string) {
-	var all []RegisteredShard
-	for _, at := range s.shards {
-		all = append(all, at.Registered...)
-	}
-	for _, at := range s.caches {
-		all = append(all, at.Registered...)
-	}
-	for _, r := range all {
+	for _, r := range s.registered {
 		if s.named[r.Name] == 0 {
 			names = append(names, r.Name)
 		}

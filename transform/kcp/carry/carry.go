@@ -50,6 +50,9 @@ func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *dest
 		why: why + from.reader.Snapshot().Path(), receipts: &survey.Receipts{}, changed: map[string][]byte{},
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
+	v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+		return from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
+	})
 	var err error
 	c.undecryptable, err = c.undecryptableTypes(ctx)
 	return c, err

@@ -12,12 +12,6 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-func (c *carrier) checkOutput() {
-	c.view.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
-		return c.from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
-	})
-}
-
 // check proves that the output has every staged record with its value and TTL, every changed
 // record, and every other live record as in the input, without a granted lease. Errors wrap
 // snapshot.ErrVerify. The report gets the sums of the records in the output.

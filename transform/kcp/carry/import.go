@@ -8,7 +8,6 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
-	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
@@ -42,11 +41,10 @@ var (
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.Archive.Guard(func() error {
 		run, err := i.read(ctx, v)
-		if err != nil {
-			return err
+		if err == nil {
+			err = run.plan(ctx)
 		}
-		run.checkOutput()
-		return run.plan(ctx)
+		return err
 	})
 }
 
@@ -151,27 +149,21 @@ func (i *importing) checkClusters() {
 			i.raise(i.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
 		}
 		for _, p := range c.Problems {
-			i.checkProblem(p)
+			i.checkProblem(p, c.Hidden[p.Key])
 		}
 	}
 }
 
-// checkProblem reports a problem of a record in the archive that describes a logical cluster.
-func (i *importing) checkProblem(p finding.Finding) {
-	key, err := i.from.layout.Parse([]byte(p.Key))
+// checkProblem reports a problem of a record in the archive. Without a hidden one the needs of a
+// logical cluster are not known.
+func (i *importing) checkProblem(p finding.Finding, hidden bool) {
 	switch {
-	case err == nil && unread(key, p):
+	case hidden:
 		i.unread[p.Key] = true
-		i.refuse(string(i.to.Format(key)), codeOf(p.Code), "in the archive: it tells what the logical cluster needs: %s", p.Reason)
+		i.refuse(i.to.Prefix+p.Key[len(i.from.layout.Prefix):], codeOf(p.Code), "in the archive: it tells what the logical cluster needs: %s", p.Reason)
 	case p.Code != clusters.CodeEncrypted: // which is reported when the record is to be written
 		i.note(p.Key, codeOf(p.Code), "in the archive: %s", p.Reason)
 	}
-}
-
-// unread tells whether a LogicalCluster or an APIBinding could not be read: without it the needs of
-// a logical cluster are not known.
-func unread(key keys.Key, p finding.Finding) bool {
-	return p.Code != clusters.CodeKeyMismatch && key.Custom && (key.Resource == clusters.BindingType || key.Resource == clusters.LogicalClusterType)
 }
 
 // checkNeeds reports identities that the logical clusters rely on and that the destination does not

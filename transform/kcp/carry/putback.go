@@ -38,11 +38,10 @@ type PutBack struct {
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	return p.From.Guard(func() error {
 		run, err := p.read(ctx, v)
-		if err != nil {
-			return err
+		if err == nil {
+			err = run.plan(ctx)
 		}
-		run.checkOutput()
-		return run.plan(ctx)
+		return err
 	})
 }
 
@@ -128,7 +127,7 @@ func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 		p.raise(p.keyOf(c.Name), survey.CodeTerminating, "%q is being deleted since %s", c.Name, c.Terminating)
 	}
 	for _, problem := range c.Problems {
-		if key, err := p.to.Parse([]byte(problem.Key)); err == nil && unread(key, problem) {
+		if c.Hidden[problem.Key] {
 			p.refuse(problem.Key, codeOf(problem.Code), "it tells what the logical cluster needs: %s", problem.Reason)
 		}
 	}

@@ -56,9 +56,9 @@ func (e *extraction) checkCluster(c *clusters.Cluster) {
 		switch {
 		case p.Code == clusters.CodeKeyMismatch:
 			e.raise(p.Key, clusters.CodeKeyMismatch, "%s", p.Reason)
-		case e.tells(p.Key):
+		case c.Hidden[p.Key]:
 			e.raise(p.Key, codeOf(p), "it tells what the logical cluster needs: %s", p.Reason)
-		case leads[p.Key] && p.Code != clusters.CodeKeyMismatch:
+		case leads[p.Key]:
 			e.raise(p.Key, codeOf(p), "which logical cluster it leads to, and --with-children takes along, cannot be told: %s", p.Reason)
 		default:
 			e.note(p.Key, codeOf(p), "it is taken as it is stored: %s", p.Reason)
@@ -76,15 +76,6 @@ func (e *extraction) leads(c *clusters.Cluster) map[string]bool {
 		}
 	}
 	return keys
-}
-
-// tells tells whether an archive cannot be made without reading the object under key.
-func (e *extraction) tells(key string) bool {
-	k, _, err := e.taken.Layouts.Parse([]byte(key))
-	if err != nil || !k.Custom {
-		return false
-	}
-	return k.Resource == clusters.BindingType || key == e.keyOf(k.Cluster)
 }
 
 // checkOwner reports a parent that is not in the file.

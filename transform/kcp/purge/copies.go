@@ -87,36 +87,39 @@ func (c *choice) checkExports() {
 }
 
 // moveCopy stages a copy as a server would store it: encrypted for its new key, with its lease.
-func (c *choice) moveCopy(ctx context.Context, key []byte) error {
-	k, layout, err := c.Layouts.Parse(key)
-	if err != nil || k.Shard == "" || c.options.ToShard == "" {
+func (c *choice) moveCopy(ctx context.Context, s survey.Selected) error {
+	if s.Shard == "" || c.options.ToShard == "" {
 		return nil // no copy, or one that is deleted
 	}
-	k.Shard = c.options.ToShard
-	to := layout.Format(k)
-	e, err := c.view.Reader().Get(ctx, key)
+	e, err := c.view.Reader().Get(ctx, []byte(s.Key))
 	if err != nil || e == nil {
 		return err
 	}
+	k, err := e.ParseKey()
+	if err != nil {
+		return err
+	}
+	k.Shard = c.options.ToShard
+	to := e.Layout().Format(k)
 	if e.Undecryptable != nil {
-		c.view.Raise(string(key), clusters.CodeEncrypted.Because("it has to be encrypted for its new key: %v", e.Undecryptable).Decided(finding.Refused))
+		c.view.Raise(s.Key, clusters.CodeEncrypted.Because("it has to be encrypted for its new key: %v", e.Undecryptable).Decided(finding.Refused))
 		return nil
 	}
 	value, err := survey.CopyFor(e.Value, c.options.ToShard)
 	if err != nil {
-		c.view.Raise(string(key), clusters.CodeUndecodable.Because("whether it says which shard wrote it cannot be told: %v", err).Decided(finding.Refused))
+		c.view.Raise(s.Key, clusters.CodeUndecodable.Because("whether it says which shard wrote it cannot be told: %v", err).Decided(finding.Refused))
 		return nil
 	}
 	if free, err := c.checkArrival(ctx, to, value); err != nil || !free {
 		return err
 	}
-	if reason, err := c.view.Exposes(ctx, key, to); err != nil || reason != "" {
+	if reason, err := c.view.Exposes(ctx, e.Key, to); err != nil || reason != "" {
 		if reason != "" {
-			c.raise(string(key), survey.CodeWouldBePlaintext, "%s", reason)
+			c.raise(s.Key, survey.CodeWouldBePlaintext, "%s", reason)
 		}
 		return err
 	}
-	c.moved = append(c.moved, movedCopy{string(key), string(to)})
+	c.moved = append(c.moved, movedCopy{s.Key, string(to)})
 	c.arrivals[survey.PlaceOf(k)]++
 	return c.view.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
 }

@@ -61,14 +61,14 @@ func (c *choice) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keys := slices.Sorted(slices.Values(before.Keys))
-	for _, key := range keys {
-		if err := c.moveCopy(ctx, []byte(key)); err != nil {
+	slices.SortFunc(before.Keys, func(a, b survey.Selected) int { return strings.Compare(a.Key, b.Key) })
+	for _, s := range before.Keys {
+		if err := c.moveCopy(ctx, s); err != nil {
 			return err
 		}
 	}
-	for _, key := range keys {
-		if err := c.view.Delete(ctx, []byte(key), c.why); err != nil {
+	for _, s := range before.Keys {
+		if err := c.view.Delete(ctx, []byte(s.Key), c.why); err != nil {
 			return err
 		}
 	}

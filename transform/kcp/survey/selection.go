@@ -66,9 +66,15 @@ func (s *Selection) Purged(key []byte) bool { return s.Has(key) || s.Created[str
 
 // Split holds the live records of a file in two parts: the selected ones and the rest.
 type Split struct {
-	Keys    []string // that are selected, in revision order
+	Keys    []Selected // in revision order
 	digests map[Place]*archive.Digest
 	Rest    *archive.Rest
+}
+
+// Selected is a selected key and its place.
+type Selected struct {
+	Place
+	Key string
 }
 
 // Split reads every live record of a file.
@@ -92,7 +98,7 @@ func (s *Selection) Split(ctx context.Context, r *inspect.Reader) (*Split, error
 				out.digests[p] = archive.NewDigest()
 			}
 			out.digests[p].Add(rec.Key[len(p.Prefix):], rec.Value, leases[rec.Lease])
-			out.Keys = append(out.Keys, string(rec.Key))
+			out.Keys = append(out.Keys, Selected{p, string(rec.Key)})
 		}
 	}
 	return out, nil

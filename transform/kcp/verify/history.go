@@ -114,22 +114,25 @@ func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 	return nil
 }
 
-// compareGiven compares the logical clusters in the given origin with the archive. left has their
-// keys in it.
-func (c *checker) compareGiven(ctx context.Context, given *file, left []string) error {
+// compareGiven compares the logical clusters in the given origin with the archive. theirs are their
+// keys in it, and those of their copies.
+func (c *checker) compareGiven(ctx context.Context, given *file, theirs []survey.Selected) error {
 	there := map[string]bool{}
-	for _, full := range left {
-		rec, err := given.Snapshot().Get(ctx, []byte(full))
+	for _, s := range theirs {
+		if s.Prefix != c.from.Prefix {
+			continue
+		}
+		rec, err := given.Snapshot().Get(ctx, []byte(s.Key))
 		if err != nil {
 			return err
 		}
-		key := full[len(c.from.Prefix):]
+		key := s.Key[len(c.from.Prefix):]
 		there[key] = true
 		switch was := c.archive.records[key]; {
 		case was == nil:
-			c.found(codeArchiveOutdated, given, full, "the archive does not have it")
+			c.found(codeArchiveOutdated, given, s.Key, "the archive does not have it")
 		case !was.is(rec) || c.archive.leases[was.Lease] != given.leases[rec.Lease]:
-			c.found(codeArchiveOutdated, given, full, "the archive has another, of revision %d; here it is of %d", was.ModRevision, rec.ModRevision)
+			c.found(codeArchiveOutdated, given, s.Key, "the archive has another, of revision %d; here it is of %d", was.ModRevision, rec.ModRevision)
 		}
 	}
 	for key, was := range c.archive.sorted() {

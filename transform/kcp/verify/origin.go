@@ -28,9 +28,9 @@ func (c *checker) checkOrigin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range left.Keys {
-		if at, _ := theirs.Of([]byte(key)); at.Prefix == c.from.Prefix {
-			c.found(codeStillAtOrigin, c.origin.file, key, "it is of logical cluster %q, which was moved", at.Cluster)
+	for _, s := range left.Keys {
+		if s.Prefix == c.from.Prefix {
+			c.found(codeStillAtOrigin, c.origin.file, s.Key, "it is of logical cluster %q, which was moved", s.Cluster)
 		}
 	}
 	rest := left.Rest.Sum()
@@ -79,10 +79,7 @@ func (c *checker) checkGiven(ctx context.Context, theirs *survey.Selection) erro
 	if was.Rest.Sum() != c.archive.manifest.Origin.Rest {
 		c.found(codeOtherOrigin, given, "", "the archive was made of another file, with SHA-256 %s", c.archive.manifest.Origin.SHA256)
 	}
-	return c.compareGiven(ctx, given, slices.DeleteFunc(was.Keys, func(key string) bool {
-		at, _ := theirs.Of([]byte(key))
-		return at.Prefix != c.from.Prefix
-	}))
+	return c.compareGiven(ctx, given, was.Keys)
 }
 
 // nameCulprits reports the records by which the rest of the origin differs: by comparison with the
