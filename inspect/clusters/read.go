@@ -16,12 +16,9 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// Read reads the storages of kcp in a snapshot, in one pass over the keys after one that finds the
-// storages. It decrypts and decodes only values that describe logical clusters. An unreadable value
-// is a problem, not an error. Memory grows with the logical clusters, and with the keys of orphans
-// and copies.
-//
-// The snapshot of r must stay open while the File is in use.
+// Read reads the storages of kcp in a snapshot, which must stay open while the File is in use. It
+// decrypts only values that describe logical clusters; an unreadable value is a problem, not an
+// error. Memory grows with the logical clusters, and with the keys of orphans and copies.
 func Read(ctx context.Context, r *inspect.Reader) (*File, error) { return read(ctx, r, false) }
 
 // ReadChecked is Read, decrypts all values, and compares the name, namespace and kcp.io/cluster of

@@ -10,9 +10,8 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// OpenChecked opens an archive and checks all of it: Check, and that the manifest and the key agree
-// on each record. Errors are those of Open and Check; the manifest is nil where it could not be
-// read.
+// OpenChecked is Open and Check, and compares the manifest with each key. The manifest is nil where
+// it could not be read.
 func OpenChecked(ctx context.Context, s *snapshot.Snapshot) (*Manifest, error) {
 	m, err := Open(ctx, s)
 	if err == nil {
@@ -152,8 +151,7 @@ func ResourceOf(k keys.Key, key []byte) Resource {
 	}
 }
 
-// compare compares counts and manifest from the smallest part to the whole, so that the first
-// difference is the most specific.
+// compare goes from the smallest part to the whole: the first difference is the most specific.
 func (c *checker) compare(leases int) error {
 	got := &Manifest{Definitions: slices.Clone(c.m.Definitions)}
 	for _, of := range c.m.Clusters {

@@ -11,11 +11,9 @@ import (
 )
 
 // Digest identifies a set of records, in any order, by what survives a move: key, value and lease
-// TTL. It is the SHA-256 of the SHA-256s of all records in ascending order. A record is hashed as
-// the length of its key (8 bytes, big-endian), the key without the storage prefix, the length of
-// its value (8 bytes), the value and the TTL (8 bytes).
-//
-// It keeps 32 bytes a record. It is not safe for concurrent use.
+// TTL. It is the SHA-256 of the SHA-256s of all records in ascending order, 32 bytes a record in
+// memory. A record is hashed as the length of its key (8 bytes, big-endian), the key without the
+// storage prefix, the length of its value (8 bytes), the value and the TTL (8 bytes).
 type Digest struct {
 	hashes [][sha256.Size]byte
 	bytes  int64
@@ -49,8 +47,6 @@ func (d *Digest) Sum() Sum {
 // revisions, version, lease and value, in revision order. It is one SHA-256 over all of them: the
 // length of the key (8 bytes, big-endian), the key, the length of the value, the value, then create
 // revision, mod revision, version and lease, 8 bytes each.
-//
-// It keeps no records. It is not safe for concurrent use.
 type Rest struct {
 	keys  int
 	bytes int64

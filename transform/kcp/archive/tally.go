@@ -75,8 +75,7 @@ func (t *Tally) add(rec *snapshot.Record, digests ...*Digest) {
 	}
 }
 
-// Fill writes the counts into m: Total, AsStored, Leases, Encryption, the sums of its Clusters, and
-// the SHA-256 of its Definitions. Clusters and Definitions have to be listed already; one without
+// Fill writes the counts into m, whose Clusters and Definitions are listed already. One without
 // records has an empty Sum.
 func (t *Tally) Fill(m *Manifest) {
 	m.Total, m.AsStored = t.total.Sum(), t.asStored.Sum()

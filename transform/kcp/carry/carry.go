@@ -139,8 +139,7 @@ func (change edit) of(e *inspect.Entry) ([]byte, error) {
 	return value, nil
 }
 
-// carryUndecryptable is carry for an undecryptable value, whose bytes are valid under the same key
-// only.
+// carryUndecryptable carries a value whose bytes are valid under the same key only.
 func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte, change edit) error {
 	key, reason := string(to), fmt.Sprintf("it cannot be decrypted: %v", r.Undecryptable)
 	switch {
@@ -156,8 +155,7 @@ func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte,
 	return c.stage(ctx, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true}, r.Stored, c.view.CreateStored)
 }
 
-// reads tells whether the API servers of the shard read value from stored, and would write the same
-// bytes.
+// reads tells whether the shard's API servers read value from stored, and would write it so.
 func (c *carrier) reads(ctx context.Context, to, stored, value []byte) (bool, error) {
 	e := &inspect.Entry{Key: to, Stored: stored}
 	err := c.view.Reader().Decrypt(ctx, e)
@@ -220,8 +218,7 @@ func (c *carrier) undecryptableTypes(ctx context.Context) (map[schema.GroupResou
 	return undecryptable, nil
 }
 
-// knows tells whether the configuration of the run encrypts the values of a key, or decrypts this
-// one.
+// knows tells whether the run's configuration encrypts the values of a key, or decrypts this one.
 func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
 	encrypts, err := c.view.Encrypts(ctx, e.Key)
 	if err != nil || encrypts {

@@ -12,9 +12,8 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
-// check proves that the output has every staged record with its value and TTL, every changed
-// record, and every other live record as in the input, without a granted lease. Errors wrap
-// snapshot.ErrVerify. The report gets the sums of the records in the output.
+// check proves that the output has the staged records with their values and TTLs, the changed ones,
+// and all others as in the input. Errors wrap snapshot.ErrVerify.
 func (c *carrier) check(ctx context.Context, out *inspect.Reader) error {
 	in := c.view.Reader().Snapshot()
 	before, err := in.Leases(ctx)
@@ -90,8 +89,7 @@ func (c *carrier) compare(ctx context.Context, out *inspect.Reader, s *carried, 
 	return nil
 }
 
-// checkSums compares all other live records with those of the input, and the number of brought
-// records with the plan.
+// checkSums compares the other live records with the input, and the counts with the plan.
 func (c *carrier) checkSums(ctx context.Context, in *snapshot.Snapshot, came map[string]*archive.Digest, rest archive.Sum) error {
 	before := archive.NewRest()
 	for rec, err := range in.Live(ctx, nil) {

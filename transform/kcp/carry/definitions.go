@@ -24,9 +24,8 @@ func (c *carrier) definitionKey(uid string) []byte {
 // wants has the types of which bindings name definitions, by the UIDs of the definitions.
 type wants map[string][]apischema.GroupResource
 
-// bring stages the wanted bound definitions that the shard lacks, and adds the stored versions of
-// incoming objects to the others. All logical clusters of a shard use these definitions, so an
-// unfit one is never brought.
+// bring stages the wanted bound definitions that the shard lacks, and merges stored versions into
+// the others. All logical clusters of a shard use them: an unfit one is never brought.
 func (c *carrier) bring(ctx context.Context, wanted wants) error {
 	s := c.serving
 	for r, err := range c.from.definitions(ctx) {
@@ -131,8 +130,7 @@ func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clus
 	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
 }
 
-// needDefinitions reports wanted bound definitions of a logical cluster that are missing or cannot
-// be read.
+// needDefinitions reports wanted definitions of a logical cluster that are missing or unreadable.
 func (c *carrier) needDefinitions(cluster *clusters.Cluster, wanted wants) {
 	for b, bound := range cluster.Bound() {
 		here := c.serving.Bound[bound.UID]

@@ -34,10 +34,8 @@ var (
 	ErrNoName = errors.New("the file does not say what this shard is called")
 )
 
-// Plan stages the bound definitions that the shard lacks, then the records in the order of their
-// revisions, then the Workspaces that lead to them. Errors wrap those of package clusters for a
-// file that is no shard, ErrPartial, ErrNoLogicalCluster or ErrNoName, or are those of reading the
-// files.
+// Plan stages the bound definitions that the shard lacks, the records in the order of their
+// revisions, then the Workspaces that lead to them.
 func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.Archive.Guard(func() error {
 		run, err := i.read(ctx, v)
@@ -166,8 +164,7 @@ func (i *importing) checkProblem(p finding.Finding, hidden bool) {
 	}
 }
 
-// checkNeeds reports identities that the logical clusters rely on and that the destination does not
-// know.
+// checkNeeds reports identities that the logical clusters rely on and the destination lacks.
 func (i *importing) checkNeeds() {
 	types := map[string][]string{}
 	for _, c := range i.incoming {

@@ -10,10 +10,8 @@ import (
 )
 
 // planOwners plans changes of LogicalClusters and Workspaces. Without changes, kcp corrects both
-// when the shard runs: it sees a LogicalCluster that names another shard than its own. It leaves
-// one that names the right shard (kcp
-// pkg/reconciler/core/logicalcluster/logicalcluster_reconcile_shard.go), so both are changed, or
-// neither.
+// when the shard runs. It leaves a LogicalCluster that names the right shard (kcp
+// logicalcluster_reconcile_shard.go): both are changed, or neither.
 func (i *importing) planOwners(ctx context.Context) error {
 	for _, c := range i.incoming {
 		key := string(clusters.LogicalClusterKey(i.from.layout.Prefix, c.Name))

@@ -33,8 +33,7 @@ type PutBack struct {
 }
 
 // Plan stages the bound definitions that the shard lacks, then the orphans whose keys it lacks, in
-// the order of their revisions. Errors wrap those of package clusters for a file that is no shard
-// and ErrPartial, or are those of reading the files.
+// the order of their revisions.
 func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	return p.From.Guard(func() error {
 		run, err := p.read(ctx, v)

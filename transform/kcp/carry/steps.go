@@ -50,8 +50,7 @@ func (i *importing) stepsOfOrigin(r *transform.Report) {
 	survey.StepToVerify(r, i.options.Archive.Path(), "OUT", true)
 }
 
-// cachesHere tells whether a cache in the destination's own file has copies by the origin of
-// imported logical clusters.
+// cachesHere tells whether a cache in this file has the origin's copies of what is imported.
 func (i *importing) cachesHere(origin string) bool {
 	for _, copied := range i.dest.file.Copies() {
 		if copied.Shard == origin && i.comes(copied.Cluster) {

@@ -50,8 +50,7 @@ func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*arc
 	return m, nil
 }
 
-// countRecord counts a record for the archive, for the rest, or for both: needed definitions stay
-// on the shard.
+// countRecord counts a record for the archive, the rest, or both: needed definitions stay.
 func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
 	k, _, err := e.taken.Layouts.Parse(rec.Key)
 	switch n, needed := e.needs[string(rec.Key)]; {
@@ -80,8 +79,7 @@ func (e *extraction) takes(key []byte) bool {
 	return selected && p.Shard == ""
 }
 
-// definitions returns the definitions that the logical clusters need, and those that the shard
-// lacks.
+// definitions returns the needed definitions that the shard has, and those that it lacks.
 func (e *extraction) definitions() (there, missing []archive.Definition) {
 	there, missing, e.needs = []archive.Definition{}, []archive.Definition{}, map[string]need{}
 	needs := e.bound()

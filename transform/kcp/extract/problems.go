@@ -123,8 +123,7 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 	}
 }
 
-// checkUnreadable reports unreadable LogicalClusters that may be children and that no Workspace
-// names.
+// checkUnreadable reports unreadable LogicalClusters, perhaps of children, that no Workspace names.
 func (e *extraction) checkUnreadable() {
 	if !e.WithChildren || e.unread(e.chosen[e.Name]).Code != nil { // the latter refuses
 		return

@@ -26,8 +26,7 @@ func (c *choice) checkToShard() error {
 	return nil
 }
 
-// movedBefore tells whether the copies of a known shard in a cache were given to the other shard
-// already.
+// movedBefore tells whether a known shard's copies were given to the other shard already.
 func (c *choice) movedBefore(cache *clusters.Cache) bool {
 	o := c.options
 	given := func(copied *clusters.Copy) bool { return copied.Shard == o.ToShard && copied.Cluster == o.Name }

@@ -69,8 +69,7 @@ func (c *choice) logicalClusterKey(name string) string {
 	return string(clusters.LogicalClusterKey(c.shard.Prefix, name))
 }
 
-// keyOf is the key of a LogicalCluster, for problems of the whole logical cluster; "" where it has
-// none.
+// keyOf is the key of a target's LogicalCluster; "" where it has none.
 func (c *choice) keyOf(t *target) string {
 	has := func(r clusters.Resource) bool {
 		return r.Custom && r.Resource == clusters.TypeName(clusters.LogicalClusterType)
@@ -148,8 +147,7 @@ func (c *choice) checkBinders() {
 	}
 }
 
-// checkOwner reports Workspaces that still lead to a logical cluster here, regardless of the owner
-// recorded in its LogicalCluster.
+// checkOwner reports Workspaces that stay and lead to a logical cluster here.
 func (c *choice) checkOwner(t *target) {
 	for _, w := range c.leadingHere(t) {
 		where := fmt.Sprintf("on shard %q, which is this one", w.ShardName)
@@ -167,8 +165,7 @@ func (c *choice) checkOwner(t *target) {
 }
 
 // leadingHere returns the Workspaces that stay and name this shard for a logical cluster. Without a
-// name of either, they lead here, unless the target is an orphan that lives on another shard of the
-// file.
+// name, they lead here, unless the target is an orphan that lives on another shard of the file.
 func (c *choice) leadingHere(t *target) (all []survey.Link) {
 	for _, w := range c.Leading[t.name] {
 		here := t.orphan == nil || !c.file.Lives(t.name)
@@ -277,8 +274,7 @@ func (c *choice) workspacesOf(t *target) map[string]bool {
 	return names
 }
 
-// checkWorkspaces reports the logical clusters behind Workspaces that go, if they do not name it as
-// their owner.
+// checkWorkspaces reports logical clusters behind Workspaces that go, if they name another owner.
 func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 	problems := t.living.Unread()
 	for _, w := range t.living.Workspaces {

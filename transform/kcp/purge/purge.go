@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/kcp/survey"
@@ -29,9 +30,8 @@ type Purge struct {
 	Prefixes     []string
 }
 
-// ErrNoHome is returned where all orphans are to go and no logical cluster can live in the file: in
-// an etcd for single resources (--etcd-servers-overrides) every key belongs to a logical cluster of
-// another etcd.
+// ErrNoHome is returned where all orphans are to go and no logical cluster can live in the file, as
+// in an etcd for single resources (--etcd-servers-overrides).
 var ErrNoHome = errors.New("no logical cluster can live")
 
 // ErrSameShard is returned where copies are given to the shard that wrote them.
@@ -44,9 +44,7 @@ var (
 )
 
 // Plan stages the moved copies and then the deletions, each in the order of keys: no revision lacks
-// a copy. Errors wrap those of package clusters for a file without the shard, the cache or the
-// logical cluster, survey.ErrShardUnknown, ErrSameShard, ErrNoHome, archive.ErrIsArchive, or are
-// those of reading the file.
+// a copy.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	c, err := p.choose(ctx, v)
 	if err != nil {
@@ -231,9 +229,8 @@ func (c *choice) chooseCopies() error {
 	return fmt.Errorf("%w: the cache has nothing of %q %s%s", clusters.ErrNoCluster, o.Name, what, c.unknownShard("; ", o.FromShard))
 }
 
-// chooseOrphans chooses the orphans of a logical cluster. An empty name selects all orphans;
-// finding none is not an error. All keys of an etcd for single resources would be orphans, so it is
-// refused.
+// chooseOrphans takes all where the name is empty; finding none is not an error. All keys of an
+// etcd for single resources would be orphans: it is refused.
 func (c *choice) chooseOrphans(name string) error {
 	c.why = "it is of a logical cluster that does not live here"
 	if name == "" && len(c.shard.Orphans) > 0 {
@@ -263,8 +260,7 @@ func (c *choice) chooseOrphans(name string) error {
 	return fmt.Errorf("%w: this shard has no orphans of %q; it has some of %s", clusters.ErrNoCluster, name, strings.Join(names, ", "))
 }
 
-// chooseLiving chooses one logical cluster, and with withChildren all whose owner lies in a chosen
-// one.
+// chooseLiving takes a logical cluster, and with withChildren all that belong to one that goes.
 func (c *choice) chooseLiving(name string, withChildren bool) error {
 	c.why = "it is of a logical cluster that is purged"
 	root, err := c.shard.Find(name)
@@ -310,6 +306,48 @@ func (c *choice) chooseKeys() (err error) {
 			return at.ShardUnknown()
 		case at.Shard == c.shardName:
 			c.Add(at)
+		}
+	}
+	return nil
+}
+
+// check proves that the output has no purged key, and every other live record as in the input.
+// Errors wrap snapshot.ErrVerify.
+func (c *choice) check(ctx context.Context, out *inspect.Reader, was archive.Sum, receipts *survey.Receipts) error {
+	for _, m := range c.moved {
+		c.Created[m.to] = true
+	}
+	after, err := c.Split(ctx, out)
+	if err != nil {
+		return err
+	}
+	if n := len(after.Keys); n > 0 {
+		return fmt.Errorf("%w: of what was purged %s left, such as %q", snapshot.ErrVerify, survey.Counted(n, "key"), after.Keys[0].Key)
+	}
+	if is := after.Rest.Sum(); is != was {
+		return fmt.Errorf("%w: of all other live records there are %d with digest %s, and not %d with %s",
+			snapshot.ErrVerify, is.Keys, is.SHA256, was.Keys, was.SHA256)
+	}
+	receipts.Rest = &was
+	if err := c.checkMoved(ctx, out); err != nil || !c.options.Scrub {
+		return err
+	}
+	return c.checkScrubbed(ctx, out)
+}
+
+// checkScrubbed looks for purged records of any revision, by the names of the logical clusters.
+func (c *choice) checkScrubbed(ctx context.Context, out *inspect.Reader) error {
+	for rec, err := range out.Snapshot().Records(ctx) {
+		if err != nil {
+			return err
+		}
+		k, _, err := c.Layouts.Parse(rec.Key)
+		if err != nil || !c.goes(k.Cluster) {
+			continue
+		}
+		ofShard := c.shard != nil && k.Prefix == c.shard.Prefix
+		if ofShard || c.Caches[k.Prefix] && k.Shard == c.shardName {
+			return fmt.Errorf("%w: revision %s of %q is left", snapshot.ErrVerify, rec.Revision, rec.Key)
 		}
 	}
 	return nil

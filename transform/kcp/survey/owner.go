@@ -15,9 +15,8 @@ const (
 	LabelRegion         = "region"                        // as it is of the Shard
 )
 
-// ShardHash is the value of AnnotationShardHash: the first 8 digits of the SHA-224 of the name as a
-// number in base 36. A leading zero byte is a digit, as in github.com/martinlindhe/base36, which
-// kcp uses.
+// ShardHash is the value of AnnotationShardHash: 8 digits of the SHA-224 of the name in base 36. A
+// leading zero byte is a digit, as in github.com/martinlindhe/base36, which kcp uses.
 func ShardHash(name string) string {
 	sum := sha256.Sum224([]byte(name))
 	digits := new(big.Int).SetBytes(sum[:]).Text(36)

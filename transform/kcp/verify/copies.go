@@ -32,9 +32,8 @@ type copied struct {
 	prior   *snapshot.Record // the destination's in the input of the purge
 }
 
-// checkCopies compares the copies under the destination's name with those of the origin, and finds
-// deleted ones. Without the input of the purge it uses the history of the file. All other records
-// of a cache server's own file are compared with the input of its purge.
+// checkCopies compares the copies under the destination's name with the origin's, by the input of
+// the purge or the history, and all other records of a cache server with the input.
 func (c *checker) checkCopies(ctx context.Context) error {
 	exporters := c.checkExported()
 	if c.From == "" || c.To == "" {
@@ -64,9 +63,8 @@ func (c *checker) checkCopies(ctx context.Context) error {
 	return nil
 }
 
-// checkExported finds APIExports of the logical clusters without a copy in any cache: a shard that
-// starts then removes the labels of their permission claims from the objects of all tenants. It
-// returns the logical clusters that export anything.
+// checkExported finds APIExports without a copy in any cache: a shard that starts then breaks the
+// permission claims of all tenants. It returns the logical clusters that export anything.
 func (c *checker) checkExported() map[string]bool {
 	type export struct{ cluster, name string }
 	with, has, exporters := c.withCaches(), map[export]bool{}, map[string]bool{}
@@ -154,9 +152,8 @@ func (c *copies) read(ctx context.Context) error {
 	return nil
 }
 
-// began returns the revision at which the copies of each logical cluster began to move. A purge
-// writes all copies of the destination before it deletes the origin's; kcp deleted those that went
-// earlier.
+// began returns the revision at which the copies of each logical cluster began to move: a purge
+// writes all copies of the destination before it deletes the origin's.
 func (c *copies) began() map[string]int64 {
 	began := map[string]int64{}
 	for _, one := range c.all {

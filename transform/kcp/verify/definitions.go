@@ -55,9 +55,8 @@ func (c *checker) checkDefinitions(ctx context.Context) error {
 	return nil
 }
 
-// compareDefinition compares a definition with the archive's. An imported one is equal to the byte.
-// One that was there before has its own metadata and conditions, and the same spec at any version
-// of the API.
+// compareDefinition: an imported definition is equal to the byte; one that was there before has its
+// own metadata and conditions, and the same spec at any version of the API.
 func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect.Entry) error {
 	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
 	if err != nil || !ok || bytes.Equal(value, now.Value) {
@@ -80,9 +79,8 @@ func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect
 	return err
 }
 
-// brought tells whether the import created a definition. Without the input of the import, that is
-// one with the UID of the archive's, in its first version, written right before the first imported
-// record.
+// brought tells whether the import created a definition. Without its input, that is one in its
+// first version with the archive's UID, right before the first imported record.
 func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool) (bool, error) {
 	if c.destination.before != nil {
 		has, err := c.destination.before.Has(ctx, now.Key)
@@ -106,9 +104,8 @@ func (c *checker) parse(q Question, in *file, key, value []byte) *schema.CRD {
 	return crd
 }
 
-// importedDefinition tells whether a definition changed as an import changes it: the archive's
-// stored versions follow its own. It is also true where an unreadable value is reported as
-// unchecked.
+// importedDefinition tells whether a definition changed as by an import: the archive's stored
+// versions follow its own. An unreadable value is reported as unchecked, and passes.
 func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Record) (bool, error) {
 	of := c.archive.records[string(now.Key[len(c.to.Prefix):])]
 	theirs, ok, err := c.decrypt(ctx, QuestionTouched, c.archive.file, of.Key, of.Stored)
@@ -140,8 +137,7 @@ func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Rec
 	return err == nil && bytes.Equal(want, after), nil
 }
 
-// checkIdentities finds identities that the logical clusters rely on and that nothing else on the
-// destination has.
+// checkIdentities finds identities that only the logical clusters themselves have here.
 func (c *checker) checkIdentities(context.Context) error {
 	needs := map[string]string{} // a type, by identity
 	for _, cluster := range c.archive.shard.Clusters {

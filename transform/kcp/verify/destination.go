@@ -24,8 +24,7 @@ type arrivals struct {
 type storedAs struct{ encrypted, clear int }
 
 // checkDestination compares the logical clusters on the destination with the archive. Records above
-// their first record are the import's, since an output of etcdshift is its input with revisions on
-// top.
+// their first one are the import's: an output is its input with revisions on top.
 func (c *checker) checkDestination(ctx context.Context) error {
 	a := arrivals{c, map[int64]bool{}, map[schema.GroupResource]*storedAs{}}
 	for rec, err := range c.destination.Snapshot().Scan(ctx) {
@@ -48,8 +47,7 @@ func (c *checker) checkDestination(ctx context.Context) error {
 	return a.checkShared(ctx)
 }
 
-// checkShared finds records of others that are attached to an imported lease: they would expire
-// with it.
+// checkShared finds records of others that would expire with an imported lease.
 func (a *arrivals) checkShared(ctx context.Context) error {
 	for rec, err := range a.destination.Snapshot().Live(ctx, nil) {
 		if err != nil {
@@ -151,9 +149,8 @@ func (a *arrivals) compare(ctx context.Context, key keys.Key, rec *snapshot.Reco
 	return a.compareValue(ctx, key, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
 }
 
-// checkLater checks a record of something else that was written after the first imported one: an
-// import writes definitions before its records, and Workspaces after them. key is empty for a
-// record outside a shard.
+// checkLater checks another record above the first imported one: an import writes definitions
+// before its records, and Workspaces after them. key is empty for a record outside a shard.
 func (a *arrivals) checkLater(ctx context.Context, key keys.Key, rec snapshot.Scanned) error {
 	what := "changed"
 	switch {

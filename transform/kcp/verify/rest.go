@@ -39,8 +39,7 @@ func (c *checker) compareDestination(ctx context.Context) error {
 	return (&comparison{checker: c, code: codeDestinationTouched, out: c.destination, skip: skip, allowed: c.importChanges}).run(ctx)
 }
 
-// importChanges tells whether an import may change or create a record outside the logical clusters,
-// and checks it.
+// importChanges checks another record, and tells whether an import may change or create it.
 func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) (bool, error) {
 	key, _, err := c.destination.Layouts.Parse(now.Key)
 	switch {

@@ -27,9 +27,8 @@ func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored
 	return e.Value, e.Undecryptable == nil, nil
 }
 
-// compareValue checks the value of a record of the archive. The same bytes under the same key are
-// the same value, decrypted or not. A LogicalCluster is always read, since the same value may still
-// be wrong.
+// compareValue: the same bytes under the same key are the same value, decrypted or not. A
+// LogicalCluster is always read, since the same value may still be wrong.
 func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now *inspect.Entry) error {
 	encrypted, stillEncrypted := survey.IsEncrypted(was.Stored), survey.IsEncrypted(now.Stored)
 	isLogicalCluster := key.Resource == clusters.LogicalClusterType && key.Custom
@@ -124,8 +123,7 @@ func (c *checker) onlyMoved(was, now []byte) bool {
 	return err == nil && bytes.Equal(now, want)
 }
 
-// isRegion tells whether the destination is in a region, by its Shard object. Without one, it may
-// be.
+// isRegion tells whether the destination may be in a region, by its Shard object.
 func (c *checker) isRegion(region string) bool {
 	known := false
 	for _, out := range c.outputs {
@@ -142,9 +140,8 @@ func (c *checker) isRegion(region string) bool {
 	return !known
 }
 
-// checkOwners notes logical clusters that name the destination already, while their Workspaces do
-// not: kcp corrects a Workspace only together with its LogicalCluster (kcp
-// pkg/reconciler/core/logicalcluster).
+// checkOwners notes logical clusters that name the destination while their Workspaces do not: kcp
+// corrects a Workspace only together with its LogicalCluster.
 func (c *checker) checkOwners(context.Context) error {
 	destination, origin := survey.NewIndex(c.destination.File), survey.NewIndex(c.origin.File)
 	for _, moved := range c.archive.manifest.Clusters {
