@@ -49,6 +49,9 @@ type Shard struct {
 	Definitions []*Definition     // of system:bound-crds, by UID
 	System      []*Definition     // of system:system-crds, by Resource
 	Registered  []RegisteredShard // the Shard objects, which only the root shard has, by name
+	clusters    map[string]*Cluster
+	orphans     map[string]*Orphan
+	definitions map[string]*Definition
 	children    map[string][]*Cluster
 	// WorkspaceIdentity is the identity of the type of Workspaces; "" where it is not known.
 	WorkspaceIdentity string
@@ -203,14 +206,10 @@ type Copy struct {
 func IsSystem(name string) bool { return name == "root" || strings.HasPrefix(name, "system:") }
 
 // Cluster returns the logical cluster of that name that lives here, nil for none.
-func (s *Shard) Cluster(name string) *Cluster {
-	return named(s.Clusters, name, func(c *Cluster) string { return c.Name })
-}
+func (s *Shard) Cluster(name string) *Cluster { return s.clusters[name] }
 
 // Orphan returns the orphans of that logical cluster, nil for none.
-func (s *Shard) Orphan(name string) *Orphan {
-	return named(s.Orphans, name, func(o *Orphan) string { return o.Name })
-}
+func (s *Shard) Orphan(name string) *Orphan { return s.orphans[name] }
 
 // Lives tells whether a logical cluster lives on any shard of the file.
 func (f *File) Lives(name string) bool {
@@ -221,18 +220,7 @@ func (f *File) Lives(name string) bool {
 func (s *Shard) Children(name string) []*Cluster { return slices.Clone(s.children[name]) }
 
 // Definition returns the bound definition of that UID, nil for none.
-func (s *Shard) Definition(uid string) *Definition {
-	return named(s.Definitions, uid, func(d *Definition) string { return d.Name })
-}
-
-// named searches a list that is sorted by name.
-func named[T any](all []*T, name string, of func(*T) string) *T {
-	i, found := slices.BinarySearchFunc(all, name, func(one *T, name string) int { return strings.Compare(of(one), name) })
-	if !found {
-		return nil
-	}
-	return all[i]
-}
+func (s *Shard) Definition(uid string) *Definition { return s.definitions[uid] }
 
 // Bound yields the bound types, each with its APIBinding.
 func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {

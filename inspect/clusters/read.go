@@ -76,8 +76,10 @@ func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) 
 	for _, s := range p.file.Storages {
 		switch s.Flavour {
 		case keys.FlavourKCPShard:
-			shard := &Shard{Prefix: s.Prefix, Partial: true, children: map[string][]*Cluster{}}
-			p.shards[s.Prefix] = &shardPass{p, shard, map[string]*Cluster{}, map[string]*Orphan{}}
+			p.shards[s.Prefix] = &shardPass{p, &Shard{
+				Prefix: s.Prefix, Partial: true, clusters: map[string]*Cluster{}, orphans: map[string]*Orphan{},
+				definitions: map[string]*Definition{}, children: map[string][]*Cluster{},
+			}}
 		case keys.FlavourKCPCache:
 			p.caches[s.Prefix] = &cachePass{p, &Cache{Prefix: s.Prefix}, map[keys.Key]*Copy{}}
 		default:

@@ -19,13 +19,11 @@ func LogicalClusterKey(prefix, name string) []byte {
 // shardPass is the part of a pass for one shard.
 type shardPass struct {
 	*pass
-	shard   *Shard
-	lives   map[string]*Cluster // by name
-	orphans map[string]*Orphan
+	*Shard
 }
 
 func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
-	if s.lives[key.Cluster] == nil && s.orphans[key.Cluster] == nil {
+	if s.clusters[key.Cluster] == nil && s.orphans[key.Cluster] == nil {
 		if err := s.meet(key.Cluster); err != nil {
 			return err
 		}
@@ -34,7 +32,7 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 		o.Keys = append(o.Keys, string(e.Key))
 		return o.Records.add(s.pass, key, e, nil)
 	}
-	c := s.lives[key.Cluster]
+	c := s.clusters[key.Cluster]
 	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
 }
 
@@ -42,11 +40,11 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 func (s *shardPass) meet(name string) error {
 	lives, err := everywhere(name), error(nil)
 	if !lives {
-		lives, err = s.reader.Has(s.ctx, LogicalClusterKey(s.shard.Prefix, name))
+		lives, err = s.reader.Has(s.ctx, LogicalClusterKey(s.Prefix, name))
 	}
 	name = strings.Clone(name) // else the whole of the key is kept
 	if lives {
-		s.lives[name] = &Cluster{Name: name, System: IsSystem(name)}
+		s.clusters[name] = &Cluster{Name: name, System: IsSystem(name)}
 	} else {
 		s.orphans[name] = &Orphan{Name: name}
 	}
@@ -58,9 +56,9 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 	switch gr := key.Resource; {
 	case builtin && gr == keys.DefinitionType() && (c.Name == BoundCRDs || c.Name == SystemCRDs):
 		d := &Definition{Key: stored, Name: key.Name, Problem: "it cannot be decrypted"}
-		into := &s.shard.System
+		into := &s.System
 		if c.Name == BoundCRDs {
-			into = &s.shard.Definitions
+			into, s.definitions[key.Name] = &s.Definitions, d
 		}
 		*into = append(*into, d)
 		return d.read
@@ -74,19 +72,19 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: s.names.of(key.Identity)})
 		return c.Workspaces[len(c.Workspaces)-1].read
 	case key.Identity != "" && gr == shardType && c.Name == rootCluster:
-		return readShard(key, &s.shard.Registered)
+		return readShard(key, &s.Registered)
 	}
 	return nil
 }
 
 func (s *shardPass) finish() *Shard {
-	out := s.shard
-	if c := s.lives[SystemShard]; c != nil {
+	out := s.Shard
+	if c := s.clusters[SystemShard]; c != nil {
 		out.Name = c.ShardName
 		out.Partial = c.tally[Resource{Resource: TypeName(LogicalClusterType), Custom: true}] == nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.lives)) {
-		c := s.lives[name]
+	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+		c := s.clusters[name]
 		c.finish()
 		slices.SortStableFunc(c.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortStableFunc(c.Exports, func(a, b Export) int { return strings.Compare(a.Name, b.Name) })
@@ -111,15 +109,15 @@ func (s *shardPass) finish() *Shard {
 // workspaces sorts the Workspaces of each logical cluster, and drops objects of exported types of
 // that name. The binding of system:shard has the identity of the root's own APIExport.
 func (s *shardPass) workspaces() {
-	own := &s.shard.WorkspaceIdentity
-	if c := s.lives[SystemShard]; c != nil {
+	own := &s.WorkspaceIdentity
+	if c := s.clusters[SystemShard]; c != nil {
 		for b, bound := range c.Bound() {
 			if b.Export.Cluster == rootCluster && bound.Resource == WorkspaceType {
 				*own = bound.Identity
 			}
 		}
 	}
-	for _, c := range s.shard.Clusters {
+	for _, c := range s.Clusters {
 		if *own != "" {
 			c.Workspaces = slices.DeleteFunc(c.Workspaces, func(w Workspace) bool { return w.Identity != *own })
 		}

@@ -113,9 +113,9 @@ func Survey(shards, caches []Named) *Installation {
 	}
 	slices.SortStableFunc(out.Clusters, func(a, b Resident) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(out.Orphans, func(a, b Stray) int { return strings.Compare(a.Name, b.Name) })
-	for _, at := range s.caches {
-		for _, c := range at.Copies {
-			found := Stale{Place: at.Place, LivesOn: called(s.lives[c.Cluster]), Copy: c}
+	for _, f := range caches {
+		for _, c := range f.Copies() {
+			found := Stale{Place: Place{Path: f.Path, Prefix: c.Prefix}, LivesOn: called(s.lives[c.Cluster]), Copy: c}
 			switch known, lives := s.check(c); {
 			case !known:
 				out.Unchecked = append(out.Unchecked, found)
@@ -129,7 +129,6 @@ func Survey(shards, caches []Named) *Installation {
 
 type survey struct {
 	shards     []shardAt
-	caches     []cacheAt
 	registered []RegisteredShard     // on the root shard, or in a cache
 	lives      map[string][]Place    // by logical cluster; not those that each shard has
 	named      map[string]int        // how many shards are of a name
@@ -146,11 +145,6 @@ type survey struct {
 type shardAt struct {
 	Place
 	*Shard
-}
-
-type cacheAt struct {
-	Place
-	*Cache
 }
 
 func newSurvey(shards, caches []Named) *survey {
@@ -173,7 +167,7 @@ func newSurvey(shards, caches []Named) *survey {
 	}
 	for _, f := range caches {
 		for _, c := range f.Caches {
-			s.caches, s.registered = append(s.caches, cacheAt{Place{Path: f.Path, Prefix: c.Prefix}, c}), append(s.registered, c.Registered...)
+			s.registered = append(s.registered, c.Registered...)
 			for _, e := range c.Exports {
 				s.export(e)
 			}

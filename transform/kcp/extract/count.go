@@ -112,9 +112,9 @@ func (e *extraction) definitions() (there, missing []archive.Definition) {
 // bound returns the definitions that the logical clusters bind, by UID.
 func (e *extraction) bound() map[string]need {
 	needs := map[string]need{}
-	for _, name := range e.order {
-		for b, bound := range e.chosen[name].Bound() {
-			key := e.apiKey(clusters.BindingType, name, b.Name)
+	for _, c := range e.order {
+		for b, bound := range c.Bound() {
+			key := e.apiKey(clusters.BindingType, c.Name, b.Name)
 			switch _, twice := needs[bound.UID]; {
 			case twice || bound.Virtual:
 			case !isName(bound.UID):
@@ -130,20 +130,19 @@ func (e *extraction) bound() map[string]need {
 // identities returns the identities that the logical clusters bind, store records under, or export.
 func (e *extraction) identities() []archive.Identity {
 	g := relied{e, map[string]*archive.Identity{}}
-	for _, name := range e.order {
-		c := e.chosen[name]
+	for _, c := range e.order {
 		for b, bound := range c.Bound() {
-			key := e.apiKey(clusters.BindingType, name, b.Name)
+			key := e.apiKey(clusters.BindingType, c.Name, b.Name)
 			i := g.of(key, bound.Identity)
 			i.Resources = append(i.Resources, e.texts(key, "a type", []string{bound.Resource.String()})...)
 			g.exported(key, i, archive.Export{Cluster: b.Export.Cluster, Path: b.Export.Path, Name: b.Export.Name})
 		}
 		for _, r := range c.Resources {
-			i := g.of(e.keyOf(name), r.Identity)
+			i := g.of(e.keyOf(c.Name), r.Identity)
 			i.Resources = append(i.Resources, r.Resource.String())
 		}
 		for _, x := range c.Exports {
-			key := e.apiKey(clusters.ExportType, name, x.Name)
+			key := e.apiKey(clusters.ExportType, c.Name, x.Name)
 			i := g.of(key, x.Identity)
 			i.Own = true
 			g.exported(key, i, archive.Export{Cluster: x.Cluster, Path: c.Path, Name: x.Name})

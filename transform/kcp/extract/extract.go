@@ -77,7 +77,7 @@ type extraction struct {
 	shard     *clusters.Shard
 	shardName string
 	chosen    map[string]*clusters.Cluster // that the archive takes, by name
-	order     []string                     // their names, parents before their children
+	order     []*clusters.Cluster          // the same, parents before their children
 	// taken has the places of the archive's records, and of copies in a cache, which the archive
 	// does not take.
 	taken  *survey.Selection
@@ -124,7 +124,7 @@ func (e *extraction) findLeases(ctx context.Context) error {
 // choose takes a logical cluster, and with WithChildren all that belong to it.
 func (e *extraction) choose(c *clusters.Cluster) error {
 	e.chosen[c.Name] = c
-	e.order = append(e.order, c.Name)
+	e.order = append(e.order, c)
 	e.taken.Add(survey.Place{Prefix: e.shard.Prefix, Cluster: c.Name})
 	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil || !e.WithChildren { // which a purge would take: they are no rest
 		return err

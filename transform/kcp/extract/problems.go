@@ -10,18 +10,18 @@ import (
 
 // check reports reasons against an archive, and parts that it will not have.
 func (e *extraction) check() {
-	for _, name := range e.order {
-		if !isName(name) {
-			e.raise(e.keyOf(name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", name)
+	for _, c := range e.order {
+		if !isName(c.Name) {
+			e.raise(e.keyOf(c.Name), codeOddName, "%.100q is no name of a logical cluster that a manifest can list", c.Name)
 		}
 	}
 	if e.AsShard != "" && e.shard.Name != "" && e.AsShard != e.shard.Name {
 		e.raise(e.keyOf(clusters.SystemShard), survey.CodeShardName, "this file calls itself shard %q, and --as-shard %q: the manifest says the "+
 			"latter, and copies from that in a cache of the same file are no part of the rest", e.shard.Name, e.AsShard)
 	}
-	for _, name := range e.order {
-		e.checkCluster(e.chosen[name])
-		e.checkChildren(e.chosen[name])
+	for _, c := range e.order {
+		e.checkCluster(c)
+		e.checkChildren(c)
 	}
 	e.checkUnreadable()
 	survey.WarnUnknown(e.view, e.file, map[string]bool{e.shard.Prefix: true})
@@ -129,8 +129,8 @@ func (e *extraction) checkUnreadable() {
 		return
 	}
 	named := map[string]bool{}
-	for _, name := range e.order {
-		for _, w := range e.chosen[name].Workspaces {
+	for _, c := range e.order {
+		for _, w := range c.Workspaces {
 			named[w.Cluster] = true // and reported
 		}
 	}

@@ -117,14 +117,9 @@ func (c *checker) isDefinition(stored []byte, key keys.Key) bool {
 	return r != nil && r.definition
 }
 
-// workspaceKey is the key of a Workspace without identity and storage prefix.
-func workspaceKey(cluster, name string) keys.Key {
-	return keys.Key{Resource: clusters.WorkspaceType, Cluster: cluster, Name: name}
-}
-
 // isWorkspace tells whether a key is that of the Workspace of a moved logical cluster.
 func (c *checker) isWorkspace(key keys.Key) bool {
-	return key.Resource == clusters.WorkspaceType && c.archive.workspaces[workspaceKey(key.Cluster, key.Name)]
+	return key.Resource == clusters.WorkspaceType && c.archive.workspaces[[2]string{key.Cluster, key.Name}]
 }
 
 // compare checks a live record of a logical cluster.

@@ -45,9 +45,9 @@ type archived struct {
 	*file
 	manifest   *archive.Manifest
 	shard      *clusters.Shard
-	moved      map[string]bool   // the logical clusters, by name
-	workspaces map[keys.Key]bool // that lead to them, as workspaceKey
-	records    map[string]*kept  // by key behind the storage prefix
+	moved      map[string]bool    // the logical clusters, by name
+	workspaces map[[2]string]bool // that lead to them, by logical cluster and name
+	records    map[string]*kept   // by key behind the storage prefix
 }
 
 // kept is a record of the archive, as stored.
@@ -129,7 +129,7 @@ func (o *output) whole(prefixes []string) (*clusters.Shard, error) {
 // readArchive checks the archive and keeps its content.
 func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archived, error) {
 	s := r.Snapshot()
-	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, workspaces: map[keys.Key]bool{}, records: map[string]*kept{}}
+	a := &archived{file: &file{Reader: r, path: s.Path()}, moved: map[string]bool{}, workspaces: map[[2]string]bool{}, records: map[string]*kept{}}
 	f.checked[QuestionDamaged]++
 	var err error
 	if a.manifest, err = archive.OpenChecked(ctx, s); err == nil {
@@ -144,7 +144,7 @@ func (f *findings) readArchive(ctx context.Context, r *inspect.Reader) (*archive
 	}
 	for _, c := range a.manifest.Clusters {
 		a.moved[c.Name] = true
-		a.workspaces[workspaceKey(c.Owner.Cluster, c.Owner.Name)] = true
+		a.workspaces[[2]string{c.Owner.Cluster, c.Owner.Name}] = true
 		f.Clusters = append(f.Clusters, Moved{c.Name, c.Path, c.Keys})
 	}
 	file, err := clusters.Read(ctx, r)
