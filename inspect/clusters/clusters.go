@@ -246,13 +246,13 @@ func (r *Records) Unread() map[string]finding.Finding {
 	return unread
 }
 
-// Knows tells whether an APIExport in the shards or caches has an identity, or an APIBinding of a
-// logical cluster that is not moved.
-func Knows(shards []*Shard, caches []*Cache, moved map[string]bool, identity string) bool {
+// Knows tells whether an APIExport of the file has an identity, or an APIBinding of a logical cluster
+// that is not moved.
+func (f *File) Knows(identity string, moved map[string]bool) bool {
 	exports := func(all []Export) bool {
 		return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })
 	}
-	for _, s := range shards {
+	for _, s := range f.Shards {
 		for _, c := range s.Clusters {
 			if exports(c.Exports) {
 				return true
@@ -264,7 +264,7 @@ func Knows(shards []*Shard, caches []*Cache, moved map[string]bool, identity str
 			}
 		}
 	}
-	return slices.ContainsFunc(caches, func(c *Cache) bool { return exports(c.Exports) })
+	return slices.ContainsFunc(f.Caches, func(c *Cache) bool { return exports(c.Exports) })
 }
 
 // Copies returns the copies in all caches of the file.

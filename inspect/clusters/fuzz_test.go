@@ -33,8 +33,8 @@ func FuzzValues(f *testing.F) {
 		key := keys.Key{Cluster: "c", Name: "n"}
 		said := map[string]any{}
 		for kind, read := range map[string]reading{
-			"LogicalCluster": c.read, "APIBinding": c.readBinding(key, names{}), "APIExport": readExport(key, &exports),
-			"Workspace": w.read, "Shard": readShard(key, &registered), "CustomResourceDefinition": d.read,
+			"LogicalCluster": c.reading(), "APIBinding": c.readBinding(key, names{}), "APIExport": readExport(key, &exports),
+			"Workspace": w.reading(), "Shard": readShard(key, &registered), "CustomResourceDefinition": d.read,
 		} {
 			if m, err := read(value); err == nil {
 				said[kind] = m.differs(key)

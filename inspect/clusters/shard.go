@@ -63,14 +63,14 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 		*into = append(*into, d)
 		return d.read
 	case key.Custom && gr == LogicalClusterType && key.Namespace == "" && key.Name == logicalCluster:
-		return c.read
+		return c.reading()
 	case key.Custom && gr == BindingType:
 		return c.readBinding(key, s.names)
 	case key.Custom && gr == ExportType:
 		return readExport(key, &c.Exports)
 	case key.Identity != "" && gr == WorkspaceType:
 		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: s.names.of(key.Identity)})
-		return c.Workspaces[len(c.Workspaces)-1].read
+		return c.Workspaces[len(c.Workspaces)-1].reading()
 	case key.Identity != "" && gr == shardType && c.Name == rootCluster:
 		return readShard(key, &s.Registered)
 	}

@@ -28,20 +28,24 @@ type metaJSON struct {
 
 func (h *header) head() *header { return h }
 
-// decode reads an object of a kind. Unknown fields are skipped, fields of a wrong type are an
-// error. No error quotes the value.
-func decode(value []byte, kind string, into interface{ head() *header }) (metadata, error) {
-	if err := encoding.DecodeFields(value, into); err != nil {
-		return metadata{}, fmt.Errorf("no %s: %w", kind, err)
+// decoding reads an object of a kind and hands on its metadata. Unknown fields are skipped, fields
+// of a wrong type are an error. No error quotes the value.
+func decoding(kind string, into interface{ head() *header }, took func(m metadata)) reading {
+	return func(value []byte) (metadata, error) {
+		if err := encoding.DecodeFields(value, into); err != nil {
+			return metadata{}, fmt.Errorf("no %s: %w", kind, err)
+		}
+		h := into.head()
+		if h.Kind != kind {
+			return metadata{}, fmt.Errorf("no %s", kind)
+		}
+		m := metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}
+		took(m)
+		return m, nil
 	}
-	h := into.head()
-	if h.Kind != kind {
-		return metadata{}, fmt.Errorf("no %s", kind)
-	}
-	return metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}, nil
 }
 
-func (c *Cluster) read(value []byte) (metadata, error) {
+func (c *Cluster) reading() reading {
 	var o struct {
 		header `json:",inline"`
 		Spec   struct {
@@ -51,24 +55,17 @@ func (c *Cluster) read(value []byte) (metadata, error) {
 			Phase string `json:"phase"`
 		} `json:"status"`
 	}
-	m, err := decode(value, "LogicalCluster", &o)
-	if err != nil {
-		return m, err
-	}
-	c.Path, c.ShardName, c.Migrating = m.Annotations[annotationPath], m.Annotations[AnnotationShard], m.Annotations[AnnotationMigrating]
-	c.Inactive = m.Annotations[annotationInactive] == "true" || m.Annotations[annotationInactiveBefore] == "true"
-	c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp, o.Spec.Owner
-	return m, nil
+	return decoding("LogicalCluster", &o, func(m metadata) {
+		c.Path, c.ShardName, c.Migrating = m.Annotations[annotationPath], m.Annotations[AnnotationShard], m.Annotations[AnnotationMigrating]
+		c.Inactive = m.Annotations[annotationInactive] == "true" || m.Annotations[annotationInactiveBefore] == "true"
+		c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp, o.Spec.Owner
+	})
 }
 
 // readBinding reads an APIBinding, v1alpha1 or v1alpha2.
 func (c *Cluster) readBinding(key keys.Key, names names) reading {
-	return func(value []byte) (metadata, error) {
-		var o bindingJSON
-		m, err := decode(value, "APIBinding", &o)
-		if err != nil {
-			return m, err
-		}
+	var o bindingJSON
+	return decoding("APIBinding", &o, func(metadata) {
 		export := o.Spec.Reference.Export
 		b := Binding{
 			Name:   strings.Clone(key.Name),
@@ -80,14 +77,13 @@ func (c *Cluster) readBinding(key keys.Key, names names) reading {
 				r.StorageVersions[at] = names.of(version)
 			}
 			b.Bound[i] = Bound{
-				Resource: names.resource(schema.GroupResource{Group: r.Group,
-					Resource: r.Resource}), Schema: names.of(r.Schema.Name), UID: names.of(r.Schema.UID),
-				Identity: names.of(r.Schema.Identity), StorageVersions: r.StorageVersions, Virtual: len(r.StorageVersions) == 0,
+				Resource: names.resource(schema.GroupResource{Group: r.Group, Resource: r.Resource}),
+				Schema:   names.of(r.Schema.Name), UID: names.of(r.Schema.UID), Identity: names.of(r.Schema.Identity),
+				StorageVersions: r.StorageVersions, Virtual: len(r.StorageVersions) == 0,
 			}
 		}
 		c.Bindings = append(c.Bindings, b)
-		return m, nil
-	}
+	})
 }
 
 type bindingJSON struct {
@@ -117,50 +113,40 @@ type bindingJSON struct {
 
 // readExport reads an APIExport, v1alpha1 or v1alpha2.
 func readExport(key keys.Key, into *[]Export) reading {
-	return func(value []byte) (metadata, error) {
-		var o struct {
-			header `json:",inline"`
-			Status struct {
-				Identity string `json:"identityHash"`
-			} `json:"status"`
-		}
-		m, err := decode(value, "APIExport", &o)
-		if err == nil {
-			*into = append(*into, Export{Cluster: key.Cluster, Name: key.Name, Identity: o.Status.Identity})
-		}
-		return m, err
+	var o struct {
+		header `json:",inline"`
+		Status struct {
+			Identity string `json:"identityHash"`
+		} `json:"status"`
 	}
+	return decoding("APIExport", &o, func(metadata) {
+		*into = append(*into, Export{Cluster: key.Cluster, Name: key.Name, Identity: o.Status.Identity})
+	})
 }
 
-func (w *Workspace) read(value []byte) (metadata, error) {
+func (w *Workspace) reading() reading {
 	var o struct {
 		header `json:",inline"`
 		Spec   struct {
 			Cluster string `json:"cluster"`
 		} `json:"spec"`
 	}
-	m, err := decode(value, "Workspace", &o)
-	if err == nil {
+	return decoding("Workspace", &o, func(m metadata) {
 		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[AnnotationShard]
 		w.Region = o.Metadata.Labels[labelRegion]
-	}
-	return m, err
+	})
 }
 
 func readShard(key keys.Key, into *[]RegisteredShard) reading {
-	return func(value []byte) (metadata, error) {
-		var o struct {
-			header `json:",inline"`
-			Spec   struct {
-				ExternalURL string `json:"externalURL"`
-			} `json:"spec"`
-		}
-		m, err := decode(value, "Shard", &o)
-		if err == nil {
-			*into = append(*into, RegisteredShard{Name: key.Name, Region: o.Metadata.Labels[labelRegion], ExternalURL: o.Spec.ExternalURL})
-		}
-		return m, err
+	var o struct {
+		header `json:",inline"`
+		Spec   struct {
+			ExternalURL string `json:"externalURL"`
+		} `json:"spec"`
 	}
+	return decoding("Shard", &o, func(metadata) {
+		*into = append(*into, RegisteredShard{Name: key.Name, Region: o.Metadata.Labels[labelRegion], ExternalURL: o.Spec.ExternalURL})
+	})
 }
 
 func (d *Definition) read(value []byte) (metadata, error) {
@@ -180,20 +166,19 @@ func (d *Definition) read(value []byte) (metadata, error) {
 			StoredVersions []string `json:"storedVersions"`
 		} `json:"status"`
 	}
-	m, err := decode(value, "CustomResourceDefinition", &o)
-	if err != nil {
+	m, err := decoding("CustomResourceDefinition", &o, func(m metadata) {
+		d.Resource = schema.GroupResource{Group: o.Spec.Group, Resource: o.Spec.Names.Plural}
+		d.Schema = ExportRef{Cluster: m.Annotations[annotationSchemaCluster], Name: m.Annotations[annotationSchemaName]}
+		d.StoredVersions = o.Status.StoredVersions
+		for _, v := range o.Spec.Versions {
+			d.Versions = append(d.Versions, v.Name)
+		}
+		if len(d.Versions) == 0 && o.Spec.Version != "" {
+			d.Versions = []string{o.Spec.Version}
+		}
+	})(value)
+	if d.Problem = ""; err != nil {
 		d.Problem = err.Error()
-		return m, err
 	}
-	d.Problem = ""
-	d.Resource = schema.GroupResource{Group: o.Spec.Group, Resource: o.Spec.Names.Plural}
-	d.Schema = ExportRef{Cluster: m.Annotations[annotationSchemaCluster], Name: m.Annotations[annotationSchemaName]}
-	d.StoredVersions = o.Status.StoredVersions
-	for _, v := range o.Spec.Versions {
-		d.Versions = append(d.Versions, v.Name)
-	}
-	if len(d.Versions) == 0 && o.Spec.Version != "" {
-		d.Versions = []string{o.Spec.Version}
-	}
-	return m, nil
+	return m, err
 }

@@ -182,7 +182,7 @@ func (c *carrier) reportUnreadable() {
 // have another for the same APIExport, and not find the objects.
 func (c *carrier) checkIdentities(types map[string][]string) {
 	for _, identity := range slices.Sorted(maps.Keys(types)) {
-		if identity == "" || c.dest.knows(identity) {
+		if identity == "" || c.dest.known.Knows(identity, nil) {
 			continue
 		}
 		slices.Sort(types[identity])

@@ -25,7 +25,7 @@ type destination struct {
 	file  *clusters.File
 	shard *clusters.Shard
 	name  string         // what it is called; "" where nothing says it
-	cache *clusters.File // of a cache server
+	known *clusters.File // the storages of its file, and the caches of a cache server
 }
 
 func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, asShard string, cache *clusters.File) (*destination, error) {
@@ -37,9 +37,9 @@ func readDestination(ctx context.Context, r *inspect.Reader, prefixes []string, 
 	if err != nil {
 		return nil, err
 	}
-	d := &destination{file, shard, cmp.Or(asShard, shard.Name), &clusters.File{}}
+	d := &destination{file, shard, cmp.Or(asShard, shard.Name), &clusters.File{Shards: file.Shards, Caches: file.Caches}}
 	if cache != nil { // a shard beside the cache is none of this installation's
-		d.cache.Caches = cache.Caches
+		d.known.Caches = slices.Concat(file.Caches, cache.Caches)
 	}
 	return d, checkWhole(shard)
 }
@@ -66,14 +66,9 @@ func (d *destination) called() string {
 	return fmt.Sprintf("shard %q", d.name)
 }
 
-// knows tells whether an APIExport or APIBinding of the destination's installation has an identity.
-func (d *destination) knows(identity string) bool {
-	return clusters.Knows(d.file.Shards, slices.Concat(d.file.Caches, d.cache.Caches), nil, identity)
-}
-
 // registered returns the Shard object of the destination, nil for none in the files.
 func (d *destination) registered() *clusters.RegisteredShard {
-	for _, r := range slices.Concat(d.file.Registered(), d.cache.Registered()) {
+	for _, r := range d.known.Registered() {
 		if r.Name == d.name {
 			return &r
 		}

@@ -158,13 +158,13 @@ func (c *checker) checkIdentities(context.Context) error {
 		}
 	}
 	delete(needs, "")
-	var caches []*clusters.Cache
+	known := &clusters.File{Shards: c.destination.Shards}
 	for _, out := range c.outputs {
-		caches = append(caches, out.Caches...)
+		known.Caches = append(known.Caches, out.Caches...)
 	}
 	for _, identity := range slices.Sorted(maps.Keys(needs)) {
 		switch {
-		case clusters.Knows(c.destination.Shards, caches, c.archive.moved, identity): // their APIExports count, their APIBindings do not
+		case known.Knows(identity, c.archive.moved): // their APIExports count, their APIBindings do not
 		case hasUnread(c.to):
 			c.unchecked(QuestionLost, c.destination.file, "",
 				fmt.Sprintf("what could be read does not have the identity %s, which %s needs, and not all could", identity, needs[identity]))
