@@ -235,6 +235,11 @@ func (c *Cluster) Bound() iter.Seq2[*Binding, Bound] {
 	}
 }
 
+// Unread returns why the LogicalCluster of c cannot be read; the zero Finding where it can.
+func (s *Shard) Unread(c *Cluster) finding.Finding {
+	return c.Unread()[string(LogicalClusterKey(s.Prefix, c.Name))]
+}
+
 // Unread returns the problems of the records that could not be read, by key.
 func (r *Records) Unread() map[string]finding.Finding {
 	unread := map[string]finding.Finding{}

@@ -30,7 +30,7 @@ type Extract struct {
 // Plan counts the records of the archive. A dry run finds all problems of a run.
 func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	e := &extraction{
-		Extract: x, view: v, src: v.Reader().Snapshot(), report: v.Report(),
+		Extract: x, view: v, src: v.Reader().Snapshot(),
 		chosen: map[string]*clusters.Cluster{}, odd: map[string][]string{},
 	}
 	if err := e.find(ctx); err != nil {
@@ -71,7 +71,6 @@ type extraction struct {
 	*Extract
 	view      *transform.View
 	src       *snapshot.Snapshot
-	report    *transform.Report
 	file      *clusters.File
 	index     *survey.Index
 	shard     *clusters.Shard
@@ -173,7 +172,7 @@ func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, er
 }
 
 func (e *extraction) steps(m *archive.Manifest) {
-	r, also := e.report, ""
+	r, also := e.view.Report(), ""
 	name, in, out := transform.ShellWord(e.Name), transform.ShellWord(r.Input.Path), transform.ShellWord(e.Archive)
 	if len(m.Clusters) > 1 {
 		also = " --with-children"

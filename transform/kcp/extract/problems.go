@@ -28,12 +28,12 @@ func (e *extraction) check() {
 }
 
 func (e *extraction) raise(key string, code *finding.Code, format string, args ...any) {
-	e.report.Raise(key, code.Because(format, args...))
+	e.view.Report().Raise(key, code.Because(format, args...))
 }
 
 // note reports a finding that needs no decision.
 func (e *extraction) note(key string, code *finding.Code, format string, args ...any) {
-	e.report.Raise(key, code.Because(format, args...).Decided(finding.Noted))
+	e.view.Report().Raise(key, code.Because(format, args...).Decided(finding.Noted))
 }
 
 // keyOf is the key of a LogicalCluster, for problems of the whole logical cluster.
@@ -110,11 +110,11 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 		case w.Cluster == "" || e.chosen[w.Cluster] != nil || child != nil && child.Owner != nil && child.Owner.Cluster == c.Name:
 		case child == nil:
 			e.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s", w.Cluster, w.Name, c.Name, survey.Elsewhere(w))
-		case e.unread(child).Code != nil && !e.WithChildren:
+		case e.shard.Unread(child).Code != nil && !e.WithChildren:
 			e.raise(e.keyOf(child.Name), survey.CodeChildrenStay,
 				"%q is not in the archive: only Workspace %q in %q says that it belongs there, its LogicalCluster does not tell", child.Name, w.Name, c.Name)
-		case e.unread(child).Code != nil:
-			p := e.unread(child)
+		case e.shard.Unread(child).Code != nil:
+			p := e.shard.Unread(child)
 			e.raise(p.Key, codeOf(p), "it tells whether %q belongs to Workspace %q in %q: %s", child.Name, w.Name, c.Name, p.Reason)
 		default:
 			e.raise(w.Key, survey.CodeChildElsewhere, "%q lives here, but says that it does not belong to Workspace %q in %q, which names it", w.Cluster,
@@ -125,7 +125,7 @@ func (e *extraction) checkChildren(c *clusters.Cluster) {
 
 // checkUnreadable reports unreadable LogicalClusters, perhaps of children, that no Workspace names.
 func (e *extraction) checkUnreadable() {
-	if !e.WithChildren || e.unread(e.chosen[e.Name]).Code != nil { // the latter refuses
+	if !e.WithChildren || e.shard.Unread(e.chosen[e.Name]).Code != nil { // the latter refuses
 		return
 	}
 	named := map[string]bool{}
@@ -135,11 +135,8 @@ func (e *extraction) checkUnreadable() {
 		}
 	}
 	for _, c := range e.shard.Clusters {
-		if p := e.unread(c); p.Code != nil && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
+		if p := e.shard.Unread(c); p.Code != nil && !c.System && e.chosen[c.Name] == nil && !named[c.Name] {
 			e.note(p.Key, codeOf(p), "whose child %q is cannot be told; it is not in the archive: %s", c.Name, p.Reason)
 		}
 	}
 }
-
-// unread returns why a LogicalCluster cannot be read; the zero Finding where it can.
-func (e *extraction) unread(c *clusters.Cluster) finding.Finding { return c.Unread()[e.keyOf(c.Name)] }

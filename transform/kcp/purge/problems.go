@@ -80,11 +80,6 @@ func (c *choice) keyOf(t *target) string {
 	return c.logicalClusterKey(t.name)
 }
 
-// unread returns why a LogicalCluster cannot be read; the zero Finding where it can.
-func (c *choice) unread(living *clusters.Cluster) finding.Finding {
-	return living.Unread()[c.logicalClusterKey(living.Name)]
-}
-
 // checkHome reports orphans of a file without living logical clusters of tenants.
 func (c *choice) checkHome() {
 	if c.shard == nil || !c.options.Orphans || len(c.targets) == 0 {
@@ -106,7 +101,7 @@ func (c *choice) checkHome() {
 }
 
 func (c *choice) checkLiving(t *target) {
-	if p := c.unread(t.living); p.Code != nil {
+	if p := c.shard.Unread(t.living); p.Code != nil {
 		c.raise(p.Key, p.Code, "whether %q is being deleted or moved, and whether a Workspace still leads to it, cannot be told: %s", t.name, p.Reason)
 	}
 	if at := t.living.Terminating; at != "" {
@@ -159,7 +154,7 @@ func (c *choice) checkOwner(t *target) {
 		}
 		c.raise(w.Key, codeOwnerPointsHere, "Workspace %q in %q says that %q lives %s", w.Name, w.Parent.Name, t.name, where)
 	}
-	if t.living != nil && c.unread(t.living).Code == nil {
+	if t.living != nil && c.shard.Unread(t.living).Code == nil {
 		c.checkUnseen(t)
 	}
 }
@@ -290,7 +285,7 @@ func (c *choice) checkWorkspaces(t *target, told map[string]bool) {
 		case child == nil:
 			c.raise(w.Key, survey.CodeChildElsewhere, "%q, behind Workspace %q in %q, %s; the Workspace goes", w.Cluster, w.Name, t.name, survey.Elsewhere(w))
 		case child.Owner == nil: // only a Workspace says that it may be a child, which anyone may have written
-			if p := c.unread(child); p.Code != nil && c.options.WithChildren {
+			if p := c.shard.Unread(child); p.Code != nil && c.options.WithChildren {
 				c.raise(p.Key, p.Code, "whether %q belongs to Workspace %q in %q, and is to go with it, cannot be told: %s", child.Name, w.Name, t.name,
 					p.Reason)
 			}
