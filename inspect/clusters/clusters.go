@@ -251,8 +251,8 @@ func (r *Records) Unread() map[string]finding.Finding {
 	return unread
 }
 
-// Knows tells whether an APIExport of the file has an identity, or an APIBinding of a logical cluster
-// that is not moved.
+// Knows tells whether an APIExport of the file has an identity, or an APIBinding of a logical
+// cluster that is not moved.
 func (f *File) Knows(identity string, moved map[string]bool) bool {
 	exports := func(all []Export) bool {
 		return slices.ContainsFunc(all, func(e Export) bool { return e.Identity == identity })

@@ -18,7 +18,7 @@ func TestFind(t *testing.T) {
 			kcptest.Delete(t, client, key)
 		}
 	}))
-	purged.Orphans = nil
+	purged.orphans = nil
 	c, err := root.Find(kcptest.Other)
 	require.NoError(t, err)
 	require.Equal(t, "root:other", c.Path)

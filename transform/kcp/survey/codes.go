@@ -70,7 +70,7 @@ const (
 	sameKCP    = "Bring the shard to the kcp version of the origin first."
 )
 
-// ErrorCode returns a code that refuses the run. Where it is allowed, the run goes on as allow says.
+// ErrorCode returns a code that refuses the run. Where it is allowed, the run goes on.
 func ErrorCode(name, title, meaning, remedy, allow string) *finding.Code {
 	code := transform.ErrorCode(name, title, meaning, remedy, allow)
 	code.Allowed = finding.WentOn
