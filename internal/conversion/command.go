@@ -34,19 +34,14 @@ func Command(command string, timeout time.Duration) (*Converter, error) {
 	if len(name) > maxName {
 		name = strings.ToValidUTF8(name[:maxName], "") + "..."
 	}
-	c, err := newConverter(fmt.Sprintf("command %q", name), timeout, program(command).at)
-	if err != nil {
-		return nil, fmt.Errorf("conversion command %q: %w", name, err)
+	at := func(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
+		return endpoint{url: "https://command.invalid/", send: program(command).run}, nil
 	}
-	return c, nil
+	return &Converter{name: fmt.Sprintf("command %q", name), timeout: timeout, at: at}, nil
 }
 
 // program is a command as the far side. The library requires a URL; nothing resolves it.
 type program string
-
-func (p program) at(*apiextensionsv1.CustomResourceDefinition) (endpoint, error) {
-	return endpoint{url: "https://command.invalid/", send: p.run}, nil
-}
 
 // run is one call. A child that holds stdout after the end of the command is killed after the grace
 // time; the answer is the output until then.

@@ -214,15 +214,13 @@ func gone(t testing.TB, file string) {
 func TestRefusesCommands(t *testing.T) {
 	for _, tc := range []struct {
 		command string
-		timeout time.Duration
 		want    string
 	}{
-		{"", 0, "conversion command: empty"},
-		{" \n", 0, "conversion command: empty"},
-		{"a\x00b", 0, "conversion command: has a NUL byte"},
-		{"cat", -time.Second, `conversion command "cat": timeout -1s is negative`},
+		{"", "conversion command: empty"},
+		{" \n", "conversion command: empty"},
+		{"a\x00b", "conversion command: has a NUL byte"},
 	} {
-		_, err := Command(tc.command, tc.timeout)
+		_, err := Command(tc.command, 0)
 		require.EqualError(t, err, tc.want)
 	}
 	_, err := run(t, "exit 1;"+strings.Repeat(" ", 1<<20), 0, objects(t, 1)...)

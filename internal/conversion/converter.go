@@ -1,7 +1,6 @@
 package conversion
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +24,8 @@ var errRefused = errors.New("conversion refused")
 
 // Converter asks one webhook or command. It is not safe for concurrent use.
 type Converter struct {
-	name    string // the URL or the command, for errors
-	timeout time.Duration
+	name    string        // the URL or the command, for errors
+	timeout time.Duration // 0: defaultTimeout
 	// at returns the endpoint for a CRD.
 	at func(crd *apiextensionsv1.CustomResourceDefinition) (endpoint, error)
 }
@@ -47,15 +46,6 @@ type answer struct {
 type Converted struct {
 	Object map[string]any // nil if Err is set; the caller may change it
 	Err    error          // the answer for this object was refused
-}
-
-func newConverter(
-	name string, timeout time.Duration, at func(*apiextensionsv1.CustomResourceDefinition) (endpoint, error),
-) (*Converter, error) {
-	if timeout < 0 {
-		return nil, fmt.Errorf("timeout %s is negative", timeout)
-	}
-	return &Converter{name: name, timeout: cmp.Or(timeout, defaultTimeout), at: at}, nil
 }
 
 // Convert asks for objs at a version of crd.Spec.Versions, in one call, and returns a result for

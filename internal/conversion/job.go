@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (c *Converter) newJob(ctx context.Context, crd *apiextensionsv1.CustomResou
 		return nil, err
 	}
 	j := &job{crd: crd, target: schema.GroupVersion{Group: crd.Spec.Group, Version: version}}
-	j.wire = &wire{ctx: ctx, timeout: c.timeout, send: end.send}
+	j.wire = &wire{ctx: ctx, timeout: cmp.Or(c.timeout, defaultTimeout), send: end.send}
 	factory, err := conversion.NewCRConverterFactory(webhook.NewDefaultServiceResolver(), j.wire.authentication)
 	if err != nil {
 		return nil, err

@@ -60,11 +60,7 @@ func Webhook(o WebhookOptions) (*Converter, error) {
 		}
 		w.certs = []tls.Certificate{cert}
 	}
-	c, err := newConverter(u.String(), o.Timeout, w.at)
-	if err != nil {
-		return nil, fmt.Errorf("conversion webhook %s: %w", u, err)
-	}
-	return c, nil
+	return &Converter{name: u.String(), timeout: o.Timeout, at: w.at}, nil
 }
 
 // checkURL accepts the URLs that a CRD may have for its webhook

@@ -161,7 +161,6 @@ func TestRefusesOptions(t *testing.T) {
 		{WebhookOptions{URL: "https://host?"}, "has a query or a fragment"},
 		{WebhookOptions{URL: "https://host/#"}, "has a query or a fragment"},
 		{WebhookOptions{URL: "https://host\n"}, "not a URL: net/url: invalid control character in URL"},
-		{WebhookOptions{URL: "https://host", Timeout: -1}, "timeout -1ns is negative"},
 		{WebhookOptions{URL: "https://host", CA: []byte("x")}, "CA: no certificate in PEM found"},
 		{WebhookOptions{URL: "https://host", ClientCert: cert}, "client certificate: tls: failed to find any PEM data in key input"},
 		{WebhookOptions{URL: "https://host", ClientKey: key}, "tls: failed to find any PEM data in certificate input"},

@@ -63,9 +63,8 @@ func (m *Migration) Plan(ctx context.Context, v *transform.View) error {
 
 // runs makes a run for each prefix, its CustomResourceDefinitions loaded, and checks the names in
 // the options against all of them.
-func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string, used map[Mapping]bool) ([]*run, error) {
-	var runs []*run
-	names, groups, webhooks := map[string]bool{}, map[string]bool{}, map[string]bool{}
+func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []string, used map[Mapping]bool) (runs []*run, err error) {
+	var all []*kind
 	for _, prefix := range prefixes {
 		r := &run{
 			Store: &transform.Store{Ctx: ctx, View: v, Keys: keys.Kubernetes{Prefix: prefix}},
@@ -74,14 +73,10 @@ func (m *Migration) runs(ctx context.Context, v *transform.View, prefixes []stri
 		if r.load(); r.Err != nil {
 			return nil, r.Err
 		}
-		for _, k := range r.kinds {
-			names[k.name] = true
-			groups[k.group] = true
-			webhooks[k.group] = webhooks[k.group] || k.crd == nil || k.crd.Webhook()
-		}
+		all = append(all, r.kinds...)
 		runs = append(runs, r)
 	}
-	return runs, m.opts.checkNames(names, groups, webhooks)
+	return runs, m.opts.checkNames(all)
 }
 
 // run is a migration under one storage prefix.

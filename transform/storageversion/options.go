@@ -51,23 +51,24 @@ func (o *Options) names(name, group string) bool {
 }
 
 // checkNames refuses names that no CustomResourceDefinition of the snapshot has: they may be
-// misspelled. webhooks are the groups in which a webhook converts.
-func (o *Options) checkNames(names, groups, webhooks map[string]bool) error {
+// misspelled.
+func (o *Options) checkNames(kinds []*kind) error {
 	mapped := []string{}
 	for _, m := range o.Mappings {
 		mapped = append(mapped, m.Group)
 	}
 	for _, given := range []struct {
 		list []string
-		in   map[string]bool
 		what string
+		is   func(k *kind, name string) bool
 	}{
-		{slices.Concat(o.CRDs, o.Exclude), names, "CustomResourceDefinition %q"},
-		{slices.Concat(o.Groups, mapped), groups, "group %q"},
-		{slices.Sorted(maps.Keys(o.Converters)), webhooks, "a CustomResourceDefinition of group %q that a webhook converts"},
+		{slices.Concat(o.CRDs, o.Exclude), "CustomResourceDefinition %q", func(k *kind, name string) bool { return k.name == name }},
+		{slices.Concat(o.Groups, mapped), "group %q", func(k *kind, name string) bool { return k.group == name }},
+		{slices.Sorted(maps.Keys(o.Converters)), "a CustomResourceDefinition of group %q that a webhook converts",
+			func(k *kind, name string) bool { return k.group == name && (k.crd == nil || k.crd.Webhook()) }},
 	} {
 		for _, name := range given.list {
-			if !given.in[name] {
+			if !slices.ContainsFunc(kinds, func(k *kind) bool { return given.is(k, name) }) {
 				return fmt.Errorf("%w: "+given.what, ErrNotThere, name)
 			}
 		}
