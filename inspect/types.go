@@ -15,11 +15,11 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// ErrUnknownType is returned for a name without a type; the text around it lists similar types.
-var ErrUnknownType = errors.New("no such type")
-
-// ErrAmbiguousType is returned for a name of several types; the text around it lists them.
-var ErrAmbiguousType = errors.New("more than one type has that name")
+// Errors of Resolve; the text around them lists similar types.
+var (
+	ErrUnknownType   = errors.New("no such type")
+	ErrAmbiguousType = errors.New("more than one type has that name")
+)
 
 // Type is a resource of the API, with its names and its scope.
 type Type struct {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
@@ -26,15 +27,10 @@ const (
 
 // API is a running API server and its clients.
 type API struct {
-	// Config is for clients of one's own; its rate limit is off.
-	Config *rest.Config
-	// Dynamic reads and writes custom resources.
-	Dynamic dynamic.Interface
-	// Extensions reads and writes CustomResourceDefinitions.
-	Extensions clientset.Interface
-
-	tearDown func()
-	closed   sync.Once
+	Config     *rest.Config        // for clients of one's own; its rate limit is off
+	Dynamic    dynamic.Interface   // reads and writes custom resources
+	Extensions clientset.Interface // reads and writes CustomResourceDefinitions
+	Close      func()              // stops the server; the etcd below it keeps running
 }
 
 // Start runs an API server on the etcd at etcdURL until the test ends. Flags are those of
@@ -47,7 +43,7 @@ func Start(t testing.TB, etcdURL string, flags ...string) *API {
 	server, err := servertesting.StartTestServer(t, nil, append(defaultFlags(etcdURL, kubeconfig), flags...), nil)
 	require.NoError(t, err)
 
-	api := &API{Config: rest.CopyConfig(server.ClientConfig), tearDown: server.TearDownFn}
+	api := &API{Config: rest.CopyConfig(server.ClientConfig), Close: sync.OnceFunc(server.TearDownFn)}
 	t.Cleanup(api.Close)
 	api.Config.QPS = -1
 	api.Dynamic, err = dynamic.NewForConfig(api.Config)
@@ -56,9 +52,6 @@ func Start(t testing.TB, etcdURL string, flags ...string) *API {
 	require.NoError(t, err)
 	return api
 }
-
-// Close stops the server; the etcd below it keeps running.
-func (a *API) Close() { a.closed.Do(a.tearDown) }
 
 // defaultFlags are those of apiextensions-apiserver's own integration fixture
 // (test/integration/fixtures), without admission that asks a kube-apiserver.
@@ -89,20 +82,12 @@ current-context: unused
 // server then delays the first create of a new kind by two seconds.)
 func WaitEstablished(t testing.TB, api *API, crdNames ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), establishTimeout)
-	defer cancel()
 	for _, name := range crdNames {
-		for {
-			crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})
-			if err == nil && established(crd) && listable(ctx, api, crd) {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				require.Fail(t, "not established", "CRD %s: %v, status %+v", name, err, crd.Status)
-			case <-time.After(pollInterval):
-			}
-		}
+		require.EventuallyWithT(t, func(c *assert.CollectT) {
+			crd, err := api.Extensions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), name, metav1.GetOptions{})
+			require.NoError(c, err)
+			require.True(c, established(crd) && listable(t.Context(), api, crd), "status %+v", crd.Status)
+		}, establishTimeout, pollInterval, "CRD %s", name)
 	}
 }
 

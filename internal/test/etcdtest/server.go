@@ -26,10 +26,8 @@ const (
 
 // Server is a running single-member etcd.
 type Server struct {
-	// Client is connected to the server and closed by Stop.
-	Client *clientv3.Client
-	// URL is the client URL, http://127.0.0.1:PORT.
-	URL string
+	Client *clientv3.Client // connected to the server; Stop closes it
+	URL    string           // for clients, http://127.0.0.1:PORT
 
 	etcd *embed.Etcd
 	stop sync.Once

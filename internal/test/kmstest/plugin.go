@@ -23,8 +23,7 @@ const connectTimeout = 5 * time.Second
 
 // Plugin is a running KMS v2 plugin.
 type Plugin struct {
-	// Socket is the path of its unix socket.
-	Socket string
+	Socket string // path of its unix socket
 
 	mu       sync.Mutex
 	server   *grpc.Server
