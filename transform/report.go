@@ -126,6 +126,7 @@ func NewReport(command string, allowed ...string) *Report {
 		Head:  Head{APIVersion: "etcdshift/v1", Kind: "Report", Command: command, Kinds: []KindCount{}},
 		Body: Body{
 			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
+			Saved: map[string]json.RawMessage{},
 		},
 	}
 }
@@ -135,14 +136,6 @@ func (r *Report) AddStep(format string, args ...any) {
 	if step := fmt.Sprintf(format, args...); !slices.Contains(r.Steps, step) {
 		r.Steps = append(r.Steps, step)
 	}
-}
-
-// Save keeps a deleted object (JSON) under its key.
-func (r *Report) Save(key string, object json.RawMessage) {
-	if r.Saved == nil {
-		r.Saved = map[string]json.RawMessage{}
-	}
-	r.Saved[key] = object
 }
 
 // Errors counts the problems above a warning, and those of them that refuse the run. An allowed one

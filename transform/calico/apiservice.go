@@ -2,7 +2,6 @@ package calico
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -48,7 +47,7 @@ func (m *run) removeAggregatedAPIService() {
 			return
 		}
 	}
-	m.View.Report().Save(string(key), json.RawMessage(bytes.Clone(saved)))
+	m.View.Report().Saved[string(key)] = bytes.Clone(saved)
 	m.Delete(key, "it sends "+apiVersionV3+" to Calico's API server instead of the CRDs; kept in the report")
 }
 

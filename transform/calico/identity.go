@@ -3,6 +3,7 @@ package calico
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/google/uuid"
@@ -126,12 +127,7 @@ func (t *table) addObject(o *object) {
 
 // objectsOf are the v3 objects of a kind, in the order of their keys.
 func (t *table) objectsOf(k *kind) []*object {
-	var out []*object
-	for _, o := range t.objects {
-		if o.kind == k {
-			out = append(out, o)
-		}
-	}
+	out := slices.DeleteFunc(slices.Collect(maps.Values(t.objects)), func(o *object) bool { return o.kind != k })
 	slices.SortFunc(out, func(a, b *object) int { return bytes.Compare(a.key, b.key) })
 	return out
 }

@@ -20,10 +20,14 @@ func affinityType(spec map[string]any) string { return cmp.Or(text(spec, "type")
 
 // affinityLabels are the labels by which IPAM selects an affinity of that spec.
 func affinityLabels(spec map[string]any) map[string]string {
+	version := "4"
+	if strings.Contains(text(spec, "cidr"), ":") {
+		version = "6"
+	}
 	return map[string]string{
 		labelHostnameHash: hostnameHash(text(spec, "node")),
 		labelAffinityType: affinityType(spec),
-		labelIPVersion:    ipVersion(text(spec, "cidr")),
+		labelIPVersion:    version,
 	}
 }
 
@@ -51,13 +55,6 @@ func parseDeleted(v any) (bool, error) {
 func hostnameHash(node string) string {
 	sum := sha3.Sum256([]byte(node))
 	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
-}
-
-func ipVersion(cidr string) string {
-	if strings.Contains(cidr, ":") {
-		return "6"
-	}
-	return "4"
 }
 
 // convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the

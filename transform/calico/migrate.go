@@ -85,8 +85,9 @@ func (m *run) migrate(id *identity) error {
 			m.View.Report().AddReference(string(id.v3key), t.before, t.after)
 		}
 	}
-	if id.wrote() || id.fate == unchanged {
-		m.noteTier(id, r.obj)
+	if id.kind.Name == namePolicy && (id.wrote() || id.fate == unchanged) {
+		tier := text(objectAt(r.obj, "spec"), "tier")
+		m.policies[tier] = append(m.policies[tier], id)
 	}
 	return nil
 }

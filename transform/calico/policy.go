@@ -56,14 +56,6 @@ func hasItems(spec map[string]any, name string) bool {
 	}
 }
 
-// noteTier remembers the tier of a policy that becomes a v3 record.
-func (m *run) noteTier(id *identity, obj map[string]any) {
-	if id.kind.Name == namePolicy {
-		tier := text(objectAt(obj, "spec"), "tier")
-		m.policies[tier] = append(m.policies[tier], id)
-	}
-}
-
 // warnTiers reports policies whose tier will not be there, or is being deleted: Calico's webhook
 // refuses to create such a policy.
 func (m *run) warnTiers() {
