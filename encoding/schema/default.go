@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
@@ -126,6 +127,7 @@ func newShape(s *structuralschema.Structural) *shape {
 			out.defaults = append(out.defaults, name)
 		}
 	}
+	slices.Sort(out.defaults)
 	if s.AdditionalProperties != nil {
 		out.open, out.additional = true, newShape(s.AdditionalProperties.Structural)
 		out.defaulting = out.defaulting || out.additional.hasDefaults()

@@ -21,6 +21,7 @@ type Version struct {
 	props      func() (*apiextensions.JSONSchemaProps, error)
 	structural func() (*structuralschema.Structural, error) // nil without a schema
 	shape      func() *shape                                // nil without a schema
+	settled    func() *settledRoot                          // nil where bytes do not tell
 	validators func() (validators, error)
 
 	fieldType    func() (*typed.ParseableType, error)
@@ -35,6 +36,7 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 		structural, _ := v.structural()
 		return newShape(structural)
 	})
+	v.settled = sync.OnceValue(v.compileSettled)
 	v.validators = sync.OnceValues(v.compileValidators)
 	v.fieldType = sync.OnceValues(v.compileFieldType)
 	v.fieldManager = sync.OnceValues(v.compileFieldManager)
