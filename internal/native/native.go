@@ -57,6 +57,9 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 // value.
 func Check(v encoding.Value) error {
 	if v.Format == encoding.FormatProtobuf {
+		if wellFormed(v.GVK, v.Raw) {
+			return nil
+		}
 		_, err := decodeProtobuf(v)
 		return err
 	}

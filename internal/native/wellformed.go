@@ -1,0 +1,207 @@
+package native
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// wellFormed reports, without decoding, that Unmarshal of the kind's type accepts the message.
+// False means that it has to be decoded to be sure: an unknown kind or field, say.
+func wellFormed(gvk schema.GroupVersionKind, raw []byte) bool {
+	m := messages()[gvk]
+	return m != nil && m.accept(raw)
+}
+
+// message is a protobuf message type: its fields by number, from the tags of the Go type.
+type message struct{ fields []wireField }
+
+type wireField struct {
+	kind  wireKind
+	below *message // of a nested one, and of the values of a map
+}
+
+// wireKind is how a field is encoded. The zero value is of fields that have to be decoded.
+type wireKind int
+
+const (
+	unsure wireKind = iota
+	varint
+	text // or bytes
+	nested
+	quantity
+	textMap   // string to string or bytes
+	nestedMap // string to message
+	quantityMap
+)
+
+func (m *message) accept(raw []byte) bool {
+	for len(raw) > 0 {
+		tag, n := protowire.ConsumeVarint(raw)
+		if n < 0 || tag>>3 >= uint64(len(m.fields)) {
+			return false
+		}
+		raw = raw[n:]
+		f := m.fields[tag>>3]
+		if f.kind == varint {
+			if _, n = protowire.ConsumeVarint(raw); n < 0 || tag&7 != uint64(protowire.VarintType) {
+				return false
+			}
+			raw = raw[n:]
+			continue
+		}
+		content, n := protowire.ConsumeBytes(raw)
+		if n < 0 || tag&7 != uint64(protowire.BytesType) || !f.accept(content) {
+			return false
+		}
+		raw = raw[n:]
+	}
+	return true
+}
+
+// accept says whether the content of a field that has a length decodes.
+func (f wireField) accept(content []byte) bool {
+	switch f.kind {
+	case text:
+		return true
+	case nested:
+		return f.below.accept(content)
+	case quantity:
+		return acceptQuantity(content)
+	case textMap, nestedMap, quantityMap:
+		return f.acceptEntry(content)
+	}
+	return false
+}
+
+// acceptEntry accepts an entry of a map as every encoder writes it: key, then value.
+func (f wireField) acceptEntry(entry []byte) bool {
+	const key, value = 1<<3 | byte(protowire.BytesType), 2<<3 | byte(protowire.BytesType)
+	if len(entry) == 0 || entry[0] != key {
+		return false
+	}
+	_, n := protowire.ConsumeBytes(entry[1:])
+	if n < 0 || len(entry) < n+2 || entry[n+1] != value {
+		return false
+	}
+	content, used := protowire.ConsumeBytes(entry[n+2:])
+	if used != len(entry)-n-2 {
+		return false
+	}
+	switch f.kind {
+	case textMap:
+		return true
+	case quantityMap:
+		return acceptQuantity(content)
+	}
+	return f.below.accept(content)
+}
+
+// acceptQuantity accepts a quantity of digits and a usual suffix.
+func acceptQuantity(msg []byte) bool {
+	if len(msg) < 2 || msg[0] != 1<<3|byte(protowire.BytesType) || int(msg[1]) != len(msg)-2 {
+		return false
+	}
+	number := strings.TrimRight(string(msg[2:]), "mkMGTPEi")
+	if len(number) == 0 || len(number) > 15 || strings.Trim(number, "0123456789") != "" {
+		return false
+	}
+	switch string(msg[2+len(number):]) {
+	case "", "m", "k", "M", "G", "Ki", "Mi", "Gi":
+		return true
+	}
+	return false
+}
+
+// messages are the types of all kinds of client-go's scheme.
+var messages = sync.OnceValue(func() map[schema.GroupVersionKind]*message {
+	known := map[reflect.Type]*message{}
+	out := map[schema.GroupVersionKind]*message{}
+	for gvk, t := range scheme.Scheme.AllKnownTypes() {
+		if reflect.PointerTo(t).Implements(unmarshaler()) {
+			out[gvk] = messageOf(t, known)
+		}
+	}
+	return out
+})
+
+func unmarshaler() reflect.Type { return reflect.TypeFor[interface{ Unmarshal([]byte) error }]() }
+
+// messageOf returns the message of a Go type.
+func messageOf(t reflect.Type, known map[reflect.Type]*message) *message {
+	if m := known[t]; m != nil {
+		return m
+	}
+	m := &message{}
+	known[t] = m
+	switch {
+	case t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[metav1.MicroTime]():
+		m.fields = []wireField{1: {kind: varint}, 2: {kind: varint}} // Timestamp
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String: // such as Verbs
+		m.fields = []wireField{1: {kind: text}}
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			m.add(t.Field(i), known)
+		}
+	}
+	return m
+}
+
+// add adds the field of a struct, by its tag: bytes,2,opt,name=spec.
+func (m *message) add(f reflect.StructField, known map[reflect.Type]*message) {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 || strings.Contains(f.Tag.Get("protobuf"), "packed") {
+		return
+	}
+	number, err := strconv.Atoi(parts[1])
+	if err != nil || number < 1 || number > 1000 {
+		return
+	}
+	for len(m.fields) <= number {
+		m.fields = append(m.fields, wireField{})
+	}
+	m.fields[number] = fieldOf(f.Type, known)
+}
+
+// fieldOf returns how values of a Go type are encoded, at most one level of list or pointer down.
+// The encoding in the tag is wrong in places (core/v1 SecretVolumeSource.DefaultMode).
+func fieldOf(t reflect.Type, known map[reflect.Type]*message) wireField {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	decodes := func(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler()) }
+	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !decodes(t) {
+		t = t.Elem()
+	}
+	isText := func(t reflect.Type) bool {
+		return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+	}
+	switch {
+	case t == reflect.TypeFor[resource.Quantity]():
+		return wireField{kind: quantity}
+	case decodes(t):
+		return wireField{kind: nested, below: messageOf(t, known)}
+	case slices.Contains([]reflect.Kind{reflect.Bool, reflect.Int32, reflect.Int64}, t.Kind()):
+		return wireField{kind: varint}
+	case isText(t):
+		return wireField{kind: text}
+	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
+		switch value := t.Elem(); {
+		case value == reflect.TypeFor[resource.Quantity]():
+			return wireField{kind: quantityMap}
+		case decodes(value):
+			return wireField{kind: nestedMap, below: messageOf(value, known)}
+		case isText(value):
+			return wireField{kind: textMap}
+		}
+	}
+	return wireField{}
+}
