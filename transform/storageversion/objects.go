@@ -103,7 +103,7 @@ func (r *run) convert(k *kind, batch []*object) {
 	var waiting []*object
 	var objs []map[string]any
 	for _, o := range batch {
-		if o.refused == nil && k.crd.NeedsWebhook(o.obj) {
+		if o.refused == nil && !o.settled && k.crd.NeedsWebhook(o.obj) {
 			waiting, objs = append(waiting, o), append(objs, o.obj)
 		}
 	}
@@ -241,6 +241,7 @@ type object struct {
 	format    encoding.Format
 	mapping   Mapping // one that was given for its version
 	reached   progress
+	settled   bool // its bytes tell that nothing changes
 	converted bool // by a converter
 	refused   *finding.Finding
 	warnings  []*finding.Finding

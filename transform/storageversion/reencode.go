@@ -25,6 +25,10 @@ func (o *object) begin(k *kind, opts *Options) {
 	if o.refused != nil {
 		return
 	}
+	if k.crd.Settled(o.Value, o.parsed.Namespace, o.parsed.Name) {
+		o.from, o.settled = k.crd.StorageVersion(), true
+		return
+	}
 	obj, f, err := encoding.DecodeObject(o.Value)
 	if err != nil {
 		o.refuse(transform.Unreadable(err))
@@ -99,7 +103,7 @@ func (o *object) compareKey(k *kind) {
 
 // finish makes the bytes of a converted object.
 func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
-	if o.refused != nil {
+	if o.refused != nil || o.settled {
 		o.obj = nil
 		return
 	}
