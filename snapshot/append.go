@@ -18,7 +18,7 @@ func (e *edit) append(ctx context.Context) (res WriteResult, err error) {
 	if err != nil {
 		return res, err
 	}
-	d, err := e.copyImage(ctx, m)
+	d, err := e.proveImage(ctx, m)
 	if err != nil {
 		return res, err
 	}
@@ -63,6 +63,10 @@ func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 // rewrite writes src without any record of the keys that scrub names, with the changes and grants
 // on top, and reads that back.
 func (e *edit) rewrite(ctx context.Context) (res WriteResult, err error) {
+	e.Stop()
+	if err := e.file.Truncate(0); err != nil {
+		return res, err
+	}
 	var a *appender // of the last pass
 	sources := e.sources(ctx)
 	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })

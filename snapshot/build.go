@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
@@ -44,7 +45,12 @@ const (
 func Build(
 	ctx context.Context, path string, c Content, check func(ctx context.Context, out *Snapshot) error,
 ) (WriteResult, error) {
-	return publishAt(path, check, func(o output) (WriteResult, error) {
+	f, err := publish.Create(path)
+	if err != nil {
+		return WriteResult{}, err
+	}
+	return publishAs(f, func() (WriteResult, error) {
+		o := output{f.File(), path, check}
 		res, err := c.writeTo(ctx, o)
 		return res, o.wrap(err)
 	})

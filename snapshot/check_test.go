@@ -76,7 +76,7 @@ func (s *Snapshot) checkBytes(t testing.TB, b []byte, appended int, e edit) erro
 	f, err := os.Open(copyOf(t, b))
 	require.NoError(t, err)
 	defer f.Close()
-	e.src, e.output = s, output{file: f, path: "out.db"}
+	e.Draft = &Draft{output: output{file: f, path: "out.db"}, src: s}
 	e.x, err = s.index(context.Background())
 	require.NoError(t, err)
 	out, err := e.open(context.Background())
@@ -124,7 +124,7 @@ func TestVerifiedGrants(t *testing.T) {
 // holds, and with what it must not hold.
 func TestVerifiedNew(t *testing.T) {
 	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(3000))))
-	sources := (&edit{src: s}).sources(context.Background())
+	sources := (&edit{Draft: &Draft{src: s}}).sources(context.Background())
 	f, err := os.Create(filepath.Join(t.TempDir(), "new.db"))
 	require.NoError(t, err)
 	defer f.Close()

@@ -12,18 +12,28 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
 )
 
-const copyBlock = 1 << 20 // bytes read, written and read back at a time
+const copyBlock = 1 << 20 // bytes read and compared at a time
 
-// copyImage copies the image of src, with the metas of m if there is one, reads every block back
-// and compares it. It appends the digest of the copy and of the new pages behind it.
-func (e *edit) copyImage(ctx context.Context, m *bolt.Meta) (d Digest, err error) {
-	h := sha256.New()
+// proveImage waits for the copy of the image of src, writes the metas of m over it if there is one,
+// reads every block back and compares it. It appends the digest of the copy and of the new pages
+// behind it.
+func (e *edit) proveImage(ctx context.Context, m *bolt.Meta) (d Digest, err error) {
+	if err := e.copied.wait(ctx); err != nil {
+		if _, bad := e.src.Digest(ctx); bad != nil { // it reads the same bytes, and can tell whose fault it is
+			err = bad
+		}
+		return d, err
+	}
 	image := e.src.db.Bytes()
 	size, metas := image, []byte(nil)
 	if m != nil {
 		size, metas = m.Bytes(), m.Pages()
+		if _, err := e.file.WriteAt(metas, 0); err != nil {
+			return d, err
+		}
 	}
-	if err := e.copyBlocks(ctx, image, metas, h); err != nil {
+	h := sha256.New()
+	if err := e.compareBlocks(ctx, image, metas, h); err != nil {
 		return d, err
 	}
 	if err := hashRange(ctx, h, e.file, image, size); err != nil {
@@ -32,30 +42,22 @@ func (e *edit) copyImage(ctx context.Context, m *bolt.Meta) (d Digest, err error
 	return e.appendDigest(h, size)
 }
 
-// copyBlocks copies the image, metas over its beginning. Each block is hashed beside the copy of
-// the next ones.
-func (e *edit) copyBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
+// compareBlocks reads the copy of the image back and compares it with src, but for the metas at its
+// beginning. Each block is hashed beside the next one.
+func (e *edit) compareBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
 	var hashing sync.WaitGroup
 	defer hashing.Wait()
-	in, back, hashed := make([]byte, copyBlock), make([]byte, copyBlock), make([]byte, copyBlock)
+	back, hashed := make([]byte, copyBlock), make([]byte, copyBlock)
 	for at := int64(0); at < image; at += copyBlock {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b := in[:min(copyBlock, image-at)]
-		if n, err := e.src.file.ReadAt(b, at); n < len(b) {
-			return e.src.wrap(fmt.Errorf("read at %d: %w", at+int64(n), err))
-		}
-		copy(b, metas[min(at, int64(len(metas))):])
-		if _, err := e.file.WriteAt(b, at); err != nil {
-			return err
-		}
-		startWriteback(e.file, at, int64(len(b)))
-		back = back[:len(b)]
+		back = back[:min(copyBlock, image-at)]
 		if n, err := e.file.ReadAt(back, at); n < len(back) {
 			return fmt.Errorf("read back at %d: %w", at+int64(n), err)
 		}
-		if !bytes.Equal(b, back) {
+		same := min(len(back), max(0, len(metas)-int(at))) // the metas of m, which differ
+		if !bytes.Equal(back[:same], metas[min(int(at), len(metas)):][:same]) || !bytes.Equal(back[same:], e.src.data[at:][same:len(back)]) {
 			return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
 		}
 		hashing.Wait()

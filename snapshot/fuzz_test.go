@@ -72,7 +72,7 @@ func rewrite(t *testing.T, path string) {
 	c := put("/k", "new")
 	c.Prior = modRevision(old)
 	res, after, err := rewritten(t, path, func(o output) (WriteResult, error) {
-		return writeTo(ctx, o, s, seq(c, del("/absent")), WriteConfig{})
+		return drafted(o, s).writeTo(ctx, seq(c, del("/absent")), WriteConfig{})
 	})
 	accepted := err == nil
 	if accepted {
@@ -83,7 +83,7 @@ func rewrite(t *testing.T, path string) {
 	}
 	delete(want, "/k")
 	res, after, err = rewritten(t, path, func(o output) (WriteResult, error) {
-		return writeTo(ctx, o, s, seq(put("/new/by/this/test", "")), WriteConfig{Scrub: func(key []byte) bool { return string(key) == "/k" }})
+		return drafted(o, s).writeTo(ctx, seq(put("/new/by/this/test", "")), WriteConfig{Scrub: func(key []byte) bool { return string(key) == "/k" }})
 	})
 	require.Equal(t, accepted, err == nil, "%v", err)
 	if !accepted {
@@ -95,6 +95,11 @@ func rewrite(t *testing.T, path string) {
 	require.Empty(t, findings(t, after))
 	require.Zero(t, after.Space().FreePages)
 	buildFrom(t, path, after)
+}
+
+// drafted is a draft in an open file.
+func drafted(o output, s *Snapshot) *Draft {
+	return &Draft{output: o, src: s, copied: startCopy(o.file, s)}
 }
 
 // rewritten is what write made, nil with the error of an input that is to blame.

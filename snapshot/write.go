@@ -40,34 +40,17 @@ type WriteConfig struct {
 func Write(
 	ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
 ) (WriteResult, error) {
-	return publishAt(path, cfg.Check, func(o output) (res WriteResult, err error) {
-		err = src.Guard(func() error {
-			res, err = writeTo(ctx, o, src, changes, cfg)
-			return err
-		})
-		if err == nil {
-			_, err = src.Digest(ctx)
-		}
-		if now := src.unchanged(); now != nil && !errors.Is(err, ErrChanged) {
-			if err != nil { // which the change caused
-				now = fmt.Errorf("%w: %v", now, err)
-			}
-			err = src.wrap(now)
-		}
-		return res, err
-	})
-}
-
-// publishAt gives the file that write writes its name.
-func publishAt(
-	path string, check func(context.Context, *Snapshot) error, write func(o output) (WriteResult, error),
-) (WriteResult, error) {
-	f, err := publish.Create(path)
+	d, err := Begin(path, src)
 	if err != nil {
 		return WriteResult{}, err
 	}
+	return d.Write(ctx, changes, cfg)
+}
+
+// publishAs gives the file that write completes its name.
+func publishAs(f *publish.File, write func() (WriteResult, error)) (WriteResult, error) {
 	defer func() { _ = f.Discard() }()
-	res, err := write(output{f.File(), path, check})
+	res, err := write()
 	if err == nil {
 		err = f.Publish()
 	}
@@ -77,31 +60,28 @@ func publishAt(
 	return res, nil
 }
 
-func writeTo(
-	ctx context.Context, o output, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
-) (res WriteResult, err error) {
-	if err := src.Sound(ctx); err != nil {
+func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], cfg WriteConfig) (res WriteResult, err error) {
+	if err := d.src.Sound(ctx); err != nil {
 		return res, err
 	}
-	e := &edit{output: o, src: src, changes: changes, scrub: cfg.Scrub}
-	if e.x, err = src.index(ctx); err != nil {
+	e := &edit{Draft: d, changes: changes, scrub: cfg.Scrub}
+	if e.x, err = d.src.index(ctx); err != nil {
 		return res, err
 	}
 	if e.grants, err = grantEntries(cfg.Leases); err != nil {
-		return res, o.wrap(err)
+		return res, d.wrap(err)
 	}
 	write := e.append
 	if e.scrub != nil {
 		write = e.rewrite
 	}
 	res, err = write(ctx)
-	return res, o.wrap(err)
+	return res, d.wrap(err)
 }
 
 // edit is an output that is src with changes.
 type edit struct {
-	output
-	src     *Snapshot
+	*Draft
 	x       *index // of src
 	changes iter.Seq2[Change, error]
 	grants  []bolt.Element // entries of the lease bucket, sorted
