@@ -104,7 +104,12 @@ func otherLease(id int64, n int) int64 {
 
 // Scrub has the output written anew without any record, of any revision, of the keys that drop
 // names. Deletions of such keys are staged by [View.Delete] and leave no record.
-func (v *View) Scrub(drop func(key []byte) bool) { v.scrub = drop }
+func (v *View) Scrub(drop func(key []byte) bool) {
+	v.scrub = drop
+	if v.draft != nil {
+		v.draft.Stop() // it has no page of the input
+	}
+}
 
 // Build has the output be a new file with the content alone. Its report has no restore commands.
 // Records may be those of the input.

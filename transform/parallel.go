@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -11,13 +12,20 @@ import (
 // may read values of entries, but must not use the view.
 func (v *View) Parallel(ctx context.Context, n int, work func(i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range n {
+	var next atomic.Int64
+	for range min(n, runtime.GOMAXPROCS(0)) {
 		g.Go(func() error {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return v.src.Guard(func() error { return work(i) }) // each goroutine catches its own faults of the mapped file
+			return v.src.Guard(func() error { // each goroutine catches its own faults of the mapped file
+				for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					if err := work(int(i) - 1); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		})
 	}
 	return g.Wait()

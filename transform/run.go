@@ -25,6 +25,7 @@ type Options struct {
 	Command string    // as the report names it, "migrate calico-v3"
 	In, Out string    // paths; Out must not exist, also for a dry run
 	DryRun  bool      // plan, validate and report, write nothing
+	Builds  bool      // the transform calls View.Build: no page of In is copied while it plans
 	Allow   []string  // problem codes that do not refuse the run
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
 	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not show.
@@ -84,6 +85,12 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	defer func() { _ = v.plan.close() }()
 	for _, odd := range OddFile(src) {
 		r.Raise("", odd)
+	}
+	if !o.DryRun && !o.Builds {
+		if v.draft, err = snapshot.Begin(o.Out, src); err != nil {
+			return err
+		}
+		defer func() { _ = v.draft.Discard() }()
 	}
 	o.phase("plan")
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
@@ -226,7 +233,12 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	if err != nil {
 		return err
 	}
-	res, err := snapshot.Write(ctx, o.Out, v.src, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: check})
+	if v.draft == nil {
+		if v.draft, err = snapshot.Begin(o.Out, v.src); err != nil {
+			return err
+		}
+	}
+	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: check})
 	if err := r.written(o, res, err); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ type View struct {
 	leases  map[int64]bool           // ids that are taken, grants included; nil until asked for
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
+	draft   *snapshot.Draft          // of the output; nil where it is not begun yet
 	scrub   func(key []byte) bool    // nil for none
 	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
