@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -90,7 +91,7 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 	var all []asked
 	var errs []error
 	for _, word := range words {
-		of, err := parseNames(c, []string{word}, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
+		a, err := parseName(c, word, (*inspect.Reader).Types, files[0].Reader, files[1].Reader)
 		if f := (*failure)(nil); strings.Contains(word, "/") && errors.Is(err, inspect.ErrUnknownType) && errors.As(err, &f) {
 			errs = append(errs, &failure{exitCannotCheck, f.err, f.hint})
 			continue
@@ -98,7 +99,6 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 		if err != nil {
 			return nil, err
 		}
-		a := of[0]
 		all = append(all, a)
 		there := a.in.Names == nil
 		for _, f := range files {
@@ -113,7 +113,7 @@ func wanted(c *cli.Context, words []string, files []*opened) (func(keys.Key) boo
 			}
 		}
 		if !there {
-			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s", a.word, where))
+			errs = append(errs, fmt.Errorf("%q not found in either snapshot%s", word, where))
 		}
 	}
 	return func(k keys.Key) bool {
@@ -148,26 +148,22 @@ func (d *differences) begin(files []*opened) error {
 }
 
 func (d *differences) print(files []*opened, o compare.Options) (err error) {
-	for object, err := range compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o) {
-		if err != nil {
-			return err
-		}
+	err = stream.Each(compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o), func(object *compare.Object) error {
 		d.summary.Add(object)
 		switch {
 		case object.Noise || d.silent:
 		case d.format == "text":
 			d.object(object)
 		default:
-			err = d.list.Add(object)
+			return d.list.Add(object)
 		}
-		if err != nil {
-			return err
-		}
+		return nil
+	})
+	if err == nil && o.Want == nil && o.Labels == nil {
+		d.leases, err = compare.Leases(d.c.Context, files[0].Snapshot(), files[1].Snapshot())
 	}
-	if o.Want == nil && o.Labels == nil {
-		if d.leases, err = compare.Leases(d.c.Context, files[0].Snapshot(), files[1].Snapshot()); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	tail := d.tail()
 	if d.format == "text" {

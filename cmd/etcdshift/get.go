@@ -169,7 +169,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if c.Bool("deleted") {
 		find = (*inspect.Reader).TypesEver
 	}
-	asked, single, err := readAsked(c, words, find, r)
+	asked, err := readAsked(c, words, find, r)
 	if err != nil {
 		return err
 	}
@@ -183,13 +183,14 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 			return err
 		}
 	}
-	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, met: map[[2]string]bool{}}
-	kcp, err := g.kcp()
+	layouts, err := r.Layouts(c.Context)
 	if err != nil {
 		return err
 	}
+	g := &getter{c: c, opened: s, reader: r, layouts: layouts, options: o, asked: asked, met: map[[2]string]bool{}}
 	// a name stands for one object in one namespace and logical cluster
-	g.single = single && (o.namespace != "" || !asked[0].kind.Namespaced) && (c.IsSet("cluster") || !kcp)
+	g.single = len(asked) == 1 && len(asked[0].names) == 1 &&
+		(o.namespace != "" || !asked[0].kind.Namespaced) && (c.IsSet("cluster") || !layouts.Flavour().KCP())
 	if err := g.printer()(); err != nil {
 		return err
 	}
@@ -202,8 +203,8 @@ type asking struct {
 	names []string
 }
 
-// readAsked reads TYPE [NAME...] or TYPE/NAME.... single is set if they name one object.
-func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, single bool, err error) {
+// readAsked reads TYPE [NAME...] or TYPE/NAME....
+func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, err error) {
 	slashed := 0
 	for _, w := range words {
 		if strings.Contains(w, "/") {
@@ -216,13 +217,13 @@ func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (
 	case 0:
 		words, names = words[:1], words[1:]
 	default:
-		return nil, false, usagef(commandPath(c), "give either TYPE/NAME for all, or one TYPE and names: %q", words)
+		return nil, usagef(commandPath(c), "give either TYPE/NAME for all, or one TYPE and names: %q", words)
 	}
-	all, err := parseNames(c, words, find, r)
-	if err != nil {
-		return nil, false, err
-	}
-	for _, a := range all {
+	for _, word := range words {
+		a, err := parseName(c, word, find, r)
+		if err != nil {
+			return nil, err
+		}
 		if len(names) > 0 {
 			a.in.Names = names
 		}
@@ -234,7 +235,7 @@ func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (
 			}
 		}
 	}
-	return out, len(all) == 1 && len(all[0].kinds) == 1 && len(out[0].names) == 1, nil
+	return out, nil
 }
 
 func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
@@ -255,27 +256,19 @@ func sayWindow(c *cli.Context, s *snapshot.Snapshot) error {
 
 // unparsed returns errors about keys in no layout, which cannot be shown.
 func (g *getter) unparsed() (errs []error) {
-	layouts, err := g.reader.Layouts(g.c.Context)
-	if err != nil {
-		return []error{err}
-	}
-	if len(layouts.Storages()) == 0 {
+	if len(g.layouts.Storages()) == 0 {
 		return []error{errors.New("no storage prefix found; name it with --prefix")}
 	}
 	for _, a := range g.asked {
 		if g.c.Bool("deleted") || len(a.names) > 0 {
 			continue
 		}
-		in := inspect.Selection{Cluster: g.c.String("cluster")}
-		if a.kind.Namespaced {
-			in.Namespace = g.options.namespace
-		}
-		n, err := g.reader.Unparsed(g.c.Context, a.kind, in)
+		n, err := g.reader.Unparsed(g.c.Context, a.kind, g.selection(a))
 		if err != nil {
 			return append(errs, err)
 		}
 		if n > 0 {
-			dir := layouts.Dirs(a.kind.Resource)[0]
+			dir := g.layouts.Dirs(a.kind.Resource)[0]
 			errs = append(errs, fmt.Errorf("%s below %s in no layout; \"etcdshift keys\" lists what there is", render.Plural(n, "key"), dir))
 		}
 	}

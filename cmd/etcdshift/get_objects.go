@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,6 +21,8 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // getter finds objects and prints them.
@@ -30,6 +30,7 @@ type getter struct {
 	c       *cli.Context
 	opened  *opened
 	reader  *inspect.Reader
+	layouts keys.Layouts // of reader
 	options getOptions
 	asked   []asking
 	single  bool // one object is asked for by name
@@ -48,15 +49,11 @@ type gotten struct {
 }
 
 // objects yields the chosen objects of one type. An unreadable one has its Err.
-func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
-	return func(yield func(*gotten, error) bool) {
-		for o, err := range g.sorted(ctx, a) {
-			if err := cmp.Or(err, ctx.Err()); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !g.fits(o) {
-				continue
+func (g *getter) objects(a asking) iter.Seq2[*gotten, error] {
+	return stream.Of(func(yield func(*gotten) error) error {
+		return stream.Each(g.sorted(a), func(o *gotten) error {
+			if err := g.c.Context.Err(); err != nil || !g.fits(o) {
+				return err
 			}
 			g.met[[2]string{a.kind.Name(), o.Parsed.Name}] = true
 			if o.Err != nil {
@@ -64,11 +61,9 @@ func (g *getter) objects(ctx context.Context, a asking) iter.Seq2[*gotten, error
 			} else {
 				g.shown++
 			}
-			if !yield(o, nil) {
-				return
-			}
-		}
-	}
+			return yield(o)
+		})
+	})
 }
 
 // sayUnread prints the file, the key and the reason of an unreadable value.
@@ -77,12 +72,18 @@ func (g *getter) sayUnread(o *gotten, err error) {
 	fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: %s\n", render.Printable(g.opened.Snapshot().Path()), render.Printable(string(o.Key)), render.Printable(err.Error()))
 }
 
-// selected yields the objects of a type by namespace and name, in the order of their keys.
-func (g *getter) selected(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
+// selection is the namespace, the logical cluster and the names of the objects of a type.
+func (g *getter) selection(a asking) inspect.Selection {
 	in := inspect.Selection{Names: a.names, Cluster: g.c.String("cluster")}
 	if a.kind.Namespaced {
 		in.Namespace = g.options.namespace
 	}
+	return in
+}
+
+// selected yields the chosen objects of a type, in the order of their keys.
+func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
+	ctx, in := g.c.Context, g.selection(a)
 	if g.c.Bool("deleted") {
 		return converted(g.reader.DeletedObjects(ctx, a.kind, in), func(d *inspect.DeletedObject) *gotten { return &gotten{d.Object, d.Revision} })
 	}
@@ -132,34 +133,31 @@ func (g *getter) fits(o *gotten) bool {
 }
 
 // sorted is selected in the order of --sort-by. It keeps the values to sort by, not the objects.
-func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error] {
+func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
 	by := g.c.String("sort-by")
 	if by == "" && a.kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
 		by = ".spec.matchingPrecedence" // in which they apply, and are printed
 	}
 	if by == "" {
-		return g.selected(ctx, a)
+		return g.selected(a)
 	}
-	return func(yield func(*gotten, error) bool) {
+	return stream.Of(func(yield func(*gotten) error) error {
 		path, err := jsonpath.ParseRelaxed(by)
 		if err != nil {
-			yield(nil, usagef(commandPath(g.c), "--sort-by: %w", err))
-			return
+			return usagef(commandPath(g.c), "--sort-by: %w", err)
 		}
 		type ranked struct {
 			value any
 			o     *gotten
 		}
 		var all []ranked
-		for o, err := range g.selected(ctx, a) {
+		for o, err := range g.selected(a) {
 			if err != nil {
-				yield(nil, err)
-				return
+				return err
 			}
 			value, _, err := path.First(jsonpath.NewWork(g.c.Context, o.Content), o.Content)
 			if _, err = g.bounded(o, "--sort-by", err); err != nil {
-				yield(nil, err)
-				return
+				return err
 			}
 			if !g.c.Bool("deleted") { // it is decoded again when it is printed
 				o.Content = nil
@@ -173,11 +171,12 @@ func (g *getter) sorted(ctx context.Context, a asking) iter.Seq2[*gotten, error]
 				o = &gotten{Object: inspect.NewObject(o.Type, o.Entry)}
 				asServed(o.Object)
 			}
-			if !yield(o, nil) {
-				return
+			if err := yield(o); err != nil {
+				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // bounded returns a mark if a path found too much, with a line on stderr. Other errors of the path
@@ -216,7 +215,7 @@ func compareValues(a, b any) int {
 			return p.Cmp(q)
 		}
 	}
-	return bytes.Compare([]byte(x), []byte(y))
+	return strings.Compare(x, y)
 }
 
 // shownContent redacts the content, and removes managedFields without --show-managed-fields.

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -35,13 +36,8 @@ func (g *getter) printer() func() error {
 
 func (g *getter) each(fn func(a asking, o *gotten) error) error {
 	for _, a := range g.asked {
-		for o, err := range g.objects(g.c.Context, a) {
-			if err == nil {
-				err = fn(a, o)
-			}
-			if err != nil {
-				return err
-			}
+		if err := stream.Each(g.objects(a), func(o *gotten) error { return fn(a, o) }); err != nil {
+			return err
 		}
 	}
 	return nil

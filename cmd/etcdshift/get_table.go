@@ -20,14 +20,10 @@ import (
 )
 
 func (g *getter) printTables() error {
-	kcp, err := g.kcp()
-	if err != nil {
-		return err
-	}
 	tables := 0
 	for _, a := range g.asked {
-		t := g.newTable(a.kind, kcp)
-		for o, err := range g.objects(g.c.Context, a) {
+		t := g.newTable(a.kind)
+		for o, err := range g.objects(a) {
 			if err != nil {
 				return err
 			}
@@ -59,12 +55,6 @@ func (g *getter) sayLeftOut(t *typeTable) {
 	}
 }
 
-// kcp reports whether the snapshot is of kcp: its objects lie in logical clusters.
-func (g *getter) kcp() (bool, error) {
-	layouts, err := g.reader.Layouts(g.c.Context)
-	return layouts.Flavour().KCP(), err
-}
-
 // typeTable is the table of one type while it is printed.
 type typeTable struct {
 	*render.ObjectTable
@@ -82,9 +72,9 @@ type column struct {
 	cell     func(*gotten) any
 }
 
-func (g *getter) newTable(kind *inspect.Type, kcp bool) *typeTable {
+func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	t := &typeTable{g: g, kind: kind, shown: columns.For(kind)}
-	if kcp {
+	if g.layouts.Flavour().KCP() { // objects lie in logical clusters
 		t.before = append(t.before, column{"Cluster", 0, func(o *gotten) any { return o.Parsed.Cluster }})
 		t.after = append(t.after, column{"Identity", 1, func(o *gotten) any { return o.Parsed.Identity }})
 	}

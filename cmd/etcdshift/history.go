@@ -120,15 +120,15 @@ func (h *historian) find(word string) error {
 	}
 	found := map[string]compare.Subject{}
 	if !strings.HasPrefix(word, "/") {
-		all, err := parseNames(h.c, []string{word}, (*inspect.Reader).TypesEver, h.sides...)
+		a, err := parseName(h.c, word, (*inspect.Reader).TypesEver, h.sides...)
 		if err != nil {
 			return err
 		}
-		if all[0].in.Names == nil {
+		if a.in.Names == nil {
 			return usagef(commandPath(h.c), "%q is no key of the file, and not TYPE/NAME", word)
 		}
-		for _, kind := range all[0].kinds {
-			if err := h.collect(found, kind, all[0].in); err != nil {
+		for _, kind := range a.kinds {
+			if err := h.collect(found, kind, a.in); err != nil {
 				return err
 			}
 		}
@@ -270,18 +270,13 @@ func (h *historian) printHead(p historyPage) error {
 		if err != nil {
 			return err
 		}
-		about := during(h.clock.At(oldest), h.clock.At(newest))
+		about := ""
+		if from, to := h.clock.At(oldest), h.clock.At(newest); from != nil && to != nil {
+			about = fmt.Sprintf(", about %s to %s", from.About.Format(time.RFC3339), to.About.Format(time.RFC3339))
+		}
 		p.Line(render.Plain, fmt.Sprintf("%s keeps revisions %d to %d%s", f.Snapshot().Path(), oldest, newest, about))
 	}
 	return nil
-}
-
-// during says which span of time two revisions enclose.
-func during(oldest, newest *compare.Bracket) string {
-	if oldest == nil || newest == nil {
-		return ""
-	}
-	return fmt.Sprintf(", about %s to %s", oldest.About.Format(time.RFC3339), newest.About.Format(time.RFC3339))
 }
 
 type historyPage struct {

@@ -1,6 +1,10 @@
 package main
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
 
 // listed returns a copy of all that is never nil: JSON shows an empty list as one.
 func listed[T any](all []T) []T { return append([]T{}, all...) }
@@ -16,17 +20,9 @@ func mapped[T, U any](all []T, of func(T) U) []U {
 
 // converted yields the result of of for each element. It ends with the first error.
 func converted[T, U any](all iter.Seq2[T, error], of func(T) U) iter.Seq2[U, error] {
-	return func(yield func(U, error) bool) {
-		for one, err := range all {
-			var out U
-			if err == nil {
-				out = of(one)
-			}
-			if !yield(out, err) || err != nil {
-				return
-			}
-		}
-	}
+	return stream.Of(func(yield func(U) error) error {
+		return stream.Each(all, func(one T) error { return yield(of(one)) })
+	})
 }
 
 // grouped yields each run of neighbours with the same key.

@@ -14,29 +14,23 @@ import (
 
 // asked is one TYPE, TYPE/NAME or TYPE NAME... of a command line.
 type asked struct {
-	word  string
 	kinds []*inspect.Type   // that TYPE names, each resource once
 	in    inspect.Selection // by --namespace, --cluster and NAME
 }
 
-// parseNames reads TYPE and TYPE/NAME words, with types that any of the snapshots has. A TYPE that
-// names no type, or several, is a usage error.
-func parseNames(c *cli.Context, words []string, find finder, readers ...*inspect.Reader) (all []asked, err error) {
-	for _, word := range words {
-		kind, name, named := strings.Cut(word, "/")
-		if kind == "" || named && name == "" {
-			return nil, usagef(commandPath(c), "%q is neither TYPE nor TYPE/NAME", word)
-		}
-		a := asked{word: word, in: selectionOf(c)}
-		if named {
-			a.in.Names = []string{name}
-		}
-		if a.kinds, err = resolve(c.Context, kind, find, readers); err != nil {
-			return nil, err
-		}
-		all = append(all, a)
+// parseName reads TYPE or TYPE/NAME, with types that any of the snapshots has. A TYPE that names no
+// type, or several, is a usage error.
+func parseName(c *cli.Context, word string, find finder, readers ...*inspect.Reader) (a asked, err error) {
+	kind, name, named := strings.Cut(word, "/")
+	if kind == "" || named && name == "" {
+		return a, usagef(commandPath(c), "%q is neither TYPE nor TYPE/NAME", word)
 	}
-	return all, nil
+	a.in = selectionOf(c)
+	if named {
+		a.in.Names = []string{name}
+	}
+	a.kinds, err = resolve(c.Context, kind, find, readers)
+	return a, err
 }
 
 // selectionOf is the namespace and the logical cluster to look in.

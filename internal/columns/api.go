@@ -1,10 +1,9 @@
 package columns
 
 import (
-	"cmp"
-
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -80,17 +79,14 @@ type apiService struct {
 }
 
 func apiServiceCells(o *apiService) []any {
-	service, available := "Local", ""
+	service, available := "Local", "Unknown"
 	if s := o.Spec.Service; s != nil {
 		service = s.Namespace + "/" + s.Name
 	}
-	for _, c := range o.Status.Conditions {
-		if c.Type != "Available" {
-			continue
-		}
+	if c := meta.FindStatusCondition(o.Status.Conditions, "Available"); c != nil {
 		if available = string(c.Status); c.Status != metav1.ConditionTrue {
 			available += " (" + c.Reason + ")"
 		}
 	}
-	return []any{service, cmp.Or(available, "Unknown")}
+	return []any{service, available}
 }

@@ -51,17 +51,16 @@ func nodeStatus(o *corev1.Node) string {
 }
 
 func nodeRoles(o *corev1.Node) string {
-	roles := map[string]bool{}
+	var roles []string
 	for label, value := range o.Labels {
 		if role, is := strings.CutPrefix(label, "node-role.kubernetes.io/"); is {
-			roles[role] = true
+			roles = append(roles, role)
 		}
 		if label == "kubernetes.io/role" {
-			roles[value] = true
+			roles = append(roles, value)
 		}
 	}
-	delete(roles, "")
-	return cmp.Or(strings.Join(slices.Sorted(maps.Keys(roles)), ","), none)
+	return cmp.Or(strings.Join(distinct(roles), ","), none)
 }
 
 func eventCells(o *corev1.Event) []any {

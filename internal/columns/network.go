@@ -18,13 +18,12 @@ func joinSet(between string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), between)
 }
 
-// first joins the first three and counts the rest, as in "a,b,c + 2 more...".
-func first(all []string) string {
-	const most = 3
+// first joins the first few texts and counts the rest, as in "a,b,c + 2 more...".
+func first(most int, all []string, between string) string {
 	if len(all) <= most {
-		return strings.Join(all, ",")
+		return strings.Join(all, between)
 	}
-	return fmt.Sprintf("%s + %d more...", strings.Join(all[:most], ","), len(all)-most)
+	return fmt.Sprintf("%s + %d more...", strings.Join(all[:most], between), len(all)-most)
 }
 
 func serviceCells(o *corev1.Service) []any {
@@ -80,7 +79,7 @@ func endpointsCells(o *corev1.Endpoints) []any {
 			}
 		}
 	}
-	return []any{cmp.Or(first(all), none)}
+	return []any{cmp.Or(first(3, all, ","), none)}
 }
 
 func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
@@ -91,7 +90,7 @@ func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
 	for _, e := range o.Endpoints {
 		addresses = append(addresses, e.Addresses...)
 	}
-	return []any{o.AddressType, cmp.Or(first(ports), unset), cmp.Or(first(addresses), unset)}
+	return []any{o.AddressType, cmp.Or(first(3, ports, ","), unset), cmp.Or(first(3, addresses, ","), unset)}
 }
 
 func ingressCells(o *networkingv1.Ingress) []any {
@@ -108,7 +107,7 @@ func ingressCells(o *networkingv1.Ingress) []any {
 	for _, in := range o.Status.LoadBalancer.Ingress {
 		addresses = append(addresses, cmp.Or(in.IP, in.Hostname))
 	}
-	return []any{orElse(o.Spec.IngressClassName, none), cmp.Or(first(hosts), "*"), strings.Join(distinct(addresses), ","), ports}
+	return []any{orElse(o.Spec.IngressClassName, none), cmp.Or(first(3, hosts, ","), "*"), strings.Join(distinct(addresses), ","), ports}
 }
 
 func ingressClassCells(o *networkingv1.IngressClass) []any {

@@ -85,23 +85,15 @@ func autoscalerCells(o *autoscalingv2.HorizontalPodAutoscaler) []any {
 
 // autoscalerTargets is the current and the wanted value of each metric, of the first two.
 func autoscalerTargets(o *autoscalingv2.HorizontalPodAutoscaler) string {
-	if len(o.Spec.Metrics) == 0 {
-		return none
-	}
-	const most = 2
 	var texts []string
-	for i, m := range o.Spec.Metrics[:min(len(o.Spec.Metrics), most)] {
+	for i, m := range o.Spec.Metrics {
 		var current autoscalingv2.MetricStatus
 		if i < len(o.Status.CurrentMetrics) {
 			current = o.Status.CurrentMetrics[i]
 		}
 		texts = append(texts, metricText(m, current))
 	}
-	text := strings.Join(texts, ", ")
-	if more := len(o.Spec.Metrics) - most; more > 0 {
-		text += fmt.Sprintf(" + %d more...", more)
-	}
-	return text
+	return cmp.Or(first(2, texts, ", "), none)
 }
 
 func metricText(m autoscalingv2.MetricSpec, st autoscalingv2.MetricStatus) string {
