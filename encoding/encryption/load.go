@@ -2,10 +2,17 @@ package encryption
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/envelope/kmsv2"
 
 	"github.com/etcdshift/etcdshift/internal/input"
 )
@@ -77,4 +84,144 @@ func pipe(text []byte) (path string, release func(), err error) {
 		_ = w.Close()
 	}()
 	return fmt.Sprintf("/dev/fd/%d", r.Fd()), func() { _ = r.Close() }, nil
+}
+
+const (
+	pluginPatience = 10 * time.Second       // how long connect waits for all KMS plugins together
+	pluginPoll     = 100 * time.Millisecond // between two attempts
+	serverID       = "etcdshift"            // a server's own ID; the library hashes it for its metrics
+)
+
+// library is the result of loading a configuration with k8s.io/apiserver, and its goroutines.
+type library struct {
+	encryptionconfig.StaticTransformers
+	hash string // of the file
+	stop context.CancelFunc
+}
+
+// connect loads the library from again. It ends when ctx does.
+func connect(ctx context.Context, c config, again source) (library, error) {
+	waiting, done := context.WithTimeout(ctx, pluginPatience)
+	defer done()
+	loaded, err := build(waiting, c, again)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return loaded, err
+}
+
+func build(waiting context.Context, c config, again source) (library, error) {
+	if err := answering(waiting, c.plugins); err != nil {
+		return library{}, err
+	}
+	path, release, err := again()
+	if err != nil {
+		return library{}, err
+	}
+	defer release()
+	running, stop := context.WithCancel(context.WithoutCancel(waiting))
+	// The library asks each plugin for a data key before it returns, up to the file's timeout.
+	inTime := context.AfterFunc(waiting, stop)
+	loaded, err := encryptionconfig.LoadEncryptionConfig(running, path, false, serverID)
+	if err == nil && len(c.plugins) > 0 {
+		err = healthy(waiting, loaded, c.plugins)
+	}
+	if !inTime() && err == nil {
+		err = context.Cause(waiting)
+	}
+	if err != nil {
+		stop()
+		return library{}, err
+	}
+	return library{loaded.Transformers, loaded.EncryptionFileContentHash, stop}, nil
+}
+
+// use returns the library for one call, and the function that ends the call. After its number of
+// calls a library is replaced; the new one has a new data key, like a restarted server.
+func (t *Transformers) use(ctx context.Context) (l library, done func(), err error) {
+	if len(t.config.plugins) > 0 && t.calls.Add(1) > t.limit {
+		if err := t.renew(ctx); err != nil {
+			return library{}, nil, fmt.Errorf("loading the encryption configuration again: %w", err)
+		}
+	}
+	t.mu.RLock()
+	return t.library, t.mu.RUnlock, nil
+}
+
+func (t *Transformers) renew(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.calls.Load() <= t.limit {
+		return nil // another call has just done it
+	}
+	fresh, err := connect(ctx, t.config, t.again)
+	if err != nil {
+		return err
+	}
+	if fresh.hash != t.library.hash {
+		fresh.stop()
+		return errors.New("the file has changed")
+	}
+	t.library.stop()
+	t.library = fresh
+	t.calls.Store(1)
+	return nil
+}
+
+// answering returns when every plugin has answered a Status call, or names the others.
+func answering(ctx context.Context, plugins []plugin) error {
+	ctx, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	errs := make([]error, len(plugins))
+	var all sync.WaitGroup
+	for i, p := range plugins {
+		all.Go(func() {
+			service, err := kmsv2.NewGRPCService(ctx, p.endpoint, p.name, p.timeout)
+			if err != nil {
+				errs[i] = fmt.Errorf("kms provider %s: %w", p, err)
+				return
+			}
+			errs[i] = retry(ctx, p.String(), "no answer", func() error {
+				_, err := service.Status(ctx)
+				return err
+			})
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// healthy returns when the library's own checks of the plugins succeed. The library keeps a bad
+// answer for three seconds.
+func healthy(ctx context.Context, loaded *encryptionconfig.EncryptionConfiguration, plugins []plugin) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, p := range plugins {
+		names = append(names, p.String())
+	}
+	return retry(ctx, strings.Join(names, ", "), "not healthy", func() error {
+		var errs []error
+		for _, check := range loaded.HealthChecks {
+			errs = append(errs, check.Check(request))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// retry calls try until it succeeds or ctx ends.
+func retry(ctx context.Context, plugins, problem string, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("kms provider %s: %s within %s: %w", plugins, problem, pluginPatience, err)
+		case <-time.After(pluginPoll):
+		}
+	}
 }
