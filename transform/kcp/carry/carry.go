@@ -29,6 +29,7 @@ type carried struct {
 
 // carrier stages records of an origin in a shard.
 type carrier struct {
+	survey.Reading
 	view     *transform.View
 	from     *origin
 	dest     *destination
@@ -44,32 +45,36 @@ type carrier struct {
 	undecryptable map[schema.GroupResource]string
 }
 
-func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination, why string) (*carrier, error) {
+func newCarrier(ctx context.Context, v *transform.View, from *origin, dest *destination, why string) *carrier {
 	c := &carrier{
-		view: v, from: from, dest: dest, to: keys.KCPShard{Prefix: dest.shard.Prefix}, serving: survey.NewServing(dest.shard),
-		why: why + from.reader.Snapshot().Path(), receipts: &survey.Receipts{}, changed: map[string][]byte{},
+		Reading: survey.Reading{Ctx: ctx}, view: v, from: from, dest: dest, to: keys.KCPShard{Prefix: dest.shard.Prefix},
+		serving: survey.NewServing(dest.shard), why: why + from.reader.Snapshot().Path(), receipts: &survey.Receipts{}, changed: map[string][]byte{},
+		undecryptable: map[schema.GroupResource]string{},
 	}
 	v.Report().Sections = append(v.Report().Sections, c.receipts)
 	v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
 		return from.reader.Snapshot().Guard(func() error { return c.check(ctx, out) })
 	})
-	var err error
-	c.undecryptable, err = c.undecryptableTypes(ctx)
-	return c, err
+	c.findUndecryptable()
+	return c
 }
 
 func (c *carrier) raise(key string, code *finding.Code, format string, args ...any) (allowed bool) {
-	return c.view.Raise(key, code.Because(format, args...))
+	return c.Err == nil && c.view.Raise(key, code.Because(format, args...))
 }
 
 // refuse reports a finding that nobody can allow.
 func (c *carrier) refuse(key string, code *finding.Code, format string, args ...any) {
-	c.view.Raise(key, code.Because(format, args...).Decided(finding.Refused))
+	if c.Err == nil {
+		c.view.Raise(key, code.Because(format, args...).Decided(finding.Refused))
+	}
 }
 
 // note reports a finding that needs no decision.
 func (c *carrier) note(key string, code *finding.Code, format string, args ...any) {
-	c.view.Raise(key, code.Because(format, args...).Decided(finding.Noted))
+	if c.Err == nil {
+		c.view.Raise(key, code.Because(format, args...).Decided(finding.Noted))
+	}
 }
 
 func (c *carrier) keyOf(cluster string) string {
@@ -77,54 +82,45 @@ func (c *carrier) keyOf(cluster string) string {
 }
 
 // carryObject is carry for an object that the shard has to serve.
-func (c *carrier) carryObject(ctx context.Context, r original, change edit) error {
-	err := c.carry(ctx, r, change)
-	if err == nil && r.Undecryptable == nil {
+func (c *carrier) carryObject(r original, change edit) {
+	if c.carry(r, change); c.Err == nil && r.Undecryptable == nil {
 		c.serving.Check(r.key, c.to.Format(r.key), r.Value)
 	}
-	return err
 }
 
 // carry stages one record under its key in the shard, which has none there. The stored bytes stay
 // where the API servers of the shard would write the same; else the value is encrypted for them.
-func (c *carrier) carry(ctx context.Context, r original, change edit) error {
+func (c *carrier) carry(r original, change edit) {
 	to := c.to.Format(r.key)
-	if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
-		return err
+	if c.Err != nil || c.Failed(c.from.reader.Decrypt(c.Ctx, r.Entry)) {
+		return
 	}
 	if r.Undecryptable != nil {
-		return c.carryUndecryptable(ctx, r, to, change)
+		c.carryUndecryptable(r, to, change)
+		return
 	}
 	value, err := change.of(r.Entry)
-	if err != nil {
-		return err
+	if c.Failed(err) || c.exposed(r, to) || c.held {
+		return
 	}
-	if exposed, err := c.exposed(ctx, r, to); err != nil || exposed || c.held {
-		return err
-	}
-	same, err := c.reads(ctx, to, r.Stored, value)
-	switch s := (carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change}); {
-	case err != nil:
-		return err
-	case same:
-		return c.stage(ctx, s, r.Stored, c.view.CreateStored)
-	default:
-		return c.stage(ctx, s, value, c.view.Create)
+	s := carried{from: r.stored(), to: to, cluster: r.key.Cluster, edit: change}
+	if c.reads(to, r.Stored, value) {
+		c.stage(s, r.Stored, c.view.CreateStored)
+	} else {
+		c.stage(s, value, c.view.Create)
 	}
 }
 
 // stage creates a record with the TTL that it has in the origin.
-func (c *carrier) stage(
-	ctx context.Context, s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64, why string) error,
-) (err error) {
-	lease := int64(0)
+func (c *carrier) stage(s carried, value []byte, create func(ctx context.Context, key, value []byte, lease int64, why string) error) {
+	lease, err := int64(0), error(nil)
 	if ttl := c.from.ttl(s.from.Lease); ttl != 0 {
-		if lease, err = c.view.Grant(ctx, s.from.Lease, ttl); err != nil {
-			return err
-		}
+		lease, err = c.view.Grant(c.Ctx, s.from.Lease, ttl)
 	}
-	c.staged = append(c.staged, s)
-	return create(ctx, s.to, value, lease, c.why)
+	if !c.Failed(err) {
+		c.staged = append(c.staged, s)
+		c.Failed(create(c.Ctx, s.to, value, lease, c.why))
+	}
 }
 
 // of applies the edit to a decrypted record.
@@ -140,42 +136,36 @@ func (change edit) of(e *inspect.Entry) ([]byte, error) {
 }
 
 // carryUndecryptable carries a value whose bytes are valid under the same key only.
-func (c *carrier) carryUndecryptable(ctx context.Context, r original, to []byte, change edit) error {
+func (c *carrier) carryUndecryptable(r original, to []byte, change edit) {
 	key, reason := string(to), fmt.Sprintf("it cannot be decrypted: %v", r.Undecryptable)
 	switch {
 	case !bytes.Equal(to, r.Key):
 		c.refuse(key, codeEncrypted, "%s; under another key than %q no server could decrypt it", reason, r.Key)
-		return nil
 	case change != nil:
 		c.refuse(key, codeEncrypted, "%s; it has to be changed", reason)
-		return nil
-	case !c.raise(key, codeEncrypted, "%s", reason), c.held:
-		return nil
+	case c.raise(key, codeEncrypted, "%s", reason) && !c.held:
+		c.stage(carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true}, r.Stored, c.view.CreateStored)
 	}
-	return c.stage(ctx, carried{from: r.stored(), to: to, cluster: r.key.Cluster, undecryptable: true}, r.Stored, c.view.CreateStored)
 }
 
 // reads tells whether the shard's API servers read value from stored, and would write it so.
-func (c *carrier) reads(ctx context.Context, to, stored, value []byte) (bool, error) {
+func (c *carrier) reads(to, stored, value []byte) bool {
 	e := &inspect.Entry{Key: to, Stored: stored}
-	err := c.view.Reader().Decrypt(ctx, e)
-	return err == nil && e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value), err
+	return !c.Failed(c.view.Reader().Decrypt(c.Ctx, e)) && e.Undecryptable == nil && !e.Stale && bytes.Equal(e.Value, value)
 }
 
-func (c *carrier) change(ctx context.Context, key, value []byte, why string) error {
-	if err := c.view.Put(ctx, key, value, why); err != nil {
-		return err
+func (c *carrier) change(key, value []byte, why string) {
+	if c.Err == nil && !c.Failed(c.view.Put(c.Ctx, key, value, why)) {
+		c.changed[string(key)] = value
 	}
-	c.changed[string(key)] = value
-	return nil
 }
 
 // exposed reports a value that must not be stored in the clear: it is encrypted in the origin, or
 // the shard encrypts its type.
-func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, error) {
-	encrypts, err := c.view.Encrypts(ctx, to)
-	if err != nil || encrypts {
-		return false, err
+func (c *carrier) exposed(r original, to []byte) bool {
+	encrypts, err := c.view.Encrypts(c.Ctx, to)
+	if c.Failed(err) || encrypts {
+		return false
 	}
 	example, undecryptable := c.undecryptable[r.key.Resource]
 	switch {
@@ -186,44 +176,32 @@ func (c *carrier) exposed(ctx context.Context, r original, to []byte) (bool, err
 		c.raise(string(to), survey.CodeWouldBePlaintext, "the shard encrypts %s, as %q, and no configuration says how: it would be stored in the clear",
 			r.key.Resource, example)
 	default:
-		return false, nil
+		return false
 	}
-	return true, nil
+	return true
 }
 
-// undecryptableTypes returns the types of which the shard has encrypted values, none of which can
+// findUndecryptable finds the types of which the shard has encrypted values, none of which can
 // be decrypted. Where one can, the configuration is that of the servers.
-func (c *carrier) undecryptableTypes(ctx context.Context) (map[schema.GroupResource]string, error) {
-	undecryptable, known := map[schema.GroupResource]string{}, map[schema.GroupResource]bool{}
-	for e, err := range c.view.Reader().Raw(ctx, []byte(c.to.Prefix+"/")) {
-		if err != nil {
-			return nil, err
-		}
+func (c *carrier) findUndecryptable() {
+	known := map[schema.GroupResource]bool{}
+	for e := range survey.Each(&c.Reading, c.view.Reader().Raw(c.Ctx, []byte(c.to.Prefix+"/"))) {
 		if !survey.IsEncrypted(e.Stored) {
 			continue
 		}
-		key, err := e.ParseKey()
-		if err != nil || key.Prefix != c.to.Prefix || known[key.Resource] {
-			continue
-		}
-		if knows, err := c.knows(ctx, e); err != nil {
-			return nil, err
-		} else if knows {
+		switch key, err := e.ParseKey(); {
+		case err != nil || key.Prefix != c.to.Prefix || known[key.Resource]:
+		case c.knows(e):
 			known[key.Resource] = true
-			delete(undecryptable, key.Resource)
-		} else if undecryptable[key.Resource] == "" {
-			undecryptable[key.Resource] = string(e.Key)
+			delete(c.undecryptable, key.Resource)
+		case c.undecryptable[key.Resource] == "":
+			c.undecryptable[key.Resource] = string(e.Key)
 		}
 	}
-	return undecryptable, nil
 }
 
 // knows tells whether the run's configuration encrypts the values of a key, or decrypts this one.
-func (c *carrier) knows(ctx context.Context, e *inspect.Entry) (bool, error) {
-	encrypts, err := c.view.Encrypts(ctx, e.Key)
-	if err != nil || encrypts {
-		return encrypts, err
-	}
-	err = c.view.Reader().Decrypt(ctx, e)
-	return err == nil && e.Undecryptable == nil, err
+func (c *carrier) knows(e *inspect.Entry) bool {
+	encrypts, err := c.view.Encrypts(c.Ctx, e.Key)
+	return !c.Failed(err) && (encrypts || !c.Failed(c.view.Reader().Decrypt(c.Ctx, e)) && e.Undecryptable == nil)
 }

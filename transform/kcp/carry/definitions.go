@@ -2,7 +2,6 @@ package carry
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -26,35 +25,27 @@ type wants map[string][]apischema.GroupResource
 
 // bring stages the wanted bound definitions that the shard lacks, and merges stored versions into
 // the others. All logical clusters of a shard use them: an unfit one is never brought.
-func (c *carrier) bring(ctx context.Context, wanted wants) error {
+func (c *carrier) bring(wanted wants) {
 	s := c.serving
-	for r, err := range c.from.definitions(ctx) {
-		if err != nil {
-			return err
-		}
+	for r := range survey.Each(&c.Reading, c.from.definitions(c.Ctx)) {
 		types, wanted := wanted[r.key.Name]
 		if r.key.Cluster != clusters.BoundCRDs || !wanted {
 			continue
 		}
 		if here := s.Bound[r.key.Name]; here != nil {
-			if err := c.merge(ctx, r, here); err != nil {
-				return err
-			}
+			c.merge(r, here)
 			continue
 		}
-		if err := c.from.reader.Decrypt(ctx, r.Entry); err != nil {
-			return err
+		if c.Failed(c.from.reader.Decrypt(c.Ctx, r.Entry)) {
+			return
 		}
 		if reason := unfit(r, types); reason != "" {
 			s.Unfit[r.key.Name] = reason
 			continue
 		}
 		s.Bound[r.key.Name] = c.from.shard.Definition(r.key.Name)
-		if err := c.carry(ctx, r, nil); err != nil {
-			return err
-		}
+		c.carry(r, nil)
 	}
-	return nil
 }
 
 // unfit says why a record is not the bound definition of types as kcp makes it (kcp
@@ -86,48 +77,46 @@ func unfit(r original, types []apischema.GroupResource) string {
 const annotationBound = "apis.kcp.io/bound-crd"
 
 // merge adds the stored versions of the origin to the definition of the shard.
-func (c *carrier) merge(ctx context.Context, r original, here *clusters.Definition) error {
+func (c *carrier) merge(r original, here *clusters.Definition) {
 	key := c.definitionKey(r.key.Name)
-	e, err := c.view.Get(ctx, key)
-	if err == nil {
-		err = c.from.reader.Decrypt(ctx, r.Entry)
-	}
-	if err != nil {
-		return err
+	e, err := c.view.Get(c.Ctx, key)
+	if c.Failed(err) || c.Failed(c.from.reader.Decrypt(c.Ctx, r.Entry)) {
+		return
 	}
 	what := fmt.Sprintf("the definition of %s here", cmp.Or(here.Resource.String(), here.Name))
 	if e == nil || e.Undecryptable != nil || r.Undecryptable != nil {
 		c.raise(string(key), codeDefinitionDiffers, "%s and that of the origin cannot be compared: one cannot be decrypted", what)
-		return nil
+		return
 	}
 	mine, err := schema.ParseCRD(e.Value)
 	if err != nil {
 		c.raise(string(key), codeDefinitionDiffers, "%s cannot be read", what)
-		return nil
+		return
 	}
 	theirs, err := schema.ParseCRD(r.Value)
 	if err != nil || !reflect.DeepEqual(mine.Object().Spec, theirs.Object().Spec) {
 		c.raise(string(key), codeDefinitionDiffers, "%s has another spec than that of the origin", what)
 	}
-	if err != nil {
-		return nil
+	if err == nil {
+		c.mergeStored(key, e.Value, here, theirs.Object().Status.StoredVersions)
 	}
-	return c.mergeStored(ctx, key, e.Value, here, theirs.Object().Status.StoredVersions)
 }
 
-func (c *carrier) mergeStored(ctx context.Context, key, value []byte, here *clusters.Definition, theirs []string) error {
+func (c *carrier) mergeStored(key, value []byte, here *clusters.Definition, theirs []string) {
 	stored, unlisted := survey.MergeStored(here.Versions, here.StoredVersions, theirs)
 	for _, version := range unlisted {
 		c.note(string(key), survey.CodeUnlistedVersion, "storedVersions of the origin has %q, which the definition here does not list: it is left out", version)
 	}
 	if len(stored) == len(here.StoredVersions) {
-		return nil
+		return
 	}
 	merged, err := schema.SetStoredVersions(value, stored)
 	if err != nil {
-		return fmt.Errorf("key %q: %w", key, err)
+		err = fmt.Errorf("key %q: %w", key, err)
 	}
-	return c.change(ctx, key, merged, "objects that come in are stored at more versions")
+	if !c.Failed(err) {
+		c.change(key, merged, "objects that come in are stored at more versions")
+	}
 }
 
 // needDefinitions reports wanted definitions of a logical cluster that are missing or unreadable.

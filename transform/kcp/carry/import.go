@@ -40,7 +40,8 @@ func (i *Import) Plan(ctx context.Context, v *transform.View) error {
 	return i.Archive.Guard(func() error {
 		run, err := i.read(ctx, v)
 		if err == nil {
-			err = run.plan(ctx)
+			run.plan()
+			err = run.Err
 		}
 		return err
 	})
@@ -54,8 +55,8 @@ type importing struct {
 	edits      map[string]edit     // by key in the archive
 	unread     map[string]bool     // keys in the archive of unreadable objects that describe its needs
 	wanted     wants
-	moved      []func() error // changes of Workspaces
-	ownerSteps int            // to be said of Workspaces
+	moved      []func() // changes of Workspaces
+	ownerSteps int      // to be said of Workspaces
 }
 
 func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error) {
@@ -70,10 +71,7 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCarrier(ctx, v, from, dest, "imported from ")
-	if err != nil {
-		return nil, err
-	}
+	c := newCarrier(ctx, v, from, dest, "imported from ")
 	i := &importing{carrier: c, options: o, coming: map[string]bool{}, edits: map[string]edit{}, unread: map[string]bool{}, wanted: wants{}}
 	for _, m := range o.Manifest.Clusters {
 		cluster := from.shard.Cluster(m.Name)
@@ -89,10 +87,11 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 			}
 		}
 	}
-	return i, from.defineIn(ctx, i.serving, i.comes)
+	i.defineIn(from, i.comes)
+	return i, i.Err
 }
 
-func (i *importing) plan(ctx context.Context) error {
+func (i *importing) plan() {
 	i.checkClusters()
 	for _, d := range i.from.shard.Definitions {
 		if i.wanted[d.Name] == nil && len(i.unread) == 0 { // etcdshift makes no such archive
@@ -100,35 +99,23 @@ func (i *importing) plan(ctx context.Context) error {
 		}
 	}
 	i.checkNeeds()
-	if err := i.planOwners(ctx); err != nil {
-		return err
-	}
-	if err := i.bring(ctx, i.wanted); err != nil {
-		return err
-	}
+	i.planOwners()
+	i.bring(i.wanted)
 	for _, c := range i.incoming {
 		i.needDefinitions(c, i.wanted)
 	}
-	for r, err := range i.from.records(ctx, []byte(i.from.layout.Prefix+"/")) {
-		if err == nil && i.comes(r.key.Cluster) && !i.unread[string(r.Key)] {
-			err = i.carryObject(ctx, r, i.edits[string(r.Key)])
-		}
-		if err != nil {
-			return err
+	for r := range survey.Each(&i.Reading, i.from.records(i.Ctx, []byte(i.from.layout.Prefix+"/"))) {
+		if i.comes(r.key.Cluster) && !i.unread[string(r.Key)] {
+			i.carryObject(r, i.edits[string(r.Key)])
 		}
 	}
 	for _, change := range i.moved { // after the records of the logical clusters that they lead to
-		if err := change(); err != nil {
-			return err
-		}
+		change()
 	}
 	i.reportUnreadable()
-	if err := i.reportOrigin(ctx); err != nil {
-		return err
-	}
+	i.reportOrigin()
 	i.receipts.Receive(i.options.Manifest)
 	i.steps(i.view.Report())
-	return nil
 }
 
 func (i *importing) comes(name string) bool { return i.coming[name] }

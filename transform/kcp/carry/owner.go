@@ -1,7 +1,6 @@
 package carry
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -12,7 +11,7 @@ import (
 // planOwners plans changes of LogicalClusters and Workspaces. Without changes, kcp corrects both
 // when the shard runs. It leaves a LogicalCluster that names the right shard (kcp
 // logicalcluster_reconcile_shard.go): both are changed, or neither.
-func (i *importing) planOwners(ctx context.Context) error {
+func (i *importing) planOwners() {
 	for _, c := range i.incoming {
 		key := string(clusters.LogicalClusterKey(i.from.layout.Prefix, c.Name))
 		if c.Migrating != "" {
@@ -23,12 +22,9 @@ func (i *importing) planOwners(ctx context.Context) error {
 		case !i.options.FixOwner:
 			i.leaveOwner(c)
 		default:
-			if err := i.fixOwner(ctx, c, key); err != nil {
-				return err
-			}
+			i.fixOwner(c, key)
 		}
 	}
-	return nil
 }
 
 // addEdit adds an edit to those of a record of the archive.
@@ -102,7 +98,7 @@ func (i *importing) leaveOwner(c *clusters.Cluster) {
 }
 
 // fixOwner changes the shard in LogicalCluster and Workspace.
-func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key string) error {
+func (i *importing) fixOwner(c *clusters.Cluster, key string) {
 	w, name := i.ownerOf(c), i.dest.name
 	if w == nil {
 		reason := fmt.Sprintf("%q belongs to nothing, as its LogicalCluster says: import it without --fix-owner", c.Name)
@@ -111,27 +107,22 @@ func (i *importing) fixOwner(ctx context.Context, c *clusters.Cluster, key strin
 				c.Name, c.Owner.Resource, c.Owner.Name, c.Owner.Cluster)
 		}
 		i.raise(i.keyOf(c.Name), codeOwnerElsewhere, "%s", reason)
-		return nil
+		return
 	}
 	i.addEdit(key, func(value []byte) ([]byte, error) { return survey.MoveLogicalCluster(value, name) })
 	region := i.regionFor(c, w)
 	move := func(value []byte) ([]byte, error) { return survey.MoveWorkspace(value, name, region) }
 	if w.comes {
 		i.addEdit(w.Key, move)
-		return nil
+		return
 	}
-	e, err := i.view.Get(ctx, []byte(w.Key))
-	if err != nil || e == nil {
-		return err
+	e, err := i.view.Get(i.Ctx, []byte(w.Key))
+	if i.Failed(err) || e == nil {
+		return
 	}
-	moved, err := move(e.Value)
-	if err != nil {
-		return fmt.Errorf("key %q: %w", w.Key, err)
-	}
-	i.moved = append(i.moved, func() error {
-		return i.change(ctx, e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name))
-	})
-	return nil
+	moved, err := edit(move).of(e)
+	i.Failed(err)
+	i.moved = append(i.moved, func() { i.change(e.Key, moved, fmt.Sprintf("%q lives on shard %q now", c.Name, name)) })
 }
 
 // regionFor is the region of the destination for a Workspace; "" to leave its label.

@@ -38,7 +38,8 @@ func (p *PutBack) Plan(ctx context.Context, v *transform.View) error {
 	return p.From.Guard(func() error {
 		run, err := p.read(ctx, v)
 		if err == nil {
-			err = run.plan(ctx)
+			run.plan()
+			err = run.Err
 		}
 		return err
 	})
@@ -63,11 +64,7 @@ func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, er
 	if err := checkWhole(from.shard); err != nil { // what lives there would look like orphans
 		return nil, fmt.Errorf("%s: %w", o.From.Path(), err)
 	}
-	c, err := newCarrier(ctx, v, from, dest, "put back from ")
-	if err != nil {
-		return nil, err
-	}
-	p := &puttingBack{carrier: c, homes: map[string]*clusters.Cluster{}, odd: map[string]string{}}
+	p := &puttingBack{carrier: newCarrier(ctx, v, from, dest, "put back from "), homes: map[string]*clusters.Cluster{}, odd: map[string]string{}}
 	for _, orphan := range from.shard.Orphans {
 		c := dest.shard.Cluster(orphan.Name)
 		if c == nil {
@@ -77,36 +74,29 @@ func (o *PutBack) read(ctx context.Context, v *transform.View) (*puttingBack, er
 		}
 		p.checkHome(c, orphan)
 	}
-	here := &origin{reader: v.Reader(), layout: p.to}
-	if err := here.defineIn(ctx, p.serving, p.hasHome); err != nil {
-		return nil, err
-	}
-	return p, from.defineIn(ctx, p.serving, p.hasHome)
+	p.defineIn(&origin{reader: v.Reader(), layout: p.to}, p.hasHome)
+	p.defineIn(from, p.hasHome)
+	return p, p.Err
 }
 
-func (p *puttingBack) plan(ctx context.Context) error {
-	lost, err := p.lost(ctx)
-	if err != nil {
-		return err
-	}
+func (p *puttingBack) plan() {
+	lost := p.lost()
+	p.checkNamespaces(lost)
 	types := map[string][]string{} // by identity
 	for _, r := range lost {
 		types[r.key.Identity] = append(types[r.key.Identity], r.key.Resource.String())
 	}
 	p.checkIdentities(types)
-	if err := p.bringFor(ctx, lost); err != nil {
-		return err
-	}
+	p.bringFor(lost)
 	for _, r := range lost {
-		if err := p.putBack(ctx, r); err != nil {
-			return err
-		}
+		p.putBack(r)
 	}
 	p.reportUnreadable()
-	return p.report(ctx, p.view.Report())
+	p.reportOrigin()
+	p.report(p.view.Report())
 }
 
-func (p *puttingBack) putBack(ctx context.Context, r original) error {
+func (p *puttingBack) putBack(r original) {
 	to := string(p.to.Format(r.key))
 	if reason := p.odd[string(r.Key)]; reason != "" {
 		p.raise(to, clusters.CodeKeyMismatch, "%s", reason)
@@ -115,7 +105,7 @@ func (p *puttingBack) putBack(ctx context.Context, r original) error {
 		p.forever = append(p.forever, transform.ShellWord(to))
 	}
 	r.Entry = r.stored() // the decrypted value is not kept
-	return p.carryObject(ctx, r, nil)
+	p.carryObject(r, nil)
 }
 
 // checkHome reports reasons against putting orphans back into a logical cluster.
@@ -140,34 +130,26 @@ func (p *puttingBack) checkHome(c *clusters.Cluster, orphan *clusters.Orphan) {
 func (p *puttingBack) hasHome(cluster string) bool { return p.homes[cluster] != nil }
 
 // lost returns the orphans whose keys the shard lacks. A key that it has stays.
-func (p *puttingBack) lost(ctx context.Context) (lost []original, err error) {
-	for r, err := range p.from.records(ctx, []byte(p.from.layout.Prefix+"/")) {
-		if err != nil {
-			return nil, err
-		}
+func (p *puttingBack) lost() (lost []original) {
+	for r := range survey.Each(&p.Reading, p.from.records(p.Ctx, []byte(p.from.layout.Prefix+"/"))) {
 		if !p.hasHome(r.key.Cluster) {
 			continue
 		}
-		here, err := p.view.Get(ctx, p.to.Format(r.key))
-		if err != nil {
-			return nil, err
-		}
-		if here == nil {
+		here, err := p.view.Get(p.Ctx, p.to.Format(r.key))
+		switch {
+		case p.Failed(err):
+		case here == nil:
 			lost = append(lost, r)
-			continue
-		}
-		if err := p.compareLiving(ctx, r, here); err != nil {
-			return nil, err
+		default:
+			p.compareLiving(r, here)
 		}
 	}
-	return lost, p.checkNamespaces(ctx, lost)
+	return lost
 }
 
 // compareLiving reports a key with different values on the two shards.
-func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspect.Entry) error {
-	if err := p.from.reader.Decrypt(ctx, r.Entry); err != nil {
-		return err
-	}
+func (p *puttingBack) compareLiving(r original, here *inspect.Entry) {
+	p.Failed(p.from.reader.Decrypt(p.Ctx, r.Entry))
 	same := r.Undecryptable == nil && here.Undecryptable == nil && bytes.Equal(r.Value, here.Value)
 	switch {
 	case same || bytes.Equal(r.Key, here.Key) && bytes.Equal(r.Stored, here.Stored):
@@ -178,7 +160,6 @@ func (p *puttingBack) compareLiving(ctx context.Context, r original, here *inspe
 	default:
 		p.raise(string(here.Key), codeKeyExists, "the key is there already, with another value")
 	}
-	return nil
 }
 
 // writtenByKCP tells whether two values differ only in the CA of a shard, which kcp writes at each
@@ -208,7 +189,7 @@ func withoutCA(value []byte) map[string]any {
 }
 
 // checkNamespaces reports objects in namespaces that do not exist.
-func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) error {
+func (p *puttingBack) checkNamespaces(lost []original) {
 	come := map[string]bool{}
 	for _, r := range lost {
 		come[string(p.to.Format(r.key))] = true
@@ -218,37 +199,27 @@ func (p *puttingBack) checkNamespaces(ctx context.Context, lost []original) erro
 			continue
 		}
 		namespace := p.to.Format(keys.Key{Resource: schema.GroupResource{Resource: "namespaces"}, Cluster: r.key.Cluster, Name: r.key.Namespace})
-		there, err := p.view.Reader().Has(ctx, namespace)
-		if err != nil {
-			return err
-		}
-		if !there && !come[string(namespace)] {
+		there, err := p.view.Reader().Has(p.Ctx, namespace)
+		if !p.Failed(err) && !there && !come[string(namespace)] {
 			p.raise(string(p.to.Format(r.key)), codeNamespaceMissing, "namespace %q is not in %q", r.key.Namespace, r.key.Cluster)
 		}
 	}
-	return nil
 }
 
-func (p *puttingBack) bringFor(ctx context.Context, lost []original) error {
+func (p *puttingBack) bringFor(lost []original) {
 	wanted := wants{}
 	for _, r := range lost {
 		if uid := p.serving.UID(r.key); uid != "" {
 			wanted[uid] = append(wanted[uid], r.key.Resource)
 		}
 	}
-	if err := p.bring(ctx, wanted); err != nil {
-		return err
-	}
+	p.bring(wanted)
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
 		p.needDefinitions(p.homes[name], wanted)
 	}
-	return nil
 }
 
-func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
-	if err := p.reportOrigin(ctx); err != nil {
-		return err
-	}
+func (p *puttingBack) report(r *transform.Report) {
 	for _, name := range slices.Sorted(maps.Keys(p.homes)) {
 		d := archive.NewDigest()
 		for _, s := range p.staged {
@@ -268,5 +239,4 @@ func (p *puttingBack) report(ctx context.Context, r *transform.Report) error {
 		r.AddStep("delete %s once nobody needs them: the live migration left them no lease, and they would never expire: %s",
 			survey.Counted(n, "Event"), finding.List(p.forever))
 	}
-	return nil
 }

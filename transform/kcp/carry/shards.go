@@ -128,18 +128,17 @@ func openOrigin(
 }
 
 // reportOrigin adds the origin's file to the report, and warnings about it.
-func (c *carrier) reportOrigin(ctx context.Context) error {
+func (c *carrier) reportOrigin() {
 	s := c.from.reader.Snapshot()
-	info, err := transform.InfoOf(ctx, s)
-	if err != nil {
-		return err
+	info, err := transform.InfoOf(c.Ctx, s)
+	if c.Failed(err) {
+		return
 	}
 	c.view.Report().Archive = &info
 	for _, odd := range transform.OddFile(s) {
 		odd.Reason = s.Path() + ": " + odd.Reason
 		c.view.Raise("", odd)
 	}
-	return nil
 }
 
 // original is a record of the origin and its parsed key.
@@ -181,22 +180,14 @@ func (o *origin) definitions(ctx context.Context) iter.Seq2[original, error] {
 }
 
 // defineIn adds the definitions that logical clusters have themselves.
-func (o *origin) defineIn(ctx context.Context, s *survey.Serving, of func(cluster string) bool) error {
-	for r, err := range o.definitions(ctx) {
-		if err != nil {
-			return err
+func (c *carrier) defineIn(o *origin, of func(cluster string) bool) {
+	for r := range survey.Each(&c.Reading, o.definitions(c.Ctx)) {
+		switch {
+		case !of(r.key.Cluster) || c.Failed(o.reader.Decrypt(c.Ctx, r.Entry)):
+		case r.Undecryptable != nil:
+			c.serving.Undecryptable[r.key.Cluster] = true
+		default:
+			c.serving.Define(r.key, r.Value)
 		}
-		if !of(r.key.Cluster) {
-			continue
-		}
-		if err := o.reader.Decrypt(ctx, r.Entry); err != nil {
-			return err
-		}
-		if r.Undecryptable != nil {
-			s.Undecryptable[r.key.Cluster] = true
-			continue
-		}
-		s.Define(r.key, r.Value)
 	}
-	return nil
 }

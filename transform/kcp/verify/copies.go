@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,16 +33,14 @@ type copied struct {
 
 // checkCopies compares the copies under the destination's name with the origin's, by the input of
 // the purge or the history, and all other records of a cache server with the input.
-func (c *checker) checkCopies(ctx context.Context) error {
+func (c *checker) checkCopies() {
 	exporters := c.checkExported()
 	if c.From == "" || c.To == "" {
-		return nil // checkStale says so where there are copies
+		return // checkStale says so where there are copies
 	}
 	for _, f := range c.withCaches() {
 		p := copies{c, f, map[string]*copied{}}
-		if err := p.check(ctx, exporters); err != nil {
-			return err
-		}
+		p.check(exporters)
 	}
 	for _, f := range c.outputs[2:] {
 		if f.before == nil {
@@ -55,12 +52,9 @@ func (c *checker) checkCopies(ctx context.Context) error {
 			one, _ := p.at(key)
 			return one != nil
 		}
-		if err := (&comparison{checker: c, code: codeCacheTouched, out: f, skip: skip}).run(ctx); err != nil {
-			return err
-		}
+		c.compareRecords(codeCacheTouched, f, skip, nil)
 		c.compareLeases(codeCacheTouched, f)
 	}
-	return nil
 }
 
 // checkExported finds APIExports without a copy in any cache: a shard that starts then breaks the
@@ -114,11 +108,8 @@ func (c *copies) at(stored []byte) (one *copied, arrived bool) {
 }
 
 // read takes the history of the file, and the copies in the input of the purge.
-func (c *copies) read(ctx context.Context) error {
-	for rec, err := range c.in.Snapshot().Scan(ctx) {
-		if err != nil {
-			return err
-		}
+func (c *copies) read() {
+	for rec := range survey.Each(&c.Reading, c.in.Snapshot().Scan(c.Ctx)) {
 		one, arrived := c.at(rec.Key)
 		kept := *rec.Record // which is the next one's, too
 		switch {
@@ -133,15 +124,12 @@ func (c *copies) read(ctx context.Context) error {
 		}
 	}
 	if c.in.before == nil {
-		return nil
+		return
 	}
 	for _, one := range c.all {
 		one.was = nil
 	}
-	for rec, err := range c.in.before.Snapshot().Live(ctx, nil) {
-		if err != nil {
-			return err
-		}
+	for rec := range survey.Each(&c.Reading, c.in.before.Snapshot().Live(c.Ctx, nil)) {
 		kept := *rec
 		if one, arrived := c.at(rec.Key); one != nil && arrived {
 			one.prior = &kept
@@ -149,7 +137,6 @@ func (c *copies) read(ctx context.Context) error {
 			one.was = &kept
 		}
 	}
-	return nil
 }
 
 // began returns the revision at which the copies of each logical cluster began to move: a purge
@@ -167,10 +154,8 @@ func (c *copies) began() map[string]int64 {
 	return began
 }
 
-func (c *copies) check(ctx context.Context, exporters map[string]bool) error {
-	if err := c.read(ctx); err != nil {
-		return err
-	}
+func (c *copies) check(exporters map[string]bool) {
+	c.read()
 	began, before := c.began(), c.in.before != nil
 	for _, to := range slices.Sorted(maps.Keys(c.all)) {
 		one := c.all[to]
@@ -191,28 +176,25 @@ func (c *copies) check(ctx context.Context, exporters map[string]bool) error {
 			c.unchecked(QuestionLost, c.in.file, to, fmt.Sprintf(
 				"the file does not tell what shard %q wrote of it; the input of the purge does (--cache-before, --origin, --destination)", c.From))
 		default:
-			if err := c.compare(ctx, to, one); err != nil {
-				return err
-			}
+			c.compare(to, one)
 		}
 	}
-	return nil
 }
 
 // compare finds differences in a copy other than its key and the shard that it names.
-func (c *copies) compare(ctx context.Context, to string, one *copied) error {
+func (c *copies) compare(to string, one *copied) {
 	c.checked[QuestionLost]++
 	if survey.IsEncrypted(one.was.Value) && !survey.IsEncrypted(one.is.Value) {
 		c.found(codeInTheClear, c.in.file, to, "it was encrypted at rest under shard %q, and is not any more", c.From)
-		return nil
+		return
 	}
-	was, ok, err := c.decrypt(ctx, QuestionLost, c.in.file, one.was.Key, one.was.Value)
-	if err != nil || !ok {
-		return err
+	was, ok := c.decrypt(QuestionLost, c.in.file, one.was.Key, one.was.Value)
+	if !ok {
+		return
 	}
-	is, ok, err := c.decrypt(ctx, QuestionLost, c.in.file, one.is.Key, one.is.Value)
-	if err != nil || !ok {
-		return err
+	is, ok := c.decrypt(QuestionLost, c.in.file, one.is.Key, one.is.Value)
+	if !ok {
+		return
 	}
 	want, err := survey.CopyFor(was, c.To)
 	switch {
@@ -221,5 +203,4 @@ func (c *copies) compare(ctx context.Context, to string, one *copied) error {
 	case one.was.Lease != one.is.Lease:
 		c.found(codeCopyChanged, c.in.file, to, "it is attached to lease %x, and was to %x", uint64(one.is.Lease), uint64(one.was.Lease))
 	}
-	return nil
 }

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"maps"
 	"reflect"
@@ -17,14 +16,14 @@ import (
 )
 
 // checkDefinitions finds the definitions that the archive's objects need on the destination.
-func (c *checker) checkDefinitions(ctx context.Context) error {
+func (c *checker) checkDefinitions() {
 	in := c.destination.file
 	for _, d := range c.archive.manifest.Definitions {
 		c.checked[QuestionLost]++
 		key := c.to.Prefix + d.Key
-		now, err := c.destination.Get(ctx, []byte(key))
-		if err != nil {
-			return err
+		now, err := c.destination.Get(c.Ctx, []byte(key))
+		if c.Failed(err) {
+			return
 		}
 		is := c.to.Definition(d.UID)
 		switch {
@@ -38,9 +37,7 @@ func (c *checker) checkDefinitions(ctx context.Context) error {
 			c.unchecked(QuestionLost, in, key, is.Problem)
 			continue
 		}
-		if err := c.compareDefinition(ctx, c.archive.records[d.Key], now); err != nil {
-			return err
-		}
+		c.compareDefinition(c.archive.records[d.Key], now)
 		for _, version := range d.StoredVersions { // one that the definition does not have is not merged either
 			if slices.Contains(is.Versions, version) && !slices.Contains(is.StoredVersions, version) {
 				c.found(codeStoredVersions, in, key, "its storedVersions lack %s, at which objects of the logical cluster may be stored", version)
@@ -52,46 +49,39 @@ func (c *checker) checkDefinitions(ctx context.Context) error {
 			c.note("the definition %s (%s) was missing on the origin and is missing on the destination: no server serves its objects", d.UID, d.Resource)
 		}
 	}
-	return nil
 }
 
 // compareDefinition: an imported definition is equal to the byte; one that was there before has its
 // own metadata and conditions, and the same spec at any version of the API.
-func (c *checker) compareDefinition(ctx context.Context, was *kept, now *inspect.Entry) error {
-	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
-	if err != nil || !ok || bytes.Equal(value, now.Value) {
-		return err
+func (c *checker) compareDefinition(was *kept, now *inspect.Entry) {
+	value, ok := c.decrypt(QuestionLost, c.archive.file, was.Key, was.Stored)
+	if !ok || bytes.Equal(value, now.Value) {
+		return
 	}
 	before := c.parse(QuestionLost, c.archive.file, was.Key, value)
 	after := c.parse(QuestionLost, c.destination.file, now.Key, now.Value)
-	if before == nil || after == nil {
-		return nil
-	}
 	in, key := c.destination.file, string(now.Key)
-	if !reflect.DeepEqual(before.Object().Spec, after.Object().Spec) {
+	switch {
+	case before == nil || after == nil:
+	case !reflect.DeepEqual(before.Object().Spec, after.Object().Spec):
 		c.found(codeDefinitionDiffers, in, key, "its spec is not the one that the origin had")
-		return nil
-	}
-	brought, err := c.brought(ctx, now, before.Object().UID == after.Object().UID)
-	if brought {
+	case c.brought(now.Key, before.Object().UID == after.Object().UID):
 		c.found(codeDefinitionDiffers, in, key, "it came with the archive, and is not as it is there")
 	}
-	return err
 }
 
 // brought tells whether the import created a definition. Without its input, that is one in its
 // first version with the archive's UID, right before the first imported record.
-func (c *checker) brought(ctx context.Context, now *inspect.Entry, sameUID bool) (bool, error) {
+func (c *checker) brought(key []byte, sameUID bool) bool {
 	if c.destination.before != nil {
-		has, err := c.destination.before.Has(ctx, now.Key)
-		return !has, err
+		return c.get(c.destination.before, key) == nil
 	}
-	rec, err := c.destination.Snapshot().Get(ctx, now.Key)
-	if err != nil {
-		return false, err
+	rec := c.get(c.destination.file, key)
+	if rec == nil {
+		return false
 	}
 	before := c.imported - rec.ModRevision
-	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(c.archive.manifest.Definitions)), nil
+	return sameUID && rec.Version == 1 && before > 0 && before <= int64(len(c.archive.manifest.Definitions))
 }
 
 // parse parses a CustomResourceDefinition; nil, and reported as unchecked, where it cannot be read.
@@ -106,27 +96,27 @@ func (c *checker) parse(q Question, in *file, key, value []byte) *schema.CRD {
 
 // importedDefinition tells whether a definition changed as by an import: the archive's stored
 // versions follow its own. An unreadable value is reported as unchecked, and passes.
-func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Record) (bool, error) {
+func (c *checker) importedDefinition(was, now *snapshot.Record) bool {
 	of := c.archive.records[string(now.Key[len(c.to.Prefix):])]
-	theirs, ok, err := c.decrypt(ctx, QuestionTouched, c.archive.file, of.Key, of.Stored)
-	if err != nil || !ok {
-		return true, err
+	theirs, ok := c.decrypt(QuestionTouched, c.archive.file, of.Key, of.Stored)
+	if !ok {
+		return true
 	}
-	before, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.before, was.Key, was.Value)
-	if err != nil || !ok {
-		return true, err
+	before, ok := c.decrypt(QuestionTouched, c.destination.before, was.Key, was.Value)
+	if !ok {
+		return true
 	}
-	after, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.file, now.Key, now.Value)
-	if err != nil || !ok {
-		return true, err
+	after, ok := c.decrypt(QuestionTouched, c.destination.file, now.Key, now.Value)
+	if !ok {
+		return true
 	}
 	here := c.parse(QuestionTouched, c.destination.before, was.Key, before)
 	if here == nil || c.parse(QuestionTouched, c.destination.file, now.Key, after) == nil {
-		return true, nil
+		return true
 	}
 	came, err := schema.ParseCRD(theirs)
 	if err != nil {
-		return bytes.Equal(before, after), nil
+		return bytes.Equal(before, after)
 	}
 	var listed []string
 	for _, v := range here.Object().Spec.Versions {
@@ -134,11 +124,11 @@ func (c *checker) importedDefinition(ctx context.Context, was, now *snapshot.Rec
 	}
 	stored, _ := survey.MergeStored(listed, here.StoredVersions(), came.Object().Status.StoredVersions)
 	want, err := schema.SetStoredVersions(before, stored)
-	return err == nil && bytes.Equal(want, after), nil
+	return err == nil && bytes.Equal(want, after)
 }
 
 // checkIdentities finds identities that only the logical clusters themselves have here.
-func (c *checker) checkIdentities(context.Context) error {
+func (c *checker) checkIdentities() {
 	needs := map[string]string{} // a type, by identity
 	for _, cluster := range c.archive.shard.Clusters {
 		for _, r := range cluster.Resources {
@@ -172,7 +162,6 @@ func (c *checker) checkIdentities(context.Context) error {
 			c.found(codeIdentityUnknown, c.destination.file, "", "nothing that was there before has the identity %s, which %s needs", identity, needs[identity])
 		}
 	}
-	return nil
 }
 
 // hasUnread tells whether a shard has unreadable records of the kinds that describe logical
@@ -183,7 +172,7 @@ func hasUnread(s *clusters.Shard) bool {
 
 // checkServing notes the objects that kcp does not serve on the destination at their stored
 // version. An import reports them, and --allow writes them. Missing definitions are findings.
-func (c *checker) checkServing(ctx context.Context) error {
+func (c *checker) checkServing() {
 	s := survey.NewServing(c.to)
 	for _, cluster := range c.archive.shard.Clusters {
 		s.Bind(cluster)
@@ -197,10 +186,9 @@ func (c *checker) checkServing(ctx context.Context) error {
 				continue // no Secret is decrypted for it
 			}
 			e := &inspect.Entry{Key: was.Key, Stored: was.Stored}
-			if err := c.archive.Decrypt(ctx, e); err != nil {
-				return err
-			}
-			switch {
+			switch err := c.archive.Decrypt(c.Ctx, e); {
+			case c.Failed(err):
+				return
 			case e.Undecryptable != nil:
 			case define:
 				s.Define(was.key, e.Value)
@@ -219,5 +207,4 @@ func (c *checker) checkServing(ctx context.Context) error {
 			c.note("%s of %s in %q: nothing on the destination defines the type", what, m.Resource, m.Cluster)
 		}
 	}
-	return nil
 }

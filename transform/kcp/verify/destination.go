@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,15 +24,10 @@ type storedAs struct{ encrypted, clear int }
 
 // checkDestination compares the logical clusters on the destination with the archive. Records above
 // their first one are the import's: an output is its input with revisions on top.
-func (c *checker) checkDestination(ctx context.Context) error {
+func (c *checker) checkDestination() {
 	a := arrivals{c, map[int64]bool{}, map[schema.GroupResource]*storedAs{}}
-	for rec, err := range c.destination.Snapshot().Scan(ctx) {
-		if err == nil {
-			err = a.add(ctx, rec)
-		}
-		if err != nil {
-			return err
-		}
+	for rec := range survey.Each(&c.Reading, c.destination.Snapshot().Scan(c.Ctx)) {
+		a.add(rec)
 	}
 	for key, r := range c.archive.sorted() {
 		if !r.seen && !r.definition {
@@ -44,15 +38,12 @@ func (c *checker) checkDestination(ctx context.Context) error {
 				r.key.Resource, n.encrypted)
 		}
 	}
-	return a.checkShared(ctx)
+	a.checkShared()
 }
 
 // checkShared finds records of others that would expire with an imported lease.
-func (a *arrivals) checkShared(ctx context.Context) error {
-	for rec, err := range a.destination.Snapshot().Live(ctx, nil) {
-		if err != nil {
-			return err
-		}
+func (a *arrivals) checkShared() {
+	for rec := range survey.Each(&a.Reading, a.destination.Snapshot().Live(a.Ctx, nil)) {
 		if !a.leases[rec.Lease] {
 			continue
 		}
@@ -61,30 +52,29 @@ func (a *arrivals) checkShared(ctx context.Context) error {
 				"it is attached to lease %x, which came with what was moved: it would expire with that", uint64(rec.Lease))
 		}
 	}
-	return nil
 }
 
 // add checks one record; records come in revision order.
-func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
+func (a *arrivals) add(rec snapshot.Scanned) {
 	key, _, err := a.destination.Layouts.Parse(rec.Key)
 	theirs := err == nil && key.Shard == "" && a.archive.moved[key.Cluster]
 	switch {
 	case theirs && rec.Live && key.Prefix != a.to.Prefix:
 		a.found(codeElsewhere, a.destination.file, string(rec.Key), "it lies below the prefix %q, and %q was moved below %q", key.Prefix, key.Cluster,
 			a.to.Prefix)
-		return nil
+		return
 	case err == nil && a.arrived(key):
-		if !rec.Live {
-			return nil
+		if rec.Live {
+			a.imported = cmp.Or(a.imported, rec.Revision.Main)
+			a.compare(key, rec.Record)
 		}
-		a.imported = cmp.Or(a.imported, rec.Revision.Main)
-		return a.compare(ctx, key, rec.Record)
+		return
 	case len(rec.Key) == 0:
-		return nil
+		return
 	case err == nil && rec.Tombstone && key.Shard != "" && a.isStale(key.Shard, key.Cluster):
-		return nil // taken out of a cache in the same file; one that is left there is found as what it is
+		return // taken out of a cache in the same file; one that is left there is found as what it is
 	case err == nil && rec.Live && a.isArrivedCopy(key):
-		return nil // checkCopies compares it
+		return // checkCopies compares it
 	case err != nil || key.Shard != "" || key.Cluster == "":
 		key = keys.Key{}
 	case rec.Live && key.Prefix == a.to.Prefix && !a.isDefinition(rec.Key, key):
@@ -97,10 +87,9 @@ func (a *arrivals) add(ctx context.Context, rec snapshot.Scanned) error {
 			n.clear++
 		}
 	}
-	if a.imported == 0 {
-		return nil
+	if a.imported != 0 {
+		a.checkLater(key, rec)
 	}
-	return a.checkLater(ctx, key, rec)
 }
 
 // arrived tells whether a key on the destination is that of a moved logical cluster.
@@ -123,12 +112,12 @@ func (c *checker) isWorkspace(key keys.Key) bool {
 }
 
 // compare checks a live record of a logical cluster.
-func (a *arrivals) compare(ctx context.Context, key keys.Key, rec *snapshot.Record) error {
+func (a *arrivals) compare(key keys.Key, rec *snapshot.Record) {
 	a.checked[QuestionLost]++
 	was := a.archive.records[string(rec.Key[len(a.to.Prefix):])]
 	if was == nil {
 		a.found(codeRecordAdded, a.destination.file, string(rec.Key), "it is of logical cluster %q, and the archive does not have it", key.Cluster)
-		return nil
+		return
 	}
 	was.seen = true
 	after, granted := a.destination.leases[rec.Lease]
@@ -141,12 +130,12 @@ func (a *arrivals) compare(ctx context.Context, key keys.Key, rec *snapshot.Reco
 	case granted:
 		a.leases[rec.Lease] = true
 	}
-	return a.compareValue(ctx, key, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
+	a.compareValue(key, was, &inspect.Entry{Key: rec.Key, Stored: rec.Value, Value: rec.Value})
 }
 
 // checkLater checks another record above the first imported one: an import writes definitions
 // before its records, and Workspaces after them. key is empty for a record outside a shard.
-func (a *arrivals) checkLater(ctx context.Context, key keys.Key, rec snapshot.Scanned) error {
+func (a *arrivals) checkLater(key keys.Key, rec snapshot.Scanned) {
 	what := "changed"
 	switch {
 	case rec.Tombstone:
@@ -154,31 +143,21 @@ func (a *arrivals) checkLater(ctx context.Context, key keys.Key, rec snapshot.Sc
 	case rec.CreateRevision == rec.ModRevision:
 		what = "created"
 	case a.isWorkspace(key):
-		if was, err := a.before(ctx, rec.Key); was != nil || err != nil {
-			if err == nil {
-				err = a.compareWorkspace(ctx, was, rec.Record)
-			}
-			return err
+		if was := a.before(rec.Key); was != nil {
+			a.compareWorkspace(a.destination.file, was, rec.Record)
+			return
 		}
 	}
 	a.found(codeDestinationTouched, a.destination.file, string(rec.Key), "it was %s at revision %s, during the import or after it", what, rec.Revision)
-	return nil
 }
 
-// before returns the decrypted record that a key had before the import, nil for none.
-func (a *arrivals) before(ctx context.Context, key []byte) (*inspect.Entry, error) {
-	e := &inspect.Entry{Key: key}
-	for rec, err := range a.destination.Snapshot().History(ctx, key) {
-		if err != nil {
-			return nil, err
-		}
+// before returns the stored value that a key had before the import, nil for none.
+func (a *arrivals) before(key []byte) (stored []byte) {
+	for rec := range survey.Each(&a.Reading, a.destination.Snapshot().History(a.Ctx, key)) {
 		if rec.Revision.Main >= a.imported {
 			break
 		}
-		e.Stored = rec.Value // nil for a deletion
+		stored = rec.Value // nil for a deletion
 	}
-	if e.Stored == nil {
-		return nil, nil
-	}
-	return e, a.destination.Decrypt(ctx, e)
+	return stored
 }

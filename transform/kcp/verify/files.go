@@ -14,11 +14,13 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // checker compares the files of one Move.
 type checker struct {
 	*findings
+	survey.Reading
 	configured  bool // see Move
 	archive     *archived
 	origin      *output
@@ -76,7 +78,7 @@ func (m Move) read(ctx context.Context, f *findings) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{findings: f, configured: m.Configured, archive: a}
+	c := &checker{findings: f, Reading: survey.Reading{Ctx: ctx}, configured: m.Configured, archive: a}
 	if c.outputs, err = m.openOutputs(ctx, f); err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 )
 
 // checkOrigin finds what is left of the logical clusters, and changes to all other records.
-func (c *checker) checkOrigin(ctx context.Context) error {
+func (c *checker) checkOrigin() {
 	theirs := survey.NewSelection(c.origin.Layouts)
 	for name := range c.archive.moved {
 		theirs.Add(survey.Place{Prefix: c.from.Prefix, Cluster: name})
@@ -22,12 +21,10 @@ func (c *checker) checkOrigin(ctx context.Context) error {
 			theirs.Add(survey.Place{Prefix: cache.Prefix, Shard: c.From, Cluster: name})
 		}
 	}
-	if err := c.addArrived(ctx, theirs); err != nil {
-		return err
-	}
-	left, err := theirs.Split(ctx, c.origin.Reader)
-	if err != nil {
-		return err
+	c.addArrived(theirs)
+	left, err := theirs.Split(c.Ctx, c.origin.Reader)
+	if c.Failed(err) {
+		return
 	}
 	for _, s := range left.Keys {
 		if s.Prefix == c.from.Prefix {
@@ -37,65 +34,53 @@ func (c *checker) checkOrigin(ctx context.Context) error {
 	rest := left.Rest.Sum()
 	c.checked[QuestionDoubled] += rest.Keys + len(left.Keys)
 	c.checked[QuestionTouched] += rest.Keys
-	if err := c.checkHistory(ctx, int64(len(theirs.Created))); err != nil {
-		return err
+	c.checkHistory(int64(len(theirs.Created)))
+	c.checkGiven(theirs)
+	if rest != c.archive.manifest.Origin.Rest {
+		c.nameCulprits(theirs)
 	}
-	if err := c.checkGiven(ctx, theirs); err != nil || rest == c.archive.manifest.Origin.Rest {
-		return err
-	}
-	return c.nameCulprits(ctx, theirs)
 }
 
 // addArrived excludes the copies that the destination got in a cache of the origin's file.
-func (c *checker) addArrived(ctx context.Context, theirs *survey.Selection) error {
+func (c *checker) addArrived(theirs *survey.Selection) {
 	for _, copied := range c.origin.Copies() {
 		if !c.archive.moved[copied.Cluster] || copied.Shard != c.To {
 			continue
 		}
 		for _, key := range copied.Keys {
-			rec, err := c.origin.Snapshot().Get(ctx, []byte(key))
-			if err != nil {
-				return err
-			}
-			if rec != nil && rec.CreateRevision > c.archive.manifest.Origin.Revision {
+			if rec := c.get(c.origin.file, []byte(key)); rec != nil && rec.CreateRevision > c.archive.manifest.Origin.Revision {
 				theirs.Created[key] = true
 			}
 		}
 	}
-	return nil
 }
 
 // checkGiven finds out whether the archive was made of the given origin, which may be packed
 // differently.
-func (c *checker) checkGiven(ctx context.Context, theirs *survey.Selection) error {
+func (c *checker) checkGiven(theirs *survey.Selection) {
 	given := c.origin.before
 	if given == nil {
-		return nil
+		return
 	}
-	was, err := theirs.Split(ctx, given.Reader)
-	if err != nil {
-		return err
+	was, err := theirs.Split(c.Ctx, given.Reader)
+	if c.Failed(err) {
+		return
 	}
 	if was.Rest.Sum() != c.archive.manifest.Origin.Rest {
 		c.found(codeOtherOrigin, given, "", "the archive was made of another file, with SHA-256 %s", c.archive.manifest.Origin.SHA256)
 	}
-	return c.compareGiven(ctx, given, was.Keys)
+	c.compareGiven(given, was.Keys)
 }
 
 // nameCulprits reports the records by which the rest of the origin differs: by comparison with the
 // input of the purge, or those written since.
-func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) error {
+func (c *checker) nameCulprits(theirs *survey.Selection) {
 	before := len(c.Findings)
 	if c.origin.before != nil {
-		if err := (&comparison{checker: c, code: codeOriginTouched, out: c.origin, skip: theirs.Purged}).run(ctx); err != nil {
-			return err
-		}
+		c.compareRecords(codeOriginTouched, c.origin, theirs.Purged, nil)
 	}
 	since := c.archive.manifest.Origin.Revision
-	for rec, err := range c.origin.Snapshot().Records(ctx) {
-		if err != nil {
-			return err
-		}
+	for rec := range survey.Each(&c.Reading, c.origin.Snapshot().Records(c.Ctx)) {
 		if rec.Revision.Main <= since || len(rec.Key) == 0 || rec.Tombstone && theirs.Has(rec.Key) || theirs.Created[string(rec.Key)] {
 			continue
 		}
@@ -116,11 +101,10 @@ func (c *checker) nameCulprits(ctx context.Context, theirs *survey.Selection) er
 		c.found(codeOtherOrigin, c.origin.file, "", "its other records are not those that the archive was made beside, at revision %d of a file with "+
 			"SHA-256 %s; --origin FILE names them", since, c.archive.manifest.Origin.SHA256)
 	}
-	return nil
 }
 
 // checkDoubled finds logical clusters that live on both sides, and stale copies in caches.
-func (c *checker) checkDoubled(context.Context) error {
+func (c *checker) checkDoubled() {
 	for _, is := range c.from.Clusters {
 		if (!is.System || c.archive.moved[is.Name]) && c.to.Cluster(is.Name) != nil {
 			c.found(codeLivesTwice, c.origin.file, "", "logical cluster %q (%s) lives here and in %s: two shards would serve it",
@@ -137,7 +121,6 @@ func (c *checker) checkDoubled(context.Context) error {
 			}
 		}
 	}
-	return nil
 }
 
 func (c *checker) withCaches() []*output {
@@ -181,12 +164,9 @@ type past struct {
 // checkHistory finds out whether the archive lacks later writes. The tombstones of a purge leave
 // the history in the file; without it (--scrub), only the input of the purge tells. arrived counts
 // the copies that a cache of the file got.
-func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
+func (c *checker) checkHistory(arrived int64) {
 	p := past{c, map[string]*snapshot.Record{}, map[string]*snapshot.Record{}, map[string]bool{}}
-	for rec, err := range c.origin.Snapshot().Scan(ctx) {
-		if err != nil {
-			return err
-		}
+	for rec := range survey.Each(&c.Reading, c.origin.Snapshot().Scan(c.Ctx)) {
 		p.add(rec)
 	}
 	made := c.archive.manifest.Origin.Revision
@@ -208,7 +188,7 @@ func (c *checker) checkHistory(ctx context.Context, arrived int64) error {
 				"at revision %d, at which the archive was made, it was of revision %d; the archive has another, of %d", made, rec.ModRevision, was.ModRevision)
 		}
 	}
-	return p.checkMissing(ctx, arrived)
+	p.checkMissing(arrived)
 }
 
 func (p *past) add(rec snapshot.Scanned) {
@@ -239,7 +219,7 @@ func (p *past) add(rec snapshot.Scanned) {
 
 // checkMissing checks a file without that history by its revision: a scrubbed file ends one above
 // its input, and one more for each copy that moved in its own cache.
-func (p *past) checkMissing(ctx context.Context, arrived int64) error {
+func (p *past) checkMissing(arrived int64) {
 	missing := 0
 	for key, was := range p.archive.records {
 		if !was.definition && p.had[key] == nil && p.written[key] == nil {
@@ -247,18 +227,15 @@ func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 		}
 	}
 	if missing == 0 {
-		return nil
+		return
 	}
-	is, err := p.origin.Snapshot().Revision(ctx)
-	if err != nil {
-		return err
-	}
+	is, err := p.origin.Snapshot().Revision(p.Ctx)
+	p.Failed(err)
 	was, of := p.archive.manifest.Origin.Revision, "the shard that the archive was made of"
 	if given := p.origin.before; given != nil {
 		of = given.path
-		if was, err = given.Snapshot().Revision(ctx); err != nil {
-			return err
-		}
+		was, err = given.Snapshot().Revision(p.Ctx)
+		p.Failed(err)
 	}
 	knows := fmt.Sprintf("it knows nothing any more of %s of the archive (cluster purge --scrub)", survey.Counted(missing, "record"))
 	switch {
@@ -269,20 +246,19 @@ func (p *past) checkMissing(ctx context.Context, arrived int64) error {
 		p.note("%s: %s; that those were the last is told by its revision, %d, alone; --origin FILE, the input of the purge, compares them", p.origin.path,
 			knows, is)
 	}
-	return nil
 }
 
 // compareGiven compares the logical clusters in the given origin with the archive. theirs are their
 // keys in it, and those of their copies.
-func (c *checker) compareGiven(ctx context.Context, given *file, theirs []survey.Selected) error {
+func (c *checker) compareGiven(given *file, theirs []survey.Selected) {
 	there := map[string]bool{}
 	for _, s := range theirs {
 		if s.Prefix != c.from.Prefix {
 			continue
 		}
-		rec, err := given.Snapshot().Get(ctx, []byte(s.Key))
-		if err != nil {
-			return err
+		rec := c.get(given, []byte(s.Key))
+		if rec == nil {
+			return
 		}
 		key := s.Key[len(c.from.Prefix):]
 		there[key] = true
@@ -298,7 +274,6 @@ func (c *checker) compareGiven(ctx context.Context, given *file, theirs []survey
 			c.found(codeArchiveOutdated, given, c.from.Prefix+key, "the archive has it; here it is not")
 		}
 	}
-	return nil
 }
 
 // is tells whether a record of the origin is this one.

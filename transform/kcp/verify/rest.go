@@ -2,33 +2,31 @@ package verify
 
 import (
 	"bytes"
-	"context"
 	"maps"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
-	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform/kcp/survey"
 )
 
 // checkRests compares all other records with the inputs of the commands that are given.
-func (c *checker) checkRests(ctx context.Context) error {
+func (c *checker) checkRests() {
 	if c.destination.before == nil {
 		c.note("of %s only what was written during the import and after it was checked; --destination FILE compares all other records and leases",
 			c.destination.path)
-	} else if err := c.compareDestination(ctx); err != nil {
-		return err
+	} else {
+		c.compareDestination()
 	}
 	if c.origin.before == nil {
 		c.note("leases of others in %s were compared by their ids, and not by their TTLs; --origin FILE compares both", c.origin.path)
 	}
 	c.compareLeases(codeOriginTouched, c.origin)
 	c.compareLeases(codeDestinationTouched, c.destination)
-	return nil
 }
 
 // compareDestination compares all records that were there before the import.
-func (c *checker) compareDestination(ctx context.Context) error {
+func (c *checker) compareDestination() {
 	skip := func(stored []byte) bool {
 		key, _, err := c.destination.Layouts.Parse(stored)
 		// Copies may leave a cache of the shard's own etcd, or move there: checkCopies compares
@@ -36,27 +34,22 @@ func (c *checker) compareDestination(ctx context.Context) error {
 		copied := key.Shard != "" && (c.isStale(key.Shard, key.Cluster) || c.isArrivedCopy(key))
 		return err == nil && (copied || c.arrived(key))
 	}
-	return (&comparison{checker: c, code: codeDestinationTouched, out: c.destination, skip: skip, allowed: c.importChanges}).run(ctx)
+	c.compareRecords(codeDestinationTouched, c.destination, skip, c.importChanges)
 }
 
 // importChanges checks another record, and tells whether an import may change or create it.
-func (c *checker) importChanges(ctx context.Context, was, now *snapshot.Record) (bool, error) {
+func (c *checker) importChanges(was, now *snapshot.Record) bool {
 	key, _, err := c.destination.Layouts.Parse(now.Key)
 	switch {
 	case err != nil || key.Shard != "":
-		return false, nil
+		return false
 	case was != nil && c.isWorkspace(key): // the parent may lie below another prefix of the file
-		before := &inspect.Entry{Key: was.Key, Stored: was.Value}
-		if err := c.destination.before.Decrypt(ctx, before); err != nil {
-			return false, err
-		}
-		return true, c.compareWorkspace(ctx, before, now)
+		c.compareWorkspace(c.destination.before, was.Value, now)
+		return true
 	case key.Prefix != c.to.Prefix || !c.isDefinition(now.Key, key):
-		return false, nil
-	case was == nil:
-		return true, nil // checkDefinitions has checked it
+		return false
 	}
-	return c.importedDefinition(ctx, was, now)
+	return was == nil || c.importedDefinition(was, now) // checkDefinitions has checked a new one
 }
 
 func (c *checker) compareLeases(code *finding.Code, out *output) {
@@ -71,71 +64,31 @@ func (c *checker) compareLeases(code *finding.Code, out *output) {
 	}
 }
 
-// comparison finds every live record in which a file and the input of its command differ.
-type comparison struct {
-	*checker
-	code *finding.Code
-	out  *output
-	skip func(key []byte) bool
-	// allowed checks a changed record, or a new one where was is nil, and tells whether it may
-	// differ; nil allows none.
-	allowed func(ctx context.Context, was, now *snapshot.Record) (bool, error)
-}
-
-func (c *comparison) run(ctx context.Context) error {
-	err := c.each(ctx, c.out.before, c.out.file, func(was, now *snapshot.Record) error {
-		switch {
-		case now == nil:
-			c.found(c.code, c.out.file, string(was.Key), "it is gone; %s has it", c.out.before.path)
-		case !equalRecords(was, now):
-			return c.changed(ctx, was, now, "it is not as %s has it")
+// compareRecords finds every live record in which a file and the input of its command differ, but
+// for skipped keys. allowed checks a changed record, or a new one where was is nil, and tells
+// whether it may differ; nil allows none.
+func (c *checker) compareRecords(code *finding.Code, out *output, skip func(key []byte) bool, allowed func(was, now *snapshot.Record) bool) {
+	for was := range survey.Each(&c.Reading, out.before.Snapshot().Live(c.Ctx, nil)) {
+		if !skip(was.Key) && c.get(out.file, was.Key) == nil {
+			c.found(code, out.file, string(was.Key), "it is gone; %s has it", out.before.path)
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
-	return c.each(ctx, c.out.file, c.out.before, func(now, was *snapshot.Record) error {
-		c.checked[QuestionTouched]++
-		if was != nil {
-			return nil
-		}
-		return c.changed(ctx, nil, now, "it is new; %s does not have it")
-	})
-}
-
-// each calls compare with each live record of in that is not skipped, and with the record of other
-// under the same key, nil for none.
-func (c *comparison) each(ctx context.Context, in, other *file, compare func(one, of *snapshot.Record) error) error {
-	for rec, err := range in.Snapshot().Live(ctx, nil) {
-		if err != nil {
-			return err
-		}
-		if c.skip(rec.Key) {
+	for now := range survey.Each(&c.Reading, out.Snapshot().Live(c.Ctx, nil)) {
+		if skip(now.Key) {
 			continue
 		}
-		of, err := other.Snapshot().Get(ctx, rec.Key)
-		if err == nil {
-			err = compare(rec, of)
+		c.checked[QuestionTouched]++
+		was, what := c.get(out.before, now.Key), "it is not as %s has it"
+		if was == nil {
+			what = "it is new; %s does not have it"
 		}
-		if err != nil {
-			return err
+		if (was == nil || !equalRecords(was, now)) && (allowed == nil || !allowed(was, now)) {
+			c.found(code, out.file, string(now.Key), what, out.before.path)
 		}
 	}
-	return nil
 }
 
 func equalRecords(a, b *snapshot.Record) bool {
 	return bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value) &&
 		a.CreateRevision == b.CreateRevision && a.ModRevision == b.ModRevision && a.Version == b.Version && a.Lease == b.Lease
-}
-
-func (c *comparison) changed(ctx context.Context, was, now *snapshot.Record, what string) error {
-	if c.allowed != nil {
-		if ok, err := c.allowed(ctx, was, now); ok || err != nil {
-			return err
-		}
-	}
-	c.found(c.code, c.out.file, string(now.Key), what, c.out.before.path)
-	return nil
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -16,44 +15,40 @@ import (
 
 // decrypt decrypts a stored value; ok is false, and it is reported as unchecked, where no key
 // decrypts it. The value is not kept, to save memory.
-func (c *checker) decrypt(ctx context.Context, q Question, in *file, key, stored []byte) (value []byte, ok bool, err error) {
+func (c *checker) decrypt(q Question, in *file, key, stored []byte) (value []byte, ok bool) {
 	e := &inspect.Entry{Key: key, Stored: stored}
-	if err := in.Decrypt(ctx, e); err != nil {
-		return nil, false, err
+	if c.Err != nil || c.Failed(in.Decrypt(c.Ctx, e)) {
+		return nil, false
 	}
 	if e.Undecryptable != nil {
 		c.unchecked(q, in, string(key), e.Undecryptable)
 	}
-	return e.Value, e.Undecryptable == nil, nil
+	return e.Value, e.Undecryptable == nil
 }
 
 // compareValue: the same bytes under the same key are the same value, decrypted or not. A
 // LogicalCluster is always read, since the same value may still be wrong.
-func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now *inspect.Entry) error {
+func (c *checker) compareValue(key keys.Key, was *kept, now *inspect.Entry) {
 	encrypted, stillEncrypted := survey.IsEncrypted(was.Stored), survey.IsEncrypted(now.Stored)
 	isLogicalCluster := key.Resource == clusters.LogicalClusterType && key.Custom
 	same := bytes.Equal(was.Stored, now.Stored) && (!encrypted || bytes.Equal(was.Key, now.Key)) && !isLogicalCluster
-	if same && encrypted && !c.configured {
-		return nil
-	}
-	if err := c.destination.Decrypt(ctx, now); err != nil {
-		return err
+	if same && encrypted && !c.configured || c.Failed(c.destination.Decrypt(c.Ctx, now)) {
+		return
 	}
 	was.clear = !stillEncrypted && !(c.configured && now.Undecryptable == nil && !now.Stale)
 	switch {
 	case same && now.Undecryptable != nil && c.configured:
 		c.unchecked(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
-		return nil
+		return
 	case same:
-		return nil
+		return
 	case encrypted && !stillEncrypted:
 		c.found(codeInTheClear, c.destination.file, string(now.Key), "it was encrypted at rest on the origin, and is not any more")
-		return nil
+		return
 	}
-	value, ok, err := c.decrypt(ctx, QuestionLost, c.archive.file, was.Key, was.Stored)
+	value, ok := c.decrypt(QuestionLost, c.archive.file, was.Key, was.Stored)
 	switch {
-	case err != nil || !ok:
-		return err
+	case !ok:
 	case now.Undecryptable != nil:
 		c.unchecked(QuestionLost, c.destination.file, string(now.Key), now.Undecryptable)
 	case isLogicalCluster:
@@ -63,7 +58,6 @@ func (c *checker) compareValue(ctx context.Context, key keys.Key, was *kept, now
 	default:
 		c.found(codeRecordChanged, c.destination.file, string(now.Key), "its value is not the archive's")
 	}
-	return nil
 }
 
 // compareLogicalCluster checks a LogicalCluster: an import removes the mark of a live migration and
@@ -92,19 +86,18 @@ func (c *checker) compareLogicalCluster(was []byte, now *inspect.Entry) {
 }
 
 // compareWorkspace checks the Workspace of a logical cluster, in which an import may change the
-// shard. was is the decrypted one before the import.
-func (c *checker) compareWorkspace(ctx context.Context, was *inspect.Entry, rec *snapshot.Record) error {
-	now, ok, err := c.decrypt(ctx, QuestionTouched, c.destination.file, rec.Key, rec.Value)
+// shard. stored is its value in the file in before the import.
+func (c *checker) compareWorkspace(in *file, stored []byte, rec *snapshot.Record) {
+	was := &inspect.Entry{Key: rec.Key, Stored: stored}
+	now, ok := c.decrypt(QuestionTouched, c.destination.file, rec.Key, rec.Value)
 	switch {
-	case err != nil || !ok:
-		return err
+	case !ok || c.Failed(in.Decrypt(c.Ctx, was)):
 	case was.Undecryptable != nil:
 		c.unchecked(QuestionTouched, c.destination.file, string(rec.Key), was.Undecryptable)
 	case !c.onlyMoved(was.Value, now):
 		c.found(codeDestinationTouched, c.destination.file, string(rec.Key),
 			"at revision %d more of it was changed than where its logical cluster lives: on %q", rec.ModRevision, c.To)
 	}
-	return nil
 }
 
 // onlyMoved tells whether two values of a Workspace differ only in the shard, which is now the
@@ -142,7 +135,7 @@ func (c *checker) isRegion(region string) bool {
 
 // checkOwners notes logical clusters that name the destination while their Workspaces do not: kcp
 // corrects a Workspace only together with its LogicalCluster.
-func (c *checker) checkOwners(context.Context) error {
+func (c *checker) checkOwners() {
 	destination, origin := survey.NewIndex(c.destination.File), survey.NewIndex(c.origin.File)
 	for _, moved := range c.archive.manifest.Clusters {
 		is := c.to.Cluster(moved.Name)
@@ -158,5 +151,4 @@ func (c *checker) checkOwners(context.Context) error {
 				is.Name, is.ShardName, is.Owner.Name, is.Owner.Cluster, leading[0].ShardName)
 		}
 	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Move is a move of logical clusters between two shards, as files. Its snapshots stay open while it
@@ -86,7 +87,7 @@ func (m Move) Verify(ctx context.Context) (*Verdict, error) {
 	f := newFindings()
 	c, err := m.read(ctx, f)
 	if err == nil {
-		err = c.check(ctx)
+		err = c.check()
 	}
 	if err != nil && !errors.Is(err, errStop) {
 		return nil, err
@@ -102,16 +103,25 @@ func Damaged(path string, err error) *Verdict {
 	return f.finish(nil, false)
 }
 
-func (c *checker) check(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{
+func (c *checker) check() error {
+	for _, step := range []func(){
 		c.checkDestination, c.checkDefinitions, c.checkIdentities, c.checkServing, c.checkOwners,
 		c.checkOrigin, c.checkDoubled, c.checkCopies, c.checkRests,
 	} {
-		if err := errors.Join(step(ctx), ctx.Err()); err != nil {
-			return err
+		if step(); c.Failed(c.Ctx.Err()) {
+			break
 		}
 	}
-	return nil
+	return c.Err
+}
+
+// get returns the live record of a key; nil for none, and after an error.
+func (c *checker) get(in *file, key []byte) *snapshot.Record {
+	rec, err := in.Snapshot().Get(c.Ctx, key)
+	if c.Failed(err) {
+		return nil
+	}
+	return rec
 }
 
 // findings collects the results of a check.
