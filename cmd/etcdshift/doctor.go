@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -184,14 +185,13 @@ const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/
 func toSARIF(in inputInfo, report *doctor.Report) any {
 	type object = map[string]any
 	text := func(s string) object { return object{"text": s} }
-	index, rules := map[*finding.Code]int{}, []object{}
-	for i, code := range doctor.Codes() {
-		index[code] = i
-		rules = append(rules, object{
+	codes := doctor.Codes()
+	rules := mapped(codes, func(code *finding.Code) object {
+		return object{
 			"id": code.Name, "shortDescription": text(code.Title), "help": text(code.Remedy),
 			"defaultConfiguration": object{"level": sarifLevel(code.Level)},
-		})
-	}
+		}
+	})
 	file := object{"location": object{"uri": toURI(in.Path)}, "length": in.Bytes}
 	if in.SHA256 != "" {
 		file["hashes"] = object{"sha-256": in.SHA256}
@@ -205,7 +205,7 @@ func toSARIF(in inputInfo, report *doctor.Report) any {
 			at["logicalLocations"] = []object{{"fullyQualifiedName": f.Key, "kind": "object"}}
 		}
 		result := object{
-			"ruleId": f.Code.Name, "ruleIndex": index[f.Code], "level": sarifLevel(f.Level), "message": text(f.Reason), "locations": []object{at},
+			"ruleId": f.Code.Name, "ruleIndex": slices.Index(codes, f.Code), "level": sarifLevel(f.Level), "message": text(f.Reason), "locations": []object{at},
 		}
 		if f.Objects > 0 {
 			result["properties"] = object{"objects": f.Objects}

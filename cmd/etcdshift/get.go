@@ -285,14 +285,14 @@ func (g *getter) verdict() error {
 			}
 		}
 	}
-	for _, missing := range []struct {
-		n        int
-		what, is string
-	}{{g.unread, "value", "could not be read"}, {g.unbounded, "path", "found too much and shown as <error>"}, {g.leftOut, "printer column", "not shown"}} {
-		if missing.n > 0 {
-			errs = append(errs, fmt.Errorf("%s %s", render.Plural(missing.n, missing.what), missing.is))
+	missing := func(n int, what, is string) {
+		if n > 0 {
+			errs = append(errs, fmt.Errorf("%s %s", render.Plural(n, what), is))
 		}
 	}
+	missing(g.unread, "value", "could not be read")
+	missing(g.unbounded, "path", "found too much and shown as <error>")
+	missing(g.leftOut, "printer column", "not shown")
 	if g.kept > 0 {
 		err := fmt.Errorf("%s not exported: it takes --show-secrets", render.Plural(g.kept, "object"))
 		if errs == nil {

@@ -17,16 +17,14 @@ import (
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/columns"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func (g *getter) printTables() error {
 	tables := 0
 	for _, a := range g.asked {
 		t := g.newTable(a.kind)
-		for o, err := range g.objects(a) {
-			if err != nil {
-				return err
-			}
+		err := stream.Each(g.objects(a), func(o *gotten) error {
 			if !t.begun {
 				if tables++; tables > 1 {
 					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
@@ -36,11 +34,12 @@ func (g *getter) printTables() error {
 				t.begun = true
 				g.sayLeftOut(t)
 			}
-			if err := t.Row(t.cells(o)); err != nil {
-				return err
-			}
+			return t.Row(t.cells(o))
+		})
+		if err == nil {
+			err = t.Flush()
 		}
-		if err := t.Flush(); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -98,15 +98,12 @@ func describeFlag(f cli.DocGenerationFlag) string {
 	if !quoted {
 		usage, placeholder = f.GetUsage(), "VALUE"
 	}
-	var names []string
-	for _, name := range f.Names() {
-		dashes := "--"
+	left := strings.Join(mapped(f.Names(), func(name string) string {
 		if len(name) == 1 {
-			dashes = "-"
+			return "-" + name
 		}
-		names = append(names, dashes+name)
-	}
-	left := strings.Join(names, ", ")
+		return "--" + name
+	}), ", ")
 	if f.TakesValue() {
 		left += " " + placeholder
 	}

@@ -30,11 +30,8 @@ func specCommands(specs []transform.Spec, group string) (commands []*cli.Command
 }
 
 func migrateCommand(specs []transform.Spec) *cli.Command {
-	var examples []string
 	sub := specCommands(specs, transform.GroupMigrate)
-	for _, c := range sub {
-		examples = append(examples, "etcdshift migrate "+c.Name+" before.db after.db")
-	}
+	examples := mapped(sub, func(c *cli.Command) string { return "etcdshift migrate " + c.Name + " before.db after.db" })
 	return &cli.Command{
 		Name:        transform.GroupMigrate,
 		Usage:       "write a changed copy of a snapshot",
@@ -236,10 +233,8 @@ func createReport(c *cli.Context, o transform.Options) (*publish.File, error) {
 		return nil, nil
 	}
 	path := c.String("report")
-	for _, other := range []string{o.In, o.Out} {
-		if samePath(path, other) {
-			return nil, usagef(commandPath(c), "--report names %q, which is IN or OUT", path)
-		}
+	if samePath(path, o.In) || samePath(path, o.Out) {
+		return nil, usagef(commandPath(c), "--report names %q, which is IN or OUT", path)
 	}
 	f, err := publish.Create(path)
 	if err != nil {

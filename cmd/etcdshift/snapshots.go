@@ -236,11 +236,7 @@ func (e *fileError) Unwrap() error { return e.err }
 // inFiles names the files in each error that names none, except usage errors and interruptions.
 func inFiles(err error, paths ...string) error {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, one := range several.Unwrap() {
-			all = append(all, inFiles(one, paths...))
-		}
-		return errors.Join(all...)
+		return errors.Join(mapped(several.Unwrap(), func(one error) error { return inFiles(one, paths...) })...)
 	}
 	var of *snapshot.FileError
 	var at *fs.PathError // such as of stdout

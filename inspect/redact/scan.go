@@ -35,12 +35,9 @@ func scan(text string) bool {
 
 // givesSecret reports whether a pattern of pairs finds a secret.
 func (s shape) givesSecret(text string) bool {
-	for _, m := range s.pattern.FindAllStringSubmatch(text, -1) {
-		if sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.pattern.FindAllStringSubmatch(text, -1), func(m []string) bool {
+		return sortOf(m[1]).isSecret(m[2]) && !variable.MatchString(m[2])
+	})
 }
 
 // scanComments scans the comments of YAML. A value is the last word of a comment.

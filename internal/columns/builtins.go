@@ -16,7 +16,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
 
@@ -82,13 +81,7 @@ var builtins = map[string]builtin{
 	"cronjobs.batch":                       {"Name|Schedule|Timezone|Suspend|Active|Last Schedule|Age|" + podColumns + "|*Selector", typed(cronJobCells)},
 	"horizontalpodautoscalers.autoscaling": {"Name|Reference|Targets|MinPods|MaxPods|Replicas|Age", typed(autoscalerCells)},
 	"poddisruptionbudgets.policy": {"Name|Min Available|Max Unavailable|Allowed Disruptions|Age", typed(func(o *policyv1.PodDisruptionBudget) []any {
-		text := func(n *intstr.IntOrString) string {
-			if n == nil {
-				return "N/A"
-			}
-			return n.String()
-		}
-		return []any{text(o.Spec.MinAvailable), text(o.Spec.MaxUnavailable), o.Status.DisruptionsAllowed}
+		return []any{textOr(o.Spec.MinAvailable, "N/A"), textOr(o.Spec.MaxUnavailable, "N/A"), o.Status.DisruptionsAllowed}
 	})},
 
 	"endpointslices.discovery.k8s.io":  {"Name|AddressType|Ports|Endpoints|Age", typed(endpointSliceCells)},

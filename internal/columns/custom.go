@@ -74,7 +74,11 @@ func typedCell(value any, columnType string, now time.Time) any {
 	switch v := value.(type) {
 	case string:
 		if columnType == "date" {
-			return customDate(v, now)
+			t, err := time.Parse(time.RFC3339, v)
+			if err != nil {
+				return "<invalid>"
+			}
+			return age(metav1.NewTime(t), now)
 		}
 	case bool:
 		if columnType == "boolean" {
@@ -93,12 +97,4 @@ func typedCell(value any, columnType string, now time.Time) any {
 		}
 	}
 	return nil
-}
-
-func customDate(text string, now time.Time) string {
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return "<invalid>"
-	}
-	return age(metav1.NewTime(t), now)
 }

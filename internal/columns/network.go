@@ -13,10 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
+// textsOf returns what of returns for each element.
+func textsOf[T any](all []T, of func(T) string) (out []string) {
+	for _, one := range all {
+		out = append(out, of(one))
+	}
+	return out
+}
+
 // joinSet joins the texts that are not empty.
 func joinSet(between string, texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), between)
+	return strings.Join(slices.DeleteFunc(texts, isEmpty), between)
 }
+
+func isEmpty(text string) bool { return text == "" }
 
 // first joins the first few texts and counts the rest, as in "a,b,c + 2 more...".
 func first(most int, all []string, between string) string {
@@ -50,10 +60,7 @@ func externalIP(o *corev1.Service) string {
 	case corev1.ServiceTypeExternalName:
 		return o.Spec.ExternalName
 	case corev1.ServiceTypeLoadBalancer:
-		var found []string
-		for _, in := range o.Status.LoadBalancer.Ingress {
-			found = append(found, cmp.Or(in.IP, in.Hostname))
-		}
+		found := textsOf(o.Status.LoadBalancer.Ingress, func(in corev1.LoadBalancerIngress) string { return cmp.Or(in.IP, in.Hostname) })
 		return cmp.Or(strings.Join(append(distinct(found), ips...), ","), "<pending>")
 	}
 	return cmp.Or(strings.Join(ips, ","), none)
@@ -62,7 +69,7 @@ func externalIP(o *corev1.Service) string {
 // distinct returns the texts that are not empty, sorted, each once.
 func distinct(texts []string) []string {
 	slices.Sort(texts)
-	return slices.DeleteFunc(slices.Compact(texts), func(text string) bool { return text == "" })
+	return slices.DeleteFunc(slices.Compact(texts), isEmpty)
 }
 
 func endpointsCells(o *corev1.Endpoints) []any {
@@ -83,10 +90,8 @@ func endpointsCells(o *corev1.Endpoints) []any {
 }
 
 func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
-	var ports, addresses []string
-	for _, p := range o.Ports {
-		ports = append(ports, fmt.Sprint(orElse(p.Port, "*")))
-	}
+	ports := textsOf(o.Ports, func(p discoveryv1.EndpointPort) string { return fmt.Sprint(orElse(p.Port, "*")) })
+	var addresses []string
 	for _, e := range o.Endpoints {
 		addresses = append(addresses, e.Addresses...)
 	}
@@ -94,19 +99,14 @@ func endpointSliceCells(o *discoveryv1.EndpointSlice) []any {
 }
 
 func ingressCells(o *networkingv1.Ingress) []any {
-	var hosts, addresses []string
-	for _, r := range o.Spec.Rules {
-		if r.Host != "" {
-			hosts = append(hosts, r.Host)
-		}
-	}
+	hosts := slices.DeleteFunc(textsOf(o.Spec.Rules, func(r networkingv1.IngressRule) string { return r.Host }), isEmpty)
 	ports := "80"
 	if len(o.Spec.TLS) > 0 {
 		ports = "80, 443"
 	}
-	for _, in := range o.Status.LoadBalancer.Ingress {
-		addresses = append(addresses, cmp.Or(in.IP, in.Hostname))
-	}
+	addresses := textsOf(o.Status.LoadBalancer.Ingress, func(in networkingv1.IngressLoadBalancerIngress) string {
+		return cmp.Or(in.IP, in.Hostname)
+	})
 	return []any{orElse(o.Spec.IngressClassName, none), cmp.Or(first(3, hosts, ","), "*"), strings.Join(distinct(addresses), ","), ports}
 }
 

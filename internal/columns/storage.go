@@ -74,13 +74,8 @@ func storageClassCells(o *storagev1.StorageClass) []any {
 }
 
 func csiDriverCells(o *storagev1.CSIDriver) []any {
-	var audiences, modes []string
-	for _, r := range o.Spec.TokenRequests {
-		audiences = append(audiences, r.Audience)
-	}
-	for _, m := range o.Spec.VolumeLifecycleModes {
-		modes = append(modes, string(m))
-	}
+	audiences := textsOf(o.Spec.TokenRequests, func(r storagev1.TokenRequest) string { return r.Audience })
+	modes := textsOf(o.Spec.VolumeLifecycleModes, func(m storagev1.VolumeLifecycleMode) string { return string(m) })
 	return []any{
 		orElse(o.Spec.AttachRequired, true), orElse(o.Spec.PodInfoOnMount, false), orElse(o.Spec.StorageCapacity, false),
 		cmp.Or(strings.Join(audiences, ","), unset), orElse(o.Spec.RequiresRepublish, false), cmp.Or(strings.Join(modes, ","), none),

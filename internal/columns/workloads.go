@@ -9,7 +9,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -18,10 +17,8 @@ import (
 
 // containers returns the names and the images of a pod's containers, and the cells after them.
 func containers(spec corev1.PodSpec, after ...any) []any {
-	var names, images []string
-	for _, c := range spec.Containers {
-		names, images = append(names, c.Name), append(images, c.Image)
-	}
+	names := textsOf(spec.Containers, func(c corev1.Container) string { return c.Name })
+	images := textsOf(spec.Containers, func(c corev1.Container) string { return c.Image })
 	return append([]any{strings.Join(names, ","), strings.Join(images, ",")}, after...)
 }
 
@@ -117,7 +114,7 @@ func metricText(m autoscalingv2.MetricSpec, st autoscalingv2.MetricStatus) strin
 // targetText shows a metric that is counted for each pod: the current value and the wanted one.
 func targetText(target autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
 	if target.AverageValue != nil {
-		return quantity(current.AverageValue, unknown) + "/" + quantity(target.AverageValue, "")
+		return textOr(current.AverageValue, unknown) + "/" + textOr(target.AverageValue, "")
 	}
 	percent := func(n *int32, instead string) string {
 		if n == nil {
@@ -133,12 +130,16 @@ func averageText(target autoscalingv2.MetricTarget, current autoscalingv2.Metric
 	if target.AverageValue != nil {
 		return targetText(target, current) + " (avg)"
 	}
-	return quantity(current.Value, unknown) + "/" + quantity(target.Value, none)
+	return textOr(current.Value, unknown) + "/" + textOr(target.Value, none)
 }
 
-func quantity(q *resource.Quantity, instead string) string {
-	if q == nil {
+// textOr returns the text of what a pointer points to, or instead for nil.
+func textOr[P interface {
+	comparable
+	fmt.Stringer
+}](p P, instead string) string {
+	if p == *new(P) {
 		return instead
 	}
-	return q.String()
+	return p.String()
 }
