@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -142,7 +141,8 @@ func runGet(c *cli.Context, args []string) error {
 		return err
 	}
 	complete := func() error { return nil }
-	if o.escapes(c.App.Writer) {
+	// text never keeps control characters, raw bytes do unless stdout is a terminal
+	if o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(c.App.Writer) {
 		w := render.NewEscaper(c.App.Writer)
 		c.App.Writer, complete = w, w.Close
 	}
@@ -152,12 +152,6 @@ func runGet(c *cli.Context, args []string) error {
 		reading.End()
 		return errors.Join(get(c, files[0], o, args[1:]), complete())
 	}))
-}
-
-// escapes reports whether control characters must be escaped: text never keeps them, raw bytes do
-// unless stdout is a terminal.
-func (o *getOptions) escapes(w io.Writer) bool {
-	return o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(w)
 }
 
 func get(c *cli.Context, s *opened, o getOptions, words []string) error {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -216,15 +215,4 @@ func compareValues(a, b any) int {
 		}
 	}
 	return strings.Compare(x, y)
-}
-
-// shownContent redacts the content, and removes managedFields without --show-managed-fields.
-func (g *getter) shownContent(o *gotten) map[string]any {
-	if !g.options.secrets {
-		redact.Object(o.Key, o.Content)
-	}
-	if !g.c.Bool("show-managed-fields") {
-		unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
-	}
-	return o.Content
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/manifest"
@@ -43,13 +45,20 @@ func (g *getter) each(fn func(a asking, o *gotten) error) error {
 	return nil
 }
 
-// contents runs fn on every object that can be read, redacted.
+// contents runs fn on every object that can be read, redacted, and without managedFields unless
+// --show-managed-fields was given.
 func (g *getter) contents(fn func(o *gotten, content map[string]any) error) error {
 	return g.each(func(_ asking, o *gotten) error {
 		if o.Err != nil {
 			return nil
 		}
-		return fn(o, g.shownContent(o))
+		if !g.options.secrets {
+			redact.Object(o.Key, o.Content)
+		}
+		if !g.c.Bool("show-managed-fields") {
+			unstructured.RemoveNestedField(o.Content, "metadata", "managedFields")
+		}
+		return fn(o, o.Content)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 func historyCommand() *cli.Command {
@@ -207,20 +208,15 @@ func (h *historian) print() error {
 		return err
 	}
 	options := compare.Options{All: h.c.Bool("all"), ShowSecrets: h.c.Bool("show-secrets"), Clock: &h.clock}
-	for s, err := range compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options) {
-		switch {
-		case err != nil:
-		case format == "text":
+	err = stream.Each(compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options), func(s *compare.Step) error {
+		if format == "text" {
 			p.step(s)
-		default:
-			count++
-			err = list.Add(s)
+			return nil
 		}
-		if err != nil {
-			return errors.Join(err, end()) // what was told stays told
-		}
-	}
-	return end()
+		count++
+		return list.Add(s)
+	})
+	return errors.Join(err, end()) // what was told stays told
 }
 
 // historyDocument is the head of history -o json; input is the snapshot of the lowest revision.
