@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -41,13 +42,8 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range r.Raw(ctx, nil) {
-		if err == nil {
-			err = p.add(e)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := stream.Each(r.Raw(ctx, nil), p.add); err != nil {
+		return nil, err
 	}
 	return p.finish(), nil
 }

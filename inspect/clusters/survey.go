@@ -2,6 +2,7 @@ package clusters
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -129,15 +130,14 @@ func Survey(shards, caches []Named) *Installation {
 
 type survey struct {
 	shards     []shardAt
-	registered []RegisteredShard     // on the root shard, or in a cache
-	lives      map[string][]Place    // by logical cluster; not those that each shard has
-	named      map[string]int        // how many shards are of a name
-	said       map[string]string     // by logical cluster, the shard that its Workspace says
-	owners     map[Owner]bool        // Workspaces that are there, without their UIDs
-	paths      map[string]string     // by logical cluster
-	right      map[string]bool       // logical clusters that name the shard on which they live
-	children   map[string][]*Cluster // by the cluster that the owner lies in
-	exports    map[string][]Exports  // by identity
+	registered []RegisteredShard    // on the root shard, or in a cache
+	lives      map[string][]Place   // by logical cluster; not those that each shard has
+	named      map[string]int       // how many shards are of a name
+	said       map[string]string    // by logical cluster, the shard that its Workspace says
+	owners     map[Owner]bool       // Workspaces that are there, without their UIDs
+	paths      map[string]string    // by logical cluster
+	right      map[string]bool      // logical clusters that name the shard on which they live
+	exports    map[string][]Exports // by identity
 	seen       map[Export]bool
 	bound      map[string]bool // identities that an APIBinding names
 }
@@ -150,7 +150,7 @@ type shardAt struct {
 func newSurvey(shards, caches []Named) *survey {
 	s := &survey{
 		lives: map[string][]Place{}, named: map[string]int{}, said: map[string]string{}, owners: map[Owner]bool{},
-		paths: map[string]string{}, right: map[string]bool{}, children: map[string][]*Cluster{},
+		paths: map[string]string{}, right: map[string]bool{},
 		exports: map[string][]Exports{}, seen: map[Export]bool{}, bound: map[string]bool{},
 	}
 	for _, f := range shards {
@@ -185,9 +185,6 @@ func (s *survey) meet(at Place, c *Cluster) {
 	}
 	if c.Path != "" {
 		s.paths[c.Name] = c.Path
-	}
-	if c.Owner != nil {
-		s.children[c.Owner.Cluster] = append(s.children[c.Owner.Cluster], c)
 	}
 	for _, w := range c.Workspaces {
 		s.owners[Owner{Cluster: c.Name, Name: w.Name}] = true
@@ -263,10 +260,12 @@ func (s *survey) childrenOf(c *Cluster) (children []Child) {
 		child.Stuck = child.Astray && s.right[w.Cluster]
 		children = append(children, child)
 	}
-	for _, child := range s.children[c.Name] {
-		if !seen[child.Name] {
-			seen[child.Name] = true
-			children = append(children, Child{Name: child.Name, Path: child.Path, LivesOn: called(s.lives[child.Name])})
+	for _, at := range s.shards {
+		for _, child := range at.children[c.Name] {
+			if !seen[child.Name] {
+				seen[child.Name] = true
+				children = append(children, Child{Name: child.Name, Path: child.Path, LivesOn: called(s.lives[child.Name])})
+			}
 		}
 	}
 	slices.SortStableFunc(children, func(a, b Child) int {
@@ -307,14 +306,14 @@ func (s *survey) identities(c *Cluster) []Identity {
 		}
 	}
 	out := make([]Identity, 0, len(all))
-	for _, i := range all {
+	for _, hash := range slices.Sorted(maps.Keys(all)) {
+		i := all[hash]
 		slices.Sort(i.Resources)
 		slices.SortFunc(i.Exports, func(a, b Exports) int {
 			return cmp.Or(strings.Compare(a.Cluster, b.Cluster), strings.Compare(a.Name, b.Name))
 		})
 		out = append(out, *i)
 	}
-	slices.SortFunc(out, func(a, b Identity) int { return strings.Compare(a.Hash, b.Hash) })
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
@@ -55,8 +56,9 @@ type importing struct {
 	edits      map[string]edit     // by key in the archive
 	unread     map[string]bool     // keys in the archive of unreadable objects that describe its needs
 	wanted     wants
-	moved      []func() // changes of Workspaces
-	ownerSteps int      // to be said of Workspaces
+	moved      []func()      // changes of Workspaces
+	workspaces *survey.Index // of the file and of the archive
+	ownerSteps int           // to be said of Workspaces
 }
 
 func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error) {
@@ -72,7 +74,10 @@ func (o *Import) read(ctx context.Context, v *transform.View) (*importing, error
 		return nil, err
 	}
 	c := newCarrier(ctx, v, from, dest, "imported from ")
-	i := &importing{carrier: c, options: o, coming: map[string]bool{}, edits: map[string]edit{}, unread: map[string]bool{}, wanted: wants{}}
+	i := &importing{
+		carrier: c, options: o, coming: map[string]bool{}, edits: map[string]edit{}, unread: map[string]bool{}, wanted: wants{},
+		workspaces: survey.NewIndex(&clusters.File{Shards: append(slices.Clone(dest.file.Shards), from.shard)}),
+	}
 	for _, m := range o.Manifest.Clusters {
 		cluster := from.shard.Cluster(m.Name)
 		if cluster == nil {

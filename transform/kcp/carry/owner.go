@@ -43,31 +43,17 @@ func (i *importing) addEdit(key string, next edit) {
 	}
 }
 
-type owner struct {
-	*clusters.Workspace
-	comes bool // it is in the archive
-}
-
 // ownerOf finds the owner in the archive, if its logical cluster is imported too, else in the file.
 // It returns nil where neither has it, or another of the same name.
-func (i *importing) ownerOf(c *clusters.Cluster) *owner {
+func (i *importing) ownerOf(c *clusters.Cluster) *survey.Link {
 	if c.Owner == nil {
 		return nil
 	}
-	own, shards := i.dest.shard.WorkspaceIdentity, i.dest.file.Shards // a foreign type may have the name of Workspaces, not their identity
-	if i.comes(c.Owner.Cluster) {
-		shards = []*clusters.Shard{i.from.shard}
-	}
-	for _, s := range shards {
-		parent := s.Cluster(c.Owner.Cluster)
-		if parent == nil {
-			continue
-		}
-		for n := range parent.Workspaces {
-			w := &parent.Workspaces[n]
-			if w.Name == c.Owner.Name && w.UID == c.Owner.UID && w.Cluster == c.Name && (own == "" || w.Identity == own) {
-				return &owner{w, s == i.from.shard}
-			}
+	own := i.dest.shard.WorkspaceIdentity // a foreign type may have the name of Workspaces, not their identity
+	for _, w := range i.workspaces.WorkspacesAt(c.Owner.Cluster, c.Owner.Name) {
+		inArchive := w.Shard == i.from.shard
+		if inArchive == i.comes(c.Owner.Cluster) && w.UID == c.Owner.UID && w.Cluster == c.Name && (own == "" || w.Identity == own) {
+			return &w
 		}
 	}
 	return nil
@@ -112,7 +98,7 @@ func (i *importing) fixOwner(c *clusters.Cluster, key string) {
 	i.addEdit(key, func(value []byte) ([]byte, error) { return survey.MoveLogicalCluster(value, name) })
 	region := i.regionFor(c, w)
 	move := func(value []byte) ([]byte, error) { return survey.MoveWorkspace(value, name, region) }
-	if w.comes {
+	if w.Shard == i.from.shard {
 		i.addEdit(w.Key, move)
 		return
 	}
@@ -126,7 +112,7 @@ func (i *importing) fixOwner(c *clusters.Cluster, key string) {
 }
 
 // regionFor is the region of the destination for a Workspace; "" to leave its label.
-func (i *importing) regionFor(c *clusters.Cluster, w *owner) string {
+func (i *importing) regionFor(c *clusters.Cluster, w *survey.Link) string {
 	here := i.dest.registered()
 	switch {
 	case here != nil && here.Region != "":

@@ -70,7 +70,7 @@ func (i *importing) ownerStep(format string, args ...any) {
 }
 
 // stepOfRegion is for the label that kcp sets once and never changes.
-func (i *importing) stepOfRegion(c *clusters.Cluster, w *owner) {
+func (i *importing) stepOfRegion(c *clusters.Cluster, w *survey.Link) {
 	here, region := i.dest.registered(), "REGION"
 	if here != nil {
 		region = here.Region

@@ -124,7 +124,7 @@ func (e *extraction) findLeases(ctx context.Context) error {
 func (e *extraction) choose(c *clusters.Cluster) error {
 	e.chosen[c.Name] = c
 	e.order = append(e.order, c)
-	e.taken.Add(survey.Place{Prefix: e.shard.Prefix, Cluster: c.Name})
+	e.taken.Places[survey.Place{Prefix: e.shard.Prefix, Cluster: c.Name}] = true
 	if _, err := e.index.AddCopies(e.taken, c.Name, e.shardName); err != nil || !e.WithChildren { // which a purge would take: they are no rest
 		return err
 	}

@@ -23,7 +23,8 @@ type forgetting struct {
 func (f forgetting) Plan(ctx context.Context, v *transform.View) error {
 	c, err := f.choose(ctx, v)
 	if err == nil {
-		err = c.plan(ctx)
+		c.plan()
+		err = c.Err
 		delete(c.Places, f.of)
 	}
 	return err

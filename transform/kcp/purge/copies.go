@@ -86,54 +86,52 @@ func (c *choice) checkExports() {
 }
 
 // moveCopy stages a copy as a server would store it: encrypted for its new key, with its lease.
-func (c *choice) moveCopy(ctx context.Context, s survey.Selected) error {
-	if s.Shard == "" || c.options.ToShard == "" {
-		return nil // no copy, or one that is deleted
+func (c *choice) moveCopy(s survey.Selected) {
+	if s.Shard == "" || c.options.ToShard == "" || c.Err != nil {
+		return // no copy, or one that is deleted
 	}
-	e, err := c.view.Reader().Get(ctx, []byte(s.Key))
-	if err != nil || e == nil {
-		return err
+	e, err := c.view.Reader().Get(c.Ctx, []byte(s.Key))
+	if c.Failed(err) || e == nil {
+		return
 	}
-	k, err := e.ParseKey()
-	if err != nil {
-		return err
-	}
+	k, _ := e.ParseKey() // by which it was selected
 	k.Shard = c.options.ToShard
 	to := e.Layout().Format(k)
 	if e.Undecryptable != nil {
 		c.view.Raise(s.Key, clusters.CodeEncrypted.Because("it has to be encrypted for its new key: %v", e.Undecryptable).Decided(finding.Refused))
-		return nil
+		return
 	}
 	value, err := survey.CopyFor(e.Value, c.options.ToShard)
 	if err != nil {
 		c.view.Raise(s.Key, clusters.CodeUndecodable.Because("whether it says which shard wrote it cannot be told: %v", err).Decided(finding.Refused))
-		return nil
+		return
 	}
-	if free, err := c.checkArrival(ctx, to, value); err != nil || !free {
-		return err
+	if !c.isFree(to, value) {
+		return
 	}
-	if reason, err := c.view.Exposes(ctx, e.Key, to); err != nil || reason != "" {
-		if reason != "" {
-			c.raise(s.Key, survey.CodeWouldBePlaintext, "%s", reason)
-		}
-		return err
+	reason, err := c.view.Exposes(c.Ctx, e.Key, to)
+	switch {
+	case c.Failed(err):
+	case reason != "":
+		c.raise(s.Key, survey.CodeWouldBePlaintext, "%s", reason)
+	default:
+		c.moved = append(c.moved, movedCopy{s.Key, string(to)})
+		c.arrivals[survey.PlaceOf(k)]++
+		c.Failed(c.view.Create(c.Ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard)))
 	}
-	c.moved = append(c.moved, movedCopy{s.Key, string(to)})
-	c.arrivals[survey.PlaceOf(k)]++
-	return c.view.Create(ctx, to, value, e.Lease, fmt.Sprintf("a copy of a logical cluster that shard %q gets", c.options.ToShard))
 }
 
-// checkArrival tells whether a copy can be created under its new key, and reports a different one
-// there, which stays.
-func (c *choice) checkArrival(ctx context.Context, to, value []byte) (free bool, err error) {
-	there, err := c.view.Reader().Get(ctx, to)
-	if err != nil || there == nil {
-		return err == nil, err
+// isFree tells whether a copy can be created under its new key, and reports a different one there,
+// which stays.
+func (c *choice) isFree(to, value []byte) bool {
+	there, err := c.view.Reader().Get(c.Ctx, to)
+	if c.Failed(err) || there == nil {
+		return c.Err == nil
 	}
 	if there.Undecryptable != nil || !bytes.Equal(there.Value, value) {
 		c.raise(string(to), codeCopyExists, "shard %q has a copy with another value there", c.options.ToShard)
 	}
-	return false, nil
+	return false
 }
 
 func (c *choice) checkMoved(ctx context.Context, out *inspect.Reader) error {

@@ -47,28 +47,25 @@ var (
 // a copy.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {
 	c, err := p.choose(ctx, v)
-	if err != nil {
-		return err
+	if err == nil {
+		c.plan()
+		err = c.Err
 	}
-	return c.plan(ctx)
+	return err
 }
 
-func (c *choice) plan(ctx context.Context) error {
+func (c *choice) plan() {
 	c.checkChoice()
-	before, err := c.Split(ctx, c.view.Reader())
-	if err != nil {
-		return err
+	before, err := c.Split(c.Ctx, c.view.Reader())
+	if c.Failed(err) {
+		return
 	}
 	slices.SortFunc(before.Keys, func(a, b survey.Selected) int { return strings.Compare(a.Key, b.Key) })
 	for _, s := range before.Keys {
-		if err := c.moveCopy(ctx, s); err != nil {
-			return err
-		}
+		c.moveCopy(s)
 	}
 	for _, s := range before.Keys {
-		if err := c.view.Delete(ctx, []byte(s.Key), c.why); err != nil {
-			return err
-		}
+		c.Failed(c.view.Delete(c.Ctx, []byte(s.Key), c.why))
 	}
 	if c.options.Scrub && len(c.Places) > 0 {
 		c.view.Scrub(c.Has)
@@ -82,7 +79,6 @@ func (c *choice) plan(ctx context.Context) error {
 		return c.check(ctx, out, before.Rest.Sum(), receipts)
 	})
 	c.steps()
-	return nil
 }
 
 // receipt counts the records of one logical cluster that go.
@@ -106,6 +102,7 @@ func (c *choice) receipt(t *target, s *survey.Split) survey.Receipt {
 
 // choice is the plan of a purge.
 type choice struct {
+	survey.Reading
 	*survey.Selection
 	*survey.Index
 	options   *Purge
@@ -138,7 +135,7 @@ func (o *Purge) choose(ctx context.Context, v *transform.View) (*choice, error) 
 		return nil, err
 	}
 	c := &choice{
-		Selection: survey.NewSelection(file.Layouts), Index: survey.NewIndex(file), options: o, view: v, file: file,
+		Reading: survey.Reading{Ctx: ctx}, Selection: survey.NewSelection(file.Layouts), Index: survey.NewIndex(file), options: o, view: v, file: file,
 		byName: map[string]*target{}, arrivals: map[survey.Place]int{},
 	}
 	if o.Scrub {
@@ -216,7 +213,7 @@ func (c *choice) chooseCopies() error {
 	switch {
 	case len(found.copies) > 0 || c.past[at]:
 		c.take(found)
-		c.Add(at)
+		c.Places[at] = true
 		return nil
 	case c.movedBefore(cache):
 		c.take(found)
@@ -294,7 +291,7 @@ func (c *choice) wasThere(name string) bool {
 // copies in the caches of the file, live or not.
 func (c *choice) chooseKeys() (err error) {
 	for _, t := range c.targets {
-		c.Add(survey.Place{Prefix: c.shard.Prefix, Cluster: t.name})
+		c.Places[survey.Place{Prefix: c.shard.Prefix, Cluster: t.name}] = true
 		if t.copies, err = c.AddCopies(c.Selection, t.name, c.shardName); err != nil {
 			return err
 		}
@@ -305,7 +302,7 @@ func (c *choice) chooseKeys() (err error) {
 		case c.shardName == "":
 			return at.ShardUnknown()
 		case at.Shard == c.shardName:
-			c.Add(at)
+			c.Places[at] = true
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func (p Place) Compare(q Place) int {
 // Selection says which keys of a file belong to some logical clusters, by the keys alone.
 type Selection struct {
 	Layouts keys.Layouts
-	Places  map[Place]bool
+	Places  map[Place]bool  // whose keys are selected
 	Created map[string]bool // keys that are neither selected nor of the rest: the input does not have them
 }
 
@@ -41,9 +41,6 @@ type Selection struct {
 func NewSelection(layouts keys.Layouts) *Selection {
 	return &Selection{Layouts: layouts, Places: map[Place]bool{}, Created: map[string]bool{}}
 }
-
-// Add selects the keys of a place.
-func (s *Selection) Add(p Place) { s.Places[p] = true }
 
 // Of returns the place of a key that is selected.
 func (s *Selection) Of(key []byte) (p Place, selected bool) {
@@ -186,7 +183,7 @@ func (x *Index) AddCopies(to *Selection, cluster, shard string) (copies []*clust
 			return nil, PlaceOfCopy(copied).ShardUnknown()
 		case copied.Shard == shard:
 			copies = append(copies, copied)
-			to.Add(PlaceOfCopy(copied))
+			to.Places[PlaceOfCopy(copied)] = true
 		}
 	}
 	return copies, nil

@@ -16,9 +16,9 @@ import (
 func (c *checker) checkOrigin() {
 	theirs := survey.NewSelection(c.origin.Layouts)
 	for name := range c.archive.moved {
-		theirs.Add(survey.Place{Prefix: c.from.Prefix, Cluster: name})
+		theirs.Places[survey.Place{Prefix: c.from.Prefix, Cluster: name}] = true
 		for _, cache := range c.origin.Caches {
-			theirs.Add(survey.Place{Prefix: cache.Prefix, Shard: c.From, Cluster: name})
+			theirs.Places[survey.Place{Prefix: cache.Prefix, Shard: c.From, Cluster: name}] = true
 		}
 	}
 	c.addArrived(theirs)
