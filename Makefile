@@ -8,7 +8,7 @@ DEMO    := demo
 # has the same bytes wherever it is made.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build demo check test mutants e2e fuzz bench lint clean
+.PHONY: build demo check test mutants e2e fuzz bench microbench lint clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
@@ -45,7 +45,7 @@ check:
 	$(GO) vet ./...
 
 lint: check
-	$(GO) build -C tools -o ../bin/ tool
+	$(GO) build -C tools -o ../bin/ honnef.co/go/tools/cmd/staticcheck github.com/golangci/misspell/cmd/misspell
 	bin/staticcheck ./...
 	git ls-files | grep -v testdata | xargs bin/misspell -error
 
@@ -60,7 +60,14 @@ fuzz:
 	  done; \
 	done
 
-bench:
+# Whole commands beside their peers, on generated snapshots: see docs/performance.md.
+SIZES ?= XS S
+ROWS  ?=
+bench: build
+	$(GO) build -C tools -o ../bin/ go.etcd.io/etcd/etcdutl/v3 go.etcd.io/bbolt/cmd/bbolt ./baseline
+	BENCH_SIZES='$(SIZES)' BENCH_ROWS='$(ROWS)' $(GO) test -count=1 -timeout 12h -v -run '^TestBench$$' ./internal/test/bench
+
+microbench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 clean:

@@ -190,7 +190,7 @@ func (s source) check() []string {
 func (s source) checkImport(imported string) string {
 	from := room(s.dir)
 	if imported == "go.etcd.io/bbolt" || strings.HasPrefix(imported, "go.etcd.io/bbolt/") {
-		if from != "snapshot" && s.dir != "internal/test/etcdtest" {
+		if from != "snapshot" && s.dir != "internal/test/bench" {
 			return "only snapshot may know bbolt"
 		}
 	}

@@ -11,7 +11,7 @@
 //   - internal holds code that ships without a promise; each package has a line in the table.
 //   - internal/test holds servers and fixtures. Only test files import it; it imports any room but
 //     cmd.
-//   - go.etcd.io/bbolt is imported by snapshot and internal/test/etcdtest only, in tests too.
+//   - go.etcd.io/bbolt is imported by snapshot and internal/test/bench only, in tests too.
 //   - Only cmd prints, logs or exits.
 //   - No function is called init.
 //   - A string with the storage prefix "/registry/" stands in keys only.

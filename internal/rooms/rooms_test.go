@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 		// bbolt
 		{"snapshot/a.go", imports("go.etcd.io/bbolt", "go.etcd.io/bbolt/errors"), ""},
 		{"snapshot/a_test.go", imports("go.etcd.io/bbolt"), ""},
-		{"internal/test/etcdtest/a.go", imports("go.etcd.io/bbolt"), ""},
+		{"internal/test/bench/a.go", imports("go.etcd.io/bbolt"), ""},
 		{"internal/test/apitest/a.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},
 		{"transform/a.go", imports("go.etcd.io/bbolt/errors"), ":3: only snapshot may know bbolt"},
 		{"transform/a_test.go", imports("go.etcd.io/bbolt"), ":3: only snapshot may know bbolt"},

@@ -1,0 +1,75 @@
+package bench
+
+import (
+	"slices"
+
+	"github.com/etcdshift/etcdshift/internal/test/kcptest"
+)
+
+// Peers. B is a copy with fsync, then one SHA-256 pass; SHA-256 is the pass alone.
+const (
+	peerB       = "B"
+	peerHash    = "SHA-256"
+	peerRestore = "etcdutl snapshot restore"
+	peerStatus  = "etcdutl snapshot status"
+	peerCheck   = "bbolt check"
+	peerAuger   = "auger extract --fields=key"
+)
+
+// row is a command to measure. In args, IN and OUT stand for paths.
+type row struct {
+	name  string
+	input string // a variant; see makeInput
+	sizes []string
+	args  []string
+	exit  int // status of success
+	peers []peer
+	// Aims without a peer: seconds on S, MiB, and bytes for each key newer than the compaction.
+	seconds, memory, perKey float64
+	grows                   bool // the output has an aim of its own
+}
+
+type peer struct {
+	name string
+	aim  float64 // ratio to the time of the peer, or 0 for none
+}
+
+// size is a number of live keys.
+type size struct {
+	name string
+	keys int
+	runs int // the medians are of so many
+}
+
+func sizes() []size { return []size{{"XS", 20_000, 5}, {"S", 200_000, 5}, {"L", 1_500_000, 3}} }
+
+func rows() []row {
+	storageVersions := func(percent, input string, peers ...peer) row {
+		return row{name: "migrate storage-versions, " + percent + " stale", input: input, args: []string{"migrate", "storage-versions", "IN", "OUT"},
+			peers: peers, memory: 64, perKey: 30, grows: true}
+	}
+	calico, small := []string{"migrate", "calico-v3", "IN", "OUT"}, []string{"XS", "S"}
+	read := func(name string, peers ...peer) row {
+		return row{name: name, input: "stale5", args: []string{name, "IN"}, peers: peers, memory: 64, perKey: 30}
+	}
+	doctor := read("doctor", peer{peerHash, 3})
+	doctor.memory, doctor.perKey = 128, 0
+	return slices.Concat([]row{
+		storageVersions("5 %", "stale5", peer{peerRestore, 0.9}, peer{peerB, 1.5}),
+		storageVersions("0 %", "stale0", peer{peerB, 1.2}),
+		storageVersions("25 %", "stale25", peer{peerB, 2.5}),
+		{name: "migrate calico-v3, 63 records", input: "calico", sizes: small, args: calico, peers: []peer{{peerB, 1.15}}, grows: true},
+		{name: "migrate calico-v3, 1.5 records a key", input: "ipam", sizes: small, args: calico, peers: []peer{{peerB, 0}}, seconds: 20, memory: 150, grows: true},
+		read("status", peer{peerHash, 1.3}, peer{peerStatus, 0}),
+		read("keys", peer{peerHash, 1.3}, peer{peerAuger, 0}),
+		read("sizes", peer{peerHash, 1.3}),
+		doctor,
+		read("verify", peer{peerHash, 1.3}, peer{peerCheck, 0}),
+	}, []row{
+		// Without a digest, as its pass is not what these are about.
+		{name: "get pods -A", input: "raw", args: []string{"get", "IN", "pods", "-A"}, seconds: 0.3},
+		{name: "get pod/needle", input: "raw", args: []string{"get", "IN", "pod/needle", "-n", "tenant-000"}, seconds: 0.05},
+		{name: "cluster list", input: "kcp", sizes: small, args: []string{"cluster", "list", "IN"}, peers: []peer{{peerB, 1.5}}},
+		{name: "cluster extract", input: "kcp", sizes: small, args: []string{"cluster", "extract", kcptest.ManyName(7), "IN", "OUT"}, peers: []peer{{peerB, 1.5}}},
+	})
+}

@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/test/kcptest"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+func customKinds() []string { return []string{"Widget", "Route", "Backup"} }
+
+// definitions are the CRDs, and a Pod with a known name.
+func definitions(t testing.TB) (out []pair) {
+	t.Helper()
+	for _, kind := range customKinds() {
+		key := "/registry/apiextensions.k8s.io/customresourcedefinitions/" + plural(kind) + "." + group
+		out = append(out, pair{[]byte(key), definition(t, kind)})
+	}
+	m := maker{t, rand.New(rand.NewPCG(1, 1))}
+	pod := m.pod()
+	pod.Name, pod.Namespace = "needle", "tenant-000"
+	return append(out, pair{[]byte("/registry/pods/tenant-000/needle"), m.encode(pod)})
+}
+
+// makeInput writes the input of a variant for a number of keys.
+func makeInput(t testing.TB, variant string, keys int, path string) {
+	t.Helper()
+	c := content{keys: keys, seed: 1, extra: definitions(t)}
+	switch variant {
+	case "stale5":
+		c.stale = 5
+	case "stale25":
+		c.stale = 25
+	case "calico":
+		c.extra = append(c.extra, recordedCalico(t)...)
+	case "ipam":
+		recorded := recordedCalico(t)
+		c.extra = append(append(c.extra, recorded...), manyCalico(t, recorded, keys*3/2)...)
+	case "kcp":
+		copyTo(t, kcptest.Many(t, keys/100), path, 0)
+		return
+	case "raw": // without digest, which a command then does not check
+		full := path + ".full"
+		generate(t, full, c)
+		copyTo(t, full, path, 32)
+		require.NoError(t, os.Remove(full))
+		return
+	}
+	generate(t, path, c)
+}
+
+// copyTo copies a file but for its last bytes.
+func copyTo(t testing.TB, from, to string, without int64) {
+	t.Helper()
+	in, err := os.Open(from)
+	require.NoError(t, err)
+	defer in.Close()
+	info, err := in.Stat()
+	require.NoError(t, err)
+	out, err := os.Create(to)
+	require.NoError(t, err)
+	_, err = io.CopyN(out, in, info.Size()-without)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+}
+
+// recordedCalico are the live keys of a recorded cluster, 63 v1 records among them.
+func recordedCalico(t testing.TB) (out []pair) {
+	t.Helper()
+	ctx := context.Background()
+	s, err := snapshot.Open(ctx, filepath.Join("..", "..", "..", "testdata", "calico", "before.db.gz"), snapshot.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	for r, err := range s.Live(ctx, nil) {
+		require.NoError(t, err)
+		out = append(out, pair{bytes.Clone(r.Key), bytes.Clone(r.Value)})
+	}
+	return out
+}
