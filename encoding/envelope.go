@@ -44,7 +44,11 @@ func Parse(data []byte) (Value, error) {
 }
 
 func envelopeOfJSON(data []byte) (e envelope, err error) {
-	obj, err := parseJSONValue(data)
+	var few [8]jsonField // on the stack
+	obj, ok := passObject(data, few[:0])
+	if !ok {
+		obj, err = parseJSONValue(data)
+	}
 	if err == nil {
 		e.body.payload = data
 		e.apiVersion, e.kind, err = obj.typeMeta()

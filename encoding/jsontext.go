@@ -22,6 +22,9 @@ type jsonField struct {
 
 // parseJSONValue checks a whole stored value and parses its top level.
 func parseJSONValue(data []byte) (jsonObject, error) {
+	if obj, ok := passObject(data, make(jsonObject, 0, 8)); ok {
+		return obj, nil
+	}
 	if err := checkJSON(data); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,99 @@
+package encoding
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slowObject is parseJSONValue without passObject.
+func slowObject(data []byte) (jsonObject, error) {
+	if err := checkJSON(data); err != nil {
+		return nil, err
+	}
+	return parseJSONObject(bytes.TrimSpace(data))
+}
+
+// checkPass: what passObject accepts is what encoding/json accepts, field by field.
+func checkPass(t *testing.T, data []byte) (passed bool) {
+	fields, ok := passObject(data, nil)
+	if !ok {
+		return false
+	}
+	want, err := slowObject(data)
+	require.NoError(t, err, "%q", data)
+	require.Equal(t, len(want), len(fields), "%q", data)
+	for i := range want {
+		require.Equal(t, want[i], fields[i], "%q", data)
+	}
+	return true
+}
+
+var passSeeds = []string{
+	`{}`, " {\t} \r\n", `{"a":1}`, `{"a":[],"b":{},"c":[1,-0.5e+3,"x"],"d":null,"e":true , "f" : false}`, `{"a":"\u00e9\n\"","a":"é"}`,
+	`{"é":1}`, `{"\u0061":1}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\x80\"}",
+	`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a":1]`, `{"a":[1,]}`, `{"a":[}`, `{"a":1} x`, `{"a":nul}`, `{"a":truefalse}`, "{\"a\":1}\x00", `{"a":"`, `{"a":"\`, `{"a":"\u1`,
+	`{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`, `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
+	`{"":0,"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"long":"` + strings.Repeat("plain text ", 9) + `\\"},"status":{}}`,
+}
+
+func FuzzPassObject(f *testing.F) {
+	for _, s := range passSeeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { checkPass(t, data) })
+}
+
+// TestPassObject: custom resources that servers stored need no closer look, and random damage to
+// them is found or left to encoding/json.
+func TestPassObject(t *testing.T) {
+	paths, err := filepath.Glob("testdata/cr/*")
+	require.NoError(t, err)
+	texts := passSeeds
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if Detect(data) == FormatJSON {
+			texts = append(texts, string(data))
+			require.True(t, checkPass(t, data), path)
+		}
+	}
+	require.Greater(t, len(texts), len(passSeeds))
+	random, passed := rand.New(rand.NewPCG(1, 2)), 0
+	const bytesOf = "\"\\{}[]:,0-.eE+tfnu \n\x00\x1fa\xff"
+	for _, text := range texts {
+		for range 2000 {
+			data := []byte(text)
+			for range 1 + random.IntN(3) {
+				if i := random.IntN(len(data) + 1); i < len(data) && random.IntN(3) > 0 {
+					data[i] = bytesOf[random.IntN(len(bytesOf))]
+				} else {
+					data = append(data[:i:i], data[min(len(data), i+random.IntN(4)):]...)
+				}
+			}
+			if checkPass(t, data) {
+				passed++
+			}
+		}
+	}
+	require.Greater(t, passed, 1000)
+}
+
+func BenchmarkPassObject(b *testing.B) {
+	paths, err := filepath.Glob("testdata/cr/*.after")
+	require.NoError(b, err)
+	data, err := os.ReadFile(paths[0])
+	require.NoError(b, err)
+	b.SetBytes(int64(len(data)))
+	var few [8]jsonField
+	for b.Loop() {
+		if _, ok := passObject(data, few[:0]); !ok {
+			b.Fatal("needs a closer look")
+		}
+	}
+}
