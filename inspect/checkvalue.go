@@ -30,6 +30,14 @@ func CheckValue(key keys.Key, value []byte) error {
 
 // Check is CheckValue of an entry. A key of no layout is an error too.
 func (e *Entry) Check() error {
+	if e.check == nil {
+		err := e.checkOnce()
+		e.check = &err
+	}
+	return *e.check
+}
+
+func (e *Entry) checkOnce() error {
 	key, err := e.ParseKey()
 	if err != nil {
 		return err

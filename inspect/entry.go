@@ -11,8 +11,8 @@ import (
 )
 
 // Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not
-// be changed. Key and value are parsed once, in the first call that needs them, so that an Entry is
-// not safe for concurrent use.
+// be changed. Key and value are parsed and checked once, in the first call that needs it, so that an
+// Entry is not safe for concurrent use.
 type Entry struct {
 	Key           []byte
 	Value         []byte // decrypted; as stored where it is undecryptable
@@ -25,6 +25,7 @@ type Entry struct {
 	layouts *keys.Layouts // of the reader; nil where it did not know them yet
 	key     *parsedKey
 	value   *parsedValue
+	check   *error // what Check returns
 }
 
 type parsedKey struct {
@@ -54,7 +55,7 @@ func (e *Entry) Layout() keys.Layout { return e.parsedKey().layout }
 // use sets the layouts that parse the key.
 func (e *Entry) use(layouts *keys.Layouts) {
 	if e.layouts != layouts {
-		e.layouts, e.key = layouts, nil
+		e.layouts, e.key, e.check = layouts, nil, nil
 	}
 }
 
@@ -95,7 +96,7 @@ func (r *Reader) raw(rec *snapshot.Record) Entry {
 // Decrypt sets Value, Stale and Undecryptable of an entry from Key and Stored. An error is about
 // reading the snapshot, or a KMS plugin that stopped to answer.
 func (r *Reader) Decrypt(ctx context.Context, e *Entry) error {
-	e.Value, e.Stale, e.Undecryptable, e.value = e.Stored, false, nil, nil
+	e.Value, e.Stale, e.Undecryptable, e.value, e.check = e.Stored, false, nil, nil, nil
 	if r.decrypter == nil {
 		e.use(r.layouts)
 		if encoding.Detect(e.Stored) == encoding.FormatEncrypted {

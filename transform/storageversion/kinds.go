@@ -33,7 +33,7 @@ type kind struct {
 	counts        map[string]*counts // by stored version
 	managedFields int                // objects with relabelled entries
 	entries       map[string]int     // objects with entries at another version than the storage version, by version
-	unread        map[string]bool    // keys of unreadable objects, whatever version they seem to have
+	stored        map[string]int     // objects of a migrated kind by the version they are stored at then, "" for unknown
 
 	stuck string // why the converter of the group is not asked again
 }
@@ -57,7 +57,7 @@ func (r *run) load() {
 			r.Raise(string(e.Key), codeUnknownKey.Because("%v", err))
 			continue
 		}
-		k := &kind{key: e.Key, value: e.Value, name: key.Name, counts: map[string]*counts{}, entries: map[string]int{}, unread: map[string]bool{}}
+		k := &kind{key: e.Key, value: e.Value, name: key.Name, counts: map[string]*counts{}, entries: map[string]int{}, stored: map[string]int{}}
 		_, k.group, _ = strings.Cut(key.Name, ".")
 		r.kinds = append(r.kinds, k)
 		if bad := k.parse(e); bad != nil {
@@ -193,6 +193,15 @@ func (k *kind) storageVersion() string {
 // owns says whether an object of that group and kind belongs in the folder.
 func (k *kind) owns(gk gvr.GroupKind) bool {
 	return k.crd == nil && gk.Group == k.group || k.crd != nil && gk == k.crd.GroupKind()
+}
+
+// versionOf is the version that a value of the kind is stored at, "" for an unknown one.
+func (k *kind) versionOf(e *transform.Entry) string {
+	value, err := e.ParseValue()
+	if err != nil || !k.owns(value.GVK.GroupKind()) {
+		return ""
+	}
+	return value.GVK.Version
 }
 
 // lists says whether an API server can read objects of the version.

@@ -10,10 +10,13 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// trimList sets status.storedVersions by reading every key of the kind, once its objects are
-// staged.
+// trimList sets status.storedVersions by every key of the kind, once its objects are staged: those
+// of the first folder were counted then.
 func (r *run) trimList(k *kind) {
-	found := r.countVersions(k, false)
+	found := r.countVersions(k, r.dirs(k)[1:], false)
+	for version, n := range k.stored {
+		found[version] += n
+	}
 	if r.Err != nil {
 		return
 	}
@@ -34,21 +37,16 @@ func (r *run) trimList(k *kind) {
 	}
 }
 
-// countVersions counts the objects of the kind by version, as staged; "" for those whose version is
-// unknown. With report, values that cannot be read at all are reported.
-func (r *run) countVersions(k *kind, report bool) map[string]int {
+// countVersions counts the objects of the kind in these folders by version, as staged; "" for those
+// whose version is unknown. With report, values that cannot be read at all are reported.
+func (r *run) countVersions(k *kind, dirs [][]byte, report bool) map[string]int {
 	found := map[string]int{}
-	for _, dir := range r.dirs(k) {
+	for _, dir := range dirs {
 		for e := range r.Live(dir) {
-			value, err := e.ParseValue()
-			if err != nil && report {
+			if _, err := e.ParseValue(); err != nil && report {
 				r.Raise(string(e.Key), transform.Unreadable(err))
 			}
-			if err != nil || k.unread[string(e.Key)] || !k.owns(value.GVK.GroupKind()) {
-				found[""]++
-				continue
-			}
-			found[value.GVK.Version]++
+			found[k.versionOf(e)]++
 		}
 	}
 	return found

@@ -68,7 +68,7 @@ func (r *run) migrateBatch(k *kind, batch []*object) {
 		r.each(some, finished, finish, func(some []*object) {
 			for _, o := range some {
 				if r.Err == nil {
-					r.stage(k, o)
+					k.stored[r.stage(k, o)]++
 				}
 				o.out = nil
 			}
@@ -153,8 +153,9 @@ func accept(waiting []*object, converted []conversion.Converted) error {
 	return nil
 }
 
-// stage reports the findings about an object, and stages it.
-func (r *run) stage(k *kind, o *object) {
+// stage reports the findings about an object, and stages it. It returns the version that the object
+// is then stored at, "" for an unknown one.
+func (r *run) stage(k *kind, o *object) string {
 	c := k.at(o.from)
 	c.found++
 	r.used[Mapping{Group: o.mapping.Group, Old: o.mapping.Old}] = true
@@ -162,41 +163,40 @@ func (r *run) stage(k *kind, o *object) {
 		r.Raise(string(o.Key), n)
 	}
 	if o.refused != nil {
-		switch o.refused.Code {
-		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // its version is not sure
-			k.unread[string(o.Key)] = true
-		}
 		c.refused++
 		r.Raise(string(o.Key), o.refused)
-		return
+		switch o.refused.Code {
+		case finding.Undecodable, finding.Encrypted, codeUnknownKey, codeUnknownKind: // its version is not sure
+			return ""
+		}
+		return k.versionOf(o.Entry)
 	}
 	if len(o.dropped) > 0 && !r.Raise(string(o.Key), codePrunedField.Because("the schemas do not know %s", finding.List(o.dropped))) {
 		c.refused++
-		return
+		return k.versionOf(o.Entry)
 	}
 	for _, version := range o.entries {
 		k.entries[version]++
 	}
 	if !o.changed {
 		c.unchanged++
-		return
+		return k.storageVersion()
 	}
 	staged, err := r.View.Derive(r.Ctx, o.Key, o.Key, o.out, "at storage version "+k.crd.StorageVersion())
-	switch {
-	case r.Failed(err):
-	case !staged:
+	if r.Failed(err) || !staged {
 		c.refused++
-	default:
-		c.rewritten++
-		if o.relabelled > 0 {
-			k.managedFields++
-		}
+		return k.versionOf(o.Entry)
 	}
+	c.rewritten++
+	if o.relabelled > 0 {
+		k.managedFields++
+	}
+	return k.storageVersion()
 }
 
 // survey reports a kind that was not chosen and needs the migration.
 func (r *run) survey(k *kind) {
-	found := r.countVersions(k, false)
+	found := r.countVersions(k, r.dirs(k), false)
 	for version, n := range found {
 		k.at(version).found = n
 	}
@@ -224,7 +224,7 @@ func (r *run) survey(k *kind) {
 
 // skip counts the objects of a kind that has to stay as it is.
 func (r *run) skip(k *kind) {
-	found := r.countVersions(k, true)
+	found := r.countVersions(k, r.dirs(k), true)
 	for version, n := range found {
 		*k.at(version) = counts{found: n, refused: n}
 	}

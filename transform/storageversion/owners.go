@@ -44,15 +44,30 @@ func (g *versionsGone) moved(apiVersion, name string) (to string, gone bool) {
 	return to, true
 }
 
+// concerns says whether an owner reference of a value names a version that is gone, or cannot be
+// seen.
+func (g *versionsGone) concerns(e *transform.Entry) bool {
+	if len(g.kinds) == 0 && !g.unknown {
+		return false
+	}
+	if e.Undecryptable != nil {
+		return true
+	}
+	if encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
+		return false
+	}
+	found := false
+	_, _, err := encoding.EditOwnerReferences(e.Value, func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
+		_, gone := g.moved(ref.APIVersion, ref.Kind)
+		found = found || gone
+		return ref, false
+	})
+	return found || err != nil
+}
+
 // fixOwners moves owner references from versions that are gone to one that is served: the garbage
 // collector resolves apiVersion and kind through discovery.
 func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
-	if len(gone.kinds) == 0 && !gone.unknown {
-		return
-	}
-	if e.Undecryptable == nil && encoding.Detect(e.Value) == encoding.FormatJSON && !bytes.Contains(e.Value, []byte("ownerReferences")) {
-		return
-	}
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
 		if isGone && to == "" {

@@ -19,17 +19,54 @@ import (
 // anew.
 func (r *run) sweep() {
 	gone := r.goneVersions()
+	var batch []swept
+	size := 0
 	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
 		if r.Failed(err) {
 			return
 		}
-		if r.check(e, gone) {
-			r.fixOwners(e, gone)
-		}
-		if r.opts.Rewrap {
-			r.rewrap(e)
+		batch = append(batch, swept{Entry: e})
+		if size += len(e.Value); len(batch) == batchObjects || size >= batchBytes {
+			r.sweepBatch(batch, gone)
+			batch, size = batch[:0], 0
 		}
 	}
+	r.sweepBatch(batch, gone)
+}
+
+// swept is a value of the sweep.
+type swept struct {
+	*transform.Entry
+	owners bool // owner references may have to be moved
+}
+
+// sweepBatch checks values in parallel, and then reports and stages in their order.
+func (r *run) sweepBatch(batch []swept, gone *versionsGone) {
+	r.Failed(r.View.Parallel(r.Ctx, len(batch), func(i int) error {
+		e := &batch[i]
+		if key, err := e.ParseKey(); err == nil && r.checks(key) {
+			_ = e.Check() // the entry keeps the answer
+		}
+		e.owners = gone.concerns(e.Entry)
+		return nil
+	}))
+	for _, e := range batch {
+		if r.Err != nil {
+			return
+		}
+		if r.check(e.Entry, gone) && e.owners {
+			r.fixOwners(e.Entry, gone)
+		}
+		if r.opts.Rewrap {
+			r.rewrap(e.Entry)
+		}
+	}
+}
+
+// checks says whether values of the key's resource are checked here: those of definitions, and the
+// definitions, were with their own.
+func (r *run) checks(key keys.Key) bool {
+	return key.Resource != keys.DefinitionType() && !r.defined.Has(key.Resource)
 }
 
 // check reports what is wrong with one value. It returns false for one that cannot be read.
@@ -38,7 +75,7 @@ func (r *run) check(e *transform.Entry, gone *versionsGone) bool {
 	if err != nil {
 		return true
 	}
-	if key.Resource != keys.DefinitionType() && !r.defined.Has(key.Resource) { // those were checked with their own
+	if r.checks(key) {
 		if keys.IsCustom(key.Resource) {
 			r.Raise(string(e.Key), codeOrphan.Because("no CustomResourceDefinition %s goes with it: no server serves it", key.Resource))
 		}
