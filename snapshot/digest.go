@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -46,12 +47,10 @@ func (p *digestPass) wait(ctx context.Context) (Digest, error) {
 	}
 }
 
-// sum reads the file once with plain reads: they warm the page cache for the mapped reads, and the
-// disk answers with errors instead of faults.
-func (s *Snapshot) sum(ctx context.Context) (d Digest, err error) {
-	h := sha256.New()
-	image, size := s.db.Bytes(), int64(len(s.data))
-	if err := hashRange(ctx, h, s.file, 0, image); err != nil {
+// sum computes the digest of the file with an image of that many bytes.
+func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
+	h, size := sha256.New(), int64(len(s.data))
+	if err := s.hashMapped(ctx, h, image); err != nil {
 		return d, err
 	}
 	h.Sum(d.Image[:0])
@@ -75,6 +74,29 @@ func (s *Snapshot) sum(ctx context.Context) (d Digest, err error) {
 	}
 	d.Present = !s.raw
 	return d, err
+}
+
+// hashMapped adds the first size bytes of the mapped file to h: without a copy, and other readers
+// find the pages mapped. Where the kernel cannot map them, plain reads get the bytes or the error of
+// the disk.
+func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, size int64) error {
+	for at := int64(0); at < size; at += copyBlock {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		block := s.data[at:min(at+copyBlock, size)]
+		if populate(block) != nil {
+			return hashRange(ctx, h, s.file, at, size)
+		}
+		err := s.guard(func() error {
+			_, _ = h.Write(block)
+			return nil
+		})
+		if err != nil {
+			return cmp.Or(hashRange(ctx, sha256.New(), s.file, at, at+int64(len(block))), err)
+		}
+	}
+	return nil
 }
 
 // hashRange adds the bytes [from, to) of f to h.

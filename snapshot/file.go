@@ -52,26 +52,25 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 	s := &Snapshot{input: in}
 	s.file = s.given
+	s.digest = knownDigest(Digest{})
 	err := s.load(ctx, cfg)
 	if err == nil {
-		err = s.guard(func() error { return s.parse(ctx) })
+		err = s.guard(func() error { return s.parse(ctx, cfg) })
 	}
 	if err != nil {
 		err = s.wrap(err)
-		_ = s.close()
+		_ = s.Close()
 		return nil, err
-	}
-	if cfg.SkipDigest {
-		s.digest = knownDigest(Digest{})
-	} else {
-		s.digest = startDigest(s.sum)
 	}
 	return s, nil
 }
 
-// parse checks the structure of the file.
-func (s *Snapshot) parse(ctx context.Context) error {
+// parse checks the structure of the file, beside its digest.
+func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
 	m, err := s.geometry()
+	if err == nil && !cfg.SkipDigest {
+		s.digest = startDigest(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
+	}
 	if err == nil {
 		s.db, err = bolt.Open(ctx, s.data[:m.Bytes():m.Bytes()], m)
 	}

@@ -160,49 +160,81 @@ func (x *index) isLive(ordinal uint32) bool {
 	return x.live[ordinal/64]&(1<<(ordinal%64)) != 0
 }
 
-// scan calls fn with the records that want names in revision order; the Record is used again for
-// the next one. Leaves without any are not read.
+// scan calls fn with the records that want names in revision order; the Record is used again for a
+// later one. Leaves without any are not read.
 func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
-	rec := Scanned{Record: new(Record)}
-	var p bolt.Page
+	b := batch{index: x, want: want}
 	for leaf := range x.keys.LeafCount() {
 		if leaf%256 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p = nil
-		for i := x.start[leaf]; i < x.start[leaf+1]; i++ {
-			if !want(i) {
-				continue
+		b.page, b.next = nil, x.start[leaf]
+		for b.more(leaf) {
+			failed := x.guard(func() error { return b.fill(leaf) })
+			for i := range b.found {
+				if err := fn(b.found[i]); err != nil {
+					return err
+				}
 			}
-			if err := x.decode(leaf, int(i-x.start[leaf]), &p, &rec); err != nil {
-				return x.wrap(err)
-			}
-			rec.Live, rec.ordinal = x.isLive(i), i
-			if err := fn(rec); err != nil {
-				return err
+			if failed != nil {
+				return x.wrap(failed)
 			}
 		}
 	}
 	return nil
 }
 
-// decode decodes an element of a leaf, whose page is read with the first one.
-func (x *index) decode(leaf, elem int, p *bolt.Page, rec *Scanned) error {
-	return x.guard(func() (err error) {
-		if *p == nil {
-			if *p, err = x.db.Leaf(x.keys, leaf); err != nil {
-				return err
-			}
+// batch has the next records of a scan: decoded together, they need one guard.
+type batch struct {
+	*index
+	want    func(ordinal uint32) bool
+	page    bolt.Page // of the leaf, nil until one of its records is wanted
+	next    uint32    // ordinal
+	records [batchSize]Record
+	found   []Scanned // the wanted ones
+}
+
+// batchSize is the number of records that are decoded together.
+const batchSize = 64
+
+// more passes unwanted records, and reports whether the leaf has another one.
+func (b *batch) more(leaf int) bool {
+	for b.next < b.start[leaf+1] && !b.want(b.next) {
+		b.next++
+	}
+	return b.next < b.start[leaf+1]
+}
+
+// fill decodes the next records of a leaf, up to the first error.
+func (b *batch) fill(leaf int) error {
+	b.found = b.found[:0]
+	for ; b.next < b.start[leaf+1] && len(b.found) < batchSize; b.next++ {
+		if !b.want(b.next) {
+			continue
 		}
-		if elem >= p.Count() {
-			err = ErrChanged
-		} else {
-			_, k, v := p.Leaf(elem)
-			rec.Stored = len(k) + len(v)
-			err = parseRecord(k, v, rec.Record)
+		rec := Scanned{Record: &b.records[len(b.found)], Live: b.isLive(b.next), ordinal: b.next}
+		if err := b.decode(leaf, &rec); err != nil {
+			return b.inLeaf(leaf, err)
 		}
-		return x.inLeaf(leaf, err)
-	})
+		b.found = append(b.found, rec)
+	}
+	return nil
+}
+
+// decode decodes a record of a leaf, whose page is read with the first one.
+func (b *batch) decode(leaf int, rec *Scanned) (err error) {
+	if b.page == nil {
+		if b.page, err = b.db.Leaf(b.keys, leaf); err != nil {
+			return err
+		}
+	}
+	elem := int(rec.ordinal - b.start[leaf])
+	if elem >= b.page.Count() {
+		return ErrChanged
+	}
+	_, k, v := b.page.Leaf(elem)
+	rec.Stored = len(k) + len(v)
+	return parseRecord(k, v, rec.Record)
 }
 
 // revision is the current revision as a server computes it (etcd server/storage/mvcc/kvstore.go,

@@ -25,3 +25,7 @@ func copyRange(out, in *os.File, at, n int64) (int64, error) {
 	}
 	return 0, err
 }
+
+// populate maps the pages of a part of a mapped file, which begins with a page. It reads them from
+// the disk if need be; a page that cannot be read is an error, not a fault.
+func populate(part []byte) error { return unix.Madvise(part, unix.MADV_POPULATE_READ) }
