@@ -1,8 +1,28 @@
+// Package differ compares two values of JSON content field by field, and recognizes noise.
+//
+// Items of a list are matched by name, if each item has one and no two have the same: uid,
+// mountPath, name (with kind and namespace), type, containerPort and protocol, and the like (see
+// itemKeys). Other lists are matched by their longest common subsequence, and the items between by
+// position.
+//
+// Invariants:
+//
+//   - The changes, applied to the old value, give the new one. Equal values have none.
+//   - A change of a redacted value shows only the redacted form (its length), never a digest: it
+//     would let a reader guess short values.
+//   - Depth and work are bounded. Below maxDepth, and for long lists without names, the comparison
+//     is coarser, never wrong.
 package differ
 
 import (
+	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Op is the kind of a change.
@@ -174,4 +194,83 @@ func Equal(a, b any) bool {
 		}
 	}
 	return a == b
+}
+
+// Step is one step down: to a field of an object, or to an item of a list.
+type Step struct {
+	Field string
+	Item  string // how an item is named: "name=web", or its index; "" for a field
+	// The index of an item in the old and in the new list, -1 for none.
+	Old, New int
+}
+
+// Path leads to a value. The empty path is the whole.
+type Path []Step
+
+// String formats the path: spec.containers[name=web].image, metadata.labels["example.com/name"].
+func (p Path) String() string {
+	var b strings.Builder
+	for i, s := range p {
+		switch {
+		case s.Item != "":
+			b.WriteString("[" + s.Item + "]")
+		case !plainField.MatchString(s.Field):
+			b.WriteString("[" + strconv.Quote(s.Field) + "]")
+		default:
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.Field)
+		}
+	}
+	return b.String()
+}
+
+// MarshalJSON writes the path as String does.
+func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.String()) }
+
+// is reports whether the path begins with these fields.
+func (p Path) is(fields ...string) bool {
+	return len(p) >= len(fields) && slices.EqualFunc(p[:len(fields)], fields, func(s Step, field string) bool {
+		return s.Item == "" && s.Field == field
+	})
+}
+
+// plainField matches fields that need no quotes in a path.
+var plainField = regexp.MustCompile(`^[\w$()-]+$`)
+
+// leaderAnnotation holds the record of a leader election without a Lease (client-go until 0.27).
+const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader"
+
+// Noise reports whether a change of an object of the kind is folded away:
+//
+//   - metadata.managedFields and metadata.resourceVersion,
+//   - the renewTime and the status of a Lease, the renewTime of a leader's record in an annotation,
+//   - the lastHeartbeatTime of a Node's conditions.
+func Noise(kind schema.GroupKind, c Change) bool {
+	p := c.Path
+	switch {
+	case p.is("metadata", "managedFields"), p.is("metadata", "resourceVersion"):
+		return true
+	case len(p) == 3 && p.is("metadata", "annotations", leaderAnnotation):
+		return onlyRenewed(c.Old, c.New)
+	case kind == schema.GroupKind{Group: "coordination.k8s.io", Kind: "Lease"}:
+		return p.is("spec", "renewTime") || p.is("status")
+	case kind == schema.GroupKind{Kind: "Node"}:
+		return len(p) == 4 && p.is("status", "conditions") && p[3].Field == "lastHeartbeatTime"
+	}
+	return false
+}
+
+// onlyRenewed reports whether two records of a leader election differ only in their renewTime.
+func onlyRenewed(old, new any) bool {
+	var records [2]map[string]any
+	for i, value := range []any{old, new} {
+		text, ok := value.(string)
+		if !ok || json.Unmarshal([]byte(text), &records[i]) != nil || records[i] == nil {
+			return false
+		}
+		delete(records[i], "renewTime")
+	}
+	return Equal(records[0], records[1])
 }
