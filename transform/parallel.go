@@ -2,10 +2,13 @@ package transform
 
 import (
 	"context"
+	"iter"
 	"runtime"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // Parallel calls work for 0 to n-1 on all processors, in about that order, until one fails. work
@@ -29,4 +32,45 @@ func (v *View) Parallel(ctx context.Context, n int, work func(i int) error) erro
 		})
 	}
 	return g.Wait()
+}
+
+// Batches of Pick.
+const (
+	pickEntries = 1024
+	pickBytes   = 4 << 20 // of values
+)
+
+// Pick yields the entries of [View.Below] for which want is true, in their order. It asks want about
+// many entries at once, in parallel, before it yields one of them: want must not use the view, and
+// nothing may be staged for an entry that is still to come.
+func (v *View) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
+	return stream.Of(func(yield func(*Entry) error) error {
+		var batch []*Entry
+		size := 0
+		pick := func() error {
+			picked := make([]bool, len(batch))
+			err := v.Parallel(ctx, len(batch), func(i int) error {
+				picked[i] = want(batch[i])
+				return nil
+			})
+			for i, e := range batch {
+				if err == nil && picked[i] {
+					err = yield(e)
+				}
+			}
+			batch, size = batch[:0], 0
+			return err
+		}
+		err := stream.Each(v.Below(ctx, prefix), func(e *Entry) error {
+			batch = append(batch, e)
+			if size += len(e.Value); len(batch) < pickEntries && size < pickBytes {
+				return nil
+			}
+			return pick()
+		})
+		if err == nil {
+			err = pick()
+		}
+		return err
+	})
 }

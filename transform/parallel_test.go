@@ -1,8 +1,11 @@
 package transform
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -14,7 +17,7 @@ import (
 func inPlan(t *testing.T, fn func(ctx context.Context, v *View)) {
 	t.Helper()
 	f := input(t)
-	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true}, planFunc(func(ctx context.Context, v *View) error {
+	_, err := Run(context.Background(), Options{In: f.in, Out: f.out, DryRun: true, Prefixes: []string{"/registry"}}, planFunc(func(ctx context.Context, v *View) error {
 		fn(ctx, v)
 		return nil
 	}))
@@ -60,5 +63,42 @@ func TestParallelFails(t *testing.T) {
 		})
 		require.ErrorIs(t, err, context.Canceled)
 		require.Less(t, int(calls.Load()), 1000)
+	})
+}
+
+// TestPick: entries come in the order of Below, those that are wanted, however many there are; a
+// reader that stops gets no more, and an error of its own ends the sequence.
+func TestPick(t *testing.T) {
+	inPlan(t, func(ctx context.Context, v *View) {
+		for i := range 3*pickEntries + 7 {
+			require.NoError(t, v.Create(ctx, fmt.Appendf(nil, "/registry/pods/a/%05d", i), bytes.Repeat([]byte("x"), 1+i*37%9000), 0, "why"))
+		}
+		keysOf := func(seq iter.Seq2[*Entry, error], most int) (out []string) {
+			for e, err := range seq {
+				require.NoError(t, err)
+				if out = append(out, string(e.Key)); len(out) == most {
+					break
+				}
+			}
+			return out
+		}
+		odd := func(e *Entry) bool { return e.Key[len(e.Key)-1]%2 == 1 }
+		var want []string
+		for e, err := range v.Below(ctx, "/registry") {
+			require.NoError(t, err)
+			if odd(e) {
+				want = append(want, string(e.Key))
+			}
+		}
+		require.Greater(t, len(want), pickEntries)
+		require.Equal(t, want, keysOf(v.Pick(ctx, "/registry", odd), 0))
+		require.Equal(t, want[:700], keysOf(v.Pick(ctx, "/registry", odd), 700))
+		require.Empty(t, keysOf(v.Pick(ctx, "/registry", func(*Entry) bool { return false }), 0))
+
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		for _, err := range v.Pick(ctx, "/registry", odd) {
+			require.ErrorIs(t, err, context.Canceled)
+		}
 	})
 }

@@ -86,7 +86,7 @@ func (m *run) plan() (found bool) {
 	m.scan()
 	if m.crds.idle() {
 		m.reportAggregatedAPIService()
-		m.eachOther(func(*transform.Entry, string) {}) // refuses values that no API server can read
+		m.eachOther(func(*transform.Entry) bool { return false }, nil) // refuses values that no API server can read
 		return m.crds.strange > 0
 	}
 	for _, step := range []func(){

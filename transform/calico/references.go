@@ -11,28 +11,36 @@ import (
 // remapReferences makes the owner references of all objects but the records just written end at v3
 // records. v1 records stay as they are.
 func (m *run) remapReferences() {
-	m.eachOther(func(entry *transform.Entry, namespace string) {
-		// a value without either group holds no reference to a Calico object; an encrypted one may
-		encrypted := encoding.Detect(entry.Value) == encoding.FormatEncrypted
-		if encrypted || bytes.Contains(entry.Value, []byte(groupV3)) { // it is a part of groupV1
-			e := referenceEdit{run: m, namespace: namespace}
-			m.Failed(m.View.EditOwners(m.Ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
-		}
+	m.eachOther(mayReferToCalico, func(entry *transform.Entry, namespace string) {
+		e := referenceEdit{run: m, namespace: namespace}
+		m.Failed(m.View.EditOwners(m.Ctx, entry, "owner references to Calico objects", e.edit, func() bool { return e.report(entry.Key) }))
 	})
 }
 
-// eachOther calls do for all objects but v1 records and the v3 records just written. It refuses
-// those that no API server can read as the object their key names.
-func (m *run) eachOther(do func(entry *transform.Entry, namespace string)) {
+// mayReferToCalico says whether a value may hold a reference to a Calico object: one of neither
+// group does not. An encrypted one may.
+func mayReferToCalico(entry *transform.Entry) bool {
+	return bytes.Contains(entry.Value, []byte(groupV3)) || // it is a part of groupV1
+		encoding.Detect(entry.Value) == encoding.FormatEncrypted
+}
+
+// eachOther calls do for the objects that concern picks, but for v1 records and the v3 records just
+// written. It refuses those that no API server can read as the object their key names.
+func (m *run) eachOther(concern func(entry *transform.Entry) bool, do func(entry *transform.Entry, namespace string)) {
 	v1, v3 := groupDir(m.Keys, groupV1), groupDir(m.Keys, groupV3)
-	for entry, err := range m.View.Below(m.Ctx, m.Keys.Prefix) {
+	unreadable := func(entry *transform.Entry) bool {
+		_, err := entry.ParseKey()
+		return err == nil && entry.Check() != nil
+	}
+	want := func(entry *transform.Entry) bool {
+		return !bytes.HasPrefix(entry.Key, v1) && !(bytes.HasPrefix(entry.Key, v3) && m.wrote(entry)) && (unreadable(entry) || concern(entry))
+	}
+	for entry, err := range m.View.Pick(m.Ctx, m.Keys.Prefix, want) {
 		if m.Failed(err) {
 			return
 		}
-		if bytes.HasPrefix(entry.Key, v1) || bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
-			continue
-		}
-		if key, err := entry.ParseKey(); err != nil || m.View.Readable(entry) {
+		key, err := entry.ParseKey()
+		if (err != nil || m.View.Readable(entry)) && concern(entry) {
 			do(entry, key.Namespace)
 		}
 	}
