@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/labels"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -53,7 +52,7 @@ func Damaged(err error, o Options) *Report {
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
 	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]*inspect.Type{}, index: index{
 		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
-		locations: map[uuid.UUID]location{}, kept: map[string][]stored{},
+		kept:  map[string][]stored{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},
 	}}
 	for _, phase := range []func(){
@@ -106,15 +105,11 @@ func (d *doctor) prepare() {
 
 // read takes each record once.
 func (d *doctor) read() {
-	for e, err := range d.reader.Live(d.ctx, nil) {
-		if d.failed(err) {
-			return
-		}
-		d.checkEntry(e)
-		if d.addKCP != nil {
+	each(d, nil, lookAt, func(e *inspect.Entry, l *look) {
+		if d.checkEntry(e, l); d.addKCP != nil {
 			d.failed(d.addKCP(e))
 		}
-	}
+	})
 }
 
 // plain is a resource without its version, as people write it: "pods", "widgets.example.com".

@@ -1,10 +1,9 @@
 package doctor
 
 import (
+	"bytes"
 	"slices"
-	"unique"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,8 +29,11 @@ type index struct {
 	contents    ordered[space, tally[gvr.GroupResource]]
 	held        tally[hold] // objects that are being deleted, by finalizer
 
-	locations map[uuid.UUID]location
-	owned     []owned
+	uids   uidTable
+	places interned[location]
+	owned  []owned
+	refs   []reference // of all owned, as they follow each other
+	kindOf interned[ownerKind]
 
 	kept        map[string][]stored       // by resource
 	apiServices []apiService              // aggregated ones
@@ -61,30 +63,23 @@ type (
 		entry *inspect.Entry
 	}
 	location struct {
-		resource  unique.Handle[gvr.GroupResource]
-		namespace unique.Handle[string]
+		prefix    string
+		resource  gvr.GroupResource
+		namespace string
 	}
 )
 
-// toUID parses a UID. One of another form than Kubernetes gives it is hashed.
-func toUID(s string) uuid.UUID {
-	if id, err := uuid.Parse(s); err == nil && id.String() == s {
-		return id
-	}
-	return uuid.NewSHA1(uuid.Nil, []byte(s))
-}
-
 // count counts an object by version and namespace.
-func (d *doctor) count(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
+func (d *doctor) count(key keys.Key, e *inspect.Entry, l *look) {
 	if keys.IsCustom(key.Resource) {
-		apiVersion := meta.APIVersion
+		apiVersion := string(l.apiVersion)
 		if apiVersion != "" {
-			apiVersion += " " + meta.Kind
+			apiVersion += " " + string(l.kind)
 		}
 		at := folder{key.Prefix, key.Resource}
 		d.versions.at(at).add(apiVersion, e.Key)
-		for _, version := range managedVersions(e.Value) {
-			d.managed.at(at).add(version, e.Key)
+		for _, version := range l.managed {
+			d.managed.at(at).add(string(version), e.Key)
 		}
 	}
 	if key.Namespace != "" {
@@ -93,7 +88,7 @@ func (d *doctor) count(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 }
 
 // managedVersions lists the apiVersions in managedFields, each once; none of malformed ones.
-func managedVersions(value []byte) (versions []string) {
+func managedVersions(value []byte) (versions [][]byte) {
 	var content struct {
 		Metadata struct {
 			ManagedFields []struct {
@@ -105,15 +100,24 @@ func managedVersions(value []byte) (versions []string) {
 		return nil
 	}
 	for _, entry := range content.Metadata.ManagedFields {
-		versions = append(versions, entry.APIVersion)
+		versions = append(versions, []byte(entry.APIVersion))
 	}
-	slices.Sort(versions)
-	return slices.Compact(versions)
+	return sorted(versions)
+}
+
+// sorted sorts texts, each once.
+func sorted(texts [][]byte) [][]byte {
+	slices.SortFunc(texts, bytes.Compare)
+	return slices.CompactFunc(texts, bytes.Equal)
 }
 
 // keep keeps what later checks need of an object.
-func (d *doctor) keep(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
-	d.locate(key, e, meta)
+func (d *doctor) keep(key keys.Key, e *inspect.Entry, l *look) {
+	d.locate(key, e, l)
+	meta := l.meta
+	if meta == nil {
+		meta = &encoding.Meta{} // nothing below is about the object: see needsMeta
+	}
 	if !meta.DeletionTimestamp.IsZero() {
 		for _, finalizer := range meta.Finalizers {
 			d.held.add(hold{space{key.Prefix, key.Namespace}, key.Resource, finalizer}, e.Key)
@@ -142,26 +146,23 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
 }
 
 // locate records the location and the owners of an object, and reports a second object of one UID.
-func (d *doctor) locate(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
-	at := location{unique.Make(key.Resource), unique.Make(key.Namespace)}
-	id := toUID(meta.UID)
-	switch other, twice := d.locations[id]; {
-	case meta.UID == "" || isRecord(key.Resource): // API servers' own records have none
-	case !twice:
-		d.locations[id] = at
-	default:
-		where := plain(other.resource.Value())
-		if ns := other.namespace.Value(); ns != "" {
-			where += " in namespace " + ns
+func (d *doctor) locate(key keys.Key, e *inspect.Entry, l *look) {
+	at := d.places.id(location{key.Prefix, key.Resource, key.Namespace})
+	if l.hasUID && !isRecord(key.Resource) { // API servers' own records have none
+		if other, twice := d.uids.put(l.uid, at); twice {
+			place := d.places.all[other]
+			where := plain(place.resource)
+			if place.namespace != "" {
+				where += " in namespace " + place.namespace
+			}
+			d.raise(e.Key, codeDuplicateUID, "its UID %s is also that of an object of %s", l.uidText(e), where)
 		}
-		d.raise(e.Key, codeDuplicateUID, "its UID %s is also that of an object of %s", meta.UID, where)
 	}
-	if len(meta.OwnerReferences) == 0 || meta.DeletionTimestamp.Unix() > 0 || key.Resource.Resource == "events" {
+	if len(l.owners) == 0 || l.meta != nil && l.meta.DeletionTimestamp.Unix() > 0 || key.Resource.Resource == "events" {
 		return
 	}
-	o := owned{key: e.Key, prefix: key.Prefix, at: at}
-	for _, ref := range meta.OwnerReferences {
-		o.refs = append(o.refs, reference{toUID(ref.UID), unique.Make(ref.APIVersion), unique.Make(ref.Kind)})
+	for _, o := range l.owners {
+		d.refs = append(d.refs, reference{toUID(o.UID), d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
 	}
-	d.owned = append(d.owned, o)
+	d.owned = append(d.owned, owned{e.Key, at, uint32(len(l.owners))})
 }

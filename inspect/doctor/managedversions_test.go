@@ -15,7 +15,7 @@ func TestManagedVersions(t *testing.T) {
 	cbor, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
 	require.NoError(t, err)
 	for _, data := range [][]byte{[]byte(text), cbor} {
-		require.Equal(t, []string{"", "a/v1", "b/v1"}, managedVersions(data))
+		require.Equal(t, [][]byte{{}, []byte("a/v1"), []byte("b/v1")}, managedVersions(data))
 	}
 	for _, bad := range []string{"{", `{"metadata":1}`, `{"metadata":{"managedFields":{}}}`, `{"metadata":{"managedFields":[1]}}`, `{"metadata":{"managedFields":[{"apiVersion":1}]}}`, `{"metadata":{}}`} {
 		require.Empty(t, managedVersions([]byte(bad)), bad)

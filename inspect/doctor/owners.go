@@ -3,27 +3,25 @@ package doctor
 import (
 	"cmp"
 	"strings"
-	"unique"
 
-	"github.com/google/uuid"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
-// owned is an object with owners.
+// owned is an object with owners: the next so many in refs.
 type owned struct {
-	key    []byte
-	prefix string
-	at     location
-	refs   []reference
+	key        []byte
+	at, owners uint32 // at is of places
 }
 
 // reference is one owner.
 type reference struct {
-	id               uuid.UUID
-	apiVersion, kind unique.Handle[string]
+	id   uid
+	kind uint32 // of kindOf
 }
+
+type ownerKind struct{ apiVersion, kind string }
 
 // ownerState is what the garbage collector finds of an owner (k8s.io/kubernetes
 // pkg/controller/garbagecollector): it resolves apiVersion and kind, looks in the namespace of the
@@ -48,42 +46,48 @@ func (d *doctor) checkOwners() {
 			}
 		}
 	}
+	rest := d.refs
 	for _, o := range d.owned {
-		if d.orphans[o.at.resource.Value()] {
+		var refs []reference
+		refs, rest = rest[:o.owners], rest[o.owners:]
+		from := &d.places.all[o.at]
+		if d.orphans[from.resource] {
 			continue // the garbage collector does not see it either
 		}
-		var firsts [ownerStates]*reference
+		var firsts [ownerStates]*ownerKind
 		gone := 0
-		for i, ref := range o.refs {
-			is := d.ownerState(o, ref)
-			firsts[is] = cmp.Or(firsts[is], &o.refs[i])
+		for _, ref := range refs {
+			kind := &d.kindOf.all[ref.kind]
+			is := d.ownerState(from, ref.id, kind)
+			firsts[is] = cmp.Or(firsts[is], kind)
 			if is == ownerGone {
 				gone++
 			}
 		}
-		if gone == len(o.refs) {
+		if gone == len(refs) {
 			d.reportGone(o)
 		}
 		if ref := firsts[ownerUnresolvable]; ref != nil {
-			d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind.Value(), ref.apiVersion.Value())
+			d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind, ref.apiVersion)
 		}
 		if ref := firsts[ownerNamespaced]; ref != nil {
-			d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", ref.kind.Value())
+			d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", ref.kind)
 		}
 		if ref := firsts[ownerUnseen]; ref != nil {
-			d.groups.add(group{codeOwnerUnchecked, ref.kind.Value() + " of " + ref.apiVersion.Value()}, o.key)
+			d.groups.add(group{codeOwnerUnchecked, ref.kind + " of " + ref.apiVersion}, o.key)
 		}
 	}
 }
 
-func (d *doctor) ownerState(o owned, ref reference) ownerState {
-	gv, err := gvr.ParseGroupVersion(ref.apiVersion.Value())
+// ownerState finds the owner of an object that is at from.
+func (d *doctor) ownerState(from *location, id uid, kind *ownerKind) ownerState {
+	gv, err := gvr.ParseGroupVersion(kind.apiVersion)
 	if err != nil {
 		return ownerUnresolvable
 	}
-	at, there := d.locations[ref.id]
-	near := there && (at.namespace.Value() == "" || at.namespace == o.at.namespace)
-	k := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: ref.kind.Value()}]
+	at, there := d.find(id)
+	near := there && (at.namespace == "" || at.namespace == from.namespace)
+	k := d.kinds[gvr.GroupKind{Group: gv.Group, Kind: kind.kind}]
 	switch {
 	case d.aggregated[gv] && near:
 		return ownerThere
@@ -91,14 +95,23 @@ func (d *doctor) ownerState(o owned, ref reference) ownerState {
 		return ownerUnseen
 	case len(d.local) > 0 && !d.local[gv]: // without APIServices it is unknown
 		return ownerUnresolvable
-	case o.at.namespace.Value() == "" && (k != nil && k.Namespaced || there && at.namespace.Value() != ""):
+	case from.namespace == "" && (k != nil && k.Namespaced || there && at.namespace != ""):
 		return ownerNamespaced
 	case near:
 		return ownerThere
-	case k == nil || d.unread[k.Resource] || !d.whole[o.prefix]:
+	case k == nil || d.unread[k.Resource] || !d.whole[from.prefix]:
 		return ownerUnseen
 	}
 	return ownerGone
+}
+
+// find returns the location of the object with a UID.
+func (d *doctor) find(id uid) (at location, there bool) {
+	n, there := d.uids.get(id)
+	if there {
+		at = d.places.all[n]
+	}
+	return at, there
 }
 
 // reportGone names the owners of an object.
@@ -111,8 +124,8 @@ func (d *doctor) reportGone(o owned) {
 	meta, _ := encoding.ReadMeta(e.Value) // did not fail before
 	for _, ref := range meta.OwnerReferences {
 		part := ref.Kind + " " + ref.Name + " (" + ref.UID + ")"
-		if at, there := d.locations[toUID(ref.UID)]; there {
-			part += " is in namespace " + at.namespace.Value()
+		if at, there := d.find(toUID([]byte(ref.UID))); there {
+			part += " is in namespace " + at.namespace
 		}
 		parts = append(parts, part)
 	}

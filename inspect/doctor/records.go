@@ -20,7 +20,7 @@ import (
 const requestLimit = 1536 << 10
 
 // checkEntry checks one record, and keeps what later checks need.
-func (d *doctor) checkEntry(e *inspect.Entry) {
+func (d *doctor) checkEntry(e *inspect.Entry, l *look) {
 	key, err := e.ParseKey()
 	if _, known := d.leases[e.Lease]; e.Lease != 0 && !known && plain(key.Resource) != "masterleases" { // see checkMasters
 		d.groups.add(group{codeLeaseGone, cmp.Or(plain(key.Resource), "no resource")}, e.Key)
@@ -33,7 +33,7 @@ func (d *doctor) checkEntry(e *inspect.Entry) {
 		d.raise(e.Key, code, "the value has %d bytes; etcd takes requests up to %d by default", len(e.Stored), requestLimit)
 	}
 	if err == nil {
-		d.checkValue(key, e)
+		d.checkValue(key, e, l)
 		return
 	}
 	storage, below := d.layouts.Of(e.Key)
@@ -46,15 +46,15 @@ func (d *doctor) checkEntry(e *inspect.Entry) {
 }
 
 // checkValue checks the value of a key of an API server.
-func (d *doctor) checkValue(key keys.Key, e *inspect.Entry) {
+func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 	d.countEncryption(key, e)
-	meta, err := decode(e)
+	err := l.err
 	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
 	_, kubernetes := e.Layout().(keys.Kubernetes)
 	switch {
 	case err == nil:
 	case unknown:
-		d.groups.add(group{codeUnknownKind, meta.APIVersion + " " + meta.Kind}, e.Key)
+		d.groups.add(group{codeUnknownKind, string(l.apiVersion) + " " + string(l.kind)}, e.Key)
 	case badMetadata:
 		d.raise(e.Key, codeBadMetadata, "%s", err)
 	case e.Undecryptable == nil:
@@ -65,12 +65,12 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry) {
 		d.unread[key.Resource] = true
 	}
 	if kubernetes && (readable || badMetadata || e.Undecryptable != nil) {
-		d.count(key, e, meta)
+		d.count(key, e, l)
 	}
 	switch {
 	case readable && kubernetes:
-		d.checkName(key, e, meta)
-		d.keep(key, e, meta)
+		d.checkName(key, e, l)
+		d.keep(key, e, l)
 	case readable:
 		storage, _ := d.layouts.Of(e.Key)
 		d.groups.add(group{codeLayoutUnchecked, storage.Prefix + " (" + string(storage.Flavour) + ")"}, e.Key)
@@ -97,13 +97,13 @@ func decode(e *inspect.Entry) (encoding.Meta, error) {
 }
 
 // checkName compares a key with the name and namespace of its object.
-func (d *doctor) checkName(key keys.Key, e *inspect.Entry, meta encoding.Meta) {
+func (d *doctor) checkName(key keys.Key, e *inspect.Entry, l *look) {
 	switch {
 	case key.Resource.Group == "" && !keys.IsBuiltin(key.Resource) || isRecord(key.Resource):
-	case meta.Name != key.Name:
-		d.raise(e.Key, codeKeyMismatch, "the object in it is named %q", meta.Name)
-	case meta.Namespace != key.Namespace:
-		d.raise(e.Key, codeKeyMismatch, "the object in it is in namespace %q", meta.Namespace)
+	case string(l.name) != key.Name:
+		d.raise(e.Key, codeKeyMismatch, "the object in it is named %q", l.name)
+	case string(l.namespace) != key.Namespace:
+		d.raise(e.Key, codeKeyMismatch, "the object in it is in namespace %q", l.namespace)
 	}
 }
 

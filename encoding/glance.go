@@ -1,0 +1,275 @@
+package encoding
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Glance is the part of Meta that tells an object from others. Its bytes alias the value.
+type Glance struct {
+	APIVersion, Kind, Name, Namespace, UID []byte
+
+	Owners    []Owner
+	Managed   [][]byte // JSON: the apiVersions of managedFields, as they follow each other
+	Annotated bool     // it has annotations
+}
+
+// Owner is the part of an OwnerReference that finds the owner.
+type Owner struct{ APIVersion, Kind, UID []byte }
+
+// GlanceJSON sets g from a JSON value without decoding it. False means that Parse or ReadMeta may
+// fail, that the object is being deleted, or only that it has to be decoded to be sure: with
+// unusual text in its metadata, say. g keeps its lists for the next value.
+func (g *Glance) GlanceJSON(value []byte) bool {
+	g.reset()
+	p := pass{text: value}
+	var seen names
+	ok := p.members(func(name []byte) bool {
+		switch string(name) {
+		case "apiVersion":
+			return seen.first(1) && p.plain(&g.APIVersion)
+		case "kind":
+			return seen.first(2) && p.plain(&g.Kind)
+		case "metadata":
+			return seen.first(4) && g.metadata(&p)
+		}
+		return p.value(1)
+	})
+	p.next()
+	return ok && seen == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.at == len(value)
+}
+
+// GlanceMessage sets g, without APIVersion and Kind, from the message of a protobuf object: see
+// GlanceJSON.
+func (g *Glance) GlanceMessage(message []byte) bool {
+	g.reset()
+	return eachSure(message, func(f wireField) bool {
+		return f.num != objectMeta || f.typ == protowire.BytesType && eachSure(f.payload, g.field)
+	})
+}
+
+func (g *Glance) reset() { *g = Glance{Owners: g.Owners[:0], Managed: g.Managed[:0]} }
+
+// isGroupVersion reports whether an apiVersion names a version, of one group at most.
+func isGroupVersion(apiVersion []byte) bool {
+	_, version, grouped := bytes.Cut(apiVersion, []byte("/"))
+	if !grouped {
+		version = apiVersion
+	}
+	return len(version) > 0 && bytes.IndexByte(version, '/') < 0
+}
+
+// names are bits of the fields that an object had so far: the last of two fields would count.
+type names int
+
+func (n *names) first(bit names) bool {
+	twice := *n&bit != 0
+	*n |= bit
+	return !twice
+}
+
+func (g *Glance) metadata(p *pass) bool {
+	known := [...]string{
+		"name", "namespace", "uid", "generation", "creationTimestamp", "labels", "annotations", "finalizers", "ownerReferences", "managedFields",
+	}
+	var seen names
+	return p.members(func(name []byte) bool {
+		if i := slices.Index(known[:], string(name)); i >= 0 && !seen.first(1<<i) {
+			return false
+		}
+		switch string(name) {
+		case "name":
+			return p.plain(&g.Name)
+		case "namespace":
+			return p.plain(&g.Namespace)
+		case "uid":
+			return p.plain(&g.UID)
+		case "generation":
+			return p.integer()
+		case "creationTimestamp":
+			return p.time()
+		case "annotations":
+			g.Annotated = true
+			return p.strings()
+		case "labels":
+			return p.strings()
+		case "finalizers":
+			return p.elements(p.anyString)
+		case "ownerReferences":
+			return p.elements(func() bool { return g.owner(p) })
+		case "managedFields":
+			return p.elements(func() bool { return g.entry(p) })
+		case "deletionTimestamp":
+			return false
+		}
+		return p.anyString() // of numbers, not all decode
+	})
+}
+
+// owner reads an element of ownerReferences.
+func (g *Glance) owner(p *pass) bool {
+	var o Owner
+	var seen names
+	ok := p.members(func(name []byte) bool {
+		switch string(name) {
+		case "apiVersion":
+			return seen.first(1) && p.plain(&o.APIVersion)
+		case "kind":
+			return seen.first(2) && p.plain(&o.Kind)
+		case "uid":
+			return seen.first(4) && p.plain(&o.UID)
+		case "name":
+			return p.anyString()
+		case "controller", "blockOwnerDeletion":
+			return p.word("true") || p.word("false")
+		}
+		return false
+	})
+	g.Owners = append(g.Owners, o)
+	return ok
+}
+
+// entry reads an element of managedFields.
+func (g *Glance) entry(p *pass) bool {
+	var apiVersion []byte
+	ok := p.members(func(name []byte) bool {
+		if string(name) == "apiVersion" {
+			return apiVersion == nil && p.plain(&apiVersion)
+		}
+		return p.value(3)
+	})
+	if n := len(g.Managed); n == 0 || !bytes.Equal(g.Managed[n-1], apiVersion) {
+		g.Managed = append(g.Managed, apiVersion)
+	}
+	return ok && apiVersion != nil
+}
+
+// members passes an object; visit passes the value of a name.
+func (p *pass) members(visit func(name []byte) bool) bool {
+	if p.next() != '{' {
+		return false
+	}
+	more, ok := p.begins('}'), true
+	for more && ok {
+		var name []byte
+		if !p.plain(&name) || p.next() != ':' {
+			return false
+		}
+		p.at++
+		p.next()
+		if ok = visit(name); ok {
+			more, ok = p.goesOn('}')
+		}
+	}
+	return ok
+}
+
+// elements passes a list; visit passes an element.
+func (p *pass) elements(visit func() bool) bool {
+	if p.next() != '[' {
+		return false
+	}
+	more, ok := p.begins(']'), true
+	for more && ok {
+		if ok = visit(); ok {
+			more, ok = p.goesOn(']')
+		}
+	}
+	return ok
+}
+
+func (p *pass) anyString() bool { return p.next() == '"' && p.str() }
+
+// plain passes a string of ASCII without escapes, and sets out to its content.
+func (p *pass) plain(out *[]byte) bool {
+	start := p.at + 1
+	if !p.anyString() {
+		return false
+	}
+	*out = p.text[start : p.at-1]
+	return !slices.ContainsFunc(*out, func(b byte) bool { return b == '\\' || b >= 0x80 })
+}
+
+// integer passes a whole number that fits an int64.
+func (p *pass) integer() bool {
+	start := p.at
+	return p.number() && p.at-start <= 18 && bytes.IndexAny(p.text[start:p.at], ".eE") < 0
+}
+
+// time passes a time of RFC 3339.
+func (p *pass) time() bool {
+	var text []byte
+	if !p.plain(&text) {
+		return false
+	}
+	_, err := time.Parse(time.RFC3339, string(text))
+	return err == nil
+}
+
+// strings passes an object of strings.
+func (p *pass) strings() bool { return p.members(func([]byte) bool { return p.anyString() }) }
+
+// field reads a field of an ObjectMeta.
+func (g *Glance) field(f wireField) bool {
+	switch f.num {
+	case metaName:
+		g.Name = f.payload
+	case metaNamespace:
+		g.Namespace = f.payload
+	case metaUID:
+		g.UID = f.payload
+	case metaGeneration:
+		return f.typ == protowire.VarintType
+	case metaCreationTimestamp:
+		return f.typ == protowire.BytesType && eachSure(f.payload, func(f wireField) bool {
+			return f.num != timeSeconds || f.typ == protowire.VarintType
+		})
+	case metaDeletionTimestamp:
+		return false
+	case metaLabels, metaAnnotations:
+		g.Annotated = g.Annotated || f.num == metaAnnotations
+		return f.typ == protowire.BytesType && eachSure(f.payload, func(f wireField) bool {
+			return f.num > mapValue || f.typ == protowire.BytesType
+		})
+	case metaFinalizers:
+	case metaOwnerReferences:
+		g.Owners = append(g.Owners, Owner{})
+		return f.typ == protowire.BytesType && eachSure(f.payload, g.Owners[len(g.Owners)-1].field)
+	default:
+		return true
+	}
+	return f.typ == protowire.BytesType
+}
+
+// field reads a field of an OwnerReference.
+func (o *Owner) field(f wireField) bool {
+	switch f.num {
+	case ownerKind:
+		o.Kind = f.payload
+	case ownerUID:
+		o.UID = f.payload
+	case ownerAPIVersion:
+		o.APIVersion = f.payload
+	case ownerName:
+	case ownerController, ownerBlockOwnerDeletion:
+		return f.typ == protowire.VarintType
+	default:
+		return true
+	}
+	return f.typ == protowire.BytesType
+}
+
+// eachSure is each without reasons.
+func eachSure(msg []byte, visit func(wireField) bool) bool {
+	for at := 0; at < len(msg); {
+		f, err := nextField(msg, at)
+		if err != nil || !visit(f) {
+			return false
+		}
+		at = f.end
+	}
+	return true
+}

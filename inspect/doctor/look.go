@@ -1,0 +1,154 @@
+package doctor
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	gvr "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// look is what a value tells of its object.
+type look struct {
+	apiVersion, kind, name, namespace []byte // type only where err is errMetadata
+
+	uid     uid
+	hasUID  bool
+	owners  []encoding.Owner
+	managed [][]byte       // the apiVersions in managedFields, sorted; of custom resources
+	meta    *encoding.Meta // nil where it was not needed
+	err     error          // of decode
+}
+
+// lookAt reads a value. It decodes what its bytes do not tell.
+func lookAt(e *inspect.Entry) (l look) {
+	key, err := e.ParseKey()
+	if err != nil {
+		return l // see checkEntry
+	}
+	var g encoding.Glance
+	if !e.Glance(&g) || needsMeta(key, &g) {
+		meta, err := decode(e)
+		l.meta, l.err = &meta, err
+		g = glance(&meta)
+		if keys.IsCustom(key.Resource) {
+			g.Managed = managedVersions(e.Value)
+		}
+	}
+	l.apiVersion, l.kind, l.name, l.namespace, l.owners = g.APIVersion, g.Kind, g.Name, g.Namespace, g.Owners
+	l.managed = sorted(g.Managed)
+	if l.hasUID = len(g.UID) > 0; l.hasUID {
+		l.uid = toUID(g.UID)
+	}
+	return l
+}
+
+// needsMeta tells whether keep needs more of an object than a glance has.
+func needsMeta(key keys.Key, g *encoding.Glance) bool {
+	return key.Resource == gvr.GroupResource{Resource: "namespaces"} ||
+		key.Resource == gvr.GroupResource{Resource: "secrets"} && g.Annotated
+}
+
+// glance is the Glance of decoded metadata.
+func glance(m *encoding.Meta) encoding.Glance {
+	g := encoding.Glance{
+		APIVersion: []byte(m.APIVersion), Kind: []byte(m.Kind), Name: []byte(m.Name), Namespace: []byte(m.Namespace), UID: []byte(m.UID),
+	}
+	for _, o := range m.OwnerReferences {
+		g.Owners = append(g.Owners, encoding.Owner{APIVersion: []byte(o.APIVersion), Kind: []byte(o.Kind), UID: []byte(o.UID)})
+	}
+	return g
+}
+
+// uidText is the UID for people.
+func (l *look) uidText(e *inspect.Entry) string {
+	meta, _ := encoding.ReadMeta(e.Value) // did not fail before
+	return meta.UID
+}
+
+// batchSize is how many entries a processor takes at once.
+const batchSize = 128
+
+// batch is what one processor looks at.
+type batch[T any] struct {
+	entries []*inspect.Entry
+	results []T
+	err     error
+	done    chan struct{}
+}
+
+// each calls see with the entries whose keys begin with prefix, on all processors, and apply with
+// each result, in the order of the file. see must not use d, apart from its context.
+func each[T any](d *doctor, prefix []byte, see func(*inspect.Entry) T, apply func(*inspect.Entry, *T)) {
+	ctx, cancel := context.WithCancel(d.ctx)
+	workers := runtime.GOMAXPROCS(0)
+	work := make(chan *batch[T], 2*workers)
+	var g errgroup.Group
+	defer g.Wait() //nolint:errcheck // each batch has its own error
+	defer close(work)
+	defer cancel()
+	for range workers {
+		g.Go(func() error {
+			for b := range work {
+				b.run(ctx, d, see)
+			}
+			return nil
+		})
+	}
+	var waiting []*batch[T]
+	finish := func(b *batch[T]) {
+		<-b.done
+		if d.failed(b.err) {
+			return
+		}
+		for i, e := range b.entries {
+			if apply(e, &b.results[i]); d.err != nil {
+				return
+			}
+		}
+	}
+	b := &batch[T]{done: make(chan struct{})}
+	hand := func() {
+		work <- b
+		waiting, b = append(waiting, b), &batch[T]{done: make(chan struct{})}
+	}
+	for e, err := range d.reader.Live(ctx, prefix) {
+		if d.failed(err) {
+			return
+		}
+		if b.entries = append(b.entries, e); len(b.entries) < batchSize {
+			continue
+		}
+		if hand(); len(waiting) == cap(work) {
+			finish(waiting[0])
+			if waiting = waiting[1:]; d.err != nil {
+				return
+			}
+		}
+	}
+	hand()
+	for _, b := range waiting {
+		if finish(b); d.err != nil {
+			return
+		}
+	}
+}
+
+// run looks at the entries of a batch.
+func (b *batch[T]) run(ctx context.Context, d *doctor, see func(*inspect.Entry) T) {
+	defer close(b.done)
+	b.err = d.reader.Snapshot().Guard(func() error {
+		b.results = make([]T, len(b.entries))
+		for i, e := range b.entries {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			b.results[i] = see(e)
+		}
+		return nil
+	})
+}
