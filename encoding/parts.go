@@ -39,6 +39,7 @@ func MeasureParts(v Value) (Parts, error) {
 }
 
 func measureWire(msg []byte) (p Parts, err error) {
+	p.Fields = make([]Part, 0, 4)
 	err = each(msg, func(f wireField) error {
 		p.add(int(f.num), f.end-f.start)
 		if f.num != objectMeta {
@@ -67,10 +68,14 @@ func (p *Parts) addMeta(f wireField) error {
 }
 
 func measureJSON(text []byte) (p Parts, err error) {
-	obj, err := parseJSONValue(text)
-	if err != nil {
-		return p, err
+	var few [8]jsonField // on the stack
+	obj, ok := passObject(text, few[:0])
+	if !ok {
+		if obj, err = parseJSONValue(text); err != nil {
+			return p, err
+		}
 	}
+	p.Fields = make([]Part, 0, len(obj))
 	for _, f := range obj {
 		p.Fields = append(p.Fields, Part{Name: f.name, Bytes: f.size()})
 	}
@@ -131,16 +136,6 @@ func measureCBOR(data []byte) (p Parts, err error) {
 
 // ObjectMetaField is the number of metadata in every protobuf object.
 const ObjectMetaField = int(objectMeta)
-
-// ControllerKind returns apiVersion and kind of the controlling or else the first owner.
-func (m Meta) ControllerKind() (apiVersion, kind string) {
-	if len(m.OwnerReferences) == 0 {
-		return "", ""
-	}
-	i := slices.IndexFunc(m.OwnerReferences, func(o OwnerReference) bool { return o.Controller != nil && *o.Controller })
-	owner := m.OwnerReferences[max(i, 0)]
-	return owner.APIVersion, owner.Kind
-}
 
 // Weigh estimates the memory of JSON content in bytes: 16 for each value, 48 more for a map or
 // list, and the bytes of keys and strings.

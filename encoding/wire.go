@@ -47,7 +47,18 @@ func (f wireField) each(visit func(wireField) error) error {
 	return each(content, visit)
 }
 
+// nextField reads the field at a position. Most have a tag of one byte and content of at most two
+// bytes of length: they need no general decoder.
 func nextField(msg []byte, at int) (wireField, error) {
+	if rest := msg[at:]; len(rest) > 2 && rest[0] >= 1<<3 && rest[0] < 0x80 && protowire.Type(rest[0]&7) == protowire.BytesType {
+		size, head := int(rest[1]), 2
+		if size >= 0x80 {
+			size, head = size&0x7f|int(rest[2])<<7, 3
+		}
+		if end := head + size; (head == 2 || rest[2] < 0x80) && end <= len(rest) {
+			return wireField{num: protowire.Number(rest[0] >> 3), typ: protowire.BytesType, start: at, end: at + end, payload: rest[head:end:end]}, nil
+		}
+	}
 	num, typ, n := protowire.ConsumeTag(msg[at:])
 	if n < 0 {
 		return wireField{}, wireErr(0, at, n)

@@ -14,10 +14,12 @@ import (
 type shares map[string]*Share
 
 func (s shares) of(name string) *Share {
-	if s[name] == nil {
-		s[name] = &Share{Name: name}
+	share := s[name]
+	if share == nil {
+		share = &Share{Name: name}
+		s[name] = share
 	}
-	return s[name]
+	return share
 }
 
 func (s *Share) count(size int) { s.Objects, s.Live = s.Objects+1, s.Live+int64(size) }
@@ -34,35 +36,56 @@ func (s shares) sorted() []Share {
 	return out
 }
 
-// The names of Fields. Every byte of a live record belongs to exactly one.
+// field is a part of a live record. Every byte belongs to exactly one.
+type field int
+
 const (
-	fieldManaged     = "managedFields"
-	fieldLastApplied = "last-applied annotation"
-	fieldMetadata    = "metadata, the rest"
-	fieldSpec        = "spec"
-	fieldStatus      = "status"
-	fieldData        = "data"
-	fieldOther       = "other fields"
-	fieldEncrypted   = "encrypted, not opened"
-	fieldNoObject    = "values that are no objects"
-	fieldEnvelope    = "keys, numbers, envelopes"
+	fieldManaged field = iota
+	fieldLastApplied
+	fieldMetadata
+	fieldSpec
+	fieldStatus
+	fieldData
+	fieldOther
+	fieldEncrypted
+	fieldNoObject
+	fieldEnvelope
+	fieldCount
 )
+
+// fieldNames are the names of Fields.
+func fieldNames() [fieldCount]string {
+	return [fieldCount]string{"managedFields", "last-applied annotation", "metadata, the rest", "spec", "status", "data", "other fields",
+		"encrypted, not opened", "values that are no objects", "keys, numbers, envelopes"}
+}
 
 // fieldSizes sums up the sizes of fields.
 type fieldSizes struct {
-	shares shares
+	shares [fieldCount]Share
 	names  map[schema.GroupVersionKind]map[int]string
 }
 
 func newFieldSizes() *fieldSizes {
-	return &fieldSizes{shares{}, map[schema.GroupVersionKind]map[int]string{}}
+	return &fieldSizes{names: map[schema.GroupVersionKind]map[int]string{}}
+}
+
+// named are the shares of the fields that some object has.
+func (f *fieldSizes) named() shares {
+	out := shares{}
+	for i, name := range fieldNames() {
+		if f.shares[i].Objects > 0 {
+			f.shares[i].Name = name
+			out[name] = &f.shares[i]
+		}
+	}
+	return out
 }
 
 // add counts the fields of a live record of so many bytes.
 func (f *fieldSizes) add(e *Entry, stored int) {
-	sizes := map[string]int{fieldEnvelope: stored}
-	give := func(field string, n int) {
-		sizes[field] += n
+	sizes := [fieldCount]int{fieldEnvelope: stored}
+	give := func(to field, n int) {
+		sizes[to] += n
 		sizes[fieldEnvelope] -= n
 	}
 	v, err := encoding.Parse(e.Value) // read once: nothing to keep
@@ -76,46 +99,52 @@ func (f *fieldSizes) add(e *Entry, stored int) {
 	case err != nil:
 		give(fieldNoObject, len(e.Stored))
 	default:
+		names := f.namesOf(v)
 		for _, p := range parts.Fields {
-			give(f.field(v, p), p.Bytes)
+			give(fieldOf(p, names), p.Bytes)
 		}
 		sizes[fieldMetadata] -= parts.ManagedFields + parts.LastApplied
 		sizes[fieldManaged], sizes[fieldLastApplied] = parts.ManagedFields, parts.LastApplied
 	}
-	for field, n := range sizes {
+	for i, n := range sizes {
 		if n != 0 {
-			f.shares.of(field).count(n)
+			f.shares[i].count(n)
 		}
 	}
 }
 
-// field is the name of one top-level field in Fields.
-func (f *fieldSizes) field(v encoding.Value, p encoding.Part) string {
+// fieldOf is the field of a top-level part; names has those of protobuf.
+func fieldOf(p encoding.Part, names map[int]string) field {
 	name := p.Name
 	if p.Number == encoding.ObjectMetaField {
 		name = "metadata"
 	} else if p.Number > 0 {
-		name = f.nameOf(v.GVK, p.Number)
+		name = names[p.Number]
 	}
 	switch name {
 	case "metadata":
 		return fieldMetadata
-	case "spec", "status":
-		return name
+	case "spec":
+		return fieldSpec
+	case "status":
+		return fieldStatus
 	case "data", "binaryData", "stringData":
 		return fieldData
 	}
 	return fieldOther
 }
 
-// nameOf is the name of a protobuf field; "" of unknown kinds, which a hostile file may name in
-// masses.
-func (f *fieldSizes) nameOf(gvk schema.GroupVersionKind, number int) string {
-	names, known := f.names[gvk]
+// namesOf are the names of the fields of a protobuf value; none of unknown kinds, which a hostile
+// file may name in masses.
+func (f *fieldSizes) namesOf(v encoding.Value) map[int]string {
+	if v.Format != encoding.FormatProtobuf {
+		return nil
+	}
+	names, known := f.names[v.GVK]
 	if !known {
-		if names = native.FieldNames(gvk); names != nil {
-			f.names[gvk] = names
+		if names = native.FieldNames(v.GVK); names != nil {
+			f.names[v.GVK] = names
 		}
 	}
-	return names[number]
+	return names
 }

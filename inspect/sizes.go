@@ -1,10 +1,11 @@
 package inspect
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/keys"
@@ -85,7 +86,7 @@ func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 			FreePages: int64(space.FreePages) * int64(space.PageSize), Largest: []Largest{},
 		},
 		r: r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
-		resources: shares{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
+		resources: shares{}, byResource: map[schema.GroupResource]*Share{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
 	}
 	for rec, err := range s.Scan(ctx) {
 		if err == nil {
@@ -106,6 +107,7 @@ type measure struct {
 	top                           int
 	all, live                     *packing
 	resources, namespaces, owners shares
+	byResource                    map[schema.GroupResource]*Share // of resources
 	fields                        *fieldSizes
 }
 
@@ -124,11 +126,13 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 		return err
 	}
 	key, _, err := m.layouts.Parse(rec.Key)
-	resource := key.Resource.String()
+	var in *Share
 	if err != nil {
-		resource = "(other keys)"
+		in = m.resources.of("(other keys)")
+	} else {
+		in = m.resource(key.Resource)
 	}
-	in, within := m.resources.of(resource), m.namespaces.of(key.Namespace)
+	within := m.namespaces.of(key.Namespace)
 	if !rec.Live {
 		in.History += int64(rec.Stored)
 		within.History += int64(rec.Stored)
@@ -136,7 +140,7 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	}
 	in.count(rec.Stored)
 	within.count(rec.Stored)
-	m.rank(rec, resource)
+	m.rank(rec, in.Name)
 	e := m.r.raw(rec.Record)
 	if err := m.r.Decrypt(ctx, &e); err != nil {
 		return err
@@ -146,16 +150,17 @@ func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
 	return nil
 }
 
+// resource returns the share of a resource.
+func (m *measure) resource(gr schema.GroupResource) *Share {
+	if m.byResource[gr] == nil {
+		m.byResource[gr] = m.resources.of(gr.String())
+	}
+	return m.byResource[gr]
+}
+
 // ownerKind returns the kind of the owner of an object, as KIND.GROUP; "" for none.
 func ownerKind(value []byte) string {
-	if encoding.Detect(value) == encoding.FormatJSON && !bytes.Contains(value, []byte(`"ownerReferences"`)) {
-		return ""
-	}
-	meta, err := encoding.ReadMeta(value)
-	if err != nil {
-		return ""
-	}
-	apiVersion, kind := meta.ControllerKind()
+	apiVersion, kind := encoding.ControllerKind(value)
 	if group := (encoding.Meta{APIVersion: apiVersion, Kind: kind}).GVK().Group; group != "" {
 		return kind + "." + group
 	}
@@ -164,11 +169,11 @@ func ownerKind(value []byte) string {
 
 // rank keeps the largest values; of equal ones the first by key.
 func (m *measure) rank(rec snapshot.Scanned, resource string) {
-	one := Largest{Key: string(rec.Key), Resource: resource, Bytes: int64(len(rec.Value))}
-	order := func(a, b Largest) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) }
-	if m.top <= 0 || len(m.Largest) == m.top && order(m.Largest[m.top-1], one) <= 0 {
+	if m.top <= 0 || len(m.Largest) == m.top && int64(len(rec.Value)) < m.Largest[m.top-1].Bytes {
 		return
 	}
+	one := Largest{Key: string(rec.Key), Resource: resource, Bytes: int64(len(rec.Value))}
+	order := func(a, b Largest) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) }
 	i, _ := slices.BinarySearchFunc(m.Largest, one, order)
 	m.Largest = slices.Insert(m.Largest, i, one)
 	m.Largest = m.Largest[:min(len(m.Largest), m.top)]
@@ -182,5 +187,5 @@ func (m *measure) finish(leases int) {
 		Defragmented: m.all.image(leases), Compacted: m.live.image(leases),
 	}
 	m.Resources, m.Namespaces = m.resources.sorted(), m.namespaces.sorted()
-	m.Owners, m.Fields = m.owners.sorted(), m.fields.shares.sorted()
+	m.Owners, m.Fields = m.owners.sorted(), m.fields.named().sorted()
 }

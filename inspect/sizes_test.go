@@ -96,11 +96,11 @@ func TestMeasure(t *testing.T) {
 	require.Equal(t, 1, share(t, got.Resources, "(other keys)").Objects)
 	require.Equal(t, 1, share(t, got.Owners, "ReplicaSet.apps").Objects)
 	require.Equal(t, 5, share(t, got.Owners, "").Objects)
-	require.Equal(t, int64(len(`"managedFields":[1]`)), share(t, got.Fields, fieldManaged).Live)
-	require.Equal(t, int64(len(`"status":{"y":2}`)), share(t, got.Fields, fieldStatus).Live)
-	require.Equal(t, int64(len(`"data":{"x":""}`)+9000), share(t, got.Fields, fieldData).Live)
-	require.Equal(t, 1, share(t, got.Fields, fieldEncrypted).Objects)
-	require.Equal(t, 1, share(t, got.Fields, fieldNoObject).Objects)
+	require.Equal(t, int64(len(`"managedFields":[1]`)), share(t, got.Fields, fieldNames()[fieldManaged]).Live)
+	require.Equal(t, int64(len(`"status":{"y":2}`)), share(t, got.Fields, fieldNames()[fieldStatus]).Live)
+	require.Equal(t, int64(len(`"data":{"x":""}`)+9000), share(t, got.Fields, fieldNames()[fieldData]).Live)
+	require.Equal(t, 1, share(t, got.Fields, fieldNames()[fieldEncrypted]).Objects)
+	require.Equal(t, 1, share(t, got.Fields, fieldNames()[fieldNoObject]).Objects)
 	require.Empty(t, measured(t, etcdtest.Build(t, "put a b"), 0).Largest)
 }
 

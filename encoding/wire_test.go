@@ -1,0 +1,41 @@
+package encoding
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// TestNextField: a field is the one that the general decoder reads, and an error is its error.
+func TestNextField(t *testing.T) {
+	random, good := rand.New(rand.NewPCG(5, 6)), 0
+	for range 300000 {
+		msg := make([]byte, 1+random.IntN(300))
+		for i := range min(len(msg), 12) {
+			msg[i] = byte(random.Uint32())
+		}
+		if random.IntN(2) == 0 {
+			msg[0] = msg[0]&0x78 | byte(protowire.BytesType)
+		}
+		f, err := nextField(msg, 0)
+		num, typ, n := protowire.ConsumeTag(msg)
+		if n < 0 {
+			require.Error(t, err)
+			continue
+		}
+		m := protowire.ConsumeFieldValue(num, typ, msg[n:])
+		require.Equal(t, m < 0, err != nil, "%x", msg)
+		if m < 0 {
+			continue
+		}
+		good++
+		require.Equal(t, []any{num, typ, 0, n + m}, []any{f.num, f.typ, f.start, f.end}, "%x", msg)
+		if typ == protowire.BytesType {
+			content, _ := protowire.ConsumeBytes(msg[n:])
+			require.Equal(t, content, f.payload)
+		}
+	}
+	require.Greater(t, good, 10000)
+}
