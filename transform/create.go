@@ -1,7 +1,6 @@
 package transform
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -44,7 +43,7 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 	if rec != nil || v.plan.get(key) != nil {
 		return fmt.Errorf("stage %q: %w", key, ErrExists)
 	}
-	return v.plan.put(&staged{key: string(bytes.Clone(key)), why: why, lease: lease}, stored)
+	return v.plan.put(&staged{key: string(key), lease: lease}, stored)
 }
 
 // Grant stages a lease of ttl seconds for the lease id of another file, and returns its id here:

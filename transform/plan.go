@@ -14,7 +14,6 @@ import (
 type staged struct {
 	key    string
 	delete bool
-	why    string
 	prior  int64 // ModRevision of the stored record, 0 for none
 	lease  int64
 	at     int64 // offset of the value

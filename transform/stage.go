@@ -50,21 +50,26 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 
 // put stages value, encrypted as a server would. stored is the record of key, nil for none.
 func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value []byte, why string) (bool, error) {
-	for _, origin := range [][]byte{from, key} {
-		reason, err := v.Exposes(ctx, origin, key)
-		if err != nil {
-			return false, err
-		}
-		if reason != "" {
-			v.Raise(string(origin), CodeWouldBePlaintext.Because("%s", reason))
-			return false, nil
-		}
+	var reason string
+	var err error
+	if !bytes.Equal(from, key) {
+		reason, err = v.Exposes(ctx, from, key)
 	}
-	value, err := v.encrypt(ctx, key, value)
+	if err == nil && reason == "" && stored != nil {
+		from = key
+		reason, err = v.exposed(ctx, stored.Stored, key)
+	}
 	if err != nil {
 		return false, err
 	}
-	st := &staged{key: string(key), why: why}
+	if reason != "" {
+		v.Raise(string(from), CodeWouldBePlaintext.Because("%s", reason))
+		return false, nil
+	}
+	if value, err = v.encrypt(ctx, key, value); err != nil {
+		return false, err
+	}
+	st := &staged{key: string(key)}
 	if stored != nil {
 		st.prior, st.lease = stored.ModRevision, stored.Lease
 	}
@@ -96,8 +101,16 @@ func (v *View) Encrypts(ctx context.Context, key []byte) (bool, error) {
 // the clear. The reason is empty where it would not.
 func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
 	rec, err := v.src.Get(ctx, from)
-	if rec == nil || err != nil || encoding.Detect(rec.Value) != encoding.FormatEncrypted {
+	if rec == nil || err != nil {
 		return "", err
+	}
+	return v.exposed(ctx, rec.Value, key)
+}
+
+// exposed is Exposes with the value as it is stored.
+func (v *View) exposed(ctx context.Context, stored, key []byte) (reason string, err error) {
+	if encoding.Detect(stored) != encoding.FormatEncrypted {
+		return "", nil
 	}
 	gr, err := v.reader.Resource(ctx, key)
 	if err != nil || v.encrypter != nil && v.encrypter.Encrypts(gr) {
@@ -130,5 +143,5 @@ func (v *View) Delete(ctx context.Context, key []byte, why string) error {
 		v.plan.drop(string(key))
 		return nil
 	}
-	return v.plan.put(&staged{key: string(key), delete: true, why: why, prior: rec.ModRevision, lease: rec.Lease}, nil)
+	return v.plan.put(&staged{key: string(key), delete: true, prior: rec.ModRevision, lease: rec.Lease}, nil)
 }

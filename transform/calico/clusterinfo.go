@@ -15,7 +15,7 @@ import (
 func (m *run) stageLocks() {
 	for _, id := range m.table.records {
 		if id.late != nil {
-			m.Put(id.v3key, id.late, whyRecord(id))
+			m.Put(id.v3key, id.late, whyRecord)
 		}
 	}
 	kd, _ := kindOfV3("clusterinformations")

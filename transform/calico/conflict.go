@@ -57,7 +57,7 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 	case TakeV1:
 		id.fate, id.there.replaced = replaced, true
 		m.Raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
-		m.write(id, succeed(obj, there), format)
+		m.write(id, succeed(obj, there), format, nil)
 	default:
 		m.skip(id, differs)
 		m.Step("settle the conflicts with v3 objects: migrate the input again with --conflicts %s or --conflicts %s, "+

@@ -27,6 +27,6 @@
 //   - InOrder: writes are staged as injected CRDs, v3 records by kind (in the order of the live
 //     controller) and key, references in other objects, ClusterInformation, components, the
 //     aggregated APIService, v1 records, v1 CRDs.
-//   - Bounded: records are streamed twice. Between the passes an identity (key, kind, names, UIDs)
-//     a record is kept in memory, and decoded records of a few MiB.
+//   - Bounded: records are streamed twice, a batch at a time. Between the passes an identity (key,
+//     kind, names, UIDs) a record is kept in memory.
 package calico

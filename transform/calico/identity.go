@@ -29,8 +29,7 @@ type identity struct {
 	namespace    string
 	stored, name string // v1 and v3 name
 	uid          uuid.UUID
-	minted       string  // with --uids new
-	record       *record // decoded; nil where it was used or memory was full
+	minted       string // with --uids new
 	there        *object
 	late         []byte // v3 ClusterInformation, to be staged after objects that may refer to it
 	fate         fate

@@ -1,10 +1,14 @@
 package calico
 
 import (
+	"context"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -15,78 +19,147 @@ func (m *run) migrateKinds() {
 	rest := m.table.records
 	for _, kd := range kinds() {
 		n := 0
+		var some batch[*draft]
 		for ; n < len(rest) && rest[n].kind == kd; n++ {
-			if n%256 == 0 && m.Failed(m.Ctx.Err()) {
-				return
-			}
 			if rest[n].fate != pending {
 				continue
 			}
-			err := m.migrate(rest[n])
-			if f := finding.Of(err); f != nil {
-				m.skip(rest[n], f)
-			} else if m.Failed(err) {
+			d := m.begin(rest[n])
+			if m.Err != nil {
 				return
 			}
+			if some.add(d, len(d.stored)) {
+				m.migrateBatch(some.take())
+			}
 		}
+		m.migrateBatch(some.take())
 		m.checkOthers(kd, rest[:n])
 		rest = rest[n:]
 	}
 }
 
-// migrate converts and stages one record.
-func (m *run) migrate(id *identity) error {
-	version := m.crds.versions[id.kind.Plural]
-	if version == nil {
-		return codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
+// migrateBatch converts records in parallel, and stages them in their order.
+func (m *run) migrateBatch(batch []*draft) {
+	if m.Err != nil {
+		return
+	}
+	m.Failed(m.View.Parallel(m.Ctx, len(batch), func(i int) error {
+		batch[i].convertAlone(m.Ctx)
+		return nil
+	}))
+	for _, d := range batch {
+		if m.Err != nil {
+			return
+		}
+		err := m.migrate(d)
+		if f := finding.Of(err); f != nil {
+			m.skip(d.id, f)
+		} else if m.Failed(err) {
+			return
+		}
+	}
+}
+
+// draft is a v3 record in the making.
+type draft struct {
+	id      *identity
+	version *schema.Version // to write it by
+	stored  []byte          // the v1 record
+	r       *record
+	meta    metav1.ObjectMeta // as clients saw it
+	refs    []translation
+	dropped []string // paths that were pruned
+	value   []byte   // to be stored; nil where it depends on other records
+	err     error    // why the record is not migrated
+}
+
+// begin begins to migrate one record.
+func (m *run) begin(id *identity) *draft {
+	d := &draft{id: id, version: m.crds.versions[id.kind.Plural]}
+	if d.version == nil {
+		d.err = codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
+		return d
 	}
 	reason, err := m.View.Exposes(m.Ctx, id.key, id.v3key)
-	if err != nil {
-		return err
+	switch {
+	case m.Failed(err):
+	case reason != "":
+		d.err = transform.CodeWouldBePlaintext.Because("%s", reason)
+	default:
+		d.stored = m.stored(id)
 	}
-	if reason != "" {
-		return transform.CodeWouldBePlaintext.Because("%s", reason)
+	return d
+}
+
+// convertAlone decodes the record. It converts one that does not depend on others: that has no
+// owners, and no v3 object of its name.
+func (d *draft) convertAlone(ctx context.Context) {
+	if d.err != nil {
+		return
 	}
-	r := m.take(id)
-	if r == nil {
-		return m.Err
+	if d.r, d.err = d.id.decode(d.stored); d.err != nil {
+		return
 	}
-	meta := r.meta.seen()
-	if meta.DeletionTimestamp != nil && len(meta.Finalizers) == 0 {
+	d.meta = d.r.meta.seen()
+	if d.terminating() || len(d.meta.OwnerReferences) > 0 || d.id.there != nil {
+		return
+	}
+	if d.err = d.convert(ctx); d.err == nil {
+		d.value, d.err = encoding.EncodeObject(d.r.obj, d.r.format)
+	}
+}
+
+// terminating says that the record is being deleted, and that no finalizer holds it.
+func (d *draft) terminating() bool {
+	return d.meta.DeletionTimestamp != nil && len(d.meta.Finalizers) == 0
+}
+
+// convert makes the record what a server would store. The owners are translated by then.
+func (d *draft) convert(ctx context.Context) error {
+	err := d.r.convert(&d.meta, d.id.name, d.id.written(), d.refs)
+	if err == nil {
+		d.dropped, err = fit(ctx, d.version, d.r, d.meta)
+	}
+	return err
+}
+
+// migrate stages one record.
+func (m *run) migrate(d *draft) (err error) {
+	id := d.id
+	switch {
+	case d.err != nil:
+		return d.err
+	case d.terminating():
 		id.fate = gone
 		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
 		return nil
+	case d.value == nil:
+		if d.refs, err = m.recordOwners(id, d.meta.OwnerReferences); err == nil {
+			err = d.convert(m.Ctx)
+		}
 	}
-	refs, err := m.recordOwners(id, meta.OwnerReferences)
+	if err == nil {
+		err = m.loses(id, d.dropped)
+	}
 	if err != nil {
-		return err
-	}
-	if err := r.convert(&meta, id.name, id.written(), refs); err != nil {
-		return err
-	}
-	dropped, err := fit(m.Ctx, version, r, meta)
-	if err != nil {
-		return err
-	}
-	if err := m.loses(id, dropped); err != nil {
 		return err
 	}
 	if id.there != nil {
-		m.meet(id, version, r.obj)
+		m.meet(id, d.version, d.r.obj)
 	} else {
 		id.fate = migrated
-		m.write(id, r.obj, r.format)
+		m.write(id, d.r.obj, d.r.format, d.value)
 	}
-	if id.wrote() && len(dropped) > 0 {
-		m.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(dropped)))
+	if id.wrote() && len(d.dropped) > 0 {
+		m.Raise(string(id.key), codePrunedField.Because("the v3 CRD does not know %s", finding.List(d.dropped)))
 	}
-	for _, t := range refs {
+	for _, t := range d.refs {
 		if id.wrote() {
 			m.View.Report().AddReference(string(id.v3key), t.before, t.after)
 		}
 	}
 	if id.kind.Name == namePolicy && (id.wrote() || id.fate == unchanged) {
-		tier := text(objectAt(r.obj, "spec"), "tier")
+		tier := text(objectAt(d.r.obj, "spec"), "tier")
 		m.policies[tier] = append(m.policies[tier], id)
 	}
 	return nil
@@ -117,20 +190,24 @@ func (m *run) loses(id *identity, dropped []string) error {
 	return nil
 }
 
-// write stages a v3 record and gives it to the cross-check.
-func (m *run) write(id *identity, obj map[string]any, format encoding.Format) {
+// write stages a v3 record and gives it to the cross-check. value is obj encoded, or nil.
+func (m *run) write(id *identity, obj map[string]any, format encoding.Format, value []byte) {
 	m.ipam.add(id.kind.Kind, id.v3key, obj)
-	value, err := encoding.EncodeObject(obj, format)
+	if value == nil {
+		var err error
+		if value, err = encoding.EncodeObject(obj, format); m.Failed(err) {
+			return
+		}
+	}
 	switch {
-	case m.Failed(err):
 	case id.kind.Kind == kindClusterInformation:
 		id.late = value
 	default:
-		m.Put(id.v3key, value, whyRecord(id))
+		m.Put(id.v3key, value, whyRecord)
 	}
 }
 
-func whyRecord(id *identity) string { return "v3 record of " + string(id.key) }
+const whyRecord = "the v3 form of a v1 record"
 
 // checkOthers gives the cross-check the rest of a kind after its records: v3 objects that stay as
 // they are, and skipped records, which hold their addresses too.

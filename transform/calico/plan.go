@@ -64,7 +64,6 @@ type run struct {
 
 	customs  map[schema.GroupKind]folder // kinds of the snapshot's CRDs; nil until they are asked for
 	policies map[string][]*identity      // by the tier they name
-	held     int                         // stored bytes of the records that were decoded
 	skipped  int                         // v1 records that are not migrated for a problem
 }
 

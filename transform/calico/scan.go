@@ -11,19 +11,19 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
-// heldBytes are the stored bytes of the records that stay decoded until they are migrated. Decoded
-// ones take several times as much.
-const heldBytes = 4 << 20
-
 // scan is the first pass: it gives every Calico object an identity, and skips the records that
 // cannot be migrated for what they are or for the name they share.
 func (m *run) scan() {
 	for entry := range m.Live(groupDir(m.Keys, groupV3)) {
 		m.scanV3(entry)
 	}
+	var some batch[*scanned]
 	for entry := range m.Live(groupDir(m.Keys, groupV1)) {
-		m.scanV1(entry)
+		if r := m.record(entry); r != nil && some.add(r, len(entry.Value)) {
+			m.scanV1(some.take())
+		}
 	}
+	m.scanV1(some.take())
 	if m.opts.NewUIDs {
 		digest, err := m.View.InputDigest(m.Ctx)
 		m.Failed(err)
@@ -57,32 +57,59 @@ func (m *run) scanV3(entry *transform.Entry) {
 	})
 }
 
-// scanV1 notes a v1 record. Records without a v3 kind were reported with the CRDs.
-func (m *run) scanV1(entry *transform.Entry) {
+// scanned is a v1 record of the first pass.
+type scanned struct {
+	id    *identity
+	key   keys.Key
+	value []byte
+	notes []*finding.Finding
+	err   error
+}
+
+// record is a v1 record; nil for one without a v3 kind, which was reported with the CRDs.
+func (m *run) record(entry *transform.Entry) *scanned {
 	key, err := m.Keys.Parse(entry.Key)
 	if err != nil {
-		return
+		return nil
 	}
 	kd, ok := kindOfV1(key.Resource.Resource)
 	if !ok {
+		return nil
+	}
+	id := &identity{kind: kd, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
+	return &scanned{id: id, key: key, value: entry.Value}
+}
+
+// scanV1 notes v1 records: they are decoded in parallel, and noted in their order.
+func (m *run) scanV1(batch []*scanned) {
+	if m.Err != nil {
 		return
 	}
-	id := identity{kind: kd, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
-	lost := id
-	err = m.identify(&id, key, entry)
-	if err == nil {
-		err = m.table.add(&id)
-	}
-	if f := finding.Of(err); f != nil {
-		meta, _ := encoding.ReadMeta(entry.Value) // empty where it cannot be read
-		m.table.addLost(&lost, meta.UID)
-		m.skip(&lost, f)
+	m.Failed(m.View.Parallel(m.Ctx, len(batch), func(i int) error {
+		batch[i].err = batch[i].identify(m.Keys)
+		return nil
+	}))
+	for _, r := range batch {
+		for _, n := range r.notes {
+			m.Raise(string(r.id.key), n)
+		}
+		if r.err == nil {
+			r.id.there = m.table.objects[string(r.id.v3key)]
+			r.err = m.table.add(r.id)
+		}
+		if f := finding.Of(r.err); f != nil {
+			meta, _ := encoding.ReadMeta(r.value) // empty where it cannot be read
+			lost := &identity{kind: r.id.kind, key: r.id.key, namespace: r.id.namespace, stored: r.id.stored, name: r.id.stored}
+			m.table.addLost(lost, meta.UID)
+			m.skip(lost, f)
+		}
 	}
 }
 
-// identify completes the identity of a v1 record. It keeps the decoded record while memory lasts.
-func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error {
-	r, err := readRecord(id.kind, key, entry.Value)
+// identify completes the identity of a v1 record.
+func (s *scanned) identify(k keys.Kubernetes) error {
+	id := s.id
+	r, err := readRecord(id.kind, s.key, s.value)
 	if err != nil {
 		return err
 	}
@@ -90,15 +117,12 @@ func (m *run) identify(id *identity, key keys.Key, entry *transform.Entry) error
 	if err != nil {
 		return err
 	}
-	for _, n := range notes {
-		m.Raise(string(entry.Key), n)
+	if name != id.stored { // one string for both
+		id.name = name
 	}
-	id.name, id.uid, id.deleting = name, r.uid, r.meta.seen().DeletionTimestamp != nil
-	id.v3key = m.Keys.Format(keys.Key{Resource: r.kind.v3(), Namespace: key.Namespace, Name: name})
-	id.there = m.table.objects[string(id.v3key)]
-	if m.held += len(entry.Value); m.held <= heldBytes {
-		id.record = r
-	}
+	s.notes = notes
+	id.uid, id.deleting = r.uid, r.meta.seen().DeletionTimestamp != nil
+	id.v3key = k.Format(keys.Key{Resource: r.kind.v3(), Namespace: id.namespace, Name: name})
 	return nil
 }
 
@@ -122,27 +146,36 @@ func (m *run) collide(group []*identity) {
 	}
 }
 
-// take returns the decoded record, for the caller to change: the one that was kept, else it is
-// decoded again. It is nil after an error.
+// take returns the decoded record, for the caller to change. It is nil after an error.
 func (m *run) take(id *identity) *record {
-	if r := id.record; r != nil {
-		id.record = nil
-		return r
+	value := m.stored(id)
+	if m.Err != nil {
+		return nil
 	}
+	r, err := id.decode(value)
+	m.Failed(err)
+	return r
+}
+
+// stored returns the value of a record, decrypted.
+func (m *run) stored(id *identity) []byte {
 	entry := m.Get(id.key)
 	if entry == nil {
 		m.Failed(errors.New("record " + string(id.key) + " is not there any more"))
 		return nil
 	}
-	r, err := readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, entry.Value)
-	m.Failed(err)
-	return r
+	return entry.Value
+}
+
+// decode decodes the value of a record.
+func (id *identity) decode(value []byte) (*record, error) {
+	return readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, value)
 }
 
 // skip reports a record that is not migrated. Every v1 record then stays.
 func (m *run) skip(id *identity, f *finding.Finding) {
 	m.skipped++
-	id.fate, id.record = skipped, nil
+	id.fate = skipped
 	m.Raise(string(id.key), f)
 }
 
