@@ -120,15 +120,26 @@ func (p *patterns) addSchema(s *apiextensions.JSONSchemaProps) error {
 	if err := p.add(s.Pattern); err != nil {
 		return err
 	}
-	below := slices.Collect(combined(s))
-	for _, property := range s.Properties {
-		below = append(below, &property)
-	}
-	for pattern, property := range s.PatternProperties {
+	for pattern := range s.PatternProperties {
 		if err := p.add(pattern); err != nil {
 			return err
 		}
-		below = append(below, &property)
+	}
+	for child := range schemasBelow(s) {
+		if err := p.addSchema(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schemasBelow yields the schemas that s holds, nil among them.
+func schemasBelow(s *apiextensions.JSONSchemaProps) iter.Seq[*apiextensions.JSONSchemaProps] {
+	below := slices.Collect(combined(s))
+	for _, more := range []map[string]apiextensions.JSONSchemaProps{s.Properties, s.PatternProperties} {
+		for _, property := range more {
+			below = append(below, &property)
+		}
 	}
 	if s.AdditionalProperties != nil {
 		below = append(below, s.AdditionalProperties.Schema)
@@ -136,12 +147,7 @@ func (p *patterns) addSchema(s *apiextensions.JSONSchemaProps) error {
 	if s.Items != nil {
 		below = append(below, s.Items.Schema)
 	}
-	for _, child := range below {
-		if err := p.addSchema(child); err != nil {
-			return err
-		}
-	}
-	return nil
+	return slices.Values(below)
 }
 
 // add compiles a pattern as package regexp does.

@@ -23,24 +23,13 @@ func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error
 		return nil, nil
 	}
 	storage, err := c.versionOf(obj)
+	if err != nil || c.keepsManagedFields(list) {
+		return nil, err
+	}
+	settled, err := storage.updateManagedFields(obj, list)
 	if err != nil {
 		return nil, err
 	}
-	manager, err := storage.fieldManager()
-	if err != nil {
-		return nil, err
-	}
-	// A server changes no other metadata than managedFields.
-	live := func() *unstructured.Unstructured {
-		out := maps.Clone(obj)
-		out["metadata"] = map[string]any{"managedFields": cloneJSON(list), "uid": "any"}
-		return &unstructured.Unstructured{Object: out}
-	}
-	updated, err := manager.Update(live(), live(), "")
-	if err != nil {
-		return nil, nil // the server keeps them then
-	}
-	settled, _, _ := unstructured.NestedSlice(updated.(*unstructured.Unstructured).Object, "metadata", "managedFields")
 	if len(settled) > 0 {
 		metadata["managedFields"] = settled
 		return nil, nil
@@ -53,6 +42,27 @@ func (c *CRD) RewriteManagedFields(obj map[string]any) (lost []string, err error
 		}
 	}
 	return lost, nil
+}
+
+// updateManagedFields has a server's field manager update an object that does not change, and
+// returns its managedFields then.
+func (v *Version) updateManagedFields(obj map[string]any, list []any) ([]any, error) {
+	manager, err := v.fieldManager()
+	if err != nil {
+		return nil, err
+	}
+	// A server changes no other metadata than managedFields.
+	live := func() *unstructured.Unstructured {
+		out := maps.Clone(obj)
+		out["metadata"] = map[string]any{"managedFields": cloneJSON(list), "uid": "any"}
+		return &unstructured.Unstructured{Object: out}
+	}
+	updated, err := manager.Update(live(), live(), "")
+	if err != nil {
+		return list, nil // the server keeps them then
+	}
+	settled, _, _ := unstructured.NestedSlice(updated.(*unstructured.Unstructured).Object, "metadata", "managedFields")
+	return settled, nil
 }
 
 // compileFieldManager returns a server's field manager for requests at the version.

@@ -21,6 +21,10 @@ import (
 type validators struct {
 	openAPI validation.SchemaValidator
 	cel     *cel.Validator // nil where the schema has no rules
+
+	embedded    bool // the schema has embedded resources
+	lists       bool // the schema has sets or maps in lists
+	asOnCreates bool // updates meet no other rules than creates
 }
 
 func (v *Version) compileValidators() (validators, error) {
@@ -39,7 +43,10 @@ func (v *Version) compileValidators() (validators, error) {
 	if err != nil {
 		return validators{}, err
 	}
-	return validators{openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+	return validators{
+		openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit),
+		embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
+	}, nil
 }
 
 // Validate reports the errors of a server that creates obj at this version: type meta, schema and
@@ -53,8 +60,8 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 	}
 	errs = validation.ValidateCustomResource(nil, obj, compiled.openAPI)
 	errs = append(errs, v.validateScale(obj)...)
-	errs = append(errs, objectmeta.Validate(ctx, nil, obj, structural, false)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, obj)...)
+	errs = append(errs, compiled.embeddedErrors(ctx, obj, structural)...)
+	errs = append(errs, compiled.listErrors(obj, structural)...)
 	return compiled.rules(ctx, errs, structural, obj, nil)
 }
 
@@ -71,6 +78,38 @@ func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, va
 	}
 	structural, _ := v.structural()
 	return structural, compiled, v.validateTypeMeta(obj)
+}
+
+// embeddedErrors are those in embedded resources.
+func (c validators) embeddedErrors(ctx context.Context, obj map[string]any, structural *structuralschema.Structural) field.ErrorList {
+	if !c.embedded {
+		return nil
+	}
+	return objectmeta.Validate(ctx, nil, obj, structural, false)
+}
+
+// listErrors are those in sets and maps in lists.
+func (c validators) listErrors(obj map[string]any, structural *structuralschema.Structural) field.ErrorList {
+	if !c.lists {
+		return nil
+	}
+	return listtype.ValidateListSetsAndMaps(nil, structural, obj)
+}
+
+// hasListTypes says whether a list in the schema is a set or a map.
+func hasListTypes(s *structuralschema.Structural) bool {
+	if s == nil {
+		return false
+	}
+	if s.XListType != nil || hasListTypes(s.Items) || s.AdditionalProperties != nil && hasListTypes(s.AdditionalProperties.Structural) {
+		return true
+	}
+	for _, property := range s.Properties {
+		if hasListTypes(&property) {
+			return true
+		}
+	}
+	return false
 }
 
 const rulesSkipped = "some validation rules were not checked"

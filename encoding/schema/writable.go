@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -37,9 +35,9 @@ func (v *Version) validateUpdate(ctx context.Context, obj, old map[string]any) f
 	errs = v.validateMeta(obj)
 	errs = append(errs, validation.ValidateCustomResourceUpdate(nil, obj, old, compiled.openAPI, validation.WithRatcheting(same))...)
 	errs = append(errs, v.validateScale(obj)...)
-	errs = append(errs, objectmeta.Validate(ctx, nil, obj, structural, false)...)
-	if len(listtype.ValidateListSetsAndMaps(nil, structural, old)) == 0 {
-		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, structural, obj)...)
+	errs = append(errs, compiled.embeddedErrors(ctx, obj, structural)...)
+	if len(compiled.listErrors(old, structural)) == 0 {
+		errs = append(errs, compiled.listErrors(obj, structural)...)
 	}
 	return compiled.rules(ctx, errs, structural, obj, old, cel.WithRatcheting(same))
 }
@@ -60,18 +58,42 @@ func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 // in metadata (also of embedded resources), in the fields of the scale subresource, and at the
 // root. It refuses an update of the status subresource only for errors in the status.
 func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorList {
+	if touched := touch(obj); touched != nil {
+		return v.validateUpdate(ctx, touched, obj)
+	}
+	return nil
+}
+
+// RefusedValid is Refused of an object in which Validate found no error, and faster.
+func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.ErrorList {
+	compiled, err := v.validators()
+	if err != nil || !compiled.asOnCreates {
+		return v.Refused(ctx, obj)
+	}
+	touched := touch(obj)
+	if touched == nil {
+		return nil
+	}
+	if _, _, errs := v.compiled(touched); errs != nil {
+		return errs
+	}
+	return v.validateMeta(touched)
+}
+
+// touch returns obj with another annotation, nil where it has no metadata: no server reads it.
+func touch(obj map[string]any) map[string]any {
 	metadata, _ := obj["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	touched, meta, noted := maps.Clone(obj), maps.Clone(metadata), maps.Clone(annotations)
 	if meta == nil {
-		return nil // no server reads it
+		return nil
 	}
 	if noted == nil {
 		noted = map[string]any{}
 	}
 	noted["etcdshift/any"] = "other" // never stored
 	meta["annotations"], touched["metadata"] = noted, meta
-	return v.validateUpdate(ctx, touched, obj)
+	return touched
 }
 
 var errUnreadableEntry = errors.New("an entry of metadata.managedFields is none that a server reads")
@@ -91,9 +113,10 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 	r := relabel{crd: c, storage: storage, obj: obj, accepted: map[*Version]bool{}}
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
+	kept := c.keepsManagedFields(list)
 	for _, element := range list {
 		entry, _ := element.(map[string]any)
-		if _, readable := decodeEntry(entry); !readable || entryField(entry, "apiVersion") == "" {
+		if !kept && !isReadable(entry) {
 			return errUnreadableEntry
 		}
 		if r.breaks(entry) {
@@ -104,6 +127,12 @@ func (c *CRD) CheckApply(obj map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// isReadable reports that a server reads an entry of managedFields.
+func isReadable(entry map[string]any) bool {
+	_, readable := decodeEntry(entry)
+	return readable && entryField(entry, "apiVersion") != ""
 }
 
 // Fields lists the fields of errors with the type of each error, sorted and without values.

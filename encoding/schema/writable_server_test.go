@@ -257,8 +257,11 @@ func (l *lab) requireSameWrites(obj map[string]any, counts map[string]int) {
 	assert.Equal(t, server, ours, "annotation of %s", before)
 	refused := v.Refused(ctx, obj)
 	assert.Equal(t, server == "invalid", len(refused) > 0, "annotation of %s: %v", before, refused)
-	if len(refused) > 0 && len(v.Validate(ctx, obj))+len(v.validateMeta(obj)) == 0 {
-		counts["valid, and refused"]++
+	if valid := len(v.Validate(ctx, obj)) == 0; valid {
+		assert.Equal(t, Fields(refused), Fields(v.RefusedValid(ctx, obj)), before)
+		if len(refused) > 0 && len(v.validateMeta(obj)) == 0 {
+			counts["valid, and refused"]++
+		}
 	}
 
 	server, ours = update(func(u *unstructured.Unstructured) {

@@ -141,14 +141,19 @@ func (o *object) encode(k *kind, opts *Options) (err error) {
 			return err
 		}
 	}
-	if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
-		return err
+	if o.changed = o.from != k.crd.StorageVersion(); !o.changed {
+		if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
+			return err
+		}
+		o.changed = !bytes.Equal(o.out, o.Value)
 	}
-	o.changed = !bytes.Equal(o.out, o.Value)
 	if o.changed && !opts.KeepManagedFields && opts.Mode == schema.Settled {
+		o.out = nil // once its managedFields are rewritten
 		if emptied, err = k.crd.RewriteManagedFields(o.obj); err != nil {
 			return err
 		}
+	}
+	if o.out == nil {
 		if o.out, err = encode(o.obj, o.format, opts.Mode); err != nil {
 			return err
 		}
@@ -242,10 +247,14 @@ func (o *object) validate(ctx context.Context, k *kind) {
 		o.warn(codeViolatesSchema.Because("it was not validated at %s: %s", k.crd.StorageVersion(), reason))
 		return
 	}
+	refused := v.Refused
+	if len(errs) == 0 {
+		refused = v.RefusedValid
+	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
 		o.warn(codeViolatesSchema.Because("the schema of %s does not allow %s", k.crd.StorageVersion(), finding.List(wrong)))
 	}
-	if wrong := schema.Fields(v.Refused(ctx, o.obj)); len(wrong) > 0 {
+	if wrong := schema.Fields(refused(ctx, o.obj)); len(wrong) > 0 {
 		o.warn(codeUpdateRefused.Because("an API server refuses every update of it for %s", finding.List(wrong)))
 	}
 	if err := k.crd.CheckApply(o.obj); err != nil {

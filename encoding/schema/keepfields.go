@@ -1,0 +1,196 @@
+package schema
+
+import (
+	"cmp"
+	"strings"
+
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// maxKept bounds the managedFields entries that keepsManagedFields compares with each other. A
+// server keeps ten of operation Update.
+const (
+	maxKept       = 32
+	maxKeptUpdate = 10
+)
+
+// keepsManagedFields reports, without a field manager, that a no-op update leaves this list of an
+// object as it is, and that a server reads all of it: entries at listed versions, each of another
+// manager, in order, and with fields as a server writes them. False means that a field manager has
+// to be asked.
+func (c *CRD) keepsManagedFields(list []any) bool {
+	if len(list) > maxKept {
+		return false
+	}
+	updates := 0
+	entries := make([]map[string]any, 0, maxKept)
+	for _, element := range list {
+		entry, _ := element.(map[string]any)
+		if !c.keepsEntry(entry) {
+			return false
+		}
+		for i, other := range entries {
+			if i == len(entries)-1 && compareKept(other, entry) >= 0 || sameOwner(other, entry) {
+				return false
+			}
+		}
+		if entries = append(entries, entry); entry["operation"] == "Update" {
+			updates++
+		}
+	}
+	return updates <= maxKeptUpdate
+}
+
+// keepsEntry reports that decoding and encoding leave an entry as it is, and that its fields fit
+// the types of its version.
+func (c *CRD) keepsEntry(entry map[string]any) bool {
+	for name, value := range entry {
+		if check := entryFields[name]; check == nil || name != "fieldsV1" && !check(value) {
+			return false
+		}
+	}
+	operation, time := entryField(entry, "operation"), entryField(entry, "time")
+	if operation != "Apply" && operation != "Update" || entry["fieldsType"] != "FieldsV1" || time != "" && time < "1971" {
+		return false
+	}
+	version, err := c.versionOf(entry)
+	if err != nil {
+		return false
+	}
+	fieldType, err := version.fieldType()
+	if err != nil {
+		return false
+	}
+	fields, _ := entry["fieldsV1"].(map[string]any)
+	return len(fields) > 0 && fields["."] == nil && keepsFields(fields, fieldType.Schema, &fieldType.TypeRef)
+}
+
+// compareKept is compareEntries for canonical times.
+func compareKept(a, b map[string]any) int {
+	return cmp.Or(compareTexts(a, b, "operation"), compareTexts(a, b, "time"), compareTexts(a, b, "manager"), compareTexts(a, b, "apiVersion"),
+		compareTexts(a, b, "subresource"))
+}
+
+func compareTexts(a, b map[string]any, name string) int {
+	return cmp.Compare(entryField(a, name), entryField(b, name))
+}
+
+// sameOwner reports that a server takes two entries for one: it keeps an entry of operation Apply
+// under any version.
+func sameOwner(a, b map[string]any) bool {
+	same := func(name string) bool { return compareTexts(a, b, name) == 0 }
+	return same("manager") && same("operation") && same("subresource") && (a["operation"] == "Apply" || same("apiVersion"))
+}
+
+// keepsFields reports that fieldsV1, or a part of it that is not empty, comes back from a set of
+// paths as it is, and that nothing in it lies below an atomic list or map, which a server would own
+// as a whole (typed.ReconcileFieldSetWithSchema). of is nil where the type is unknown or free.
+func keepsFields(fields map[string]any, s *smdschema.Schema, of *smdschema.TypeRef) bool {
+	var members *smdschema.Map
+	if of != nil {
+		atom, ok := s.Resolve(*of)
+		switch {
+		case !ok:
+			return false
+		case atom.Map != nil && isFree(atom.Map):
+			of = nil
+		case atom.Map != nil:
+			if atom.Map.ElementRelationship == smdschema.Atomic {
+				return false
+			}
+			members, of = atom.Map, &atom.Map.ElementType
+		case atom.Scalar != nil:
+			of = nil
+		case atom.List == nil || atom.List.ElementRelationship == smdschema.Atomic:
+			return false
+		default:
+			of = &atom.List.ElementType
+		}
+	}
+	for element, value := range fields {
+		below, ok := value.(map[string]any)
+		switch {
+		case !ok:
+			return false
+		case element == ".": // the node itself, beside others
+			if len(below) > 0 || len(fields) == 1 {
+				return false
+			}
+		case !isPlainElement(element):
+			return false
+		case len(below) > 0 && !keepsFields(below, s, typeBelow(members, of, element)):
+			return false
+		}
+	}
+	return true
+}
+
+// typeBelow is the type of an element of a list or map, nil for an unknown one.
+func typeBelow(members *smdschema.Map, of *smdschema.TypeRef, element string) *smdschema.TypeRef {
+	if name, isField := strings.CutPrefix(element, "f:"); isField && members != nil {
+		if field, found := members.FindField(name); found {
+			of = &field.Type
+		}
+	}
+	if of == nil || members != nil && *of == (smdschema.TypeRef{}) {
+		return nil
+	}
+	return of
+}
+
+// isFree is isUntypedDeducedMap of structured-merge-diff's typed.
+func isFree(m *smdschema.Map) bool {
+	of := m.ElementType
+	if of.NamedType != nil {
+		return *of.NamedType == "__untyped_deduced_" && m.Fields == nil
+	}
+	return of.Inlined.Scalar != nil && *of.Inlined.Scalar == "untyped" && m.Fields == nil
+}
+
+// isPlainElement reports that a path element has the only form in which a server writes it: a name
+// in ASCII that JSON need not escape, a key or value of such texts, small numbers and truth values,
+// or an index.
+func isPlainElement(element string) bool {
+	if len(element) < len("f:x") || element[1] != ':' {
+		return false
+	}
+	switch text := element[2:]; element[0] {
+	case 'f':
+		for i := range len(text) {
+			if !plain(text[i]) {
+				return false
+			}
+		}
+		return true
+	case 'k':
+		c := canonical{text: []byte(text)}
+		return len(text) > len("{}") && c.members(func(name []byte) bool { return !strings.Contains(string(name), `\`) && c.plainScalar() }) && c.at == len(text)
+	case 'v':
+		c := canonical{text: []byte(text)}
+		return c.plainScalar() && c.at == len(text)
+	case 'i':
+		c := canonical{text: []byte(text)}
+		return c.plainNumber() && c.at == len(text)
+	}
+	return false
+}
+
+// plainScalar passes a text without escapes, a small number or a truth value.
+func (c *canonical) plainScalar() bool {
+	switch c.peek() {
+	case '"':
+		_, ok := c.str()
+		return ok
+	case 't':
+		return c.word("true")
+	case 'f':
+		return c.word("false")
+	}
+	return c.plainNumber()
+}
+
+// plainNumber passes a whole number that a float64 holds.
+func (c *canonical) plainNumber() bool {
+	n, ok := c.integer()
+	return ok && len(n) <= 15 && n[0] != '-'
+}
