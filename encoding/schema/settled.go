@@ -20,8 +20,13 @@ func (c *CRD) Settled(value []byte, namespace, name string) bool {
 	if root == nil {
 		return false
 	}
-	s := settler{canonical: canonical{text: value}, root: root, namespace: namespace, name: name}
-	return s.object(root.shape, root.mode, true) && string(s.text[s.at:]) == "\n"
+	return root.settles(value, namespace, name)
+}
+
+// settles passes a whole value.
+func (r *settledRoot) settles(value []byte, namespace, name string) bool {
+	s := settler{canonical: canonical{text: value}, root: r, namespace: namespace, name: name}
+	return s.object(r.shape, r.mode, true) && string(s.text[s.at:]) == "\n"
 }
 
 // settledRoot is what a settled object at a version begins with.

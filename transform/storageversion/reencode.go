@@ -29,6 +29,10 @@ func (o *object) begin(k *kind, opts *Options) {
 		o.from, o.settled = k.crd.StorageVersion(), true
 		return
 	}
+	if out, obj, from, ok := k.crd.Relabelled(o.Value, o.parsed.Namespace, o.parsed.Name); ok {
+		o.out, o.obj, o.from, o.changed = out, obj, from, true
+		return
+	}
 	obj, f, err := encoding.DecodeObject(o.Value)
 	if err != nil {
 		o.refuse(transform.Unreadable(err))
@@ -107,6 +111,17 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 		o.obj = nil
 		return
 	}
+	if !o.changed {
+		o.rewrite(k, opts)
+	}
+	if o.refused == nil && o.changed {
+		o.validate(ctx, k)
+	}
+	o.obj = nil
+}
+
+// rewrite makes the bytes of an object whose bytes did not tell them.
+func (o *object) rewrite(k *kind, opts *Options) {
 	dropped, err := k.crd.Finish(o.obj, opts.Mode)
 	if err != nil && o.converted && !errors.Is(err, schema.ErrTooLarge) {
 		o.refuse(codeConversionFailed.Because("the converter's answer: %v", err))
@@ -125,12 +140,7 @@ func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
 	}
 	if err != nil {
 		o.refuse(finding.Undecodable.Because("%v", err))
-		return
 	}
-	if o.changed {
-		o.validate(ctx, k)
-	}
-	o.obj = nil
 }
 
 // encode makes the bytes of an object at the storage version, with its managedFields repaired.
