@@ -40,9 +40,9 @@ const (
 	pickBytes   = 4 << 20 // of values
 )
 
-// Pick yields the entries of [View.Below] for which want is true, in their order. It asks want about
-// many entries at once, in parallel, before it yields one of them: want must not use the view, and
-// nothing may be staged for an entry that is still to come.
+// Pick yields the entries of [View.Below] for which want is true, in their order. It asks want
+// about many entries at once, in parallel, before it yields one of them: want must not use the
+// view, and nothing may be staged for an entry that is still to come.
 func (v *View) Pick(ctx context.Context, prefix string, want func(e *Entry) bool) iter.Seq2[*Entry, error] {
 	return stream.Of(func(yield func(*Entry) error) error {
 		var batch []*Entry
