@@ -48,7 +48,8 @@ func startCopy(out *os.File, src *Snapshot) *copyPass {
 	return p
 }
 
-// Stop ends the copying: the output will have none of the pages of the input.
+// Stop ends the copying, for an output that will have none of the pages of the input. Write begins
+// anew where it needs them.
 func (d *Draft) Stop() {
 	d.copied.cancel()
 	<-d.copied.done

@@ -13,17 +13,15 @@ func startWriteback(f *os.File, at, n int64) {
 }
 
 // copyRange copies up to n bytes at an offset, inside the kernel where the filesystem can; some of
-// them then share the blocks.
+// them then share the blocks. What the kernel cannot do for whatever reason, which filesystems tell
+// in many ways, goes through memory: a true error comes again there.
 func copyRange(out, in *os.File, at, n int64) (int64, error) {
 	from, to := at, at
 	copied, err := unix.CopyFileRange(int(in.Fd()), &from, int(out.Fd()), &to, int(n), 0)
-	switch err {
-	case nil:
-		return int64(copied), nil
-	case unix.EXDEV, unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPERM: // between these filesystems it can't
+	if err != nil || copied == 0 {
 		return copyThrough(out, in, at, n)
 	}
-	return 0, err
+	return int64(copied), nil
 }
 
 // populate maps the pages of a part of a mapped file, which begins with a page. It reads them from

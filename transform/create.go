@@ -105,7 +105,7 @@ func otherLease(id int64, n int) int64 {
 // names. Deletions of such keys are staged by [View.Delete] and leave no record.
 func (v *View) Scrub(drop func(key []byte) bool) {
 	v.scrub = drop
-	if v.draft != nil {
+	if v.draft != nil && drop != nil {
 		v.draft.Stop() // it has no page of the input
 	}
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// Transform plans changes to a snapshot: it stages them on the view and reports there.
+// Transform plans changes to a snapshot: it stages them on the view and reports there. One with a
+// method Fresh() bool that returns true makes a file of new pages, by [View.Build] or [View.Scrub]:
+// no page of the input is copied while it plans.
 type Transform interface {
 	Plan(ctx context.Context, v *View) error
 }
@@ -25,7 +27,6 @@ type Options struct {
 	Command string    // as the report names it, "migrate calico-v3"
 	In, Out string    // paths; Out must not exist, also for a dry run
 	DryRun  bool      // plan, validate and report, write nothing
-	Builds  bool      // the transform calls View.Build: no page of In is copied while it plans
 	Allow   []string  // problem codes that do not refuse the run
 	Time    time.Time // given to new objects; zero: the newest in the snapshot
 	// Prefixes are storage prefixes, such as "/registry", that keys of the snapshot do not show.
@@ -86,7 +87,8 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	for _, odd := range OddFile(src) {
 		r.Raise("", odd)
 	}
-	if !o.DryRun && !o.Builds {
+	fresh, ok := t.(interface{ Fresh() bool })
+	if !o.DryRun && !(ok && fresh.Fresh()) {
 		if v.draft, err = snapshot.Begin(o.Out, src); err != nil {
 			return err
 		}

@@ -167,7 +167,7 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	args.Arguments, args.In, args.Out = given[:n], given[n], given[n+1]
 	o = transform.Options{
 		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,
-		DryRun: c.Bool("dry-run"), Builds: m.Builds,
+		DryRun: c.Bool("dry-run"),
 		Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
 	if !m.Builds && o.BumpRevision < 1 {

@@ -72,16 +72,15 @@ func (s *settler) object(of *shape, mode pruneMode, root bool) bool {
 			}
 		}
 		child, declared := of.properties[string(name)]
+		if !declared {
+			child, declared = of.additional, of.open
+		}
 		switch {
 		case bytes.IndexByte(name, '\\') >= 0:
 			return false
 		case (root || of.embedded) && isMetaField(string(name)):
 			identity++
 			return !child.hasDefaults() && !child.hasEmbedded() && s.metaMember(name, root)
-		case !declared:
-			child, declared = of.additional, of.open
-		}
-		switch {
 		case declared && mode != noPruning:
 			return s.value(child, fullPruning)
 		case !declared && mode == fullPruning:

@@ -198,6 +198,14 @@ func TestSettled(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(10, func() { crd.Settled(text, "", "x") }), "allocations")
 }
 
+// TestSettledMetaDefaults: metadata, too, is filled by the schema of a map.
+func TestSettledMetaDefaults(t *testing.T) {
+	crd := parseCRD(t, thingCRD(`{"type":"object","additionalProperties":{"type":"object","properties":{"labels":{"type":"object","additionalProperties":{"type":"string"},"default":{"a":"b"}}}}}`))
+	value := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"x"}}` + "\n")
+	require.False(t, slowSettled(t, crd, value, "", "x"))
+	require.False(t, crd.Settled(value, "", "x"))
+}
+
 // thingCRD is a cluster-wide Thing of example.com with one version of that schema.
 func thingCRD(schema string) string {
 	return `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},"spec":{"group":"example.com","scope":"Cluster",

@@ -27,6 +27,9 @@ type Extract struct {
 	Prefixes     []string // of the shard, where the file holds several
 }
 
+// Fresh says that no page of the shard is in the archive; see [transform.Transform].
+func (x *Extract) Fresh() bool { return true }
+
 // Plan counts the records of the archive. A dry run finds all problems of a run.
 func (x *Extract) Plan(ctx context.Context, v *transform.View) error {
 	e := &extraction{

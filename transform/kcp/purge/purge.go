@@ -45,6 +45,9 @@ var (
 	ErrNoCacheHere = fmt.Errorf("%w is in the file", clusters.ErrNoCache)
 )
 
+// Fresh says that no page of the input is in the output; see [transform.Transform].
+func (p *Purge) Fresh() bool { return p.Scrub }
+
 // Plan stages the moved copies and then the deletions, each in the order of keys: no revision lacks
 // a copy.
 func (p *Purge) Plan(ctx context.Context, v *transform.View) error {

@@ -1,0 +1,79 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDraftIsWrite: a draft that was stopped, or whose copy failed, writes what Write does.
+func TestDraftIsWrite(t *testing.T) {
+	ctx := context.Background()
+	s := open(t, copyOf(t, fixture(t)))
+	changes := seq(put("/new", "x"))
+	want := filepath.Join(t.TempDir(), "want")
+	_, err := Write(ctx, want, s, changes, WriteConfig{})
+	require.NoError(t, err)
+	for name, spoil := range map[string]func(d *Draft){
+		"as it is": func(*Draft) {},
+		"stopped":  (*Draft).Stop,
+		"failed": func(d *Draft) {
+			d.Stop()
+			d.copied.err = os.ErrDeadlineExceeded
+			require.NoError(t, d.file.Truncate(0))
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "out")
+		d, err := Begin(path, s)
+		require.NoError(t, err)
+		spoil(d)
+		_, err = d.Write(ctx, changes, WriteConfig{})
+		require.NoError(t, err, name)
+		require.NoError(t, d.Discard(), name)
+		requireSameFile(t, want, path)
+	}
+	path := filepath.Join(t.TempDir(), "none")
+	d, err := Begin(path, s)
+	require.NoError(t, err)
+	require.NoError(t, d.Discard())
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func requireSameFile(t *testing.T, want, got string) {
+	t.Helper()
+	a, err := os.ReadFile(want)
+	require.NoError(t, err)
+	b, err := os.ReadFile(got)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(a, b), "%s is not as %s", got, want)
+}
+
+// TestCopyThroughMemory: both ways of copying a range copy it.
+func TestCopyThroughMemory(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "from")
+	content := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
+	require.NoError(t, os.WriteFile(from, content, 0o600))
+	in, err := os.Open(from)
+	require.NoError(t, err)
+	defer in.Close()
+	for name, copyRange := range map[string]func(out, in *os.File, at, n int64) (int64, error){"kernel": copyRange, "memory": copyThrough} {
+		out, err := os.Create(filepath.Join(t.TempDir(), "to"))
+		require.NoError(t, err)
+		defer out.Close()
+		for at := int64(0); at < int64(len(content)); {
+			n, err := copyRange(out, in, at, min(300_000, int64(len(content))-at))
+			require.NoError(t, err, name)
+			at += n
+		}
+		requireSameFile(t, from, out.Name())
+	}
+	n, err := copyRange(in, in, int64(len(content)), 10)
+	require.NoError(t, err)
+	require.Zero(t, n, "behind the end")
+}
