@@ -34,11 +34,13 @@ var objectMetaMember = member{name: "metadata", num: objectMeta, kind: kindMessa
 	{name: "labels", num: metaLabels, kind: kindTextMap}, {name: "annotations", num: metaAnnotations, kind: kindTextMap},
 	{name: "ownerReferences", num: metaOwnerReferences, kind: kindMessage, list: true, members: ownerMembers},
 	{name: "finalizers", num: metaFinalizers, list: true},
-	{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: []member{
-		{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
-		{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1, members: []member{fieldsV1Raw}}, {name: "subresource", num: 8},
-	}},
+	{name: "managedFields", num: metaManagedFields, kind: kindMessage, list: true, members: managedFieldsMembers},
 }}
+
+var managedFieldsMembers = []member{
+	{name: "manager", num: 1}, {name: "operation", num: 2}, {name: "apiVersion", num: 3},
+	{name: "fieldsType", num: 6}, {name: "fieldsV1", num: 7, kind: kindFieldsV1, members: []member{fieldsV1Raw}}, {name: "subresource", num: 8},
+}
 
 var ownerMembers = []member{
 	{name: "kind", num: ownerKind}, {name: "name", num: ownerName}, {name: "uid", num: ownerUID},

@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -45,42 +46,38 @@ func (e *ownerEdit) apply(before OwnerReference) (after OwnerReference, changed 
 
 func (e *ownerEdit) json(data []byte) ([]byte, error) {
 	return editJSON(data, []string{"metadata"}, func(text []byte) ([]byte, error) {
-		text, err := editText(text, []string{"ownerReferences", eachElement}, e.referenceText)
+		text, err := editText(text, []string{"ownerReferences"}, eachElement(e.referenceText))
 		if err != nil || len(e.uids) == 0 {
 			return text, err
 		}
-		return editText(text, []string{"managedFields", eachElement, "fieldsV1"}, e.fieldsV1)
+		return kept(text)(editText(text, []string{"managedFields"}, eachElement(func(entry []byte) ([]byte, error) {
+			return kept(entry)(editText(entry, []string{"fieldsV1", "f:metadata", "f:ownerReferences"}, e.paths))
+		})))
 	})
 }
 
-// cbor edits the two fields as JSON: CBOR has no order of fields to keep.
+// cbor edits decoded content: CBOR has no order of fields to keep.
 func (e *ownerEdit) cbor(data []byte) ([]byte, error) {
 	obj, err := decodeCBOR(data)
 	if err != nil {
 		return nil, err
 	}
-	r, part := reader{obj: obj}, map[string]any{}
-	metadata := r.object("metadata")
-	if r.err != nil {
-		return nil, r.err
-	}
-	for _, name := range []string{"ownerReferences", "managedFields"} {
-		if value, is := metadata[name]; is {
-			part[name] = value
-		}
-	}
-	text, err := EncodeObject(map[string]any{"metadata": part}, FormatJSON)
-	if err != nil {
-		return nil, err
-	}
-	if text, err = e.json(text); err != nil || e.changed == 0 {
+	r := reader{obj: obj}
+	metadata := reader{obj: r.object("metadata")}
+	metadata.objects("ownerReferences", e.reference)
+	if err = cmp.Or(r.err, at("metadata", metadata.err)); err != nil || e.changed == 0 {
 		return data, err
 	}
-	edited, _, err := DecodeObject(text)
-	if err != nil {
-		return nil, err
+	managed, _ := metadata.obj["managedFields"].([]any)
+	for _, entry := range managed {
+		content, _ := lookup(entry, []string{"fieldsV1", "f:metadata", "f:ownerReferences"})
+		paths, _ := content.(map[string]any)
+		before := maps.Clone(paths)
+		clear(paths)
+		for _, name := range slices.Backward(slices.Sorted(maps.Keys(before))) { // the first stays, as in JSON
+			paths[e.rename(name)] = before[name]
+		}
 	}
-	maps.Copy(metadata, edited["metadata"].(map[string]any))
 	return EncodeObject(obj, FormatCBOR)
 }
 
@@ -90,8 +87,21 @@ func (e *ownerEdit) protobuf(data []byte) ([]byte, error) {
 		if err != nil || len(e.uids) == 0 {
 			return msg, err
 		}
-		return editMessages(msg, objectMetaMember.members, []string{"managedFields", "fieldsV1", "raw"}, e.fieldsV1)
+		return kept(msg)(editMessages(msg, objectMetaMember.members, []string{"managedFields"}, func(entry []byte) ([]byte, error) {
+			return kept(entry)(editMessages(entry, managedFieldsMembers, []string{"fieldsV1", "raw"}, e.fieldsV1))
+		}))
 	})
+}
+
+// kept returns before in place of an error of an edit of managedFields: a server ignores what it
+// cannot read there.
+func kept(before []byte) func(after []byte, err error) ([]byte, error) {
+	return func(after []byte, err error) ([]byte, error) {
+		if err != nil {
+			return before, nil
+		}
+		return after, nil
+	}
 }
 
 func (r *reader) owner() OwnerReference {
@@ -101,24 +111,43 @@ func (r *reader) owner() OwnerReference {
 	}
 }
 
+// reference edits a decoded reference in place.
+func (e *ownerEdit) reference(r *reader) {
+	before := r.owner()
+	if r.err != nil {
+		return
+	}
+	after, changed := e.apply(before)
+	if !changed {
+		return
+	}
+	was, is := before.content(), after.content()
+	for name := range was {
+		if is[name] == nil {
+			delete(r.obj, name)
+		}
+	}
+	for name, value := range is {
+		if value != was[name] {
+			r.obj[name] = value
+		}
+	}
+}
+
 func (e *ownerEdit) referenceText(text []byte) ([]byte, error) {
 	var content any
 	if err := unmarshal(text, &content); err != nil {
 		return nil, err
 	}
-	obj, ok := content.(map[string]any)
+	before, ok := content.(map[string]any)
 	if !ok {
 		return nil, errNotObject
 	}
-	r := reader{obj: obj}
-	before := r.owner()
-	if r.err != nil {
+	r := reader{obj: maps.Clone(before)}
+	if e.reference(&r); r.err != nil {
 		return nil, r.err
 	}
-	if after, changed := e.apply(before); changed {
-		return mergeJSON(text, before.content(), after.content())
-	}
-	return text, nil
+	return mergeJSON(text, before, r.obj)
 }
 
 func (e *ownerEdit) referenceWire(msg []byte) ([]byte, error) {
@@ -145,13 +174,9 @@ func (o OwnerReference) content() map[string]any {
 }
 
 // fieldsV1 renames owner UIDs in the paths of a manager: the keys k:{"uid":"..."} below
-// f:metadata.f:ownerReferences. Unreadable text stays: a server ignores it too.
+// f:metadata.f:ownerReferences.
 func (e *ownerEdit) fieldsV1(text []byte) ([]byte, error) {
-	edited, err := editJSON(text, []string{"f:metadata", "f:ownerReferences"}, e.paths)
-	if err != nil {
-		return text, nil
-	}
-	return edited, nil
+	return editJSON(text, []string{"f:metadata", "f:ownerReferences"}, e.paths)
 }
 
 // paths renames them in the text of f:ownerReferences.
@@ -169,7 +194,12 @@ func (e *ownerEdit) paths(text []byte) ([]byte, error) {
 	if sorted {
 		slices.SortStableFunc(paths, byName)
 	}
-	return slices.CompactFunc(paths, func(a, b jsonField) bool { return a.name == b.name }).text(), nil // two owners may be one now
+	seen := make(map[string]bool, len(paths))
+	return slices.DeleteFunc(paths, func(path jsonField) bool { // two owners may be one now
+		twice := seen[path.name]
+		seen[path.name] = true
+		return twice
+	}).text(), nil
 }
 
 // rename renames the UID in a path element such as k:{"uid":"7d0c..."}.

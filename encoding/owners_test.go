@@ -2,10 +2,12 @@ package encoding_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -208,6 +210,99 @@ func TestManagedFieldsFollow(t *testing.T) {
 		out := mustMoveOwner(t)(wrap(t, "v1", "Secret", obj))
 		require.Equal(t, after, string(decode(t, out, natives()["core.v1.Secret"]()).GetManagedFields()[0].FieldsV1.Raw))
 	}
+}
+
+// Two owners may become one: one path stays, and unsorted paths keep their order.
+func TestManagedFieldsOfOwnersThatBecomeOne(t *testing.T) {
+	toOne := func(o encoding.OwnerReference) (encoding.OwnerReference, bool) { o.UID = "n"; return o, true }
+	for before, after := range map[string]string{
+		`{"k:{\"uid\":\"u2\"}":{},".":{},"k:{\"uid\":\"u1\"}":{}}`:                                `{"k:{\"uid\":\"n\"}":{},".":{}}`,
+		`{".":{},"k:{\"uid\":\"o\"}":{},"k:{\"uid\":\"u1\"}":{"f:x":{}},"k:{\"uid\":\"u2\"}":{}}`: `{".":{},"k:{\"uid\":\"n\"}":{"f:x":{}},"k:{\"uid\":\"o\"}":{}}`,
+	} {
+		const object = `{"metadata":{"managedFields":[{"fieldsV1":{"f:metadata":{"f:ownerReferences":%s}}}],"ownerReferences":[{"uid":"%s"},{"uid":"%s"}]}}`
+		data, want := []byte(fmt.Sprintf(object, before, "u1", "u2")), fmt.Sprintf(object, after, "n", "n")
+		out, changed, err := encoding.EditOwnerReferences(data, toOne)
+		require.NoError(t, err)
+		require.Equal(t, 2, changed)
+		require.Equal(t, want, string(out))
+
+		obj, _, err := encoding.DecodeObject(data)
+		require.NoError(t, err)
+		inCBOR, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
+		require.NoError(t, err)
+		out, _, err = encoding.EditOwnerReferences(inCBOR, toOne)
+		require.NoError(t, err)
+		obj, _, err = encoding.DecodeObject(out)
+		require.NoError(t, err)
+		wantObj, _, err := encoding.DecodeObject([]byte(want))
+		require.NoError(t, err)
+		require.Equal(t, wantObj, obj)
+	}
+}
+
+// Malformed managedFields stay, and no error stops the edit: a server ignores them too.
+func TestUnreadableManagedFieldsStay(t *testing.T) {
+	const good = `{"fieldsV1":{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"%s\"}":{}}}}}`
+	for _, managed := range []string{`{"a":1}`, `"text"`, `[false]`, `[null]`, `[{"fieldsV1":1}]`, `[{"fieldsV1":{"f:metadata":[]}}]`, `[false,` + good + `]`} {
+		const object = `{"apiVersion":"v1","kind":"K","metadata":{"managedFields":%s,"ownerReferences":[{"apiVersion":"old.example.com/v1","kind":"A","name":"n","uid":"uid-1"}]}}`
+		before := fmt.Sprintf(object, strings.ReplaceAll(managed, "%s", "uid-1"))
+		after := strings.NewReplacer("uid-1", "uid-9", "old.example.com/v1", "new.example.com/v3").Replace(before)
+		require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))))
+		inCBOR := func(text string) string {
+			obj, _, err := encoding.DecodeObject([]byte(text))
+			require.NoError(t, err)
+			data, err := encoding.EncodeObject(obj, encoding.FormatCBOR)
+			require.NoError(t, err)
+			return string(data)
+		}
+		require.Equal(t, inCBOR(after), string(mustMoveOwner(t)([]byte(inCBOR(before)))))
+	}
+
+	field := func(num protowire.Number, parts ...[]byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), slices.Concat(parts...))
+	}
+	object := func(apiVersion, uid string, managed ...[]byte) string {
+		owner := field(13, field(4, []byte(uid)), field(5, []byte(apiVersion)))
+		return "k8s\x00" + string(field(2, field(1, append([][]byte{owner}, managed...)...)))
+	}
+	paths := func(uid string) []byte {
+		return field(1, []byte(`{"f:metadata":{"f:ownerReferences":{"k:{\"uid\":\"`+uid+`\"}":{}}}}`))
+	}
+	raw := paths("uid-1")
+	for name, bad := range map[string][]byte{
+		"raw twice":      field(17, field(7, raw, raw)),
+		"fieldsV1 twice": field(17, field(7, raw), field(7, raw)),
+		"not a message":  protowire.AppendVarint(protowire.AppendTag(nil, 17, protowire.VarintType), 1),
+		"cut off":        field(17, []byte{0x3a, 9}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after := object("old.example.com/v1", "uid-1", bad), object("new.example.com/v3", "uid-9", bad)
+			require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))))
+		})
+		if name == "not a message" { // then nothing is read
+			continue
+		}
+		before := object("old.example.com/v1", "uid-1", bad, field(17, field(7, raw)))
+		after := object("new.example.com/v3", "uid-9", bad, field(17, field(7, paths("uid-9"))))
+		require.Equal(t, after, string(mustMoveOwner(t)([]byte(before))), name)
+	}
+}
+
+// An edit of CBOR keeps content that JSON cannot hold: text that is not UTF-8, and floats without a
+// fraction.
+func TestOwnerEditOfCBORKeepsContent(t *testing.T) {
+	object := func(apiVersion, uid string) []byte {
+		data, err := encoding.EncodeObject(map[string]any{"metadata": map[string]any{
+			"managedFields": []any{map[string]any{"manager": "m\xff", "x": 2.0}},
+			"ownerReferences": []any{
+				map[string]any{"apiVersion": "v1", "name": "a\xffb", "uid": "u", "x": 1.0},
+				map[string]any{"apiVersion": apiVersion, "name": "a\xffb", "uid": uid, "x": 1.0},
+			},
+		}}, encoding.FormatCBOR)
+		require.NoError(t, err)
+		return data
+	}
+	require.Equal(t, object("new.example.com/v3", "uid-9"), mustMoveOwner(t)(object("old.example.com/v1", "uid-1")))
 }
 
 func TestOwnerEditErrors(t *testing.T) {

@@ -8,9 +8,6 @@ import (
 	"slices"
 )
 
-// eachElement, in the path of editText, is each element of a list. It is no name: not UTF-8.
-const eachElement = "\xff"
-
 // editJSON checks a stored value and changes the text of the field at path. Without a change it
 // returns data itself.
 func editJSON(data []byte, path []string, change func(text []byte) ([]byte, error)) ([]byte, error) {
@@ -31,9 +28,6 @@ func editText(text []byte, path []string, change func(text []byte) ([]byte, erro
 	if len(path) == 0 {
 		return change(text)
 	}
-	if path[0] == eachElement {
-		return editElements(text, path[1:], change)
-	}
 	obj, err := parseJSONObject(text)
 	if err != nil {
 		return nil, err
@@ -51,24 +45,27 @@ func editText(text []byte, path []string, change func(text []byte) ([]byte, erro
 	return obj.set(path[0], after).text(), nil
 }
 
-func editElements(text []byte, path []string, change func(text []byte) ([]byte, error)) ([]byte, error) {
-	list, err := parseJSONList(text)
-	if err != nil {
-		return nil, err
-	}
-	changed := false
-	for i := range list {
-		after, err := editText(list[i].value, path, change)
+// eachElement is the change of a list that changes the text of each element.
+func eachElement(change func(text []byte) ([]byte, error)) func(text []byte) ([]byte, error) {
+	return func(text []byte) ([]byte, error) {
+		list, err := parseJSONList(text)
 		if err != nil {
-			return nil, at(fmt.Sprintf("[%d]", i), err)
+			return nil, err
 		}
-		changed = changed || !bytes.Equal(after, list[i].value)
-		list[i].value = after
+		changed := false
+		for i := range list {
+			after, err := change(list[i].value)
+			if err != nil {
+				return nil, at(fmt.Sprintf("[%d]", i), err)
+			}
+			changed = changed || !bytes.Equal(after, list[i].value)
+			list[i].value = after
+		}
+		if !changed {
+			return text, nil
+		}
+		return list.listText(), nil
 	}
-	if !changed {
-		return text, nil
-	}
-	return list.listText(), nil
 }
 
 // mergeJSON returns the text of after; equal parts keep their text, decoded as before.

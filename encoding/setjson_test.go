@@ -97,3 +97,11 @@ func TestSetProtobufErrors(t *testing.T) {
 		}
 	}
 }
+
+// No name in a path stands for the elements of a list.
+func TestNoNameIsEachElement(t *testing.T) {
+	_, err := Get([]byte(`{"list":[{"a":1}]}`), "list", "\xff", "a")
+	require.EqualError(t, err, "JSON value: list: not an object")
+	_, err = Set([]byte(`{"list":[{"a":1}]}`), "x", "list", "\xff", "a")
+	require.EqualError(t, err, "JSON value: list: not an object")
+}

@@ -145,10 +145,14 @@ func setMembers(msg []byte, members []member, before, after any) (_ []byte, err 
 	if !ok {
 		return nil, errWrongType
 	}
+	var unknown []string
 	for name := range is {
 		if !slices.ContainsFunc(members, func(m member) bool { return m.name == name }) {
-			return nil, at(name, errWrongType)
+			unknown = append(unknown, name)
 		}
+	}
+	if len(unknown) > 0 {
+		return nil, at(slices.Min(unknown), errWrongType)
 	}
 	for i := range members {
 		m := &members[i]

@@ -200,3 +200,11 @@ func TestCutTemplate(t *testing.T) {
 		require.EqualError(t, err, want)
 	}
 }
+
+// Of several fields that a message does not have, the error names the first by name.
+func TestSetUnknownFields(t *testing.T) {
+	for range 50 {
+		_, err := encoding.Set([]byte("k8s\x00\x12\x02\x0a\x00"), map[string]any{"c": "x", "name": "n", "b": "x", "d": "x"}, "metadata")
+		require.EqualError(t, err, "protobuf value: metadata.b: not of the field's type")
+	}
+}
