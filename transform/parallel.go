@@ -3,35 +3,14 @@ package transform
 import (
 	"context"
 	"iter"
-	"runtime"
-	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
-// Parallel calls work for 0 to n-1 on all processors, in about that order, until one fails. work
-// may read values of entries, but must not use the view.
+// Parallel is [snapshot.Snapshot.Parallel] of the input. work may read values of entries, but must
+// not use the view.
 func (v *View) Parallel(ctx context.Context, n int, work func(i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range min(n, runtime.GOMAXPROCS(0)) {
-		g.Go(func() error {
-			return v.src.Guard(func() error { // each goroutine catches its own faults of the mapped file
-				for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					if err := work(int(i) - 1); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		})
-	}
-	return g.Wait()
+	return v.src.Parallel(ctx, n, work)
 }
 
 // Batches of Pick.

@@ -34,9 +34,10 @@ func FuzzValues(f *testing.F) {
 		said := map[string]any{}
 		for kind, read := range map[string]reading{
 			"LogicalCluster": c.reading(), "APIBinding": c.readBinding(key, names{}), "APIExport": readExport(key, &exports),
-			"Workspace": w.reading(), "Shard": readShard(key, &registered), "CustomResourceDefinition": d.read,
+			"Workspace": readWorkspace(func() *Workspace { return &w }), "Shard": readShard(key, &registered), "CustomResourceDefinition": d.reading(),
 		} {
-			if m, err := read(value); err == nil {
+			if m, err := read.decode(value); err == nil {
+				read.take()
 				said[kind] = m.differs(key)
 			}
 		}

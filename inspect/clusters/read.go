@@ -33,7 +33,7 @@ func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) 
 	if err != nil {
 		return nil, nil, err
 	}
-	p.decrypted = true
+	p.decrypted, p.alone = true, true
 	return p.add, p.finish, nil
 }
 
@@ -43,6 +43,9 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 		return nil, err
 	}
 	if err := stream.Each(r.Raw(ctx, nil), p.add); err != nil {
+		return nil, err
+	}
+	if err := p.flush(); err != nil {
 		return nil, err
 	}
 	return p.finish(), nil
@@ -58,6 +61,10 @@ type pass struct {
 	caches    map[string]*cachePass
 	others    map[string]*Amount
 	names     names
+
+	waiting []*examination
+	size    int  // bytes of the waiting values
+	alone   bool // no value waits: the caller has no room for an error in the end
 }
 
 func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) {
@@ -146,36 +153,110 @@ func (p *pass) finish() *File {
 	return p.file
 }
 
-// reading reads a value and returns its metadata.
-type reading func(value []byte) (metadata, error)
+// reading reads a value of one kind.
+type reading struct {
+	decode func(value []byte) (metadata, error) // at the same time as others
+	take   func()                               // takes over what was decoded, one after the other
+}
 
-// examine decrypts a value, hands it to read and compares it with its key; without read only where
-// all values are checked. problem is about the value, err about reading the file.
-func (p *pass) examine(key keys.Key, e *inspect.Entry, read reading) (problem *finding.Finding, decrypted bool, err error) {
-	if read == nil && !p.check {
-		return nil, true, nil
+// Limits of the values that wait to be decoded.
+const (
+	waitingValues = 512
+	waitingBytes  = 1 << 20
+)
+
+// examination is a value to be read and compared with its key.
+type examination struct {
+	records *Records
+	key     keys.Key
+	entry   *inspect.Entry
+	read    reading
+	said    metadata
+	err     error // of decoding
+}
+
+// examine decrypts a value, and queues it to be read and compared with its key; without read only
+// where all values are checked. An error is about reading the file.
+func (p *pass) examine(x *examination) error {
+	if x.read.decode == nil && !p.check {
+		return nil
 	}
 	if !p.decrypted {
-		if err := p.reader.Decrypt(p.ctx, e); err != nil {
-			return nil, false, err
+		if err := p.reader.Decrypt(p.ctx, x.entry); err != nil {
+			return err
 		}
 	}
-	switch {
-	case e.Undecryptable != nil && read == nil:
-		return nil, false, nil
-	case e.Undecryptable != nil:
-		return CodeEncrypted.Because("%v", e.Undecryptable).At(string(e.Key)), false, nil
-	case read == nil:
-		read = metadataOf
+	p.waiting = append(p.waiting, x)
+	if p.size += len(x.entry.Value); p.alone || len(p.waiting) == waitingValues || p.size >= waitingBytes {
+		return p.flush()
 	}
-	said, wrong := read(e.Value)
-	if wrong != nil {
-		return CodeUndecodable.Because("%v", wrong).At(string(e.Key)), true, nil
+	return nil
+}
+
+// flush decodes the waiting values in parallel, and takes them over in their order.
+func (p *pass) flush() (err error) {
+	if len(p.waiting) == 1 {
+		p.waiting[0].decode()
+	} else {
+		err = p.reader.Snapshot().Parallel(p.ctx, len(p.waiting), func(i int) error {
+			p.waiting[i].decode()
+			return nil
+		})
 	}
-	if reason := said.differs(key); reason != "" {
-		return CodeKeyMismatch.Because("%s", reason).At(string(e.Key)), true, nil
+	if err != nil {
+		return err
 	}
-	return nil, true, nil
+	for _, x := range p.waiting {
+		x.end()
+	}
+	clear(p.waiting)
+	p.waiting, p.size = p.waiting[:0], 0
+	return nil
+}
+
+func (x *examination) decode() {
+	if x.entry.Undecryptable != nil {
+		return
+	}
+	decode := x.read.decode
+	if decode == nil {
+		decode = metadataOf
+	}
+	x.said, x.err = decode(x.entry.Value)
+}
+
+// end takes over what was decoded, and notes what is wrong with it.
+func (x *examination) end() {
+	typed := x.read.decode != nil
+	switch said := x.entry.Undecryptable; {
+	case said != nil:
+		x.records.Undecryptable++
+		if typed {
+			x.problem(CodeEncrypted.Because("%v", said))
+		}
+		return
+	case x.err != nil:
+		x.problem(CodeUndecodable.Because("%v", x.err))
+		return
+	case typed:
+		x.read.take()
+	}
+	if reason := x.said.differs(x.key); reason != "" {
+		x.problem(CodeKeyMismatch.Because("%s", reason))
+	}
+}
+
+func (x *examination) problem(f *finding.Finding) {
+	r, key := x.records, x.key
+	at := string(x.entry.Key)
+	r.Problems = append(r.Problems, *f.At(at))
+	isLogicalCluster := key.Resource == LogicalClusterType && key.Namespace == "" && key.Name == logicalCluster
+	if f.Code != CodeKeyMismatch && key.Custom && (isLogicalCluster || key.Resource == BindingType) {
+		if r.Hidden == nil {
+			r.Hidden = map[string]bool{}
+		}
+		r.Hidden[at] = true
+	}
 }
 
 // metadata is the part of an object that its key repeats.
@@ -215,7 +296,7 @@ func (m metadata) differs(key keys.Key) string {
 	return strings.Join(wrong, " and ") + " of the value differ from the key"
 }
 
-// add counts an entry and examines its value; read is nil for a value of another kind.
+// add counts an entry and examines its value; read is empty for a value of another kind.
 func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) error {
 	r.Amount.add(e)
 	of := Resource{Resource: TypeName(key.Resource), Identity: key.Identity, Custom: key.Custom}
@@ -227,21 +308,7 @@ func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) err
 		r.tally[of] = &Amount{}
 	}
 	r.tally[of].add(e)
-	problem, decrypted, err := p.examine(key, e, read)
-	if problem != nil {
-		r.Problems = append(r.Problems, *problem)
-		isLogicalCluster := key.Resource == LogicalClusterType && key.Namespace == "" && key.Name == logicalCluster
-		if problem.Code != CodeKeyMismatch && key.Custom && (isLogicalCluster || key.Resource == BindingType) {
-			if r.Hidden == nil {
-				r.Hidden = map[string]bool{}
-			}
-			r.Hidden[problem.Key] = true
-		}
-	}
-	if !decrypted && err == nil {
-		r.Undecryptable++
-	}
-	return err
+	return p.examine(&examination{records: r, key: key, entry: e, read: read})
 }
 
 func (r *Records) finish() {

@@ -154,3 +154,11 @@ func TestCopies(t *testing.T) {
 	require.Len(t, c.Exports, 6)
 	require.Len(t, c.Registered, 2)
 }
+
+// TestReadAtOnce: values decoded many at a time, in parallel, tell what they tell one by one.
+func TestReadAtOnce(t *testing.T) {
+	path := kcptest.Many(t, 60)
+	f := readFile(t, path)
+	require.Greater(t, f.Shards[0].Clusters[0].Keys+60*41, 4*waitingValues)
+	require.Equal(t, checkedBy(t, reader(t, path, nil)), f)
+}

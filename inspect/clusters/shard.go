@@ -30,7 +30,7 @@ func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
 	}
 	if o := s.orphans[key.Cluster]; o != nil {
 		o.Keys = append(o.Keys, string(e.Key))
-		return o.Records.add(s.pass, key, e, nil)
+		return o.Records.add(s.pass, key, e, reading{})
 	}
 	c := s.clusters[key.Cluster]
 	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
@@ -61,7 +61,7 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 			into, s.definitions[key.Name] = &s.Definitions, d
 		}
 		*into = append(*into, d)
-		return d.read
+		return d.reading()
 	case key.Custom && gr == LogicalClusterType && key.Namespace == "" && key.Name == logicalCluster:
 		return c.reading()
 	case key.Custom && gr == BindingType:
@@ -70,11 +70,12 @@ func (s *shardPass) reads(c *Cluster, key keys.Key, stored string) reading {
 		return readExport(key, &c.Exports)
 	case key.Identity != "" && gr == WorkspaceType:
 		c.Workspaces = append(c.Workspaces, Workspace{Key: stored, Name: key.Name, Identity: s.names.of(key.Identity)})
-		return c.Workspaces[len(c.Workspaces)-1].reading()
+		i := len(c.Workspaces) - 1
+		return readWorkspace(func() *Workspace { return &c.Workspaces[i] })
 	case key.Identity != "" && gr == shardType && c.Name == rootCluster:
 		return readShard(key, &s.Registered)
 	}
-	return nil
+	return reading{}
 }
 
 func (s *shardPass) finish() *Shard {
@@ -138,7 +139,7 @@ type cachePass struct {
 
 func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
 	if key.Shard == cacheServer {
-		return c.cache.Own.add(c.pass, key, e, nil)
+		return c.cache.Own.add(c.pass, key, e, reading{})
 	}
 	of := keys.Key{Shard: key.Shard, Cluster: key.Cluster}
 	if c.copies[of] == nil {
@@ -159,7 +160,7 @@ func (c *cachePass) reads(key keys.Key) reading {
 	case key.Custom && gr == shardType && key.Cluster == rootCluster:
 		return readShard(key, &c.cache.Registered)
 	}
-	return nil
+	return reading{}
 }
 
 func (c *cachePass) finish() *Cache {

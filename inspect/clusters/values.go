@@ -31,7 +31,8 @@ func (h *header) head() *header { return h }
 // decoding reads an object of a kind and hands on its metadata. Unknown fields are skipped, fields
 // of a wrong type are an error. No error quotes the value.
 func decoding(kind string, into interface{ head() *header }, took func(m metadata)) reading {
-	return func(value []byte) (metadata, error) {
+	var m metadata
+	decode := func(value []byte) (metadata, error) {
 		if err := encoding.DecodeFields(value, into); err != nil {
 			return metadata{}, fmt.Errorf("no %s: %w", kind, err)
 		}
@@ -39,10 +40,10 @@ func decoding(kind string, into interface{ head() *header }, took func(m metadat
 		if h.Kind != kind {
 			return metadata{}, fmt.Errorf("no %s", kind)
 		}
-		m := metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}
-		took(m)
+		m = metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}
 		return m, nil
 	}
+	return reading{decode, func() { took(m) }}
 }
 
 func (c *Cluster) reading() reading {
@@ -124,7 +125,8 @@ func readExport(key keys.Key, into *[]Export) reading {
 	})
 }
 
-func (w *Workspace) reading() reading {
+// readWorkspace reads a Workspace. at is where it lies by the time it was decoded.
+func readWorkspace(at func() *Workspace) reading {
 	var o struct {
 		header `json:",inline"`
 		Spec   struct {
@@ -132,6 +134,7 @@ func (w *Workspace) reading() reading {
 		} `json:"spec"`
 	}
 	return decoding("Workspace", &o, func(m metadata) {
+		w := at()
 		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[AnnotationShard]
 		w.Region = o.Metadata.Labels[labelRegion]
 	})
@@ -149,7 +152,7 @@ func readShard(key keys.Key, into *[]RegisteredShard) reading {
 	})
 }
 
-func (d *Definition) read(value []byte) (metadata, error) {
+func (d *Definition) reading() reading {
 	var o struct {
 		header `json:",inline"`
 		Spec   struct {
@@ -166,7 +169,7 @@ func (d *Definition) read(value []byte) (metadata, error) {
 			StoredVersions []string `json:"storedVersions"`
 		} `json:"status"`
 	}
-	m, err := decoding("CustomResourceDefinition", &o, func(m metadata) {
+	r := decoding("CustomResourceDefinition", &o, func(m metadata) {
 		d.Resource = schema.GroupResource{Group: o.Spec.Group, Resource: o.Spec.Names.Plural}
 		d.Schema = ExportRef{Cluster: m.Annotations[annotationSchemaCluster], Name: m.Annotations[annotationSchemaName]}
 		d.StoredVersions = o.Status.StoredVersions
@@ -176,9 +179,14 @@ func (d *Definition) read(value []byte) (metadata, error) {
 		if len(d.Versions) == 0 && o.Spec.Version != "" {
 			d.Versions = []string{o.Spec.Version}
 		}
-	})(value)
-	if d.Problem = ""; err != nil {
-		d.Problem = err.Error()
+	})
+	decode := r.decode
+	r.decode = func(value []byte) (metadata, error) {
+		m, err := decode(value)
+		if d.Problem = ""; err != nil {
+			d.Problem = err.Error()
+		}
+		return m, err
 	}
-	return m, err
+	return r
 }
