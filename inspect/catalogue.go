@@ -82,13 +82,27 @@ func Survey(ctx context.Context, r *Reader) (*Catalogue, error) {
 	if err := s.readDefinitions(ctx, r); err != nil {
 		return nil, err
 	}
-	for e, err := range r.Live(ctx, nil) {
+	for e, err := range ahead(r.snapshot, r.Live(ctx, nil), func(e *Entry) standingEntry { return standingEntry{Entry: e} }, (*standingEntry).parse) {
 		if err != nil {
 			return nil, err
 		}
 		s.add(e)
 	}
 	return s.catalogue(), nil
+}
+
+// standingEntry is an entry with what its value tells.
+type standingEntry struct {
+	*Entry
+	is typeMeta
+}
+
+// parse parses key and value.
+func (e *standingEntry) parse() {
+	_, _ = e.ParseKey()                                // kept by the entry
+	if v, err := encoding.Parse(e.Value); err == nil { // read once: nothing to keep
+		e.is.apiVersion, e.is.kind = v.GVK.ToAPIVersionAndKind()
+	}
 }
 
 type (
@@ -151,7 +165,7 @@ func Define(crd *schema.CRD) *Definition {
 }
 
 // add counts one value.
-func (s *survey) add(e *Entry) {
+func (s *survey) add(e *standingEntry) {
 	key, err := e.ParseKey()
 	if err != nil {
 		s.other++
@@ -163,10 +177,7 @@ func (s *survey) add(e *Entry) {
 		_, plain := e.Layout().(keys.Kubernetes)
 		s.custom[at] = plain && keys.IsCustom(key.Resource)
 	}
-	var is typeMeta
-	if v, err := encoding.Parse(e.Value); err == nil { // read once: nothing to keep
-		is.apiVersion, is.kind = v.GVK.ToAPIVersionAndKind()
-	}
+	is := e.is
 	v := s.found[at][is]
 	if v == nil {
 		v = &Version{APIVersion: is.apiVersion, Kind: is.kind, Standing: s.standing(at, is)}

@@ -81,25 +81,21 @@ func (f *fieldSizes) named() shares {
 	return out
 }
 
-// add counts the fields of a live record of so many bytes.
-func (f *fieldSizes) add(e *Entry, stored int) {
-	sizes := [fieldCount]int{fieldEnvelope: stored}
+// add counts the fields of a live record.
+func (f *fieldSizes) add(one *weighed) {
+	sizes := [fieldCount]int{fieldEnvelope: one.stored}
 	give := func(to field, n int) {
 		sizes[to] += n
 		sizes[fieldEnvelope] -= n
 	}
-	v, err := encoding.Parse(e.Value) // read once: nothing to keep
-	var parts encoding.Parts
-	if err == nil {
-		parts, err = encoding.MeasureParts(v)
-	}
+	parts := &one.parts
 	switch {
-	case e.Undecryptable != nil:
-		give(fieldEncrypted, len(e.Stored))
-	case err != nil:
-		give(fieldNoObject, len(e.Stored))
+	case one.Undecryptable != nil:
+		give(fieldEncrypted, len(one.Stored))
+	case one.unmeasurable != nil:
+		give(fieldNoObject, len(one.Stored))
 	default:
-		names := f.namesOf(v)
+		names := f.namesOf(one.value)
 		for _, p := range parts.Fields {
 			give(fieldOf(p, names), p.Bytes)
 		}

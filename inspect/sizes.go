@@ -88,13 +88,11 @@ func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 		r: r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
 		resources: shares{}, byResource: map[schema.GroupResource]*Share{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
 	}
-	for rec, err := range s.Scan(ctx) {
-		if err == nil {
-			err = m.add(ctx, rec)
-		}
-		if err != nil {
+	for one, err := range ahead(s, s.Scan(ctx), func(rec snapshot.Scanned) weighed { return m.take(ctx, rec) }, m.look) {
+		if err = cmp.Or(err, one.failed()); err != nil {
 			return nil, err
 		}
+		m.add(one)
 	}
 	m.finish(len(leases))
 	return &m.Sizes, nil
@@ -111,43 +109,86 @@ type measure struct {
 	fields                        *fieldSizes
 }
 
-func (m *measure) add(ctx context.Context, rec snapshot.Scanned) error {
-	m.all.add(rec.Stored)
-	switch {
-	case rec.Live:
-		m.live.add(rec.Stored)
-		m.Live.add(rec.Stored)
-	case rec.Tombstone:
-		m.Tombstones.add(rec.Stored)
-	default:
-		m.Superseded.add(rec.Stored)
-	}
-	if sees, err := m.r.Sees(ctx, rec.Key); !sees {
-		return err
-	}
-	key, _, err := m.layouts.Parse(rec.Key)
-	var in *Share
-	if err != nil {
-		in = m.resources.of("(other keys)")
-	} else {
-		in = m.resource(key.Resource)
-	}
-	within := m.namespaces.of(key.Namespace)
-	if !rec.Live {
-		in.History += int64(rec.Stored)
-		within.History += int64(rec.Stored)
+// weighed is a record and what add counts of it.
+type weighed struct {
+	Entry
+	record       snapshot.Record
+	live, sees   bool
+	stored       int
+	key          keys.Key
+	unparsed     error
+	value        encoding.Value
+	parts        encoding.Parts
+	unmeasurable error
+	owner        string
+	err          error
+}
+
+func (one *weighed) failed() error {
+	if one == nil {
 		return nil
 	}
-	in.count(rec.Stored)
-	within.count(rec.Stored)
-	m.rank(rec, in.Name)
-	e := m.r.raw(rec.Record)
-	if err := m.r.Decrypt(ctx, &e); err != nil {
-		return err
+	return one.err
+}
+
+// take decrypts a record; a decrypter may be a plugin, which is asked for one value after the other.
+func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
+	one := weighed{record: *rec.Record, live: rec.Live, stored: rec.Stored}
+	one.sees, one.err = m.r.Sees(ctx, rec.Key)
+	if one.sees && one.live {
+		one.Entry = m.r.raw(rec.Record)
+		one.err = m.r.Decrypt(ctx, &one.Entry)
 	}
-	m.owners.of(ownerKind(e.Value)).count(rec.Stored)
-	m.fields.add(&e, rec.Stored)
-	return nil
+	return one
+}
+
+// look reads key and value, on any processor.
+func (m *measure) look(one *weighed) {
+	if !one.sees || one.err != nil {
+		return
+	}
+	one.key, _, one.unparsed = m.layouts.Parse(one.record.Key)
+	if !one.live {
+		return
+	}
+	one.owner = ownerKind(one.Value)
+	if one.value, one.unmeasurable = encoding.Parse(one.Value); one.unmeasurable == nil {
+		one.parts, one.unmeasurable = encoding.MeasureParts(one.value)
+	}
+}
+
+// add counts a record.
+func (m *measure) add(one *weighed) {
+	m.all.add(one.stored)
+	switch {
+	case one.live:
+		m.live.add(one.stored)
+		m.Live.add(one.stored)
+	case one.record.Tombstone:
+		m.Tombstones.add(one.stored)
+	default:
+		m.Superseded.add(one.stored)
+	}
+	if !one.sees {
+		return
+	}
+	var in *Share
+	if one.unparsed != nil {
+		in = m.resources.of("(other keys)")
+	} else {
+		in = m.resource(one.key.Resource)
+	}
+	within := m.namespaces.of(one.key.Namespace)
+	if !one.live {
+		in.History += int64(one.stored)
+		within.History += int64(one.stored)
+		return
+	}
+	in.count(one.stored)
+	within.count(one.stored)
+	m.rank(one, in.Name)
+	m.owners.of(one.owner).count(one.stored)
+	m.fields.add(one)
 }
 
 // resource returns the share of a resource.
@@ -168,14 +209,15 @@ func ownerKind(value []byte) string {
 }
 
 // rank keeps the largest values; of equal ones the first by key.
-func (m *measure) rank(rec snapshot.Scanned, resource string) {
-	if m.top <= 0 || len(m.Largest) == m.top && int64(len(rec.Value)) < m.Largest[m.top-1].Bytes {
+func (m *measure) rank(one *weighed, resource string) {
+	size := int64(len(one.Stored))
+	if m.top <= 0 || len(m.Largest) == m.top && size < m.Largest[m.top-1].Bytes {
 		return
 	}
-	one := Largest{Key: string(rec.Key), Resource: resource, Bytes: int64(len(rec.Value))}
+	large := Largest{Key: string(one.Key), Resource: resource, Bytes: size}
 	order := func(a, b Largest) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Key, b.Key)) }
-	i, _ := slices.BinarySearchFunc(m.Largest, one, order)
-	m.Largest = slices.Insert(m.Largest, i, one)
+	i, _ := slices.BinarySearchFunc(m.Largest, large, order)
+	m.Largest = slices.Insert(m.Largest, i, large)
 	m.Largest = m.Largest[:min(len(m.Largest), m.top)]
 }
 

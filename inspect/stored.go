@@ -58,17 +58,37 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 		records = seen(ctx, r, r.snapshot.Records(ctx), keyOf)
 	}
 	return stream.Of(func(yield func(*Stored) error) error {
-		out := new(Stored)
-		return stream.Each(records, func(rec *snapshot.Record) error {
-			if !bytes.HasPrefix(rec.Key, prefix) {
-				return nil
+		if _, err := r.Layouts(ctx); err != nil { // the work below may not read them
+			return err
+		}
+		fill := func(f *filled) {
+			if bytes.HasPrefix(f.rec.Key, prefix) {
+				f.err = r.fill(ctx, &f.rec, history, &f.Stored)
 			}
-			if err := r.fill(ctx, rec, history, out); err != nil {
-				return err
+		}
+		at, work := func(*filled) {}, fill
+		if r.decrypter != nil { // it may be a plugin: one value after the other
+			at, work = work, at
+		}
+		item := func(rec *snapshot.Record) filled {
+			f := filled{rec: *rec}
+			at(&f)
+			return f
+		}
+		return stream.Each(ahead(r.snapshot, records, item, work), func(f *filled) error {
+			if f.err != nil || !bytes.HasPrefix(f.rec.Key, prefix) {
+				return f.err
 			}
-			return yield(out)
+			return yield(&f.Stored)
 		})
 	})
+}
+
+// filled is a record and what Stored says of it.
+type filled struct {
+	Stored
+	rec snapshot.Record
+	err error
 }
 
 // fill sets out from a record.

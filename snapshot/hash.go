@@ -19,15 +19,16 @@ import (
 func (s *Snapshot) ContentHash(ctx context.Context) (out [sha256.Size]byte, err error) {
 	var sum, one big.Int
 	h := sha256.New()
+	digest := make([]byte, 0, sha256.Size)
 	err = stream.Each(s.Live(ctx, nil), func(rec *Record) error {
 		h.Reset()
 		err := s.Guard(func() error {
-			_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(rec.Key))))
+			_, _ = h.Write(binary.BigEndian.AppendUint64(digest[:0], uint64(len(rec.Key))))
 			_, _ = h.Write(rec.Key)
 			_, _ = h.Write(rec.Value)
 			return nil
 		})
-		sum.Add(&sum, one.SetBytes(h.Sum(nil)))
+		sum.Add(&sum, one.SetBytes(h.Sum(digest[:0])))
 		return err
 	})
 	one.Lsh(big.NewInt(1), 8*sha256.Size)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 
@@ -74,22 +76,26 @@ func readStatus(c *cli.Context, o *opened) (st status, err error) {
 	if err := o.Snapshot().FreeList(); err != nil {
 		warn(c, err.Error())
 	}
-	if st.Status, err = o.Snapshot().Status(c.Context); err != nil && !errors.Is(err, snapshot.ErrDigest) {
-		return st, err
+	var hash uint32
+	var content [sha256.Size]byte
+	var errs [4]error
+	var others sync.WaitGroup
+	others.Go(func() { st.Status, errs[0] = o.Snapshot().Status(c.Context) })
+	others.Go(func() { hash, errs[1] = o.Snapshot().HashKV(c.Context) })
+	others.Go(func() { content, errs[2] = o.Snapshot().ContentHash(c.Context) })
+	errs[3] = o.Snapshot().Guard(func() (err error) {
+		st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
+		return err
+	})
+	others.Wait()
+	if errors.Is(errs[0], snapshot.ErrDigest) { // the document says so
+		errs[0] = nil
 	}
-	if st.documentHead, err = o.document(c.Context, "Status"); err != nil {
-		return st, err
-	}
-	hash, err := o.Snapshot().HashKV(c.Context)
-	if err != nil {
-		return st, err
-	}
-	content, err := o.Snapshot().ContentHash(c.Context)
-	if err != nil {
+	if err := cmp.Or(errs[:]...); err != nil {
 		return st, err
 	}
 	st.HashKV, st.ContentHash = fmt.Sprint(hash), hex.EncodeToString(content[:])
-	st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
+	st.documentHead, err = o.document(c.Context, "Status")
 	return st, err
 }
 
