@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"cmp"
 	"strings"
 
@@ -164,7 +165,8 @@ func isPlainElement(element string) bool {
 		return true
 	case 'k':
 		c := canonical{text: []byte(text)}
-		return len(text) > len("{}") && c.members(func(name []byte) bool { return !strings.Contains(string(name), `\`) && c.plainScalar() }) && c.at == len(text)
+		pair := func(name []byte) bool { return bytes.IndexByte(name, '\\') < 0 && c.plainScalar() }
+		return len(text) > len("{}") && c.members(pair) && c.at == len(text)
 	case 'v':
 		c := canonical{text: []byte(text)}
 		return c.plainScalar() && c.at == len(text)

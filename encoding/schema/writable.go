@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -50,7 +51,7 @@ func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 	delete(metadata, "managedFields")
 	accessor := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
 	segment := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
-	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.v1.Spec.Scope == "Namespaced", segment, field.NewPath("metadata"))
+	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.v1.Spec.Scope == apiextensionsv1.NamespaceScoped, segment, field.NewPath("metadata"))
 }
 
 // Refused reports why a server refuses every update of obj at this version, even one of an
@@ -76,6 +77,9 @@ func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.Er
 	}
 	if _, _, errs := v.compiled(touched); errs != nil {
 		return errs
+	}
+	if metadata, _ := touched["metadata"].(map[string]any); plainMetadata(metadata, v.crd.v1.Spec.Scope == apiextensionsv1.NamespaceScoped) {
+		return nil
 	}
 	return v.validateMeta(touched)
 }
