@@ -2,7 +2,9 @@ package schema
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -164,10 +166,9 @@ func (c *canonical) anyString() bool {
 	if !c.eat('"') {
 		return false
 	}
-	for c.at < len(c.text) {
-		switch b := c.text[c.at]; {
-		case plain(b):
-			c.at++
+	for {
+		c.skipPlain()
+		switch b := c.peek(); {
 		case b == '"':
 			c.at++
 			return true
@@ -185,7 +186,24 @@ func (c *canonical) anyString() bool {
 			c.at += n
 		}
 	}
-	return false
+}
+
+// skipPlain goes to the next byte that is not plain, eight bytes at a time.
+func (c *canonical) skipPlain() {
+	const ones = 0x0101010101010101
+	zero := func(word uint64) uint64 { return (word - ones) & ^word } // the high bit of the first byte that is 0
+	for len(c.text)-c.at >= 8 {
+		word := binary.LittleEndian.Uint64(c.text[c.at:])
+		odd := word | (word-ones*' ')&^word | zero(word^ones*'"') | zero(word^ones*'\\') | zero(word^ones*'<') | zero(word^ones*'>') | zero(word^ones*'&')
+		if odd &= ones << 7; odd != 0 {
+			c.at += bits.TrailingZeros64(odd) / 8
+			return
+		}
+		c.at += 8
+	}
+	for c.at < len(c.text) && plain(c.text[c.at]) {
+		c.at++
+	}
 }
 
 // escape passes one of the escapes that encoding/json writes.

@@ -22,18 +22,47 @@ var errChecks = errors.New("the object takes too long to validate")
 // checks counts down the remaining work.
 type checks int
 
+// costs are the parts of a schema by which checks are counted. They are quick to look up: a schema
+// holds its properties by value.
+type costs struct {
+	enum, pattern     int
+	combined          []*costs
+	properties        map[string]*costs
+	additional, items *costs
+}
+
+func newCosts(s *apiextensions.JSONSchemaProps) *costs {
+	if s == nil {
+		return nil
+	}
+	c := &costs{enum: len(s.Enum), pattern: len(s.Pattern), properties: make(map[string]*costs, len(s.Properties))}
+	for more := range combined(s) {
+		c.combined = append(c.combined, newCosts(more))
+	}
+	for name, property := range s.Properties {
+		c.properties[name] = newCosts(&property)
+	}
+	if s.AdditionalProperties != nil {
+		c.additional = newCosts(s.AdditionalProperties.Schema)
+	}
+	if s.Items != nil {
+		c.items = newCosts(s.Items.Schema)
+	}
+	return c
+}
+
 // spend counts the checks of a value; path is the length of its path.
-func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) error {
+func (c *checks) spend(value any, s *costs, path int) error {
 	if s == nil {
 		return nil
 	}
 	text, _ := value.(string)
 	fields, _ := value.(map[string]any) // each schema looks at each, and on updates at each of its properties again
-	cost := 1 + path/16 + len(s.Enum)/32 + len(fields)/8 + len(fields)*len(s.Properties)/4 + (1+len(s.Pattern))*len(text)/1024
+	cost := 1 + path/16 + s.enum/32 + len(fields)/8 + len(fields)*len(s.properties)/4 + (1+s.pattern)*len(text)/1024
 	if *c -= checks(cost); *c < 0 {
 		return fmt.Errorf("%w: more than %d checks", errChecks, maxChecks)
 	}
-	for more := range combined(s) {
+	for _, more := range s.combined {
 		if err := c.spend(value, more, path); err != nil {
 			return err
 		}
@@ -41,16 +70,17 @@ func (c *checks) spend(value any, s *apiextensions.JSONSchemaProps, path int) er
 	switch value := value.(type) {
 	case map[string]any:
 		for name, element := range value {
-			if err := c.spend(element, property(s, name), path+len(name)+1); err != nil {
+			below, declared := s.properties[name]
+			if !declared {
+				below = s.additional
+			}
+			if err := c.spend(element, below, path+len(name)+1); err != nil {
 				return err
 			}
 		}
 	case []any:
-		if s.Items == nil {
-			return nil
-		}
 		for _, element := range value {
-			if err := c.spend(element, s.Items.Schema, path+4); err != nil {
+			if err := c.spend(element, s.items, path+4); err != nil {
 				return err
 			}
 		}
@@ -78,18 +108,6 @@ func Unchecked(errs field.ErrorList) string {
 		return errs[0].Detail
 	}
 	return ""
-}
-
-// property is the schema of a property, nil for none.
-func property(s *apiextensions.JSONSchemaProps, name string) *apiextensions.JSONSchemaProps {
-	if _, found := s.Properties[name]; found {
-		declared := s.Properties[name] // a large copy, only where it is needed
-		return &declared
-	}
-	if s.AdditionalProperties != nil {
-		return s.AdditionalProperties.Schema
-	}
-	return nil
 }
 
 const (

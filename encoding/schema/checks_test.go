@@ -70,7 +70,7 @@ func TestChecksOfRealObjects(t *testing.T) {
 	require.NoError(t, err)
 	obj := object(t, verdicts()[11].object)
 	left := checks(maxChecks)
-	require.NoError(t, left.spend(obj, props, 0))
+	require.NoError(t, left.spend(obj, newCosts(props), 0))
 	require.Less(t, maxChecks-int(left), maxChecks/1000)
 	require.Empty(t, Unchecked(v.Validate(t.Context(), obj)))
 }

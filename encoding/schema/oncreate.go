@@ -20,9 +20,9 @@ func (v *Version) asOnCreates(props *apiextensions.JSONSchemaProps) bool {
 			return false
 		}
 	}
-	if meta := property(props, "metadata"); meta != nil {
+	if meta, declared := props.Properties["metadata"]; declared {
 		meta.Description = ""
-		if !reflect.DeepEqual(*meta, apiextensions.JSONSchemaProps{Type: "object"}) {
+		if !reflect.DeepEqual(meta, apiextensions.JSONSchemaProps{Type: "object"}) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,7 @@ func (c *CRD) Relabelled(value []byte, namespace, name string) (out []byte, obj 
 	out = make([]byte, 0, len(prefix)+len(after.apiVersion)+len(rest))
 	out = append(append(append(out, prefix...), after.apiVersion...), rest...)
 	relabelled := settledRoot{apiVersion: after.apiVersion, kind: before.kind, shape: before.shape, mode: before.mode}
-	if !relabelled.settles(out, namespace, name) || !c.Settled(out, namespace, name) {
+	if !c.Settled(out, namespace, name) || !storage.twin(stored) && !relabelled.settles(out, namespace, name) {
 		return nil, nil, "", false
 	}
 	r := reader{text: string(out)}
@@ -39,6 +40,16 @@ func (c *CRD) Relabelled(value []byte, namespace, name string) (out []byte, obj 
 	metadata, _ := obj["metadata"].(map[string]any)
 	list, _ := metadata["managedFields"].([]any)
 	return out, obj, gv.Version, c.keepsManagedFields(list)
+}
+
+// twin reports that the schemas of two versions are the same.
+func (v *Version) twin(other *Version) bool {
+	twin, known := v.twins.Load(other)
+	if !known {
+		twin = reflect.DeepEqual(v.spec.Schema, other.spec.Schema)
+		v.twins.Store(other, twin)
+	}
+	return twin.(bool)
 }
 
 // maxAPIVersion bounds the search for the end of an apiVersion.

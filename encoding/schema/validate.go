@@ -22,6 +22,7 @@ type validators struct {
 	openAPI validation.SchemaValidator
 	cel     *cel.Validator // nil where the schema has no rules
 
+	costs       *costs
 	embedded    bool // the schema has embedded resources
 	lists       bool // the schema has sets or maps in lists
 	asOnCreates bool // updates meet no other rules than creates
@@ -45,7 +46,7 @@ func (v *Version) compileValidators() (validators, error) {
 	}
 	return validators{
 		openAPI: openAPI, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit),
-		embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
+		costs: newCosts(props), embedded: v.shape().hasEmbedded(), lists: hasListTypes(structural), asOnCreates: v.asOnCreates(props),
 	}, nil
 }
 
@@ -69,9 +70,8 @@ func (v *Version) Validate(ctx context.Context, obj map[string]any) field.ErrorL
 func (v *Version) compiled(obj map[string]any) (*structuralschema.Structural, validators, field.ErrorList) {
 	compiled, err := v.validators()
 	if err == nil {
-		props, _ := v.props() // the validators were compiled from it
 		left := checks(maxChecks)
-		err = left.spend(obj, props, 0)
+		err = left.spend(obj, compiled.costs, 0)
 	}
 	if err != nil {
 		return nil, validators{}, field.ErrorList{field.InternalError(nil, err)}

@@ -23,6 +23,7 @@ type Version struct {
 	shape      func() *shape                                // nil without a schema
 	settled    func() *settledRoot                          // nil where bytes do not tell
 	validators func() (validators, error)
+	twins      sync.Map // whether the schema of another version is the same
 
 	fieldType    func() (*typed.ParseableType, error)
 	fieldManager func() (*managedfields.FieldManager, error)
