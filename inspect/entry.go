@@ -11,8 +11,8 @@ import (
 )
 
 // Entry is the latest value of a key. Its bytes are valid until the snapshot is closed and must not
-// be changed. Key and value are parsed and checked once, in the first call that needs that: an Entry
-// is not safe for concurrent use.
+// be changed. Key and value are parsed and checked once, in the first call that needs that: calls
+// of one Entry must not run at once.
 type Entry struct {
 	Key           []byte
 	Value         []byte // decrypted; as stored where it is undecryptable
