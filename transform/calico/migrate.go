@@ -235,7 +235,8 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 	}
 }
 
-// summary adds what became of the records to the report. Counts of several storage prefixes add up.
+// summary adds what became of the records to the report, and forgets the records: no later step
+// asks for one. Counts of several storage prefixes add up.
 func (m *run) summary() {
 	r, all := m.View.Report(), slices.Concat(m.table.lost, m.table.records)
 	for _, kd := range kinds() {
@@ -261,12 +262,17 @@ func (m *run) summary() {
 		if id.wrote() && id.name != id.stored {
 			r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace, From: id.stored, To: id.name})
 		}
-		if id.wrote() || id.present() && !strings.EqualFold(id.written(), id.seen()) {
+		seen, written := id.seen(), id.written()
+		if written == seen {
+			written = seen // one string, not two that are the same
+		}
+		if id.wrote() || id.present() && !strings.EqualFold(written, seen) {
 			r.UIDs = append(r.UIDs, transform.UID{
-				Kind: id.kind.Kind, Namespace: id.namespace, Name: id.name, Stored: id.uid.String(), Seen: id.seen(), Written: id.written(),
+				Kind: id.kind.Kind, Namespace: id.namespace, Name: id.name, Stored: id.uid.String(), Seen: seen, Written: written,
 			})
 		}
 	}
+	m.table, m.ipam, m.policies = nil, nil, nil
 }
 
 // count adds a record to the counts of its kind.
