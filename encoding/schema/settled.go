@@ -52,6 +52,7 @@ func (v *Version) compileSettled() *settledRoot {
 type settler struct {
 	canonical
 	root            *settledRoot
+	anyManager      bool // managedFields may name any version
 	namespace, name string
 }
 
@@ -197,7 +198,10 @@ func (s *settler) entry(root bool) bool {
 		switch string(name) {
 		case "apiVersion":
 			versioned = true
-			return root && s.is(s.root.apiVersion) || !root && s.filled()
+			if root && !s.anyManager {
+				return s.is(s.root.apiVersion)
+			}
+			return s.filled()
 		case "manager", "operation", "fieldsType", "subresource":
 			return s.filled()
 		case "time":

@@ -23,7 +23,8 @@ type Version struct {
 	shape      func() *shape                                // nil without a schema
 	settled    func() *settledRoot                          // nil where bytes do not tell
 	validators func() (validators, error)
-	twins      sync.Map // whether the schema of another version is the same
+	twins      sync.Map      // whether the schema of another version is the same
+	rules      func() *rules // nil where bytes do not tell
 
 	fieldType    func() (*typed.ParseableType, error)
 	fieldManager func() (*managedfields.FieldManager, error)
@@ -39,6 +40,7 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 	})
 	v.settled = sync.OnceValue(v.compileSettled)
 	v.validators = sync.OnceValues(v.compileValidators)
+	v.rules = sync.OnceValue(v.compileRules)
 	v.fieldType = sync.OnceValues(v.compileFieldType)
 	v.fieldManager = sync.OnceValues(v.compileFieldManager)
 	return v

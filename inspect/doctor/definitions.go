@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -157,37 +158,48 @@ func (d *doctor) checkWrites() {
 		if err != nil {
 			continue // no server serves it
 		}
-		for e, err := range d.reader.Live(d.ctx, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource)) {
-			if d.failed(cmp.Or(err, d.ctx.Err())) { // a large object takes long, and Live looks at ctx now and then
-				return
+		check := func(e *inspect.Entry) []*finding.Finding { return checkWrite(d.ctx, crd, storage, e) }
+		each(d, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource), check, func(_ *inspect.Entry, found *[]*finding.Finding) {
+			for _, f := range *found {
+				d.add(f)
 			}
-			d.checkWrite(crd, storage, e)
+		})
+		if d.err != nil {
+			return
 		}
 	}
 }
 
 // checkWrite checks whether servers accept writes of an object. Others report unreadable ones.
-func (d *doctor) checkWrite(crd *schema.CRD, storage *schema.Version, e *inspect.Entry) {
+func checkWrite(ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry) (found []*finding.Finding) {
+	key, err := e.ParseKey()
+	if err == nil && e.Undecryptable == nil && crd.Accepts(e.Value, key.Namespace, key.Name) {
+		return nil
+	}
 	obj, _, err := encoding.DecodeObject(e.Value)
 	if err != nil || e.Undecryptable != nil || obj["kind"] != crd.GroupKind().Kind {
-		return
+		return nil
+	}
+	raise := func(code *finding.Code, format string, args ...any) {
+		found = append(found, code.Because(format, args...).At(string(e.Key)))
 	}
 	_, err = crd.Rewrite(obj)
 	if errors.Is(err, schema.ErrTooLarge) {
-		d.raise(e.Key, codeUpdateRefused, "its updates cannot be checked: %s", err)
+		raise(codeUpdateRefused, "its updates cannot be checked: %s", err)
 	}
 	if err != nil {
-		return
+		return found
 	}
-	errs := storage.Refused(d.ctx, obj)
+	errs := storage.Refused(ctx, obj)
 	if reason := schema.Unchecked(errs); reason != "" {
-		d.raise(e.Key, codeUpdateRefused, "its updates cannot be checked: %s", reason)
-		return
+		raise(codeUpdateRefused, "its updates cannot be checked: %s", reason)
+		return found
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
-		d.raise(e.Key, codeUpdateRefused, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
+		raise(codeUpdateRefused, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
 	}
 	if err := crd.CheckApply(obj); err != nil && !errors.Is(err, schema.ErrNoVersion) { // a managed-fields-version
-		d.raise(e.Key, codeApplyRefused, "every server-side apply is refused: %s", err)
+		raise(codeApplyRefused, "every server-side apply is refused: %s", err)
 	}
+	return found
 }
