@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,21 +31,14 @@ func (d *doctor) checkMasters() {
 // checkHeartbeats compares the heartbeats of nodes with the newest; the file has no other clock.
 func (d *doctor) checkHeartbeats() {
 	const silence = 5 * time.Minute // nodes renew them every ten seconds
-	beats := map[string]time.Time{}
 	var newest time.Time
-	for _, o := range d.kept["leases"] {
-		lease, err := decodeAs[coordinationv1.Lease](o.entry)
-		if err != nil || lease.Spec.RenewTime == nil {
-			continue
-		}
-		at := lease.Spec.RenewTime.Time
-		beats[o.Name] = at
+	for _, at := range d.beats {
 		if at.After(newest) {
 			newest = at
 		}
 	}
 	for _, n := range d.kept["nodes"] {
-		at, beats := beats[n.Name]
+		at, beats := d.beats[n.Name]
 		if behind := newest.Sub(at); beats && behind > silence {
 			d.raise(n.entry.Key, codeNodeSilent, "its last heartbeat was %s, %s before the newest of all nodes",
 				at.UTC().Format(time.RFC3339), behind.Round(time.Second))

@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,6 +37,7 @@ type index struct {
 	kindOf interned[ownerKind]
 
 	kept        map[string][]stored       // by resource
+	beats       map[string]time.Time      // the last heartbeats of nodes
 	apiServices []apiService              // aggregated ones
 	local       map[gvr.GroupVersion]bool // served by kube-apiserver: built in, or of definitions
 	aggregated  map[gvr.GroupVersion]bool // served by another API server
@@ -136,7 +138,9 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, l *look) {
 		"masterleases", "nodes":
 		keep = true
 	case "leases.coordination.k8s.io":
-		keep = key.Namespace == corev1.NamespaceNodeLease
+		if l.beat != nil {
+			d.beats[key.Name] = *l.beat
+		}
 	case "secrets":
 		keep = meta.Annotations[corev1.ServiceAccountNameKey] != ""
 	}

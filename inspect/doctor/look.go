@@ -3,8 +3,11 @@ package doctor
 import (
 	"context"
 	"runtime"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
@@ -22,6 +25,7 @@ type look struct {
 	managed [][]byte       // the apiVersions in managedFields, sorted; of custom resources
 	meta    *encoding.Meta // nil where it was not needed
 	err     error          // of decode
+	beat    *time.Time     // of a node's Lease
 }
 
 // lookAt reads a value. It decodes what its bytes do not tell.
@@ -41,10 +45,20 @@ func lookAt(e *inspect.Entry) (l look) {
 	}
 	l.apiVersion, l.kind, l.name, l.namespace, l.owners = g.APIVersion, g.Kind, g.Name, g.Namespace, g.Owners
 	l.managed = sorted(g.Managed)
+	if isNodeLease(key) {
+		if lease, err := decodeAs[coordinationv1.Lease](e); err == nil && lease.Spec.RenewTime != nil {
+			l.beat = &lease.Spec.RenewTime.Time
+		}
+	}
 	if l.hasUID = len(g.UID) > 0; l.hasUID {
 		l.uid = toUID(g.UID)
 	}
 	return l
+}
+
+// isNodeLease tells the Leases that nodes renew.
+func isNodeLease(key keys.Key) bool {
+	return key.Namespace == corev1.NamespaceNodeLease && key.Resource == gvr.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
 }
 
 // needsMeta tells whether keep needs more of an object than a glance has.
