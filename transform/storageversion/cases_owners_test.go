@@ -74,6 +74,14 @@ func TestOwnersNoneServed(t *testing.T) {
 	require.Equal(t, "its owner Widget a is named at example.com/v1, and no version of that kind is served", r.reason(codeOwnerVersion.Name))
 }
 
+// TestOwnersUnreadable: where a later reference cannot be read, that alone is said.
+func TestOwnersUnreadable(t *testing.T) {
+	value := `{"apiVersion":"other.org/v1","kind":"Thing","metadata":{"name":"t","ownerReferences":[{"apiVersion":"example.com/v1","kind":"Widget","name":"a","uid":"u-a"},{"uid":1}]}}`
+	r := newCluster(t, definition{versions: "v1*-"}).put("/registry/odd", value).migrate(Options{}, finding.Undecodable.Name)
+	require.Empty(t, r.changed())
+	require.Equal(t, []string{"error undecodable /registry/odd"}, r.problems())
+}
+
 // TestOwnersStaleObject: one object whose version and whose owner's version are gone is rewritten
 // once, with both.
 func TestOwnersStaleObject(t *testing.T) {

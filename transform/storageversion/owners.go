@@ -6,6 +6,7 @@ import (
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/transform"
 )
 
@@ -68,10 +69,11 @@ func (g *versionsGone) concerns(e *transform.Entry) bool {
 // fixOwners moves owner references from versions that are gone to one that is served: the garbage
 // collector resolves apiVersion and kind through discovery.
 func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
+	var unserved []*finding.Finding
 	edit := func(ref encoding.OwnerReference) (encoding.OwnerReference, bool) {
 		to, isGone := gone.moved(ref.APIVersion, ref.Kind)
 		if isGone && to == "" {
-			r.Raise(string(e.Key), codeOwnerVersion.Because(
+			unserved = append(unserved, codeOwnerVersion.Because(
 				"its owner %s %s is named at %s, and no version of that kind is served", ref.Kind, ref.Name, ref.APIVersion))
 		}
 		if to != "" {
@@ -79,5 +81,10 @@ func (r *run) fixOwners(e *transform.Entry, gone *versionsGone) {
 		}
 		return ref, to != ""
 	}
-	r.Failed(r.View.EditOwners(r.Ctx, e, "owner references to versions that are gone", edit, nil))
+	r.Failed(r.View.EditOwners(r.Ctx, e, "owner references to versions that are gone", edit, func() bool {
+		for _, f := range unserved {
+			r.Raise(string(e.Key), f)
+		}
+		return true
+	}))
 }
