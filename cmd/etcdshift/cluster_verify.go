@@ -161,7 +161,7 @@ func (m *moveCheck) close() {
 // moveVerification is the document of cluster verify -o json.
 type moveVerification struct {
 	answerHead
-	Archive        inputInfo       `json:"archive"` // empty but for the path where the file could not be opened; so are the others
+	Archive        inputInfo       `json:"archive"` // empty where the file could not be opened; so are the others
 	OriginOut      inputInfo       `json:"originOut"`
 	DestinationOut inputInfo       `json:"destinationOut"`
 	Origin         *inputInfo      `json:"origin,omitempty"`      // the input of extract and purge, where it was given

@@ -129,7 +129,7 @@ func (o *opened) Close() error {
 }
 
 // readSnapshots opens files, runs fn, which prints, and waits for their digests: a wrong digest is
-// an error after the output. Faults of a mapped file become errors.
+// an error after the output, beside any error of fn but a usage error. Faults of a mapped file become errors.
 func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) error) error {
 	var files []*opened
 	config := encryptionConfig
@@ -147,9 +147,11 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 		inner := read
 		read = func() error {
 			err := o.Snapshot().Guard(inner)
-			if err == nil || errors.Is(err, snapshot.ErrDigest) {
-				_, wrong := o.Snapshot().Digest(c.Context)
-				err = errors.Join(err, wrong)
+			if statusOf(err) == exitUsage || errors.Is(err, context.Canceled) {
+				return err
+			}
+			if _, wrong := o.Snapshot().Digest(c.Context); err == nil || errors.Is(wrong, snapshot.ErrDigest) {
+				err = errors.Join(err, wrong) // it explains other errors
 			}
 			return err
 		}
