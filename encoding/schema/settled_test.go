@@ -240,3 +240,23 @@ func BenchmarkSettled(b *testing.B) {
 		require.True(b, crd.Settled(value, metadata["namespace"].(string), metadata["name"].(string)))
 	}
 }
+
+// TestSkipPlain: eight bytes at a time end at the byte where one at a time do.
+func TestSkipPlain(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 31))
+	for range 100_000 {
+		text := make([]byte, random.IntN(40))
+		for i := range text {
+			if text[i] = byte(' ' + random.IntN(95)); random.IntN(20) == 0 {
+				text[i] = byte(random.IntN(256))
+			}
+		}
+		want := 0
+		for want < len(text) && plain(text[want]) {
+			want++
+		}
+		c := canonical{text: text}
+		c.skipPlain()
+		require.Equal(t, want, c.at, "%q", text)
+	}
+}
