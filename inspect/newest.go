@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // NewestTime returns the newest time in the last written objects, zero for none: of a creation,
@@ -14,7 +15,11 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 	const looked = 2000 // objects
 	var last [][]byte   // a ring
 	n := 0
-	for rec, err := range r.live(ctx, nil) {
+	records := r.live(ctx, nil)
+	if r.at == nil && !r.only {
+		records = r.snapshot.Newest(ctx, looked)
+	}
+	for rec, err := range records {
 		if err != nil {
 			return newest, err
 		}
@@ -25,23 +30,43 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 		}
 		n++
 	}
-	for _, key := range last {
-		e, err := r.Get(ctx, key)
+	entries := stream.Of(func(yield func(*Entry) error) error {
+		for _, key := range last {
+			e, err := r.Get(ctx, key)
+			if err == nil && e != nil && e.Undecryptable == nil {
+				err = yield(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for d, err := range ahead(r.snapshot, entries, func(e *Entry) dated { return dated{value: e.Value} }, (*dated).read) {
 		if err != nil {
 			return newest, err
 		}
-		if e == nil || e.Undecryptable != nil {
-			continue
-		}
-		content, err := native.Decode(e.Value)
-		if err != nil {
-			content, err = native.Metadata(e.Value)
-		}
-		if err == nil {
-			newest = newestOf(content, newest)
+		if d.newest.After(newest) {
+			newest = d.newest
 		}
 	}
 	return newest, nil
+}
+
+// dated is a value and the newest time in it.
+type dated struct {
+	value  []byte
+	newest time.Time
+}
+
+func (d *dated) read() {
+	content, err := native.Decode(d.value)
+	if err != nil {
+		content, err = native.Metadata(d.value)
+	}
+	if err == nil {
+		d.newest = newestOf(content, time.Time{})
+	}
 }
 
 // newestOf returns the newest of the times in value that were the present when they were written.

@@ -131,7 +131,7 @@ func (one *weighed) failed() error {
 	return one.err
 }
 
-// take decrypts a record; a decrypter may be a plugin, which is asked for one value after the other.
+// take decrypts a record: one after the other, since a decrypter may be a plugin.
 func (m *measure) take(ctx context.Context, rec snapshot.Scanned) weighed {
 	one := weighed{record: *rec.Record, live: rec.Live, stored: rec.Stored}
 	one.sees, one.err = m.r.Sees(ctx, rec.Key)

@@ -77,8 +77,8 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 }
 
 // hashMapped adds the first size bytes of the mapped file to h: without a copy, and other readers
-// find the pages mapped. Where the kernel cannot map them, plain reads get the bytes or the error of
-// the disk.
+// find the pages mapped. Where the kernel cannot map them, plain reads get the bytes or the error
+// of the disk.
 func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, size int64) error {
 	for at := int64(0); at < size; at += copyBlock {
 		if err := ctx.Err(); err != nil {

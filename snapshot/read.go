@@ -37,6 +37,20 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 	})
 }
 
+// Newest yields the last n records of Live without a prefix, in its order, and reads no others.
+func (s *Snapshot) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
+	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
+		first := uint32(x.total())
+		for ; first > 0 && n > 0; first-- {
+			if x.isLive(first - 1) {
+				n--
+			}
+		}
+		want := func(ordinal uint32) bool { return ordinal >= first && x.isLive(ordinal) }
+		return x.scan(ctx, want, func(rec Scanned) error { return yield(rec.Record) })
+	})
+}
+
 // History yields every record of one key that the file still holds, oldest first, tombstones
 // included, but none that a compaction removed. Errors and validity are those of Live.
 func (s *Snapshot) History(ctx context.Context, key []byte) iter.Seq2[*Record, error] {

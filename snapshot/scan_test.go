@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,23 @@ func TestScan(t *testing.T) {
 	st, err := s.Status(ctx)
 	require.NoError(t, err)
 	require.Equal(t, Space{PageSize: st.PageSize, Pages: st.Pages, FreePages: st.FreePages}, s.Space())
+}
+
+// TestNewest: the last records of Live, however many are asked for.
+func TestNewest(t *testing.T) {
+	ctx, s := context.Background(), open(t, etcdtest.Build(t, "put a 1\nput b 2\nput a 3\nput c 4\ndel b\nput d 5\nput e 6\ndel e\n"))
+	keys := func(all iter.Seq2[*Record, error]) (keys []string) {
+		for rec, err := range all {
+			require.NoError(t, err)
+			keys = append(keys, string(rec.Key))
+		}
+		return keys
+	}
+	live := keys(s.Live(ctx, nil))
+	require.Equal(t, []string{"a", "c", "d"}, live)
+	for n := range len(live) + 2 {
+		require.Equal(t, live[len(live)-min(n, len(live)):], append([]string{}, keys(s.Newest(ctx, n))...), n)
+	}
 }
 
 // TestAlarms: both kinds, and one that is not known.
