@@ -196,7 +196,7 @@ func (p *pass) plain(out *[]byte) bool {
 // integer passes a whole number that fits an int64.
 func (p *pass) integer() bool {
 	start := p.at
-	return p.number() && p.at-start <= 18 && bytes.IndexAny(p.text[start:p.at], ".eE") < 0
+	return p.number() && p.at-start <= 18 && !bytes.ContainsAny(p.text[start:p.at], ".eE")
 }
 
 // time passes a time of RFC 3339.

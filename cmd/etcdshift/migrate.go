@@ -168,7 +168,7 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 	o = transform.Options{
 		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,
 		DryRun: c.Bool("dry-run"),
-		Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
+		Allow:  c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
 	if !m.Builds && o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)

@@ -129,7 +129,8 @@ func (o *opened) Close() error {
 }
 
 // readSnapshots opens files, runs fn, which prints, and waits for their digests: a wrong digest is
-// an error after the output, beside any error of fn but a usage error. Faults of a mapped file become errors.
+// an error after the output, beside any error of fn but a usage error. Faults of a mapped file
+// become errors.
 func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) error) error {
 	var files []*opened
 	config := encryptionConfig
