@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -82,7 +83,8 @@ func Survey(ctx context.Context, r *Reader) (*Catalogue, error) {
 	if err := s.readDefinitions(ctx, r); err != nil {
 		return nil, err
 	}
-	for e, err := range ahead(r.snapshot, r.Live(ctx, nil), func(e *Entry) standingEntry { return standingEntry{Entry: e} }, (*standingEntry).parse) {
+	item := func(e *Entry) standingEntry { return standingEntry{Entry: e} }
+	for e, err := range stream.Ahead(r.snapshot.Guard, r.Live(ctx, nil), item, (*standingEntry).parse) {
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 		}
 		return nil
 	})
-	for d, err := range ahead(r.snapshot, entries, func(e *Entry) dated { return dated{value: e.Value} }, (*dated).read) {
+	for d, err := range stream.Ahead(r.snapshot.Guard, entries, func(e *Entry) dated { return dated{value: e.Value} }, (*dated).read) {
 		if err != nil {
 			return newest, err
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -88,7 +89,7 @@ func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 		r: r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
 		resources: shares{}, byResource: map[schema.GroupResource]*Share{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
 	}
-	for one, err := range ahead(s, s.Scan(ctx), func(rec snapshot.Scanned) weighed { return m.take(ctx, rec) }, m.look) {
+	for one, err := range stream.Ahead(s.Guard, s.Scan(ctx), func(rec snapshot.Scanned) weighed { return m.take(ctx, rec) }, m.look) {
 		if err = cmp.Or(err, one.failed()); err != nil {
 			return nil, err
 		}

@@ -75,7 +75,7 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 			at(&f)
 			return f
 		}
-		return stream.Each(ahead(r.snapshot, records, item, work), func(f *filled) error {
+		return stream.Each(stream.Ahead(r.snapshot.Guard, records, item, work), func(f *filled) error {
 			if f.err != nil || !bytes.HasPrefix(f.rec.Key, prefix) {
 				return f.err
 			}

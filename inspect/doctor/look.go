@@ -1,17 +1,17 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"runtime"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -84,85 +84,28 @@ func (l *look) uidText(e *inspect.Entry) string {
 	return meta.UID
 }
 
-// batchSize is how many entries a processor takes at once.
-const batchSize = 128
-
-// batch is what one processor looks at.
-type batch[T any] struct {
-	entries []*inspect.Entry
-	results []T
-	err     error
-	done    chan struct{}
-}
-
 // each calls see with the entries whose keys begin with prefix, on all processors, and apply with
 // each result, in the order of the file. see must not use d, apart from its context.
 func each[T any](d *doctor, prefix []byte, see func(*inspect.Entry) T, apply func(*inspect.Entry, *T)) {
 	ctx, cancel := context.WithCancel(d.ctx)
-	workers := runtime.GOMAXPROCS(0)
-	work := make(chan *batch[T], 2*workers)
-	var g errgroup.Group
-	defer g.Wait() //nolint:errcheck // each batch has its own error
-	defer close(work)
 	defer cancel()
-	for range workers {
-		g.Go(func() error {
-			for b := range work {
-				b.run(ctx, d, see)
-			}
-			return nil
-		})
+	type seen struct {
+		*inspect.Entry
+		result T
 	}
-	var waiting []*batch[T]
-	finish := func(b *batch[T]) {
-		<-b.done
-		if d.failed(b.err) {
+	item := func(e *inspect.Entry) seen { return seen{Entry: e} }
+	work := func(s *seen) {
+		if ctx.Err() == nil { // else the scan ends with it
+			s.result = see(s.Entry)
+		}
+	}
+	for s, err := range stream.Ahead(d.reader.Snapshot().Guard, d.reader.Live(ctx, prefix), item, work) {
+		if d.failed(cmp.Or(err, d.ctx.Err())) {
 			return
 		}
-		for i, e := range b.entries {
-			if apply(e, &b.results[i]); d.err != nil {
-				return
-			}
-		}
-	}
-	b := &batch[T]{done: make(chan struct{})}
-	hand := func() {
-		work <- b
-		waiting, b = append(waiting, b), &batch[T]{done: make(chan struct{})}
-	}
-	for e, err := range d.reader.Live(ctx, prefix) {
-		if d.failed(err) {
-			return
-		}
-		if b.entries = append(b.entries, e); len(b.entries) < batchSize {
-			continue
-		}
-		if hand(); len(waiting) == cap(work) {
-			finish(waiting[0])
-			if waiting = waiting[1:]; d.err != nil {
-				return
-			}
-		}
-	}
-	hand()
-	for _, b := range waiting {
-		if finish(b); d.err != nil {
+		if apply(s.Entry, &s.result); d.err != nil {
+			cancel()
 			return
 		}
 	}
-}
-
-// run looks at the entries of a batch.
-func (b *batch[T]) run(ctx context.Context, d *doctor, see func(*inspect.Entry) T) {
-	defer close(b.done)
-	b.err = d.reader.Snapshot().Guard(func() error {
-		b.results = make([]T, len(b.entries))
-		for i, e := range b.entries {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			b.results[i] = see(e)
-		}
-		return nil
-	})
 }

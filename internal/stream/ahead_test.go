@@ -1,26 +1,21 @@
-package inspect
+package stream
 
 import (
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/etcdshift/etcdshift/internal/stream"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // TestAhead: the items come in order, each with its work done, up to an error of the sequence or of
 // the reader.
 func TestAhead(t *testing.T) {
-	s, err := snapshot.Open(t.Context(), "../testdata/kubectl/all.db.gz", snapshot.Config{})
-	require.NoError(t, err)
-	defer s.Close()
+	guard := func(fn func() error) error { return fn() }
 	ended := errors.New("ended")
 	type item struct{ n, square int }
 	for _, n := range []int{0, 1, aheadSize - 1, aheadSize, aheadSize + 1, 10*aheadSize + 7} {
 		for _, stop := range []int{-1, 0, 5, aheadSize, 9 * aheadSize} {
-			numbers := stream.Of(func(yield func(int) error) error {
+			numbers := Of(func(yield func(int) error) error {
 				for i := range n {
 					if err := yield(i); err != nil {
 						return err
@@ -29,8 +24,8 @@ func TestAhead(t *testing.T) {
 				return ended
 			})
 			seen := 0
-			all := ahead(s, numbers, func(n int) item { return item{n: n} }, func(i *item) { i.square = i.n * i.n })
-			err := stream.Each(all, func(i *item) error {
+			all := Ahead(guard, numbers, func(n int) item { return item{n: n} }, func(i *item) { i.square = i.n * i.n })
+			err := Each(all, func(i *item) error {
 				require.Equal(t, item{seen, seen * seen}, *i)
 				if seen == stop {
 					return errors.ErrUnsupported

@@ -1,29 +1,26 @@
-package inspect
+package stream
 
 import (
 	"iter"
 	"runtime"
 	"sync"
-
-	"github.com/etcdshift/etcdshift/internal/stream"
-	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // aheadSize is the number of items that one goroutine takes at a time.
 const aheadSize = 128
 
-// batch is some items of ahead.
+// batch is some items of Ahead.
 type batch[T any] struct {
 	items []T
 	ready int   // of them, once done is closed
-	err   error // a fault of the mapped file
+	err   error // of guard
 	done  chan struct{}
 }
 
 // run runs work on the items.
-func (b *batch[T]) run(s *snapshot.Snapshot, work func(*T)) {
+func (b *batch[T]) run(guard func(func() error) error, work func(*T)) {
 	defer close(b.done)
-	b.err = s.Guard(func() error {
+	b.err = guard(func() error {
 		for b.ready = range b.items {
 			work(&b.items[b.ready])
 		}
@@ -32,11 +29,12 @@ func (b *batch[T]) run(s *snapshot.Snapshot, work func(*T)) {
 	})
 }
 
-// ahead makes items of the elements of seq and yields them in that order, after work has run on
+// Ahead makes items of the elements of seq and yields them in that order, after work has run on
 // each. It runs on all processors, some hundred items ahead of the caller, and must not use what is
-// not safe for that. An item is used again for a later one.
-func ahead[S, T any](s *snapshot.Snapshot, seq iter.Seq2[S, error], item func(S) T, work func(*T)) iter.Seq2[*T, error] {
-	return stream.Of(func(yield func(*T) error) error {
+// not safe for that. An item is used again for a later one. Each batch runs under guard, such as
+// snapshot.Snapshot.Guard.
+func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], item func(S) T, work func(*T)) iter.Seq2[*T, error] {
+	return Of(func(yield func(*T) error) error {
 		var running sync.WaitGroup
 		defer running.Wait()
 		var waiting []*batch[T]
@@ -45,7 +43,7 @@ func ahead[S, T any](s *snapshot.Snapshot, seq iter.Seq2[S, error], item func(S)
 		start := func() {
 			b := next
 			b.ready, b.done = 0, make(chan struct{})
-			running.Go(func() { b.run(s, work) })
+			running.Go(func() { b.run(guard, work) })
 			waiting, next = append(waiting, b), &batch[T]{items: spare[:0]}
 			spare = nil
 		}
@@ -62,7 +60,7 @@ func ahead[S, T any](s *snapshot.Snapshot, seq iter.Seq2[S, error], item func(S)
 			return b.err
 		}
 		var stopped error
-		ended := stream.Each(seq, func(element S) error {
+		ended := Each(seq, func(element S) error {
 			if next.items = append(next.items, item(element)); len(next.items) < aheadSize {
 				return nil
 			}
