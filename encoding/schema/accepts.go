@@ -10,12 +10,12 @@ import (
 const maxAccepted = 16 << 10
 
 // Accepts reports, without decoding a JSON value, that the object is the one its key names, that
-// Rewrite changes no more than its apiVersion, and that Refused and CheckApply find nothing. False
-// means that it has to be decoded to be sure: the answer is never wrong.
+// Rewrite changes no more than its apiVersion, and that Validate, Refused and CheckApply then find
+// nothing. False means that it has to be decoded to be sure: the answer is never wrong.
 func (c *CRD) Accepts(value []byte, namespace, name string) bool {
 	at, found := bytes.CutPrefix(value, []byte(`{"apiVersion":"`+c.v1.Spec.Group+"/"))
 	end := bytes.IndexByte(at, '"')
-	if !found || end < 0 || len(value) > maxAccepted || !isPlainName(name, ".") || namespace != "" && !isPlainName(namespace, "") {
+	if !found || end < 0 || len(value) > maxAccepted || !isPlainName(name, ".", 253) || namespace != "" && !isPlainName(namespace, "", 63) {
 		return false
 	}
 	stored, storage := c.versions[string(at[:end])], c.versions[c.StorageVersion()]
@@ -45,9 +45,9 @@ func (c *CRD) Accepts(value []byte, namespace, name string) bool {
 	return true
 }
 
-// isPlainName accepts DNS names of few letters; a label has no dot.
-func isPlainName(name, more string) bool {
-	return len(name) > 0 && len(name) <= 63 && isEdge(name[0]) && isEdge(name[len(name)-1]) &&
+// isPlainName accepts DNS names of at most so many lower-case letters; a label has no dot.
+func isPlainName(name, more string, most int) bool {
+	return len(name) > 0 && len(name) <= most && isEdge(name[0]) && isEdge(name[len(name)-1]) &&
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-"+more) == ""
 }
 
@@ -202,7 +202,7 @@ func isQualified(name []byte) bool {
 		return false
 	}
 	for part := range bytes.SplitSeq(prefix, []byte(".")) {
-		if !isPlainName(string(part), "") {
+		if !isPlainName(string(part), "", 63) {
 			return false
 		}
 	}

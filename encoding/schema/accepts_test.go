@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func slowAccepts(t testing.TB, crd *CRD, value []byte) bool {
 	}
 	storage, err := crd.Version(crd.StorageVersion())
 	require.NoError(t, err)
-	if len(storage.Refused(context.Background(), rewritten)) > 0 || crd.CheckApply(rewritten) != nil {
+	if len(storage.Validate(context.Background(), rewritten)) > 0 || len(storage.Refused(context.Background(), rewritten)) > 0 || crd.CheckApply(rewritten) != nil {
 		return false
 	}
 	obj["apiVersion"] = rewritten["apiVersion"]
@@ -180,4 +181,18 @@ func (g generator) acceptable(t *testing.T, crd *CRD, root map[string]any) [][]b
 	value, err := encoding.EncodeObject(object, encoding.FormatJSON)
 	require.NoError(t, err)
 	return [][]byte{value, g.mutated(value), g.mutated(value)}
+}
+
+// TestAcceptsLongNames: the handles of Calico's IPAM have names longer than a label.
+func TestAcceptsLongNames(t *testing.T) {
+	crd, err := ParseCRD([]byte(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.com"},"spec":{` +
+		`"group":"example.com","names":{"kind":"Thing","plural":"things"},"scope":"Cluster","versions":[{"name":"v1","served":true,"storage":true,` +
+		`"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`))
+	require.NoError(t, err)
+	for name, want := range map[string]bool{
+		"k8s-pod-network." + strings.Repeat("1b", 32): true, strings.Repeat("a", 253): true, strings.Repeat("a", 254): false,
+	} {
+		value := `{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"` + name + `"}}` + "\n"
+		require.Equal(t, want, crd.Accepts([]byte(value), "", name), name)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -63,13 +62,13 @@ func convertSpec(k *kind, meta, spec map[string]any) error {
 }
 
 // fit makes a converted record what a server would store at version v: unknown fields are pruned,
-// defaults are filled in, and the rest must be valid. It returns the dropped paths.
-func fit(ctx context.Context, v *schema.Version, r *record, meta metav1.ObjectMeta) ([]string, error) {
+// defaults are filled in, and the rest must be valid; errs are the errors of its metadata. It
+// returns the dropped paths.
+func fit(ctx context.Context, v *schema.Version, r *record, errs field.ErrorList) ([]string, error) {
 	dropped := v.Prune(r.obj)
 	if err := v.Default(r.obj); err != nil {
 		return dropped, codeInvalid.Because("%v", err)
 	}
-	errs := validation.ValidateObjectMeta(&meta, r.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, v.Validate(ctx, r.obj)...)
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 type crdSet struct {
 	*transform.Store
 	versions map[string]*schema.Version // v3 of each usable v3 CRD, by plural
+	accept   map[string]*schema.CRD     // these CRDs, of which v3 is the storage version
 	before   map[string]*schema.Version // v1 of the v1 CRDs that were asked for, by plural; nil for one of no use
 	taken    []*schema.CRD              // from the manifest, where the snapshot lacks them
 	old      []string                   // plurals of the CRDs in the v1 group, sorted
@@ -35,7 +36,7 @@ type crdSet struct {
 //
 // Without records and CRDs of the v1 group, missing CRDs are not reported.
 func loadCRDs(in *transform.Store, manifest []byte) *crdSet {
-	s := &crdSet{Store: in, versions: map[string]*schema.Version{}, before: map[string]*schema.Version{}}
+	s := &crdSet{Store: in, versions: map[string]*schema.Version{}, accept: map[string]*schema.CRD{}, before: map[string]*schema.Version{}}
 	shipped := s.readManifest(manifest)
 	s.loadV1()
 	s.checkRecords()
@@ -131,7 +132,7 @@ func (s *crdSet) use(key []byte, crd *schema.CRD, kd *kind) bool {
 			return false
 		}
 	}
-	s.versions[kd.Plural] = version
+	s.versions[kd.Plural], s.accept[kd.Plural] = version, crd
 	return true
 }
 

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
@@ -63,7 +65,8 @@ func (m *run) migrateBatch(batch []*draft) {
 // draft is a v3 record in the making.
 type draft struct {
 	id      *identity
-	version *schema.Version // to write it by
+	crd     *schema.CRD     // to write it by
+	version *schema.Version // v3 of crd
 	stored  []byte          // the v1 record
 	r       *record
 	meta    metav1.ObjectMeta // as clients saw it
@@ -75,7 +78,7 @@ type draft struct {
 
 // begin begins to migrate one record.
 func (m *run) begin(id *identity) *draft {
-	d := &draft{id: id, version: m.crds.versions[id.kind.Plural]}
+	d := &draft{id: id, crd: m.crds.accept[id.kind.Plural], version: m.crds.versions[id.kind.Plural]}
 	if d.version == nil {
 		d.err = codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
 		return d
@@ -104,7 +107,7 @@ func (d *draft) convertAlone(ctx context.Context) {
 	if d.terminating() || len(d.meta.OwnerReferences) > 0 || d.id.there != nil {
 		return
 	}
-	if d.err = d.convert(ctx); d.err == nil {
+	if d.err = d.convert(ctx); d.err == nil && d.value == nil {
 		d.value, d.err = encoding.EncodeObject(d.r.obj, d.r.format)
 	}
 }
@@ -114,12 +117,19 @@ func (d *draft) terminating() bool {
 	return d.meta.DeletionTimestamp != nil && len(d.meta.Finalizers) == 0
 }
 
-// convert makes the record what a server would store. The owners are translated by then.
+// convert makes the record what a server would store. The owners are translated by then. Most
+// records are that once they are converted, which their bytes tell.
 func (d *draft) convert(ctx context.Context) error {
-	err := d.r.convert(&d.meta, d.id.name, d.id.written(), d.refs)
-	if err == nil {
-		d.dropped, err = fit(ctx, d.version, d.r, d.meta)
+	if err := d.r.convert(&d.meta, d.id.name, d.id.written(), d.refs); err != nil {
+		return err
 	}
+	value, err := encoding.EncodeObject(d.r.obj, d.r.format)
+	errs := validation.ValidateObjectMeta(&d.meta, d.id.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	if err == nil && len(errs) == 0 && d.crd.Accepts(value, d.id.namespace, d.id.name) {
+		d.value = value
+		return nil
+	}
+	d.dropped, err = fit(ctx, d.version, d.r, errs)
 	return err
 }
 
