@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// aheadSize is the number of items that one goroutine takes at a time.
+// aheadSize is the number of items that one goroutine takes at a time. The first takes one, the
+// next twice as many: the reader gets the first items soon, however long the work takes.
 const aheadSize = 128
 
 // batch is some items of Ahead.
@@ -39,10 +40,11 @@ func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], it
 		defer running.Wait()
 		var waiting []*batch[T]
 		var spare []T // of a batch that was yielded
-		next := &batch[T]{}
+		next, size := &batch[T]{}, 1
 		start := func() {
 			b := next
 			b.ready, b.done = 0, make(chan struct{})
+			size = min(2*size, aheadSize)
 			running.Go(func() { b.run(guard, work) })
 			waiting, next = append(waiting, b), &batch[T]{items: spare[:0]}
 			spare = nil
@@ -61,7 +63,7 @@ func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], it
 		}
 		var stopped error
 		ended := Each(seq, func(element S) error {
-			if next.items = append(next.items, item(element)); len(next.items) < aheadSize {
+			if next.items = append(next.items, item(element)); len(next.items) < size {
 				return nil
 			}
 			if start(); len(waiting) > 2*runtime.GOMAXPROCS(0) {
