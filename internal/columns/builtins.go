@@ -52,7 +52,7 @@ var builtins = map[string]builtin{
 		"Name|Status|Age", typed(func(o *corev1.Namespace) []any { return []any{cmp.Or(o.Status.Phase, corev1.NamespaceActive)} })},
 	"secrets":         {"Name|Type|Data|Age", typed(func(o *corev1.Secret) []any { return []any{o.Type, len(o.Data)} })},
 	"configmaps":      {"Name|Data|Age", typed(func(o *corev1.ConfigMap) []any { return []any{len(o.Data) + len(o.BinaryData)} })},
-	"serviceaccounts": {"Name|Age", metadata},
+	"serviceaccounts": {"Name|Age", ofMetadata()},
 	"persistentvolumes": {
 		"Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|*VolumeMode", typed(persistentVolumeCells)},
 	"persistentvolumeclaims": {

@@ -14,17 +14,21 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
+	"github.com/etcdshift/etcdshift/internal/native"
 )
 
 // Table shows objects of one type.
@@ -34,6 +38,9 @@ type Table struct {
 	// Row returns the cells of an object in JSON content: strings, numbers, booleans, nil if
 	// empty, or an error that wraps jsonpath.ErrTooMuch.
 	Row func(content map[string]any, now time.Time) []any
+	// StoredRow returns the same cells from the stored value, or false where only the content tells
+	// them; nil where it always does. It may run on several goroutines at once.
+	StoredRow func(v encoding.Value, now time.Time) ([]any, bool)
 }
 
 // For returns the table of a type.
@@ -45,12 +52,12 @@ func For(t *inspect.Type) Table {
 		return custom(t.CRD)
 	}
 	if t.Builtin {
-		return builtin{"Name|Created At", metadata}.table()
+		return builtin{"Name|Created At", ofMetadata()}.table()
 	}
 	return plain()
 }
 
-func plain() Table { return builtin{"Name|Age", metadata}.table() }
+func plain() Table { return builtin{"Name|Age", ofMetadata()}.table() }
 
 // builtin is a kind with its own columns: names with "|" between, "*" before those for wide tables.
 type builtin struct {
@@ -60,23 +67,50 @@ type builtin struct {
 
 // cells returns an object's metadata and the cells of all columns but Name, Age and Created At.
 // A malformed object has no metadata. A metav1.Time is shown as an age.
-type cells func(content map[string]any) (metav1.Object, []any)
+type cells struct {
+	of func(content map[string]any) (metav1.Object, []any)
+	// stored returns such a function of stored values, nil for none. No metadata: only of tells.
+	stored func() func(v encoding.Value) (metav1.Object, []any)
+}
 
-func metadata(content map[string]any) (metav1.Object, []any) {
-	return &unstructured.Unstructured{Object: content}, nil
+func ofMetadata() cells {
+	return cells{of: func(content map[string]any) (metav1.Object, []any) {
+		return &unstructured.Unstructured{Object: content}, nil
+	}}
 }
 
 // typed converts content to the Go type of its kind. Fields of other versions stay empty.
 func typed[T any, P interface {
 	metav1.Object
 	*T
-}](cells func(o P) []any) cells {
-	return func(content map[string]any) (metav1.Object, []any) {
-		o := P(new(T))
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(content, o) != nil {
-			return nil, nil
-		}
-		return o, cells(o)
+}](of func(o P) []any) cells {
+	return cells{
+		of: func(content map[string]any) (metav1.Object, []any) {
+			o := P(new(T))
+			if runtime.DefaultUnstructuredConverter.FromUnstructured(content, o) != nil {
+				return nil, nil
+			}
+			return o, of(o)
+		},
+		stored: func() func(encoding.Value) (metav1.Object, []any) {
+			direct := native.NewDirect(P(new(T)), used())
+			return func(v encoding.Value) (metav1.Object, []any) {
+				o := P(new(T))
+				if !direct.Decode(v, o) {
+					return nil, nil
+				}
+				return o, of(o)
+			}
+		},
+	}
+}
+
+// used lists the fields of large structs that some column shows.
+func used() map[reflect.Type][]string {
+	return map[reflect.Type][]string{
+		reflect.TypeFor[metav1.ObjectMeta](): {"Name", "CreationTimestamp", "DeletionTimestamp", "Labels", "Annotations", "OwnerReferences"},
+		reflect.TypeFor[corev1.PodSpec]():    {"InitContainers", "Containers", "NodeSelector", "NodeName", "ReadinessGates"},
+		reflect.TypeFor[corev1.Container]():  {"Name", "Image", "RestartPolicy"},
 	}
 }
 
@@ -94,25 +128,49 @@ func (b builtin) table() (t Table) {
 	}
 	t.Row = func(content map[string]any, now time.Time) (row []any) {
 		defer nameOnPanic(content, &row)
-		meta, cells := b.cells(content)
+		meta, cells := b.cells.of(content)
 		if meta == nil {
 			return nameOnly(content)
 		}
-		for _, c := range t.Columns {
-			switch c.Name {
-			case "Name":
-				row = append(row, meta.GetName())
-			case "Age":
-				row = append(row, age(meta.GetCreationTimestamp(), now))
-			case "Created At":
-				row = append(row, created(meta.GetCreationTimestamp()))
-			default:
-				row, cells = append(row, shown(cells[0], now)), cells[1:]
-			}
-		}
-		return row
+		return t.row(meta, cells, now)
+	}
+	if b.cells.stored != nil {
+		t.StoredRow = storedRow(&t, sync.OnceValue(b.cells.stored))
 	}
 	return t
+}
+
+func storedRow(t *Table, stored func() func(encoding.Value) (metav1.Object, []any)) func(encoding.Value, time.Time) ([]any, bool) {
+	return func(v encoding.Value, now time.Time) (row []any, sure bool) {
+		defer func() {
+			if recover() != nil { // Row shows the name alone
+				row, sure = nil, false
+			}
+		}()
+		meta, cells := stored()(v)
+		if meta == nil {
+			return nil, false
+		}
+		return t.row(meta, cells, now), true
+	}
+}
+
+// row puts the cells in the order of the columns.
+func (t *Table) row(meta metav1.Object, cells []any, now time.Time) []any {
+	row := make([]any, 0, len(t.Columns))
+	for _, c := range t.Columns {
+		switch c.Name {
+		case "Name":
+			row = append(row, meta.GetName())
+		case "Age":
+			row = append(row, age(meta.GetCreationTimestamp(), now))
+		case "Created At":
+			row = append(row, created(meta.GetCreationTimestamp()))
+		default:
+			row, cells = append(row, shown(cells[0], now)), cells[1:]
+		}
+	}
+	return row
 }
 
 // nameOnPanic replaces the row of an object without a field that a server always sets.
@@ -184,7 +242,7 @@ func custom(crd *schema.CRD) Table {
 	if len(columns) == 0 {
 		return plain()
 	}
-	t := builtin{"Name", metadata}.table()
+	t := builtin{"Name", ofMetadata()}.table()
 	t.LeftOut = max(0, len(columns)-mostCustom)
 	columns = columns[:len(columns)-t.LeftOut]
 	var paths []*jsonpath.Path

@@ -25,8 +25,9 @@ func wellFormed(gvk schema.GroupVersionKind, raw []byte) bool {
 type message struct{ fields []wireField }
 
 type wireField struct {
-	kind  wireKind
-	below *message // of a nested one, and of the values of a map
+	kind   wireKind
+	unused bool     // see Direct
+	below  *message // of a nested one, and of the values of a map
 }
 
 // wireKind is how a field is encoded. The zero value is of fields that have to be decoded.
@@ -41,6 +42,10 @@ const (
 	textMap   // string to string or bytes
 	nestedMap // string to message
 	quantityMap
+	instant // of Direct alone, as the kinds below
+	instantPointer
+	numberOrText
+	fieldSet
 )
 
 func (m *message) accept(raw []byte) bool {
@@ -50,7 +55,7 @@ func (m *message) accept(raw []byte) bool {
 			return false
 		}
 		raw = raw[n:]
-		f := m.fields[tag>>3]
+		f := &m.fields[tag>>3]
 		if f.kind == varint {
 			if _, n = protowire.ConsumeVarint(raw); n < 0 || tag&7 != uint64(protowire.VarintType) {
 				return false
@@ -68,7 +73,7 @@ func (m *message) accept(raw []byte) bool {
 }
 
 // accept says whether the content of a field that has a length decodes.
-func (f wireField) accept(content []byte) bool {
+func (f *wireField) accept(content []byte) bool {
 	switch f.kind {
 	case text:
 		return true
@@ -78,12 +83,20 @@ func (f wireField) accept(content []byte) bool {
 		return acceptQuantity(content)
 	case textMap, nestedMap, quantityMap:
 		return f.acceptEntry(content)
+	case instant:
+		return acceptInstant(content)
+	case instantPointer:
+		return len(content) > 0 && acceptInstant(content)
+	case numberOrText:
+		return acceptNumberOrText(content)
+	case fieldSet:
+		return acceptFieldSet(content)
 	}
 	return false
 }
 
 // acceptEntry accepts an entry of a map as every encoder writes it: key, then value.
-func (f wireField) acceptEntry(entry []byte) bool {
+func (f *wireField) acceptEntry(entry []byte) bool {
 	const key, value = 1<<3 | byte(protowire.BytesType), 2<<3 | byte(protowire.BytesType)
 	if len(entry) == 0 || entry[0] != key {
 		return false
@@ -123,25 +136,35 @@ func acceptQuantity(msg []byte) bool {
 
 // messages are the types of all kinds of client-go's scheme.
 var messages = sync.OnceValue(func() map[schema.GroupVersionKind]*message {
-	known := map[reflect.Type]*message{}
+	p := plans{known: map[reflect.Type]*message{}}
 	out := map[schema.GroupVersionKind]*message{}
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
-		if reflect.PointerTo(t).Implements(unmarshaler()) {
-			out[gvk] = messageOf(t, known)
+		if isMessage(t) {
+			out[gvk] = p.of(t)
 		}
 	}
 	return out
 })
 
-func unmarshaler() reflect.Type { return reflect.TypeFor[interface{ Unmarshal([]byte) error }]() }
+// isMessage reports whether values of a Go type are messages.
+func isMessage(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ Unmarshal([]byte) error }]())
+}
 
-// messageOf returns the message of a Go type.
-func messageOf(t reflect.Type, known map[reflect.Type]*message) *message {
-	if m := known[t]; m != nil {
+// plans makes the messages of Go types.
+type plans struct {
+	known  map[reflect.Type]*message
+	direct bool                      // for Direct
+	used   map[reflect.Type][]string // as NewDirect has it
+}
+
+// of returns the message of a Go type.
+func (p *plans) of(t reflect.Type) *message {
+	if m := p.known[t]; m != nil {
 		return m
 	}
 	m := &message{}
-	known[t] = m
+	p.known[t] = m
 	switch {
 	case t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[metav1.MicroTime]():
 		m.fields = []wireField{1: {kind: varint}, 2: {kind: varint}} // Timestamp
@@ -149,14 +172,14 @@ func messageOf(t reflect.Type, known map[reflect.Type]*message) *message {
 		m.fields = []wireField{1: {kind: text}}
 	case t.Kind() == reflect.Struct:
 		for i := range t.NumField() {
-			m.add(t.Field(i), known)
+			p.add(m, t, t.Field(i))
 		}
 	}
 	return m
 }
 
 // add adds the field of a struct, by its tag: bytes,2,opt,name=spec.
-func (m *message) add(f reflect.StructField, known map[reflect.Type]*message) {
+func (p *plans) add(m *message, t reflect.Type, f reflect.StructField) {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 || strings.Contains(f.Tag.Get("protobuf"), "packed") {
 		return
@@ -168,40 +191,48 @@ func (m *message) add(f reflect.StructField, known map[reflect.Type]*message) {
 	for len(m.fields) <= number {
 		m.fields = append(m.fields, wireField{})
 	}
-	m.fields[number] = fieldOf(f.Type, known)
+	field := p.field(f.Type)
+	if used, listed := p.used[t]; listed {
+		field.unused = !slices.Contains(used, f.Name)
+	}
+	m.fields[number] = field
 }
 
-// fieldOf returns how values of a Go type are encoded, at most one level of list or pointer down.
-// The encoding in the tag is wrong in places (core/v1 SecretVolumeSource.DefaultMode).
-func fieldOf(t reflect.Type, known map[reflect.Type]*message) wireField {
+// field returns how values of a Go type are encoded, at most one level of list or pointer down. The
+// encoding in the tag is wrong in places (core/v1 SecretVolumeSource.DefaultMode).
+func (p *plans) field(t reflect.Type) wireField {
 	if t.Kind() == reflect.Pointer {
+		f := p.field(t.Elem())
+		if f.kind == instant {
+			f.kind = instantPointer
+		}
+		return f
+	}
+	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !isMessage(t) {
 		t = t.Elem()
 	}
-	decodes := func(t reflect.Type) bool { return reflect.PointerTo(t).Implements(unmarshaler()) }
-	if t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8 && !decodes(t) {
-		t = t.Elem()
+	if t.Kind() == reflect.Map && t.Key().Kind() == reflect.String {
+		f := p.single(t.Elem())
+		f.kind = map[wireKind]wireKind{quantity: quantityMap, nested: nestedMap, text: textMap}[f.kind]
+		return f
 	}
-	isText := func(t reflect.Type) bool {
-		return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
-	}
+	return p.single(t)
+}
+
+// single is field of a type that is no list, pointer or map.
+func (p *plans) single(t reflect.Type) wireField {
+	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]():
 		return wireField{kind: quantity}
-	case decodes(t):
-		return wireField{kind: nested, below: messageOf(t, known)}
+	case p.direct && hasContentOfItsOwn(t):
+		return wireField{kind: directKind(t)}
+	case isMessage(t):
+		return wireField{kind: nested, below: p.of(t)}
 	case slices.Contains([]reflect.Kind{reflect.Bool, reflect.Int32, reflect.Int64}, t.Kind()):
 		return wireField{kind: varint}
-	case isText(t):
+	case t.Kind() == reflect.String || isBytes:
 		return wireField{kind: text}
-	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
-		switch value := t.Elem(); {
-		case value == reflect.TypeFor[resource.Quantity]():
-			return wireField{kind: quantityMap}
-		case decodes(value):
-			return wireField{kind: nestedMap, below: messageOf(value, known)}
-		case isText(value):
-			return wireField{kind: textMap}
-		}
 	}
 	return wireField{}
 }
