@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -35,11 +36,18 @@ type Selection struct {
 // keys are kept in memory. An object that cannot be read is yielded with its Err.
 func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*Object, error] {
 	return stream.Of(func(yield func(*Object) error) error {
+		return stream.Each(r.Entries(ctx, t, in), func(e *Entry) error { return yield(NewObject(t, e)) })
+	})
+}
+
+// Entries yields the entries of Objects.
+func (r *Reader) Entries(ctx context.Context, t *Type, in Selection) iter.Seq2[*Entry, error] {
+	return stream.Of(func(yield func(*Entry) error) error {
 		found, err := r.keysOf(ctx, t, in)
 		for _, key := range found {
 			var e *Entry
 			if e, err = r.Get(ctx, key); err == nil && e != nil {
-				err = yield(NewObject(t, e))
+				err = yield(e)
 			}
 			if err != nil {
 				break
@@ -75,10 +83,22 @@ func (in Selection) Holds(key keys.Key) bool {
 		(in.Names == nil || slices.Contains(in.Names, key.Name))
 }
 
-// NewObject decodes an entry of the given type, whose key is known to parse.
-func NewObject(t *Type, e *Entry) *Object {
+// Undecoded returns an object of the given type, whose key is known to parse, without Content.
+func Undecoded(t *Type, e *Entry) *Object {
 	o := &Object{Entry: e, Type: t}
 	o.Parsed, _ = e.ParseKey()
+	return o
+}
+
+// Protobuf returns the parsed value where it is protobuf, and of the kind of its key.
+func (o *Object) Protobuf() (v encoding.Value, is bool) {
+	v, err := o.ParseValue()
+	return v, err == nil && v.Format == encoding.FormatProtobuf && checkKind(o.Parsed, v.GVK) == nil
+}
+
+// NewObject decodes an entry of the given type, whose key is known to parse.
+func NewObject(t *Type, e *Entry) *Object {
+	o := Undecoded(t, e)
 	v, err := e.ParseValue()
 	if o.Err = err; err != nil {
 		return o

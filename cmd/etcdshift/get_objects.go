@@ -45,13 +45,23 @@ type getter struct {
 type gotten struct {
 	*inspect.Object
 	deletedAt int64 // revision, where it is deleted
+	unfit     bool  // the selectors do not choose it
+	cells     []any // of a table
 }
 
 // objects yields the chosen objects of one type. An unreadable one has its Err.
 func (g *getter) objects(a asking) iter.Seq2[*gotten, error] {
+	return g.chosen(a, converted(g.sorted(a), func(o *gotten) *gotten {
+		o.unfit = !g.fits(o)
+		return o
+	}))
+}
+
+// chosen leaves out what the selectors do not choose, and counts and reports the rest.
+func (g *getter) chosen(a asking, all iter.Seq2[*gotten, error]) iter.Seq2[*gotten, error] {
 	return stream.Of(func(yield func(*gotten) error) error {
-		return stream.Each(g.sorted(a), func(o *gotten) error {
-			if err := g.c.Context.Err(); err != nil || !g.fits(o) {
+		return stream.Each(all, func(o *gotten) error {
+			if err := g.c.Context.Err(); err != nil || o.unfit {
 				return err
 			}
 			g.met[[2]string{a.kind.Name(), o.Parsed.Name}] = true
@@ -84,7 +94,9 @@ func (g *getter) selection(a asking) inspect.Selection {
 func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 	ctx, in := g.c.Context, g.selection(a)
 	if g.c.Bool("deleted") {
-		return converted(g.reader.DeletedObjects(ctx, a.kind, in), func(d *inspect.DeletedObject) *gotten { return &gotten{d.Object, d.Revision} })
+		return converted(g.reader.DeletedObjects(ctx, a.kind, in), func(d *inspect.DeletedObject) *gotten {
+			return &gotten{Object: d.Object, deletedAt: d.Revision}
+		})
 	}
 	return converted(g.reader.Objects(ctx, a.kind, in), func(o *inspect.Object) *gotten {
 		asServed(o)
@@ -131,12 +143,18 @@ func (g *getter) fits(o *gotten) bool {
 	return g.options.fields.Matches(set)
 }
 
-// sorted is selected in the order of --sort-by. It keeps the values to sort by, not the objects.
-func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
+// sortBy is the path of --sort-by, "" for the order of the keys.
+func (g *getter) sortBy(kind *inspect.Type) string {
 	by := g.c.String("sort-by")
-	if by == "" && a.kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
+	if by == "" && kind.Kind == "FlowSchema" && g.options.format != "json" && g.options.format != "yaml" {
 		by = ".spec.matchingPrecedence" // in which they apply, and are printed
 	}
+	return by
+}
+
+// sorted is selected in the order of --sort-by. It keeps the values to sort by, not the objects.
+func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
+	by := g.sortBy(a.kind)
 	if by == "" {
 		return g.selected(a)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func (g *getter) printTables() error {
 	tables := 0
 	for _, a := range g.asked {
 		t := g.newTable(a.kind)
-		err := stream.Each(g.objects(a), func(o *gotten) error {
+		err := stream.Each(g.chosen(a, t.rows(a)), func(o *gotten) error {
 			if !t.begun {
 				if tables++; tables > 1 {
 					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
@@ -34,7 +35,9 @@ func (g *getter) printTables() error {
 				t.begun = true
 				g.sayLeftOut(t)
 			}
-			return t.Row(t.cells(o))
+			// the end of the context, its only error, ends the objects too
+			_ = g.checkCells(o, o.cells[len(t.before):][:len(t.shown.Columns)], func(i int) string { return t.shown.Columns[i].Name })
+			return t.Row(o.cells)
 		})
 		if err == nil {
 			err = t.Flush()
@@ -102,18 +105,64 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	return t
 }
 
-func (t *typeTable) cells(o *gotten) []any {
+// rows yields the objects of a type with their cells.
+func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
+	g := t.g
+	if g.c.Bool("deleted") || g.sortBy(a.kind) != "" {
+		return converted(g.sorted(a), func(o *gotten) *gotten {
+			t.finish(o)
+			return o
+		})
+	}
+	item := func(e *inspect.Entry) gotten { return gotten{Object: &inspect.Object{Entry: e}} }
+	return stream.Ahead(g.opened.Snapshot().Guard, g.reader.Entries(g.c.Context, a.kind, g.selection(a)), item, func(o *gotten) {
+		o.Object = inspect.Undecoded(a.kind, o.Entry)
+		if g.c.Context.Err() != nil || t.direct(o) { // chosen asks the context too
+			return
+		}
+		o.Object = inspect.NewObject(a.kind, o.Entry)
+		asServed(o.Object)
+		t.finish(o)
+		o.Content = nil // the cells stay
+	})
+}
+
+// direct sets the cells from the stored value, in a tenth of the time, where it surely tells them.
+func (t *typeTable) direct(o *gotten) bool {
+	g := t.g
+	if t.shown.StoredRow == nil || !g.options.labels.Empty() || !g.options.fields.Empty() || g.c.Bool("show-labels") {
+		return false
+	}
+	v, is := o.Protobuf()
+	if !is {
+		return false
+	}
+	own, sure := t.shown.StoredRow(v, g.options.now)
+	if sure {
+		o.cells = t.cells(o, own)
+	}
+	return sure
+}
+
+// finish sets the cells of a decoded object.
+func (t *typeTable) finish(o *gotten) {
+	if o.unfit = !t.g.fits(o); o.unfit {
+		return
+	}
 	own := make([]any, len(t.shown.Columns))
 	if o.Content != nil {
 		if !t.kind.Builtin && !t.g.options.secrets { // a column may be one of what must not be shown
 			redact.Object(o.Key, o.Content)
 		}
 		copy(own, t.shown.Row(o.Content, t.g.options.now))
-		// the end of the context, its only error, ends the objects too
-		_ = t.g.checkCells(o, own, func(i int) string { return t.shown.Columns[i].Name })
 	} else if name := slices.IndexFunc(t.shown.Columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Name" }); name >= 0 {
 		own[name] = o.Parsed.Name
 	}
+	o.cells = t.cells(o, own)
+}
+
+// cells are those of the type's own columns and of the others.
+func (t *typeTable) cells(o *gotten, own []any) []any {
 	of := func(c column) any { return c.cell(o) }
 	cells := slices.Concat(mapped(t.before, of), own, mapped(t.after, of))
 	for i := range cells {

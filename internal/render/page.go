@@ -11,6 +11,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -305,13 +306,19 @@ type ObjectTable struct {
 		io.Writer
 		Flush() error
 	}
-	rows  []metav1.TableRow
-	bytes int // of texts in rows
+	buffer *bufio.Writer // of out, which writes each cell
+	rows   []metav1.TableRow
+	bytes  int // of texts in rows
 }
 
 // NewObjectTable returns a table on w.
 func NewObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, o printers.PrintOptions) *ObjectTable {
-	return &ObjectTable{columns: columns, printer: printers.NewTablePrinter(o), out: printers.GetNewTabWriter(w)}
+	return newObjectTable(w, columns, printers.NewTablePrinter(o))
+}
+
+func newObjectTable(w io.Writer, columns []metav1.TableColumnDefinition, printer printers.ResourcePrinter) *ObjectTable {
+	buffer := bufio.NewWriterSize(w, 1<<16)
+	return &ObjectTable{columns: columns, printer: printer, out: printers.GetNewTabWriter(buffer), buffer: buffer}
 }
 
 // NewCustomTable returns a table of texts in kubectl's columns on w.
@@ -322,7 +329,7 @@ func NewCustomTable(w io.Writer) *ObjectTable {
 		}
 		return nil
 	})
-	return &ObjectTable{printer: printer, out: printers.GetNewTabWriter(w)}
+	return newObjectTable(w, nil, printer)
 }
 
 // Row adds a row, and prints those that have come together where they are enough.
@@ -346,8 +353,8 @@ func (t *ObjectTable) Flush() error {
 	err := t.printer.PrintObj(&metav1.Table{ColumnDefinitions: t.columns, Rows: t.rows}, t.out)
 	clear(t.rows) // or their cells stay in memory
 	t.rows, t.bytes = t.rows[:0], 0
-	if err != nil {
-		return err
+	if err == nil {
+		err = t.out.Flush()
 	}
-	return t.out.Flush()
+	return cmp.Or(err, t.buffer.Flush())
 }
