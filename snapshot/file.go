@@ -16,6 +16,7 @@ import (
 // Config configures Open. Its zero value is the careful choice.
 type Config struct {
 	SkipDigest bool   // leave the SHA-256 of the image unchecked, but not the structure
+	LateDigest bool   // compute the SHA-256 of a raw file, which has no digest to check, only when Digest is called
 	MaxExpand  int64  // bytes that a compressed file may expand to; 0: DefaultMaxExpand
 	ScratchDir string // folder of the nameless file for an expanded one; "": os.TempDir
 }
@@ -27,9 +28,10 @@ type Snapshot struct {
 	db     *bolt.DB
 	digest *digestPass
 
-	mu  sync.Mutex
-	idx *index // nil until the first scan has ended
-	bad error  // of the first scan
+	mu    sync.Mutex
+	idx   *index // nil until the first scan has ended
+	bad   error  // of the first scan
+	sound bool   // a sift has read all records
 }
 
 // Open maps the file at path and checks its size, both metas, and every page above the leaves. A
@@ -69,7 +71,10 @@ func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
 	m, err := s.geometry()
 	if err == nil && !cfg.SkipDigest {
-		s.digest = startDigest(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
+		s.digest = newDigest(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
+		if !cfg.LateDigest || !s.raw {
+			s.digest.start()
+		}
 	}
 	if err == nil {
 		s.db, err = bolt.Open(ctx, s.data[:m.Bytes():m.Bytes()], m)
@@ -146,10 +151,12 @@ func (s *Snapshot) Digest(ctx context.Context) (Digest, error) {
 	return d, s.wrap(err)
 }
 
+// HasDigest reports whether the file carries a digest: a raw database file does not.
+func (s *Snapshot) HasDigest() bool { return !s.raw }
+
 // Close stops the digest pass and unmaps the file: every Record becomes invalid.
 func (s *Snapshot) Close() error {
-	s.digest.cancel()
-	<-s.digest.done
+	s.digest.stop()
 	return s.close()
 }
 

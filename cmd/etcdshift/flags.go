@@ -77,8 +77,8 @@ func maxExpandFlag() cli.Flag {
 }
 
 func snapshotConfig(c *cli.Context) snapshot.Config {
-	n, _ := parseSize(c.String("max-expand")) // 0, the default, where the flag is not given; the flag's Action has checked it
-	return snapshot.Config{MaxExpand: n}
+	n, _ := parseSize(c.String("max-expand"))                                 // 0, the default, where the flag is not given; the flag's Action has checked it
+	return snapshot.Config{MaxExpand: n, LateDigest: c.Command.Name == "get"} // which prints it in some formats alone
 }
 
 var sizeSyntax = regexp.MustCompile(`^([0-9]+)(?:([kmgt])(i?))?b?$`)

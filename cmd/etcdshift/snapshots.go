@@ -148,7 +148,7 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 		inner := read
 		read = func() error {
 			err := o.Snapshot().Guard(inner)
-			if statusOf(err) == exitUsage || errors.Is(err, context.Canceled) {
+			if statusOf(err) == exitUsage || errors.Is(err, context.Canceled) || !o.Snapshot().HasDigest() {
 				return err
 			}
 			if _, wrong := o.Snapshot().Digest(c.Context); err == nil || errors.Is(wrong, snapshot.ErrDigest) {
