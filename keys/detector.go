@@ -91,6 +91,32 @@ func (d *Detector) Add(key []byte) {
 	}
 }
 
+// Telling reports whether a key is proof or a sign of a prefix. All other keys count only below the
+// prefixes that Settled asks for.
+func Telling(key []byte) bool {
+	_, _, _, ok := sign(key)
+	return ok
+}
+
+// DefaultPrefixes lists the default prefixes of servers.
+func DefaultPrefixes() (prefixes []string) {
+	for _, l := range defaults() {
+		prefixes = append(prefixes, l.prefix)
+	}
+	return prefixes
+}
+
+// Settled reports whether Layouts is the same without the keys that are not Telling. below reports
+// whether there are keys below a default prefix.
+func (d *Detector) Settled(below func(prefix string) bool) bool {
+	flavours := d.proved()
+	d.weigh(flavours)
+	return !slices.ContainsFunc(d.looks, func(l *look) bool {
+		known := flavours[l.prefix]
+		return (known == "" || known == FlavourUnknown) && below(l.prefix)
+	})
+}
+
 // sign returns the prefix that a key shows, its flavour, and whether the key is proof. Most keys
 // end in the switch.
 func sign(key []byte) (prefix string, flavour Flavour, proof, ok bool) {

@@ -18,6 +18,7 @@ import (
 // error a call. The second result is what Write made, "" when it refused.
 func exercise(t testing.TB, path string) (errs []error, out string) {
 	t.Helper()
+	siftIsLive(t, path)
 	ctx := context.Background()
 	s, err := Open(ctx, path, Config{})
 	if err != nil {

@@ -39,6 +39,16 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 
 // Newest yields the last n records of Live without a prefix, in its order, and reads no others.
 func (s *Snapshot) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
+	if live, ok := s.newest(n); ok {
+		return stream.Of(func(yield func(*Record) error) error {
+			for _, rec := range live {
+				if err := yield(rec); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
 		first := uint32(x.total())
 		for ; first > 0 && n > 0; first-- {
