@@ -6,14 +6,15 @@ import (
 
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // NewestTime returns the newest time in the last written objects, zero for none: of a creation,
 // heartbeat, renewal or change. In a running cluster, which renews Leases every few seconds, that
 // is about the time of the snapshot.
 func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
-	const looked = 2000 // objects
-	var last [][]byte   // a ring
+	const looked = 2000        // objects
+	var last []snapshot.Record // a ring
 	n := 0
 	records := r.live(ctx, nil)
 	if r.at == nil && !r.only {
@@ -24,16 +25,16 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 			return newest, err
 		}
 		if len(last) < looked {
-			last = append(last, rec.Key)
+			last = append(last, *rec)
 		} else {
-			last[n%looked] = rec.Key
+			last[n%looked] = *rec
 		}
 		n++
 	}
 	entries := stream.Of(func(yield func(*Entry) error) error {
-		for _, key := range last {
-			e, err := r.Get(ctx, key)
-			if err == nil && e != nil && e.Undecryptable == nil {
+		for i := range last {
+			e, err := r.Entry(ctx, &last[i])
+			if err == nil && e.Undecryptable == nil {
 				err = yield(e)
 			}
 			if err != nil {

@@ -64,7 +64,7 @@ func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]b
 		return nil, err
 	}
 	for _, dir := range layouts.Dirs(t.Resource) {
-		for rec, err := range r.live(ctx, dir) {
+		for rec, err := range r.liveOf(ctx, dir, in.Names) {
 			if err != nil {
 				return nil, err
 			}
@@ -137,7 +137,7 @@ func (r *Reader) Unparsed(ctx context.Context, t *Type, in Selection) (n int, er
 		has := func(key []byte, name string) bool {
 			return name == "" || bytes.Contains(key[len(dir)-1:], []byte("/"+name+"/"))
 		}
-		for rec, err := range r.live(ctx, dir) {
+		for rec, err := range r.liveOf(ctx, dir, nil) {
 			if err != nil {
 				return n, err
 			}

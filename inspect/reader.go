@@ -28,6 +28,7 @@ type Reader struct {
 	named     []string      // storage prefixes
 	layouts   *keys.Layouts // nil until they are asked for
 	only      bool          // sees the keys below named alone
+	sifted    *sifted       // nil for none
 }
 
 // NewReader returns a reader of s. Without a decrypter, nil, encrypted values are undecryptable.
@@ -43,7 +44,7 @@ func (r *Reader) Snapshot() *snapshot.Snapshot { return r.snapshot }
 // Reading fails with snapshot.ErrCompacted or snapshot.ErrFuture where the file does not keep rev.
 func (r *Reader) At(rev int64) *Reader {
 	at := *r
-	at.at, at.layouts = &rev, nil
+	at.at, at.layouts, at.sifted = &rev, nil, nil
 	return &at
 }
 
@@ -55,6 +56,7 @@ func (r *Reader) Below(prefixes ...string) *Reader {
 	}
 	below := *r
 	below.named, below.only, below.layouts = slices.Clone(prefixes), true, nil
+	below.sifted = nil
 	return &below
 }
 
@@ -147,6 +149,9 @@ func (r *Reader) get(ctx context.Context, key []byte) (*snapshot.Record, error) 
 	}
 	if r.at != nil {
 		return r.snapshot.GetAt(ctx, key, *r.at)
+	}
+	if r.sifted != nil && r.sifted.byKey[string(key)] != nil {
+		return r.sifted.byKey[string(key)], nil
 	}
 	return r.snapshot.Get(ctx, key)
 }

@@ -66,6 +66,22 @@ func (t *Types) add(to *[]*Type, one *Type) {
 	}
 }
 
+// BuiltinTypes returns the built-in types, without a count of Objects, where each of the names is
+// the plural, singular or kind of one: no custom type changes what Resolve finds.
+func BuiltinTypes(names string) (*Types, bool) {
+	t := &Types{by: map[gvr.GroupResource]*Type{}}
+	for _, b := range Builtins() {
+		t.add(&t.all, b)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.ToLower(name)
+		if !slices.ContainsFunc(t.all, func(one *Type) bool { return one.hasName(name) || one.Name() == name }) {
+			return nil, false
+		}
+	}
+	return t, true
+}
+
 // Types finds the types in one pass over the keys. Without a CustomResourceDefinition that can be
 // read, the type of an object is known by its folder alone.
 func (r *Reader) Types(ctx context.Context) (*Types, error) {

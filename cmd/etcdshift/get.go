@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,8 +34,8 @@ Objects are shown at the version they are stored at, without defaults that a ser
 time in the snapshot, or to --age-from. --export prints objects that can be applied: without fields that a server fills in, and
 without objects that a controller makes.
 
-Exit status: 0 shown, 1 something was not found or could not be read, 2 usage, 3 not printed without --show-secrets, 130
-interrupted.`,
+Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or a TYPE that the snapshot lacks, 3 not printed
+without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
 			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces"},
@@ -159,14 +160,11 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if c.IsSet("revision") {
 		r = r.At(c.Int64("revision"))
 	}
-	find := (*inspect.Reader).Types
-	if c.Bool("deleted") {
-		find = (*inspect.Reader).TypesEver
-	}
-	asked, err := readAsked(c, words, find, r)
+	asked, err := readAsked(c, words, typesFor(c, words), r)
 	if err != nil {
 		return err
 	}
+	sift(c, r, asked)
 	if o.now.IsZero() && (o.format == "table" || o.format == "wide") {
 		if o.now, err = r.NewestTime(c.Context); err != nil {
 			return err
@@ -189,6 +187,42 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		return err
 	}
 	return g.verdict()
+}
+
+// typesFor finds the types of a snapshot, without reading it where the words name built-in types.
+func typesFor(c *cli.Context, words []string) finder {
+	if c.Bool("deleted") {
+		return (*inspect.Reader).TypesEver
+	}
+	kinds := make([]string, 0, len(words))
+	for _, word := range words {
+		kind, _, named := strings.Cut(word, "/")
+		if kinds = append(kinds, kind); !named { // the others are names
+			break
+		}
+	}
+	if types, ok := inspect.BuiltinTypes(strings.Join(kinds, ",")); ok {
+		return func(*inspect.Reader, context.Context) (*inspect.Types, error) { return types, nil }
+	}
+	return (*inspect.Reader).Types
+}
+
+// sift spares the index of the snapshot where few objects of built-in types are asked for.
+func sift(c *cli.Context, r *inspect.Reader, asked []asking) {
+	var names []string
+	all := false
+	for _, a := range asked {
+		if !a.kind.Builtin {
+			return
+		}
+		all, names = all || len(a.names) == 0, append(names, a.names...)
+	}
+	if all {
+		names = nil
+	}
+	if !c.Bool("deleted") {
+		r.Sift(c.Context, mapped(asked, func(a asking) *inspect.Type { return a.kind }), names)
+	}
 }
 
 // asking is a type and the names of its objects; nil for all.
@@ -321,8 +355,14 @@ func (g *getter) elsewhere() (string, error) {
 		}
 	}
 	others, namespaced := 0, false
+	types, err := g.reader.Types(g.c.Context) // with their Objects
+	if err != nil {
+		return "", err
+	}
 	for _, a := range g.asked {
-		others += a.kind.Objects
+		if t := types.Of(a.kind.Resource); t != nil {
+			others += t.Objects
+		}
 		namespaced = namespaced || a.kind.Namespaced
 	}
 	text := g.where(namespaced)
