@@ -29,7 +29,7 @@ managedFields; and the approximate time, from Leases, Events and other objects w
 A snapshot keeps the writes since the last compaction, often a few minutes, and one older record of each key. Several snapshots
 of one cluster, in any order, give one history, which names the revisions that none of them keeps.
 
-Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage, 130 interrupted.`,
+Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that no snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
 			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where several have one of that name"},
