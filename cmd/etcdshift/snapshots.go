@@ -203,16 +203,23 @@ func (o *opened) document(ctx context.Context, kind string) (documentHead, error
 func checkPrefixes(c *cli.Context, err error, files ...*opened) error {
 	var paths, vacant, others []string
 	for i, o := range files {
-		found, vacantErr := o.Vacant(c.Context)
-		layouts, layoutsErr := o.Layouts(c.Context)
-		if err := cmp.Or(vacantErr, layoutsErr); err != nil {
+		found, err := o.Vacant(c.Context)
+		if err != nil {
 			return err
 		}
 		if i == 0 {
 			vacant = found
 		}
 		vacant = slices.DeleteFunc(vacant, func(prefix string) bool { return !slices.Contains(found, prefix) })
-		paths, others = append(paths, o.Snapshot().Path()), append(others, layouts.LeftOut()...)
+		paths = append(paths, o.Snapshot().Path())
+		if len(found) == 0 {
+			continue // its keys need not be read again
+		}
+		layouts, err := o.Layouts(c.Context)
+		if err != nil {
+			return err
+		}
+		others = append(others, layouts.LeftOut()...)
 	}
 	err = inFiles(err, paths...)
 	missing := slices.ContainsFunc([]error{inspect.ErrUnknownType, clusters.ErrNoShard, clusters.ErrNoCache}, func(is error) bool { return errors.Is(err, is) })
