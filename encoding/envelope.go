@@ -34,18 +34,27 @@ func Parse(data []byte) (Value, error) {
 	if err != nil {
 		return Value{}, err
 	}
-	v := Value{Format: Detect(data), Raw: e.body.payload}
-	gv, err := schema.ParseGroupVersion(e.apiVersion)
-	if err != nil {
-		return Value{}, fmt.Errorf("%s value: apiVersion is not GROUP/VERSION", v.Format)
-	}
-	v.GVK = gv.WithKind(e.kind)
-	return v, nil
+	return e.value(Detect(data))
 }
 
-func envelopeOfJSON(data []byte) (e envelope, err error) {
+// value is the Value of a parsed one.
+func (e *envelope) value(f Format) (Value, error) {
+	gv, err := schema.ParseGroupVersion(e.apiVersion)
+	if err != nil {
+		return Value{}, fmt.Errorf("%s value: apiVersion is not GROUP/VERSION", f)
+	}
+	return Value{Format: f, Raw: e.body.payload, GVK: gv.WithKind(e.kind)}, nil
+}
+
+func envelopeOfJSON(data []byte) (envelope, error) {
 	var few [8]jsonField // on the stack
-	obj, ok := passObject(data, few[:0])
+	e, _, err := readJSON(data, few[:0])
+	return e, err
+}
+
+// readJSON parses a JSON value and appends its fields to out, which is empty.
+func readJSON(data []byte, out jsonObject) (e envelope, obj jsonObject, err error) {
+	obj, ok := passObject(data, out)
 	if !ok {
 		obj, err = parseJSONValue(data)
 	}
@@ -53,7 +62,7 @@ func envelopeOfJSON(data []byte) (e envelope, err error) {
 		e.body.payload = data
 		e.apiVersion, e.kind, err = obj.typeMeta()
 	}
-	return e, err
+	return e, obj, err
 }
 
 func envelopeOfCBOR(data []byte) (envelope, error) {

@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -17,25 +18,37 @@ type Part struct {
 // Parts are the sizes of an object's fields; envelope, commas and braces are the rest.
 type Parts struct {
 	Fields        []Part
-	ManagedFields int // bytes of metadata.managedFields
-	LastApplied   int // bytes of the last-applied-configuration annotation
+	ManagedFields int  // bytes of metadata.managedFields
+	LastApplied   int  // bytes of the last-applied-configuration annotation
+	Owned         bool // there are owner references in its metadata
 }
 
 // lastAppliedAnnotation is the annotation in which "kubectl apply" keeps its input.
 const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 
-// MeasureParts measures each field of a parsed value: JSON and protobuf as stored, CBOR as an API
-// server would write it.
-func MeasureParts(v Value) (Parts, error) {
-	switch v.Format {
-	case FormatProtobuf:
-		return measureWire(v.Raw)
-	case FormatJSON:
-		return measureJSON(v.Raw)
-	case FormatCBOR:
-		return measureCBOR(v.Raw)
+// Measure is Parse, and measures each field of the value: JSON and protobuf as stored, CBOR as an
+// API server would write it.
+func Measure(data []byte) (v Value, p Parts, err error) {
+	if Detect(data) == FormatJSON {
+		var few [8]jsonField // on the stack
+		e, obj, err := readJSON(data, few[:0])
+		if err != nil {
+			return v, p, fmt.Errorf("%s value: %w", FormatJSON, err)
+		}
+		if v, err = e.value(FormatJSON); err == nil {
+			p, err = measureJSON(obj)
+		}
+		return v, p, err
 	}
-	return Parts{}, nil
+	if v, err = Parse(data); err != nil {
+		return v, p, err
+	}
+	if v.Format == FormatProtobuf {
+		p, err = measureWire(v.Raw)
+	} else {
+		p, err = measureCBOR(v.Raw)
+	}
+	return v, p, err
 }
 
 func measureWire(msg []byte) (p Parts, err error) {
@@ -55,6 +68,8 @@ func (p *Parts) addMeta(f wireField) error {
 	switch f.num {
 	case metaManagedFields:
 		p.ManagedFields += f.end - f.start
+	case metaOwnerReferences:
+		p.Owned = true
 	case metaAnnotations:
 		key, _, err := mapEntry(f.payload)
 		if err != nil {
@@ -67,14 +82,7 @@ func (p *Parts) addMeta(f wireField) error {
 	return nil
 }
 
-func measureJSON(text []byte) (p Parts, err error) {
-	var few [8]jsonField // on the stack
-	obj, ok := passObject(text, few[:0])
-	if !ok {
-		if obj, err = parseJSONValue(text); err != nil {
-			return p, err
-		}
-	}
+func measureJSON(obj jsonObject) (p Parts, err error) {
 	p.Fields = make([]Part, 0, len(obj))
 	for _, f := range obj {
 		p.Fields = append(p.Fields, Part{Name: f.name, Bytes: f.size()})
@@ -83,7 +91,7 @@ func measureJSON(text []byte) (p Parts, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.ManagedFields = meta.sizeOf("managedFields")
+	p.ManagedFields, p.Owned = meta.sizeOf("managedFields"), meta.last("ownerReferences") >= 0
 	annotations, err := meta.object("annotations")
 	p.LastApplied = annotations.sizeOf(lastAppliedAnnotation)
 	return p, at("metadata", err)
@@ -127,6 +135,7 @@ func measureCBOR(data []byte) (p Parts, err error) {
 	if value, is := meta["managedFields"]; is {
 		p.ManagedFields = size("managedFields", value)
 	}
+	_, p.Owned = meta["ownerReferences"]
 	annotations, _ := meta["annotations"].(map[string]any)
 	if value, is := annotations[lastAppliedAnnotation]; is {
 		p.LastApplied = size(lastAppliedAnnotation, value) + 1

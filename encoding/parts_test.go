@@ -2,6 +2,10 @@ package encoding
 
 import (
 	"encoding/json"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,12 +16,11 @@ import (
 const wholeObject = `{"apiVersion":"v1","kind":"X","metadata":{"name":"a","annotations":{"a":"b","kubectl.kubernetes.io/last-applied-configuration":"{\"x\":1}"},` +
 	`"managedFields":[{"manager":"me"}]},"spec":{"a":1},"status":{}}` + "\n"
 
-// TestMeasureParts: parts are as long as they stand, and no value has more parts than bytes.
-func TestMeasureParts(t *testing.T) {
-	v, err := Parse([]byte(wholeObject))
+// TestMeasure: parts are as long as they stand, and no value has more parts than bytes.
+func TestMeasure(t *testing.T) {
+	v, p, err := Measure([]byte(wholeObject))
 	require.NoError(t, err)
-	p, err := MeasureParts(v)
-	require.NoError(t, err)
+	require.Equal(t, "X", v.GVK.Kind)
 	require.Equal(t, []Part{
 		{Name: "apiVersion", Bytes: len(`"apiVersion":"v1"`)}, {Name: "kind", Bytes: len(`"kind":"X"`)}, {Name: "metadata", Bytes: p.Fields[2].Bytes},
 		{Name: "spec", Bytes: len(`"spec":{"a":1}`)}, {Name: "status", Bytes: len(`"status":{}`)},
@@ -34,9 +37,7 @@ func TestMeasureParts(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(wholeObject), &obj))
 	cbor, err := EncodeObject(obj, FormatCBOR)
 	require.NoError(t, err)
-	v, err = Parse(cbor)
-	require.NoError(t, err)
-	c, err := MeasureParts(v)
+	_, c, err := Measure(cbor)
 	require.NoError(t, err)
 	sum = len("\xd9\xd9\xf7") + 1 // tag and head of the map
 	for _, f := range c.Fields {
@@ -47,15 +48,15 @@ func TestMeasureParts(t *testing.T) {
 	require.Positive(t, c.LastApplied)
 }
 
-// TestMeasurePartsOfMessages: a protobuf message is measured to its bytes.
-func TestMeasurePartsOfMessages(t *testing.T) {
+// TestMeasureMessage: a protobuf message is measured to its bytes.
+func TestMeasureMessage(t *testing.T) {
 	pod := corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{"a": "b", lastAppliedAnnotation: "{}"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}, {Manager: "y"}}},
 		Spec:       corev1.PodSpec{NodeName: "n"},
 	}
 	raw, err := pod.Marshal()
 	require.NoError(t, err)
-	p, err := MeasureParts(Value{Format: FormatProtobuf, Raw: raw})
+	p, err := measureWire(raw)
 	require.NoError(t, err)
 	sum := 0
 	for i, f := range p.Fields {
@@ -69,13 +70,53 @@ func TestMeasurePartsOfMessages(t *testing.T) {
 	delete(without.Annotations, lastAppliedAnnotation)
 	require.Equal(t, pod.ObjectMeta.Size()-without.ObjectMeta.Size()-p.ManagedFields, p.LastApplied)
 	for n := range raw { // cut off anywhere: an error, or the parts before
-		p, err := MeasureParts(Value{Format: FormatProtobuf, Raw: raw[:n]})
+		p, err := measureWire(raw[:n])
 		sum := 0
 		for _, f := range p.Fields {
 			sum += f.Bytes
 		}
 		require.True(t, err != nil || sum == n, n)
 	}
-	_, err = MeasureParts(Value{Format: FormatJSON, Raw: []byte(`{"metadata":1}`)})
+	_, _, err = Measure([]byte(`{"apiVersion":"v1","kind":"X","metadata":1}`))
 	require.Error(t, err)
+}
+
+// TestMeasureOwned: no owner is overlooked, in stored values and in damaged ones.
+func TestMeasureOwned(t *testing.T) {
+	random, owned, without := rand.New(rand.NewPCG(3, 4)), 0, 0
+	check := func(data []byte) {
+		meta, err := ReadMeta(data)
+		has := err == nil && len(meta.OwnerReferences) > 0
+		_, p, measureErr := Measure(data)
+		if measureErr == nil && !p.Owned {
+			require.False(t, has, "%q", data)
+			without++
+		} else if has {
+			owned++
+		}
+	}
+	require.NoError(t, filepath.WalkDir("testdata", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		check(data)
+		for range 200 {
+			if len(data) == 0 || len(data) > 64<<10 {
+				break
+			}
+			damaged := append([]byte{}, data...)
+			damaged[random.IntN(min(len(data), 400))] = byte(random.IntN(256))
+			check(damaged)
+		}
+		return err
+	}))
+	require.Positive(t, without)
+	value, err := Set([]byte(`{"apiVersion":"v1","kind":"X","metadata":{"name":"a"}}`), []any{
+		map[string]any{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u"},
+		map[string]any{"apiVersion": "b/v1", "kind": "B", "name": "b", "uid": "v", "controller": true},
+	}, "metadata", "ownerReferences")
+	require.NoError(t, err)
+	check(value)
+	require.Positive(t, owned)
 }

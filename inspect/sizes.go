@@ -152,9 +152,9 @@ func (m *measure) look(one *weighed) {
 	if !one.live {
 		return
 	}
-	one.owner = ownerKind(one.Value)
-	if one.value, one.unmeasurable = encoding.Parse(one.Value); one.unmeasurable == nil {
-		one.parts, one.unmeasurable = encoding.MeasureParts(one.value)
+	one.value, one.parts, one.unmeasurable = encoding.Measure(one.Value)
+	if one.parts.Owned || one.unmeasurable != nil {
+		one.owner = ownerKind(one.Value)
 	}
 }
 
@@ -200,13 +200,19 @@ func (m *measure) resource(gr schema.GroupResource) *Share {
 	return m.byResource[gr]
 }
 
-// ownerKind returns the kind of the owner of an object, as KIND.GROUP; "" for none.
+// ownerKind returns the kind of the controlling or else the first owner of an object, as KIND.GROUP:
+// "" for none, or where the metadata cannot be read.
 func ownerKind(value []byte) string {
-	apiVersion, kind := encoding.ControllerKind(value)
-	if group := (encoding.Meta{APIVersion: apiVersion, Kind: kind}).GVK().Group; group != "" {
-		return kind + "." + group
+	meta, err := encoding.ReadMeta(value)
+	if err != nil || len(meta.OwnerReferences) == 0 {
+		return ""
 	}
-	return kind
+	i := slices.IndexFunc(meta.OwnerReferences, func(o encoding.OwnerReference) bool { return o.Controller != nil && *o.Controller })
+	owner := meta.OwnerReferences[max(i, 0)]
+	if group := (encoding.Meta{APIVersion: owner.APIVersion}).GVK().Group; group != "" {
+		return owner.Kind + "." + group
+	}
+	return owner.Kind
 }
 
 // rank keeps the largest values; of equal ones the first by key.
