@@ -18,22 +18,28 @@ import (
 // key, the value): proof against accident, not against records made up to meet it.
 func (s *Snapshot) ContentHash(ctx context.Context) (out [sha256.Size]byte, err error) {
 	var sum, one big.Int
-	h := sha256.New()
-	digest := make([]byte, 0, sha256.Size)
-	err = stream.Each(s.Live(ctx, nil), func(rec *Record) error {
-		h.Reset()
-		err := s.Guard(func() error {
-			_, _ = h.Write(binary.BigEndian.AppendUint64(digest[:0], uint64(len(rec.Key))))
-			_, _ = h.Write(rec.Key)
-			_, _ = h.Write(rec.Value)
-			return nil
-		})
-		sum.Add(&sum, one.SetBytes(h.Sum(digest[:0])))
-		return err
+	item := func(rec *Record) summed { return summed{key: rec.Key, value: rec.Value} }
+	err = stream.Each(stream.Ahead(s.Guard, s.Live(ctx, nil), item, (*summed).hash), func(r *summed) error {
+		sum.Add(&sum, one.SetBytes(r.digest[:]))
+		return nil
 	})
 	one.Lsh(big.NewInt(1), 8*sha256.Size)
 	sum.Mod(&sum, &one).FillBytes(out[:])
 	return out, err
+}
+
+// summed is a record of ContentHash.
+type summed struct {
+	key, value []byte
+	digest     [sha256.Size]byte
+}
+
+func (r *summed) hash() {
+	h := sha256.New()
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(r.key))))
+	_, _ = h.Write(r.key)
+	_, _ = h.Write(r.value)
+	h.Sum(r.digest[:0])
 }
 
 // HashKV is the answer to "endpoint hashkv" at the current revision of a server that starts on the
