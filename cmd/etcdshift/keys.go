@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -223,7 +224,7 @@ func keyColumns(layouts keys.Layouts, wide, history bool) []keyColumn {
 	add(wide, "CREATED", func(s *inspect.Stored) string { return number(s.CreateRevision) })
 	add(true, "VERSION", func(s *inspect.Stored) string { return number(s.Version) })
 	add(true, "LEASE", func(s *inspect.Stored) string { return s.Lease })
-	add(true, "BYTES", func(s *inspect.Stored) string { return fmt.Sprint(s.Bytes) })
+	add(true, "BYTES", func(s *inspect.Stored) string { return strconv.Itoa(s.Bytes) })
 	add(true, "ENCODING", encodingOf)
 	add(wide, "KEY", func(s *inspect.Stored) string { return s.Key })
 	return all
@@ -232,7 +233,7 @@ func keyColumns(layouts keys.Layouts, wide, history bool) []keyColumn {
 // revision returns the revision of a record, and its index in the transaction if not 0.
 func revision(s *inspect.Stored) string {
 	if s.Sub == 0 {
-		return fmt.Sprint(s.Revision)
+		return strconv.FormatInt(s.Revision, 10)
 	}
 	return fmt.Sprintf("%d.%d", s.Revision, s.Sub)
 }
@@ -241,7 +242,7 @@ func number(n int64) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprint(n)
+	return strconv.FormatInt(n, 10)
 }
 
 // encodingOf returns the encoding of a value, and the provider that encrypted it.

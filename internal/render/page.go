@@ -233,6 +233,7 @@ type Flow struct {
 	waiting [][]string // rows before the widths are known
 	held    int        // bytes that wait
 	sized   bool
+	spaces  string // of mostWidth and two more
 }
 
 const (
@@ -243,7 +244,7 @@ const (
 
 // NewFlow returns a Flow on w with a first row.
 func NewFlow(w io.Writer, head ...string) *Flow {
-	return &Flow{w: bufio.NewWriterSize(w, 1<<16), widths: make([]int, len(head)), waiting: [][]string{head}}
+	return &Flow{w: bufio.NewWriterSize(w, 1<<16), widths: make([]int, len(head)), waiting: [][]string{head}, spaces: strings.Repeat(" ", mostWidth+2)}
 }
 
 // Row prints a row. An empty cell is shown as "-".
@@ -270,10 +271,10 @@ func (f *Flow) print() error {
 	}
 	for _, row := range f.waiting {
 		for i, cell := range row {
-			if i < len(row)-1 {
-				cell += strings.Repeat(" ", max(0, f.widths[i]-utf8.RuneCountInString(cell))+2)
-			}
 			f.w.WriteString(cell)
+			if i < len(row)-1 {
+				f.w.WriteString(f.spaces[:max(0, f.widths[i]-utf8.RuneCountInString(cell))+2])
+			}
 		}
 		if err := f.w.WriteByte('\n'); err != nil {
 			return err

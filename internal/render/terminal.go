@@ -22,8 +22,13 @@ func IsTerminal(w io.Writer) bool {
 
 // Printable returns s for a terminal: quoted if it has characters that are not printable.
 func Printable(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-		return strconv.Quote(s)
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' { // almost no text goes on
+			if strings.ContainsFunc(s[i:], func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+				return strconv.Quote(s)
+			}
+			return s
+		}
 	}
 	return s
 }
