@@ -150,12 +150,17 @@ func plain(b byte) bool {
 
 // str passes a string without escapes and returns its content.
 func (c *canonical) str() ([]byte, bool) {
+	content, ok := c.quoted()
+	return content, ok && bytes.IndexByte(content, '\\') < 0
+}
+
+// quoted passes a string and returns what is between its quotes, with escapes.
+func (c *canonical) quoted() ([]byte, bool) {
 	start := c.at + 1
 	if !c.anyString() {
 		return nil, false
 	}
-	content := c.text[start : c.at-1]
-	return content, bytes.IndexByte(content, '\\') < 0
+	return c.text[start : c.at-1], true
 }
 
 // filled passes a string that is not empty.
@@ -263,7 +268,12 @@ func (c *canonical) number() bool {
 // time passes whole seconds of UTC as metav1.Time writes them, from the year 1000 on.
 func (c *canonical) time() bool {
 	text, ok := c.str()
-	if !ok || len(text) != len("2006-01-02T15:04:05Z") || text[0] == '0' {
+	return ok && isTime(text)
+}
+
+// isTime accepts such times.
+func isTime(text []byte) bool {
+	if len(text) != len("2006-01-02T15:04:05Z") || text[0] == '0' {
 		return false
 	}
 	for i, form := range []byte("0000-00-00T00:00:00Z") {

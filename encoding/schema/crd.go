@@ -33,6 +33,7 @@ type CRD struct {
 	v1       *apiextensionsv1.CustomResourceDefinition
 	stored   []string // status.storedVersions before defaulting
 	versions map[string]*Version
+	prefix   string // of the apiVersions
 }
 
 // ParseCRD reads a CustomResourceDefinition as stored in etcd: JSON of apiextensions.k8s.io v1beta1
@@ -43,6 +44,9 @@ func ParseCRD(data []byte) (*CRD, error) {
 		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
 	}
 	c := &CRD{internal: internal, v1: &apiextensionsv1.CustomResourceDefinition{}, stored: stored, versions: map[string]*Version{}}
+	if internal.Spec.Group != "" { // kcp has definitions of the core group
+		c.prefix = internal.Spec.Group + "/"
+	}
 	// This puts hoisted fields of v1beta1 (schema, subresources, columns) back into the versions.
 	if err := crdCodec().scheme.Convert(internal, c.v1, nil); err != nil {
 		return nil, fmt.Errorf("CustomResourceDefinition %q: %w", internal.Name, err)

@@ -101,6 +101,7 @@ type shape struct {
 	value      any      // that default
 	weight     int      // of the default and its key
 	defaulting bool     // it, or something below, has one
+	rules      *rules   // of Version.checked, nil for none that are sure
 }
 
 func newShape(s *structuralschema.Structural) *shape {

@@ -117,7 +117,7 @@ func keepsFields(fields map[string]any, s *smdschema.Schema, of *smdschema.TypeR
 			if len(below) > 0 || len(fields) == 1 {
 				return false
 			}
-		case !isPlainElement(element):
+		case !isPlainElement([]byte(element)):
 			return false
 		case len(below) > 0 && !keepsFields(below, s, typeBelow(members, of, element)):
 			return false
@@ -151,7 +151,7 @@ func isFree(m *smdschema.Map) bool {
 // isPlainElement reports that a path element has the only form in which a server writes it: a name
 // in ASCII that JSON need not escape, a key or value of such texts, small numbers and truth values,
 // or an index.
-func isPlainElement(element string) bool {
+func isPlainElement(element []byte) bool {
 	if len(element) < len("f:x") || element[1] != ':' {
 		return false
 	}
@@ -164,14 +164,14 @@ func isPlainElement(element string) bool {
 		}
 		return true
 	case 'k':
-		c := canonical{text: []byte(text)}
+		c := canonical{text: text}
 		pair := func(name []byte) bool { return bytes.IndexByte(name, '\\') < 0 && c.plainScalar() }
 		return len(text) > len("{}") && c.members(pair) && c.at == len(text)
 	case 'v':
-		c := canonical{text: []byte(text)}
+		c := canonical{text: text}
 		return c.plainScalar() && c.at == len(text)
 	case 'i':
-		c := canonical{text: []byte(text)}
+		c := canonical{text: text}
 		return c.plainNumber() && c.at == len(text)
 	}
 	return false

@@ -1,167 +1,306 @@
 package schema
 
 import (
+	"bytes"
+	"encoding/json"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	"k8s.io/kube-openapi/pkg/validation/strfmt"
 )
 
-// rules are the part of a schema that Accepts checks. The kind of a schema with anything else is
-// unsureValue.
+// rules are what a schema demands of one value. Its methods accept values in two senses: a field
+// manager does (typed), and a server does too (valid).
 type rules struct {
-	kind       string // a type, anyValue or unsureValue
-	properties map[string]*rules
-	additional *rules // of the other fields
-	open       bool   // other fields may be anything
-	items      *rules
-	required   []string
+	kind   string // a type, intOrString, anyValue, or "" where no value is sure to be accepted
+	unsure bool   // the schema has more rules
+	list   string // "map" or "set"
 
-	enum     []string
-	min, max *float64 // of a number, or the length of a text
-	pattern  *regexp.Regexp
+	required         []string
+	keys             []string // of an item of a map
+	minSize, maxSize *int64   // of fields, items or letters
+
+	enum    []string
+	pattern *regexp.Regexp
+	format  string
+
+	min, max         *float64 // whole
+	openMin, openMax bool     // without min or max itself
+	int32, notNull   bool
 }
 
 const (
-	unsureValue = ""
 	anyValue    = "any"
+	intOrString = "integer or string"
 )
 
-// compileRules returns nil where nothing can be told about objects of the version.
-func (v *Version) compileRules() *rules {
-	props, err := v.props()
-	if err != nil || props == nil || v.spec.Subresources != nil && v.spec.Subresources.Scale != nil {
+var noRules = &rules{}
+
+// checks are the rules of the shape's own values.
+func (s *shape) checks() *rules {
+	if s == nil || s.rules == nil {
+		return noRules
+	}
+	return s.rules
+}
+
+// compileChecked returns the shape of the version with rules, or without them where nothing can be
+// told about the version's objects; nil where no server would serve the version.
+func (v *Version) compileChecked() *shape {
+	if _, err := v.structural(); err != nil {
 		return nil
+	}
+	root := v.shape()
+	if root == nil {
+		return &shape{}
+	}
+	props, err := v.props()
+	if err != nil || v.preserves() || root.open {
+		return root
 	}
 	if _, err := v.validators(); err != nil {
-		return nil
+		return root
 	}
 	if _, err := v.fieldType(); err != nil {
-		return nil
+		return root
 	}
-	r := newRules(props)
+	root.attach(props)
+	if root.rules.kind != "object" || !v.bindScale(root) || restrictsMeta(props) {
+		root.rules = nil
+	}
+	return root
+}
+
+// restrictsMeta tells whether the schema has rules for the type meta or the metadata.
+func restrictsMeta(props *apiextensions.JSONSchemaProps) bool {
 	for name, kind := range map[string]string{"apiVersion": "string", "kind": "string", "metadata": "object"} {
-		own := r.properties[name]
-		if own != nil && (own.kind != kind || own.restricts()) {
-			return nil
+		if own, declared := props.Properties[name]; declared {
+			r := newRules(&own)
+			if r.kind != kind || r.restricts() || len(own.Properties) > 0 || own.AdditionalProperties != nil {
+				return true
+			}
 		}
-		delete(r.properties, name)
 	}
-	if r.kind != "object" {
-		return nil
-	}
-	return r
+	return false
 }
 
 // restricts tells whether not every value of the type is accepted.
 func (r *rules) restricts() bool {
-	return len(r.properties) > 0 || r.additional != nil || len(r.required) > 0 || r.enum != nil || r.min != nil || r.max != nil || r.pattern != nil
+	return r.unsure || len(r.required) > 0 || r.minSize != nil || r.maxSize != nil || r.hasTextRules()
+}
+
+// attach gives the shape, and all below it, the rules of the schema.
+func (s *shape) attach(p *apiextensions.JSONSchemaProps) {
+	s.rules = newRules(p)
+	for name, below := range s.properties {
+		if property, found := p.Properties[name]; found {
+			below.attach(&property)
+		}
+	}
+	if s.additional != nil && p.AdditionalProperties != nil && p.AdditionalProperties.Schema != nil {
+		s.additional.attach(p.AdditionalProperties.Schema)
+	}
+	if s.items != nil && p.Items != nil && p.Items.Schema != nil {
+		s.items.attach(p.Items.Schema)
+		if s.rules.list == "map" {
+			s.items.rules.keys = slices.Compact(slices.Sorted(slices.Values(p.XListMapKeys)))
+		}
+	}
+}
+
+// bindScale adds what validateScale checks; false if the schema does not declare the fields.
+func (v *Version) bindScale(root *shape) bool {
+	if v.spec.Subresources == nil || v.spec.Subresources.Scale == nil {
+		return true
+	}
+	at := func(path string) *rules {
+		of := root
+		for _, name := range fieldNames(path) {
+			if of = of.property(name); of == nil {
+				return noRules
+			}
+		}
+		r := of.checks()
+		if r != noRules {
+			r.notNull = true
+		}
+		return r
+	}
+	scale := v.spec.Subresources.Scale
+	for _, path := range []string{scale.SpecReplicasPath, scale.StatusReplicasPath} {
+		r := at(path)
+		if r.kind != "integer" {
+			return false
+		}
+		if r.int32 = true; r.min == nil || *r.min < 0 {
+			r.min, r.openMin = new(0.0), false
+		}
+	}
+	return scale.LabelSelectorPath == nil || at(*scale.LabelSelectorPath).kind == "string"
+}
+
+// property is the shape of a declared field, nil for others.
+func (s *shape) property(name string) *shape {
+	if isMetaField(name) {
+		return nil
+	}
+	return s.properties[name]
 }
 
 func newRules(p *apiextensions.JSONSchemaProps) *rules {
-	r := &rules{kind: p.Type, open: p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields}
-	if !isSimple(p) {
+	r := &rules{kind: p.Type, unsure: hasMore(p)}
+	preserves := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
+	switch {
+	case p.XIntOrString && p.Type == "":
+		r.kind = intOrString
+	case p.Type == "" && preserves && len(p.Required) == 0:
+		r.kind = anyValue
+	}
+	if isMisplaced(p, r.kind) {
 		return &rules{}
 	}
-	switch p.Type {
+	switch r.kind {
 	case "object":
-		r.ofObject(p)
+		r.required = slices.Compact(slices.Sorted(slices.Values(p.Required)))
+		r.minSize, r.maxSize = p.MinProperties, p.MaxProperties
 	case "array":
-		if p.Items == nil || p.Items.Schema == nil || p.XListType != nil && *p.XListType != "atomic" {
-			return &rules{}
+		r.minSize, r.maxSize = p.MinItems, p.MaxItems
+		if p.XListType != nil && *p.XListType != "atomic" {
+			r.list = *p.XListType
 		}
-		r.items = newRules(p.Items.Schema)
-	case "string":
-		r.ofString(p)
-	case "integer":
-		r.min, r.max = p.Minimum, p.Maximum
-	case "number":
-		if p.Minimum != nil || p.Maximum != nil {
-			r.kind = unsureValue
-		}
-	case "":
-		if r.open && len(p.Properties) == 0 && p.AdditionalProperties == nil && p.Items == nil && len(p.Required) == 0 {
-			r.kind = anyValue
-		}
+	case "string", intOrString:
+		r.addText(p)
+	case "integer", "number":
+		r.addNumber(p)
 	}
 	return r
 }
 
-// isSimple tells schemas without what newRules does not read.
-func isSimple(p *apiextensions.JSONSchemaProps) bool {
-	bounded := p.MaxItems != nil || p.MinItems != nil || p.MaxProperties != nil || p.MinProperties != nil || p.MultipleOf != nil ||
-		p.ExclusiveMaximum || p.ExclusiveMinimum || p.UniqueItems
-	combined := len(p.AllOf)+len(p.AnyOf)+len(p.OneOf) > 0 || p.Not != nil || p.Ref != nil || len(p.PatternProperties)+len(p.Dependencies) > 0
-	special := p.XEmbeddedResource || p.XIntOrString || len(p.XValidations) > 0 || p.AdditionalItems != nil || p.Format != "" || p.XMapType != nil
-	misplaced := p.Type != "string" && (len(p.Enum) > 0 || p.Pattern != "" || p.MinLength != nil || p.MaxLength != nil) ||
-		p.Type != "object" && (len(p.Required) > 0 || len(p.Properties) > 0 || p.AdditionalProperties != nil) && p.Type != "" ||
-		p.Type != "array" && (p.Items != nil || p.XListType != nil) ||
-		p.Type != "object" && p.Type != "" && p.XPreserveUnknownFields != nil ||
-		p.Type != "integer" && p.Type != "number" && (p.Minimum != nil || p.Maximum != nil)
-	return !bounded && !combined && !special && !misplaced
+// hasMore tells schemas with rules that newRules does not read. Wide objects, and long texts of
+// rules, take many checks.
+func hasMore(p *apiextensions.JSONSchemaProps) bool {
+	eitherType := p.XIntOrString && len(p.AnyOf) == 2 && isType(&p.AnyOf[0], "integer") && isType(&p.AnyOf[1], "string")
+	combined := len(p.AllOf)+len(p.OneOf) > 0 || len(p.AnyOf) > 0 && !eitherType || p.Not != nil || p.Ref != nil
+	named := len(p.PatternProperties)+len(p.Dependencies)+len(p.Definitions) > 0 || p.AdditionalItems != nil
+	large := len(p.Properties) > 256 || len(p.Pattern) > 256 || len(p.Enum) > 256
+	return combined || named || large || p.MultipleOf != nil || p.UniqueItems || p.XEmbeddedResource
 }
 
-func (r *rules) ofObject(p *apiextensions.JSONSchemaProps) {
-	r.required = slices.Compact(slices.Sorted(slices.Values(p.Required)))
-	if len(p.Properties) > 256 {
-		r.kind = unsureValue // see maxAccepted
-		return
-	}
-	r.properties = make(map[string]*rules, len(p.Properties))
-	for name, property := range p.Properties {
-		r.properties[name] = newRules(&property)
-	}
-	if p.AdditionalProperties == nil {
-		return
-	}
-	if p.AdditionalProperties.Schema == nil {
-		r.kind = unsureValue
-		return
-	}
-	r.additional = newRules(p.AdditionalProperties.Schema)
+// isType tells a schema that demands a type alone.
+func isType(p *apiextensions.JSONSchemaProps, kind string) bool {
+	r := newRules(p)
+	return r.kind == kind && !r.restricts() && r.min == nil && r.max == nil && !r.int32
 }
 
-func (r *rules) ofString(p *apiextensions.JSONSchemaProps) {
+// isMisplaced tells schemas with rules for other types than their own, and of none that is known.
+func isMisplaced(p *apiextensions.JSONSchemaProps, kind string) bool {
+	isKind := func(kinds ...string) bool { return slices.Contains(kinds, kind) }
+	fields := len(p.Required)+len(p.Properties) > 0 || p.AdditionalProperties != nil || p.MinProperties != nil || p.MaxProperties != nil || p.XMapType != nil
+	items := p.Items != nil || p.MinItems != nil || p.MaxItems != nil || p.XListType != nil || len(p.XListMapKeys) > 0
+	text := p.Pattern != "" || p.MinLength != nil || p.MaxLength != nil
+	number := p.Minimum != nil || p.Maximum != nil || p.ExclusiveMinimum || p.ExclusiveMaximum
+	open := p.AdditionalProperties != nil && p.AdditionalProperties.Schema == nil || kind == "array" && (p.Items == nil || p.Items.Schema == nil)
+	return !isKind("object", "array", "string", "integer", "number", "boolean", intOrString, anyValue) || open ||
+		fields && !isKind("object") || items && !isKind("array") || text && !isKind("string", intOrString) || number && !isKind("integer", "number") ||
+		len(p.Enum) > 0 && !isKind("string") || p.XPreserveUnknownFields != nil && !isKind("object", anyValue) || p.XIntOrString && !isKind(intOrString)
+}
+
+// addText adds the rules for texts.
+func (r *rules) addText(p *apiextensions.JSONSchemaProps) {
 	for _, value := range p.Enum {
 		text, isText := value.(string)
-		if !isText {
-			r.kind = unsureValue
-			return
-		}
+		r.unsure = r.unsure || !isText
 		r.enum = append(r.enum, text)
 	}
-	length := func(n *int64) *float64 {
-		if n == nil {
-			return nil
+	r.minSize, r.maxSize = p.MinLength, p.MaxLength
+	if strfmt.Default.ContainsName(p.Format) {
+		r.format = p.Format
+	}
+	if p.Pattern != "" {
+		var err error
+		r.pattern, err = regexp.Compile(p.Pattern)
+		r.unsure = r.unsure || err != nil
+	}
+}
+
+// addNumber adds the rules for numbers. The library compares as we do where bounds are whole.
+func (r *rules) addNumber(p *apiextensions.JSONSchemaProps) {
+	r.min, r.max, r.openMin, r.openMax = p.Minimum, p.Maximum, p.ExclusiveMinimum, p.ExclusiveMaximum
+	r.int32 = p.Format == "int32" && p.Type == "integer"
+	most := float64(1 << 53)
+	if r.int32 {
+		most = math.MaxInt32
+	}
+	for _, bound := range []*float64{r.min, r.max} {
+		r.unsure = r.unsure || bound != nil && (*bound != math.Trunc(*bound) || math.Abs(*bound) > most)
+	}
+	r.unsure = r.unsure || p.Type == "number" && p.Format == "float"
+}
+
+func within(n int, least, most *int64) bool {
+	return (least == nil || int64(n) >= *least) && (most == nil || int64(n) <= *most)
+}
+
+func (r *rules) acceptsNull() (typed, valid bool) {
+	return r.kind != "" && len(r.keys) == 0, !r.unsure && !r.notNull && r.enum == nil
+}
+
+// hasTextRules tells whether not every text is accepted.
+func (r *rules) hasTextRules() bool {
+	return r.enum != nil || r.pattern != nil || r.format != "" || r.minSize != nil || r.maxSize != nil
+}
+
+// acceptsText checks a text in quotes.
+func (r *rules) acceptsText(quoted []byte) (typed, valid bool) {
+	switch r.kind {
+	case anyValue:
+		return true, !r.unsure
+	case "string", intOrString:
+	default:
+		return false, false
+	}
+	if r.unsure || !r.hasTextRules() {
+		return true, !r.unsure
+	}
+	text := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		var decoded string
+		if json.Unmarshal(quoted, &decoded) != nil {
+			return true, false
 		}
-		return new(float64(*n))
+		text = []byte(decoded)
 	}
-	r.min, r.max = length(p.MinLength), length(p.MaxLength)
-	if p.Pattern == "" {
-		return
-	}
-	var err error
-	if r.pattern, err = regexp.Compile(p.Pattern); err != nil || len(p.Pattern) > 256 {
-		r.kind = unsureValue
-	}
+	sized := r.minSize == nil && r.maxSize == nil || within(utf8.RuneCount(text), r.minSize, r.maxSize)
+	return true, sized && (r.enum == nil || slices.Contains(r.enum, string(text))) && (r.pattern == nil || r.pattern.Match(text)) && r.hasFormat(text)
 }
 
-func (r *rules) within(n float64) bool {
-	return (r.min == nil || n >= *r.min) && (r.max == nil || n <= *r.max)
+func (r *rules) hasFormat(text []byte) bool {
+	return r.format == "" || r.format == "date-time" && isTime(text) || strfmt.Default.Validates(r.format, string(text))
 }
 
-func (r *rules) acceptsText(text []byte) bool {
-	return (r.enum == nil || slices.Contains(r.enum, string(text))) && (r.pattern == nil || r.pattern.Match(text)) &&
-		(r.min == nil && r.max == nil || r.within(float64(utf8.RuneCount(text))))
-}
-
-// acceptsInteger checks an integer; one of many digits only where there is no bound.
-func (r *rules) acceptsInteger(digits []byte) bool {
-	if r.min == nil && r.max == nil {
-		return true
+// acceptsNumber checks a number.
+func (r *rules) acceptsNumber(text []byte) (typed, valid bool) {
+	whole := !bytes.ContainsAny(text, ".eE")
+	switch r.kind {
+	case anyValue:
+	case "integer", "number", intOrString:
+		if !whole && r.kind != "number" {
+			return true, false
+		}
+	default:
+		return false, false
 	}
-	n, err := strconv.Atoi(string(digits))
-	return err == nil && len(digits) <= 15 && r.within(float64(n))
+	if r.unsure || r.min == nil && r.max == nil && !r.int32 {
+		return true, !r.unsure
+	}
+	n, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || whole && math.Abs(n) >= 1<<53 {
+		return true, false
+	}
+	return true, (!r.int32 || n >= math.MinInt32 && n <= math.MaxInt32) &&
+		(r.min == nil || n > *r.min || n == *r.min && !r.openMin) && (r.max == nil || n < *r.max || n == *r.max && !r.openMax)
 }

@@ -21,10 +21,9 @@ type Version struct {
 	props      func() (*apiextensions.JSONSchemaProps, error)
 	structural func() (*structuralschema.Structural, error) // nil without a schema
 	shape      func() *shape                                // nil without a schema
-	settled    func() *settledRoot                          // nil where bytes do not tell
+	checked    func() *shape                                // with rules; nil where no server serves the version
 	validators func() (validators, error)
-	twins      sync.Map      // whether the schema of another version is the same
-	rules      func() *rules // nil where bytes do not tell
+	twins      sync.Map // whether the schema of another version is the same
 
 	fieldType    func() (*typed.ParseableType, error)
 	fieldManager func() (*managedfields.FieldManager, error)
@@ -38,9 +37,8 @@ func newVersion(c *CRD, spec *apiextensionsv1.CustomResourceDefinitionVersion) *
 		structural, _ := v.structural()
 		return newShape(structural)
 	})
-	v.settled = sync.OnceValue(v.compileSettled)
+	v.checked = sync.OnceValue(v.compileChecked)
 	v.validators = sync.OnceValues(v.compileValidators)
-	v.rules = sync.OnceValue(v.compileRules)
 	v.fieldType = sync.OnceValues(v.compileFieldType)
 	v.fieldManager = sync.OnceValues(v.compileFieldManager)
 	return v

@@ -173,7 +173,7 @@ func (d *doctor) checkWrites() {
 // checkWrite checks whether servers accept writes of an object. Others report unreadable ones.
 func checkWrite(ctx context.Context, crd *schema.CRD, storage *schema.Version, e *inspect.Entry) (found []*finding.Finding) {
 	key, err := e.ParseKey()
-	if err == nil && e.Undecryptable == nil && crd.Accepts(e.Value, key.Namespace, key.Name) {
+	if err == nil && e.Undecryptable == nil && crd.Accepts(ctx, e.Value, key.Namespace, key.Name) {
 		return nil
 	}
 	obj, _, err := encoding.DecodeObject(e.Value)

@@ -125,7 +125,7 @@ func (d *draft) convert(ctx context.Context) error {
 	}
 	value, err := encoding.EncodeObject(d.r.obj, d.r.format)
 	errs := validation.ValidateObjectMeta(&d.meta, d.id.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	if err == nil && len(errs) == 0 && d.crd.Accepts(value, d.id.namespace, d.id.name) {
+	if err == nil && len(errs) == 0 && d.crd.Accepts(ctx, value, d.id.namespace, d.id.name) {
 		d.value = value
 		return nil
 	}

@@ -103,7 +103,7 @@ func (r *run) convert(k *kind, batch []*object) {
 	var waiting []*object
 	var objs []map[string]any
 	for _, o := range batch {
-		if o.refused == nil && !o.settled && k.crd.NeedsWebhook(o.obj) {
+		if o.refused == nil && o.told == nil && k.crd.NeedsWebhook(o.obj) {
 			waiting, objs = append(waiting, o), append(objs, o.obj)
 		}
 	}
@@ -241,8 +241,8 @@ type object struct {
 	format    encoding.Format
 	mapping   Mapping // one that was given for its version
 	reached   progress
-	settled   bool // its bytes tell that nothing changes
-	converted bool // by a converter
+	told      *schema.Told // of its bytes; nil for an object that is decoded
+	converted bool         // by a converter
 	refused   *finding.Finding
 	warnings  []*finding.Finding
 	dropped   []string // paths of lost fields, each once

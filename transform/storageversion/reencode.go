@@ -25,12 +25,7 @@ func (o *object) begin(k *kind, opts *Options) {
 	if o.refused != nil {
 		return
 	}
-	if k.crd.Settled(o.Value, o.parsed.Namespace, o.parsed.Name) {
-		o.from, o.settled = k.crd.StorageVersion(), true
-		return
-	}
-	if out, obj, from, ok := k.crd.Relabelled(o.Value, o.parsed.Namespace, o.parsed.Name); ok {
-		o.out, o.obj, o.from, o.changed = out, obj, from, true
+	if o.tell(k, opts) {
 		return
 	}
 	obj, f, err := encoding.DecodeObject(o.Value)
@@ -52,6 +47,22 @@ func (o *object) begin(k *kind, opts *Options) {
 	if !k.crd.NeedsWebhook(o.obj) {
 		k.crd.Relabel(o.obj)
 	}
+}
+
+// tell takes what the value's bytes tell. It returns false if the object has to be decoded.
+func (o *object) tell(k *kind, opts *Options) bool {
+	told, ok := k.crd.Tell(o.Value, o.parsed.Namespace, o.parsed.Name)
+	if !ok || opts.AllManagedFields && len(told.Managed) > 0 {
+		return false
+	}
+	if told.Version != k.crd.StorageVersion() {
+		if o.out, ok = told.Relabelled(); !ok {
+			return false
+		}
+		o.changed = true
+	}
+	o.from, o.entries, o.told = told.Version, told.Managed, &told
+	return true
 }
 
 // identify reads the version the object is stored at, and maps one that is gone.
@@ -107,11 +118,7 @@ func (o *object) compareKey(k *kind) {
 
 // finish makes the bytes of a converted object.
 func (o *object) finish(ctx context.Context, k *kind, opts *Options) {
-	if o.refused != nil || o.settled {
-		o.obj = nil
-		return
-	}
-	if !o.changed {
+	if o.refused == nil && o.told == nil {
 		o.rewrite(k, opts)
 	}
 	if o.refused == nil && o.changed {
@@ -245,8 +252,11 @@ func entries(obj map[string]any, but string) (named []string) {
 // refuses for them. Servers validate writes only: such an object can be read.
 func (o *object) validate(ctx context.Context, k *kind) {
 	v, err := k.crd.Version(k.crd.StorageVersion())
-	if err != nil {
+	if err != nil || o.told != nil && o.told.Accepted(ctx) {
 		return
+	}
+	if o.told != nil {
+		o.obj, _, _ = encoding.DecodeObject(o.out) // its bytes told that it decodes
 	}
 	if err := v.Default(o.obj); err != nil { // schema.Pure leaves this to the server
 		o.warn(codeViolatesSchema.Because("it was not validated at %s: %v", k.crd.StorageVersion(), err))

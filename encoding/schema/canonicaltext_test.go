@@ -1,0 +1,28 @@
+package schema
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSkipPlain: eight bytes at a time end at the byte where one at a time do.
+func TestSkipPlain(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 31))
+	for range 100_000 {
+		text := make([]byte, random.IntN(40))
+		for i := range text {
+			if text[i] = byte(' ' + random.IntN(95)); random.IntN(20) == 0 {
+				text[i] = byte(random.IntN(256))
+			}
+		}
+		want := 0
+		for want < len(text) && plain(text[want]) {
+			want++
+		}
+		c := canonical{text: text}
+		c.skipPlain()
+		require.Equal(t, want, c.at, "%q", text)
+	}
+}
