@@ -27,7 +27,7 @@ func TestRefusedValid(t *testing.T) {
 				continue
 			}
 			valid++
-			require.Equal(t, v.Refused(t.Context(), obj), v.RefusedValid(t.Context(), obj), text(t, obj))
+			require.Equal(t, v.refused(t.Context(), obj), v.RefusedValid(t.Context(), obj), text(t, obj))
 			if compiled, err := v.validators(); err == nil && compiled.asOnCreates {
 				spared++
 			}

@@ -224,5 +224,7 @@ func isAcceptable(t testing.TB, crd *CRD, value []byte) bool {
 	require.NoError(t, err)
 	storage, err := crd.Version(crd.StorageVersion())
 	require.NoError(t, err)
-	return len(storage.Validate(t.Context(), obj)) == 0 && len(storage.Refused(t.Context(), obj)) == 0 && crd.CheckApply(obj) == nil
+	refused := storage.Refused(t.Context(), obj)
+	require.Equal(t, Fields(storage.refused(t.Context(), obj)), Fields(refused))
+	return len(storage.Validate(t.Context(), obj)) == 0 && len(refused) == 0 && crd.CheckApply(obj) == nil
 }

@@ -31,6 +31,8 @@ type rules struct {
 	min, max         *float64 // whole
 	openMin, openMax bool     // without min or max itself
 	int32, notNull   bool
+
+	combined, enumSize, patternSize int // by which checks are counted
 }
 
 const (
@@ -152,7 +154,7 @@ func (s *shape) property(name string) *shape {
 }
 
 func newRules(p *apiextensions.JSONSchemaProps) *rules {
-	r := &rules{kind: p.Type, unsure: hasMore(p)}
+	r := &rules{kind: p.Type, unsure: hasMore(p), combined: len(p.AnyOf), enumSize: len(p.Enum), patternSize: len(p.Pattern)}
 	preserves := p.XPreserveUnknownFields != nil && *p.XPreserveUnknownFields
 	switch {
 	case p.XIntOrString && p.Type == "":
@@ -180,14 +182,12 @@ func newRules(p *apiextensions.JSONSchemaProps) *rules {
 	return r
 }
 
-// hasMore tells schemas with rules that newRules does not read. Wide objects, and long texts of
-// rules, take many checks.
+// hasMore tells schemas with rules that newRules does not read.
 func hasMore(p *apiextensions.JSONSchemaProps) bool {
 	eitherType := p.XIntOrString && len(p.AnyOf) == 2 && isType(&p.AnyOf[0], "integer") && isType(&p.AnyOf[1], "string")
 	combined := len(p.AllOf)+len(p.OneOf) > 0 || len(p.AnyOf) > 0 && !eitherType || p.Not != nil || p.Ref != nil
 	named := len(p.PatternProperties)+len(p.Dependencies)+len(p.Definitions) > 0 || p.AdditionalItems != nil
-	large := len(p.Properties) > 256 || len(p.Pattern) > 256 || len(p.Enum) > 256
-	return combined || named || large || p.MultipleOf != nil || p.UniqueItems || p.XEmbeddedResource
+	return combined || named || p.MultipleOf != nil || p.UniqueItems || p.XEmbeddedResource
 }
 
 // isType tells a schema that demands a type alone.

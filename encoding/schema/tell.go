@@ -35,7 +35,7 @@ func (c *CRD) Tell(value []byte, namespace, name string) (told Told, ok bool) {
 		return Told{}, false
 	}
 	told = Told{
-		Version: stored.spec.Name, crd: c, value: value, accepted: w.valid && len(value) <= maxAccepted, managedFields: w.managedFields,
+		Version: stored.spec.Name, crd: c, value: value, accepted: w.valid, managedFields: w.managedFields,
 	}
 	typed, managed := w.typed, w.versions
 	if !storage.twin(stored) && (!w.passes(value, stored) || !w.settled) {
@@ -67,8 +67,8 @@ func (c *CRD) Accepts(ctx context.Context, value []byte, namespace, name string)
 	return ok && told.Accepted(ctx)
 }
 
-// maxAccepted is the size of the values that Accepted tells: none of them takes maxChecks.
-const maxAccepted = 16 << 10
+// maxAccepted is the size of the values that Accepted tells: no annotations of one are too large.
+const maxAccepted = 200 << 10
 
 // Accepted reports that Validate, Refused and CheckApply find nothing wrong with the object once it
 // is rewritten. It decodes objects only where the schema has CEL rules. False means that the object

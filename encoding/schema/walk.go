@@ -18,6 +18,7 @@ type walker struct {
 
 	versions      versionSet // that managedFields name
 	managedFields int        // the position of the list
+	path, spent   int        // the length of the path to the position, and the checks so far
 	keys          [][]byte   // of the lists that the position is in
 	unquoted      []byte     // see unquote
 }
@@ -32,9 +33,11 @@ func (w *walker) passes(value []byte, v *Version) bool {
 		mode = noPruning
 	}
 	w.canonical, w.versions, w.managedFields, w.keys = canonical{text: value}, versionSet{}, 0, w.keys[:0]
-	w.settled, w.typed = true, of.rules != nil
+	w.path, w.spent, w.settled, w.typed = 0, 0, true, of.rules != nil
 	w.valid = w.typed && isPlainName(w.name, 253, true) && (w.namespace == "" || isPlainName(w.namespace, 63, false))
-	return w.object(of, mode, true) && string(w.text[w.at:]) == "\n"
+	ok := w.object(of, mode, true) && string(w.text[w.at:]) == "\n"
+	w.note(true, len(value) <= maxAccepted && w.spent < maxChecks/2)
+	return ok
 }
 
 // note keeps what was found out about a value.
@@ -43,12 +46,6 @@ func (w *walker) note(typed, valid bool) {
 	w.valid = w.valid && typed && valid
 }
 
-// The names and levels up to which objects are told to be accepted: no path costs many checks.
-const (
-	maxPlainName  = 128
-	maxPlainDepth = 32
-)
-
 // object passes an object of shape of; root marks the resource itself. It follows shape.fitsMap and
 // defaulter.fill.
 func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
@@ -56,42 +53,52 @@ func (w *walker) object(of *shape, mode pruneMode, root bool) bool {
 	r := of.checks()
 	defaults, identity, required, fields, keys := of.defaults, 0, 0, 0, 0
 	ok := w.members(func(name []byte) bool {
-		fields++
-		w.note(true, len(name) <= maxPlainName && w.depth <= maxPlainDepth)
 		for len(defaults) > 0 && defaults[0] <= string(name) {
 			w.settled = w.settled && defaults[0] == string(name)
 			defaults = defaults[1:]
 		}
+		if fields++; root && isMetaField(string(name)) {
+			identity++
+		}
 		if slices.Contains(r.required, string(name)) {
 			required++
 		}
-		child, declared := of.properties[string(name)]
-		if !declared {
-			child, declared = of.additional, of.open
-		}
 		start := w.at
-		switch {
-		case bytes.IndexByte(name, '\\') >= 0:
-			return false
-		case (root || of.embedded) && isMetaField(string(name)):
-			identity++
-			return !child.hasDefaults() && !child.hasEmbedded() && w.metaMember(name, root)
-		case declared && mode != noPruning:
-			if !w.value(child, fullPruning) {
-				return false
-			}
-		case !declared && mode == fullPruning || !w.value(child, noPruning):
-			return false
-		}
-		if slices.Contains(r.keys, string(name)) {
+		w.path += len(name) + 1
+		ok := w.field(name, of, mode, root)
+		w.path -= len(name) + 1
+		if ok && slices.Contains(r.keys, string(name)) {
 			keys++
 			w.key(start)
 		}
-		return true
+		return ok
 	})
 	w.settled = w.settled && len(defaults) == 0
 	w.note(r.kind == "object" && keys == len(r.keys) || r.kind == anyValue, required == len(r.required) && within(fields, r.minSize, r.maxSize) && !r.unsure)
+	w.spend(r, fields, len(of.properties), 0)
 	return ok && (!root || identity == 3)
+}
+
+// field passes a field of an object of shape of.
+func (w *walker) field(name []byte, of *shape, mode pruneMode, root bool) bool {
+	child, declared := of.properties[string(name)]
+	if !declared {
+		child, declared = of.additional, of.open
+	}
+	switch {
+	case bytes.IndexByte(name, '\\') >= 0:
+		return false
+	case (root || of.embedded) && isMetaField(string(name)):
+		return !child.hasDefaults() && !child.hasEmbedded() && w.metaMember(name, root)
+	case declared && mode != noPruning:
+		return w.value(child, fullPruning)
+	}
+	return (declared || mode != fullPruning) && w.value(child, noPruning)
+}
+
+// spend counts the checks that validating a value takes, as checks.spend does.
+func (w *walker) spend(r *rules, fields, properties, text int) {
+	w.spent += (1 + r.combined) * (1 + w.path/16 + r.enumSize/32 + fields/8 + fields*properties/4 + (1+r.patternSize)*text/1024)
 }
 
 // value passes any value, as shape.fits does.
@@ -106,6 +113,7 @@ func (w *walker) value(of *shape, mode pruneMode) bool {
 		return w.list(of.orNone(), mode)
 	case 'n':
 		w.note(of.checks().acceptsNull())
+		w.spend(of.checks(), 0, 0, 0)
 		return (of == nil || of.nullable) && w.word("null")
 	}
 	return w.scalar(of.checks())
@@ -117,6 +125,7 @@ func (w *walker) scalar(r *rules) bool {
 	if !w.any() {
 		return false
 	}
+	w.spend(r, 0, 0, w.at-start)
 	switch text := w.text[start:w.at]; first {
 	case '"':
 		w.note(r.acceptsText(text))
@@ -132,6 +141,7 @@ func (w *walker) scalar(r *rules) bool {
 func (w *walker) list(of *shape, mode pruneMode) bool {
 	r, items, mode := of.checks(), of.items, of.mode(mode)
 	base, n, width := len(w.keys), 0, 1
+	w.path += len("[10]")
 	if items != nil && r.list == "map" {
 		width = len(items.checks().keys)
 	}
@@ -139,14 +149,14 @@ func (w *walker) list(of *shape, mode pruneMode) bool {
 		start := w.at
 		n++
 		w.note(r.list != "map" || w.peek() == '{', true)
-		if !w.value(items, mode) {
-			return false
-		}
-		if r.list == "set" {
+		ok := w.value(items, mode)
+		if ok && r.list == "set" {
 			w.key(start)
 		}
-		return true
+		return ok
 	})
+	w.path -= len("[10]")
+	w.spend(r, 0, 0, 0)
 	if r.list != "" {
 		w.note(areUnique(w.keys[base:], n, width), true)
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -51,7 +50,7 @@ func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 	delete(metadata, "managedFields")
 	accessor := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
 	segment := func(name string, _ bool) []string { return content.IsPathSegmentName(name) }
-	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.v1.Spec.Scope == apiextensionsv1.NamespaceScoped, segment, field.NewPath("metadata"))
+	return metavalidation.ValidateObjectMetaAccessor(accessor, v.crd.isNamespaced(), segment, field.NewPath("metadata"))
 }
 
 // Refused reports why a server refuses every update of obj at this version, even one of an
@@ -59,6 +58,15 @@ func (v *Version) validateMeta(obj map[string]any) field.ErrorList {
 // in metadata (also of embedded resources), in the fields of the scale subresource, and at the
 // root. It refuses an update of the status subresource only for errors in the status.
 func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorList {
+	compiled, err := v.validators()
+	if err == nil && compiled.asOnCreates && len(v.Validate(ctx, obj)) == 0 {
+		return v.RefusedValid(ctx, obj) // a tenth of the work
+	}
+	return v.refused(ctx, obj)
+}
+
+// refused compares the object with itself, as a server does.
+func (v *Version) refused(ctx context.Context, obj map[string]any) field.ErrorList {
 	if touched := touch(obj); touched != nil {
 		return v.validateUpdate(ctx, touched, obj)
 	}
@@ -69,7 +77,7 @@ func (v *Version) Refused(ctx context.Context, obj map[string]any) field.ErrorLi
 func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.ErrorList {
 	compiled, err := v.validators()
 	if err != nil || !compiled.asOnCreates {
-		return v.Refused(ctx, obj)
+		return v.refused(ctx, obj)
 	}
 	touched := touch(obj)
 	if touched == nil {
@@ -78,7 +86,7 @@ func (v *Version) RefusedValid(ctx context.Context, obj map[string]any) field.Er
 	if _, _, errs := v.compiled(touched); errs != nil {
 		return errs
 	}
-	if metadata, _ := touched["metadata"].(map[string]any); plainMetadata(metadata, v.crd.v1.Spec.Scope == apiextensionsv1.NamespaceScoped) {
+	if metadata, _ := touched["metadata"].(map[string]any); plainMetadata(metadata, v.crd.isNamespaced()) {
 		return nil
 	}
 	return v.validateMeta(touched)
