@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -52,16 +53,17 @@ type appender struct {
 	scrub func(key []byte) bool
 	WriteResult
 
-	// Keys changed already: a bit for the latest record of one that the file has, and the others.
+	// Keys changed already: a bit for the latest record of one that the file has, and of others, of
+	// which there may be very many, a hash that nobody can make collide.
 	changed []uint64
-	added   map[string]bool
+	added   map[[16]byte]bool
 	encoder encoder
 }
 
 func newAppender(x *index, scrub func(key []byte) bool) *appender {
 	return &appender{
 		x: x, scrub: scrub, WriteResult: WriteResult{Revision: x.revision(), Keys: x.alive},
-		changed: make([]uint64, len(x.live)), added: map[string]bool{},
+		changed: make([]uint64, len(x.live)), added: map[[16]byte]bool{},
 	}
 }
 
@@ -72,13 +74,16 @@ func (a *appender) current(c Change) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	twice := a.added[string(c.Key)]
+	twice := false
 	if found {
 		bit := uint64(1) << (ordinal % 64)
 		twice = a.changed[ordinal/64]&bit != 0
 		a.changed[ordinal/64] |= bit
 	} else {
-		a.added[string(c.Key)] = true
+		sum := sha256.Sum256(c.Key)
+		short := [16]byte(sum[:16])
+		twice = a.added[short]
+		a.added[short] = true
 	}
 	if twice {
 		return nil, fmt.Errorf("%w: key %q is changed twice", errConflict, c.Key)

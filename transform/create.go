@@ -40,10 +40,14 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 	if err != nil {
 		return err
 	}
-	if rec != nil || v.plan.get(key) != nil {
+	st, err := v.plan.get(key)
+	switch {
+	case err != nil:
+		return err
+	case rec != nil || st != nil:
 		return fmt.Errorf("stage %q: %w", key, ErrExists)
 	}
-	return v.plan.put(&staged{key: string(key), lease: lease}, stored)
+	return v.plan.put(key, stored, staged{lease: lease})
 }
 
 // Grant stages a lease of ttl seconds for the lease id of another file, and returns its id here:

@@ -1,116 +1,201 @@
 package transform
 
 import (
-	"fmt"
+	"bytes"
+	"hash/maphash"
 	"iter"
-	"os"
-	"slices"
 
-	"github.com/etcdshift/etcdshift/internal/publish"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
-// staged is one planned write. Its value lies in the plan.
+// staged is one planned write. A plan has very many of them: it has no pointers.
 type staged struct {
-	key    string
-	delete bool
-	prior  int64 // ModRevision of the stored record, 0 for none
-	lease  int64
-	at     int64 // offset of the value
-	size   int
+	at            int64 // offset of key and value in the spool
+	prior         int64 // ModRevision of the stored record, 0 for none
+	lease         int64
+	keySize, size uint32 // bytes of key and value
+	delete        bool
+	dropped       bool // it is not planned any more
 }
 
-// plan keeps staged writes in order. Values beyond memoryLimit bytes lie in a scratch file.
+// creates says whether the key has no stored record.
+func (st *staged) creates() bool { return st.prior == 0 && !st.delete }
+
+// plan keeps staged writes in order, keys and values in a spool.
 type plan struct {
-	byKey map[string]*staged
-	order []*staged
-
-	dir     string // of a scratch file
-	memory  []byte
-	spilled *os.File
-	size    int64 // bytes of values
+	spool
+	chunks  []chunk
+	planned int // without dropped ones
+	// seed and ordinals find the staged write of a key by a hash of the key: the first free number
+	// from that on. Equal hashes are told apart by the keys.
+	seed     maphash.Seed
+	ordinals map[uint32]uint32
 }
 
-// memoryLimit is how many bytes of values a plan keeps in memory.
-const memoryLimit = 4 << 20
+// chunk is some staged writes, in order.
+type chunk struct {
+	staged []staged
+	common []byte // what the keys of all that create something begin with
+	create bool   // there is one
+}
+
+const chunkSize = 1024
 
 func newPlan(dir string) *plan {
-	return &plan{byKey: map[string]*staged{}, dir: dir}
+	return &plan{spool: spool{dir: dir}, seed: maphash.MakeSeed(), ordinals: map[uint32]uint32{}}
 }
 
-func (p *plan) get(key []byte) *staged { return p.byKey[string(key)] }
+// place returns the planned write of key, nil for none, and its number in ordinals.
+func (p *plan) place(key []byte) (st *staged, number uint32, err error) {
+	for number = uint32(maphash.Bytes(p.seed, key)); ; number++ {
+		ordinal, used := p.ordinals[number]
+		if !used {
+			return nil, number, nil
+		}
+		st = &p.chunks[ordinal/chunkSize].staged[ordinal%chunkSize]
+		if int(st.keySize) != len(key) {
+			continue
+		}
+		own := make([]byte, len(key))
+		if err := p.read(own, st.at); err != nil {
+			return nil, 0, err
+		}
+		if bytes.Equal(own, key) {
+			if st.dropped {
+				st = nil
+			}
+			return st, number, nil
+		}
+	}
+}
 
-// put stages st. A key that is staged again keeps its position.
-func (p *plan) put(st *staged, value []byte) error {
-	st.at, st.size = p.size, len(value)
-	if err := p.spool(value); err != nil {
+// get returns the planned write of key, nil for none.
+func (p *plan) get(key []byte) (*staged, error) {
+	st, _, err := p.place(key)
+	return st, err
+}
+
+// put stages a write. A key that is staged again keeps its position.
+func (p *plan) put(key, value []byte, st staged) error {
+	old, number, err := p.place(key)
+	if err != nil {
 		return err
 	}
-	if old := p.byKey[st.key]; old != nil {
-		*old = *st
+	st.keySize, st.size = uint32(len(key)), uint32(len(value))
+	if st.at, err = p.add(key, value); err != nil {
+		return err
+	}
+	if old != nil {
+		created := old.creates()
+		*old = st
+		if created != st.creates() {
+			p.chunks[p.ordinals[number]/chunkSize].created(key, &st)
+		}
 		return nil
 	}
-	p.byKey[st.key] = st
-	p.order = append(p.order, st)
+	if n := len(p.chunks); n == 0 || len(p.chunks[n-1].staged) == chunkSize {
+		p.chunks = append(p.chunks, chunk{staged: make([]staged, 0, chunkSize)}) // its elements never move
+	}
+	last := &p.chunks[len(p.chunks)-1]
+	p.ordinals[number] = uint32((len(p.chunks)-1)*chunkSize + len(last.staged))
+	last.staged = append(last.staged, st)
+	last.created(key, &st)
+	p.planned++
 	return nil
+}
+
+// created notes a key, if st creates it.
+func (c *chunk) created(key []byte, st *staged) {
+	switch {
+	case !st.creates():
+	case !c.create:
+		c.create, c.common = true, bytes.Clone(key)
+	default:
+		same := 0
+		for same < min(len(key), len(c.common)) && key[same] == c.common[same] {
+			same++
+		}
+		c.common = c.common[:same]
+	}
+}
+
+// mayCreate says whether the chunk may create keys that begin with prefix.
+func (c *chunk) mayCreate(prefix []byte) bool {
+	return c.create && (bytes.HasPrefix(c.common, prefix) || bytes.HasPrefix(prefix, c.common))
 }
 
 // drop forgets the staged write of key.
-func (p *plan) drop(key string) {
-	st := p.byKey[key]
-	if st == nil {
-		return
+func (p *plan) drop(key []byte) error {
+	st, err := p.get(key)
+	if st != nil {
+		st.dropped = true
+		p.planned--
 	}
-	delete(p.byKey, key)
-	i := slices.Index(p.order, st)
-	p.order = slices.Delete(p.order, i, i+1)
+	return err
 }
 
-// spool appends value to the memory, or to the scratch file.
-func (p *plan) spool(value []byte) (err error) {
-	if p.spilled == nil && len(p.memory)+len(value) <= memoryLimit {
-		p.memory = append(p.memory, value...)
-		p.size += int64(len(value))
-		return nil
-	}
-	if p.spilled == nil {
-		if p.spilled, err = publish.Scratch(p.dir); err == nil {
-			_, err = p.spilled.WriteAt(p.memory, 0)
+// all yields the planned writes, in order; those that are staged meanwhile too.
+func (p *plan) all() iter.Seq[*staged] {
+	return func(yield func(*staged) bool) {
+		for c := 0; c < len(p.chunks); c++ {
+			for i := 0; i < len(p.chunks[c].staged); i++ {
+				if st := &p.chunks[c].staged[i]; !st.dropped && !yield(st) {
+					return
+				}
+			}
 		}
-		p.memory = nil
 	}
-	if err == nil {
-		_, err = p.spilled.WriteAt(value, p.size)
-	}
-	if err != nil {
-		return fmt.Errorf("scratch file in %q: %w", p.dir, err)
-	}
-	p.size += int64(len(value))
-	return nil
 }
 
-// value returns a copy of the staged value, nil for a deletion.
-func (p *plan) value(st *staged) ([]byte, error) {
-	if st.delete {
-		return nil, nil
+// creating yields the planned writes of all, with their keys, that create keys with that prefix.
+func (p *plan) creating(prefix []byte) iter.Seq2[*staged, error] {
+	return func(yield func(*staged, error) bool) {
+		for c := 0; c < len(p.chunks); c++ {
+			for i := 0; i < len(p.chunks[c].staged); i++ {
+				if st := &p.chunks[c].staged[i]; !st.dropped && st.creates() && p.chunks[c].mayCreate(prefix) {
+					key, err := p.key(st)
+					if (err != nil || bytes.HasPrefix(key, prefix)) && (!yield(st, err) || err != nil) {
+						return
+					}
+				}
+			}
+		}
 	}
-	b := make([]byte, st.size)
-	if p.spilled == nil {
-		copy(b, p.memory[st.at:])
-		return b, nil
-	}
-	if _, err := p.spilled.ReadAt(b, st.at); err != nil {
-		return nil, fmt.Errorf("scratch file in %q: %w", p.dir, err)
-	}
-	return b, nil
 }
 
-// changes yields the plan for [snapshot.Write], in order, any number of times.
+// key returns a copy of the key of a staged write.
+func (p *plan) key(st *staged) ([]byte, error) {
+	key := make([]byte, st.keySize)
+	return key, p.read(key, st.at)
+}
+
+// record returns copies of key and value of a staged write; the value of a deletion is nil.
+func (p *plan) record(st *staged) (key, value []byte, err error) {
+	both := make([]byte, st.keySize+st.size)
+	err = p.read(both, st.at)
+	key, value = st.split(both)
+	return key, value, err
+}
+
+func (st *staged) split(both []byte) (key, value []byte) {
+	if key = both[:st.keySize:st.keySize]; !st.delete {
+		value = both[st.keySize:]
+	}
+	return key, value
+}
+
+// changes yields the plan for [snapshot.Write], in order, any number of times. A change is valid
+// until the next one.
 func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
-		for _, st := range p.order {
-			value, err := p.value(st)
-			if !yield(snapshot.Change{Key: []byte(st.key), Value: value, Delete: st.delete, Lease: st.lease, Prior: st.prior}, err) {
+		r := spoolReader{spool: &p.spool}
+		for st := range p.all() {
+			both, err := r.next(st.at, int(st.keySize+st.size))
+			c := snapshot.Change{Delete: st.delete, Lease: st.lease, Prior: st.prior}
+			if err == nil {
+				c.Key, c.Value = st.split(both)
+			}
+			if !yield(c, err) || err != nil {
 				return
 			}
 		}
@@ -119,7 +204,7 @@ func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 
 // count counts the records by what becomes of them.
 func (p *plan) count() (c Changes) {
-	for _, st := range p.order {
+	for st := range p.all() {
 		switch {
 		case st.delete:
 			c.Deleted++
@@ -130,11 +215,4 @@ func (p *plan) count() (c Changes) {
 		}
 	}
 	return c
-}
-
-func (p *plan) close() error {
-	if p.spilled == nil {
-		return nil
-	}
-	return p.spilled.Close()
 }

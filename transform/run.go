@@ -190,9 +190,13 @@ func (v *View) close(o Options, r *Report) error {
 	if t := v.time; !t.IsZero() {
 		r.Time = t.UTC().Format(time.RFC3339)
 	}
-	for _, st := range v.plan.order {
+	for st := range v.plan.all() {
 		if st.size > maxRequest {
-			v.Raise(st.key, CodeLargeValue.Because(
+			key, err := v.plan.key(st)
+			if err != nil {
+				return err
+			}
+			v.Raise(string(key), CodeLargeValue.Because(
 				"%d bytes are more than the %d a server accepts in a write: it can be read and deleted, not updated", st.size, maxRequest))
 		}
 	}
@@ -207,7 +211,7 @@ func (v *View) close(o Options, r *Report) error {
 
 // checkBump refuses a bump that leaves the restored store too few revisions.
 func (v *View) checkBump(o Options, r *Report) {
-	last := r.Input.Revision + int64(len(v.plan.order)) + 1 // one more where something is scrubbed
+	last := r.Input.Revision + int64(v.plan.planned) + 1 // one more where something is scrubbed
 	if most := snapshot.MostBump(last); o.BumpRevision > most {
 		r.Raise("", CodeBumpTooLarge.Because(
 			"the store is at revision %d: a restore that raises it by %d leaves a server too few for its writes; --bump-revision %d is the most that fits",

@@ -42,8 +42,7 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 		return false, err
 	}
 	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) {
-		v.plan.drop(string(key))
-		return true, nil
+		return true, v.plan.drop(key)
 	}
 	return v.put(ctx, from, key, stored, value, why)
 }
@@ -69,11 +68,11 @@ func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value [
 	if value, err = v.encrypt(ctx, key, value); err != nil {
 		return false, err
 	}
-	st := &staged{key: string(key)}
+	var st staged
 	if stored != nil {
 		st.prior, st.lease = stored.ModRevision, stored.Lease
 	}
-	return true, v.plan.put(st, value)
+	return true, v.plan.put(key, value, st)
 }
 
 // encrypt returns value as a server would store it under key.
@@ -123,8 +122,11 @@ func (v *View) exposed(ctx context.Context, stored, key []byte) (reason string, 
 // configuration names first. rewrapped is false where it is stored so already, or would lose its
 // encryption, which is reported.
 func (v *View) Rewrap(ctx context.Context, key []byte) (rewrapped bool, err error) {
-	if v.encrypter == nil || v.plan.get(key) != nil {
-		return false, nil // a staged value was just encrypted
+	if v.encrypter == nil {
+		return false, nil
+	}
+	if st, err := v.plan.get(key); st != nil || err != nil {
+		return false, err // a staged value was just encrypted
 	}
 	stored, err := v.reader.Get(ctx, key)
 	if stored == nil || err != nil || stored.Undecryptable != nil || !stored.Stale {
@@ -140,8 +142,7 @@ func (v *View) Delete(ctx context.Context, key []byte, why string) error {
 		return err
 	}
 	if rec == nil {
-		v.plan.drop(string(key))
-		return nil
+		return v.plan.drop(key)
 	}
-	return v.plan.put(&staged{key: string(key), delete: true, prior: rec.ModRevision, lease: rec.Lease}, nil)
+	return v.plan.put(key, nil, staged{delete: true, prior: rec.ModRevision, lease: rec.Lease})
 }

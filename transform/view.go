@@ -1,7 +1,6 @@
 package transform
 
 import (
-	"bytes"
 	"context"
 	"iter"
 	"time"
@@ -58,12 +57,11 @@ func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
 				return
 			}
 		}
-		for i := 0; i < len(v.plan.order); i++ {
-			st := v.plan.order[i]
-			if st.prior != 0 || st.delete || !bytes.HasPrefix([]byte(st.key), prefix) {
-				continue
+		for st, err := range v.plan.creating(prefix) {
+			var e *Entry
+			if err == nil {
+				e, err = v.staged(ctx, st)
 			}
-			e, err := v.staged(ctx, st)
 			if !yield(e, err) || err != nil {
 				return
 			}
@@ -73,7 +71,10 @@ func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
 
 // Get returns the latest value of key, nil where there is none.
 func (v *View) Get(ctx context.Context, key []byte) (*Entry, error) {
-	if st := v.plan.get(key); st != nil {
+	switch st, err := v.plan.get(key); {
+	case err != nil:
+		return nil, err
+	case st != nil:
 		return v.staged(ctx, st)
 	}
 	e, err := v.reader.Get(ctx, key)
@@ -83,7 +84,10 @@ func (v *View) Get(ctx context.Context, key []byte) (*Entry, error) {
 
 // entry is the entry of a stored record, nil where its deletion is staged.
 func (v *View) entry(ctx context.Context, rec *snapshot.Record) (*Entry, error) {
-	if st := v.plan.get(rec.Key); st != nil {
+	switch st, err := v.plan.get(rec.Key); {
+	case err != nil:
+		return nil, err
+	case st != nil:
 		return v.staged(ctx, st)
 	}
 	e, err := v.reader.Entry(ctx, rec)
@@ -96,11 +100,11 @@ func (v *View) staged(ctx context.Context, st *staged) (*Entry, error) {
 	if st.delete {
 		return nil, nil
 	}
-	value, err := v.plan.value(st)
+	key, value, err := v.plan.record(st)
 	if err != nil {
 		return nil, err
 	}
-	e := &Entry{Key: []byte(st.key), Stored: value, ModRevision: st.prior, Lease: st.lease}
+	e := &Entry{Key: key, Stored: value, ModRevision: st.prior, Lease: st.lease}
 	return e, v.reader.Decrypt(ctx, e)
 }
 
