@@ -29,6 +29,10 @@ type Report struct {
 	Appendix      Section  // nil for none
 	BeforeRestore int      // how many of Steps come before the restore
 	allow         []string // codes
+
+	// CountUIDs counts UIDs and does not list them: see Options.
+	CountUIDs         bool
+	SeenUIDs, NewUIDs int // counted: as clients saw them before, and others
 }
 
 // Head says what ran, how it ended, and on which files.
@@ -128,6 +132,18 @@ func NewReport(command string, allowed ...string) *Report {
 			Renamed: []Rename{}, UIDs: []UID{}, References: []Reference{}, Problems: []finding.Finding{}, Steps: []string{}, Restore: []string{},
 			Saved: map[string]json.RawMessage{},
 		},
+	}
+}
+
+// AddUID lists a UID, or counts it.
+func (r *Report) AddUID(u UID) {
+	switch {
+	case !r.CountUIDs:
+		r.UIDs = append(r.UIDs, u)
+	case u.Seen == u.Written:
+		r.SeenUIDs++
+	default:
+		r.NewUIDs++
 	}
 }
 

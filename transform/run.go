@@ -38,6 +38,8 @@ type Options struct {
 	Encryption Encrypter
 	// BumpRevision is by how much the restore commands raise the revision; 0: DefaultBumpRevision.
 	BumpRevision int64
+	// CountUIDs has the report count UIDs, of which there may be very many, and not list them.
+	CountUIDs bool
 	// Progress, where it is set, is called with the name of each phase as it begins.
 	Progress func(phase string)
 }
@@ -61,7 +63,7 @@ const maxRequest = 1_572_864 // bytes
 // ([ErrRefused]) and of a failed one. After any error o.Out does not exist.
 func Run(ctx context.Context, o Options, t Transform) (*Report, error) {
 	r := NewReport(o.Command, o.Allow...)
-	r.Input.Path = o.In
+	r.Input.Path, r.CountUIDs = o.In, o.CountUIDs
 	err := run(ctx, o, t, r)
 	switch {
 	case errors.Is(err, ErrRefused):

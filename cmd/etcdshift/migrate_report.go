@@ -138,14 +138,16 @@ func (p reportPage) changes(r *transform.Report) {
 		what = "records that would be changed"
 	}
 	p.Printf("\n%s: %d created, %d updated, %d deleted\n", what, r.Changes.Created, r.Changes.Updated, r.Changes.Deleted)
-	if len(r.UIDs) > 0 {
-		seen := 0
-		for _, u := range r.UIDs {
-			if u.Seen == u.Written {
-				seen++
-			}
+	seen, other := r.SeenUIDs, r.NewUIDs
+	for _, u := range r.UIDs {
+		if u.Seen == u.Written {
+			seen++
+		} else {
+			other++
 		}
-		p.Printf("UIDs: %d as clients saw them before, %s\n", seen, render.Plural(len(r.UIDs)-seen, "other"))
+	}
+	if seen+other > 0 {
+		p.Printf("UIDs: %d as clients saw them before, %s\n", seen, render.Plural(other, "other"))
 	}
 	if len(r.References) > 0 {
 		p.Printf("owner references: %d rewritten\n", len(r.References))

@@ -14,8 +14,8 @@ import (
 // stays: the live controller may have left it locked.
 func (m *run) stageLocks() {
 	for _, id := range m.table.records {
-		if id.late != nil {
-			m.Put(id.v3key, id.late, whyRecord)
+		if late := id.rest().late; late != nil {
+			m.Put(id.v3key(m.Keys), late, whyRecord)
 		}
 	}
 	kd, _ := kindOfV3("clusterinformations")

@@ -27,18 +27,19 @@ const (
 // meet handles a v1 record whose v3 name is taken; obj is what it would become. Objects with equal
 // specs stay as they are, as with the live controller; other differences are reported.
 func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
-	there, format, err := encoding.DecodeObject(id.there.value)
-	if err != nil && !id.there.unreadable {
-		id.there.unreadable = true
-		m.Raise(string(id.v3key), transform.Unreadable(err))
+	other := id.rest().there
+	there, format, err := encoding.DecodeObject(other.value)
+	if err != nil && !other.unreadable {
+		other.unreadable = true
+		m.Raise(string(other.key), transform.Unreadable(err))
 	}
-	if id.there.unreadable {
+	if other.unreadable {
 		m.skip(id, codeConflict.Because("the v3 object of its name cannot be read, and so not compared"))
 		return
 	}
 	comparable := runtime.DeepCopyJSON(there)
 	if err := normalize(id.kind, version, comparable); err != nil {
-		m.Raise(string(id.v3key), codeInvalid.Because("%v", err))
+		m.Raise(string(other.key), codeInvalid.Because("%v", err))
 		m.skip(id, codeConflict.Because("the v3 object of its name cannot be compared"))
 		return
 	}
@@ -48,14 +49,14 @@ func (m *run) meet(id *identity, version *schema.Version, obj map[string]any) {
 		m.reportMetadata(id, obj, there)
 		return
 	}
-	id.conflict = true
+	id.more().conflict = true
 	differs := codeConflict.Because("a v3 object of its name is there and differs: %s", finding.List(paths))
 	switch m.opts.Conflicts {
 	case KeepV3:
 		id.fate = kept
 		m.Raise(string(id.key), differs.Decided("the v3 object stays (--conflicts keep-v3)"))
 	case TakeV1:
-		id.fate, id.there.replaced = replaced, true
+		id.fate, other.replaced = replaced, true
 		m.Raise(string(id.key), differs.Decided("the v1 record takes its place (--conflicts take-v1)"))
 		m.write(id, succeed(obj, there), format, nil)
 	default:
@@ -105,7 +106,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 	ours, _ := metaOf(obj) // it was made from an ObjectMeta
 	theirs, err := metaOf(there)
 	if err != nil {
-		m.Raise(string(id.there.key), codeMetadataDiffers.Because("metadata: %v", err))
+		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("metadata: %v", err))
 		return
 	}
 	var differ []string
@@ -127,7 +128,7 @@ func (m *run) reportMetadata(id *identity, obj, there map[string]any) {
 		}
 	}
 	if len(differ) > 0 {
-		m.Raise(string(id.there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is",
+		m.Raise(string(id.rest().there.key), codeMetadataDiffers.Because("its spec is that of %s, but not its %s: it stays as it is",
 			id.key, strings.Join(differ, ", ")))
 	}
 }

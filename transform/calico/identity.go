@@ -5,12 +5,15 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/etcdshift/etcdshift/keys"
 )
 
 // fate is what becomes of a v1 record.
-type fate int
+type fate uint8
 
 const (
 	pending   fate = iota // not migrated yet
@@ -22,22 +25,87 @@ const (
 	gone                  // it was being deleted, and no finalizer held it
 )
 
-// identity is what is kept of a v1 record between the passes.
+// identity is what is kept of a v1 record between the passes. There may be very many: it is small.
 type identity struct {
-	kind         *kind
-	key, v3key   []byte
-	namespace    string
-	stored, name string // v1 and v3 name
-	uid          uuid.UUID
-	minted       string // with --uids new
-	there        *object
-	late         []byte // v3 ClusterInformation, to be staged after objects that may refer to it
-	fate         fate
-	conflict     bool
-	deleting     bool        // it is being deleted, and a finalizer holds it
-	twin         *identity   // the record that has the same v3 name and comes first
-	owners       []*identity // Calico owners whose v3 record it relies on
-	firm         bool        // it has another owner that exists
+	kind                    *kind
+	key                     []byte // in the mapped file; it ends with namespace and name
+	namespaceSize, nameSize uint32
+	uid                     uuid.UUID
+	special                 *special // nil for most
+	fate                    fate
+	deleting                bool // it is being deleted, and a finalizer holds it
+}
+
+// special is what few records have.
+type special struct {
+	name     string // v3 name, where it is not the stored one
+	minted   string // UID with --uids new
+	there    *object
+	late     []byte // v3 ClusterInformation, to be staged after objects that may refer to it
+	conflict bool
+	twin     *identity   // the record that has the same v3 name and comes first
+	owners   []*identity // Calico owners whose v3 record it relies on
+	firm     bool        // it has another owner that exists
+}
+
+func newIdentity(k *kind, at keys.Key, key []byte) *identity {
+	return &identity{kind: k, key: key, namespaceSize: uint32(len(at.Namespace)), nameSize: uint32(len(at.Name))}
+}
+
+// rest is what the record has beside the usual, to be read.
+func (id *identity) rest() special {
+	if id.special == nil {
+		return special{}
+	}
+	return *id.special
+}
+
+// more is the same, to be changed.
+func (id *identity) more() *special {
+	if id.special == nil {
+		id.special = &special{}
+	}
+	return id.special
+}
+
+// stored is the name of the v1 record.
+func (id *identity) stored() string { return string(id.storedName()) }
+
+func (id *identity) storedName() []byte { return id.key[len(id.key)-int(id.nameSize):] }
+
+func (id *identity) namespace() string { return string(id.inNamespace()) }
+
+func (id *identity) inNamespace() []byte {
+	if id.namespaceSize == 0 {
+		return nil
+	}
+	end := len(id.key) - int(id.nameSize) - 1 // a slash follows
+	return id.key[end-int(id.namespaceSize) : end]
+}
+
+// name is the name of the v3 record.
+func (id *identity) name() string { return cmp.Or(id.rest().name, id.stored()) }
+
+// renamed says whether the v3 record has another name.
+func (id *identity) renamed() bool { return id.rest().name != "" }
+
+// v3key is the key of the v3 record.
+func (id *identity) v3key(k keys.Kubernetes) []byte {
+	return k.Format(keys.Key{Resource: id.kind.v3(), Namespace: id.namespace(), Name: id.name()})
+}
+
+// compareV3 orders records by kind and v3 key.
+func (id *identity) compareV3(other *identity) int {
+	if byKind := id.kind.order - other.kind.order; byKind != 0 {
+		return byKind
+	}
+	if a, b := id.inNamespace(), other.inNamespace(); !bytes.Equal(a, b) {
+		return strings.Compare(string(a)+"/", string(b)+"/")
+	}
+	if !id.renamed() && !other.renamed() {
+		return bytes.Compare(id.storedName(), other.storedName())
+	}
+	return strings.Compare(id.name(), other.name())
 }
 
 // object is a v3 object that the input has.
@@ -59,22 +127,25 @@ func (id *identity) seen() string { return seenUID(id.uid).String() }
 // was asked for, else the one that was seen. A record that shares its v3 name stands behind its
 // twin.
 func (id *identity) written() string {
-	switch {
-	case id.twin != nil:
-		return id.twin.written()
-	case id.there != nil && id.there.uid != "":
-		return id.there.uid
+	switch s := id.rest(); {
+	case s.twin != nil:
+		return s.twin.written()
+	case s.there != nil && s.there.uid != "":
+		return s.there.uid
+	case s.minted != "":
+		return s.minted
 	}
-	return cmp.Or(id.minted, id.seen())
+	return id.seen()
 }
 
 // present says whether there is a v3 record to refer to in the end. A pending record will become
 // one.
 func (id *identity) present() bool {
-	if id.twin != nil {
-		return id.twin.present()
+	s := id.rest()
+	if s.twin != nil {
+		return s.twin.present()
 	}
-	return id.there != nil || id.fate != skipped && id.fate != gone
+	return s.there != nil || id.fate != skipped && id.fate != gone
 }
 
 // wrote says whether the record has become a v3 record.
@@ -136,17 +207,20 @@ func (t *table) objectsOf(k *kind) []*object {
 // migrator.
 func (t *table) sort() (shared [][]*identity) {
 	renamed := func(id *identity) int {
-		if id.stored == id.name {
-			return 0
+		if id.renamed() {
+			return 1
 		}
-		return 1
+		return 0
 	}
 	slices.SortFunc(t.records, func(a, b *identity) int {
-		return cmp.Or(a.kind.order-b.kind.order, bytes.Compare(a.v3key, b.v3key), renamed(a)-renamed(b), bytes.Compare(a.key, b.key))
+		if order := a.compareV3(b); order != 0 {
+			return order
+		}
+		return cmp.Or(renamed(a)-renamed(b), bytes.Compare(a.key, b.key))
 	})
 	for first, i := 0, 1; i <= len(t.records); i++ {
-		if i < len(t.records) && bytes.Equal(t.records[first].v3key, t.records[i].v3key) {
-			t.records[i].twin = t.records[first]
+		if i < len(t.records) && t.records[first].compareV3(t.records[i]) == 0 {
+			t.records[i].more().twin = t.records[first]
 			continue
 		}
 		if i-first > 1 {
@@ -172,7 +246,7 @@ func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	var found []owner
 	for _, id := range []*identity{t.byStored[uid], t.byStored[seenUID(uid)]} {
 		if id != nil {
-			found = append(found, owner{id.kind, id.namespace, id.name, id.written(), id})
+			found = append(found, owner{id.kind, id.namespace(), id.name(), id.written(), id})
 		}
 	}
 	if o := t.byUID[uid]; o != nil {

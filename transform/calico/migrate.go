@@ -45,10 +45,25 @@ func (m *run) migrateBatch(batch []*draft) {
 	if m.Err != nil {
 		return
 	}
-	m.Failed(m.View.Parallel(m.Ctx, len(batch), func(i int) error {
-		batch[i].convertAlone(m.Ctx)
-		return nil
-	}))
+	parallel := func(work func(d *draft)) {
+		if m.Err == nil {
+			m.Failed(m.View.Parallel(m.Ctx, len(batch), func(i int) error {
+				work(batch[i])
+				return nil
+			}))
+		}
+	}
+	parallel(func(d *draft) { d.convertAlone(m.Ctx) })
+	for _, d := range batch {
+		if d.err == nil && d.value == nil && !d.terminating() && d.id.rest().there == nil {
+			d.refs = m.guessOwners(d.id, d.owners)
+		}
+	}
+	parallel(func(d *draft) {
+		if d.refs != nil {
+			d.guessed = d.convert(m.Ctx)
+		}
+	})
 	for _, d := range batch {
 		if m.Err != nil {
 			return
@@ -70,10 +85,12 @@ type draft struct {
 	stored  []byte          // the v1 record
 	r       *record
 	meta    metav1.ObjectMeta // as clients saw it
-	refs    []translation
-	dropped []string // paths that were pruned
-	value   []byte   // to be stored; nil where it depends on other records
-	err     error    // why the record is not migrated
+	owners  []metav1.OwnerReference
+	refs    translations // of the owners, a guess at first
+	guessed error        // of the conversion with that guess
+	dropped []string     // paths that were pruned
+	value   []byte       // to be stored; nil where it depends on other records
+	err     error        // why the record is not migrated
 }
 
 // begin begins to migrate one record.
@@ -83,7 +100,7 @@ func (m *run) begin(id *identity) *draft {
 		d.err = codeCRDMissing.Because("there is no v3 CRD of %s to write it by", id.kind.Kind)
 		return d
 	}
-	reason, err := m.View.Exposes(m.Ctx, id.key, id.v3key)
+	reason, err := m.View.Exposes(m.Ctx, id.key, id.v3key(m.Keys))
 	switch {
 	case m.Failed(err):
 	case reason != "":
@@ -104,7 +121,8 @@ func (d *draft) convertAlone(ctx context.Context) {
 		return
 	}
 	d.meta = d.r.meta.seen()
-	if d.terminating() || len(d.meta.OwnerReferences) > 0 || d.id.there != nil {
+	d.owners = d.meta.OwnerReferences
+	if d.terminating() || len(d.meta.OwnerReferences) > 0 || d.id.rest().there != nil {
 		return
 	}
 	if d.err = d.convert(ctx); d.err == nil && d.value == nil {
@@ -120,12 +138,12 @@ func (d *draft) terminating() bool {
 // convert makes the record what a server would store. The owners are translated by then. Most
 // records are that once they are converted, which their bytes tell.
 func (d *draft) convert(ctx context.Context) error {
-	if err := d.r.convert(&d.meta, d.id.name, d.id.written(), d.refs); err != nil {
+	if err := d.r.convert(&d.meta, d.id.name(), d.id.written(), d.refs); err != nil {
 		return err
 	}
 	value, err := encoding.EncodeObject(d.r.obj, d.r.format)
 	errs := validation.ValidateObjectMeta(&d.meta, d.id.kind.Namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	if err == nil && len(errs) == 0 && d.crd.Accepts(ctx, value, d.id.namespace, d.id.name) {
+	if err == nil && len(errs) == 0 && d.crd.Accepts(ctx, value, d.id.namespace(), d.id.name()) {
 		d.value = value
 		return nil
 	}
@@ -143,10 +161,8 @@ func (m *run) migrate(d *draft) (err error) {
 		id.fate = gone
 		m.Raise(string(id.key), codeTerminating.Because("it is being deleted and no finalizer holds it: it is not created"))
 		return nil
-	case d.value == nil:
-		if d.refs, err = m.recordOwners(id, d.meta.OwnerReferences); err == nil {
-			err = d.convert(m.Ctx)
-		}
+	case d.value == nil || d.refs != nil:
+		err = m.convertOwned(d)
 	}
 	if err == nil {
 		err = m.loses(id, d.dropped)
@@ -154,7 +170,7 @@ func (m *run) migrate(d *draft) (err error) {
 	if err != nil {
 		return err
 	}
-	if id.there != nil {
+	if id.rest().there != nil {
 		m.meet(id, d.version, d.r.obj)
 	} else {
 		id.fate = migrated
@@ -165,7 +181,7 @@ func (m *run) migrate(d *draft) (err error) {
 	}
 	for _, t := range d.refs {
 		if id.wrote() {
-			m.View.Report().AddReference(string(id.v3key), t.before, t.after)
+			m.View.Report().AddReference(string(id.v3key(m.Keys)), t.before, t.after)
 		}
 	}
 	if id.kind.Name == namePolicy && (id.wrote() || id.fate == unchanged) {
@@ -173,6 +189,25 @@ func (m *run) migrate(d *draft) (err error) {
 		m.policies[tier] = append(m.policies[tier], id)
 	}
 	return nil
+}
+
+// convertOwned converts a record with owners, or a v3 object of its name, unless it was converted
+// with the right owners.
+func (m *run) convertOwned(d *draft) error {
+	refs, err := m.recordOwners(d.id, d.owners)
+	switch {
+	case err != nil:
+		return err
+	case d.refs != nil && slices.Equal(refs, d.refs):
+		return d.guessed
+	case d.refs != nil: // an owner of the same batch was skipped
+		if d.r = m.take(d.id); d.r == nil {
+			return m.Err
+		}
+		d.meta, d.value, d.dropped = d.r.meta.seen(), nil, nil
+	}
+	d.refs = refs
+	return d.convert(m.Ctx)
 }
 
 // loses refuses a record that would lose fields which clients of v1 see, or which the migration
@@ -202,7 +237,8 @@ func (m *run) loses(id *identity, dropped []string) error {
 
 // write stages a v3 record and gives it to the cross-check. value is obj encoded, or nil.
 func (m *run) write(id *identity, obj map[string]any, format encoding.Format, value []byte) {
-	m.ipam.add(id.kind.Kind, id.v3key, obj)
+	key := id.v3key(m.Keys)
+	m.ipam.add(id.kind.Kind, key, obj)
 	if value == nil {
 		var err error
 		if value, err = encoding.EncodeObject(obj, format); m.Failed(err) {
@@ -211,9 +247,9 @@ func (m *run) write(id *identity, obj map[string]any, format encoding.Format, va
 	}
 	switch {
 	case id.kind.Kind == kindClusterInformation:
-		id.late = value
+		id.more().late = value
 	default:
-		m.Put(id.v3key, value, whyRecord)
+		m.Put(key, value, whyRecord)
 	}
 }
 
@@ -232,7 +268,7 @@ func (m *run) checkOthers(kd *kind, records []*identity) {
 		}
 	}
 	for _, id := range slices.Concat(records, m.table.lost) {
-		if id.kind != kd || id.fate != skipped || id.there != nil || id.twin != nil {
+		if id.kind != kd || id.fate != skipped || id.rest().there != nil || id.rest().twin != nil {
 			continue
 		}
 		obj, _ := m.Read(id.key) // nil where it cannot be decoded, which was reported
@@ -269,16 +305,16 @@ func (m *run) summary() {
 		}
 	}
 	for _, id := range m.table.records {
-		if id.wrote() && id.name != id.stored {
-			r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace, From: id.stored, To: id.name})
+		if id.wrote() && id.renamed() {
+			r.Renamed = append(r.Renamed, transform.Rename{Kind: id.kind.Kind, Namespace: id.namespace(), From: id.stored(), To: id.name()})
 		}
 		seen, written := id.seen(), id.written()
 		if written == seen {
 			written = seen // one string, not two that are the same
 		}
 		if id.wrote() || id.present() && !strings.EqualFold(written, seen) {
-			r.UIDs = append(r.UIDs, transform.UID{
-				Kind: id.kind.Kind, Namespace: id.namespace, Name: id.name, Stored: id.uid.String(), Seen: seen, Written: written,
+			r.AddUID(transform.UID{
+				Kind: id.kind.Kind, Namespace: id.namespace(), Name: id.name(), Stored: id.uid.String(), Seen: seen, Written: written,
 			})
 		}
 	}
@@ -295,7 +331,7 @@ func (id *identity) count(c *transform.KindCount) {
 	default:
 		c.Skipped++
 	}
-	if id.conflict {
+	if id.rest().conflict {
 		c.Conflicts++
 	}
 }

@@ -82,8 +82,8 @@ func (m *run) unknownOwner(namespace string, ref encoding.OwnerReference) (reaso
 
 // absence says why a record has no v3 record.
 func (id *identity) absence() string {
-	if id.twin != nil {
-		return id.twin.absence()
+	if twin := id.rest().twin; twin != nil {
+		return twin.absence()
 	}
 	if id.fate == gone {
 		return "it is being deleted"
@@ -108,15 +108,38 @@ type translation struct {
 	before, after encoding.OwnerReference
 }
 
+// translations are the owner references of one object, each owner once.
+type translations []translation
+
+func (t translations) with(before, after encoding.OwnerReference) translations {
+	if slices.ContainsFunc(t, func(t translation) bool { return t.after.UID == after.UID }) {
+		return t // annotation and record name it by different UIDs
+	}
+	return append(t, translation{before, after})
+}
+
+// guessOwners is what recordOwners will most likely return, without its reports; nil where that
+// cannot be told.
+func (m *run) guessOwners(id *identity, refs []metav1.OwnerReference) (out translations) {
+	for _, stored := range refs {
+		v, err := m.translate(id.namespace(), fromMeta(stored))
+		if err != nil {
+			return nil
+		}
+		out = out.with(fromMeta(stored), v.ref)
+	}
+	return out
+}
+
 // recordOwners translates the owner references of a v1 record. Where the garbage collector would
 // find none of the owners, and so delete the v3 record, the record is refused; else lost owners are
 // reported.
-func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) ([]translation, error) {
+func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) (translations, error) {
 	var lost, ignored []string
-	var out []translation
+	var out translations
 	for _, stored := range refs {
 		before := fromMeta(stored)
-		v, err := m.translate(id.namespace, before)
+		v, err := m.translate(id.namespace(), before)
 		if err != nil {
 			return nil, err
 		}
@@ -125,17 +148,15 @@ func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) ([]transl
 			lost = append(lost, describe(before, v.reason))
 		case v.reason != "":
 			ignored = append(ignored, describe(before, v.reason))
-			id.firm = true // an owner that cannot be looked for is never found to be gone
+			id.more().firm = true // an owner that cannot be looked for is never found to be gone
 		case v.found && v.owner.record != nil:
-			id.owners = append(id.owners, v.owner.record)
+			id.more().owners = append(id.more().owners, v.owner.record)
 		default:
-			id.firm = true
+			id.more().firm = true
 		}
-		if !slices.ContainsFunc(out, func(t translation) bool { return t.after.UID == v.ref.UID }) {
-			out = append(out, translation{before, v.ref}) // else annotation and record name it by different UIDs
-		}
+		out = out.with(before, v.ref)
 	}
-	if len(lost) > 0 && len(id.owners) == 0 && !id.firm {
+	if len(lost) > 0 && len(id.rest().owners) == 0 && !id.rest().firm {
 		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(lost, "; "))
 	}
 	m.warnOwners(id.key, "the garbage collector will drop a reference: ", lost...)
@@ -187,15 +208,19 @@ func (m *run) recheckOwners() {
 	for again := true; again; {
 		again = false
 		for _, id := range m.table.records {
-			missing := slices.IndexFunc(id.owners, func(o *identity) bool { return !o.present() })
+			s := id.special
+			if s == nil {
+				continue
+			}
+			missing := slices.IndexFunc(s.owners, func(o *identity) bool { return !o.present() })
 			if missing < 0 || id.fate == skipped || id.fate == gone {
 				continue
 			}
-			o := id.owners[missing]
-			id.owners = slices.Delete(id.owners, missing, missing+1)
+			o := s.owners[missing]
+			s.owners = slices.Delete(s.owners, missing, missing+1)
 			again = true
-			reason := fmt.Sprintf("owner %s %q: %s", o.kind.Kind, o.name, o.absence())
-			if id.firm || len(id.owners) > 0 {
+			reason := fmt.Sprintf("owner %s %q: %s", o.kind.Kind, o.name(), o.absence())
+			if s.firm || len(s.owners) > 0 {
 				m.warnOwners(id.key, "the garbage collector will drop a reference: ", reason)
 				continue
 			}
@@ -207,15 +232,15 @@ func (m *run) recheckOwners() {
 
 // unstage takes a staged v3 record back.
 func (m *run) unstage(id *identity) {
-	id.late = nil
-	r := m.View.Report()
-	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(id.v3key) })
+	id.more().late = nil
+	key, r := id.v3key(m.Keys), m.View.Report()
+	r.References = slices.DeleteFunc(r.References, func(ref transform.Reference) bool { return ref.Key == string(key) })
 	switch id.fate {
 	case migrated:
-		m.Delete(id.v3key, "taken back")
+		m.Delete(key, "taken back")
 	case replaced:
-		id.there.replaced = false
-		m.Put(id.v3key, id.there.value, "taken back")
+		id.special.there.replaced = false
+		m.Put(key, id.special.there.value, "taken back")
 	}
 }
 
@@ -235,7 +260,7 @@ func toMeta(r encoding.OwnerReference) metav1.OwnerReference {
 
 // setOwners puts translated references into metadata. Paths in managedFields that name an owner by
 // its UID, in either form, follow.
-func setOwners(meta *metav1.ObjectMeta, refs []translation) {
+func setOwners(meta *metav1.ObjectMeta, refs translations) {
 	meta.OwnerReferences = nil
 	for _, t := range refs {
 		meta.OwnerReferences = append(meta.OwnerReferences, toMeta(t.after))

@@ -87,8 +87,8 @@ func (m *run) tiersToBe() map[string]bool {
 	}
 	tiers, _ := kindOfV3("tiers")
 	for _, id := range m.table.records {
-		if id.kind == tiers && id.twin == nil && id.present() {
-			there[id.name] = id.deleting
+		if id.kind == tiers && id.rest().twin == nil && id.present() {
+			there[id.name()] = id.deleting
 		}
 	}
 	for _, o := range m.table.objectsOf(tiers) {

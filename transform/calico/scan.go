@@ -28,7 +28,7 @@ func (m *run) scan() {
 		digest, err := m.View.InputDigest(m.Ctx)
 		m.Failed(err)
 		for _, id := range m.table.records {
-			id.minted = mintUID(digest, id.v3key)
+			id.more().minted = mintUID(digest, id.v3key(m.Keys))
 		}
 	}
 	for _, group := range m.table.sort() {
@@ -76,8 +76,7 @@ func (m *run) record(entry *transform.Entry) *scanned {
 	if !ok {
 		return nil
 	}
-	id := &identity{kind: kd, key: entry.Key, namespace: key.Namespace, stored: key.Name, name: key.Name}
-	return &scanned{id: id, key: key, value: entry.Value}
+	return &scanned{id: newIdentity(kd, key, entry.Key), key: key, value: entry.Value}
 }
 
 // scanV1 notes v1 records: they are decoded in parallel, and noted in their order.
@@ -86,7 +85,7 @@ func (m *run) scanV1(batch []*scanned) {
 		return
 	}
 	m.Failed(m.View.Parallel(m.Ctx, len(batch), func(i int) error {
-		batch[i].err = batch[i].identify(m.Keys)
+		batch[i].err = batch[i].identify()
 		return nil
 	}))
 	for _, r := range batch {
@@ -94,12 +93,14 @@ func (m *run) scanV1(batch []*scanned) {
 			m.Raise(string(r.id.key), n)
 		}
 		if r.err == nil {
-			r.id.there = m.table.objects[string(r.id.v3key)]
+			if there := m.table.objects[string(r.id.v3key(m.Keys))]; there != nil {
+				r.id.more().there = there
+			}
 			r.err = m.table.add(r.id)
 		}
 		if f := finding.Of(r.err); f != nil {
 			meta, _ := encoding.ReadMeta(r.value) // empty where it cannot be read
-			lost := &identity{kind: r.id.kind, key: r.id.key, namespace: r.id.namespace, stored: r.id.stored, name: r.id.stored}
+			lost := newIdentity(r.id.kind, r.key, r.id.key)
 			m.table.addLost(lost, meta.UID)
 			m.skip(lost, f)
 		}
@@ -107,7 +108,7 @@ func (m *run) scanV1(batch []*scanned) {
 }
 
 // identify completes the identity of a v1 record.
-func (s *scanned) identify(k keys.Kubernetes) error {
+func (s *scanned) identify() error {
 	id := s.id
 	r, err := readRecord(id.kind, s.key, s.value)
 	if err != nil {
@@ -117,12 +118,11 @@ func (s *scanned) identify(k keys.Kubernetes) error {
 	if err != nil {
 		return err
 	}
-	if name != id.stored { // one string for both
-		id.name = name
+	if name != s.key.Name {
+		id.more().name = name
 	}
 	s.notes = notes
 	id.uid, id.deleting = r.uid, r.meta.seen().DeletionTimestamp != nil
-	id.v3key = k.Format(keys.Key{Resource: r.kind.v3(), Namespace: id.namespace, Name: name})
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (m *run) collide(group []*identity) {
 		if len(specDifferences(id.kind, first.obj, r.obj)) == 0 {
 			same = "the same spec"
 		}
-		m.skip(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name, group[0].key, same))
+		m.skip(id, codeNameCollision.Because("its v3 name is %q, and so is that of %s, which has %s", id.name(), group[0].key, same))
 	}
 }
 
@@ -169,7 +169,7 @@ func (m *run) stored(id *identity) []byte {
 
 // decode decodes the value of a record.
 func (id *identity) decode(value []byte) (*record, error) {
-	return readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace, Name: id.stored}, value)
+	return readRecord(id.kind, keys.Key{Resource: id.kind.v1(), Namespace: id.namespace(), Name: id.stored()}, value)
 }
 
 // skip reports a record that is not migrated. Every v1 record then stays.
