@@ -26,6 +26,7 @@ type plan struct {
 	spool
 	chunks  []chunk
 	planned int // without dropped ones
+	updates int // of stored records, dropped ones too
 	// seed and ordinals find the staged write of a key by a hash of the key: the first free number
 	// from that on. Equal hashes are told apart by the keys.
 	seed     maphash.Seed
@@ -82,6 +83,9 @@ func (p *plan) put(key, value []byte, st staged) error {
 		return err
 	}
 	st.keySize, st.size = uint32(len(key)), uint32(len(value))
+	if !st.delete && !st.creates() {
+		p.updates++
+	}
 	if st.at, err = p.add(key, value); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -30,6 +31,7 @@ type View struct {
 	leases  map[int64]bool           // ids that are taken, grants included; nil until asked for
 	grants  []snapshot.Lease         // staged, in order
 	granted map[snapshot.Lease]int64 // id here, by id and TTL in the other file
+	beside  beside                   // the plan
 	draft   *snapshot.Draft          // of the output; nil where it is not begun yet
 	scrub   func(key []byte) bool    // nil for none
 	check   OutputCheck              // nil for none
@@ -57,16 +59,21 @@ func (v *View) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error]
 				return
 			}
 		}
-		for st, err := range v.plan.creating(prefix) {
-			var e *Entry
-			if err == nil {
-				e, err = v.staged(ctx, st)
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
+		v.created(ctx, prefix)(yield)
 	}
+}
+
+// created yields the entries of Live that are only staged.
+func (v *View) created(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
+	return stream.Of(func(yield func(*Entry) error) error {
+		return stream.Each(v.plan.creating(prefix), func(st *staged) error {
+			e, err := v.staged(ctx, st)
+			if err != nil {
+				return err
+			}
+			return yield(e)
+		})
+	})
 }
 
 // Get returns the latest value of key, nil where there is none.

@@ -64,6 +64,7 @@ type run struct {
 
 	customs  map[schema.GroupKind]folder // kinds of the snapshot's CRDs; nil until they are asked for
 	policies map[string][]*identity      // by the tier they name
+	others   *transform.Early            // entries for eachOther
 	skipped  int                         // v1 records that are not migrated for a problem
 }
 
@@ -75,6 +76,7 @@ func newRun(ctx context.Context, o Options, v *transform.View, k keys.Kubernetes
 // plan stages one prefix. Where found is false there is nothing of the v1 group, and nothing is
 // staged.
 func (m *run) plan() (found bool) {
+	m.others = m.beginOthers()
 	m.crds = loadCRDs(m.Store, m.opts.V3CRDs)
 	if errors.Is(m.Err, ErrManifest) && m.opts.V3CRDsPath != "" {
 		m.Err = fmt.Errorf("%s: %w", m.opts.V3CRDsPath, m.Err)

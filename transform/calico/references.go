@@ -24,20 +24,29 @@ func mayReferToCalico(entry *transform.Entry) bool {
 		encoding.Detect(entry.Value) == encoding.FormatEncrypted
 }
 
-// eachOther calls do for the objects that concern picks, but for v1 records and the v3 records just
-// written. It refuses those that no API server can read as the object their key names.
-func (m *run) eachOther(concern func(entry *transform.Entry) bool, do func(entry *transform.Entry, namespace string)) {
-	v1, v3 := groupDir(m.Keys, groupV1), groupDir(m.Keys, groupV3)
+// beginOthers begins to look for the objects of eachOther, beside all that comes before it.
+func (m *run) beginOthers() *transform.Early {
+	v1 := groupDir(m.Keys, groupV1)
 	unreadable := func(entry *transform.Entry) bool {
 		_, err := entry.ParseKey()
 		return err == nil && entry.Check() != nil
 	}
-	want := func(entry *transform.Entry) bool {
-		return !bytes.HasPrefix(entry.Key, v1) && !(bytes.HasPrefix(entry.Key, v3) && m.wrote(entry)) && (unreadable(entry) || concern(entry))
-	}
-	for entry, err := range m.View.Pick(m.Ctx, m.Keys.Prefix, want) {
+	return m.View.PickEarly(m.Ctx, m.Keys.Prefix, func(entry *transform.Entry) bool {
+		return !bytes.HasPrefix(entry.Key, v1) && (unreadable(entry) || mayReferToCalico(entry))
+	})
+}
+
+// eachOther calls do for the objects that concern picks among those that may refer to Calico, but
+// for v1 records and the v3 records just written. It refuses those that no API server can read as
+// the object their key names.
+func (m *run) eachOther(concern func(entry *transform.Entry) bool, do func(entry *transform.Entry, namespace string)) {
+	v3 := groupDir(m.Keys, groupV3)
+	for entry, err := range m.others.All(m.Ctx) {
 		if m.Failed(err) {
 			return
+		}
+		if bytes.HasPrefix(entry.Key, v3) && m.wrote(entry) {
+			continue
 		}
 		key, err := entry.ParseKey()
 		if (err != nil || m.View.Readable(entry)) && concern(entry) {
