@@ -200,8 +200,8 @@ func (m *measure) resource(gr schema.GroupResource) *Share {
 	return m.byResource[gr]
 }
 
-// ownerKind returns the kind of the controlling or else the first owner of an object, as KIND.GROUP:
-// "" for none, or where the metadata cannot be read.
+// ownerKind returns the kind of the controlling or else the first owner of an object, KIND.GROUP: ""
+// for none, or where the metadata cannot be read.
 func ownerKind(value []byte) string {
 	meta, err := encoding.ReadMeta(value)
 	if err != nil || len(meta.OwnerReferences) == 0 {
