@@ -263,6 +263,37 @@ func BenchmarkTell(b *testing.B) {
 	}
 }
 
+// BenchmarkAccepts is the check of one object's writes, without and with a CEL rule.
+func BenchmarkAccepts(b *testing.B) {
+	value := []byte(`{"apiVersion":"example.com/v1","kind":"Thing","metadata":{"generation":1,"name":"x"},` +
+		`"spec":{"list":[{"n":1,"name":"a"},{"n":2,"name":"b"}]}}` + "\n")
+	for name, rules := range map[string]string{"plain": "", "CEL": `,"x-kubernetes-validations":[{"rule":"self.list.size() < 9"}]`} {
+		crd := parseCRD(b, thingCRD(`{"type":"object","properties":{"spec":{"type":"object"`+rules+`,"properties":{"list":{"type":"array",`+
+			`"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],`+
+			`"properties":{"name":{"type":"string"},"n":{"type":"integer","format":"int32"}}}}}}}}`))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(value)))
+			b.ReportAllocs()
+			for b.Loop() {
+				require.True(b, crd.Accepts(b.Context(), value, "", "x"))
+			}
+		})
+	}
+}
+
+// BenchmarkRelabelled is the migration of one object of which only the apiVersion changes.
+func BenchmarkRelabelled(b *testing.B) {
+	crd, value := readCRD(b, "crd.etcd"), readFile(b, "cr/ssa-owned.relabel")
+	told, ok := crd.Tell(value, "default", "ssa-owned")
+	require.True(b, ok)
+	b.SetBytes(int64(len(value)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, ok := told.Relabelled()
+		require.True(b, ok)
+	}
+}
+
 // TestAcceptsLongNames: the handles of Calico's IPAM have names longer than a label.
 func TestAcceptsLongNames(t *testing.T) {
 	crd := parseCRD(t, thingCRD(`{"type":"object"}`))
