@@ -83,7 +83,7 @@ func Survey(ctx context.Context, r *Reader) (*Catalogue, error) {
 	if err := s.readDefinitions(ctx, r); err != nil {
 		return nil, err
 	}
-	item := func(e *Entry) standingEntry { return standingEntry{Entry: e} }
+	item := func(e *Entry) (standingEntry, int) { return standingEntry{Entry: e}, len(e.Value) }
 	for e, err := range stream.Ahead(r.snapshot.Guard, r.Live(ctx, nil), item, (*standingEntry).parse) {
 		if err != nil {
 			return nil, err

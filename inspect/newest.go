@@ -43,7 +43,8 @@ func (r *Reader) NewestTime(ctx context.Context) (newest time.Time, err error) {
 		}
 		return nil
 	})
-	for d, err := range stream.Ahead(r.snapshot.Guard, entries, func(e *Entry) dated { return dated{value: e.Value} }, (*dated).read) {
+	item := func(e *Entry) (dated, int) { return dated{value: e.Value}, len(e.Value) }
+	for d, err := range stream.Ahead(r.snapshot.Guard, entries, item, (*dated).read) {
 		if err != nil {
 			return newest, err
 		}

@@ -89,7 +89,7 @@ func Measure(ctx context.Context, r *Reader, top int) (*Sizes, error) {
 		r: r, layouts: layouts, top: top, all: newPacking(space.PageSize), live: newPacking(space.PageSize),
 		resources: shares{}, byResource: map[schema.GroupResource]*Share{}, namespaces: shares{}, owners: shares{}, fields: newFieldSizes(),
 	}
-	for one, err := range stream.Ahead(s.Guard, s.Scan(ctx), func(rec snapshot.Scanned) weighed { return m.take(ctx, rec) }, m.look) {
+	for one, err := range stream.Ahead(s.Guard, s.Scan(ctx), func(rec snapshot.Scanned) (weighed, int) { return m.take(ctx, rec), len(rec.Value) }, m.look) {
 		if err = cmp.Or(err, one.failed()); err != nil {
 			return nil, err
 		}
@@ -200,8 +200,8 @@ func (m *measure) resource(gr schema.GroupResource) *Share {
 	return m.byResource[gr]
 }
 
-// ownerKind returns the kind of the controlling or else the first owner of an object, KIND.GROUP: ""
-// for none, or where the metadata cannot be read.
+// ownerKind returns the kind of the controlling or else the first owner of an object, KIND.GROUP;
+// it is empty for none, or where the metadata cannot be read.
 func ownerKind(value []byte) string {
 	meta, err := encoding.ReadMeta(value)
 	if err != nil || len(meta.OwnerReferences) == 0 {

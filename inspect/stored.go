@@ -70,10 +70,10 @@ func (r *Reader) Stored(ctx context.Context, prefix []byte, history bool) iter.S
 		if r.decrypter != nil { // it may be a plugin: one value after the other
 			at, work = work, at
 		}
-		item := func(rec *snapshot.Record) filled {
+		item := func(rec *snapshot.Record) (filled, int) {
 			f := filled{rec: *rec}
 			at(&f)
-			return f
+			return f, len(rec.Value)
 		}
 		return stream.Each(stream.Ahead(r.snapshot.Guard, records, item, work), func(f *filled) error {
 			if f.err != nil || !bytes.HasPrefix(f.rec.Key, prefix) {

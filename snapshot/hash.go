@@ -18,7 +18,7 @@ import (
 // key, the value): proof against accident, not against records made up to meet it.
 func (s *Snapshot) ContentHash(ctx context.Context) (out [sha256.Size]byte, err error) {
 	var sum, one big.Int
-	item := func(rec *Record) summed { return summed{key: rec.Key, value: rec.Value} }
+	item := func(rec *Record) (summed, int) { return summed{key: rec.Key, value: rec.Value}, len(rec.Value) }
 	err = stream.Each(stream.Ahead(s.Guard, s.Live(ctx, nil), item, (*summed).hash), func(r *summed) error {
 		sum.Add(&sum, one.SetBytes(r.digest[:]))
 		return nil

@@ -53,16 +53,11 @@ func (v *View) PickEarly(ctx context.Context, prefix string, want func(e *Entry)
 
 // pick asks want about all stored entries.
 func (e *Early) pick(ctx context.Context) error {
-	type asked struct {
-		*Entry
-		wanted bool
-	}
 	reader := *e.view.reader // a reader is for one goroutine
 	own := keys.Layout(keys.Kubernetes{Prefix: e.prefix})
-	all := stream.Ahead(e.view.src.Guard, reader.Live(ctx, []byte(e.prefix+"/")), func(e *Entry) asked { return asked{Entry: e} },
-		func(a *asked) { a.wanted = a.Layout() == own && e.want(a.Entry) })
-	return stream.Each(all, func(a *asked) error {
-		if a.wanted {
+	want := func(entry *Entry) bool { return entry.Layout() == own && e.want(entry) }
+	return stream.Each(e.view.Ask(reader.Live(ctx, []byte(e.prefix+"/")), want), func(a *Asked) error {
+		if a.Yes {
 			e.picked = append(e.picked, a.Key)
 		}
 		return nil

@@ -114,7 +114,9 @@ func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 			return o
 		})
 	}
-	item := func(e *inspect.Entry) gotten { return gotten{Object: &inspect.Object{Entry: e}} }
+	item := func(e *inspect.Entry) (gotten, int) {
+		return gotten{Object: &inspect.Object{Entry: e}}, len(e.Value)
+	}
 	return stream.Ahead(g.opened.Snapshot().Guard, g.reader.Entries(g.c.Context, a.kind, g.selection(a)), item, func(o *gotten) {
 		o.Object = inspect.Undecoded(a.kind, o.Entry)
 		if g.c.Context.Err() != nil || t.direct(o) { // chosen asks the context too

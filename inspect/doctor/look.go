@@ -93,7 +93,7 @@ func each[T any](d *doctor, prefix []byte, see func(*inspect.Entry) T, apply fun
 		*inspect.Entry
 		result T
 	}
-	item := func(e *inspect.Entry) seen { return seen{Entry: e} }
+	item := func(e *inspect.Entry) (seen, int) { return seen{Entry: e}, len(e.Value) }
 	work := func(s *seen) {
 		if ctx.Err() == nil { // else the scan ends with it
 			s.result = see(s.Entry)

@@ -10,6 +10,10 @@ import (
 // next twice as many: the reader gets the first items soon, however long the work takes.
 const aheadSize = 128
 
+// aheadBytes is how many bytes of values one goroutine takes at a time: some may be copies in
+// memory, and what is decoded takes several times as much.
+const aheadBytes = 1 << 20
+
 // batch is some items of Ahead.
 type batch[T any] struct {
 	items []T
@@ -32,19 +36,19 @@ func (b *batch[T]) run(guard func(func() error) error, work func(*T)) {
 
 // Ahead makes items of the elements of seq and yields them in that order, after work has run on
 // each. It runs on all processors, some hundred items ahead of the caller, and must not use what is
-// not safe for that. An item is used again for a later one. Each batch runs under guard, such as
-// snapshot.Snapshot.Guard.
-func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], item func(S) T, work func(*T)) iter.Seq2[*T, error] {
+// not safe for that. item tells the bytes of the value too: of large ones fewer are ahead. An item
+// is used again for a later one. Each batch runs under guard, such as snapshot.Snapshot.Guard.
+func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], item func(S) (T, int), work func(*T)) iter.Seq2[*T, error] {
 	return Of(func(yield func(*T) error) error {
 		var running sync.WaitGroup
 		defer running.Wait()
 		var waiting []*batch[T]
 		var spare []T // of a batch that was yielded
-		next, size := &batch[T]{}, 1
+		next, size, bytes := &batch[T]{}, 1, 0
 		start := func() {
 			b := next
 			b.ready, b.done = 0, make(chan struct{})
-			size = min(2*size, aheadSize)
+			size, bytes = min(2*size, aheadSize), 0
 			running.Go(func() { b.run(guard, work) })
 			waiting, next = append(waiting, b), &batch[T]{items: spare[:0]}
 			spare = nil
@@ -63,7 +67,9 @@ func Ahead[S, T any](guard func(func() error) error, seq iter.Seq2[S, error], it
 		}
 		var stopped error
 		ended := Each(seq, func(element S) error {
-			if next.items = append(next.items, item(element)); len(next.items) < size {
+			one, n := item(element)
+			next.items = append(next.items, one)
+			if bytes += n; len(next.items) < size && bytes < aheadBytes {
 				return nil
 			}
 			if start(); len(waiting) > 2*runtime.GOMAXPROCS(0) {

@@ -10,6 +10,12 @@ import (
 // TestAhead: the items come in order, each with its work done, up to an error of the sequence or of
 // the reader.
 func TestAhead(t *testing.T) {
+	for _, bytes := range []int{0, 1, aheadBytes / 5, 2 * aheadBytes} {
+		testAhead(t, bytes)
+	}
+}
+
+func testAhead(t *testing.T, bytes int) {
 	guard := func(fn func() error) error { return fn() }
 	ended := errors.New("ended")
 	type item struct{ n, square int }
@@ -24,7 +30,7 @@ func TestAhead(t *testing.T) {
 				return ended
 			})
 			seen := 0
-			all := Ahead(guard, numbers, func(n int) item { return item{n: n} }, func(i *item) { i.square = i.n * i.n })
+			all := Ahead(guard, numbers, func(n int) (item, int) { return item{n: n}, bytes * (n % 3) }, func(i *item) { i.square = i.n * i.n })
 			err := Each(all, func(i *item) error {
 				require.Equal(t, item{seen, seen * seen}, *i)
 				if seen == stop {

@@ -19,46 +19,24 @@ import (
 // anew.
 func (r *run) sweep() {
 	gone := r.goneVersions()
-	var batch []swept
-	size := 0
-	for e, err := range r.View.Below(r.Ctx, r.Keys.Prefix) {
-		if r.Failed(err) {
-			return
-		}
-		batch = append(batch, swept{Entry: e})
-		if size += len(e.Value); len(batch) == batchObjects || size >= batchBytes {
-			r.sweepBatch(batch, gone)
-			batch, size = batch[:0], 0
-		}
-	}
-	r.sweepBatch(batch, gone)
-}
-
-// swept is a value of the sweep.
-type swept struct {
-	*transform.Entry
-	owners bool // owner references may have to be moved
-}
-
-// sweepBatch checks values in parallel, and then reports and stages in their order.
-func (r *run) sweepBatch(batch []swept, gone *versionsGone) {
-	r.Failed(r.View.Parallel(r.Ctx, len(batch), func(i int) error {
-		e := &batch[i]
+	ask := func(e *transform.Entry) bool {
 		if key, err := e.ParseKey(); err == nil && r.checks(key) {
 			_ = e.Check() // the entry keeps the answer
 		}
-		e.owners = gone.concerns(e.Entry)
-		return nil
-	}))
-	for _, e := range batch {
-		if r.Err != nil {
+		return gone.concerns(e) // then owners may have to be moved
+	}
+	for e, err := range r.View.Ask(r.View.Below(r.Ctx, r.Keys.Prefix), ask) {
+		if r.Failed(err) {
 			return
 		}
-		if r.check(e.Entry, gone) && e.owners {
+		if r.check(e.Entry, gone) && e.Yes {
 			r.fixOwners(e.Entry, gone)
 		}
 		if r.opts.Rewrap {
 			r.rewrap(e.Entry)
+		}
+		if r.Err != nil {
+			return
 		}
 	}
 }
