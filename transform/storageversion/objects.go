@@ -34,17 +34,13 @@ const (
 func (r *run) migrateObjects(k *kind) {
 	var batch []*object
 	size := 0
-	for e := range r.Live(r.dirs(k)[0]) {
-		o := &object{Entry: e}
-		var err error
-		if o.parsed, err = r.Keys.Parse(e.Key); err != nil {
-			o.refuse(codeUnknownKey.Because("%v", err))
+	item := func(e *transform.Entry) *object { return &object{Entry: e} }
+	for o, err := range transform.Ahead(r.View, r.View.Live(r.Ctx, r.dirs(k)[0]), item, func(o **object) { (*o).look(r, k) }) {
+		if r.Failed(err) {
+			return
 		}
-		if e.Undecryptable != nil {
-			o.refuse(transform.Unreadable(e.Undecryptable))
-		}
-		batch = append(batch, o)
-		if size += len(e.Value); len(batch) < batchObjects && size < batchBytes {
+		batch = append(batch, *o)
+		if size += len((*o).Value); len(batch) < batchObjects && size < batchBytes {
 			continue
 		}
 		r.migrateBatch(k, batch)

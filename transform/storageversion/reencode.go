@@ -20,12 +20,23 @@ import (
 	"github.com/etcdshift/etcdshift/transform"
 )
 
+// look takes what key and value tell without decoding.
+func (o *object) look(r *run, k *kind) {
+	var err error
+	if o.parsed, err = r.Keys.Parse(o.Key); err != nil {
+		o.refuse(codeUnknownKey.Because("%v", err))
+	}
+	if o.Undecryptable != nil {
+		o.refuse(transform.Unreadable(o.Undecryptable))
+	}
+	if o.refused == nil {
+		o.tell(k, r.opts)
+	}
+}
+
 // begin decodes the object as an API server reads it at the version it is stored at.
 func (o *object) begin(k *kind, opts *Options) {
-	if o.refused != nil {
-		return
-	}
-	if o.tell(k, opts) {
+	if o.refused != nil || o.told != nil {
 		return
 	}
 	obj, f, err := encoding.DecodeObject(o.Value)
@@ -49,20 +60,19 @@ func (o *object) begin(k *kind, opts *Options) {
 	}
 }
 
-// tell takes what the value's bytes tell. It returns false if the object has to be decoded.
-func (o *object) tell(k *kind, opts *Options) bool {
+// tell takes what the value's bytes tell. Without told the object has to be decoded.
+func (o *object) tell(k *kind, opts *Options) {
 	told, ok := k.crd.Tell(o.Value, o.parsed.Namespace, o.parsed.Name)
 	if !ok || opts.AllManagedFields && len(told.Managed) > 0 {
-		return false
+		return
 	}
 	if told.Version != k.crd.StorageVersion() {
 		if o.out, ok = told.Relabelled(); !ok {
-			return false
+			return
 		}
 		o.changed = true
 	}
 	o.from, o.entries, o.told = told.Version, told.Managed, &told
-	return true
 }
 
 // identify reads the version the object is stored at, and maps one that is gone.
