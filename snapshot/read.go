@@ -39,7 +39,7 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 
 // Newest yields the last n records of Live without a prefix, in its order, and reads no others.
 func (s *Snapshot) Newest(ctx context.Context, n int) iter.Seq2[*Record, error] {
-	if live, ok := s.newest(n); ok {
+	if live, ok := s.newest(ctx, n); ok {
 		return stream.Of(func(yield func(*Record) error) error {
 			for _, rec := range live {
 				if err := yield(rec); err != nil {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -28,16 +29,20 @@ func (s *Snapshot) Sift(ctx context.Context, want func(key []byte) bool) ([]*Rec
 	var kept atomic.Int64
 	err := s.Parallel(ctx, len(parts), func(i int) error {
 		for leaf := i * siftLeaves; leaf < min(bucket.LeafCount(), (i+1)*siftLeaves); leaf++ {
+			before := len(parts[i].records)
 			if err := parts[i].add(s.db, bucket, leaf, want); err != nil {
 				return err
 			}
-		}
-		if kept.Add(int64(len(parts[i].records))) > siftMost {
-			return errSift
+			if kept.Add(int64(len(parts[i].records)-before)) > siftMost {
+				return errSift
+			}
 		}
 		return nil
 	})
-	if err != nil || newIndex(s).compactRevisions(ctx) != nil || !inOrder(parts) {
+	if err == nil {
+		err = s.read(func() error { return newIndex(s).compactRevisions(ctx) })
+	}
+	if err != nil || !inOrder(parts) {
 		return nil, false
 	}
 	latest := map[string]*Record{}
@@ -110,7 +115,7 @@ func inOrder(parts []sifted) bool {
 
 // newest returns the last n live records, by reading the records from the last one on; false where
 // the index has to tell.
-func (s *Snapshot) newest(n int) (live []*Record, ok bool) {
+func (s *Snapshot) newest(ctx context.Context, n int) (live []*Record, ok bool) {
 	s.mu.Lock()
 	ok = s.sound && s.idx == nil
 	s.mu.Unlock()
@@ -121,7 +126,7 @@ func (s *Snapshot) newest(n int) (live []*Record, ok bool) {
 	err := s.Guard(func() error {
 		for leaf := bucket.LeafCount() - 1; leaf >= 0 && len(live) < n; leaf-- {
 			page, err := s.db.Leaf(bucket, leaf)
-			if err != nil {
+			if err := cmp.Or(ctx.Err(), err); err != nil {
 				return err
 			}
 			for i := page.Count() - 1; i >= 0 && len(live) < n; i-- {

@@ -22,7 +22,7 @@ func siftIsLive(t testing.TB, path string) (sifted bool) {
 	if !ok {
 		return false
 	}
-	newest, ok := s.newest(7)
+	newest, ok := s.newest(t.Context(), 7)
 	require.True(t, ok)
 	clones := func(all iter.Seq2[*Record, error], want func(key []byte) bool) (out []*Record) {
 		for rec, err := range all {
@@ -38,7 +38,7 @@ func siftIsLive(t testing.TB, path string) (sifted bool) {
 	for i := range live {
 		require.Equal(t, indexed[i], live[i])
 	}
-	_, ok = s.newest(7)
+	_, ok = s.newest(t.Context(), 7)
 	require.False(t, ok, "there is an index")
 	require.Equal(t, clones(s.Newest(t.Context(), 7), func([]byte) bool { return true }), newest)
 	return true

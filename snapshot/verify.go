@@ -35,8 +35,8 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 }
 
 // Odd yields oddities that etcd never writes, but that a restore, a server and Verify accept: odd
-// numbers in the meta bucket, odd leases, unreadable members, lost pages. An error of Verify ends
-// it.
+// numbers in the meta bucket, odd leases, unreadable members, lost pages. An error of Verify about
+// their buckets ends it.
 func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
