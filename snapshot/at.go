@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-
-	"github.com/etcdshift/etcdshift/internal/stream"
 )
 
 // Kept returns the first and last revision at which the file still holds the whole store, as a
@@ -36,24 +34,29 @@ func (x *index) kept(rev int64) error {
 // bytes for each key with a record between the compaction and rev.
 func (s *Snapshot) LiveAt(ctx context.Context, prefix []byte, rev int64) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
-		if err := x.kept(rev); err != nil {
+		return x.liveAt(ctx, prefix, rev, func(rec Scanned) error { return yield(rec.Record) })
+	})
+}
+
+// liveAt calls fn with the records of LiveAt.
+func (x *index) liveAt(ctx context.Context, prefix []byte, rev int64, fn func(Scanned) error) error {
+	if err := x.kept(rev); err != nil {
+		return err
+	}
+	if rev >= x.last.Main {
+		return x.liveBelow(ctx, prefix, fn)
+	}
+	p, err := newPast(ctx, x, prefix, rev)
+	if err != nil {
+		return err
+	}
+	want := func(ordinal uint32) bool { return p.within(0, ordinal) }
+	return x.scan(ctx, want, func(rec Scanned) error {
+		live, err := p.holds(rec)
+		if err != nil || !live {
 			return err
 		}
-		if rev >= x.last.Main {
-			return stream.Each(s.Live(ctx, prefix), yield)
-		}
-		p, err := newPast(ctx, x, prefix, rev)
-		if err != nil {
-			return err
-		}
-		want := func(ordinal uint32) bool { return p.within(0, ordinal) }
-		return x.scan(ctx, want, func(rec Scanned) error {
-			live, err := p.holds(rec)
-			if err != nil || !live {
-				return err
-			}
-			return yield(rec.Record)
-		})
+		return fn(rec)
 	})
 }
 

@@ -26,14 +26,19 @@ func indexed[T any](
 // sequence. Records are valid until Close; the Record itself is used again for the next one.
 func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, error] {
 	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
-		may := x.under(prefix)
-		want := func(ordinal uint32) bool { return x.isLive(ordinal) && may(ordinal) }
-		return x.scan(ctx, want, func(rec Scanned) error {
-			if !bytes.HasPrefix(rec.Key, prefix) {
-				return nil
-			}
-			return yield(rec.Record)
-		})
+		return x.liveBelow(ctx, prefix, func(rec Scanned) error { return yield(rec.Record) })
+	})
+}
+
+// liveBelow calls fn with the records of Live.
+func (x *index) liveBelow(ctx context.Context, prefix []byte, fn func(Scanned) error) error {
+	may := x.under(prefix)
+	want := func(ordinal uint32) bool { return x.isLive(ordinal) && may(ordinal) }
+	return x.scan(ctx, want, func(rec Scanned) error {
+		if !bytes.HasPrefix(rec.Key, prefix) {
+			return nil
+		}
+		return fn(rec)
 	})
 }
 
