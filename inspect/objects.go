@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -124,6 +127,27 @@ func NewObject(t *Type, e *Entry) *Object {
 		meta["resourceVersion"] = strconv.FormatInt(e.ModRevision, 10)
 	}
 	return o
+}
+
+// AsServed converts a CustomResourceDefinition to v1. Servers store it as v1beta1, which none
+// serves.
+func (o *Object) AsServed() {
+	if o.Content == nil || o.Type.Resource != keys.DefinitionType() {
+		return
+	}
+	crd, err := schema.ParseCRD(o.Value)
+	if err != nil {
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd.Object())
+	if err != nil {
+		return
+	}
+	content["apiVersion"], content["kind"] = "apiextensions.k8s.io/v1", o.Type.Kind
+	if meta, isMap := content["metadata"].(map[string]any); isMap {
+		meta["resourceVersion"] = strconv.FormatInt(o.ModRevision, 10)
+	}
+	o.Content = content
 }
 
 // Unparsed counts the live keys in the folders of a type that no layout parses, so that Objects

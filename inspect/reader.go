@@ -20,7 +20,8 @@ type Decrypter interface {
 	Decrypt(ctx context.Context, gr schema.GroupResource, key, stored []byte) (plain []byte, stale bool, err error)
 }
 
-// Reader reads the values of a snapshot, decrypted. It is not safe for concurrent use.
+// Reader reads the values of a snapshot, decrypted. It is safe for concurrent use once Layouts has
+// returned.
 type Reader struct {
 	snapshot  *snapshot.Snapshot
 	at        *int64 // a revision; nil for the last
@@ -167,6 +168,24 @@ func (r *Reader) all(ctx context.Context, prefix []byte) iter.Seq2[*snapshot.Rec
 		return r.snapshot.LiveAt(ctx, prefix, *r.at)
 	}
 	return r.snapshot.Live(ctx, prefix)
+}
+
+// Sorted lists the records below prefix by their keys, those of other storages included: see
+// snapshot.Sorted.
+func (r *Reader) Sorted(ctx context.Context, prefix []byte) (*snapshot.Sorted, error) {
+	rev, err := r.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.snapshot.Sorted(ctx, prefix, rev)
+}
+
+// Revision is the revision of the reader.
+func (r *Reader) Revision(ctx context.Context) (int64, error) {
+	if r.at != nil {
+		return *r.at, nil
+	}
+	return r.snapshot.Revision(ctx)
 }
 
 func keyOf(rec *snapshot.Record) []byte { return rec.Key }

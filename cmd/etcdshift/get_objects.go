@@ -14,9 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/etcdshift/etcdshift/encoding/schema"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -99,29 +97,9 @@ func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 		})
 	}
 	return converted(g.reader.Objects(ctx, a.kind, in), func(o *inspect.Object) *gotten {
-		asServed(o)
+		o.AsServed()
 		return &gotten{Object: o}
 	})
-}
-
-// asServed converts a CRD to v1. Servers store it as v1beta1, which none serves.
-func asServed(o *inspect.Object) {
-	if o.Content == nil || o.Type.Kind != "CustomResourceDefinition" || o.Type.Resource.Group != "apiextensions.k8s.io" {
-		return
-	}
-	crd, err := schema.ParseCRD(o.Value)
-	if err != nil {
-		return
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd.Object())
-	if err != nil {
-		return
-	}
-	content["apiVersion"], content["kind"] = "apiextensions.k8s.io/v1", o.Type.Kind
-	if meta, isMap := content["metadata"].(map[string]any); isMap {
-		meta["resourceVersion"] = fmt.Sprint(o.ModRevision)
-	}
-	o.Content = content
 }
 
 // fits reports whether the selectors choose an object. They choose every unreadable one.
@@ -186,7 +164,7 @@ func (g *getter) sorted(a asking) iter.Seq2[*gotten, error] {
 			o := r.o
 			if o.Content == nil && o.Err == nil {
 				o = &gotten{Object: inspect.NewObject(o.Type, o.Entry)}
-				asServed(o.Object)
+				o.AsServed()
 			}
 			if err := yield(o); err != nil {
 				return err

@@ -123,7 +123,7 @@ func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 			return
 		}
 		o.Object = inspect.NewObject(a.kind, o.Entry)
-		asServed(o.Object)
+		o.AsServed()
 		t.finish(o)
 		o.Content = nil // the cells stay
 	})
