@@ -1,0 +1,82 @@
+package serve
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// errLossy is returned for an object that has fields which the requested version lacks.
+var errLossy = errors.New("it has fields that the version lacks")
+
+// convert brings a stored object to a version, in place: a custom resource as its
+// CustomResourceDefinition says, another one if no field is lost.
+func (r *resource) convert(content map[string]any, version string) error {
+	if r.CRD != nil {
+		if _, err := r.CRD.Begin(content); err != nil {
+			return err
+		}
+		_, err := r.CRD.Convert(content, version)
+		return err
+	}
+	from, to := content["apiVersion"], r.gvk(version)
+	if from == to.GroupVersion().String() || r.Resource == apiServices() {
+		return nil
+	}
+	content["apiVersion"] = to.GroupVersion().String()
+	if r.Resource.Group == "events.k8s.io" && from == "v1" {
+		return eventOfGroup(content)
+	}
+	if err := fits(content, to); err != nil {
+		return fmt.Errorf("stored as %v, requested as %s: %w", from, to.GroupVersion(), err)
+	}
+	return nil
+}
+
+// fits returns an error if the type of a kind lacks a field of the object.
+func fits(content map[string]any, gvk schema.GroupVersionKind) error {
+	typed, err := scheme.Scheme.New(gvk)
+	if err != nil {
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, typed, true); err != nil {
+		return errLossy // the text may quote a value
+	}
+	return nil
+}
+
+// eventOfGroup turns an Event of the core group, as it is stored, into one of events.k8s.io (the
+// conversion of kube-apiserver, pkg/apis/events/v1/conversion.go).
+func eventOfGroup(content map[string]any) error {
+	for old, name := range map[string]string{
+		"message": "note", "involvedObject": "regarding", "source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",
+		"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount", "reportingComponent": "reportingController",
+	} {
+		if value, has := content[old]; has {
+			delete(content, old)
+			content[name] = value
+		}
+	}
+	return nil
+}
+
+// encodeRedacted puts redacted values in the base64 that clients expect there: of a Secret, and of
+// binary data of a ConfigMap.
+func encodeRedacted(content map[string]any) {
+	for kind, field := range map[string]string{"Secret": "data", "ConfigMap": "binaryData"} {
+		data, isMap := content[field].(map[string]any)
+		if !isMap || content["kind"] != kind || content["apiVersion"] != "v1" {
+			continue
+		}
+		for name, value := range data {
+			if text, isText := value.(string); isText && strings.HasPrefix(text, "<redacted") {
+				data[name] = base64.StdEncoding.EncodeToString([]byte(text))
+			}
+		}
+	}
+}

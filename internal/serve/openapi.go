@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	builder2 "k8s.io/kube-openapi/pkg/builder"
+	"k8s.io/kube-openapi/pkg/builder3"
+	"k8s.io/kube-openapi/pkg/cached"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/common/restfuladapter"
+	"k8s.io/kube-openapi/pkg/handler"
+	"k8s.io/kube-openapi/pkg/handler3"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// documents are the OpenAPI documents of a server. Each is made when it is first asked for: most
+// clients never do, and the documents of many definitions are large.
+type documents struct {
+	server *genericapiserver.GenericAPIServer
+	scheme *runtime.Scheme
+	custom []*resource
+	etag   string
+}
+
+// install answers below /openapi/.
+func (d *documents) install() error {
+	v3 := handler3.NewOpenAPIService()
+	mux := d.server.Handler.NonGoRestfulMux
+	if err := v3.RegisterOpenAPIV3VersionedService("/openapi/v3", mux); err != nil {
+		return err
+	}
+	config := cached.Once(cached.Func(func() (*common.OpenAPIV3Config, string, error) {
+		return genericapiserver.DefaultOpenAPIV3Config(definitions(d.scheme), openapi.NewDefinitionNamer(d.scheme)), d.etag, nil
+	}))
+	for i, ws := range d.server.Handler.GoRestfulContainer.RegisteredWebServices() {
+		path := strings.TrimPrefix(ws.RootPath(), "/")
+		v3.UpdateGroupVersionLazy(path, cached.Once(cached.Func(func() (*spec3.OpenAPI, string, error) {
+			c, _, err := config.Get()
+			if err != nil {
+				return nil, "", err
+			}
+			services := d.server.Handler.GoRestfulContainer.RegisteredWebServices()
+			document, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services[i:i+1]), c)
+			return document, d.etag + path, err
+		})))
+	}
+	for path, versions := range d.customVersions() {
+		v3.UpdateGroupVersionLazy(path, cached.Once(cached.Func(func() (*spec3.OpenAPI, string, error) {
+			document, err := customV3(versions)
+			return document, d.etag + path, err
+		})))
+	}
+	handler.NewOpenAPIServiceLazy(cached.Once(cached.Func(d.v2))).RegisterOpenAPIVersionedService("/openapi/v2", mux)
+	return nil
+}
+
+// definedVersion is a version of a CustomResourceDefinition.
+type definedVersion struct {
+	*resource
+	version string
+}
+
+// customVersions are the custom resources below each path.
+func (d *documents) customVersions() map[string][]definedVersion {
+	out := map[string][]definedVersion{}
+	for _, r := range d.custom {
+		for _, version := range r.versions {
+			if r.CRD != nil {
+				path := "apis/" + r.gvk(version).GroupVersion().String()
+				out[path] = append(out[path], definedVersion{r, version})
+			}
+		}
+	}
+	return out
+}
+
+func customV3(versions []definedVersion) (*spec3.OpenAPI, error) {
+	var all []*spec3.OpenAPI
+	for _, v := range versions {
+		one, err := builder.BuildOpenAPIV3(v.CRD.Object(), v.version, builder.Options{IncludeSelectableFields: true})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return builder.MergeSpecsV3(all...)
+}
+
+// v2 is the document of all kinds together.
+func (d *documents) v2() (*spec.Swagger, string, error) {
+	config := genericapiserver.DefaultOpenAPIConfig(definitions(d.scheme), openapi.NewDefinitionNamer(d.scheme))
+	config.Info.Version = "unversioned"
+	services := restfuladapter.AdaptWebServices(d.server.Handler.GoRestfulContainer.RegisteredWebServices())
+	document, err := builder2.BuildOpenAPISpecFromRoutes(services, config)
+	if err != nil {
+		return nil, "", err
+	}
+	document.Definitions = handler.PruneDefaults(document.Definitions)
+	var all []*spec.Swagger
+	versions := d.customVersions()
+	for _, path := range slices.Sorted(maps.Keys(versions)) {
+		for _, v := range versions[path] {
+			one, err := builder.BuildOpenAPIV2(v.CRD.Object(), v.version, builder.Options{V2: true, StripValueValidation: true, StripNullable: true})
+			if err != nil {
+				return nil, "", err
+			}
+			all = append(all, one)
+		}
+	}
+	merged, err := builder.MergeSpecs(document, all...)
+	return merged, d.etag, err
+}

@@ -1,0 +1,241 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+// query is what a list or a watch asks for.
+type query struct {
+	*store
+	folder     *folder
+	first, end int // numbers of the records to look at
+	limit      int64
+	labels     labels.Selector
+	fields     fields.Selector
+	since      int64 // changes after this revision only
+}
+
+// page is the answer to a query.
+type page struct {
+	*query
+	records   []uint32 // numbers
+	next      string   // the token with which a client goes on
+	remaining *int64
+
+	unreadable int // objects that the page lacks
+	reasons    []string
+}
+
+func (s *store) newQuery(ctx context.Context, opts *metainternalversion.ListOptions) (q *query, err error) {
+	q = &query{store: s, labels: labels.Everything(), fields: fields.Everything()}
+	if opts == nil {
+		opts = &metainternalversion.ListOptions{}
+	}
+	q.limit = opts.Limit
+	if opts.LabelSelector != nil {
+		q.labels = opts.LabelSelector
+	}
+	if opts.FieldSelector != nil {
+		q.fields = opts.FieldSelector
+	}
+	if q.folder, err = s.resource.folder(); err != nil {
+		return nil, err
+	}
+	namespace := request.NamespaceValue(ctx)
+	prefix := s.key(q.folder, namespace, "")
+	if q.first, q.end, err = q.folder.between(prefix); err != nil {
+		return nil, err
+	}
+	if err := q.narrow(prefix, namespace); err != nil {
+		return nil, err
+	}
+	if opts.Continue != "" {
+		return q, q.goOn(prefix, opts.Continue)
+	}
+	return q, s.checkRevision(opts)
+}
+
+// narrow leaves one object if the query names it.
+func (q *query) narrow(prefix []byte, namespace string) error {
+	name, one := q.fields.RequiresExactMatch("metadata.name")
+	if !one || q.Namespaced && namespace == "" || q.first == q.end {
+		return nil
+	}
+	at, err := q.folder.records.Search(append(slices.Clone(prefix), name...))
+	if err != nil {
+		return err
+	}
+	q.first, q.end = min(at, q.end), min(at+1, q.end)
+	return nil
+}
+
+// goOn continues behind the page that gave the token.
+func (q *query) goOn(prefix []byte, token string) error {
+	key, revision, err := storage.DecodeContinue(token, string(prefix))
+	if err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: %v", err))
+	}
+	if revision != q.source.revision {
+		return apierrors.NewResourceExpired(fmt.Sprintf("the continue token is of revision %d, and the server is at %d", revision, q.source.revision))
+	}
+	if q.first == q.end {
+		return nil
+	}
+	at, err := q.folder.records.Search([]byte(key))
+	q.first = min(max(q.first, at), q.end)
+	return err
+}
+
+// checkRevision refuses a list of another revision than the one that is served.
+func (s *store) checkRevision(opts *metainternalversion.ListOptions) error {
+	asked, err := parseRevision(opts.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	switch revision := uint64(s.source.revision); {
+	case asked > revision:
+		return storage.NewTooLargeResourceVersionError(asked, revision, 1)
+	case asked > 0 && asked != revision && opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
+		return apierrors.NewResourceExpired(fmt.Sprintf("revision %d was asked for, and the server is at %d", asked, revision))
+	}
+	return nil
+}
+
+// parseRevision reads a resource version; 0 for none.
+func parseRevision(text string) (uint64, error) {
+	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(text)
+	if err != nil {
+		return 0, apierrors.NewBadRequest(err.Error())
+	}
+	return revision, nil
+}
+
+// mostWarnings bounds the objects that are named in the warnings of one answer.
+const mostWarnings = 10
+
+// page finds the objects of the query, up to its limit, without keeping them. The objects that
+// cannot be read are in warnings.
+func (q *query) page(ctx context.Context) (*page, error) {
+	p := &page{query: q}
+	var last []byte
+	for i := q.first; i < q.end; i++ {
+		if i%256 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if q.limit > 0 && int64(len(p.records)) == q.limit {
+			if err := p.goOnBehind(last, i); err != nil {
+				return nil, err
+			}
+			break
+		}
+		e, err := q.entry(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		last = e.Key
+		selected, err := q.selects(e)
+		if u, is := err.(*unreadable); is {
+			p.lacks(u)
+		} else if err != nil {
+			return nil, err
+		}
+		if selected {
+			p.records = append(p.records, uint32(i))
+		}
+	}
+	p.warn(ctx)
+	return p, nil
+}
+
+// lacks keeps an error about an object that the page lacks.
+func (p *page) lacks(u *unreadable) {
+	p.source.report(u)
+	if p.unreadable++; len(p.reasons) < mostWarnings {
+		p.reasons = append(p.reasons, u.Error())
+	}
+}
+
+// warn puts the objects that the page lacks into the answer's headers.
+func (p *page) warn(ctx context.Context) {
+	if p.unreadable > 0 {
+		warning.AddWarning(ctx, "", fmt.Sprintf("objects that the list lacks, since they cannot be served: %d", p.unreadable))
+	}
+	for _, reason := range p.reasons {
+		warning.AddWarning(ctx, "", strings.Map(printable, reason))
+	}
+}
+
+// printable drops what a header cannot hold.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) && r != utf8.RuneError {
+		return r
+	}
+	return -1
+}
+
+// goOnBehind ends the page before the record with number i, behind the key last.
+func (p *page) goOnBehind(last []byte, i int) (err error) {
+	prefix := p.key(p.folder, "", "")
+	if p.labels.Empty() && p.fields.Empty() {
+		p.remaining = new(int64(p.query.end - i))
+	}
+	p.next, err = storage.EncodeContinue(string(last)+"\x00", string(prefix), p.source.revision)
+	return err
+}
+
+// entry reads the record with number i.
+func (q *query) entry(ctx context.Context, i int) (*inspect.Entry, error) {
+	rec, err := q.folder.records.At(i)
+	if err != nil {
+		return nil, err
+	}
+	return q.source.reader.Entry(ctx, rec)
+}
+
+// selects reports whether the query selects an object, or why the object cannot be read.
+func (q *query) selects(e *inspect.Entry) (bool, error) {
+	key, err := e.ParseKey()
+	switch {
+	case err != nil:
+		return false, &unreadable{string(e.Key), err}
+	case key.Resource != q.stored.Resource || e.ModRevision <= q.since:
+		return false, nil
+	}
+	if err := q.check(e, q.version); err != nil {
+		return false, err
+	}
+	if !q.labels.Empty() {
+		m, err := encoding.ReadMeta(e.Value)
+		if err != nil {
+			return false, &unreadable{string(e.Key), err}
+		}
+		if !q.labels.Matches(labels.Set(m.Labels)) {
+			return false, nil
+		}
+	}
+	if q.fields.Empty() {
+		return true, nil
+	}
+	obj, err := q.read(e, q.version)
+	if err != nil {
+		return false, err
+	}
+	return q.fields.Matches(fieldsOf(q.fields, obj.Object)), nil
+}

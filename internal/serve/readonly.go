@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// processes are the subresources of running processes, with what they would show.
+func processes() map[string]string {
+	return map[string]string{
+		"log": "logs", "exec": "processes to run a command in", "attach": "processes to attach to", "portforward": "ports", "proxy": "servers behind it",
+	}
+}
+
+// refusal is the sentence for a request that a file cannot answer; "" for any other request.
+func refusal(method string, info *request.RequestInfo, path string) string {
+	if what, is := processes()[info.Subresource]; is {
+		return fmt.Sprintf("%s is a snapshot of etcd: it has no %s", path, what)
+	}
+	if info.IsResourceRequest && info.Verb == "create" && isReview(info) {
+		return ""
+	}
+	if slices.Contains([]string{http.MethodGet, http.MethodHead}, method) {
+		return ""
+	}
+	return fmt.Sprintf("%s is a snapshot of etcd, served read-only: nothing can be changed", path)
+}
+
+// readOnly refuses whatever is not a read.
+func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		s.reading.Add(1)
+		defer s.reading.Done()
+		info, _ := request.RequestInfoFrom(req.Context())
+		if req.URL.Path == "/version" {
+			responsewriters.WriteRawJSON(http.StatusOK, apiVersion(), w)
+			return
+		}
+		sentence := refusal(req.Method, info, s.reader.Snapshot().Path())
+		if sentence == "" {
+			next.ServeHTTP(w, req)
+			return
+		}
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: sentence,
+		}}
+		responsewriters.ErrorNegotiated(err, c, schema.GroupVersion{Version: "v1"}, w, req)
+	})
+}
+
+// apiVersion is the version of Kubernetes whose types are served: v1.37.2 for k8s.io/api v0.37.2.
+func apiVersion() version.Info {
+	v := version.Info{Major: "1", Minor: "0", GitVersion: "v1.0.0+etcdshift"}
+	build, _ := debug.ReadBuildInfo()
+	if build == nil {
+		return v
+	}
+	for _, module := range build.Deps {
+		if number, is := strings.CutPrefix(module.Version, "v0."); is && module.Path == "k8s.io/api" {
+			v.Minor, _, _ = strings.Cut(number, ".")
+			v.GitVersion = "v1." + number + "+etcdshift"
+		}
+	}
+	return v
+}

@@ -1,0 +1,189 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/columns"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// resource is a type as it is served.
+type resource struct {
+	*inspect.Type               // with the group under which it is served
+	stored        *inspect.Type // the type under whose keys it lies
+	source        *source
+	versions      []string // that are served, the preferred one first
+	table         columns.Table
+	folder        func() (*folder, error)
+}
+
+func (s *source) newResource(t *inspect.Type, versions []string) *resource {
+	return &resource{
+		Type: t, stored: t, source: s, versions: versions, table: columns.For(t),
+		folder: sync.OnceValues(func() (*folder, error) { return s.open(t) }),
+	}
+}
+
+// catalogue is what a server serves.
+type catalogue struct {
+	native []*resource // of kinds in k8s.io/api, and CustomResourceDefinitions
+	custom []*resource // of CustomResourceDefinitions, and APIServices
+}
+
+// apiServices are stored as JSON, by a server whose types this program does not link.
+func apiServices() schema.GroupResource {
+	return schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}
+}
+
+// catalogue finds what is served, and reports the objects that are not.
+func (s *source) catalogue(ctx context.Context, scheme *runtime.Scheme) (c catalogue, err error) {
+	types, err := s.reader.Types(ctx)
+	if err != nil {
+		return c, err
+	}
+	for _, t := range types.All() {
+		versions := []string{"v1"}
+		switch {
+		case t.CRD != nil:
+			versions = servedVersions(t)
+		case t.Builtin && t.Resource != apiServices():
+			if versions, err = s.nativeVersions(ctx, scheme, t); err != nil {
+				return c, err
+			}
+		case !t.Builtin:
+			versions = nil
+		}
+		r := s.newResource(t, versions)
+		switch {
+		case len(versions) == 0:
+			s.reportType(t)
+		case t.CRD != nil || t.Resource == apiServices():
+			c.custom = append(c.custom, r)
+		default:
+			c.native = append(c.native, r)
+		}
+		if t.Resource == (schema.GroupResource{Resource: "events"}) {
+			c.native = append(c.native, r.inEventsGroup())
+		}
+	}
+	return c, nil
+}
+
+// reportType reports a type whose objects are not served.
+func (s *source) reportType(t *inspect.Type) {
+	internal := t.Resource.Group == "" && slices.Contains([]string{"masterleases", "peerserverleases", "ranges"}, t.Resource.Resource)
+	if t.Objects == 0 || internal { // records of API servers, which show them to nobody
+		return
+	}
+	reason := "no CustomResourceDefinition in the snapshot defines them"
+	switch {
+	case t.CRD != nil:
+		reason = "their CustomResourceDefinition serves no version"
+	case t.Builtin || !keys.IsCustom(t.Resource):
+		reason = "this build does not know their kind"
+	}
+	s.Report(fmt.Sprintf("%s: %d objects are not served: %s", t.Name(), t.Objects, reason))
+}
+
+// servedVersions are the served versions of a CustomResourceDefinition by their priority.
+func servedVersions(t *inspect.Type) (names []string) {
+	for _, v := range t.CRD.Object().Spec.Versions {
+		if v.Served {
+			names = append(names, v.Name)
+		}
+	}
+	byPriority(names)
+	return names
+}
+
+func byPriority(versions []string) { slices.SortFunc(versions, compareVersions) }
+
+// compareVersions orders versions as discovery does: stable ones first, later ones before earlier.
+func compareVersions(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }
+
+var stable = regexp.MustCompile(`^v[0-9]+$`)
+
+// nativeVersions are the versions of a built-in type: those at which objects are stored, and the
+// latest stable one. An object stored at another version is served where no field is lost.
+func (s *source) nativeVersions(ctx context.Context, scheme *runtime.Scheme, t *inspect.Type) ([]string, error) {
+	var known []string
+	for _, gv := range scheme.VersionsForGroupKind(schema.GroupKind{Group: t.Resource.Group, Kind: t.Kind}) {
+		known = append(known, gv.Version)
+	}
+	byPriority(known)
+	if len(known) < 2 && (len(known) == 0 || stable.MatchString(known[0])) {
+		return known, nil
+	}
+	stored, err := s.storedVersions(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	latest := slices.IndexFunc(known, stable.MatchString)
+	var versions []string
+	for i, name := range known {
+		if stored[name] || i == latest {
+			versions = append(versions, name)
+		}
+	}
+	slices.SortStableFunc(versions, func(a, b string) int { // the others may lose fields
+		rank := map[bool]int{false: 1}
+		return cmp.Compare(rank[stored[a] || len(stored) == 0], rank[stored[b] || len(stored) == 0])
+	})
+	return versions, nil
+}
+
+// storedVersions are the versions at which objects of a built-in type are stored.
+func (s *source) storedVersions(ctx context.Context, t *inspect.Type) (map[string]bool, error) {
+	stored := map[string]bool{}
+	if t.Objects == 0 {
+		return stored, nil
+	}
+	for _, dir := range s.layouts.Dirs(t.Resource) {
+		for e, err := range s.reader.Live(ctx, dir) {
+			if err != nil {
+				return nil, err
+			}
+			if v, err := e.ParseValue(); err == nil && v.GVK.Group == t.Resource.Group {
+				stored[v.GVK.Version] = true
+			}
+		}
+	}
+	return stored, nil
+}
+
+// inEventsGroup is the resource of Events as events.k8s.io shows them.
+func (r *resource) inEventsGroup() *resource {
+	other := *r
+	t := *r.Type
+	t.Resource.Group, t.ShortNames = "events.k8s.io", slices.Clone(t.ShortNames)
+	other.Type, other.versions = &t, []string{"v1"}
+	return &other
+}
+
+// gvk is the kind of the resource at a version.
+func (r *resource) gvk(version string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Resource.Group, Version: version, Kind: r.Kind}
+}
+
+// key is the beginning of the keys in a namespace, "" for all, or the key of an object.
+func (r *resource) key(f *folder, namespace, name string) []byte {
+	key := append([]byte(nil), f.dir...)
+	if r.Namespaced && namespace != "" {
+		key = append(append(key, namespace...), '/')
+	}
+	return append(key, name...)
+}
+
+// listKind is the name of the list of a kind.
+func listKind(kind string) string { return strings.TrimSuffix(kind, "List") + "List" }

@@ -1,0 +1,159 @@
+package serve
+
+import (
+	"context"
+	"crypto/subtle"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/common"
+
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+// Config configures New.
+type Config struct {
+	Address string            // HOST:PORT at which clients reach the server
+	Token   string            // that clients must send; "" where the connection itself is proof
+	Secrets bool              // show credentials
+	Report  func(line string) // is told what is not served, and why; never called at once
+}
+
+const (
+	// mostRequests bounds the requests that are answered at once, watches aside; a client with one
+	// more is told to try again.
+	mostRequests = 100
+	// longest bounds the time of an answer, watches aside: a list may be large.
+	longest = 10 * time.Minute
+	// minWatch is how long a watch takes at least, unless the client asks for less.
+	minWatch = 30 * time.Minute
+)
+
+// Server answers for a snapshot.
+type Server struct {
+	http.Handler
+	reading *sync.WaitGroup // of the snapshot
+}
+
+// New returns a server of what r reads; ctx ends what it does behind its answers. The snapshot must
+// not be closed before Run has returned. Only kube-apiserver's storages are served: with those of
+// kcp, an error.
+func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
+	src, err := newSource(ctx, r, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkStorages(src.layouts); err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := src.catalogue(ctx, scheme)
+	if err != nil {
+		return nil, err
+	}
+	codec := newCodec(scheme)
+	config := genericConfig(codec, src)
+	s, err := config.Complete(nil).New("etcdshift", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, err
+	}
+	if err := install(s, codec, c); err != nil {
+		return nil, err
+	}
+	docs := documents{server: s, scheme: scheme, custom: c.custom, etag: strconv.FormatInt(src.revision, 10)}
+	if err := docs.install(); err != nil {
+		return nil, err
+	}
+	s.PrepareRun()
+	s.RunPostStartHooks(ctx)
+	return &Server{checkHost(s.Handler, cfg.Address), &src.reading}, nil
+}
+
+// genericConfig is the configuration of k8s.io/apiserver's server.
+func genericConfig(c *codec, src *source) *genericapiserver.Config {
+	config := genericapiserver.NewConfig(serializer.NewCodecFactory(c.scheme)) // for its own answers, which have no CBOR
+	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	config.ExternalAddress = src.Address
+	config.LoopbackClientConfig = &restclient.Config{Host: src.Address} // without a token nobody comes this way
+	config.Authentication.Authenticator = authenticator.RequestFunc(src.authenticate)
+	config.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer() // of reads: readOnly refuses the rest
+	config.EnableProfiling, config.EnableMetrics = false, false
+	config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight = mostRequests, mostRequests
+	config.RequestTimeout, config.MinRequestTimeout = longest, int(minWatch.Seconds())
+	// The documents are made later, and nothing is applied: the server needs no schemas of its own.
+	config.SkipOpenAPIInstallation = true
+	none := func(common.ReferenceCallback) map[string]common.OpenAPIDefinition { return nil }
+	config.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(none, openapi.NewDefinitionNamer())
+	config.OpenAPIV3Config.IgnorePrefixes = []string{"/api", "/apis"}
+	config.BuildHandlerChainFunc = func(next http.Handler, cc *genericapiserver.Config) http.Handler {
+		return genericapiserver.DefaultBuildHandlerChain(src.readOnly(next, c), cc)
+	}
+	return config
+}
+
+// authenticate knows the one client.
+func (c Config) authenticate(req *http.Request) (*authenticator.Response, bool, error) {
+	token, _ := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
+	if c.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(c.Token)) != 1 {
+		return nil, false, nil
+	}
+	reader := &user.DefaultInfo{Name: "etcdshift:reader", Groups: []string{user.AllAuthenticated}}
+	return &authenticator.Response{User: reader}, true, nil
+}
+
+// install installs everything that is served.
+func install(s *genericapiserver.GenericAPIServer, c *codec, found catalogue) error {
+	g := groups{scheme: c.scheme, codec: c}
+	if err := g.addResources(found.native); err != nil {
+		return err
+	}
+	all := reviews()
+	for _, gr := range slices.SortedFunc(maps.Keys(all), func(a, b schema.GroupResource) int { return strings.Compare(a.String(), b.String()) }) {
+		g.add(gr.WithVersion("v1").GroupVersion(), gr.Resource, all[gr])
+	}
+	if err := g.install(s); err != nil {
+		return err
+	}
+	h, err := newCustom(c, found.custom, s)
+	if err != nil {
+		return err
+	}
+	s.Handler.NonGoRestfulMux.HandlePrefix("/apis/", h)
+	return nil
+}
+
+// checkHost refuses requests for another host, which a web page may cause by a name that it makes
+// resolve to this machine. It also leaves answers uncompressed: they seldom leave the machine.
+func checkHost(next http.Handler, address string) http.Handler {
+	own, _, _ := net.SplitHostPort(address)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		host := req.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if host = strings.Trim(host, "[]"); host != own && host != "localhost" && net.ParseIP(host) == nil {
+			http.Error(w, "this host is not served here", http.StatusForbidden)
+			return
+		}
+		req.Header.Del("Accept-Encoding")
+		next.ServeHTTP(w, req)
+	})
+}

@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// source is the snapshot of a server. It is safe for concurrent use.
+type source struct {
+	Config
+	ctx      context.Context // of the server: what is read once is read for all requests
+	reader   *inspect.Reader
+	layouts  keys.Layouts
+	revision int64
+
+	reading sync.WaitGroup // requests and watches
+
+	mu    sync.Mutex
+	named map[string]bool // keys that were reported
+}
+
+// mostNamed bounds the keys that are reported.
+const mostNamed = 1000
+
+func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, err error) {
+	s = &source{Config: cfg, ctx: ctx, reader: r, named: map[string]bool{}}
+	if s.layouts, err = r.Layouts(ctx); err != nil {
+		return nil, err
+	}
+	s.revision, err = r.Revision(ctx)
+	return s, err
+}
+
+// report tells the operator about an object that is not served, once for each key.
+func (s *source) report(err *unreadable) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.named[err.key] || len(s.named) > mostNamed {
+		return
+	}
+	s.named[err.key] = true
+	if len(s.named) > mostNamed {
+		s.Report(fmt.Sprintf("more than %d objects cannot be served; clients are told of each", mostNamed))
+		return
+	}
+	s.Report(err.Error())
+}
+
+// unreadable is an error about one object.
+type unreadable struct {
+	key string
+	err error
+}
+
+func (u *unreadable) Error() string { return fmt.Sprintf("%q cannot be served: %v", u.key, u.err) }
+func (u *unreadable) Unwrap() error { return u.err }
+
+// folder has the records of a resource by their keys.
+type folder struct {
+	dir     []byte // with its trailing slash
+	records *snapshot.Sorted
+}
+
+// open finds the folder of a resource. Servers of one file never share a resource: the first
+// storage with objects has it.
+func (s *source) open(t *inspect.Type) (*folder, error) {
+	f := &folder{}
+	for _, dir := range s.layouts.Dirs(t.Resource) {
+		if f.records != nil && f.records.Len() > 0 {
+			break
+		}
+		records, err := s.reader.Sorted(s.ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		f.dir, f.records = dir, records
+	}
+	return f, nil
+}
+
+// between returns the numbers of the records whose keys begin with prefix.
+func (f *folder) between(prefix []byte) (first, end int, err error) {
+	if f.records == nil { // no storage
+		return 0, 0, nil
+	}
+	if first, err = f.records.Search(prefix); err != nil {
+		return 0, 0, err
+	}
+	behind := bytes.Clone(prefix)
+	behind[len(behind)-1]++ // it ends with a slash
+	end, err = f.records.Search(behind)
+	return first, end, err
+}
+
+// find returns the record of a key, nil for none.
+func (f *folder) find(key []byte) (*snapshot.Record, error) {
+	if f.records == nil {
+		return nil, nil
+	}
+	i, err := f.records.Search(key)
+	if err != nil || i == f.records.Len() {
+		return nil, err
+	}
+	rec, err := f.records.At(i)
+	if err != nil || !bytes.Equal(rec.Key, key) {
+		return nil, err
+	}
+	return rec, nil
+}
+
+// read decodes an entry as the API shows it at a version. An error about the object is unreadable.
+func (r *resource) read(e *inspect.Entry, version string) (*unstructured.Unstructured, error) {
+	o := inspect.NewObject(r.stored, e)
+	err := o.Err
+	if err == nil && o.Partial {
+		v, _ := e.ParseValue()
+		err = fmt.Errorf("%s: %w", v.GVK.Kind, native.ErrUnknownKind)
+	}
+	if err == nil {
+		o.AsServed()
+		err = r.convert(o.Content, version)
+	}
+	if err != nil {
+		return nil, &unreadable{string(e.Key), err}
+	}
+	if !r.source.Secrets && redact.Object(e.Key, o.Content) {
+		encodeRedacted(o.Content)
+	}
+	return &unstructured.Unstructured{Object: o.Content}, nil
+}
+
+// check returns why read fails. Most objects are sure by their bytes.
+func (r *resource) check(e *inspect.Entry, version string) error {
+	sure := false
+	if key, err := e.ParseKey(); err == nil && r.CRD != nil {
+		told, ok := r.CRD.Tell(e.Value, key.Namespace, key.Name)
+		sure = ok && (version == told.Version || version == r.CRD.StorageVersion())
+	} else if v, err := e.ParseValue(); err == nil {
+		sure = v.GVK.Group == r.Resource.Group && v.GVK.Version == version && e.Check() == nil
+	}
+	if sure {
+		return nil
+	}
+	_, err := r.read(e, version)
+	return err
+}
+
+// checkStorages refuses storages whose objects have no path in the API of kube-apiserver, and two
+// that would have the same.
+func checkStorages(layouts keys.Layouts) error {
+	if layouts.Flavour().KCP() {
+		return errors.New("kcp serves each logical cluster by itself, which this server does not: use get --cluster")
+	}
+	var plain []string
+	for _, storage := range layouts.Storages() {
+		if storage.Flavour != keys.FlavourOpenShift {
+			plain = append(plain, storage.Prefix)
+		}
+	}
+	switch {
+	case len(layouts.Storages()) == 0:
+		return errors.New("no storage prefix found; name it with --prefix")
+	case len(plain) > 1:
+		return fmt.Errorf("%w: %q", ErrStorages, plain)
+	}
+	return nil
+}
+
+// ErrStorages is returned for a snapshot with the storages of several clusters.
+var ErrStorages = errors.New("the snapshot has several storages; name one with --prefix")

@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"context"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// store is the storage of a resource at one version, as k8s.io/apiserver asks for it. It reads and
+// has no method that writes.
+type store struct {
+	*resource
+	version string
+	create  func(schema.GroupVersionKind) (runtime.Object, error) // of the scheme
+}
+
+// New returns an empty object of the kind.
+func (s *store) New() runtime.Object { return s.empty(s.Kind) }
+
+// NewList returns an empty list of the kind.
+func (s *store) NewList() runtime.Object { return s.empty(listKind(s.Kind)) }
+
+// empty is an object of a kind that the scheme is known to have.
+func (s *store) empty(kind string) runtime.Object {
+	obj, _ := s.create(schema.GroupVersionKind{Group: s.Resource.Group, Version: s.version, Kind: kind})
+	return obj
+}
+
+// Destroy has nothing to end: the snapshot belongs to the caller.
+func (s *store) Destroy() {}
+
+// NamespaceScoped reports whether objects lie in namespaces.
+func (s *store) NamespaceScoped() bool { return s.Namespaced }
+
+// GetSingularName is for kubectl.
+func (s *store) GetSingularName() string { return s.Singular }
+
+// ShortNames are for kubectl.
+func (s *store) ShortNames() []string { return s.Type.ShortNames }
+
+// Categories are for kubectl.
+func (s *store) Categories() []string { return s.Type.Categories }
+
+// GroupVersionKind is the kind of the objects.
+func (s *store) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
+	return s.gvk(s.version)
+}
+
+// Get returns an object by its name.
+func (s *store) Get(ctx context.Context, name string, _ *metav1.GetOptions) (obj runtime.Object, err error) {
+	err = s.source.reader.Snapshot().Guard(func() error {
+		f, err := s.folder()
+		if err != nil {
+			return err
+		}
+		rec, err := f.find(s.key(f, request.NamespaceValue(ctx), name))
+		if err != nil {
+			return err
+		}
+		if rec == nil {
+			return apierrors.NewNotFound(s.Resource, name)
+		}
+		e, err := s.source.reader.Entry(ctx, rec)
+		if err != nil {
+			return err
+		}
+		obj, err = s.read(e, s.version)
+		return err
+	})
+	return obj, s.status(err)
+}
+
+// status turns an error into one for clients.
+func (s *store) status(err error) error {
+	if u, is := err.(*unreadable); is {
+		s.source.report(u)
+		return apierrors.NewInternalError(u)
+	}
+	return err
+}
+
+// List returns the objects that the options select. They are read when they are encoded.
+func (s *store) List(ctx context.Context, opts *metainternalversion.ListOptions) (out runtime.Object, err error) {
+	err = s.source.reader.Snapshot().Guard(func() error {
+		q, err := s.newQuery(ctx, opts)
+		if err != nil {
+			return err
+		}
+		p, err := q.page(ctx)
+		if err != nil {
+			return err
+		}
+		out = s.newList(ctx, p)
+		return nil
+	})
+	return out, s.status(err)
+}
+
+// Watch yields the objects that the options ask for, and then nothing.
+func (s *store) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (w watch.Interface, err error) {
+	err = s.source.reader.Snapshot().Guard(func() error {
+		w, err = s.newWatch(ctx, opts)
+		return err
+	})
+	return w, s.status(err)
+}
+
+// resourceVersion is that of every list.
+func (s *store) resourceVersion() string { return strconv.FormatInt(s.source.revision, 10) }

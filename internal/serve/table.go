@@ -1,0 +1,49 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
+
+// ConvertToTable makes the table that kubectl prints. Ages count to now, as on a live server.
+func (s *store) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	table := &metav1.Table{}
+	if o, is := options.(*metav1.TableOptions); !is || !o.NoHeaders {
+		table.ColumnDefinitions = s.table.Columns
+	}
+	now := time.Now()
+	switch o := obj.(type) {
+	case *list:
+		table.ListMeta = o.ListMeta
+		return table, stream.Each(o.items, func(item *unstructured.Unstructured) error {
+			table.Rows = append(table.Rows, s.row(item, now))
+			return nil
+		})
+	case *unstructured.Unstructured:
+		table.ResourceVersion = o.GetResourceVersion()
+		table.Rows = []metav1.TableRow{s.row(o, now)}
+		return table, nil
+	}
+	return nil, fmt.Errorf("no table of a %T", obj)
+}
+
+// row is the row of an object, with a cell for each column.
+func (s *store) row(o *unstructured.Unstructured, now time.Time) metav1.TableRow {
+	cells := s.table.Row(o.Object, now)
+	for i, cell := range cells {
+		if _, failed := cell.(error); failed {
+			cells[i] = "<error>"
+		}
+	}
+	for len(cells) < len(s.table.Columns) { // of a malformed object
+		cells = append(cells, nil)
+	}
+	return metav1.TableRow{Cells: cells, Object: runtime.RawExtension{Object: o}}
+}

@@ -1,0 +1,113 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
+
+// watcher yields the objects of a page, and then nothing until the client goes.
+type watcher struct {
+	events chan watch.Event
+	stop   context.CancelFunc
+}
+
+// ResultChan yields the events.
+func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
+
+// Stop ends the watch.
+func (w *watcher) Stop() { w.stop() }
+
+// newWatch starts a watch. Without a revision it begins with all objects, as with
+// SendInitialEvents; else with the objects that changed after the revision.
+func (s *store) newWatch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
+	asked, err := parseRevision(opts.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	initial := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	selection := metainternalversion.ListOptions{LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector}
+	if initial {
+		selection.ResourceVersion = opts.ResourceVersion
+	}
+	q, err := s.newQuery(ctx, &selection)
+	if err != nil {
+		return nil, err
+	}
+	if asked > 0 && !initial {
+		if err := s.checkWindow(ctx, int64(asked)); err != nil {
+			return nil, err
+		}
+		q.since = int64(asked)
+	}
+	if none := opts.SendInitialEvents != nil && !initial && asked == 0; none || q.since >= s.source.revision {
+		q.end = q.first
+	}
+	p, err := q.page(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &watcher{events: make(chan watch.Event), stop: cancel}
+	s.source.reading.Go(func() { w.run(ctx, p, initial && opts.AllowWatchBookmarks) })
+	return w, nil
+}
+
+// checkWindow refuses a watch from a revision before the compaction: what was deleted since then is
+// not known.
+func (s *store) checkWindow(ctx context.Context, from int64) error {
+	oldest, _, err := s.source.reader.Snapshot().Kept(ctx)
+	if err != nil {
+		return err
+	}
+	if from < oldest {
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
+	}
+	return nil
+}
+
+// run sends the events.
+func (w *watcher) run(ctx context.Context, p *page, bookmark bool) {
+	defer close(w.events)
+	send := func(t watch.EventType, obj *unstructured.Unstructured) error {
+		select {
+		case w.events <- watch.Event{Type: t, Object: obj}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	added := watch.Added
+	if p.since > 0 {
+		added = watch.Modified
+	}
+	err := stream.Each(p.objects(ctx), func(obj *unstructured.Unstructured) error { return send(added, obj) })
+	if err == nil && bookmark {
+		err = send(watch.Bookmark, p.bookmark())
+	}
+	if err != nil && ctx.Err() == nil {
+		status := apierrors.NewInternalError(err).Status()
+		select {
+		case w.events <- watch.Event{Type: watch.Error, Object: &status}:
+		case <-ctx.Done():
+		}
+		return
+	}
+	<-ctx.Done()
+}
+
+// bookmark says that all objects were sent.
+func (s *store) bookmark() *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{}
+	obj.SetGroupVersionKind(s.gvk(s.version))
+	obj.SetResourceVersion(s.resourceVersion())
+	obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	return obj
+}
