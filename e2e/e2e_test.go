@@ -4,10 +4,10 @@
 //
 //	make e2e
 //
-// builds bin/etcdshift, then into e2e/bin kube-apiserver and kube-controller-manager of the version
-// in this folder's go.mod (its tool lines) and etcd and etcdutl of the version in the main go.mod,
-// and runs the tests. With the binaries there, `go test` in this folder runs them alone; `-run`,
-// `-v` and `-count=1` as usual. All of it stays on the loopback device.
+// builds bin/etcdshift, then into e2e/bin kube-apiserver, kube-controller-manager and kubectl of
+// the version in this folder's go.mod (its tool lines) and etcd and etcdutl of the version in the
+// main go.mod, and runs the tests. With the binaries there, `go test` in this folder runs them
+// alone; `-run`, `-v` and `-count=1` as usual. All of it stays on the loopback device.
 //
 // The folder is a module of its own so that etcdshift does not require k8s.io/kubernetes; nothing
 // imports it. k8s.io/kubernetes asks for a replace line for each of the modules that are staged in
@@ -27,6 +27,8 @@
 //   - Records that the API server encrypted are migrated, and encrypted under their new keys; after
 //     --rewrap a server that has the new key alone, and takes nothing in the clear, serves every
 //     kind.
+//   - kubectl prints the same of a snapshot under "etcdshift serve" as of the API server that wrote
+//     it, but for the lines that justified lists.
 //   - On what the live migration left, the same collector takes what it took when that was
 //     recorded.
 package e2e

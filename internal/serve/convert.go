@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,7 +31,8 @@ func (r *resource) convert(content map[string]any, version string) error {
 	}
 	content["apiVersion"] = to.GroupVersion().String()
 	if r.Resource.Group == "events.k8s.io" && from == "v1" {
-		return eventOfGroup(content)
+		eventOfGroup(content)
+		return nil
 	}
 	if err := fits(content, to); err != nil {
 		return fmt.Errorf("stored as %v, requested as %s: %w", from, to.GroupVersion(), err)
@@ -50,19 +52,37 @@ func fits(content map[string]any, gvk schema.GroupVersionKind) error {
 	return nil
 }
 
-// eventOfGroup turns an Event of the core group, as it is stored, into one of events.k8s.io (the
-// conversion of kube-apiserver, pkg/apis/events/v1/conversion.go).
-func eventOfGroup(content map[string]any) error {
-	for old, name := range map[string]string{
+// eventFields are the fields of an Event of the core group, and their names in events.k8s.io
+// (kube-apiserver's pkg/apis/events/v1/conversion.go).
+func eventFields() map[string]string {
+	return map[string]string{
 		"message": "note", "involvedObject": "regarding", "source": "deprecatedSource", "firstTimestamp": "deprecatedFirstTimestamp",
 		"lastTimestamp": "deprecatedLastTimestamp", "count": "deprecatedCount", "reportingComponent": "reportingController",
-	} {
+	}
+}
+
+// eventOfGroup turns an Event of the core group, as it is stored, into one of events.k8s.io.
+func eventOfGroup(content map[string]any) {
+	for old, name := range eventFields() {
 		if value, has := content[old]; has {
 			delete(content, old)
 			content[name] = value
 		}
 	}
-	return nil
+	for _, name := range []string{"reportingController", "reportingInstance"} {
+		if content[name] == "" {
+			delete(content, name)
+		}
+	}
+}
+
+// coreEvent is an Event of events.k8s.io as the columns of Events expect it.
+func coreEvent(content map[string]any) map[string]any {
+	event := maps.Clone(content)
+	for name, new := range eventFields() {
+		event[name] = content[new]
+	}
+	return event
 }
 
 // encodeRedacted puts redacted values in the base64 that clients expect there: of a Secret, and of

@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	generated "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
@@ -12,8 +14,9 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// definitions describes the types of a scheme for OpenAPI, by reflection and with the text of their
-// SwaggerDoc: the generated descriptions are part of k8s.io/kubernetes.
+// definitions describes the types of a scheme for OpenAPI. Those of apimachinery and
+// apiextensions-apiserver are generated; those of k8s.io/api, whose generated ones are part of
+// k8s.io/kubernetes, come from reflection and the text of their SwaggerDoc.
 func definitions(scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 		d := describer{ref: ref, out: map[string]common.OpenAPIDefinition{}}
@@ -23,6 +26,7 @@ func definitions(scheme *runtime.Scheme) common.GetOpenAPIDefinitions {
 		for _, v := range []any{version.Info{}, metav1.APIGroupList{}, metav1.APIGroup{}, metav1.APIResourceList{}, metav1.APIVersions{}} {
 			d.add(reflect.TypeOf(v))
 		}
+		maps.Copy(d.out, generated.GetOpenAPIDefinitions(ref))
 		return d.out
 	}
 }
@@ -67,6 +71,12 @@ func (d *describer) add(t reflect.Type) string {
 	}](t); is {
 		s.Type, s.Format = own.OpenAPISchemaType(), own.OpenAPISchemaFormat()
 		d.out[name] = common.OpenAPIDefinition{Schema: s}
+		if one, is := as[interface{ OpenAPIV3OneOfTypes() []string }](t); is {
+			v3 := spec.Schema{SchemaProps: spec.SchemaProps{
+				Description: s.Description, Format: s.Format, OneOf: common.GenerateOpenAPIV3OneOfSchema(one.OpenAPIV3OneOfTypes()),
+			}}
+			d.out[name] = common.EmbedOpenAPIDefinitionIntoV2Extension(common.OpenAPIDefinition{Schema: v3}, d.out[name])
+		}
 		return name
 	}
 	s.Type, s.Properties = []string{"object"}, map[string]spec.Schema{}

@@ -36,7 +36,11 @@ func (s *store) ConvertToTable(_ context.Context, obj, options runtime.Object) (
 
 // row is the row of an object, with a cell for each column.
 func (s *store) row(o *unstructured.Unstructured, now time.Time) metav1.TableRow {
-	cells := s.table.Row(o.Object, now)
+	content := o.Object
+	if s.Resource.Group == "events.k8s.io" {
+		content = coreEvent(content)
+	}
+	cells := s.table.Row(content, now)
 	for i, cell := range cells {
 		if _, failed := cell.(error); failed {
 			cells[i] = "<error>"

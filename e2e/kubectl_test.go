@@ -1,0 +1,200 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// kubectl is the real program, with one server.
+type kubectl struct {
+	flags []string
+	home  string
+}
+
+// kubectl is kubectl with the live server.
+func (c *cluster) kubectl(t testing.TB) kubectl {
+	return kubectl{[]string{
+		"--server=" + c.config.Host, "--token=" + c.config.BearerToken, "--certificate-authority=" + c.config.TLSClientConfig.CAFile,
+	}, t.TempDir()}
+}
+
+// serve runs "etcdshift serve" on a file until the test ends.
+func serve(t testing.TB, path string, flags ...string) kubectl {
+	t.Helper()
+	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
+	require.NoError(t, err)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	cmd := exec.Command(program, append([]string{"serve", path, "--kubeconfig", kubeconfig}, flags...)...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		require.NoFileExists(t, kubeconfig)
+	})
+	eventually(t, startTimeout, "kubeconfig", func() error {
+		_, err := os.Stat(kubeconfig)
+		return err
+	})
+	return kubectl{[]string{"--kubeconfig=" + kubeconfig}, t.TempDir()}
+}
+
+// run runs a command and returns what it printed, errors included, and whether it succeeded.
+func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
+	t.Helper()
+	cmd := exec.Command(tool(t, "kubectl"), append(slices.Clone(k.flags), args...)...)
+	cmd.Env = []string{"HOME=" + k.home}
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil {
+		require.ErrorAs(t, err, &exit)
+	}
+	return string(out), err == nil
+}
+
+// everyKind is a cluster with objects of each built-in kind, restored, and a server of what it then
+// saved: the API server adds objects at its start.
+func everyKind(t testing.TB) (live, served kubectl) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "all.db")
+	in, err := os.Open(filepath.Join("..", "testdata", "kubectl", "all.db.gz"))
+	require.NoError(t, err)
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	require.NoError(t, err)
+	data, err := io.ReadAll(z)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	c := startCluster(t, restoreAsIs(t, path, "--skip-hash-check"))
+	c.store.waitQuiet(t)
+	return c.kubectl(t), serve(t, c.store.save(t), "--show-secrets")
+}
+
+var (
+	// ages count on; so do the times of events
+	durations = regexp.MustCompile(`\b(?:[0-9]+[smhdy])+\b`)
+	blanks    = regexp.MustCompile(` +`)
+)
+
+func comparable(text string) []string {
+	text = blanks.ReplaceAllString(durations.ReplaceAllString(text, "AGE"), " ")
+	return strings.Split(text, "\n")
+}
+
+// justified are differences between a kube-apiserver of 1.36 and a snapshot that is served with the
+// types of 1.37, by the beginning of the command and the line.
+func justified(command, line string) bool {
+	for _, newer := range []string{"clustertrustbundles", "podcertificaterequests", "devicetaintrules", "storageversionmigrations", "storagemigration.k8s.io/v1"} {
+		if strings.Contains(command+line, newer) { // stable since 1.37
+			return true
+		}
+	}
+	for about, texts := range map[string][]string{
+		// renewed by the running server
+		"leases": {"renewTime: ", "resourceVersion: ", "Renew Time: ", "Resource Version: "},
+		// defaults, which a server adds as it reads
+		"persistentvolumeclaims": {"phase: Pending", "status: {}", "Status: "},
+		"jobs.batch":             {"a j2 Running", "Labels: "},
+		// a field of 1.37
+		"csinodes": {"status: {}"},
+		// kubectl prints a selector as Go would, and an age without a column
+		"validatingadmissionpolicybindings": {"vab2 vap "},
+		"ipaddresses":                       {" services/"},
+		// questions that a snapshot does not answer, and versions that it does not have
+		"api-resources": {"bindings v1", "componentstatuses", "tokenreviews", "subjectaccessreviews"},
+		"api-versions":  {"autoscaling/v1"},
+		// no definition of the type in this program
+		"explain apiservices": {""},
+	} {
+		for _, text := range texts {
+			if strings.Contains(command, about) && strings.Contains(line, text) {
+				return true
+			}
+		}
+	}
+	// which fields are required and which values they may have stands in generated code alone;
+	// texts change
+	field := regexp.MustCompile(`^(live|served): +[a-zA-Z]+\t<`)
+	newer := regexp.MustCompile(`served: .* (mode\t<string|bindMountOptions\t|evictionResponders\t|status\t<CSINodeStatus|(user|defaultUser)\t<integer)`)
+	return strings.HasPrefix(command, "explain") && (!field.MatchString(line) || newer.MatchString(line))
+}
+
+// different are the lines that one of two texts lacks.
+func different(live, served string) (out []string) {
+	live, served = strings.ReplaceAll(live, " -required-", ""), strings.ReplaceAll(served, " -required-", "")
+	a, b := comparable(live), comparable(served)
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			out = append(out, "live:   "+line)
+		}
+	}
+	for _, line := range b {
+		if !slices.Contains(a, line) {
+			out = append(out, "served: "+line)
+		}
+	}
+	return out
+}
+
+// TestKubectl: kubectl prints the same of a snapshot as of the API server that wrote it.
+func TestKubectl(t *testing.T) {
+	t.Parallel()
+	live, served := everyKind(t)
+	types, ok := served.run(t, "api-resources", "--verbs=list", "-o", "name")
+	require.True(t, ok, types)
+	var commands [][]string
+	for _, kind := range strings.Fields(types) {
+		commands = append(commands, []string{"get", kind, "-A"}, []string{"get", kind, "-A", "-o", "wide", "--show-labels"},
+			[]string{"get", kind, "-A", "-o", "yaml"}, []string{"describe", kind, "-A"}, []string{"explain", kind})
+	}
+	for _, line := range []string{
+		"get all -A", "get pods -A --chunk-size=2", "get pods -A -l app", "get pods -n a -l app!=web", "get pods -A --field-selector status.phase=Running",
+		"get pods -A --sort-by .metadata.name -o name", "get pod run -n a -o json", "get pod none -n a", "get nothing", "get deploy,rs,svc -n a", "api-resources",
+		"explain pod.spec.containers", "explain deployment --recursive", "auth can-i get pods", "get events -n a", "api-versions",
+	} {
+		commands = append(commands, strings.Fields(line))
+	}
+	for _, command := range commands {
+		want, _ := live.run(t, command...)
+		got, _ := served.run(t, command...)
+		for _, line := range different(want, got) {
+			if command := strings.Join(command, " "); !justified(command, line) {
+				t.Errorf("%s: %s", command, line)
+			}
+		}
+	}
+}
+
+// TestKubectlRefused: what a file cannot do ends in a sentence.
+func TestKubectlRefused(t *testing.T) {
+	t.Parallel()
+	k := serve(t, snapshotOf(t, "before"))
+	const readOnly = "served read-only: nothing can be changed"
+	for line, want := range map[string]string{
+		"delete ns default":                     readOnly,
+		"create ns new":                         readOnly,
+		"label ns default a=b":                  readOnly,
+		"annotate ns default a=b":               readOnly,
+		"create configmap x --dry-run=server":   readOnly,
+		"patch ns default -p {}":                readOnly,
+		"auth can-i delete pods":                "no - a snapshot is served read-only",
+		"top nodes":                             "Metrics API not available",
+		"auth whoami":                           "etcdshift:reader",
+		"get --raw /api/v1/nodes/x/proxy/stats": "it has no servers behind it",
+	} {
+		text, _ := k.run(t, strings.Fields(line)...)
+		require.Contains(t, text, want, line)
+	}
+	text, _ := k.run(t, "version", "--output=json")
+	require.Contains(t, text, "+etcdshift")
+}
