@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // list is a list whose objects are read while it is encoded. For the handlers of k8s.io/apiserver
@@ -27,23 +29,51 @@ func (s *store) newList(ctx context.Context, p *page) *list {
 	return l
 }
 
-// objects reads the objects of a page one after the other.
+// objects reads the objects of a page in their order: on all processors, unless other requests do.
 func (p *page) objects(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
 	return stream.Of(func(yield func(*unstructured.Unstructured) error) error {
-		for _, i := range p.records {
-			if err := ctx.Err(); err != nil {
+		give := func(r *reading) error {
+			if r.err != nil {
+				return r.err
+			}
+			return yield(r.obj)
+		}
+		read := func(r *reading) { r.obj, r.err = p.object(ctx, r.record) }
+		select {
+		case p.source.ahead <- struct{}{}:
+			defer func() { <-p.source.ahead }()
+			item := func(rec *snapshot.Record) (reading, int) { return reading{record: rec}, len(rec.Value) }
+			return stream.Each(stream.Ahead(p.source.reader.Snapshot().Guard, p.stored(ctx), item, read), give)
+		default:
+		}
+		return stream.Each(p.stored(ctx), func(rec *snapshot.Record) error {
+			r := &reading{record: rec}
+			if err := p.source.reader.Snapshot().Guard(func() error { read(r); return nil }); err != nil {
 				return err
 			}
-			var obj *unstructured.Unstructured
-			err := p.source.reader.Snapshot().Guard(func() error {
-				e, err := p.entry(ctx, int(i))
-				if err == nil {
-					obj, err = p.read(e, p.version)
-				}
-				return err
-			})
-			if err == nil {
-				err = yield(obj)
+			return give(r)
+		})
+	})
+}
+
+// reading is an object that is read ahead.
+type reading struct {
+	record *snapshot.Record
+	obj    *unstructured.Unstructured
+	err    error
+}
+
+// mostAhead is the number of requests that read ahead at one time: a request that does may hold
+// some megabytes of objects.
+const mostAhead = 2
+
+// stored yields the records of a page.
+func (p *page) stored(ctx context.Context) iter.Seq2[*snapshot.Record, error] {
+	return stream.Of(func(yield func(*snapshot.Record) error) error {
+		for _, i := range p.records {
+			rec, err := p.folder.records.At(int(i))
+			if err = cmp.Or(ctx.Err(), err); err == nil {
+				err = yield(rec)
 			}
 			if err != nil {
 				return err
@@ -51,6 +81,15 @@ func (p *page) objects(ctx context.Context) iter.Seq2[*unstructured.Unstructured
 		}
 		return nil
 	})
+}
+
+// object reads the object of a record.
+func (p *page) object(ctx context.Context, rec *snapshot.Record) (*unstructured.Unstructured, error) {
+	e, err := p.source.reader.Entry(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	return p.read(e, p.version)
 }
 
 // EachListItem calls fn with each item.

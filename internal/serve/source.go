@@ -25,6 +25,7 @@ type source struct {
 	revision int64
 
 	reading sync.WaitGroup // requests and watches
+	ahead   chan struct{}  // a place for each request that reads ahead
 
 	mu    sync.Mutex
 	named map[string]bool // keys that were reported
@@ -34,7 +35,7 @@ type source struct {
 const mostNamed = 1000
 
 func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, err error) {
-	s = &source{Config: cfg, ctx: ctx, reader: r, named: map[string]bool{}}
+	s = &source{Config: cfg, ctx: ctx, reader: r, named: map[string]bool{}, ahead: make(chan struct{}, mostAhead)}
 	if s.layouts, err = r.Layouts(ctx); err != nil {
 		return nil, err
 	}
