@@ -98,7 +98,7 @@ func (r *running) open(ctx context.Context, o *opened) error {
 	}
 	r.listeners = append(r.listeners, l)
 	path := o.Snapshot().Path()
-	e := serve.Endpoint{Name: r.name(path), Address: l.Addr().String(), Credentials: &serve.Credentials{}}
+	e := serve.Endpoint{Name: r.name(path), Address: reached(l), Credentials: &serve.Credentials{}}
 	cfg := serve.Config{Address: e.Address, Secrets: r.c.Bool("show-secrets"), Report: func(line string) {
 		fmt.Fprintf(r.c.App.ErrWriter, "%s: %s\n", render.Printable(path), render.Printable(line))
 	}}
@@ -164,6 +164,15 @@ func (r *running) listen() (net.Listener, error) {
 		warn(r.c, "other machines can reach this server; who has its token reads the snapshots")
 	}
 	return net.Listen("tcp", net.JoinHostPort(host, port))
+}
+
+// reached is the address at which this machine reaches a listener.
+func reached(l net.Listener) string {
+	tcp, is := l.Addr().(*net.TCPAddr)
+	if is && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+	}
+	return l.Addr().String()
 }
 
 // name is a new name for the context of a file: its own without extensions.

@@ -59,7 +59,7 @@ func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	all, cluster := recordedFile(t, dir, "kubectl/all.db", "all.db"), recordedFile(t, dir, "calico/before.db", "all.before.db")
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	stop := serving(t, kubeconfig, "--kubeconfig", kubeconfig, all, cluster)
+	stop := serving(t, kubeconfig, "--listen", ":0", "-q", "--kubeconfig", kubeconfig, all, cluster)
 	info, err := os.Stat(kubeconfig)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode())
@@ -83,7 +83,7 @@ func TestServe(t *testing.T) {
 	require.Contains(t, stderr.String(), "file already exists")
 	status, out, _ := stop()
 	require.Equal(t, exitInterrupted, status)
-	require.Contains(t, out, "all.db at revision 385: https://127.0.0.1:")
+	require.Contains(t, out, "all.db at revision 385: https://localhost:")
 	require.Contains(t, out, "export KUBECONFIG="+kubeconfig+"\n")
 	require.NoFileExists(t, kubeconfig)
 }
