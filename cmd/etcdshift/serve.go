@@ -210,7 +210,7 @@ func (r *running) run(ctx context.Context) error {
 	for i, server := range r.servers {
 		all.Go(func() error { return server.Run(ctx, r.listeners[i]) })
 	}
-	return all.Wait()
+	return cmp.Or(all.Wait(), r.c.Context.Err()) // nothing but an interrupt ends it
 }
 
 // writeKubeconfig writes the kubeconfig for this user alone, never over another file.
