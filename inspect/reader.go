@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -35,6 +36,7 @@ type Reader struct {
 // NewReader returns a reader of s. Without a decrypter, nil, encrypted values are undecryptable.
 // prefixes are storage prefixes besides those that keys show.
 func NewReader(s *snapshot.Snapshot, decrypter Decrypter, prefixes ...string) *Reader {
+	s.Mark(keys.Telling) // for Layouts
 	return &Reader{snapshot: s, decrypter: decrypter, named: slices.Clone(prefixes)}
 }
 
@@ -216,17 +218,15 @@ func (r *Reader) Resource(ctx context.Context, key []byte) (schema.GroupResource
 	return k.Resource, nil
 }
 
-// Layouts returns the storages of the snapshot, found by one pass over the keys in the first call.
+// Layouts returns the storages of the snapshot. The first call finds them by the keys that tell
+// storages, and by a pass over all keys where these are not enough.
 func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	if r.layouts != nil {
 		return *r.layouts, nil
 	}
-	d := keys.NewDetector(r.named...)
-	for rec, err := range r.all(ctx, nil) {
-		if err != nil {
-			return keys.Layouts{}, err
-		}
-		d.Add(rec.Key)
+	d, err := r.detector(ctx)
+	if err != nil {
+		return keys.Layouts{}, err
 	}
 	layouts := d.Layouts()
 	if r.only {
@@ -234,4 +234,40 @@ func (r *Reader) Layouts(ctx context.Context) (keys.Layouts, error) {
 	}
 	r.layouts = &layouts
 	return layouts, nil
+}
+
+// detector returns a detector that knows the storages.
+func (r *Reader) detector(ctx context.Context) (*keys.Detector, error) {
+	if r.at == nil {
+		d, err := r.detect(r.snapshot.Marked(ctx))
+		var failed error
+		settled := err == nil && d.Settled(func(prefix string) bool {
+			any, err := r.below(ctx, prefix)
+			failed = cmp.Or(failed, err)
+			return any
+		})
+		if err = cmp.Or(err, failed); err != nil || settled {
+			return d, err
+		}
+	}
+	return r.detect(r.all(ctx, nil))
+}
+
+func (r *Reader) detect(records iter.Seq2[*snapshot.Record, error]) (*keys.Detector, error) {
+	d := keys.NewDetector(r.named...)
+	for rec, err := range records {
+		if err != nil {
+			return nil, err
+		}
+		d.Add(rec.Key)
+	}
+	return d, nil
+}
+
+// below reports whether there are keys that begin with prefix.
+func (r *Reader) below(ctx context.Context, prefix string) (bool, error) {
+	for _, err := range r.all(ctx, []byte(prefix)) {
+		return err == nil, err
+	}
+	return false, nil
 }

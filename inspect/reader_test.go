@@ -141,6 +141,34 @@ func TestLive(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// TestLayouts: the keys that tell storages show the same ones as all keys do.
+func TestLayouts(t *testing.T) {
+	paths, err := filepath.Glob("../testdata/*/*.db*")
+	require.NoError(t, err)
+	events := etcdtest.Build(t, "put /registry/events/team/a x\nput /registry/events/team/b x\nput /vault/x x")
+	for _, path := range append(paths, events) {
+		for _, named := range [][]string{nil, {"/vault"}, {"/registry"}} {
+			s, err := snapshot.Open(t.Context(), path, snapshot.Config{SkipDigest: true})
+			if err != nil {
+				continue
+			}
+			r := NewReader(s, nil, named...)
+			all := keys.NewDetector(named...)
+			for rec, err := range s.Live(t.Context(), nil) {
+				if err != nil {
+					break
+				}
+				all.Add(rec.Key)
+			}
+			if got, err := r.Layouts(t.Context()); err == nil {
+				require.Equal(t, all.Layouts(), got, "%s %v", path, named)
+				require.True(t, path != events || len(got.Storages()) > 0)
+			}
+			require.NoError(t, s.Close())
+		}
+	}
+}
+
 // Prefixes returns the storage prefixes of Layouts that have the layout of Kubernetes.
 func (r *Reader) Prefixes(ctx context.Context) ([]string, error) {
 	layouts, err := r.Layouts(ctx)

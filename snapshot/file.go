@@ -29,9 +29,10 @@ type Snapshot struct {
 	digest *digestPass
 
 	mu    sync.Mutex
-	idx   *index // nil until the first scan has ended
-	bad   error  // of the first scan
-	sound bool   // a sift has read all records
+	idx   *index                // nil until the first scan has ended
+	bad   error                 // of the first scan
+	sound bool                  // a sift has read all records
+	mark  func(key []byte) bool // see Mark
 }
 
 // Open maps the file at path and checks its size, both metas, and every page above the leaves. A

@@ -43,6 +43,24 @@ func TestLivePrefix(t *testing.T) {
 	}
 }
 
+// TestMarked: marked are the live records that Mark chose before the index was built.
+func TestMarked(t *testing.T) {
+	path := built(t, "put /a 1\nput /b 1\nput /bb 1\nput /b 2\ndel /bb")
+	marked := func(s *Snapshot) (found []string) {
+		for rec, err := range s.Marked(t.Context()) {
+			require.NoError(t, err)
+			found = append(found, string(rec.Key)+" "+string(rec.Value))
+		}
+		return found
+	}
+	s := open(t, copyOf(t, path))
+	s.Mark(func(key []byte) bool { return strings.HasPrefix(string(key), "/b") })
+	require.Equal(t, []string{"/b 2"}, marked(s))
+	s.Mark(func([]byte) bool { return false })
+	require.Equal(t, []string{"/b 2"}, marked(s), "it is too late")
+	require.Equal(t, []string{"/a 1", "/b 2"}, marked(open(t, copyOf(t, path))), "without Mark")
+}
+
 // TestManyFolders: beyond what can be counted, folders share the one that every scan looks into.
 func TestManyFolders(t *testing.T) {
 	f := newFolders()

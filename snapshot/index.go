@@ -17,7 +17,9 @@ import (
 type index struct {
 	table // the latest record of each key, deleted keys included
 	folders
-	live []uint64 // a bit an ordinal: the latest record of a key that is not deleted
+	live   []uint64 // a bit an ordinal: the latest record of a key that is not deleted
+	marked []uint64 // a bit an ordinal: mark chose its key
+	mark   func(key []byte) bool
 
 	tombstones, alive   int
 	leased              int      // live keys that hold a lease
@@ -60,7 +62,7 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 
 func newIndex(s *Snapshot) *index {
 	l := &log{input: &s.input, db: s.db, keys: s.db.Bucket("key"), start: []uint32{0}}
-	return &index{table: newTable(l), folders: newFolders()}
+	return &index{table: newTable(l), folders: newFolders(), mark: s.mark}
 }
 
 // fill scans the key bucket into the empty index x.
@@ -81,7 +83,8 @@ func (x *index) fill(ctx context.Context) error {
 			return fmt.Errorf("%w: more than %d records", ErrDamaged, uint32(math.MaxUint32-1))
 		}
 		x.start = append(x.start, uint32(total))
-		x.live = append(x.live, make([]uint64, (total+63)/64-uint64(len(x.live)))...)
+		more := make([]uint64, (total+63)/64-uint64(len(x.live)))
+		x.live, x.marked = append(x.live, more...), append(x.marked, more...)
 		x.of = append(x.of, make([]uint16, total-uint64(len(x.of)))...)
 		if err := x.addLeaf(i, p); err != nil {
 			return x.inLeaf(i, err)
@@ -141,6 +144,9 @@ func (x *index) add(rec *Record, ordinal uint32) error {
 	x.repeats = x.repeats || found && rec.Revision.Main <= x.finished
 	x.seen(before, rec)
 	x.folders.put(ordinal, rec.Key)
+	if x.mark == nil || x.mark(rec.Key) {
+		x.marked[ordinal/64] |= 1 << (ordinal % 64)
+	}
 	if !rec.Tombstone {
 		x.live[ordinal/64] |= 1 << (ordinal % 64)
 		x.count(rec, 1)

@@ -30,6 +30,23 @@ func (s *Snapshot) Live(ctx context.Context, prefix []byte) iter.Seq2[*Record, e
 	})
 }
 
+// Mark chooses the records of Marked by their keys. fn is called with each key while the index is
+// built, by the first call that needs it: then it is too late for another Mark.
+func (s *Snapshot) Mark(fn func(key []byte) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mark = fn
+}
+
+// Marked is Live without a prefix of the records that Mark chose, and reads no others. Where Mark
+// came too late, it is Live.
+func (s *Snapshot) Marked(ctx context.Context) iter.Seq2[*Record, error] {
+	return indexed(ctx, s, func(x *index, yield func(*Record) error) error {
+		want := func(ordinal uint32) bool { return x.marked[ordinal/64]&(1<<(ordinal%64)) != 0 && x.isLive(ordinal) }
+		return x.scan(ctx, want, func(rec Scanned) error { return yield(rec.Record) })
+	})
+}
+
 // liveBelow calls fn with the records of Live.
 func (x *index) liveBelow(ctx context.Context, prefix []byte, fn func(Scanned) error) error {
 	may := x.under(prefix)
