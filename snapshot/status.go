@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -85,9 +86,21 @@ const (
 	maxVersion    = 64 // bytes
 )
 
-// Status reads everything but the values and waits for the digest. An error of the digest is
-// returned beside a Status that is otherwise whole.
+// Status reads the whole content and waits for the digest. An error of the digest is returned
+// beside a Status that is otherwise whole.
 func (s *Snapshot) Status(ctx context.Context) (Status, error) {
+	st, wrong := s.Facts(ctx)
+	if wrong != nil && !errors.Is(wrong, ErrDigest) {
+		return st, wrong
+	}
+	if err := s.read(func() error { return st.hash(ctx, s) }); err != nil {
+		return Status{}, err
+	}
+	return st, wrong
+}
+
+// Facts is Status without Hash, for which it reads small buckets and keys alone.
+func (s *Snapshot) Facts(ctx context.Context) (Status, error) {
 	x, err := s.index(ctx)
 	if err != nil {
 		return Status{}, err
@@ -126,26 +139,37 @@ func (s *Snapshot) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
-// read reads all buckets, for the hash of "etcdutl snapshot status": CRC-32C over the name and then
+// hash reads all buckets, for the hash of "etcdutl snapshot status": CRC-32C over the name and then
 // the keys and values of each. It depends on the content alone, not on pages.
-func (st *Status) read(ctx context.Context, s *Snapshot) error {
+func (st *Status) hash(ctx context.Context, s *Snapshot) error {
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	for i := range s.db.Buckets {
-		b := &s.db.Buckets[i]
-		_, _ = h.Write([]byte(b.Name))
-		err := stream.Each(s.db.Entries(ctx, b), func(el bolt.Element) error {
+		_, _ = h.Write([]byte(s.db.Buckets[i].Name))
+		err := stream.Each(s.db.Entries(ctx, &s.db.Buckets[i]), func(el bolt.Element) error {
 			_, _ = h.Write(el.Key)
 			_, _ = h.Write(el.Value)
-			if b.Name == "key" {
-				return nil
-			}
-			return st.add(b.Name, el.Key, el.Value)
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 	}
 	st.Hash = fmt.Sprintf("%08x", h.Sum32())
+	return nil
+}
+
+// read reads all buckets but "key".
+func (st *Status) read(ctx context.Context, s *Snapshot) error {
+	for i := range s.db.Buckets {
+		b := &s.db.Buckets[i]
+		if b.Name == "key" {
+			continue
+		}
+		err := stream.Each(s.db.Entries(ctx, b), func(el bolt.Element) error { return st.add(b.Name, el.Key, el.Value) })
+		if err != nil {
+			return err
+		}
+	}
 	switch { // etcd server/storage/schema/schema.go
 	case st.StorageVersion != "": // since 3.6
 		st.EtcdVersion = st.StorageVersion

@@ -37,7 +37,7 @@ func isDamage(err error) bool {
 
 // checkFile checks the file as a whole.
 func (d *doctor) checkFile() {
-	st, err := d.reader.Snapshot().Status(d.ctx)
+	st, err := d.reader.Snapshot().Facts(d.ctx)
 	if d.failed(err) {
 		return
 	}
