@@ -53,9 +53,20 @@ func (t *Type) hasVersion(version string) bool {
 // Types are the types of a snapshot: the built-in ones, those of its CustomResourceDefinitions, and
 // those of other folders.
 type Types struct {
-	all  []*Type
-	gone []*Type // of deleted records alone
-	by   map[gvr.GroupResource]*Type
+	all     []*Type // the built-in ones, then the others by group and resource
+	builtin int     // of all
+	gone    []*Type // of deleted records alone
+	by      map[gvr.GroupResource]*Type
+}
+
+// newTypes has the built-in types alone.
+func newTypes() *Types {
+	t := &Types{by: map[gvr.GroupResource]*Type{}}
+	for _, b := range Builtins() {
+		t.add(&t.all, b)
+	}
+	t.builtin = len(t.all)
+	return t
 }
 
 // add adds a type to a list of t, unless its resource has one.
@@ -69,10 +80,7 @@ func (t *Types) add(to *[]*Type, one *Type) {
 // BuiltinTypes returns the built-in types, without a count of Objects, where each of the names is
 // the plural, singular or kind of one: no custom type changes what Resolve finds.
 func BuiltinTypes(names string) (*Types, bool) {
-	t := &Types{by: map[gvr.GroupResource]*Type{}}
-	for _, b := range Builtins() {
-		t.add(&t.all, b)
-	}
+	t := newTypes()
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.ToLower(name)
 		if !slices.ContainsFunc(t.all, func(one *Type) bool { return one.hasName(name) || one.Name() == name }) {
@@ -85,25 +93,11 @@ func BuiltinTypes(names string) (*Types, bool) {
 // Types finds the types in one pass over the keys. Without a CustomResourceDefinition that can be
 // read, the type of an object is known by its folder alone.
 func (r *Reader) Types(ctx context.Context) (*Types, error) {
-	layouts, err := r.Layouts(ctx)
+	t, err := r.Defined(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := &Types{by: map[gvr.GroupResource]*Type{}}
-	for _, b := range Builtins() {
-		t.add(&t.all, b)
-	}
-	builtins := len(t.all)
-	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
-		for e, err := range r.Live(ctx, dir) {
-			if err != nil {
-				break // without definitions, types are known by folders; the next pass returns other errors
-			}
-			if crd, err := schema.ParseCRD(e.Value); err == nil {
-				t.add(&t.all, customType(crd))
-			}
-		}
-	}
+	layouts := *r.layouts // which Defined has found
 	for rec, err := range r.live(ctx, nil) {
 		if err != nil {
 			return nil, err
@@ -112,16 +106,59 @@ func (r *Reader) Types(ctx context.Context) (*Types, error) {
 		if err != nil { // of no resource
 			continue
 		}
-		if t.by[key.Resource] == nil {
+		t.count(key, func() *Entry {
 			e, _ := r.Get(ctx, rec.Key) // without it, the kind is unknown
-			t.add(&t.all, folderType(key, e))
-		}
-		t.by[key.Resource].Objects++
+			return e
+		})
 	}
-	slices.SortStableFunc(t.all[builtins:], func(a, b *Type) int {
+	return t, nil
+}
+
+// Defined finds the built-in types and those of CustomResourceDefinitions, for callers that Count
+// all objects anyway.
+func (r *Reader) Defined(ctx context.Context) (*Types, error) {
+	layouts, err := r.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := newTypes()
+	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
+		for e, err := range r.Live(ctx, dir) {
+			if err != nil {
+				break // without definitions, types are known by folders; the next pass returns other errors
+			}
+			if crd, err := schema.ParseCRD(e.Value); err == nil {
+				t.insert(customType(crd))
+			}
+		}
+	}
+	return t, nil
+}
+
+// Count counts an object. Of the first one of a folder without definition it makes a type.
+func (t *Types) Count(e *Entry) {
+	if key, err := e.ParseKey(); err == nil { // else of no resource
+		t.count(key, func() *Entry { return e })
+	}
+}
+
+func (t *Types) count(key keys.Key, first func() *Entry) {
+	if t.by[key.Resource] == nil {
+		t.insert(folderType(key, first()))
+	}
+	t.by[key.Resource].Objects++
+}
+
+// insert adds a type that is not built in, unless its resource has one.
+func (t *Types) insert(one *Type) {
+	if t.by[one.Resource] != nil {
+		return
+	}
+	t.by[one.Resource] = one
+	at, _ := slices.BinarySearchFunc(t.all[t.builtin:], one, func(a, b *Type) int {
 		return cmp.Or(strings.Compare(a.Resource.Group, b.Resource.Group), strings.Compare(a.Resource.Resource, b.Resource.Resource))
 	})
-	return t, nil
+	t.all = slices.Insert(t.all, t.builtin+at, one)
 }
 
 // TypesEver returns Types with the types of deleted CustomResourceDefinitions and empty folders, as

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +27,19 @@ type definition struct {
 	finalizers []string
 }
 
-func (d *doctor) define(o stored) {
+// define reads the definitions, before the objects that they define.
+func (d *doctor) define() {
+	for _, dir := range d.layouts.Dirs(keys.DefinitionType()) {
+		each(d, dir, lookAt, func(e *inspect.Entry, l *look) {
+			key, err := e.ParseKey()
+			if err == nil && key.Resource == keys.DefinitionType() && isKubernetes(e) && l.readable() {
+				d.addDefinition(stored{key, e})
+			}
+		})
+	}
+}
+
+func (d *doctor) addDefinition(o stored) {
 	crd, err := schema.ParseCRD(o.entry.Value)
 	if err != nil {
 		d.raise(o.entry.Key, codeCRDUnreadable, "%s", err)
@@ -144,25 +157,71 @@ func (d *doctor) checkConversion() {
 	}
 }
 
-// checkWrites reports custom resources that servers read, and do not let anyone write.
-func (d *doctor) checkWrites() {
-	if slices.Contains(d.ignored, codeUpdateRefused.Name) && slices.Contains(d.ignored, codeApplyRefused.Name) {
-		return
-	}
-	for at, def := range d.definitions.all() {
+// writer is the definition of a type and its storage version, nil where no server serves it. The
+// schemas are parsed for the first object.
+type writer func() (*schema.CRD, *schema.Version)
+
+func (def *definition) writer() writer {
+	return sync.OnceValues(func() (*schema.CRD, *schema.Version) {
 		crd, err := schema.ParseCRD(def.entry.Value)
 		if err != nil {
-			continue // reported by define
+			return nil, nil // reported by addDefinition
 		}
 		storage, err := crd.Version(def.StorageVersion)
 		if err != nil {
-			continue // no server serves it
+			return nil, nil // no server serves it
 		}
-		check := func(e *inspect.Entry) []*finding.Finding { return checkWrite(d.ctx, crd, storage, e) }
+		return crd, storage
+	})
+}
+
+// check checks whether servers accept writes of an object.
+func (w writer) check(ctx context.Context, e *inspect.Entry) []*finding.Finding {
+	if crd, storage := w(); storage != nil {
+		return checkWrite(ctx, crd, storage, e)
+	}
+	return nil
+}
+
+// mostSchemas is how much text of definitions is parsed at once, in bytes.
+const mostSchemas = 2 << 20
+
+// writers are the definitions whose objects are checked in the pass over all records: as many as
+// mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
+func (d *doctor) writers() writers {
+	if slices.Contains(d.ignored, codeUpdateRefused.Name) && slices.Contains(d.ignored, codeApplyRefused.Name) {
+		return nil
+	}
+	size, ws := 0, writers{}
+	for at, def := range d.definitions.all() {
+		if size += len(def.entry.Value); size <= mostSchemas {
+			ws[at] = def.writer()
+		} else {
+			d.unwritten = append(d.unwritten, at)
+		}
+	}
+	return ws
+}
+
+type writers map[folder]writer
+
+// check checks an object of one of the definitions.
+func (ws writers) check(ctx context.Context, e *inspect.Entry) []*finding.Finding {
+	key, err := e.ParseKey()
+	if w := ws[folder{key.Prefix, key.Resource}]; err == nil && w != nil && isKubernetes(e) {
+		return w.check(ctx, e)
+	}
+	return nil
+}
+
+// checkWrites reports custom resources that servers read, and do not let anyone write, of the
+// definitions that are left.
+func (d *doctor) checkWrites() {
+	for _, at := range d.unwritten {
+		w := d.definitions.at(at).writer()
+		check := func(e *inspect.Entry) []*finding.Finding { return w.check(d.ctx, e) }
 		each(d, keys.Kubernetes{Prefix: at.prefix}.Dir(at.resource), check, func(_ *inspect.Entry, found *[]*finding.Finding) {
-			for _, f := range *found {
-				d.add(f)
-			}
+			d.addAll(*found)
 		})
 		if d.err != nil {
 			return

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/keys"
@@ -34,6 +35,7 @@ type doctor struct {
 	damaged bool // no record is trusted
 	layouts keys.Layouts
 	leases  map[int64]int64
+	types   *inspect.Types
 	kinds   map[gvr.GroupKind]*inspect.Type
 	dead    []string // APIServices that do not answer
 	addKCP  func(*inspect.Entry) error
@@ -87,16 +89,11 @@ func (d *doctor) prepare() {
 	if d.leases, err = d.reader.Snapshot().Leases(d.ctx); d.failed(err) {
 		return
 	}
-	types, err := d.reader.Types(d.ctx)
-	if d.failed(err) {
+	if d.types, err = d.reader.Defined(d.ctx); d.failed(err) {
 		return
 	}
-	for _, t := range types.All() {
-		gk := gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}
-		if d.kinds[gk] == nil && t.Kind != "" {
-			t.CRD = nil // its schemas are large
-			d.kinds[gk] = t
-		}
+	for _, t := range d.types.All() {
+		t.CRD = nil // its schemas are large
 	}
 	if slices.ContainsFunc(d.layouts.Storages(), func(s keys.Storage) bool { return s.Flavour.KCP() }) {
 		d.addKCP, d.kcp, err = clusters.Checking(d.ctx, d.reader)
@@ -106,11 +103,25 @@ func (d *doctor) prepare() {
 
 // read takes each record once.
 func (d *doctor) read() {
-	each(d, nil, lookAt, func(e *inspect.Entry, l *look) {
-		if d.checkEntry(e, l); d.addKCP != nil {
+	d.define()
+	writers := d.writers()
+	type seen struct {
+		look
+		refused []*finding.Finding
+	}
+	see := func(e *inspect.Entry) seen { return seen{lookAt(e), writers.check(d.ctx, e)} }
+	each(d, nil, see, func(e *inspect.Entry, s *seen) {
+		d.types.Count(e)
+		d.addAll(s.refused)
+		if d.checkEntry(e, &s.look); d.addKCP != nil {
 			d.failed(d.addKCP(e))
 		}
 	})
+	for _, t := range d.types.All() {
+		if gk := (gvr.GroupKind{Group: t.Resource.Group, Kind: t.Kind}); d.kinds[gk] == nil && t.Kind != "" {
+			d.kinds[gk] = t
+		}
+	}
 }
 
 // plain is a resource without its version, as people write it: "pods", "widgets.example.com".

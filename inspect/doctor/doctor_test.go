@@ -136,6 +136,12 @@ func TestFindings(t *testing.T) {
 			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...), Options{Ignore: []string{tc.code.Name}}).of(tc.code))
 		})
 	}
+	t.Run("a definition of many bytes", func(t *testing.T) {
+		padding := `"metadata":{"annotations":{"a":"` + strings.Repeat("x", mostSchemas) + `"},`
+		large := record{crds, strings.Replace(portCRD.value, `"metadata":{`, padding, 1)}
+		wrong := object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)
+		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).of(codeUpdateRefused), 1)
+	})
 	t.Run("healthy", func(t *testing.T) {
 		var codes []*finding.Code
 		for _, f := range examined(t, written(t, on, healthy()...), Options{}).Findings {

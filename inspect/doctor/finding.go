@@ -63,6 +63,12 @@ func (r *Report) add(f *finding.Finding) {
 	}
 }
 
+func (r *Report) addAll(found []*finding.Finding) {
+	for _, f := range found {
+		r.add(f)
+	}
+}
+
 func (r *Report) sorted() *Report {
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int {
 		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason))

@@ -24,6 +24,7 @@ type index struct {
 	versions    ordered[folder, tally[string]] // custom resources by apiVersion and kind
 	managed     ordered[folder, tally[string]] // by apiVersions in managedFields
 	definitions ordered[folder, definition]
+	unwritten   []folder                   // definitions that writers leaves out
 	orphans     map[gvr.GroupResource]bool // resources without a definition
 	namespaces  map[space]labels.Set
 	whole       map[string]bool // storage prefixes with namespaces: --etcd-servers-overrides leaves them out
@@ -130,8 +131,6 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, l *look) {
 	case "namespaces":
 		d.namespaces[space{key.Prefix, key.Name}], d.whole[key.Prefix] = meta.Labels, true
 		keep = !meta.DeletionTimestamp.IsZero()
-	case "customresourcedefinitions.apiextensions.k8s.io":
-		d.define(o)
 	case "apiservices.apiregistration.k8s.io":
 		d.serve(o)
 	case "validatingwebhookconfigurations.admissionregistration.k8s.io", "mutatingwebhookconfigurations.admissionregistration.k8s.io",

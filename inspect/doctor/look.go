@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -27,6 +29,9 @@ type look struct {
 	err     error          // of decode
 	beat    *time.Time     // of a node's Lease
 }
+
+// readable tells whether a server reads the value, or one that knows its kind.
+func (l *look) readable() bool { return l.err == nil || errors.Is(l.err, native.ErrUnknownKind) }
 
 // lookAt reads a value. It decodes what its bytes do not tell.
 func lookAt(e *inspect.Entry) (l look) {

@@ -50,7 +50,7 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 	d.countEncryption(key, e)
 	err := l.err
 	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
-	_, kubernetes := e.Layout().(keys.Kubernetes)
+	kubernetes := isKubernetes(e)
 	switch {
 	case err == nil:
 	case unknown:
@@ -60,7 +60,7 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 	case e.Undecryptable == nil:
 		d.raise(e.Key, codeUndecodable, "%s", err)
 	}
-	readable := err == nil || unknown
+	readable := l.readable()
 	if !readable {
 		d.unread[key.Resource] = true
 	}
@@ -75,6 +75,12 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 		storage, _ := d.layouts.Of(e.Key)
 		d.groups.add(group{codeLayoutUnchecked, storage.Prefix + " (" + string(storage.Flavour) + ")"}, e.Key)
 	}
+}
+
+// isKubernetes tells the layout whose objects are checked against each other.
+func isKubernetes(e *inspect.Entry) bool {
+	_, is := e.Layout().(keys.Kubernetes)
+	return is
 }
 
 // errMetadata is the error of an object whose metadata alone does not decode.
