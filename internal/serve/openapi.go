@@ -47,7 +47,7 @@ func (d *documents) install() error {
 				return nil, "", err
 			}
 			services := d.server.Handler.GoRestfulContainer.RegisteredWebServices()
-			document, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services[i:i+1]), c)
+			document, err := builder3.BuildOpenAPISpecFromRoutes(restfuladapter.AdaptWebServices(services[i:i+1]), ownExtensions(c))
 			return document, d.etag + path, err
 		})))
 	}
@@ -59,6 +59,18 @@ func (d *documents) install() error {
 	}
 	handler.NewOpenAPIServiceLazy(cached.Once(cached.Func(d.v2))).RegisterOpenAPIVersionedService("/openapi/v2", mux)
 	return nil
+}
+
+// ownExtensions is a configuration for one document: the builder changes the extensions of its
+// definitions, and documents are made at the same time.
+func ownExtensions(c *common.OpenAPIV3Config) *common.OpenAPIV3Config {
+	own := *c
+	own.Definitions = maps.Clone(c.Definitions)
+	for name, d := range own.Definitions {
+		d.Schema.Extensions = maps.Clone(d.Schema.Extensions)
+		own.Definitions[name] = d
+	}
+	return &own
 }
 
 // definedVersion is a version of a CustomResourceDefinition.
