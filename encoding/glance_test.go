@@ -65,14 +65,15 @@ func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, v
 		is = append(is, string(o.APIVersion), string(o.Kind), string(o.UID))
 	}
 	if g.APIVersion != nil {
-		var fields struct {
+		type managed struct {
 			Metadata struct {
 				ManagedFields []struct {
 					APIVersion string `json:"apiVersion"`
 				} `json:"managedFields"`
 			} `json:"metadata"`
 		}
-		require.NoError(t, DecodeFields(value, &fields), "%q", value)
+		fields, err := FieldsOf[managed]().Decode(value)
+		require.NoError(t, err, "%q", value)
 		var versions []string
 		for _, entry := range fields.Metadata.ManagedFields {
 			versions = append(versions, entry.APIVersion)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	strictjson "sigs.k8s.io/json"
@@ -23,23 +22,6 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 		return obj, err
 	}, decodeCBOR, nil)
 	return obj, Detect(data), err
-}
-
-// DecodeFields decodes those fields of a JSON or CBOR value that the struct into points to has, by
-// their json tags, in a third of the time of DecodeObject. A field of another type is an error that
-// does not quote the content. Other errors are those of DecodeObject.
-func DecodeFields(data []byte, into any) error {
-	if f := Detect(data); f == FormatJSON {
-		if err := unmarshal(data, into); err != nil {
-			return fmt.Errorf("%s value: %w", f, err)
-		}
-		return nil
-	}
-	content, _, err := DecodeObject(data)
-	if err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, into)
 }
 
 // unmarshal decodes JSON. Errors give positions, not characters: the value may be a Secret.

@@ -28,45 +28,63 @@ type metaJSON struct {
 
 func (h *header) head() *header { return h }
 
-// decoding reads an object of a kind and hands on its metadata. Unknown fields are skipped, fields
-// of a wrong type are an error. No error quotes the value.
-func decoding(kind string, into interface{ head() *header }, took func(m metadata)) reading {
-	var m metadata
+// headed is a pointer to a struct with a header.
+type headed[T any] interface {
+	*T
+	head() *header
+}
+
+// decoding reads an object of a kind. Unknown fields are skipped, fields of a wrong type are an
+// error. No error quotes the value.
+func decoding[T any, P headed[T]](kind string, fields encoding.Fields[T], took func(o P)) reading {
+	var o P
 	decode := func(value []byte) (metadata, error) {
-		if err := encoding.DecodeFields(value, into); err != nil {
+		decoded, err := fields.Decode(value)
+		if err != nil {
 			return metadata{}, fmt.Errorf("no %s: %w", kind, err)
 		}
-		h := into.head()
+		o = decoded
+		h := o.head()
 		if h.Kind != kind {
 			return metadata{}, fmt.Errorf("no %s", kind)
 		}
-		m = metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}
-		return m, nil
+		return metadata{h.Metadata.Name, h.Metadata.Namespace, h.Metadata.Annotations}, nil
 	}
-	return reading{decode, func() { took(m) }}
+	return reading{decode, func() { took(o) }}
+}
+
+// The fields that are read of each kind.
+var (
+	logicalClusterFields = encoding.FieldsOf[logicalClusterJSON]()
+	bindingFields        = encoding.FieldsOf[bindingJSON]()
+	exportFields         = encoding.FieldsOf[exportJSON]()
+	workspaceFields      = encoding.FieldsOf[workspaceJSON]()
+	shardFields          = encoding.FieldsOf[shardJSON]()
+	definitionFields     = encoding.FieldsOf[definitionJSON]()
+)
+
+type logicalClusterJSON struct {
+	header `json:",inline"`
+	Spec   struct {
+		Owner *Owner `json:"owner"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+	} `json:"status"`
 }
 
 func (c *Cluster) reading() reading {
-	var o struct {
-		header `json:",inline"`
-		Spec   struct {
-			Owner *Owner `json:"owner"`
-		} `json:"spec"`
-		Status struct {
-			Phase string `json:"phase"`
-		} `json:"status"`
-	}
-	return decoding("LogicalCluster", &o, func(m metadata) {
-		c.Path, c.ShardName, c.Migrating = m.Annotations[annotationPath], m.Annotations[AnnotationShard], m.Annotations[AnnotationMigrating]
-		c.Inactive = m.Annotations[annotationInactive] == "true" || m.Annotations[annotationInactiveBefore] == "true"
+	return decoding("LogicalCluster", logicalClusterFields, func(o *logicalClusterJSON) {
+		annotations := o.Metadata.Annotations
+		c.Path, c.ShardName, c.Migrating = annotations[annotationPath], annotations[AnnotationShard], annotations[AnnotationMigrating]
+		c.Inactive = annotations[annotationInactive] == "true" || annotations[annotationInactiveBefore] == "true"
 		c.Phase, c.UID, c.Terminating, c.Owner = o.Status.Phase, o.Metadata.UID, o.Metadata.DeletionTimestamp, o.Spec.Owner
 	})
 }
 
 // readBinding reads an APIBinding, v1alpha1 or v1alpha2.
 func (c *Cluster) readBinding(key keys.Key, names names) reading {
-	var o bindingJSON
-	return decoding("APIBinding", &o, func(metadata) {
+	return decoding("APIBinding", bindingFields, func(o *bindingJSON) {
 		export := o.Spec.Reference.Export
 		b := Binding{
 			Name:   strings.Clone(key.Name),
@@ -112,66 +130,70 @@ type bindingJSON struct {
 	} `json:"status"`
 }
 
+type exportJSON struct {
+	header `json:",inline"`
+	Status struct {
+		Identity string `json:"identityHash"`
+	} `json:"status"`
+}
+
 // readExport reads an APIExport, v1alpha1 or v1alpha2.
 func readExport(key keys.Key, into *[]Export) reading {
-	var o struct {
-		header `json:",inline"`
-		Status struct {
-			Identity string `json:"identityHash"`
-		} `json:"status"`
-	}
-	return decoding("APIExport", &o, func(metadata) {
+	return decoding("APIExport", exportFields, func(o *exportJSON) {
 		*into = append(*into, Export{Cluster: key.Cluster, Name: key.Name, Identity: o.Status.Identity})
 	})
 }
 
+type workspaceJSON struct {
+	header `json:",inline"`
+	Spec   struct {
+		Cluster string `json:"cluster"`
+	} `json:"spec"`
+}
+
 // readWorkspace reads a Workspace. at is where it lies by the time it was decoded.
 func readWorkspace(at func() *Workspace) reading {
-	var o struct {
-		header `json:",inline"`
-		Spec   struct {
-			Cluster string `json:"cluster"`
-		} `json:"spec"`
-	}
-	return decoding("Workspace", &o, func(m metadata) {
+	return decoding("Workspace", workspaceFields, func(o *workspaceJSON) {
 		w := at()
-		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, m.Annotations[AnnotationShard]
+		w.UID, w.Cluster, w.ShardName = o.Metadata.UID, o.Spec.Cluster, o.Metadata.Annotations[AnnotationShard]
 		w.Region = o.Metadata.Labels[labelRegion]
 	})
 }
 
+type shardJSON struct {
+	header `json:",inline"`
+	Spec   struct {
+		ExternalURL string `json:"externalURL"`
+	} `json:"spec"`
+}
+
 func readShard(key keys.Key, into *[]RegisteredShard) reading {
-	var o struct {
-		header `json:",inline"`
-		Spec   struct {
-			ExternalURL string `json:"externalURL"`
-		} `json:"spec"`
-	}
-	return decoding("Shard", &o, func(metadata) {
+	return decoding("Shard", shardFields, func(o *shardJSON) {
 		*into = append(*into, RegisteredShard{Name: key.Name, Region: o.Metadata.Labels[labelRegion], ExternalURL: o.Spec.ExternalURL})
 	})
 }
 
+type definitionJSON struct {
+	header `json:",inline"`
+	Spec   struct {
+		Group string `json:"group"`
+		Names struct {
+			Plural string `json:"plural"`
+		} `json:"names"`
+		Version  string `json:"version"` // of v1beta1
+		Versions []struct {
+			Name string `json:"name"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		StoredVersions []string `json:"storedVersions"`
+	} `json:"status"`
+}
+
 func (d *Definition) reading() reading {
-	var o struct {
-		header `json:",inline"`
-		Spec   struct {
-			Group string `json:"group"`
-			Names struct {
-				Plural string `json:"plural"`
-			} `json:"names"`
-			Version  string `json:"version"` // of v1beta1
-			Versions []struct {
-				Name string `json:"name"`
-			} `json:"versions"`
-		} `json:"spec"`
-		Status struct {
-			StoredVersions []string `json:"storedVersions"`
-		} `json:"status"`
-	}
-	r := decoding("CustomResourceDefinition", &o, func(m metadata) {
+	r := decoding("CustomResourceDefinition", definitionFields, func(o *definitionJSON) {
 		d.Resource = schema.GroupResource{Group: o.Spec.Group, Resource: o.Spec.Names.Plural}
-		d.Schema = ExportRef{Cluster: m.Annotations[annotationSchemaCluster], Name: m.Annotations[annotationSchemaName]}
+		d.Schema = ExportRef{Cluster: o.Metadata.Annotations[annotationSchemaCluster], Name: o.Metadata.Annotations[annotationSchemaName]}
 		d.StoredVersions = o.Status.StoredVersions
 		for _, v := range o.Spec.Versions {
 			d.Versions = append(d.Versions, v.Name)

@@ -90,16 +90,19 @@ func (d *doctor) count(key keys.Key, e *inspect.Entry, l *look) {
 	}
 }
 
+// managed has the apiVersions in managedFields.
+var managed = encoding.FieldsOf[struct {
+	Metadata struct {
+		ManagedFields []struct {
+			APIVersion string `json:"apiVersion"`
+		} `json:"managedFields"`
+	} `json:"metadata"`
+}]()
+
 // managedVersions lists the apiVersions in managedFields, each once; none of malformed ones.
 func managedVersions(value []byte) (versions [][]byte) {
-	var content struct {
-		Metadata struct {
-			ManagedFields []struct {
-				APIVersion string `json:"apiVersion"`
-			} `json:"managedFields"`
-		} `json:"metadata"`
-	}
-	if err := encoding.DecodeFields(value, &content); err != nil {
+	content, err := managed.Decode(value)
+	if err != nil {
 		return nil
 	}
 	for _, entry := range content.Metadata.ManagedFields {

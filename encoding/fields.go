@@ -1,0 +1,142 @@
+package encoding
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Fields decodes those fields of JSON and CBOR values that the struct T has, by their json tags,
+// which all fields have. It is safe for concurrent use.
+type Fields[T any] struct{ plan plan }
+
+// FieldsOf makes Fields, once a type. Strings, structs, maps of strings, and pointers to and lists
+// of these are read in one pass over the text; values with a field of another type take ten times
+// as long.
+func FieldsOf[T any]() Fields[T] { return Fields[T]{planOf(reflect.TypeFor[T]())} }
+
+// Decode decodes a value. A field of another type is an error that does not quote the content.
+// Other errors are those of DecodeObject.
+func (f Fields[T]) Decode(data []byte) (*T, error) {
+	if Detect(data) != FormatJSON {
+		content, _, err := DecodeObject(data)
+		if err != nil {
+			return nil, err
+		}
+		out := new(T)
+		return out, runtime.DefaultUnstructuredConverter.FromUnstructured(content, out)
+	}
+	out, p := new(T), pass{text: data}
+	if f.plan.read(&p, reflect.ValueOf(out).Elem()) && p.next() == 0 && p.at == len(data) {
+		return out, nil
+	}
+	out = new(T)
+	if err := unmarshal(data, out); err != nil {
+		return nil, fmt.Errorf("%s value: %w", FormatJSON, err)
+	}
+	return out, nil
+}
+
+// plan is how a value is read into a type.
+type plan struct {
+	kind    reflect.Kind
+	members []planned // of a struct
+	element *plan     // of a list or a pointer
+}
+
+// planned is a field of a struct.
+type planned struct {
+	name  string
+	index []int
+	plan  plan
+}
+
+func planOf(t reflect.Type) plan {
+	p := plan{kind: t.Kind()}
+	switch {
+	case p.kind == reflect.Struct:
+		p.members = plannedOf(t)
+	case p.kind == reflect.Slice || p.kind == reflect.Pointer:
+		element := planOf(t.Elem())
+		p.element = &element
+	case p.kind != reflect.String && t != reflect.TypeFor[map[string]string]():
+		p.kind = reflect.Invalid
+	}
+	return p
+}
+
+// plannedOf lists the fields of a struct, and those of the structs within it that have no name.
+func plannedOf(t reflect.Type) (all []planned) {
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if name != "" {
+			all = append(all, planned{name, field.Index, planOf(field.Type)})
+			continue
+		}
+		for _, inner := range plannedOf(field.Type) {
+			inner.index = slices.Concat(field.Index, inner.index)
+			all = append(all, inner)
+		}
+	}
+	return all
+}
+
+// read passes a value and sets out, which is zero. False means that the value has to be decoded.
+func (t *plan) read(p *pass, out reflect.Value) bool {
+	if p.next() == 'n' {
+		return p.word("null")
+	}
+	switch t.kind {
+	case reflect.String:
+		text, ok := p.decoded()
+		out.SetString(text)
+		return ok
+	case reflect.Map:
+		content := map[string]string{}
+		out.Set(reflect.ValueOf(content))
+		return p.members(func(name []byte) (ok bool) {
+			content[string(name)], ok = p.decoded()
+			return ok
+		})
+	case reflect.Slice:
+		out.Set(reflect.MakeSlice(out.Type(), 0, 0))
+		return p.elements(func() bool {
+			n := out.Len()
+			out.Grow(1)
+			out.SetLen(n + 1)
+			return t.element.read(p, out.Index(n))
+		})
+	case reflect.Pointer:
+		out.Set(reflect.New(out.Type().Elem()))
+		return t.element.read(p, out.Elem())
+	case reflect.Struct:
+		return t.object(p, out)
+	}
+	return false
+}
+
+// object passes an object. Of two fields of a name decoders merge the values.
+func (t *plan) object(p *pass, out reflect.Value) bool {
+	var seen names
+	return p.members(func(name []byte) bool {
+		for i := range t.members {
+			if m := &t.members[i]; m.name == string(name) {
+				return seen.first(1<<i) && m.plan.read(p, out.FieldByIndex(m.index))
+			}
+		}
+		return p.value(1)
+	})
+}
+
+// decoded passes a string, and returns its content.
+func (p *pass) decoded() (content string, ok bool) {
+	start := p.at
+	if !p.anyString() {
+		return "", false
+	}
+	content, err := unquote(p.text[start:p.at])
+	return content, err == nil
+}
