@@ -12,10 +12,13 @@ import (
 type Glance struct {
 	APIVersion, Kind, Name, Namespace, UID []byte
 
-	Owners    []Owner
-	Managed   [][]byte // JSON: the apiVersions of managedFields, as they follow each other
-	Annotated bool     // it has annotations
+	Owners      []Owner
+	Managed     [][]byte // JSON: the apiVersions of managedFields, as they follow each other
+	Annotations []Annotation
 }
+
+// Annotation is an annotation. Value is nil for unusual text, which has to be decoded.
+type Annotation struct{ Name, Value []byte }
 
 // Owner is the part of an OwnerReference that finds the owner.
 type Owner struct{ APIVersion, Kind, UID []byte }
@@ -42,6 +45,37 @@ func (g *Glance) GlanceJSON(value []byte) bool {
 	return ok && seen == 1|2|4 && isGroupVersion(g.APIVersion) && len(g.Kind) > 0 && p.at == len(value)
 }
 
+// Glance sets g from a JSON or protobuf value, without APIVersion and Kind from the latter: see
+// GlanceJSON. Others have to be decoded.
+func (g *Glance) Glance(value []byte) bool {
+	switch Detect(value) {
+	case FormatJSON:
+		return g.GlanceJSON(value)
+	case FormatProtobuf:
+		message, ok := messageOf(value)
+		return ok && g.GlanceMessage(message)
+	}
+	return false
+}
+
+// messageOf is the object in a protobuf value.
+func messageOf(value []byte) (message []byte, ok bool) {
+	ok = eachSure(value[len(protobufPrefix):], func(f wireField) bool {
+		switch f.num {
+		case unknownRaw:
+			message = f.payload
+		case unknownTypeMeta:
+			return f.typ == protowire.BytesType && eachSure(f.payload, func(f wireField) bool {
+				return f.num > typeMetaKind || f.typ == protowire.BytesType
+			})
+		default:
+			return true
+		}
+		return f.typ == protowire.BytesType
+	})
+	return message, ok && message != nil
+}
+
 // GlanceMessage sets g, without APIVersion and Kind, from the message of a protobuf object: see
 // GlanceJSON.
 func (g *Glance) GlanceMessage(message []byte) bool {
@@ -51,7 +85,9 @@ func (g *Glance) GlanceMessage(message []byte) bool {
 	})
 }
 
-func (g *Glance) reset() { *g = Glance{Owners: g.Owners[:0], Managed: g.Managed[:0]} }
+func (g *Glance) reset() {
+	*g = Glance{Owners: g.Owners[:0], Managed: g.Managed[:0], Annotations: g.Annotations[:0]}
+}
 
 // isGroupVersion reports whether an apiVersion names a version, of one group at most.
 func isGroupVersion(apiVersion []byte) bool {
@@ -92,8 +128,7 @@ func (g *Glance) metadata(p *pass) bool {
 		case "creationTimestamp":
 			return p.time()
 		case "annotations":
-			g.Annotated = true
-			return p.strings()
+			return p.members(func(name []byte) bool { return g.annotation(p, name) })
 		case "labels":
 			return p.strings()
 		case "finalizers":
@@ -130,6 +165,20 @@ func (g *Glance) owner(p *pass) bool {
 	})
 	g.Owners = append(g.Owners, o)
 	return ok
+}
+
+// annotation reads an element of annotations.
+func (g *Glance) annotation(p *pass, name []byte) bool {
+	start := p.at + 1
+	if !p.anyString() {
+		return false
+	}
+	a := Annotation{name, p.text[start : p.at-1]}
+	if !isPlain(a.Value) {
+		a.Value = nil
+	}
+	g.Annotations = append(g.Annotations, a)
+	return true
 }
 
 // entry reads an element of managedFields.
@@ -190,7 +239,12 @@ func (p *pass) plain(out *[]byte) bool {
 		return false
 	}
 	*out = p.text[start : p.at-1]
-	return !slices.ContainsFunc(*out, func(b byte) bool { return b == '\\' || b >= 0x80 })
+	return isPlain(*out)
+}
+
+// isPlain reports whether the text of a string is ASCII without escapes.
+func isPlain(text []byte) bool {
+	return !slices.ContainsFunc(text, func(b byte) bool { return b == '\\' || b >= 0x80 })
 }
 
 // integer passes a whole number that fits an int64.
@@ -229,15 +283,28 @@ func (g *Glance) field(f wireField) bool {
 		})
 	case metaDeletionTimestamp:
 		return false
-	case metaLabels, metaAnnotations:
-		g.Annotated = g.Annotated || f.num == metaAnnotations
-		return f.typ == protowire.BytesType && eachSure(f.payload, func(f wireField) bool {
-			return f.num > mapValue || f.typ == protowire.BytesType
-		})
+	case metaLabels:
+		return f.typ == protowire.BytesType && eachSure(f.payload, new(Annotation).field)
+	case metaAnnotations:
+		g.Annotations = append(g.Annotations, Annotation{Value: []byte{}})
+		return f.typ == protowire.BytesType && eachSure(f.payload, g.Annotations[len(g.Annotations)-1].field)
 	case metaFinalizers:
 	case metaOwnerReferences:
 		g.Owners = append(g.Owners, Owner{})
 		return f.typ == protowire.BytesType && eachSure(f.payload, g.Owners[len(g.Owners)-1].field)
+	default:
+		return true
+	}
+	return f.typ == protowire.BytesType
+}
+
+// field reads a field of an entry of a map.
+func (a *Annotation) field(f wireField) bool {
+	switch f.num {
+	case mapKey:
+		a.Name = f.payload
+	case mapValue:
+		a.Value = f.payload
 	default:
 		return true
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-const glanced = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"a":"b\u003cé"},` +
+const glanced = `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"annotations":{"a":"b\u003cé","kcp.io/cluster":"root"},` +
 	`"creationTimestamp":"2026-05-01T00:00:00Z","finalizers":["f"],"generation":5,"labels":{"tier":"backend"},` +
 	`"managedFields":[{"apiVersion":"example.com/v1","fieldsV1":{"f:spec":{"f:color":{}}},"manager":"m"},{"apiVersion":"example.com/v2"}],` +
 	`"name":"w","namespace":"team","ownerReferences":[{"apiVersion":"apps/v1","controller":true,"kind":"ReplicaSet","name":"r","uid":"u-1"},` +
@@ -41,8 +41,11 @@ func TestGlance(t *testing.T) {
 		if requireGlance(t, raw, (*Glance).GlanceMessage, wrap(raw)) {
 			sure++
 		}
+		if value := damaged(random, wrap(message)); requireGlance(t, value, (*Glance).Glance, value) {
+			sure++
+		}
 	}
-	require.Greater(t, sure, 10_000)
+	require.Greater(t, sure, 20_000)
 }
 
 // requireGlance compares one glance, if it is sure, with decoders of the value.
@@ -85,7 +88,15 @@ func requireGlance(t *testing.T, data []byte, look func(*Glance, []byte) bool, v
 		}
 	}
 	require.Equal(t, want, is, "%q", value)
-	require.Equal(t, len(m.Annotations) > 0, g.Annotated && len(m.Annotations) > 0, "%q", value)
+	annotations := map[string]string{}
+	for _, a := range g.Annotations {
+		annotations[string(a.Name)] = string(a.Value)
+		if a.Value == nil {
+			annotations[string(a.Name)] = m.Annotations[string(a.Name)]
+		}
+	}
+	require.Len(t, annotations, len(m.Annotations), "%q", value)
+	require.Subset(t, m.Annotations, annotations, "%q", value)
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // FuzzValues: whatever lies under a key that tells of logical clusters, reading it ends, and what
-// cannot be read leaves nothing.
+// cannot be read leaves nothing. A value agrees with its key only if decoding it says so.
 func FuzzValues(f *testing.F) {
 	for e, err := range reader(f, kcptest.Recorded(f, kcptest.Root), nil).Live(context.Background(), nil) {
 		require.NoError(f, err)
@@ -24,6 +24,8 @@ func FuzzValues(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"a"},"spec":{"version":"v1"}}`))
 	f.Add([]byte("\xd9\xd9\xf7\xa1\x44kind\x49Workspace"))
 	f.Add([]byte("k8s\x00\x0a\x00"))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"annotations":{"a":"\u003c","kcp.io/cluster":"c"},"name":"n"}}`))
+	f.Add(inProtobuf(f, "n", "", map[string]string{"a": "b", "kcp.io/cluster": "c", "kcp.io/shard": "s"}))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var c Cluster
 		var w Workspace
@@ -31,6 +33,11 @@ func FuzzValues(f *testing.F) {
 		var exports []Export
 		var registered []RegisteredShard
 		key := keys.Key{Cluster: "c", Name: "n"}
+		x := examination{pass: &pass{}, key: key, entry: &inspect.Entry{Value: value}}
+		if m, err := metadataOf(value); x.agrees() {
+			require.NoError(t, err)
+			require.Empty(t, m.differs(key))
+		}
 		said := map[string]any{}
 		for kind, read := range map[string]reading{
 			"LogicalCluster": c.reading(), "APIBinding": c.readBinding(key, names{}), "APIExport": readExport(key, &exports),

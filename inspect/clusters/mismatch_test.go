@@ -17,7 +17,7 @@ import (
 )
 
 // inProtobuf is a ConfigMap as kcp stores it.
-func inProtobuf(t *testing.T, name, namespace string, annotations map[string]string) []byte {
+func inProtobuf(t testing.TB, name, namespace string, annotations map[string]string) []byte {
 	t.Helper()
 	o := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},

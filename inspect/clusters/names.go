@@ -28,6 +28,8 @@ const (
 	annotationInactiveBefore = "internal.kcp.io/inactive"
 	annotationSchemaCluster  = "apis.kcp.io/schema-cluster"
 	annotationSchemaName     = "apis.kcp.io/schema-name"
+	annotationCluster        = "kcp.io/cluster" // of any object: its logical cluster
+	annotationCopied         = "kcp.io/shard"   // of a copy in a cache: the shard that it is of
 	labelRegion              = "region"
 )
 

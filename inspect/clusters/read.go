@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,8 +34,15 @@ func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) 
 	if err != nil {
 		return nil, nil, err
 	}
-	p.decrypted, p.alone = true, true
-	return p.add, p.finish, nil
+	p.decrypted = true
+	return func(e *inspect.Entry) error {
+		x, err := p.add(e)
+		if err == nil {
+			x.decode()
+			x.end()
+		}
+		return err
+	}, p.finish, nil
 }
 
 func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
@@ -42,10 +50,21 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := stream.Each(r.Raw(ctx, nil), p.add); err != nil {
-		return nil, err
-	}
-	if err := p.flush(); err != nil {
+	counted := stream.Of(func(yield func(examination) error) error {
+		return stream.Each(r.Raw(ctx, nil), func(e *inspect.Entry) error {
+			x, err := p.add(e)
+			if err != nil || !x.asked {
+				return err
+			}
+			return yield(x)
+		})
+	})
+	item := func(x examination) (examination, int) { return x, len(x.entry.Value) }
+	err = stream.Each(stream.Ahead(r.Snapshot().Guard, counted, item, (*examination).decode), func(x *examination) error {
+		x.end()
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return p.finish(), nil
@@ -61,10 +80,7 @@ type pass struct {
 	caches    map[string]*cachePass
 	others    map[string]*Amount
 	names     names
-
-	waiting []*examination
-	size    int  // bytes of the waiting values
-	alone   bool // no value waits: the caller has no room for an error in the end
+	glances   sync.Pool // of *encoding.Glance
 }
 
 func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) {
@@ -92,17 +108,17 @@ func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) 
 	return p, nil
 }
 
-// add counts one entry.
-func (p *pass) add(e *inspect.Entry) error {
+// add counts one entry, and returns what its value is to be asked.
+func (p *pass) add(e *inspect.Entry) (examination, error) {
 	s, ok := p.file.Layouts.Of(e.Key)
 	if ok && !s.Flavour.KCP() {
 		p.others[s.Prefix].add(e)
-		return nil
+		return examination{}, nil
 	}
 	switch key, err := e.ParseKey(); {
 	case err != nil:
 		p.file.Unknown = append(p.file.Unknown, unknown(e, err))
-		return nil
+		return examination{}, nil
 	case s.Flavour == keys.FlavourKCPShard:
 		return p.shards[s.Prefix].add(key, e)
 	default:
@@ -159,80 +175,74 @@ type reading struct {
 	take   func()                               // takes over what was decoded, one after the other
 }
 
-// Limits of the values that wait to be decoded.
-const (
-	waitingValues = 512
-	waitingBytes  = 1 << 20
-)
-
 // examination is a value to be read and compared with its key.
 type examination struct {
+	pass    *pass
+	asked   bool // else the value is not looked at
 	records *Records
 	key     keys.Key
 	entry   *inspect.Entry
 	read    reading
-	said    metadata
-	err     error // of decoding
+	differs string // how the value differs from its key
+	err     error  // of decoding
 }
 
-// examine decrypts a value, and queues it to be read and compared with its key; without read only
-// where all values are checked. An error is about reading the file.
-func (p *pass) examine(x *examination) error {
-	if x.read.decode == nil && !p.check {
-		return nil
+// examine decrypts a value that is to be read and compared with its key; without read only where
+// all values are checked. An error is about reading the file.
+func (p *pass) examine(x examination) (examination, error) {
+	x.pass, x.asked = p, x.read.decode != nil || p.check
+	if !x.asked || p.decrypted {
+		return x, nil
 	}
-	if !p.decrypted {
-		if err := p.reader.Decrypt(p.ctx, x.entry); err != nil {
-			return err
-		}
-	}
-	p.waiting = append(p.waiting, x)
-	if p.size += len(x.entry.Value); p.alone || len(p.waiting) == waitingValues || p.size >= waitingBytes {
-		return p.flush()
-	}
-	return nil
+	return x, p.reader.Decrypt(p.ctx, x.entry)
 }
 
-// flush decodes the waiting values in parallel, and takes them over in their order.
-func (p *pass) flush() (err error) {
-	if len(p.waiting) == 1 {
-		p.waiting[0].decode()
-	} else {
-		err = p.reader.Snapshot().Parallel(p.ctx, len(p.waiting), func(i int) error {
-			p.waiting[i].decode()
-			return nil
-		})
-	}
-	if err != nil {
-		return err
-	}
-	for _, x := range p.waiting {
-		x.end()
-	}
-	clear(p.waiting)
-	p.waiting, p.size = p.waiting[:0], 0
-	return nil
-}
-
+// decode reads the value, at the same time as others.
 func (x *examination) decode() {
-	if x.entry.Undecryptable != nil {
+	if !x.asked || x.entry.Undecryptable != nil {
 		return
 	}
 	decode := x.read.decode
 	if decode == nil {
+		if x.agrees() {
+			return
+		}
 		decode = metadataOf
 	}
-	x.said, x.err = decode(x.entry.Value)
+	said, err := decode(x.entry.Value)
+	x.differs, x.err = said.differs(x.key), err
+}
+
+// agrees tells that a value is sound and agrees with its key. Where it does not tell, the value has
+// to be decoded.
+func (x *examination) agrees() bool {
+	g, _ := x.pass.glances.Get().(*encoding.Glance)
+	if g == nil {
+		g = new(encoding.Glance)
+	}
+	defer x.pass.glances.Put(g)
+	return g.Glance(x.entry.Value) && string(g.Name) == x.key.Name && string(g.Namespace) == x.key.Namespace &&
+		!slices.ContainsFunc(g.Annotations, func(a encoding.Annotation) bool {
+			switch string(a.Name) {
+			case annotationCluster:
+				return string(a.Value) != x.key.Cluster
+			case annotationCopied:
+				return x.key.Shard != "" && string(a.Value) != x.key.Shard
+			}
+			return false
+		})
 }
 
 // end takes over what was decoded, and notes what is wrong with it.
 func (x *examination) end() {
 	typed := x.read.decode != nil
-	switch said := x.entry.Undecryptable; {
-	case said != nil:
+	switch {
+	case !x.asked:
+		return
+	case x.entry.Undecryptable != nil:
 		x.records.Undecryptable++
 		if typed {
-			x.problem(CodeEncrypted.Because("%v", said))
+			x.problem(CodeEncrypted.Because("%v", x.entry.Undecryptable))
 		}
 		return
 	case x.err != nil:
@@ -241,8 +251,8 @@ func (x *examination) end() {
 	case typed:
 		x.read.take()
 	}
-	if reason := x.said.differs(x.key); reason != "" {
-		x.problem(CodeKeyMismatch.Because("%s", reason))
+	if x.differs != "" {
+		x.problem(CodeKeyMismatch.Because("%s", x.differs))
 	}
 }
 
@@ -273,8 +283,8 @@ func metadataOf(value []byte) (metadata, error) {
 // differs names the differences between an object and its key; "" for none. kcp.io/cluster and
 // kcp.io/shard are only in objects that were updated: a server takes them from the key.
 func (m metadata) differs(key keys.Key) string {
-	cluster, named := m.Annotations["kcp.io/cluster"]
-	shard, copied := m.Annotations["kcp.io/shard"]
+	cluster, named := m.Annotations[annotationCluster]
+	shard, copied := m.Annotations[annotationCopied]
 	var wrong []string
 	for _, c := range []struct {
 		what    string
@@ -297,18 +307,20 @@ func (m metadata) differs(key keys.Key) string {
 }
 
 // add counts an entry and examines its value; read is empty for a value of another kind.
-func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) error {
+func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) (examination, error) {
 	r.Amount.add(e)
 	of := Resource{Resource: TypeName(key.Resource), Identity: key.Identity, Custom: key.Custom}
-	if r.tally[of] == nil {
+	amount := r.tally[of]
+	if amount == nil {
 		if r.tally == nil {
 			r.tally = map[Resource]*Amount{}
 		}
 		of.Resource, of.Identity = TypeName(p.names.resource(key.Resource)), p.names.of(of.Identity)
-		r.tally[of] = &Amount{}
+		amount = &Amount{}
+		r.tally[of] = amount
 	}
-	r.tally[of].add(e)
-	return p.examine(&examination{records: r, key: key, entry: e, read: read})
+	amount.add(e)
+	return p.examine(examination{records: r, key: key, entry: e, read: read})
 }
 
 func (r *Records) finish() {

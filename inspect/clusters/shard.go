@@ -22,17 +22,18 @@ type shardPass struct {
 	*Shard
 }
 
-func (s *shardPass) add(key keys.Key, e *inspect.Entry) error {
-	if s.clusters[key.Cluster] == nil && s.orphans[key.Cluster] == nil {
+func (s *shardPass) add(key keys.Key, e *inspect.Entry) (examination, error) {
+	c, o := s.clusters[key.Cluster], s.orphans[key.Cluster]
+	if c == nil && o == nil {
 		if err := s.meet(key.Cluster); err != nil {
-			return err
+			return examination{}, err
 		}
+		c, o = s.clusters[key.Cluster], s.orphans[key.Cluster]
 	}
-	if o := s.orphans[key.Cluster]; o != nil {
+	if o != nil {
 		o.Keys = append(o.Keys, string(e.Key))
 		return o.Records.add(s.pass, key, e, reading{})
 	}
-	c := s.clusters[key.Cluster]
 	return c.Records.add(s.pass, key, e, s.reads(c, key, string(e.Key)))
 }
 
@@ -137,7 +138,7 @@ type cachePass struct {
 	copies map[keys.Key]*Copy // by shard and logical cluster
 }
 
-func (c *cachePass) add(key keys.Key, e *inspect.Entry) error {
+func (c *cachePass) add(key keys.Key, e *inspect.Entry) (examination, error) {
 	if key.Shard == cacheServer {
 		return c.cache.Own.add(c.pass, key, e, reading{})
 	}

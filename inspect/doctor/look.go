@@ -69,7 +69,7 @@ func isNodeLease(key keys.Key) bool {
 // needsMeta tells whether keep needs more of an object than a glance has.
 func needsMeta(key keys.Key, g *encoding.Glance) bool {
 	return key.Resource == gvr.GroupResource{Resource: "namespaces"} ||
-		key.Resource == gvr.GroupResource{Resource: "secrets"} && g.Annotated
+		key.Resource == gvr.GroupResource{Resource: "secrets"} && len(g.Annotations) > 0
 }
 
 // glance is the Glance of decoded metadata.
