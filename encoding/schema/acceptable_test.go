@@ -104,7 +104,7 @@ func (g generator) typedValue(s map[string]any) any {
 	case "string":
 		return g.one("x", "x", "y", "", "<a>", "7", "X", "zz", "2026-01-02T03:04:05Z", "5s")
 	case "integer":
-		return g.one(int64(0), int64(7), int64(8), int64(1), int64(-3), int64(100), int64(500), int64(2147483648), int64(9007199254740993), 2.5)
+		return g.one(int64(0), int64(7), int64(8), int64(1), int64(-3), int64(100), int64(500), int64(2147483648), int64(9007199254740993), int64(1795202897324037875), 2.5)
 	case "number":
 		return g.one(int64(3), int64(7), 7.0, 7.2, 1.5, 1e30)
 	case "boolean":

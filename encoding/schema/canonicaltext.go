@@ -233,7 +233,7 @@ func (c *canonical) escape() bool {
 	return len(text) == len(`\u0000`) && string(text[:4]) == `\u00` && (text[4] == '0' || text[4] == '1') && strings.IndexByte(digits, text[5]) >= 0
 }
 
-// integer passes a whole number of at most 18 digits and returns its text.
+// integer passes a whole number that fits an int64 and returns its text.
 func (c *canonical) integer() ([]byte, bool) {
 	start := c.at
 	negative := c.eat('-')
@@ -242,8 +242,9 @@ func (c *canonical) integer() ([]byte, bool) {
 		c.at++
 	}
 	digits := c.text[first:c.at]
-	ok := len(digits) > 0 && len(digits) <= 18 && (digits[0] != '0' || len(digits) == 1 && !negative)
-	return c.text[start:c.at], ok
+	const most = "9223372036854775807" // of -9223372036854775808 it is not sure
+	ok := len(digits) > 0 && (digits[0] != '0' || len(digits) == 1 && !negative)
+	return c.text[start:c.at], ok && (len(digits) < len(most) || len(digits) == len(most) && string(digits) <= most)
 }
 
 // number passes a number.

@@ -27,11 +27,13 @@ func TestReader(t *testing.T) {
 	}
 	for _, value := range []string{
 		`{}`, `{"a":[]}`, `{"a":{}}`, `{"a":[{},[],[[1]],{"b":[{}]}]}`, `{"a":"\"","b":"\\","c":"\\\"","d":"x\\"}`, `{"\"":1,"\\":2}`, `{"a":"\u003c\u2028\n\u0001ü漢😀"}`,
-		`{"a":1e+21,"b":1.5,"c":-2,"d":0,"e":999999999999999999,"f":-1e-7,"g":0.1}`, `{"a":true,"b":false,"c":null,"d":[true,false,null,"x"]}`,
+		`{"a":1e+21,"b":1.5,"c":-2,"d":0,"e":999999999999999999,"f":-1e-7,"g":0.1}`, `{"a":9223372036854775807,"b":-9223372036854775807}`, `{"a":true,"b":false,"c":null,"d":[true,false,null,"x"]}`,
 	} {
 		check(value)
 	}
-	require.Equal(t, 9, read)
+	check(`{"a":9223372036854775808}`)
+	check(`{"a":-9223372036854775808}`)
+	require.Equal(t, 10, read)
 	for seed := range uint64(2_000) {
 		g := generator{rand.New(rand.NewPCG(seed, 23))}
 		value, err := encoding.EncodeObject(g.object(), encoding.FormatJSON)
