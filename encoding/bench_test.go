@@ -42,6 +42,17 @@ func BenchmarkReadMetaJSON(b *testing.B) {
 	}
 }
 
+func BenchmarkDecodeObject(b *testing.B) {
+	data := stored(b, "cr/put-beta.after")
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := encoding.DecodeObject(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkEditOwnerReferences(b *testing.B) {
 	for name, edit := range map[string]func(encoding.OwnerReference) (encoding.OwnerReference, bool){"changed": moveOwner, "unchanged": keepOwner} {
 		b.Run(name, func(b *testing.B) {

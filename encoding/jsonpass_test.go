@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // slowObject is parseJSONValue without passObject.
@@ -19,8 +20,18 @@ func slowObject(data []byte) (jsonObject, error) {
 	return parseJSONObject(bytes.TrimSpace(data))
 }
 
+// checkRead: what readObject accepts is what an API server decodes.
+func checkRead(t *testing.T, data []byte) {
+	if obj, ok := readObject(data); ok {
+		var want map[string]any
+		require.NoError(t, utiljson.Unmarshal(data, &want), "%q", data)
+		require.Equal(t, want, obj, "%q", data)
+	}
+}
+
 // checkPass: what passObject accepts is what encoding/json accepts, field by field.
 func checkPass(t *testing.T, data []byte) (passed bool) {
+	checkRead(t, data)
 	fields, ok := passObject(data, nil)
 	if !ok {
 		return false
@@ -39,6 +50,7 @@ var passSeeds = []string{
 	`{"é":1}`, `{"\u0061":1}`, `{"a":01}`, `{"a":1.}`, `{"a":-}`, `{"a":1e}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, "{\"a\":\"\x01\"}", "{\"a\":\"\xff\x80\"}",
 	`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a":1]`, `{"a":[1,]}`, `{"a":[}`, `{"a":1} x`, `{"a":nul}`, `{"a":truefalse}`, "{\"a\":1}\x00", `{"a":"`, `{"a":"\`, `{"a":"\u1`,
 	`{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`, `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
+	`{"a":1,"a":{"b":2},"a":{"c":3}}`, `{"a":-0,"b":-0.0,"c":1E400,"d":9223372036854775808,"e":-9223372036854775808,"f":1e3}`, "{\"\xff\":\"\\ud800\"}",
 	`{"":0,"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"long":"` + strings.Repeat("plain text ", 9) + `\\"},"status":{}}`,
 }
 
@@ -61,6 +73,8 @@ func TestPassObject(t *testing.T) {
 		if Detect(data) == FormatJSON {
 			texts = append(texts, string(data))
 			require.True(t, checkPass(t, data), path)
+			_, ok := readObject(data)
+			require.True(t, ok, path)
 		}
 	}
 	require.Greater(t, len(texts), len(passSeeds))

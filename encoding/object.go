@@ -26,6 +26,12 @@ func DecodeObject(data []byte) (map[string]any, Format, error) {
 
 // unmarshal decodes JSON. Errors give positions, not characters: the value may be a Secret.
 func unmarshal(data []byte, into any) error {
+	if obj, isMap := into.(*map[string]any); isMap {
+		if read, ok := readObject(data); ok {
+			*obj = read
+			return nil
+		}
+	}
 	err := utiljson.Unmarshal(data, into)
 	if syntax, offset := strictjson.SyntaxErrorOffset(err); syntax {
 		return fmt.Errorf("not JSON at byte %d", offset)
