@@ -84,7 +84,8 @@ func (g generator) restricted(s map[string]any) {
 		add(12, "maxProperties", 1)
 		add(12, "minProperties", 1)
 		add(9, "x-kubernetes-map-type", "atomic")
-		add(12, "x-kubernetes-validations", []any{map[string]any{"rule": g.one("!has(self.a)", "!has(self.a) || self == oldSelf", "has(self.b)")}})
+		add(12, "x-kubernetes-validations", []any{map[string]any{"rule": g.one("!has(self.a)", "!has(self.a) || self == oldSelf", "has(self.b)",
+			"!has(self.a) || !has(self.b) || self.a == self.b", "!has(self.a) || !has(self.a.b)", "!has(self.b) || size(self.b) < 2", "self == self")}})
 	case "array":
 		add(9, "maxItems", 1)
 		add(9, "minItems", 1)

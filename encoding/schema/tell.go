@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // Told is what the bytes of a JSON value tell of its object.
@@ -82,11 +83,11 @@ func (t *Told) Accepted(ctx context.Context) bool {
 	obj := readCanonical(t.value)
 	obj["apiVersion"] = t.crd.storageAPIVersion()
 	structural, _ := storage.structural()
-	broken := compiled.rules(ctx, nil, structural, obj, nil)
-	if len(broken) == 0 && !compiled.asOnCreates {
-		broken = compiled.rules(ctx, nil, structural, touch(obj), obj)
+	created := ruleCheck{ctx: ctx, root: compiled.cel, budget: celconfig.RuntimeCELCostBudget}
+	if !created.meets(compiled.cel, obj) {
+		return false
 	}
-	return len(broken) == 0
+	return compiled.asOnCreates || len(compiled.rules(ctx, nil, structural, touch(obj), obj)) == 0
 }
 
 // Relabelled returns the bytes of the object at the storage version. False means that its

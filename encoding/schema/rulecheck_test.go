@@ -1,0 +1,44 @@
+package schema
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/json"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+)
+
+// TestRuleCheck: values meet the rules of random schemas where the library finds no error in the
+// whole object, at the same cost.
+func TestRuleCheck(t *testing.T) {
+	met, broken := 0, 0
+	for seed := range uint64(6_000) {
+		g := generator{rand.New(rand.NewPCG(seed, 43))}
+		crd, root := g.restrictedCRD(t)
+		storage := crd.versions["v2"]
+		compiled, err := storage.validators()
+		if err != nil || compiled.cel == nil {
+			continue
+		}
+		structural, err := storage.structural()
+		require.NoError(t, err)
+		for _, value := range g.acceptable(t, crd, root) {
+			var obj map[string]any
+			if json.Unmarshal(value, &obj) != nil {
+				continue
+			}
+			errs, left := compiled.cel.Validate(t.Context(), nil, structural, obj, nil, celconfig.RuntimeCELCostBudget)
+			check := ruleCheck{ctx: t.Context(), root: compiled.cel, budget: celconfig.RuntimeCELCostBudget}
+			require.Equal(t, len(errs) == 0, check.meets(compiled.cel, obj), "seed %d: %s: %v", seed, value, errs)
+			if len(errs) > 0 {
+				broken++
+				continue
+			}
+			met++
+			require.Equal(t, left, check.budget, "seed %d: %s", seed, value)
+		}
+	}
+	require.Greater(t, met, 300)
+	require.Greater(t, broken, 300)
+}
