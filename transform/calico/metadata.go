@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/etcdshift/etcdshift/finding"
 )
@@ -30,8 +32,12 @@ func readMetadata(obj map[string]any) (metadata, error) {
 	if !ok {
 		return m, finding.Undecodable.Because("metadata: not an object")
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(withoutV1Fields(raw), &m.outer); err != nil {
-		return m, finding.Undecodable.Because("metadata: %v", err)
+	raw = withoutV1Fields(raw)
+	if m.outer, ok = plainMetadata(raw); !ok {
+		m.outer = metav1.ObjectMeta{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &m.outer); err != nil {
+			return m, finding.Undecodable.Because("metadata: %v", err)
+		}
 	}
 	text, ok := m.outer.Annotations[metadataAnnotation]
 	if !ok {
@@ -42,6 +48,53 @@ func readMetadata(obj map[string]any) (metadata, error) {
 		return m, codeBadMetadata.Because("annotation %s: %v", metadataAnnotation, err)
 	}
 	return m, nil
+}
+
+// plainMetadata is FromUnstructured for the fields that most records have, and faster. ok is false
+// for others, and for fields of another type.
+func plainMetadata(raw map[string]any) (m metav1.ObjectMeta, ok bool) {
+	for name, value := range raw {
+		var text string
+		switch name {
+		case "name":
+			m.Name, ok = value.(string)
+		case "namespace":
+			m.Namespace, ok = value.(string)
+		case "uid":
+			text, ok = value.(string)
+			m.UID = types.UID(text)
+		case "generation":
+			m.Generation, ok = value.(int64)
+		case "creationTimestamp":
+			text, _ = value.(string)
+			at, err := time.Parse(time.RFC3339, text)
+			m.CreationTimestamp, ok = metav1.NewTime(at.Local()), err == nil
+		case "labels":
+			m.Labels, ok = plainTexts(value)
+		case "annotations":
+			m.Annotations, ok = plainTexts(value)
+		case "managedFields":
+			list, isList := value.([]any)
+			ok = isList && len(list) == 0
+		default:
+			ok = false
+		}
+		if !ok {
+			return m, false
+		}
+	}
+	return m, true
+}
+
+// plainTexts is a map of texts.
+func plainTexts(value any) (map[string]string, bool) {
+	object, ok := value.(map[string]any)
+	out := make(map[string]string, len(object))
+	for name, value := range object {
+		text, isText := value.(string)
+		out[name], ok = text, ok && isText
+	}
+	return out, ok
 }
 
 // withoutV1Fields is raw metadata without the managedFields entries of v1, which are most of its

@@ -2,10 +2,12 @@ package calico
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/etcdshift/etcdshift/finding"
 )
@@ -136,4 +138,32 @@ func TestSeenDoesNotTouchTheRecord(t *testing.T) {
 	m := metadata{annotated: true, outer: metav1.ObjectMeta{Labels: map[string]string{"a": "1"}}, inner: metav1.ObjectMeta{Labels: map[string]string{"a": "2"}}}
 	require.Equal(t, "2", m.seen().Labels["a"])
 	require.Equal(t, "1", m.outer.Labels["a"])
+}
+
+// TestPlainMetadata: what plainMetadata accepts it reads as FromUnstructured does.
+func TestPlainMetadata(t *testing.T) {
+	random, accepted := rand.New(rand.NewPCG(1, 61)), 0
+	values := []any{
+		nil, "", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5+02:00", "2026-01-01", int64(0), int64(7), 1.5, true, []any{}, []any{"x"}, []any{map[string]any{}},
+		map[string]any{}, map[string]any{"a": "b"}, map[string]any{"a": int64(1)}, map[string]any{"a": nil},
+	}
+	names := []string{"name", "namespace", "uid", "generation", "creationTimestamp", "labels", "annotations", "managedFields", "finalizers", "deletionTimestamp", "x"}
+	for range 20_000 {
+		raw := map[string]any{"name": "n", "uid": storedUID, "creationTimestamp": "2026-01-01T00:00:00Z"}
+		for range random.IntN(4) {
+			raw[names[random.IntN(len(names))]] = values[random.IntN(len(values))]
+		}
+		got, ok := plainMetadata(raw)
+		if !ok {
+			continue
+		}
+		accepted++
+		var want metav1.ObjectMeta
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &want), "%v", raw)
+		if len(want.ManagedFields) == 0 {
+			want.ManagedFields = nil
+		}
+		require.Equal(t, want, got, "%v", raw)
+	}
+	require.Greater(t, accepted, 3000)
 }
