@@ -61,7 +61,8 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 }
 
 func newIndex(s *Snapshot) *index {
-	l := &log{input: &s.input, db: s.db, keys: s.db.Bucket("key"), start: []uint32{0}}
+	keys := s.db.Bucket("key")
+	l := &log{input: &s.input, db: s.db, keys: keys, start: make([]uint32, 1, keys.LeafCount()+1)}
 	return &index{table: newTable(l), folders: newFolders(), mark: s.mark}
 }
 

@@ -54,6 +54,7 @@ func Damaged(err error, o Options) *Report {
 // means that it could not be read.
 func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
 	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]*inspect.Type{}, index: index{
+		places: places{by: map[location]*place{}},
 		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
 		kept: map[string][]stored{}, beats: map[string]time.Time{},
 		local: map[gvr.GroupVersion]bool{}, aggregated: map[gvr.GroupVersion]bool{},

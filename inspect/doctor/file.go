@@ -41,7 +41,7 @@ func (d *doctor) checkFile() {
 	if d.failed(err) {
 		return
 	}
-	d.uids.grow(st.Keys + st.Keys/6 + 8)
+	d.uids.grow(st.Keys + st.Keys/7 + 16) // what put needs to find room
 	if st.Digest != "ok" {
 		d.raise(nil, codeNoDigest,
 			"a database file of a member (member/snap/db): nothing shows whether it was copied whole, and the WAL beside it may hold newer writes")

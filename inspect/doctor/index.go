@@ -32,9 +32,8 @@ type index struct {
 	held        tally[hold] // objects that are being deleted, by finalizer
 
 	uids   uidTable
-	places interned[location]
-	owned  []owned
-	refs   []reference // of all owned, as they follow each other
+	places places
+	owned  []family
 	kindOf interned[ownerKind]
 
 	kept        map[string][]stored       // by resource
@@ -72,21 +71,59 @@ type (
 	}
 )
 
+// place is where objects are, with what is counted there: all that takes one lookup an object.
+type place struct {
+	location
+	number     uint32 // of places.all
+	name       string // of the resource, for people
+	custom     bool
+	encryption *tally[string]
+	versions   *tally[string] // nil before the first object that count takes
+	managed    *tally[string]
+	contents   *tally[gvr.GroupResource]
+}
+
+// places are numbered, from 0 on.
+type places struct {
+	by  map[location]*place
+	all []*place
+}
+
+// place returns the place of the object of a key.
+func (d *doctor) place(key keys.Key) *place {
+	at := location{key.Prefix, key.Resource, key.Namespace}
+	p := d.places.by[at]
+	if p == nil {
+		p = &place{
+			location: at, number: uint32(len(d.places.all)), name: plain(key.Resource), custom: keys.IsCustom(key.Resource),
+			encryption: d.encryption.at(folder{key.Prefix, key.Resource}),
+		}
+		d.places.by[at], d.places.all = p, append(d.places.all, p)
+	}
+	return p
+}
+
 // count counts an object by version and namespace.
-func (d *doctor) count(key keys.Key, e *inspect.Entry, l *look) {
-	if keys.IsCustom(key.Resource) {
+func (d *doctor) count(p *place, e *inspect.Entry, l *look) {
+	if p.custom {
 		apiVersion := string(l.apiVersion)
 		if apiVersion != "" {
 			apiVersion += " " + string(l.kind)
 		}
-		at := folder{key.Prefix, key.Resource}
-		d.versions.at(at).add(apiVersion, e.Key)
+		if p.versions == nil {
+			at := folder{p.prefix, p.resource}
+			p.versions, p.managed = d.versions.at(at), d.managed.at(at)
+		}
+		p.versions.add(apiVersion, e.Key)
 		for _, version := range l.managed {
-			d.managed.at(at).add(string(version), e.Key)
+			p.managed.add(string(version), e.Key)
 		}
 	}
-	if key.Namespace != "" {
-		d.contents.at(space{key.Prefix, key.Namespace}).add(key.Resource, e.Key)
+	if p.namespace != "" {
+		if p.contents == nil {
+			p.contents = d.contents.at(space{p.prefix, p.namespace})
+		}
+		p.contents.add(p.resource, e.Key)
 	}
 }
 
@@ -118,8 +155,8 @@ func sorted(texts [][]byte) [][]byte {
 }
 
 // keep keeps what later checks need of an object.
-func (d *doctor) keep(key keys.Key, e *inspect.Entry, l *look) {
-	d.locate(key, e, l)
+func (d *doctor) keep(key keys.Key, p *place, e *inspect.Entry, l *look) {
+	d.locate(p, e, l)
 	meta := l.meta
 	if meta == nil {
 		meta = &encoding.Meta{} // nothing below is about the object: see needsMeta
@@ -130,7 +167,7 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, l *look) {
 		}
 	}
 	o, keep := stored{key, e}, false
-	switch plain(key.Resource) {
+	switch p.name {
 	case "namespaces":
 		d.namespaces[space{key.Prefix, key.Name}], d.whole[key.Prefix] = meta.Labels, true
 		keep = !meta.DeletionTimestamp.IsZero()
@@ -151,24 +188,28 @@ func (d *doctor) keep(key keys.Key, e *inspect.Entry, l *look) {
 	}
 }
 
-// locate records the location and the owners of an object, and reports a second object of one UID.
-func (d *doctor) locate(key keys.Key, e *inspect.Entry, l *look) {
-	at := d.places.id(location{key.Prefix, key.Resource, key.Namespace})
-	if l.hasUID && !isRecord(key.Resource) { // API servers' own records have none
-		if other, twice := d.uids.put(l.uid, at); twice {
-			place := d.places.all[other]
-			where := plain(place.resource)
-			if place.namespace != "" {
-				where += " in namespace " + place.namespace
+// locate records the place and the owners of an object, and reports a second object of one UID.
+func (d *doctor) locate(p *place, e *inspect.Entry, l *look) {
+	if l.hasUID && !isRecord(p.resource) { // API servers' own records have none
+		if other, twice := d.uids.put(l.uid, p.number); twice {
+			where := d.places.all[other].name
+			if in := d.places.all[other].namespace; in != "" {
+				where += " in namespace " + in
 			}
 			d.raise(e.Key, codeDuplicateUID, "its UID %s is also that of an object of %s", l.uidText(e), where)
 		}
 	}
-	if len(l.owners) == 0 || l.meta != nil && l.meta.DeletionTimestamp.Unix() > 0 || key.Resource.Resource == "events" {
+	if len(l.owners) == 0 || l.meta != nil && l.meta.DeletionTimestamp.Unix() > 0 || p.resource.Resource == "events" {
 		return
 	}
-	for _, o := range l.owners {
-		d.refs = append(d.refs, reference{toUID(o.UID), d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
+	last := len(d.owned) - 1
+	if last < 0 || len(d.owned[last].owned) == familySize {
+		last, d.owned = last+1, append(d.owned, family{owned: make([]owned, 0, familySize)})
 	}
-	d.owned = append(d.owned, owned{e.Key, at, uint32(len(l.owners))})
+	f := &d.owned[last]
+	for _, o := range l.owners {
+		id := toUID(o.UID)
+		f.refs = append(f.refs, reference{id.high, id.low, d.kindOf.id(ownerKind{string(o.APIVersion), string(o.Kind)})})
+	}
+	f.owned = append(f.owned, owned{e.Key, p.number, uint32(len(l.owners))})
 }

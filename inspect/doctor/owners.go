@@ -9,17 +9,22 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 )
 
+// family is some objects with owners: one slice of all would be copied as it grows.
+type family struct {
+	owned []owned
+	refs  []reference // of all owned, as they follow each other
+}
+
+const familySize = 4096
+
 // owned is an object with owners: the next so many in refs.
 type owned struct {
 	key        []byte
 	at, owners uint32 // at is of places
 }
 
-// reference is one owner.
-type reference struct {
-	id   uid
-	kind uint32 // of kindOf
-}
+// reference is one owner; the number is that of its kind, of kindOf.
+type reference = numbered
 
 type ownerKind struct{ apiVersion, kind string }
 
@@ -46,36 +51,43 @@ func (d *doctor) checkOwners() {
 			}
 		}
 	}
-	rest := d.refs
-	for _, o := range d.owned {
-		var refs []reference
-		refs, rest = rest[:o.owners], rest[o.owners:]
-		from := &d.places.all[o.at]
-		if d.orphans[from.resource] {
-			continue // the garbage collector does not see it either
+	for _, f := range d.owned {
+		rest := f.refs
+		for _, o := range f.owned {
+			var refs []reference
+			refs, rest = rest[:o.owners], rest[o.owners:]
+			d.checkOwned(o, refs)
 		}
-		var firsts [ownerStates]*ownerKind
-		gone := 0
-		for _, ref := range refs {
-			kind := &d.kindOf.all[ref.kind]
-			is := d.ownerState(from, ref.id, kind)
-			firsts[is] = cmp.Or(firsts[is], kind)
-			if is == ownerGone {
-				gone++
-			}
+	}
+}
+
+// checkOwned reports what the garbage collector will make of the owner references of an object.
+func (d *doctor) checkOwned(o owned, refs []reference) {
+	from := &d.places.all[o.at].location
+	if d.orphans[from.resource] {
+		return // the garbage collector does not see it either
+	}
+	var firsts [ownerStates]*ownerKind
+	gone := 0
+	for _, ref := range refs {
+		kind := &d.kindOf.all[ref.number]
+		is := d.ownerState(from, ref.uid(), kind)
+		firsts[is] = cmp.Or(firsts[is], kind)
+		if is == ownerGone {
+			gone++
 		}
-		if gone == len(refs) {
-			d.reportGone(o)
-		}
-		if ref := firsts[ownerUnresolvable]; ref != nil {
-			d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind, ref.apiVersion)
-		}
-		if ref := firsts[ownerNamespaced]; ref != nil {
-			d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", ref.kind)
-		}
-		if ref := firsts[ownerUnseen]; ref != nil {
-			d.groups.add(group{codeOwnerUnchecked, ref.kind + " of " + ref.apiVersion}, o.key)
-		}
+	}
+	if gone == len(refs) {
+		d.reportGone(o)
+	}
+	if ref := firsts[ownerUnresolvable]; ref != nil {
+		d.raise(o.key, codeOwnerUnresolvable, "its owner is a %s of %s, which is not served", ref.kind, ref.apiVersion)
+	}
+	if ref := firsts[ownerNamespaced]; ref != nil {
+		d.raise(o.key, codeOwnerNamespaced, "it is cluster-scoped, and its owner is a %s, which is namespaced", ref.kind)
+	}
+	if ref := firsts[ownerUnseen]; ref != nil {
+		d.groups.add(group{codeOwnerUnchecked, ref.kind + " of " + ref.apiVersion}, o.key)
 	}
 }
 
@@ -109,7 +121,7 @@ func (d *doctor) ownerState(from *location, id uid, kind *ownerKind) ownerState 
 func (d *doctor) find(id uid) (at location, there bool) {
 	n, there := d.uids.get(id)
 	if there {
-		at = d.places.all[n]
+		at = d.places.all[n].location
 	}
 	return at, there
 }

@@ -47,7 +47,8 @@ func (d *doctor) checkEntry(e *inspect.Entry, l *look) {
 
 // checkValue checks the value of a key of an API server.
 func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
-	d.countEncryption(key, e)
+	p := d.place(key)
+	d.countEncryption(p, e)
 	err := l.err
 	unknown, badMetadata := errors.Is(err, native.ErrUnknownKind), errors.Is(err, errMetadata) && key.IsCustom()
 	kubernetes := isKubernetes(e)
@@ -65,12 +66,12 @@ func (d *doctor) checkValue(key keys.Key, e *inspect.Entry, l *look) {
 		d.unread[key.Resource] = true
 	}
 	if kubernetes && (readable || badMetadata || e.Undecryptable != nil) {
-		d.count(key, e, l)
+		d.count(p, e, l)
 	}
 	switch {
 	case readable && kubernetes:
 		d.checkName(key, e, l)
-		d.keep(key, e, l)
+		d.keep(key, p, e, l)
 	case readable:
 		storage, _ := d.layouts.Of(e.Key)
 		d.groups.add(group{codeLayoutUnchecked, storage.Prefix + " (" + string(storage.Flavour) + ")"}, e.Key)
@@ -119,9 +120,9 @@ func isRecord(gr gvr.GroupResource) bool {
 }
 
 // countEncryption counts a value by its encryption.
-func (d *doctor) countEncryption(key keys.Key, e *inspect.Entry) {
+func (d *doctor) countEncryption(p *place, e *inspect.Entry) {
 	by, encrypted := encoding.Encryption(e.Stored)
-	d.encryption.at(folder{key.Prefix, key.Resource}).add(by, e.Key)
+	p.encryption.add(by, e.Key)
 	switch {
 	case !encrypted || e.Undecryptable == nil:
 	case d.options.Keys:

@@ -23,10 +23,13 @@ type uidTable struct {
 	used  int
 }
 
+// numbered is a uid and its number, without the padding of a uid.
 type numbered struct {
-	uid
-	number uint32
+	high        uint64
+	low, number uint32
 }
+
+func (n *numbered) uid() uid { return uid{n.high, n.low} }
 
 // put sets the number of a new uid, or returns that of one put before.
 func (t *uidTable) put(id uid, number uint32) (before uint32, found bool) {
@@ -34,10 +37,10 @@ func (t *uidTable) put(id uid, number uint32) (before uint32, found bool) {
 		t.grow(max(1024, len(t.slots)/2*3))
 	}
 	slot := t.find(id)
-	if slot.uid == id {
+	if slot.uid() == id {
 		return slot.number, true
 	}
-	*slot = numbered{id, number}
+	*slot = numbered{id.high, id.low, number}
 	t.used++
 	return 0, false
 }
@@ -47,13 +50,13 @@ func (t *uidTable) get(id uid) (number uint32, found bool) {
 		return 0, false
 	}
 	slot := t.find(id)
-	return slot.number, slot.uid == id
+	return slot.number, slot.uid() == id
 }
 
 // find returns the slot of a uid, a free one for a new uid.
 func (t *uidTable) find(id uid) *numbered {
 	i, _ := bits.Mul64(id.high, uint64(len(t.slots)))
-	for t.slots[i].uid != id && t.slots[i].uid != (uid{}) {
+	for t.slots[i].uid() != id && t.slots[i] != (numbered{}) {
 		if i++; i == uint64(len(t.slots)) {
 			i = 0
 		}
@@ -65,8 +68,8 @@ func (t *uidTable) grow(size int) {
 	old := t.slots
 	t.slots = make([]numbered, size)
 	for _, slot := range old {
-		if slot.uid != (uid{}) {
-			*t.find(slot.uid) = slot
+		if slot != (numbered{}) {
+			*t.find(slot.uid()) = slot
 		}
 	}
 }
