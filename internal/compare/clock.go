@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"iter"
 	"slices"
 	"sort"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // mostMarks bounds the times of a clock, 16 bytes each. Beyond it every other one is dropped.
@@ -43,27 +46,17 @@ type Bracket struct {
 
 // Read takes the times in all objects of a snapshot, in one pass over its records.
 func (c *Clock) Read(ctx context.Context, side *inspect.Reader) error {
-	var e inspect.Entry
-	for rec, err := range side.Snapshot().Records(ctx) {
-		if err != nil {
-			return err
-		}
-		if rec.Tombstone {
-			continue
-		}
-		e = inspect.Entry{Key: rec.Key, Stored: rec.Value}
-		if err := side.Decrypt(ctx, &e); err != nil {
-			return err
-		}
-		if e.Undecryptable != nil {
-			continue
-		}
-		t := timesOf(e.Value)
-		c.add(rec.CreateRevision, t.created, true)
-		c.add(rec.ModRevision, t.written, true)
-		c.add(rec.ModRevision, t.managed, false)
-	}
-	return nil
+	return stream.Each(Records(ctx, side), func(rec *Dated) error {
+		c.Add(rec)
+		return nil
+	})
+}
+
+// Add takes the times of a record.
+func (c *Clock) Add(rec *Dated) {
+	c.add(rec.CreateRevision, rec.Created, true)
+	c.add(rec.ModRevision, rec.Written, true)
+	c.add(rec.ModRevision, rec.Managed, false)
 }
 
 // add takes a time, in Unix seconds; 0 is none.
@@ -195,15 +188,51 @@ func (c *Clock) At(revision int64) *Bracket {
 
 func (c *Clock) time(i int, more int64) time.Time { return time.Unix(c.marks[i].unix()+more, 0).UTC() }
 
-// times are the times in an object, in Unix seconds; 0 for none.
-type times struct {
-	created int64 // metadata.creationTimestamp: of its first record
-	written int64 // a Lease's renewTime, an Event's last time: of this record
-	managed int64 // the latest of managedFields: of this record, or of one before
+// Times are the times in an object, in Unix seconds; 0 for none.
+type Times struct {
+	Created int64 // metadata.creationTimestamp: of its first record
+	Written int64 // a Lease's renewTime, an Event's last time: of this record
+	Managed int64 // the latest of managedFields: of this record, or of one before
 }
 
+// Dated is a record and the times in its value; a deletion, and an undecryptable value, has none.
+type Dated struct {
+	snapshot.Scanned
+	Times
+
+	record snapshot.Record
+	value  []byte
+	err    error
+}
+
+// Records yields the records of a snapshot, in revision order, with their times. Values are read on
+// all processors. The next record reuses the Dated.
+func Records(ctx context.Context, side *inspect.Reader) iter.Seq2[*Dated, error] {
+	item := func(rec snapshot.Scanned) (Dated, int) {
+		d := Dated{Scanned: rec, record: *rec.Record}
+		if !rec.Tombstone {
+			e := inspect.Entry{Key: rec.Key, Stored: rec.Value}
+			if d.err = side.Decrypt(ctx, &e); e.Undecryptable == nil {
+				d.value = e.Value
+			}
+		}
+		return d, len(rec.Value)
+	}
+	s := side.Snapshot()
+	return stream.Of(func(yield func(*Dated) error) error {
+		return stream.Each(stream.Ahead(s.Guard, s.Scan(ctx), item, (*Dated).read), func(d *Dated) error {
+			if d.Record = &d.record; d.err != nil {
+				return d.err
+			}
+			return yield(d)
+		})
+	})
+}
+
+func (d *Dated) read() { d.Times = timesOf(d.value) }
+
 // timesOf reads the times of a value. A broken value has those before the break.
-func timesOf(value []byte) times {
+func timesOf(value []byte) Times {
 	switch encoding.Detect(value) {
 	case encoding.FormatProtobuf:
 		if v, err := encoding.Parse(value); err == nil {
@@ -213,13 +242,13 @@ func timesOf(value []byte) times {
 		return timesOfJSON(value)
 	case encoding.FormatCBOR:
 		if m, err := encoding.ReadMeta(value); err == nil && !m.CreationTimestamp.IsZero() {
-			return times{created: m.CreationTimestamp.Unix()}
+			return Times{Created: m.CreationTimestamp.Unix()}
 		}
 	}
-	return times{}
+	return Times{}
 }
 
-func timesOfJSON(value []byte) (t times) {
+func timesOfJSON(value []byte) (t Times) {
 	var object struct {
 		Metadata struct {
 			CreationTimestamp string
@@ -227,9 +256,9 @@ func timesOfJSON(value []byte) (t times) {
 		}
 	}
 	_ = json.Unmarshal(value, &object) // fields before an error are set
-	t.created = unix(object.Metadata.CreationTimestamp)
+	t.Created = unix(object.Metadata.CreationTimestamp)
 	for _, f := range object.Metadata.ManagedFields {
-		t.managed = max(t.managed, unix(f.Time))
+		t.Managed = max(t.Managed, unix(f.Time))
 	}
 	return t
 }
@@ -244,15 +273,15 @@ func unix(text string) int64 {
 
 // timesOfMessage reads a protobuf message, by field numbers of ObjectMeta, ManagedFieldsEntry and
 // Time, Lease and Event (generated.proto of k8s.io/apimachinery and k8s.io/api).
-func timesOfMessage(kind string, message []byte) (t times) {
+func timesOfMessage(kind string, message []byte) (t Times) {
 	const seconds = 1                              // of a Time or MicroTime
-	t.created = latest(message, 1, 8, seconds)     // metadata.creationTimestamp
-	t.managed = latest(message, 1, 17, 4, seconds) // metadata.managedFields[].time
+	t.Created = latest(message, 1, 8, seconds)     // metadata.creationTimestamp
+	t.Managed = latest(message, 1, 17, 4, seconds) // metadata.managedFields[].time
 	switch kind {
 	case "Lease":
-		t.written = latest(message, 2, 4, seconds) // spec.renewTime
+		t.Written = latest(message, 2, 4, seconds) // spec.renewTime
 	case "Event": // firstTimestamp, lastTimestamp, eventTime, series.lastObservedTime
-		t.written = max(latest(message, 6, seconds), latest(message, 7, seconds), latest(message, 10, seconds), latest(message, 11, 2, seconds))
+		t.Written = max(latest(message, 6, seconds), latest(message, 7, seconds), latest(message, 10, seconds), latest(message, 11, 2, seconds))
 	}
 	return t
 }

@@ -85,20 +85,20 @@ func TestTimes(t *testing.T) {
 	renewed := metav1.NewMicroTime(at(400).Time)
 	for name, c := range map[string]struct {
 		object runtime.Object
-		want   times
+		want   Times
 	}{
-		"pod":    {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta}, times{created: 100, managed: 300}},
-		"lease":  {&coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}, ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}, times{100, 400, 300}},
-		"event":  {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, FirstTimestamp: at(1), LastTimestamp: at(500)}, times{written: 500}},
-		"series": {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, EventTime: renewed, Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(600).Time)}}, times{written: 600}},
+		"pod":    {&corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta}, Times{Created: 100, Managed: 300}},
+		"lease":  {&coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}, ObjectMeta: meta, Spec: coordinationv1.LeaseSpec{RenewTime: &renewed}}, Times{100, 400, 300}},
+		"event":  {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, FirstTimestamp: at(1), LastTimestamp: at(500)}, Times{Written: 500}},
+		"series": {&corev1.Event{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}, EventTime: renewed, Series: &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at(600).Time)}}, Times{Written: 600}},
 	} {
 		native, err := runtime.Encode(protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), c.object)
 		require.NoError(t, err)
 		require.Equal(t, c.want, timesOf(native), name)
 	}
-	require.Equal(t, times{created: 100, managed: 200}, timesOf([]byte(`{"metadata":{"creationTimestamp":"1970-01-01T00:01:40Z","managedFields":[{"time":"1970-01-01T00:03:20Z"},{"time":"x"}]}}`)))
-	require.Equal(t, times{}, timesOf([]byte(`{"metadata":{"creationTimestamp":7}}`)))
-	require.Equal(t, times{}, timesOf([]byte(`12345`)))
+	require.Equal(t, Times{Created: 100, Managed: 200}, timesOf([]byte(`{"metadata":{"creationTimestamp":"1970-01-01T00:01:40Z","managedFields":[{"time":"1970-01-01T00:03:20Z"},{"time":"x"}]}}`)))
+	require.Equal(t, Times{}, timesOf([]byte(`{"metadata":{"creationTimestamp":7}}`)))
+	require.Equal(t, Times{}, timesOf([]byte(`12345`)))
 }
 
 // Hostile bytes are no panic.
@@ -114,9 +114,9 @@ func FuzzTimes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		found := timesOf(data)
 		var c Clock
-		c.add(1, found.created, true)
-		c.add(2, found.written, true)
-		c.add(3, found.managed, false)
+		c.add(1, found.Created, true)
+		c.add(2, found.Written, true)
+		c.add(3, found.Managed, false)
 		b := c.At(2)
 		require.False(t, b != nil && (b.About.Before(b.NotBefore) || !b.NotAfter.IsZero() && b.About.After(b.NotAfter)))
 	})
