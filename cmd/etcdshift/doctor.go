@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
@@ -32,36 +34,26 @@ for "etcdshift explain", a key and a remedy. A shard of kcp gets the findings th
 that are not in the file are not guessed. An archive of "cluster extract" gets no findings about a restore: it is not restored.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
-		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
-				Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
-			newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
-			&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
-			&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
-			outputFlag("text", "json", "sarif (2.1.0)")),
+		Flags:  readFlags("decrypt values with", append(doctorFlags(), outputFlag("text", "json", "sarif (2.1.0)"))...),
 		Action: checking(runDoctor),
+	}
+}
+
+// doctorFlags choose findings, and which of them decide the exit status.
+func doctorFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
+			Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
+		newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
+		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
+		&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 	}
 }
 
 // diagnosis is the document of doctor -o json.
 type diagnosis struct {
 	documentHead
-	Errors   int `json:"errors"`
-	Warnings int `json:"warnings"`
-	Infos    int `json:"infos"`
-	// Findings has the gravest first, then by code and key.
-	Findings []diagnosed           `json:"findings"`
-	Counts   map[*finding.Code]int `json:"counts"` // how many there are of each code, the unlisted ones too
-}
-
-// diagnosed is a finding as doctor prints it.
-type diagnosed struct {
-	Code    *finding.Code `json:"code"`
-	Level   finding.Level `json:"level"`
-	Key     string        `json:"key,omitempty"` // in etcd; not there where it is about the file
-	Message string        `json:"message"`
-	Remedy  string        `json:"remedy"`
-	Objects int           `json:"objects,omitempty"` // how many objects it is about, where it is about several; key is the first
+	report.Diagnosis
 }
 
 func runDoctor(c *cli.Context, args []string) error {
@@ -115,14 +107,13 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	}
 	defer o.Close()
-	switch _, err := archive.OpenChecked(c.Context, o.Snapshot()); {
-	case errors.Is(err, archive.ErrNotArchive), isDamage(err): // the report tells
-	case errors.Is(err, archive.ErrDamaged):
-		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
+	switch m, damage, err := openArchive(c.Context, o.Snapshot()); {
 	case err != nil:
 		return in, nil, err
-	default: // no shard is restored from it
-		options.Archive = true
+	case damage != nil:
+		return inputInfo{Path: path}, doctor.Damaged(damage, options), nil
+	default: // no shard is restored from an archive
+		options.Archive = m != nil
 	}
 	err = o.Snapshot().Guard(func() error {
 		report, err = doctor.Examine(c.Context, o.Reader, options)
@@ -141,23 +132,34 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 	return in, report, err
 }
 
-func printDiagnosis(c *cli.Context, in inputInfo, report *doctor.Report) error {
-	errors, warnings, infos := report.Count(finding.Error), report.Count(finding.Warning), report.Count(finding.Info)
+// openArchive returns the manifest of an archive, nil for any other file and for a damaged one,
+// whose damage doctor finds. damage means that the archive is not as it was made.
+func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest, damage, err error) {
+	switch m, err = archive.OpenChecked(ctx, s); {
+	case errors.Is(err, archive.ErrNotArchive), isDamage(err):
+		return nil, nil, nil
+	case errors.Is(err, archive.ErrDamaged):
+		return nil, err, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return m, nil, nil
+}
+
+func printDiagnosis(c *cli.Context, in inputInfo, found *doctor.Report) error {
+	errors, warnings, infos := found.Count(finding.Error), found.Count(finding.Warning), found.Count(finding.Info)
 	switch c.String("output") {
 	case "json":
-		findings := mapped(report.Findings, func(f finding.Finding) diagnosed {
-			return diagnosed{f.Code, f.Level, f.Key, f.Reason, f.Code.Remedy, f.Objects}
-		})
-		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), errors, warnings, infos, findings, report.Counts})
+		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Diagnosed(found)})
 	case "sarif":
-		return render.JSON(c.App.Writer, toSARIF(in, report))
+		return render.JSON(c.App.Writer, toSARIF(in, found))
 	}
 	p := render.NewPage(c.App.Writer)
-	for findings := range grouped(report.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {
+	for findings := range grouped(found.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {
 		code := findings[0].Code
 		p.Printf("%s %s: %s\n", findings[0].Level, code.Name, code.Title)
 		lines := mapped(findings, func(f finding.Finding) string { return about(f.Reason, f.Key) })
-		p.First("   ", lines, 5, report.Counts[code], "; -o json has them")
+		p.First("   ", lines, 5, found.Counts[code], "; -o json has them")
 		p.Printf("   -> %s\n\n", code.Remedy)
 	}
 	p.Printf("%s, %s, %s\n", render.Plural(errors, "error"), render.Plural(warnings, "warning"), render.Plural(infos, "info"))

@@ -58,6 +58,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		doctorCommand(),
 		historyCommand(),
 		diffCommand(),
+		reportCommand(),
 		serveCommand(),
 		explainCommand(specs),
 		verifyCommand(),

@@ -2,21 +2,17 @@ package main
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
 
@@ -43,10 +39,7 @@ Exit status: 0 read, 1 unreadable or damaged, 2 usage, 130 interrupted.`,
 // status is the document of status -o json.
 type status struct {
 	documentHead
-	snapshot.Status
-	HashKV      string `json:"hashKV"`      // as "etcdctl endpoint hashkv" prints it of a server that starts on the file
-	ContentHash string `json:"contentHash"` // of live keys and values alone, hex
-	*inspect.Catalogue
+	report.Status
 	Archive *archive.Manifest `json:"archive,omitempty"` // of a file that "cluster extract" made
 }
 
@@ -76,25 +69,11 @@ func readStatus(c *cli.Context, o *opened) (st status, err error) {
 	if err := o.Snapshot().FreeList(); err != nil {
 		warn(c, err.Error())
 	}
-	var hash uint32
-	var content [sha256.Size]byte
-	var errs [4]error
-	var others sync.WaitGroup
-	others.Go(func() { st.Status, errs[0] = o.Snapshot().Status(c.Context) })
-	others.Go(func() { hash, errs[1] = o.Snapshot().HashKV(c.Context) })
-	others.Go(func() { content, errs[2] = o.Snapshot().ContentHash(c.Context) })
-	errs[3] = o.Snapshot().Guard(func() (err error) {
-		st.Catalogue, err = inspect.Survey(c.Context, o.Reader)
-		return err
-	})
-	others.Wait()
-	if errors.Is(errs[0], snapshot.ErrDigest) { // the document says so
-		errs[0] = nil
-	}
-	if err := cmp.Or(errs[:]...); err != nil {
+	read, err := report.ReadStatus(c.Context, o.Reader)
+	if err != nil {
 		return st, err
 	}
-	st.HashKV, st.ContentHash = fmt.Sprint(hash), hex.EncodeToString(content[:])
+	st.Status = *read
 	st.documentHead, err = o.document(c.Context, "Status")
 	return st, err
 }
@@ -113,13 +92,13 @@ func printStatus(w io.Writer, st status) error {
 		rows = rows[:len(rows)-1]
 	}
 	add := func(name, format string, args ...any) { rows = append(rows, []any{name, fmt.Sprintf(format, args...)}) }
-	add("revision", "%s", currentRevision(st))
-	add("compacted", "%s", compacted(st))
+	add("revision", "%s", report.CurrentRevision(&st.Status.Status))
+	add("compacted", "%s", report.Compacted(&st.Status.Status))
 	add("keys", "%d", st.Keys)
 	add("records", "%d (%s)", st.Records, render.Plural(st.Tombstones, "tombstone"))
 	add("pages", "%d of %d bytes (%d free)", st.Pages, st.PageSize, st.FreePages)
 	add("leases", "%d, held by %s", st.Leases, render.Plural(st.LeasedKeys, "key"))
-	add("auth", "%s", auth(st))
+	add("auth", "%s", report.Auth(&st.Status.Status))
 	if len(st.Alarms) == 0 {
 		add("alarms", "none")
 	}
@@ -145,35 +124,6 @@ func fileSize(st status) string {
 	return fmt.Sprintf("%s, %s of %s", render.Size(st.Bytes), st.Compression, render.Size(st.ExpandedBytes))
 }
 
-// currentRevision names a revision that etcdutl gets wrong if a compaction removed the last record.
-func currentRevision(st status) string {
-	if st.LastRecord == st.Revision {
-		return fmt.Sprint(st.Revision)
-	}
-	return fmt.Sprintf("%d, as a server would start with (\"etcdutl snapshot status\" prints %d)", st.Revision, st.LastRecord)
-}
-
-func auth(st status) string {
-	state := "off"
-	if st.AuthEnabled {
-		state = "on"
-	}
-	if st.AuthUsers+st.AuthRoles == 0 {
-		return state
-	}
-	return fmt.Sprintf("%s (%s, %s)", state, render.Plural(st.AuthUsers, "user"), render.Plural(st.AuthRoles, "role"))
-}
-
-func compacted(st status) string {
-	switch {
-	case st.ScheduledCompact > st.CompactRevision:
-		return fmt.Sprintf("%d (interrupted on the way to %d)", st.CompactRevision, st.ScheduledCompact)
-	case st.CompactRevision == 0:
-		return "never"
-	}
-	return fmt.Sprint(st.CompactRevision)
-}
-
 // fewKeys is the number of keys of a version printed for people; -o json has inspect.MaxKeys.
 const fewKeys = 5
 
@@ -197,14 +147,14 @@ func printCatalogue(p *render.Page, c *inspect.Catalogue) {
 			storage, list = d.StorageVersion, strings.Join(d.StoredVersions, ",")
 		}
 		for _, v := range r.Versions {
-			row(resourceName(c, r), storedAt(r, v), v.Objects, encrypted(v), storage, list, verdict(r, v))
+			row(resourceName(c, r), storedAt(r, v), v.Objects, report.Encrypted(v), storage, list, report.Verdict(r, v))
 		}
 		switch {
 		case len(r.Versions) > 0:
 		case r.Definition.Error == "":
 			empty++
 		default:
-			row(resourceName(c, r), "", 0, "", storage, list, verdict(r, inspect.Version{}))
+			row(resourceName(c, r), "", 0, "", storage, list, report.Verdict(r, inspect.Version{}))
 		}
 	}
 	if len(rows) > 1 {
@@ -237,71 +187,11 @@ func storedAt(r inspect.Resource, v inspect.Version) string {
 	return strings.TrimSpace(v.APIVersion + " " + v.Kind)
 }
 
-// encrypted names the keys of encrypted objects, with counts where there are several.
-func encrypted(v inspect.Version) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(v.Encrypted)) {
-		if v.Encrypted[name] == v.Objects {
-			return name
-		}
-		parts = append(parts, fmt.Sprintf("%s: %d", name, v.Encrypted[name]))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// verdict returns what a version means for the cluster; "" where all is well.
-func verdict(r inspect.Resource, v inspect.Version) string {
-	switch {
-	case r.Definition != nil && r.Definition.Error != "":
-		return "its CustomResourceDefinition cannot be read"
-	case v.Standing == inspect.Stale && r.Definition.Webhook:
-		return "not at the storage version; read through the conversion webhook"
-	case v.Standing == inspect.Stale:
-		return "not at the storage version"
-	case v.Standing == inspect.Unlisted:
-		return "broken: not a version of the CustomResourceDefinition"
-	case v.Standing == inspect.Unknown && len(v.Encrypted) > 0:
-		return "encrypted: cannot be told"
-	case v.Standing == inspect.Unknown && r.Definition == nil && v.Kind != "":
-		return "broken: not of the kind that its key says"
-	case v.Standing == inspect.Unknown:
-		return "cannot be told"
-	case r.Orphans:
-		return "no CustomResourceDefinition"
-	}
-	return ""
-}
-
-// lists returns where status.storedVersions does not match the objects.
-func lists(r inspect.Resource) (lines []string) {
-	if r.Definition == nil || r.Definition.Error != "" {
-		return nil
-	}
-	found := map[string]int{r.Definition.StorageVersion: 0}
-	for _, v := range r.Versions {
-		if v.Standing == inspect.Unknown { // it may be at any
-			return nil
-		}
-		found[v.APIVersion[strings.LastIndex(v.APIVersion, "/")+1:]] = v.Objects
-	}
-	for _, version := range slices.Sorted(maps.Keys(found)) {
-		if !slices.Contains(r.Definition.StoredVersions, version) {
-			lines = append(lines, fmt.Sprintf("storedVersions of %s lacks %s: %s there", r.Definition.Name, version, render.Plural(found[version], "object")))
-		}
-	}
-	for _, version := range r.Definition.StoredVersions {
-		if _, is := found[version]; !is {
-			lines = append(lines, fmt.Sprintf("storedVersions of %s has %s, at which nothing is stored", r.Definition.Name, version))
-		}
-	}
-	return lines
-}
-
 // printStale names objects and lists that break, now or with the next change of a CRD.
 func printStale(p *render.Page, c *inspect.Catalogue) (found bool) {
 	var lines []string
 	for _, r := range c.Resources {
-		lines = append(lines, lists(r)...)
+		lines = append(lines, report.Lists(r)...)
 		for _, v := range r.Versions {
 			is, have := "breaks", "has"
 			if v.Objects != 1 {

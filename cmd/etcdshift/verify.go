@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 )
@@ -36,17 +37,16 @@ Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 in
 
 // verification is the document of verify -o json.
 type verification struct {
-	documentHead          // where the file could not be opened, input has the path only
-	Path         string   `json:"path"`
-	Sound        bool     `json:"sound"`
-	Findings     []string `json:"findings"`
-	Warnings     []string `json:"warnings,omitempty"`
-	Archive      string   `json:"archive,omitempty"` // the logical cluster of an archive
-	text         string   // the archive in words
+	documentHead        // where the file could not be opened, input has the path only
+	Path         string `json:"path"`
+	report.Verification
+	Archive string `json:"archive,omitempty"` // the logical cluster of an archive
+	text    string // the archive in words
 }
 
 func runVerify(c *cli.Context, args []string) error {
-	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0], Findings: []string{}}
+	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0]}
+	v.Findings = []string{}
 	damage, err := verifyFile(c, &v)
 	if err != nil {
 		return err

@@ -1,0 +1,225 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/stream"
+)
+
+// Activity is when objects were created, last changed and deleted, as far as the file tells.
+type Activity struct {
+	Width   int64  `json:"width"`   // of a period, in seconds
+	Periods []Span `json:"periods"` // without gaps, up to the newest time but for a few
+	Earlier Events `json:"earlier"` // before the periods
+	Later   Events `json:"later"`   // behind the periods: by clocks that were wrong
+	Undated Events `json:"undated"` // at no known time
+	// Sources counts, for created, changed and deleted, how the time is known.
+	Sources []Source `json:"sources"`
+	// Deletions are the last ones, the newest first.
+	Deletions []Deletion `json:"deletions"`
+	Deleted   int        `json:"deleted"` // tombstones in the file, those that Deletions has not too
+	// Written are the live objects written most often, then by key.
+	Written []Written `json:"written"`
+}
+
+// Events counts what happened to objects.
+type Events struct {
+	Created int `json:"created"` // live objects
+	Changed int `json:"changed"` // live objects, by their last change
+	Deleted int `json:"deleted"` // tombstones
+}
+
+// total is the number of all events.
+func (e Events) total() int { return e.Created + e.Changed + e.Deleted }
+
+func (e *Events) plus(other Events) {
+	e.Created, e.Changed, e.Deleted = e.Created+other.Created, e.Changed+other.Changed, e.Deleted+other.Deleted
+}
+
+// Span is a period.
+type Span struct {
+	From time.Time `json:"from"`
+	Events
+}
+
+// How is how the time of an event is known.
+type How string
+
+// The ways to know a time.
+const (
+	ByCreation How = "creationTimestamp"
+	ByManaged  How = "managedFields"
+	ByRenewal  How = "renewTime or event time" // of Leases and Events
+	ByRevision How = "revision"                // about: from objects that were written next to it
+	ByNothing  How = "unknown"
+)
+
+// Source counts the events of one sort with a time known in one way.
+type Source struct {
+	How How `json:"how"`
+	Events
+}
+
+// Deletion is a tombstone.
+type Deletion struct {
+	Key      string    `json:"key"`
+	Revision int64     `json:"revision"`
+	About    time.Time `json:"about,omitzero"` // from objects that were written next to it
+}
+
+// Written is a live object, and how often it was written.
+type Written struct {
+	Key     string    `json:"key"`
+	Writes  int64     `json:"writes"` // since it was created, which the file counts
+	Kept    int       `json:"kept"`   // of these writes in the file
+	Created time.Time `json:"created,omitzero"`
+}
+
+// history collects Activity in one pass.
+type history struct {
+	Activity
+	clock   compare.Clock
+	events  histogram
+	sources map[How]*Events
+	// Revisions of changes and deletions without a time: 8 bytes each.
+	changed, deleted []int64
+}
+
+func readActivity(ctx context.Context, r *inspect.Reader) (*Activity, error) {
+	h := &history{sources: map[How]*Events{}, events: newHistogram()}
+	h.Deletions, h.Written = []Deletion{}, []Written{}
+	err := stream.Each(compare.Records(ctx, r), func(d *compare.Dated) error {
+		h.clock.Add(d)
+		sees, err := r.Sees(ctx, d.Key)
+		if err == nil && sees && len(d.Key) > 0 {
+			h.add(d)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.finish()
+	return &h.Activity, h.countKept(ctx, r)
+}
+
+// add takes a record.
+func (h *history) add(d *compare.Dated) {
+	switch {
+	case d.Tombstone:
+		h.Deleted++
+		h.deleted = append(h.deleted, d.Revision.Main)
+		h.Deletions = append(h.Deletions, Deletion{Key: string(d.Key), Revision: d.Revision.Main})
+		if len(h.Deletions) > 2*Most { // they come in order
+			h.Deletions = append(h.Deletions[:0], h.Deletions[len(h.Deletions)-Most:]...)
+		}
+	case d.Live:
+		h.addLive(d)
+	}
+}
+
+func (h *history) addLive(d *compare.Dated) {
+	h.rank(d)
+	how := ByCreation
+	if !plausible(d.Created) {
+		how = ByNothing
+	}
+	h.count(how, d.Created, Events{Created: 1})
+	switch {
+	case d.Version == 1: // never changed
+	case plausible(d.Written):
+		h.count(ByRenewal, d.Written, Events{Changed: 1})
+	case plausible(d.Managed) && d.Managed >= d.Created:
+		h.count(ByManaged, d.Managed, Events{Changed: 1})
+	default:
+		h.changed = append(h.changed, d.ModRevision)
+	}
+}
+
+// plausible reports whether a time, in Unix seconds, may be of a cluster.
+func plausible(at int64) bool { return at > 0 && at < 1<<33 }
+
+// count counts an event whose time is known in a way.
+func (h *history) count(how How, at int64, e Events) {
+	if h.sources[how] == nil {
+		h.sources[how] = &Events{}
+	}
+	h.sources[how].plus(e)
+	if how == ByNothing {
+		h.Undated.plus(e)
+	} else {
+		h.events.add(at, e)
+	}
+}
+
+// rank keeps the objects written most often; of equal ones the first by key.
+func (h *history) rank(d *compare.Dated) {
+	if len(h.Written) == Most && d.Version < h.Written[Most-1].Writes || d.Version < 2 {
+		return
+	}
+	w := Written{Key: string(d.Key), Writes: d.Version}
+	if plausible(d.Created) {
+		w.Created = time.Unix(d.Created, 0).UTC()
+	}
+	i, _ := slices.BinarySearchFunc(h.Written, w, func(a, b Written) int {
+		return cmp.Or(cmp.Compare(b.Writes, a.Writes), cmp.Compare(a.Key, b.Key))
+	})
+	h.Written = slices.Insert(h.Written, i, w)
+	h.Written = h.Written[:min(len(h.Written), Most)]
+}
+
+// finish gives times to revisions, and makes the periods.
+func (h *history) finish() {
+	for _, revision := range h.changed {
+		h.countRevision(revision, Events{Changed: 1})
+	}
+	for _, revision := range h.deleted {
+		h.countRevision(revision, Events{Deleted: 1})
+	}
+	h.Deletions = h.Deletions[max(0, len(h.Deletions)-Most):]
+	slices.Reverse(h.Deletions)
+	for i := range h.Deletions {
+		if at := h.clock.At(h.Deletions[i].Revision); at != nil {
+			h.Deletions[i].About = at.About
+		}
+	}
+	h.Width, h.Periods, h.Earlier, h.Later = h.events.periods()
+	h.Sources = []Source{}
+	for _, how := range []How{ByCreation, ByManaged, ByRenewal, ByRevision, ByNothing} {
+		if h.sources[how] != nil {
+			h.Sources = append(h.Sources, Source{how, *h.sources[how]})
+		}
+	}
+}
+
+func (h *history) countRevision(revision int64, e Events) {
+	if at := h.clock.At(revision); at != nil {
+		h.count(ByRevision, at.About.Unix(), e)
+	} else {
+		h.count(ByNothing, 0, e)
+	}
+}
+
+// countKept counts how many writes of the ranked objects the file keeps.
+func (h *history) countKept(ctx context.Context, r *inspect.Reader) error {
+	for i := range h.Written {
+		w := &h.Written[i]
+		for rec, err := range r.Snapshot().History(ctx, []byte(w.Key)) {
+			switch {
+			case err != nil:
+				return err
+			case rec.Tombstone: // what comes next is another life
+				w.Kept = 0
+			case bytes.Equal(rec.Key, []byte(w.Key)):
+				w.Kept++
+			}
+		}
+	}
+	return nil
+}

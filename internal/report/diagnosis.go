@@ -1,0 +1,74 @@
+package report
+
+import (
+	"context"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Verification says whether a file is sound.
+type Verification struct {
+	Sound    bool     `json:"sound"`
+	Findings []string `json:"findings"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// verified takes the findings of verify, which doctor begins with, from a diagnosis.
+func verified(diagnosis *doctor.Report) Verification {
+	v := Verification{Sound: true, Findings: []string{}}
+	for _, f := range diagnosis.Findings {
+		if f.Code == doctor.CodeDamaged {
+			v.Sound, v.Findings = false, append(v.Findings, f.Reason)
+		}
+	}
+	return v
+}
+
+// MostWarnings is how many warnings of a file are listed.
+const MostWarnings = 20
+
+// warn lists what is odd about a file that etcd accepts.
+func (v *Verification) warn(ctx context.Context, s *snapshot.Snapshot) {
+	v.Warnings = s.Warnings()
+	for odd := range snapshot.Odd(ctx, s) {
+		if len(v.Warnings) >= MostWarnings {
+			v.Warnings = append(v.Warnings, "... and more")
+			return
+		}
+		v.Warnings = append(v.Warnings, odd.Error())
+	}
+}
+
+// Diagnosis has the findings of doctor.
+type Diagnosis struct {
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Infos    int `json:"infos"`
+	// Findings has the gravest first, then by code and key.
+	Findings []Finding             `json:"findings"`
+	Counts   map[*finding.Code]int `json:"counts"` // how many there are of each code, the unlisted ones too
+}
+
+// Finding is a finding as doctor prints it.
+type Finding struct {
+	Code    *finding.Code `json:"code"`
+	Level   finding.Level `json:"level"`
+	Key     string        `json:"key,omitempty"` // in etcd; not there where it is about the file
+	Message string        `json:"message"`
+	Remedy  string        `json:"remedy"`
+	Objects int           `json:"objects,omitempty"` // how many objects it is about, where it is about several; key is the first
+}
+
+// Diagnosed is the Diagnosis of a report of doctor.
+func Diagnosed(r *doctor.Report) Diagnosis {
+	d := Diagnosis{
+		Errors: r.Count(finding.Error), Warnings: r.Count(finding.Warning), Infos: r.Count(finding.Info),
+		Findings: make([]Finding, 0, len(r.Findings)), Counts: r.Counts,
+	}
+	for _, f := range r.Findings {
+		d.Findings = append(d.Findings, Finding{f.Code, f.Level, f.Key, f.Reason, f.Code.Remedy, f.Objects})
+	}
+	return d
+}

@@ -1,0 +1,71 @@
+package report
+
+import (
+	"context"
+	"encoding/hex"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Difference says what changed since an older snapshot, as diff counts it.
+type Difference struct {
+	Old          transform.FileInfo `json:"old"`
+	SameCluster  compare.Same       `json:"sameCluster"`   // "yes", "no" or "unknown"
+	Why          string             `json:"why,omitempty"` // why it is not sure that they are of one cluster
+	Summary      []compare.Count    `json:"summary"`       // by resource
+	Total        compare.Count      `json:"total"`         // of Summary
+	Objects      []Different        `json:"objects"`       // the first by key, without noise
+	FoldedLeases int                `json:"foldedLeases"`  // leases of etcd that were granted, went or changed
+}
+
+// Different is an object that differs.
+type Different struct {
+	Op compare.Op `json:"op"`
+	compare.Subject
+}
+
+// readBefore compares r with the older snapshot, if there is one.
+func (out *Report) readBefore(ctx context.Context, r *inspect.Reader, o Options) (err error) {
+	if o.Before == nil {
+		return nil
+	}
+	d := &Difference{Objects: []Different{}}
+	if d.Old, err = identify(ctx, o.Before.Snapshot()); err != nil {
+		return err
+	}
+	if d.SameCluster, d.Why, err = compare.SameCluster(ctx, o.Before, r); err != nil {
+		return err
+	}
+	var summary compare.Summary
+	err = stream.Each(compare.Snapshots(ctx, o.Before, r, compare.Options{CountOnly: true}), func(object *compare.Object) error {
+		if summary.Add(object); !object.Noise && len(d.Objects) < Most {
+			d.Objects = append(d.Objects, Different{object.Op, object.Subject})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.Summary, d.Total, out.Before = summary.Rows(), summary.Total(), d
+	leases, err := compare.Leases(ctx, o.Before.Snapshot(), r.Snapshot())
+	d.FoldedLeases = len(leases)
+	return err
+}
+
+// identify waits for the digest of the file.
+func identify(ctx context.Context, s *snapshot.Snapshot) (f transform.FileInfo, err error) {
+	f = transform.FileInfo{Path: s.Path(), Bytes: s.Size()}
+	if f.Revision, err = s.Revision(ctx); err != nil {
+		return f, err
+	}
+	if f.Keys, err = s.Keys(ctx); err != nil {
+		return f, err
+	}
+	sum, err := s.Digest(ctx)
+	f.SHA256 = hex.EncodeToString(sum.File[:])
+	return f, err
+}

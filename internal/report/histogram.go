@@ -1,0 +1,100 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	mostBins    = 4096 // that are kept while events come
+	mostPeriods = 36   // of an Activity
+)
+
+// widths are the widths of bins, in seconds. Each divides the next.
+func widths() []int64 {
+	const minute, hour, day = 60, 3600, 86400
+	return []int64{1, 10, minute, 10 * minute, hour, 6 * hour, day, 7 * day, 28 * day, 336 * day}
+}
+
+// histogram counts events by time. Its bins grow with the range of the times, so that a fixed
+// number is enough.
+type histogram struct {
+	widths []int64 // the first is that of the bins
+	bins   map[int64]Events
+}
+
+func newHistogram() histogram { return histogram{widths(), map[int64]Events{}} }
+
+// add counts events at a time, in Unix seconds.
+func (h *histogram) add(at int64, e Events) {
+	bin := h.bins[at/h.widths[0]]
+	bin.plus(e)
+	h.bins[at/h.widths[0]] = bin
+	for len(h.bins) > mostBins && len(h.widths) > 1 {
+		h.coarsen()
+	}
+}
+
+// coarsen takes the next width.
+func (h *histogram) coarsen() {
+	ratio, coarse := h.widths[1]/h.widths[0], map[int64]Events{}
+	for i, e := range h.bins {
+		bin := coarse[i/ratio]
+		bin.plus(e)
+		coarse[i/ratio] = bin
+	}
+	h.widths, h.bins = h.widths[1:], coarse
+}
+
+// periods returns the finest periods that have nearly all events, and the events before and behind
+// them: a few wrong clocks do not stretch the periods.
+func (h *histogram) periods() (width int64, spans []Span, earlier, later Events) {
+	for {
+		first, last, outside := h.window()
+		if outside && len(h.widths) > 1 {
+			h.coarsen()
+			continue
+		}
+		spans = []Span{}
+		for i := first; i <= last && len(h.bins) > 0; i++ {
+			spans = append(spans, Span{time.Unix(i*h.widths[0], 0).UTC(), h.bins[i]})
+		}
+		for i, e := range h.bins {
+			switch {
+			case i < first:
+				earlier.plus(e)
+			case i > last:
+				later.plus(e)
+			}
+		}
+		return h.widths[0], spans, earlier, later
+	}
+}
+
+// window returns the last mostPeriods bins, but for the newest half percent of all events and what
+// is before the first of them, and whether more than five percent are outside.
+func (h *histogram) window() (first, last int64, outside bool) {
+	total := 0
+	for _, e := range h.bins {
+		total += e.total()
+	}
+	order := slices.Sorted(maps.Keys(h.bins))
+	behind, before := 0, 0
+	for i, bin := range slices.Backward(order) {
+		if last = bin; (behind+h.bins[bin].total())*200 > total {
+			order = order[:i+1]
+			break
+		}
+		behind += h.bins[bin].total()
+	}
+	first = last
+	for _, bin := range order {
+		if bin <= last-mostPeriods {
+			before += h.bins[bin].total()
+		} else {
+			first = min(first, bin)
+		}
+	}
+	return first, last, before*20 > total
+}

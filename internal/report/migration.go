@@ -1,0 +1,117 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Fits says how a migration and a snapshot belong together, by the SHA-256 of the files.
+type Fits string
+
+// The ways to belong together.
+const (
+	FitsOutput Fits = "output" // the snapshot is what the migration wrote
+	FitsInput  Fits = "input"  // the snapshot is what the migration read
+	FitsNot    Fits = "no"     // the migration was of other files
+)
+
+// Migration is what a migration reported with --report: its head, and its lists by their length.
+type Migration struct {
+	transform.Head
+	Fits     Fits              `json:"fits"` // by the SHA-256 of the files
+	Changes  transform.Changes `json:"changes"`
+	Problems []Problem         `json:"problems"`
+	Steps    []string          `json:"steps"`   // what is left to do by hand, in order
+	Restore  []string          `json:"restore"` // the commands to run next, one a member
+	Lists    []Length          `json:"lists"`   // the other lists of the report, by name
+}
+
+// Problem is a problem of a migration.
+type Problem struct {
+	Key      string        `json:"key"`
+	Code     string        `json:"code"`
+	Level    finding.Level `json:"level"`
+	Reason   string        `json:"reason"`
+	Decision string        `json:"decision"`
+}
+
+// Length is the length of a list.
+type Length struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// ErrNoMigration is the error for a file that is no report of a migration.
+var ErrNoMigration = errors.New("is no report of a migration, as --report writes it")
+
+// readMigration reads the report of a migration, if there is one.
+func (out *Report) readMigration(_ context.Context, _ *inspect.Reader, o Options) error {
+	if o.Migration == nil {
+		return nil
+	}
+	m, err := parseMigration(o.Migration)
+	if err != nil {
+		return err
+	}
+	sum := out.Status.SHA256
+	switch {
+	case m.Output != nil && m.Output.SHA256 == sum:
+		m.Fits = FitsOutput
+	case m.Input.SHA256 == sum:
+		m.Fits = FitsInput
+	default:
+		m.Fits = FitsNot
+	}
+	out.Migration = m
+	return nil
+}
+
+// parseMigration reads a report. Lists of which only the length is shown are not decoded.
+func parseMigration(text []byte) (*Migration, error) {
+	m := &Migration{}
+	var fields map[string]json.RawMessage
+	if err := cmp.Or(json.Unmarshal(text, &fields), json.Unmarshal(text, m)); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNoMigration, err)
+	}
+	if m.APIVersion != "etcdshift/v1" || m.Kind != "Report" || m.Command == "" {
+		return nil, fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNoMigration, m.APIVersion, m.Kind)
+	}
+	for i := range m.Problems {
+		p := &m.Problems[i]
+		p.Reason = redact.Text(p.Reason)
+		if p.Level != finding.Warning && p.Level != finding.Info { // one of a newer program too
+			p.Level = finding.Error
+		}
+	}
+	m.Lists = []Length{}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if slices.Contains([]string{"kinds", "problems", "steps", "restore"}, name) {
+			continue
+		}
+		if n, is := lengthOf(fields[name]); is && n > 0 {
+			m.Lists = append(m.Lists, Length{name, n})
+		}
+	}
+	return m, nil
+}
+
+// lengthOf is the number of elements of a JSON array; is reports whether text is one.
+func lengthOf(text json.RawMessage) (n int, is bool) {
+	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		return 0, false
+	}
+	var all []json.RawMessage
+	err := json.Unmarshal(text, &all)
+	return len(all), err == nil
+}

@@ -1,0 +1,189 @@
+package page
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/report"
+)
+
+// chart shows events by period, in columns.
+type chart struct {
+	Form          string // "wide", or "tall" for a phone
+	Width, Height int
+	Bars          []tile // Group is the class of the event
+	Lines         []rule
+	Labels        []label
+	Text          string
+}
+
+// rule is a horizontal line with its number.
+type rule struct{ X1, X2, Y, Name string }
+
+// label is the time of a period below its column.
+type label struct{ X, Y, Name, Anchor string }
+
+// Edges of a chart around its columns.
+const (
+	chartLeft   = 52
+	chartBottom = 26
+	chartTop    = 10
+)
+
+// activity is when objects were created, changed and deleted.
+func (p Page) activity() []part {
+	a := p.Activity
+	parts := []part{}
+	if len(a.Periods) > 0 {
+		lead := fmt.Sprintf("Live objects by the time they were created and last changed, and tombstones, %s, in UTC.", width(a.Width))
+		parts = append(parts, part{Lead: lead}, part{Chart: charts(a)}, part{Table: periods(a)})
+	}
+	known := &table{Title: "How the times are known", Head: columns("From", "#Created", "#Changed", "#Deleted")}
+	for _, s := range a.Sources {
+		known.Rows = append(known.Rows, events(source(s.How), s.Events))
+	}
+	parts = append(parts, part{Table: known})
+	if a.Deleted > 0 {
+		t := &table{Title: "Last deletions", Head: columns("Key", "#Revision", "@About"), Others: others(a.Deleted, len(a.Deletions), "tombstones")}
+		for _, d := range a.Deletions {
+			t.Rows = append(t.Rows, []cell{code(d.Key), count(d.Revision), at(d.About)})
+		}
+		parts = append(parts, part{Table: t})
+	}
+	return parts
+}
+
+func source(how report.How) cell {
+	switch how {
+	case report.ByRevision:
+		return word("about, by revision: from objects written next to it")
+	case report.ByNothing:
+		return word("no time known")
+	}
+	return word(string(how))
+}
+
+func events(name cell, e report.Events) []cell {
+	return []cell{name, count(e.Created), count(e.Changed), count(e.Deleted)}
+}
+
+// periods is the table of a chart, without empty periods.
+func periods(a *report.Activity) *table {
+	t := &table{Head: columns("@From", "#Created", "#Last changed", "#Deleted")}
+	row := func(name string, e report.Events) {
+		if e != (report.Events{}) {
+			t.Rows = append(t.Rows, events(word(name), e))
+		}
+	}
+	row("earlier", a.Earlier)
+	for _, s := range a.Periods {
+		row(s.From.Format(layout(a.Width, false)), s.Events)
+	}
+	row("later", a.Later)
+	row("no time known", a.Undated)
+	return t
+}
+
+// width says how long a period is.
+func width(seconds int64) string {
+	switch {
+	case seconds == 1:
+		return "second by second"
+	case seconds == 60:
+		return "minute by minute"
+	case seconds == 3600:
+		return "hour by hour"
+	case seconds == 86400:
+		return "day by day"
+	case seconds < 60:
+		return "by " + render.Plural(int(seconds), "second")
+	case seconds < 3600:
+		return "by " + render.Plural(int(seconds/60), "minute")
+	case seconds < 86400:
+		return "by " + render.Plural(int(seconds/3600), "hour")
+	}
+	return "by " + render.Plural(int(seconds/86400), "day")
+}
+
+// layout is how the time of a period is written; short leaves out what the others say.
+func layout(seconds int64, short bool) string {
+	switch {
+	case seconds >= 86400:
+		return time.DateOnly
+	case short && seconds < 60:
+		return "15:04:05"
+	case short:
+		return "01-02 15:04"
+	case seconds < 60:
+		return "2006-01-02 15:04:05"
+	}
+	return "2006-01-02 15:04"
+}
+
+// charts are the forms for a desk and for a phone.
+func charts(a *report.Activity) []chart {
+	var out []chart
+	for _, c := range []chart{{Form: "wide", Width: 1000, Height: 220}, {Form: "tall", Width: 400, Height: 220}} {
+		c.draw(a)
+		out = append(out, c)
+	}
+	return out
+}
+
+// draw fills in the columns.
+func (c *chart) draw(a *report.Activity) {
+	most := 1
+	for _, s := range a.Periods {
+		most = max(most, s.Created+s.Changed+s.Deleted)
+	}
+	top := ceiling(most)
+	high := float64(c.Height - chartBottom - chartTop)
+	step := float64(c.Width-chartLeft) / float64(len(a.Periods))
+	y := func(n int) float64 { return float64(c.Height-chartBottom) - high*float64(n)/float64(top) }
+	for _, n := range []int{0, top / 2, top} {
+		if n == top/2 && top%2 == 1 {
+			continue
+		}
+		c.Lines = append(c.Lines, rule{tenths(chartLeft), tenths(float64(c.Width)), tenths(y(n)), number(int64(n))})
+	}
+	for i, s := range a.Periods {
+		x, below := chartLeft+float64(i)*step, 0
+		for _, e := range []struct {
+			class string
+			n     int
+		}{{"created", s.Created}, {"changed", s.Changed}, {"deleted", s.Deleted}} {
+			if e.n > 0 {
+				c.Bars = append(c.Bars, tile{
+					X: tenths(x + step*0.12), Y: tenths(y(below + e.n)), W: tenths(min(step*0.76, 40)), H: tenths(y(below) - y(below+e.n)), Group: e.class,
+					Title: fmt.Sprintf("%s: %s %s", s.From.Format(layout(a.Width, false)), number(int64(e.n)), e.class),
+				})
+				below += e.n
+			}
+		}
+	}
+	c.label(a, step)
+	c.Text = fmt.Sprintf("%d periods, at most %d events in one; the table below has the numbers", len(a.Periods), most)
+}
+
+// label names some periods.
+func (c *chart) label(a *report.Activity, step float64) {
+	n, y := len(a.Periods), tenths(float64(c.Height-8))
+	names := max(1, min(n, c.Width/130))
+	for k := range names {
+		i := k * n / names
+		x := chartLeft + float64(i)*step + step*0.12
+		c.Labels = append(c.Labels, label{tenths(x), y, a.Periods[i].From.Format(layout(a.Width, true)), "start"})
+	}
+}
+
+// ceiling is the next round number: 1, 2, 4, 5 or 8 times a power of ten.
+func ceiling(n int) int {
+	for power := 1; ; power *= 10 {
+		for _, digit := range []int{1, 2, 4, 5, 8} {
+			if digit*power >= n {
+				return digit * power
+			}
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+)
+
+// hostileTexts are what a tenant may put into names.
+func hostileTexts() []string {
+	return []string{
+		`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `]]><svg onload=alert(1)>`, `</title></style><script>x</script>`,
+		"a\u202etxt.exe", "\x1b[2J\x07\x00", "`@everyone` | [x](http://x) <b>", "{{.}}", "line\nbreak\r\n# head", "\xff\xfe", strings.Repeat("x", 1<<20),
+	}
+}
+
+// hostile is a snapshot with such keys, namespaces, labels and versions.
+func hostile(t testing.TB) string {
+	var script strings.Builder
+	for i, text := range hostileTexts() {
+		object, err := json.Marshal(map[string]any{
+			"apiVersion": "v1/" + text, "kind": text, "metadata": map[string]any{
+				"name": text, "namespace": text, "labels": map[string]any{text: text}, "creationTimestamp": "2026-01-02T03:04:05Z",
+				"ownerReferences": []any{map[string]any{"apiVersion": text, "kind": text, "name": text, "uid": "u"}},
+			},
+		})
+		require.NoError(t, err)
+		key := text
+		if len(key) > 1000 {
+			key = key[:300_000] // one request has at most 1.5 MB
+			object = object[:min(len(object), 1_000_000)]
+		}
+		for _, k := range []string{"/registry/configmaps/" + key + "/" + key[:min(len(key), 9)], "/registry/example.com/" + key + "/ns/n", "/registry/pods/" + key, key} {
+			fmt.Fprintf(&script, "put %q %q\nput %q %q\n", k, object, k, object)
+		}
+		if i%2 == 0 {
+			fmt.Fprintf(&script, "del %q\n", key)
+		}
+	}
+	return etcdtest.Build(t, script.String())
+}
+
+// TestHostile: whatever names hold, a page has no more elements than its own, and Markdown no more
+// lines; control characters are visible, long texts are cut.
+func TestHostile(t *testing.T) {
+	path := hostile(t)
+	migration, err := json.Marshal(map[string]any{
+		"apiVersion": "etcdshift/v1", "kind": "Report", "command": hostileTexts()[0], "outcome": hostileTexts()[1], "error": hostileTexts()[2],
+		"input": map[string]any{"path": hostileTexts()[3], "sha256": hostileTexts()[0]}, "steps": hostileTexts(), "restore": hostileTexts(),
+		"kinds":    []any{map[string]any{"kind": hostileTexts()[0], "from": hostileTexts()[1]}},
+		"problems": []any{map[string]any{"key": hostileTexts()[4], "code": hostileTexts()[0], "level": hostileTexts()[1], "reason": hostileTexts()[2]}},
+	})
+	require.NoError(t, err)
+	p := read(t, opened(t, path), report.Options{Migration: migration})
+	p.Path = hostileTexts()[3]
+	page := printed(t, p.HTML)
+	requireQuiet(t, page)
+	require.Equal(t, report.FitsNot, p.Migration.Fits)
+	require.Contains(t, page, "&lt;script&gt;alert(1)&lt;/")
+	require.Contains(t, page, `\u202e`)
+	for _, text := range []string{page, printed(t, p.Markdown)} {
+		require.Less(t, len(text), 1<<20)
+		require.Contains(t, text, "bytes)")
+		require.NotContains(t, text, "\u202e")
+		for _, r := range text {
+			require.False(t, r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0, "%q", r)
+		}
+	}
+	for line := range strings.Lines(printed(t, p.Markdown)) {
+		require.NotRegexp(t, "^# head", line)
+		// Outside of code spans nothing is a tag or a mention.
+		require.NotRegexp(t, `<[a-z/]|@`, outsideCode(line))
+	}
+}
+
+// outsideCode removes code spans as CommonMark finds them.
+func outsideCode(line string) (out string) {
+	for line != "" {
+		if line[0] != '`' {
+			out, line = out+line[:1], line[1:]
+			continue
+		}
+		fence := line[:len(line)-len(strings.TrimLeft(line, "`"))]
+		line = line[len(fence):]
+		for at := 0; ; {
+			next := strings.Index(line[at:], fence)
+			if next < 0 {
+				break
+			}
+			run := line[at+next:]
+			n := len(run) - len(strings.TrimLeft(run, "`"))
+			if at += next + n; n == len(fence) {
+				line = line[at:]
+				break
+			}
+		}
+	}
+	return out
+}

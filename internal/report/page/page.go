@@ -1,0 +1,84 @@
+// Package page makes one HTML file, or Markdown, of a report.
+//
+// Both come from the same sections: see content.go and what it calls. Texts from a snapshot are
+// hostile.
+//
+// Invariants:
+//
+//   - The HTML asks for nothing from outside and runs nothing: no script, no style attribute. Its
+//     policy allows one style sheet, by its hash.
+//   - A text from a snapshot is text in both forms: html/template escapes it, Markdown has it in
+//     code spans. Control characters, and those that turn the direction of text, are visible.
+//   - Long texts and long lists are cut, and what was left out is said.
+//   - The same report gives the same bytes.
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/report"
+)
+
+//go:embed page.html page.css
+var files embed.FS
+
+// Page is a report and the version of the program that made it.
+type Page struct {
+	*report.Report
+	Path    string // of the snapshot, as it was given
+	Version string
+}
+
+// html is what the template takes.
+type html struct {
+	content
+	Style  template.CSS
+	Policy string
+	Tool   string
+}
+
+// HTML writes the page in one file.
+func (p Page) HTML(w io.Writer) error {
+	style, err := files.ReadFile("page.css")
+	if err != nil {
+		return err
+	}
+	css := strings.TrimSpace(string(style))
+	sum := sha256.Sum256([]byte(css))
+	t, err := template.New("page.html").Funcs(template.FuncMap{"ticks": ticks, "pieces": pieces}).ParseFS(files, "page.html")
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, html{
+		content: p.content(), Style: template.CSS(css), Tool: tool(p.Version),
+		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
+	})
+}
+
+func tool(version string) string { return "etcdshift " + version }
+
+// span is a part of a text of ours.
+type span struct {
+	Text string
+	Code bool
+}
+
+// ticks splits a text at its backticks, which enclose code.
+func ticks(text string) (out []span) {
+	for i, part := range strings.Split(text, "`") {
+		if part != "" {
+			out = append(out, span{part, i%2 == 1})
+		}
+	}
+	return out
+}
+
+// pieces splits a key or a name where a line may end: behind a slash or a dot.
+func pieces(text string) []string {
+	return strings.Split(strings.NewReplacer("/", "/\x00", ".", ".\x00").Replace(text), "\x00")
+}

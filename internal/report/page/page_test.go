@@ -1,0 +1,122 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// recorded opens a recorded snapshot.
+func recorded(t testing.TB, name string) *inspect.Reader {
+	t.Helper()
+	zipped, err := os.Open(filepath.Join("..", "..", "..", "testdata", name+".db.gz"))
+	require.NoError(t, err)
+	defer zipped.Close()
+	r, err := gzip.NewReader(zipped)
+	require.NoError(t, err)
+	data, err := io.ReadAll(r)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "in.db")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	return opened(t, path)
+}
+
+func opened(t testing.TB, path string) *inspect.Reader {
+	t.Helper()
+	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return inspect.NewReader(s, nil)
+}
+
+func read(t testing.TB, r *inspect.Reader, o report.Options) Page {
+	t.Helper()
+	found, err := report.Read(context.Background(), r, o)
+	require.NoError(t, err)
+	if found.Status != nil { // a temporary folder has another name each time
+		found.Status.Path = "in.db"
+	}
+	return Page{Report: found, Path: "in.db", Version: "(test)"}
+}
+
+func printed(t testing.TB, write func(io.Writer) error) string {
+	t.Helper()
+	var out bytes.Buffer
+	require.NoError(t, write(&out))
+	return out.String()
+}
+
+// TestRecorded: pages of recorded snapshots are the same each time, have each section, ask for
+// nothing, and allow their one style sheet alone.
+func TestRecorded(t *testing.T) {
+	for _, name := range []string{"calico/before", "kcp/root-before", "kcp/cache-before", "storage/before", "hostile/v-memname", "hostile/v-alarm"} {
+		t.Run(name, func(t *testing.T) {
+			r := recorded(t, name)
+			p := read(t, r, report.Options{})
+			page := printed(t, p.HTML)
+			again := read(t, r, report.Options{})
+			require.Equal(t, page, printed(t, again.HTML))
+			require.Equal(t, printed(t, p.Markdown), printed(t, again.Markdown))
+			sections := []string{"identity", "verify", "doctor", "versions", "sizes", "activity", "objects", "history", "sign"}
+			if !p.Verification.Sound {
+				sections = []string{"identity", "verify", "doctor", "sign"}
+			}
+			require.Equal(t, sections, ids(page))
+			requireQuiet(t, page)
+		})
+	}
+}
+
+func ids(page string) (out []string) {
+	for _, m := range regexp.MustCompile(`<section id="([a-z]+)">`).FindAllStringSubmatch(page, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// requireQuiet: a page has no script and no style but the one of its policy, and no address.
+func requireQuiet(t testing.TB, page string) {
+	t.Helper()
+	_, rest, found := strings.Cut(page, "<style>")
+	require.True(t, found)
+	style, rest, _ := strings.Cut(rest, "</style>")
+	sum := sha256.Sum256([]byte(style))
+	hash := base64.StdEncoding.EncodeToString(sum[:])
+	require.Contains(t, strings.ReplaceAll(page, "&#43;", "+"), "content=\"default-src &#39;none&#39;; style-src &#39;sha256-"+hash+"&#39;; ")
+	require.NotContains(t, rest, "<style")
+	require.NotRegexp(t, `(?i)<(script|iframe|img|object|embed|link|base|form)\b`, page)
+	require.NotRegexp(t, `(?i)<[^>]*\s(style|src|on[a-z]+)=`, rest)
+	require.NotRegexp(t, `<a href="[^#]`, page)
+	require.NotRegexp(t, `(?i)(url|import|expression)\s*\(`, style)
+}
+
+// TestGolden: the Markdown of a small snapshot.
+func TestGolden(t *testing.T) {
+	p := read(t, recorded(t, "storage/before"), report.Options{Before: recorded(t, "storage/flipped")})
+	p.Before.Old.Path = "old.db"
+	got, golden := printed(t, p.Markdown), filepath.Join("testdata", "storage.md")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "go test ./internal/report/page -run TestGolden -update")
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Status says what a file is, and at which versions its objects are stored.
+type Status struct {
+	snapshot.Status
+	HashKV      string `json:"hashKV"`      // as "etcdctl endpoint hashkv" prints it of a server that starts on the file
+	ContentHash string `json:"contentHash"` // of live keys and values alone, hex
+	*inspect.Catalogue
+}
+
+// ReadStatus reads the status of a snapshot. A wrong digest is no error: the status says so.
+func ReadStatus(ctx context.Context, r *inspect.Reader) (*Status, error) {
+	st, s := &Status{}, r.Snapshot()
+	var hash uint32
+	var content [sha256.Size]byte
+	var errs [4]error
+	var others sync.WaitGroup
+	others.Go(func() { st.Status, errs[0] = s.Status(ctx) })
+	others.Go(func() { hash, errs[1] = s.HashKV(ctx) })
+	others.Go(func() { content, errs[2] = s.ContentHash(ctx) })
+	errs[3] = s.Guard(func() (err error) {
+		st.Catalogue, err = inspect.Survey(ctx, r)
+		return err
+	})
+	others.Wait()
+	if errors.Is(errs[0], snapshot.ErrDigest) {
+		errs[0] = nil
+	}
+	st.HashKV, st.ContentHash = fmt.Sprint(hash), hex.EncodeToString(content[:])
+	return st, cmp.Or(errs[:]...)
+}
+
+// TTL is a time to live that leases have in common.
+type TTL struct {
+	Seconds int64 `json:"seconds"`
+	Leases  int   `json:"leases"`
+}
+
+// readLeases counts the leases by their time to live.
+func readLeases(ctx context.Context, s *snapshot.Snapshot) ([]TTL, error) {
+	leases, err := s.Leases(ctx)
+	counts := map[int64]int{}
+	for _, ttl := range leases {
+		counts[ttl]++
+	}
+	out := []TTL{}
+	for _, ttl := range slices.Backward(slices.Sorted(maps.Keys(counts))) {
+		out = append(out, TTL{ttl, counts[ttl]})
+	}
+	return out, err
+}
