@@ -12,7 +12,7 @@
 //     it and a line for the operator; it is never left out silently.
 //   - Without Config.Secrets, credentials are redacted before an object reaches any encoder.
 //   - Memory grows with the number of keys, four bytes for each key of a type that was asked for.
-//     A list in JSON is read while it is written. Lists in other formats are collected, a few at
-//     a time.
+//     A list is read while it is written. Of a table and of metadata alone the answer is in
+//     memory, and of a few lists in protobuf at a time.
 //   - A watch yields the objects of the file, and then nothing: the file is as it is.
 package serve

@@ -18,12 +18,14 @@ import (
 type list struct {
 	metav1.TypeMeta
 	metav1.ListMeta
+	ctx   context.Context // of the request
 	items iter.Seq2[*unstructured.Unstructured, error]
+	count int
 	typed bool // a kind whose items do not say what they are
 }
 
 func (s *store) newList(ctx context.Context, p *page) *list {
-	l := &list{typed: s.CRD == nil && s.Resource != apiServices(), items: p.objects(ctx)}
+	l := &list{typed: s.CRD == nil && s.Resource != apiServices(), ctx: ctx, items: p.objects(ctx), count: len(p.records)}
 	l.APIVersion, l.Kind = s.gvk(s.version).GroupVersion().String(), listKind(s.Kind)
 	l.ResourceVersion, l.Continue, l.RemainingItemCount = s.resourceVersion(), p.next, p.remaining
 	return l
@@ -114,17 +116,3 @@ func (l *list) UnstructuredContent() map[string]any { return map[string]any{} }
 
 // SetUnstructuredContent is part of runtime.Unstructured, and never called.
 func (l *list) SetUnstructuredContent(map[string]any) {}
-
-// collect reads the whole list.
-func (l *list) collect() (*unstructured.UnstructuredList, error) {
-	out := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": l.APIVersion, "kind": l.Kind}}
-	out.SetResourceVersion(l.ResourceVersion)
-	if l.Continue != "" {
-		out.SetContinue(l.Continue)
-	}
-	out.SetRemainingItemCount(l.RemainingItemCount)
-	return out, stream.Each(l.items, func(o *unstructured.Unstructured) error {
-		out.Items = append(out.Items, *o)
-		return nil
-	})
-}
