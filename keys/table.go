@@ -28,12 +28,14 @@ func newTable(list []builtin, alias map[schema.GroupResource]string) *table {
 
 // find looks for the resource whose dir is the first n segments, n at most depth.
 func (t *table) find(segments []string, depth int) (at builtin, n int, ok bool) {
+	var buf [128]byte // on the stack
+	dir := buf[:0]
 	for n := 1; n <= min(depth, len(segments)); n++ {
-		dir := segments[0]
 		if n > 1 {
-			dir = strings.Join(segments[:n], "/")
+			dir = append(dir, '/')
 		}
-		if at, ok := t.byDir[dir]; ok {
+		dir = append(dir, segments[n-1]...)
+		if at, ok := t.byDir[string(dir)]; ok {
 			return at, n, true
 		}
 	}
