@@ -15,8 +15,10 @@ type Fields[T any] struct{ plan plan }
 
 // FieldsOf makes Fields, once a type. Strings, structs, maps of strings, and pointers to and lists
 // of these are read in one pass over the text; values with a field of another type take ten times
-// as long.
-func FieldsOf[T any]() Fields[T] { return Fields[T]{planOf(reflect.TypeFor[T]())} }
+// as long. Maps may lack other entries than those named here.
+func FieldsOf[T any](entries ...string) Fields[T] {
+	return Fields[T]{planOf(reflect.TypeFor[T](), entries)}
+}
 
 // Decode decodes a value. A field of another type is an error that does not quote the content.
 // Other errors are those of DecodeObject.
@@ -45,6 +47,7 @@ type plan struct {
 	kind    reflect.Kind
 	members []planned // of a struct
 	element *plan     // of a list or a pointer
+	entries []string  // of a map, those that are asked for
 }
 
 // planned is a field of a struct.
@@ -54,13 +57,13 @@ type planned struct {
 	plan  plan
 }
 
-func planOf(t reflect.Type) plan {
-	p := plan{kind: t.Kind()}
+func planOf(t reflect.Type, entries []string) plan {
+	p := plan{kind: t.Kind(), entries: entries}
 	switch {
 	case p.kind == reflect.Struct:
-		p.members = plannedOf(t)
+		p.members = plannedOf(t, entries)
 	case p.kind == reflect.Slice || p.kind == reflect.Pointer:
-		element := planOf(t.Elem())
+		element := planOf(t.Elem(), entries)
 		p.element = &element
 	case p.kind != reflect.String && t != reflect.TypeFor[map[string]string]():
 		p.kind = reflect.Invalid
@@ -69,14 +72,14 @@ func planOf(t reflect.Type) plan {
 }
 
 // plannedOf lists the fields of a struct, and those of the structs within it that have no name.
-func plannedOf(t reflect.Type) (all []planned) {
+func plannedOf(t reflect.Type, entries []string) (all []planned) {
 	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "" {
-			all = append(all, planned{name, field.Index, planOf(field.Type)})
+			all = append(all, planned{name, field.Index, planOf(field.Type, entries)})
 			continue
 		}
-		for _, inner := range plannedOf(field.Type) {
+		for _, inner := range plannedOf(field.Type, entries) {
 			inner.index = slices.Concat(field.Index, inner.index)
 			all = append(all, inner)
 		}
@@ -98,7 +101,11 @@ func (t *plan) read(p *pass, out reflect.Value) bool {
 		content := map[string]string{}
 		out.Set(reflect.ValueOf(content))
 		return p.members(func(name []byte) (ok bool) {
-			content[string(name)], ok = p.decoded()
+			i := slices.Index(t.entries, string(name))
+			if i < 0 {
+				return p.anyString()
+			}
+			content[t.entries[i]], ok = p.decoded()
 			return ok
 		})
 	case reflect.Slice:
@@ -136,6 +143,9 @@ func (p *pass) decoded() (content string, ok bool) {
 	start := p.at
 	if !p.anyString() {
 		return "", false
+	}
+	if !p.odd {
+		return string(p.text[start+1 : p.at-1]), true
 	}
 	content, err := unquote(p.text[start:p.at])
 	return content, err == nil

@@ -1,6 +1,7 @@
 package encoding
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestFields(t *testing.T) {
 	cbor, err := EncodeObject(obj, FormatCBOR)
 	require.NoError(t, err)
 	for name, value := range map[string][]byte{"JSON": []byte(text), "CBOR": cbor} {
-		got, err := FieldsOf[fields]().Decode(value)
+		got, err := FieldsOf[fields]("a").Decode(value)
 		require.NoError(t, err, name)
 		require.Equal(t, "Thing", got.Kind)
 		require.Equal(t, map[string]string{"a": "b"}, got.Metadata.Annotations)
@@ -37,7 +38,7 @@ func TestFields(t *testing.T) {
 	}
 	for _, wrong := range []string{`{"spec":{"size":"s3cret"}}`, `{"spec":{"list":"s3cret"}}`, `{"metadata":"s3cret"}`, `{"kind":["s3cret"]}`, `["s3cret"]`, `{"kind":"s3cret"`,
 		`{"spec":{"size":50733725077337250773372507733725}}`, "k8s:enc:aescbc:v1:key:s3cret", "s3cret"} {
-		_, err := FieldsOf[fields]().Decode([]byte(wrong))
+		_, err := FieldsOf[fields]("a").Decode([]byte(wrong))
 		require.Error(t, err, wrong)
 		require.NotContains(t, err.Error(), "s3cret", wrong)
 		require.NotContains(t, err.Error(), "5073372507733", wrong)
@@ -73,7 +74,7 @@ const shapedText = `{"kind":"Thing","metadata":{"annotations":{"a":"b\u003cé","
 // TestFieldsAreThoseOfTheDecoder compares Fields with the decoder of an API server on many damaged
 // values.
 func TestFieldsAreThoseOfTheDecoder(t *testing.T) {
-	fields, random, read := FieldsOf[shaped](), rand.New(rand.NewPCG(3, 4)), 0
+	fields, random, read := FieldsOf[shaped]("a", "c"), rand.New(rand.NewPCG(3, 4)), 0
 	for i := range 100_000 {
 		value := []byte(shapedText)
 		if i > 0 {
@@ -87,6 +88,9 @@ func TestFieldsAreThoseOfTheDecoder(t *testing.T) {
 		}
 		require.Equal(t, wrong == nil, err == nil, "%q: %v", value, wrong)
 		if err == nil {
+			for _, annotations := range []map[string]string{want.Metadata.Annotations, got.Metadata.Annotations} {
+				maps.DeleteFunc(annotations, func(name, _ string) bool { return name != "a" && name != "c" })
+			}
 			require.Equal(t, &want, got, "%q", value)
 			read++
 		}
@@ -96,7 +100,7 @@ func TestFieldsAreThoseOfTheDecoder(t *testing.T) {
 
 // BenchmarkFields reads a few fields of an object.
 func BenchmarkFields(b *testing.B) {
-	fields := FieldsOf[shaped]()
+	fields := FieldsOf[shaped]("a", "c")
 	b.SetBytes(int64(len(shapedText)))
 	b.ReportAllocs()
 	for b.Loop() {

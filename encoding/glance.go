@@ -174,7 +174,7 @@ func (g *Glance) annotation(p *pass, name []byte) bool {
 		return false
 	}
 	a := Annotation{name, p.text[start : p.at-1]}
-	if !isPlain(a.Value) {
+	if p.odd {
 		a.Value = nil
 	}
 	g.Annotations = append(g.Annotations, a)
@@ -239,12 +239,7 @@ func (p *pass) plain(out *[]byte) bool {
 		return false
 	}
 	*out = p.text[start : p.at-1]
-	return isPlain(*out)
-}
-
-// isPlain reports whether the text of a string is ASCII without escapes.
-func isPlain(text []byte) bool {
-	return !slices.ContainsFunc(text, func(b byte) bool { return b == '\\' || b >= 0x80 })
+	return !p.odd
 }
 
 // integer passes a whole number that fits an int64.

@@ -11,6 +11,7 @@ import (
 type pass struct {
 	text []byte
 	at   int
+	odd  bool // the last string has an escape, or is not ASCII
 }
 
 // passDepth is the depth down to which pass looks.
@@ -177,9 +178,13 @@ func (p *pass) word(word string) bool {
 // str passes a string.
 func (p *pass) str() bool {
 	p.at++
+	p.odd = false
+	var all uint64 // bytes of the string, one on top of the other
 	for p.at < len(p.text) {
 		if rest := p.text[p.at:]; len(rest) >= 8 {
-			n := plainBytes(binary.LittleEndian.Uint64(rest))
+			eight := binary.LittleEndian.Uint64(rest)
+			n := plainBytes(eight)
+			all |= eight << (64 - 8*n) // without those behind them
 			if p.at += n; n == 8 {
 				continue
 			}
@@ -187,23 +192,26 @@ func (p *pass) str() bool {
 		switch b := p.text[p.at]; {
 		case b == '"':
 			p.at++
+			p.odd = p.odd || all&highs != 0
 			return true
 		case b == '\\':
-			if !p.escape() {
+			if p.odd = true; !p.escape() {
 				return false
 			}
 		case b < ' ':
 			return false
 		default:
+			all |= uint64(b)
 			p.at++
 		}
 	}
 	return false
 }
 
+const ones, highs = 0x0101010101010101, 0x8080808080808080
+
 // plainBytes counts the bytes in front of the first quote, backslash or control character of eight.
 func plainBytes(eight uint64) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := eight^'"'*ones, eight^'\\'*ones
 	found := (eight-' '*ones)&^eight | (quote-ones)&^quote | (backslash-ones)&^backslash
 	return bits.TrailingZeros64(found&highs) / 8

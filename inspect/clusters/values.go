@@ -55,13 +55,18 @@ func decoding[T any, P headed[T]](kind string, fields encoding.Fields[T], took f
 
 // The fields that are read of each kind.
 var (
-	logicalClusterFields = encoding.FieldsOf[logicalClusterJSON]()
-	bindingFields        = encoding.FieldsOf[bindingJSON]()
-	exportFields         = encoding.FieldsOf[exportJSON]()
-	workspaceFields      = encoding.FieldsOf[workspaceJSON]()
-	shardFields          = encoding.FieldsOf[shardJSON]()
-	definitionFields     = encoding.FieldsOf[definitionJSON]()
+	logicalClusterFields = fieldsOf[logicalClusterJSON](annotationPath, AnnotationShard, AnnotationMigrating, annotationInactive, annotationInactiveBefore)
+	bindingFields        = fieldsOf[bindingJSON]()
+	exportFields         = fieldsOf[exportJSON]()
+	workspaceFields      = fieldsOf[workspaceJSON](AnnotationShard, labelRegion)
+	shardFields          = fieldsOf[shardJSON](labelRegion)
+	definitionFields     = fieldsOf[definitionJSON](annotationSchemaCluster, annotationSchemaName)
 )
+
+// fieldsOf reads these annotations and labels alone, and those that repeat a part of the key.
+func fieldsOf[T any](named ...string) encoding.Fields[T] {
+	return encoding.FieldsOf[T](append(named, annotationCluster, annotationCopied)...)
+}
 
 type logicalClusterJSON struct {
 	header `json:",inline"`
