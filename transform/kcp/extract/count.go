@@ -62,21 +62,14 @@ func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, res
 			e.raise(string(rec.Key), codeOddName, "its folder is longer than a manifest can say")
 		default:
 			tally.Add(rec, k.Cluster, of)
+			e.keys = append(e.keys, rec.Key)
 		}
 		return
 	case needed:
 		tally.AddDefinition(rec, n.definition.Name)
+		e.keys = append(e.keys, rec.Key)
 	}
 	rest.Add(rec)
-}
-
-// takes tells whether the archive has the record of a key.
-func (e *extraction) takes(key []byte) bool {
-	if _, needed := e.needs[string(key)]; needed {
-		return true
-	}
-	p, selected := e.taken.Of(key)
-	return selected && p.Shard == ""
 }
 
 // definitions returns the needed definitions that the shard has, and those that it lacks.

@@ -84,6 +84,7 @@ type extraction struct {
 	// does not take.
 	taken  *survey.Selection
 	needs  map[string]need     // definitions that the archive takes, by their keys
+	keys   [][]byte            // of the archive's records, in revision order
 	leases map[int64]int64     // TTL in seconds by id, of those that an archive can have
 	odd    map[string][]string // by key, what of a record its manifest does not say
 }
@@ -163,11 +164,8 @@ func (e *extraction) build(ctx context.Context, m *archive.Manifest) error {
 
 func (e *extraction) records(ctx context.Context) iter.Seq2[*snapshot.Record, error] {
 	return func(yield func(*snapshot.Record, error) bool) {
-		for rec, err := range e.src.Live(ctx, nil) {
-			if err == nil && !e.takes(rec.Key) {
-				continue
-			}
-			if !yield(rec, err) || err != nil {
+		for _, key := range e.keys {
+			if rec, err := e.src.Get(ctx, key); !yield(rec, err) || err != nil {
 				return
 			}
 		}
