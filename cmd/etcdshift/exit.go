@@ -47,6 +47,9 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
+// errSaid is for what was printed already.
+var errSaid = errors.New("")
+
 // usagef returns a usage error about a command, by its path; "" for the program.
 func usagef(command, format string, args ...any) error {
 	help, err := "etcdshift --help", fmt.Errorf(format, args...)

@@ -77,8 +77,9 @@ func maxExpandFlag() cli.Flag {
 }
 
 func snapshotConfig(c *cli.Context) snapshot.Config {
-	n, _ := parseSize(c.String("max-expand"))                                 // 0, the default, where the flag is not given; the flag's Action has checked it
-	return snapshot.Config{MaxExpand: n, LateDigest: c.Command.Name == "get"} // which prints it in some formats alone
+	n, _ := parseSize(c.String("max-expand"))                           // 0, the default, where the flag is not given; the flag's Action has checked it
+	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name) // which seldom print it
+	return snapshot.Config{MaxExpand: n, LateDigest: late}
 }
 
 var sizeSyntax = regexp.MustCompile(`^([0-9]+)(?:([kmgt])(i?))?b?$`)
@@ -105,6 +106,10 @@ func parseSize(text string) (int64, error) {
 		n *= base
 	}
 	return n, nil
+}
+
+func atFlag(does string) cli.Flag {
+	return &cli.StringFlag{Name: "at", Usage: does + " the state at `REVISION`, or at a time (RFC 3339)"}
 }
 
 func quietFlag() cli.Flag {
@@ -208,7 +213,9 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		case word == "--":
 			return flags, append(arguments, words...), nil
 		case word == "-" || !strings.HasPrefix(word, "-"):
-			arguments = append(arguments, word)
+			if arguments = append(arguments, word); passesOn(command) {
+				return flags, append(arguments, words...), nil
+			}
 			continue
 		}
 		name, value, hasValue := strings.Cut(word, "=")
@@ -243,6 +250,10 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 	}
 	return flags, arguments, nil
 }
+
+// passesOn reports whether the words behind the first argument of a command belong to another
+// program, flags too.
+func passesOn(command *cli.Command) bool { return strings.HasSuffix(command.ArgsUsage, " COMMAND...") }
 
 // checkValue checks the value, if any, of a flag that is given as "--top=3".
 func checkValue(path string, f cli.Flag, word string) (err error) {

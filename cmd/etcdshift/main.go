@@ -59,6 +59,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		historyCommand(),
 		diffCommand(),
 		reportCommand(),
+		kubectlCommand(),
 		serveCommand(),
 		explainCommand(specs),
 		verifyCommand(),

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -46,7 +45,7 @@ Exit status: 1 could not serve, 2 usage, 130 interrupted.`,
 			&cli.StringFlag{Name: "kubeconfig", Usage: "write a kubeconfig to `FILE`, which must not exist (default: in a temporary folder)"},
 			&cli.StringFlag{Name: "listen", Value: "127.0.0.1:0", Usage: "listen on `ADDRESS`; each further snapshot has the next port"},
 			&cli.StringFlag{Name: "unix", Usage: "listen on the Unix socket `PATH` for this user alone, without TLS and token"},
-			&cli.StringFlag{Name: "at", Usage: "serve the state at `REVISION`, or at a time (RFC 3339)"},
+			atFlag("serve"),
 			showSecretsFlag()),
 		Action: taking(runServe),
 	}
@@ -89,7 +88,7 @@ type running struct {
 
 // open makes the server of a snapshot, and listens.
 func (r *running) open(ctx context.Context, o *opened) error {
-	if err := r.at(ctx, o); err != nil {
+	if err := o.readAt(r.c); err != nil {
 		return err
 	}
 	l, err := r.listen()
@@ -126,26 +125,6 @@ func (r *running) open(ctx context.Context, o *opened) error {
 	}
 	r.servers, r.endpoints = append(r.servers, server), append(r.endpoints, e)
 	r.lines = append(r.lines, fmt.Sprintf("%s at revision %d: %s", render.Printable(path), revision, r.where(e)))
-	return nil
-}
-
-// at makes the reader of a file one of the revision of --at.
-func (r *running) at(ctx context.Context, o *opened) error {
-	asked := r.c.String("at")
-	if asked == "" {
-		return nil
-	}
-	revision, err := strconv.ParseInt(asked, 10, 64)
-	if err != nil {
-		t, err := time.Parse(time.RFC3339, asked)
-		if err != nil {
-			return usagef(commandPath(r.c), "--at is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z", asked)
-		}
-		if revision, err = o.RevisionAt(ctx, t); err != nil {
-			return err
-		}
-	}
-	o.Reader = o.At(revision)
 	return nil
 }
 

@@ -23,7 +23,8 @@ func mayImport() map[string][]string {
 	return map[string][]string{
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
 			"internal/publish", "internal/conversion", "internal/input",
-			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/manifest", "internal/render", "internal/report", "internal/serve"),
+			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/kubectl", "internal/manifest",
+			"internal/render", "internal/report", "internal/serve"),
 		"transform/":           with("transform", "inspect", "internal/conversion", "finding"),
 		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
@@ -44,6 +45,7 @@ func mayImport() map[string][]string {
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},
 		"internal/jsonpath":    {"encoding"},
+		"internal/kubectl":     {"internal/serve"},
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),

@@ -1,0 +1,72 @@
+package kubectl
+
+import (
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// address is how requests name the server; nothing resolves it.
+const address = "http://localhost"
+
+// client is the way to the server: a genericclioptions.RESTClientGetter without a kubeconfig.
+type client struct {
+	namespace, timeout string // of the flags
+	transport          http.RoundTripper
+	warnings           rest.WarningHandler
+	discovery          func() (discovery.CachedDiscoveryInterface, error) // made once
+}
+
+func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *client {
+	c := &client{timeout: "0", transport: transport, warnings: warnings}
+	c.discovery = sync.OnceValues(func() (discovery.CachedDiscoveryInterface, error) {
+		config, err := c.ToRESTConfig()
+		if err != nil {
+			return nil, err
+		}
+		d, err := discovery.NewDiscoveryClientForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		return memory.NewMemCacheClient(d), nil
+	})
+	return c
+}
+
+// ToRESTConfig returns the way to the server. A server in this process needs no limit of requests.
+func (c *client) ToRESTConfig() (*rest.Config, error) {
+	timeout, err := clientcmd.ParseTimeout(c.timeout)
+	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1}, err
+}
+
+// ToDiscoveryClient returns the client that asks what is served, and keeps the answer in memory.
+func (c *client) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return c.discovery()
+}
+
+// ToRESTMapper returns what finds the types of words such as "po".
+func (c *client) ToRESTMapper() (meta.RESTMapper, error) {
+	d, err := c.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+	warn := func(text string) { c.warnings.HandleWarningHeader(299, "", text) }
+	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(d), d, warn), nil
+}
+
+// ToRawKubeConfigLoader returns a kubeconfig in memory, which commands ask for the namespace.
+func (c *client) ToRawKubeConfigLoader() clientcmd.ClientConfig {
+	const name = "snapshot"
+	config := clientcmdapi.NewConfig()
+	config.Clusters[name] = &clientcmdapi.Cluster{Server: address}
+	config.Contexts[name] = &clientcmdapi.Context{Cluster: name}
+	config.CurrentContext = name
+	return clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{Context: clientcmdapi.Context{Namespace: c.namespace}})
+}

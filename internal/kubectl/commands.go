@@ -1,0 +1,137 @@
+package kubectl
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/kubectl/pkg/cmd/apiresources"
+	"k8s.io/kubectl/pkg/cmd/auth"
+	"k8s.io/kubectl/pkg/cmd/describe"
+	"k8s.io/kubectl/pkg/cmd/events"
+	"k8s.io/kubectl/pkg/cmd/explain"
+	"k8s.io/kubectl/pkg/cmd/get"
+	"k8s.io/kubectl/pkg/cmd/options"
+	"k8s.io/kubectl/pkg/cmd/rollout"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/util/templates"
+
+	// Before the commands, which ask for translations as they are initialized.
+	_ "github.com/etcdshift/etcdshift/internal/kubectl/english"
+)
+
+// newRoot returns kubectl with the commands that are served and those that are refused.
+// Those that are served call serve before anything else.
+func newRoot(client *client, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) *cobra.Command {
+	root := &cobra.Command{Use: "kubectl", Short: "kubectl reads a snapshot", SilenceErrors: true, SilenceUsage: true}
+	addFlags(root.PersistentFlags(), client)
+	f := cmdutil.NewFactory(client)
+	groups := templates.CommandGroups{{Message: "Commands:", Commands: []*cobra.Command{
+		get.NewCmdGet("kubectl", f, streams),
+		describe.NewCmdDescribe("kubectl", f, streams),
+		explain.NewCmdExplain("kubectl", f, streams),
+		events.NewCmdEvents(f, streams),
+		apiresources.NewCmdAPIResources(f, streams),
+		apiresources.NewCmdAPIVersions(f, streams),
+		group("auth", "Inspect authorization", canI(f, streams), auth.NewCmdWhoAmI(f, streams)),
+		group("rollout", "View rollout history", rollout.NewCmdRolloutHistory(f, streams)),
+	}}}
+	groups.Add(root)
+	root.AddCommand(options.NewCmdOptions(streams.Out))
+	root.AddCommand(refused("")...)
+	templates.ActsAsRootCommand(root, []string{"options"}, groups...)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return err }) // who runs it has a hint of its own
+	for _, command := range groups[0].Commands {
+		prepare(command, streams, serve)
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	return root
+}
+
+// group is a command that has only subcommands.
+func group(name, short string, served ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: name, Short: short, RunE: func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		return fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+	}}
+	c.AddCommand(served...)
+	c.AddCommand(refused(name)...)
+	return c
+}
+
+const warningsAsErrors = "warnings-as-errors"
+
+// addFlags adds the flags of all commands: kubectl's, of which most are refused.
+func addFlags(flags *pflag.FlagSet, client *client) {
+	own := &genericclioptions.ConfigFlags{Namespace: &client.namespace, Timeout: &client.timeout}
+	own.AddFlags(flags)
+	flags.Bool(warningsAsErrors, false, "Treat warnings received from the server as errors and exit with a non-zero exit code")
+	others := pflag.NewFlagSet("", pflag.ContinueOnError)
+	genericclioptions.NewConfigFlags(false).WithDeprecatedPasswordFlag().AddFlags(others)
+	cmdutil.NewMatchVersionFlags(client).AddFlags(others)
+	for _, name := range []string{"kuberc", "profile", "profile-output"} {
+		others.String(name, "", "")
+	}
+	others.VisitAll(func(f *pflag.Flag) {
+		if flags.Lookup(f.Name) == nil {
+			f.Hidden, f.Value = true, &refusedFlag{f, "it chooses a cluster, or the way to it; this command reads SNAPSHOT"}
+			flags.AddFlag(f)
+		}
+	})
+}
+
+// prepare has a command, and those below it, start the server. It takes --watch from them, and says
+// that a file does not change.
+func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) {
+	if c.HasSubCommands() {
+		for _, below := range c.Commands() {
+			if !below.Hidden {
+				prepare(below, streams, serve)
+			}
+		}
+		return
+	}
+	if only := c.Flags().Lookup("watch-only"); only != nil {
+		only.Hidden, only.Value = true, &refusedFlag{only, "a snapshot does not change"}
+	}
+	watch := c.Flags().Lookup("watch")
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		if watch != nil && watch.Changed {
+			if watch.Value.String() == "true" {
+				fmt.Fprintln(streams.ErrOut, "warning: a snapshot does not change: --watch shows nothing more")
+			}
+			if err := watch.Value.Set("false"); err != nil {
+				return err
+			}
+		}
+		return serve(c, args)
+	}
+}
+
+// canI is "auth can-i". kubectl's own ends the process where the answer is no.
+func canI(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
+	c := auth.NewCmdCanI(f, streams)
+	c.Run = func(c *cobra.Command, args []string) {
+		o := &auth.CanIOptions{
+			IOStreams: streams, Subresource: cmdutil.GetFlagString(c, "subresource"), AllNamespaces: cmdutil.GetFlagBool(c, "all-namespaces"),
+			Quiet: cmdutil.GetFlagBool(c, "quiet"), List: cmdutil.GetFlagBool(c, "list"), NoHeaders: cmdutil.GetFlagBool(c, "no-headers"),
+		}
+		cmdutil.CheckErr(o.Complete(f, args))
+		cmdutil.CheckErr(o.Validate())
+		if o.List {
+			cmdutil.CheckErr(o.RunAccessList())
+			return
+		}
+		allowed, err := o.RunAccessCheck()
+		if cmdutil.CheckErr(err); !allowed {
+			cmdutil.CheckErr(cmdutil.ErrExit)
+		}
+	}
+	return c
+}

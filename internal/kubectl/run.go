@@ -1,0 +1,113 @@
+package kubectl
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/etcdshift/etcdshift/internal/serve"
+)
+
+// FailedError is how a command of kubectl failed.
+type FailedError struct {
+	Text  string // as kubectl prints it; "" where the answer is no
+	Usage bool   // the command line is wrong
+}
+
+func (e *FailedError) Error() string { return e.Text }
+
+// UsageError is an error about a command line.
+type UsageError struct{ error }
+
+func (e UsageError) Unwrap() error { return e.error }
+
+// session is one run of kubectl.
+type session struct {
+	ctx      context.Context
+	start    func(context.Context) (*serve.Server, error)
+	listener *pipes
+	served   chan error // what the server ended with; nil before it is started
+	failed   error      // what start failed with
+}
+
+// Run runs a command line of kubectl on the server that start makes, if the command needs one. The
+// server is on the address localhost. An error is a FailedError, a RefusedError, a UsageError, or
+// that of start, ctx or the output.
+func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams,
+	args []string) (err error) {
+	inner, cancel := context.WithCancel(ctx)
+	s := &session{ctx: inner, start: start, listener: newPipes(inner)}
+	out := &output{inner, bufio.NewWriter(streams.Out)}
+	streams.Out = out
+	defer func() {
+		cancel()
+		if s.served != nil {
+			<-s.served // nothing reads the snapshot any more
+		}
+		err = cmp.Or(ctx.Err(), s.failed, err)
+	}()
+	err = s.run(streams, args)
+	return cmp.Or(err, out.Flush())
+}
+
+// run runs a command line; what kubectl calls fatal, which would end the process, is returned.
+func (s *session) run(streams genericiooptions.IOStreams, args []string) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *FailedError:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	cmdutil.BehaviorOnFatal(func(text string, _ int) {
+		panic(&FailedError{strings.TrimSuffix(text, "\n"), strings.Contains(text, "-h' for help and examples")})
+	})
+	warnings := rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
+	root := newRoot(newClient(&http.Transport{DialContext: s.listener.DialContext, DisableCompression: true}, warnings), streams, s.serve)
+	root.SetArgs(args)
+	if err = root.ExecuteContext(s.ctx); err != nil {
+		return UsageError{err}
+	}
+	if n := warnings.WarningCount(); n > 0 && cmdutil.GetFlagBool(root, warningsAsErrors) {
+		return &FailedError{Text: fmt.Sprintf("error: %d warnings received", n)}
+	}
+	return nil
+}
+
+// serve starts the server.
+func (s *session) serve(*cobra.Command, []string) error {
+	server, err := s.start(s.ctx)
+	if err != nil {
+		s.failed = err
+		return err
+	}
+	s.served = make(chan error, 1)
+	go func() { s.served <- server.Run(s.ctx, s.listener) }()
+	return nil
+}
+
+// output is a buffered output that ends with its context: what is printed is never waited for.
+type output struct {
+	ctx context.Context
+	*bufio.Writer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if err := o.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return o.Writer.Write(p)
+}
+
+var _ io.Writer = (*output)(nil)
