@@ -96,3 +96,13 @@ func TestReviews(t *testing.T) {
 		require.Equal(t, []string{"get", "list", "watch"}, rules.Status.ResourceRules[0].Verbs)
 	}
 }
+
+// TestImpersonation: the server does not know what others may do, and says so.
+func TestImpersonation(t *testing.T) {
+	s := start(t, everyKey)
+	s.Impersonate.UserName = "alice"
+	_, err := s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	require.ErrorContains(t, err, "nobody can be impersonated")
+	_, err = s.typed(t).AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{}, metav1.CreateOptions{})
+	require.ErrorContains(t, err, "nobody can be impersonated")
+}

@@ -72,7 +72,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err := server.Serve(l)
-	s.reading.Wait()
+	s.end()
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -109,10 +109,11 @@ func (s *store) checkRevision(opts *metainternalversion.ListOptions) error {
 	if err != nil {
 		return err
 	}
+	exact := opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact || opts.ResourceVersionMatch == "" && opts.Limit > 0 // as servers do
 	switch revision := uint64(s.source.revision); {
 	case asked > revision:
 		return storage.NewTooLargeResourceVersionError(asked, revision, 1)
-	case asked > 0 && asked != revision && opts.ResourceVersionMatch == metav1.ResourceVersionMatchExact:
+	case asked > 0 && asked != revision && exact:
 		return apierrors.NewResourceExpired(fmt.Sprintf("revision %d was asked for, and the server is at %d", asked, revision))
 	}
 	return nil
@@ -122,7 +123,7 @@ func (s *store) checkRevision(opts *metainternalversion.ListOptions) error {
 func parseRevision(text string) (uint64, error) {
 	revision, err := storage.APIObjectVersioner{}.ParseResourceVersion(text)
 	if err != nil {
-		return 0, apierrors.NewBadRequest(err.Error())
+		return 0, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 	}
 	return revision, nil
 }

@@ -73,10 +73,14 @@ func TestSelectors(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), err)
 	_, err = s.typed(t).CoreV1().Namespaces().Get(t.Context(), "a", metav1.GetOptions{})
 	require.NoError(t, err)
-	for version, want := range map[string]int{"99999999": 504, "x": 400, "1": 200} {
-		resp, text := s.do(t, "GET", "/api/v1/pods?resourceVersion="+version, "")
-		require.Equal(t, want, resp.StatusCode, text)
+	for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/a/pods/run"} {
+		for version, want := range map[string]int{"99999999": 504, "x": 400, "1": 200} {
+			resp, text := s.do(t, "GET", path+"?resourceVersion="+version, "")
+			require.Equal(t, want, resp.StatusCode, text)
+		}
 	}
+	resp, text := s.do(t, "GET", "/api/v1/pods?resourceVersion=1&limit=1", "")
+	require.Equal(t, 410, resp.StatusCode, "with a limit the revision is meant exactly: %s", text)
 	_, err = s.typed(t).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{ResourceVersion: "1", ResourceVersionMatch: metav1.ResourceVersionMatchExact})
 	require.True(t, apierrors.IsResourceExpired(err), err)
 }

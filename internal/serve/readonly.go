@@ -39,7 +39,10 @@ func refusal(method string, info *request.RequestInfo, path string) string {
 // readOnly refuses whatever is not a read.
 func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		s.reading.Add(1)
+		if !s.enter() {
+			http.Error(w, "the server ends", http.StatusServiceUnavailable)
+			return
+		}
 		defer s.reading.Done()
 		info, _ := request.RequestInfoFrom(req.Context())
 		if req.URL.Path == "/version" {
@@ -47,6 +50,9 @@ func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 			return
 		}
 		sentence := refusal(req.Method, info, s.reader.Snapshot().Path())
+		if u, has := request.UserFrom(req.Context()); has && u.GetName() != readerName {
+			sentence = "a snapshot is served to its reader: what another user may do is not known, so nobody can be impersonated"
+		}
 		if sentence == "" {
 			next.ServeHTTP(w, req)
 			return

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -47,7 +46,7 @@ const (
 // Server answers for a snapshot.
 type Server struct {
 	http.Handler
-	reading *sync.WaitGroup // of the snapshot
+	end func() // returns when nothing reads the snapshot any more
 }
 
 // New returns a server of what r reads; ctx ends what it does behind its answers. The snapshot must
@@ -84,7 +83,7 @@ func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 	}
 	s.PrepareRun()
 	s.RunPostStartHooks(ctx)
-	return &Server{checkHost(s.Handler, cfg.Address), &src.reading}, nil
+	return &Server{checkHost(s.Handler, cfg.Address), src.end}, nil
 }
 
 // genericConfig is the configuration of k8s.io/apiserver's server.
@@ -109,13 +108,16 @@ func genericConfig(c *codec, src *source) *genericapiserver.Config {
 	return config
 }
 
+// readerName is the user that every client is.
+const readerName = "etcdshift:reader"
+
 // authenticate knows the one client.
 func (c Config) authenticate(req *http.Request) (*authenticator.Response, bool, error) {
 	token, _ := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	if c.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(c.Token)) != 1 {
 		return nil, false, nil
 	}
-	reader := &user.DefaultInfo{Name: "etcdshift:reader", Groups: []string{user.AllAuthenticated}}
+	reader := &user.DefaultInfo{Name: readerName, Groups: []string{user.AllAuthenticated}}
 	return &authenticator.Response{User: reader}, true, nil
 }
 
@@ -153,6 +155,7 @@ func checkHost(next http.Handler, address string) http.Handler {
 			http.Error(w, "this host is not served here", http.StatusForbidden)
 			return
 		}
+		w.Header().Set("X-Content-Type-Options", "nosniff") // values stay text
 		req.Header.Del("Accept-Encoding")
 		next.ServeHTTP(w, req)
 	})

@@ -28,7 +28,26 @@ type source struct {
 	ahead   chan struct{}  // a place for each request that reads ahead
 
 	mu    sync.Mutex
+	ended bool            // no request reads any more
 	named map[string]bool // keys that were reported
+}
+
+// enter reports whether a request may read; it calls reading.Done at its end.
+func (s *source) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.reading.Add(1)
+	}
+	return !s.ended
+}
+
+// end returns when nothing reads any more.
+func (s *source) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.reading.Wait()
 }
 
 // mostNamed bounds the keys that are reported.

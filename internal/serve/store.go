@@ -54,7 +54,10 @@ func (s *store) GroupVersionKind(schema.GroupVersion) schema.GroupVersionKind {
 }
 
 // Get returns an object by its name.
-func (s *store) Get(ctx context.Context, name string, _ *metav1.GetOptions) (obj runtime.Object, err error) {
+func (s *store) Get(ctx context.Context, name string, opts *metav1.GetOptions) (obj runtime.Object, err error) {
+	if err := s.checkRevision(&metainternalversion.ListOptions{ResourceVersion: opts.ResourceVersion}); err != nil {
+		return nil, err
+	}
 	err = s.source.reader.Snapshot().Guard(func() error {
 		f, err := s.folder()
 		if err != nil {
