@@ -27,6 +27,7 @@ type documents struct {
 	scheme *runtime.Scheme
 	custom []*resource
 	etag   string
+	report func(*unreadable) // about a definition that no document has
 }
 
 // install answers below /openapi/.
@@ -53,7 +54,7 @@ func (d *documents) install() error {
 	}
 	for path, versions := range d.customVersions() {
 		v3.UpdateGroupVersionLazy(path, cached.Once(cached.Func(func() (*spec3.OpenAPI, string, error) {
-			document, err := customV3(versions)
+			document, err := d.customV3(versions)
 			return document, d.etag + path, err
 		})))
 	}
@@ -93,16 +94,27 @@ func (d *documents) customVersions() map[string][]definedVersion {
 	return out
 }
 
-func customV3(versions []definedVersion) (*spec3.OpenAPI, error) {
-	var all []*spec3.OpenAPI
+// customV3 is the document of a version of custom resources. A definition that cannot be described,
+// such as a second one with the same kind, leaves the others described.
+func (d *documents) customV3(versions []definedVersion) (*spec3.OpenAPI, error) {
+	document := &spec3.OpenAPI{Version: "3.0.0"}
 	for _, v := range versions {
 		one, err := builder.BuildOpenAPIV3(v.CRD.Object(), v.version, builder.Options{IncludeSelectableFields: true})
-		if err != nil {
-			return nil, err
+		if err == nil && document.Components != nil {
+			one, err = builder.MergeSpecsV3(document, one)
 		}
-		all = append(all, one)
+		if err != nil {
+			d.lacks(v, err)
+			continue
+		}
+		document = one
 	}
-	return builder.MergeSpecsV3(all...)
+	return document, nil
+}
+
+// lacks reports a definition that a document lacks.
+func (d *documents) lacks(v definedVersion, err error) {
+	d.report(&unreadable{"OpenAPI of " + v.Name() + " " + v.version, err})
 }
 
 // v2 is the document of all kinds together.
@@ -121,7 +133,8 @@ func (d *documents) v2() (*spec.Swagger, string, error) {
 		for _, v := range versions[path] {
 			one, err := builder.BuildOpenAPIV2(v.CRD.Object(), v.version, builder.Options{V2: true, StripValueValidation: true, StripNullable: true})
 			if err != nil {
-				return nil, "", err
+				d.lacks(v, err)
+				continue
 			}
 			all = append(all, one)
 		}

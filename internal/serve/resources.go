@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/etcdshift/etcdshift/inspect"
@@ -56,7 +57,7 @@ func (s *source) catalogue(ctx context.Context, scheme *runtime.Scheme) (c catal
 		versions := []string{"v1"}
 		switch {
 		case t.CRD != nil:
-			versions = servedVersions(t)
+			versions = servedVersions(scheme, t)
 		case t.Builtin && t.Resource != apiServices():
 			if versions, err = s.nativeVersions(ctx, scheme, t); err != nil {
 				return c, err
@@ -89,22 +90,34 @@ func (s *source) reportType(t *inspect.Type) {
 	reason := "no CustomResourceDefinition in the snapshot defines them"
 	switch {
 	case t.CRD != nil:
-		reason = "their CustomResourceDefinition serves no version"
+		reason = "their CustomResourceDefinition serves no version, or has names that no API server accepts"
 	case t.Builtin || !keys.IsCustom(t.Resource):
 		reason = "this build does not know their kind"
 	}
 	s.Report(fmt.Sprintf("%s: %d objects are not served: %s", t.Name(), t.Objects, reason))
 }
 
-// servedVersions are the served versions of a CustomResourceDefinition by their priority.
-func servedVersions(t *inspect.Type) (names []string) {
+// servedVersions are the served versions of a CustomResourceDefinition by their priority. A name
+// that no API server accepts would make clients refuse all of discovery, and a version of a
+// built-in group would hide its resources.
+func servedVersions(scheme *runtime.Scheme, t *inspect.Type) (names []string) {
 	for _, v := range t.CRD.Object().Spec.Versions {
-		if v.Served {
+		gv := schema.GroupVersion{Group: t.Resource.Group, Version: v.Name}
+		if v.Served && validNames(t, v.Name) && !scheme.IsVersionRegistered(gv) {
 			names = append(names, v.Name)
 		}
 	}
 	byPriority(names)
 	return names
+}
+
+// validNames is the check of apiextensions-apiserver for the names that stand in paths.
+func validNames(t *inspect.Type, version string) bool {
+	problems := validation.IsDNS1123Subdomain(t.Resource.Group)
+	for _, name := range []string{t.Resource.Resource, strings.ToLower(t.Kind), version} {
+		problems = append(problems, validation.IsDNS1035Label(name)...)
+	}
+	return len(problems) == 0
 }
 
 func byPriority(versions []string) { slices.SortFunc(versions, compareVersions) }

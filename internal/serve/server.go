@@ -77,7 +77,7 @@ func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 	if err := install(s, codec, c); err != nil {
 		return nil, err
 	}
-	docs := documents{server: s, scheme: scheme, custom: c.custom, etag: strconv.FormatInt(src.revision, 10)}
+	docs := documents{server: s, scheme: scheme, custom: c.custom, etag: strconv.FormatInt(src.revision, 10), report: src.report}
 	if err := docs.install(); err != nil {
 		return nil, err
 	}
