@@ -9,6 +9,7 @@ import (
 const (
 	mostBins    = 4096 // that are kept while events come
 	mostPeriods = 36   // of an Activity
+	fewOutside  = 2    // events before the first period, where five percent are fewer
 )
 
 // widths are the widths of bins, in seconds. Each divides the next.
@@ -73,7 +74,7 @@ func (h *histogram) periods() (width int64, spans []Span, earlier, later Events)
 }
 
 // window returns the last mostPeriods bins, but for the newest half percent of all events and what
-// is before the first of them, and whether more than five percent are outside.
+// is before the first of them, and whether more than five percent, and more than a few, are before.
 func (h *histogram) window() (first, last int64, outside bool) {
 	total := 0
 	for _, e := range h.bins {
@@ -96,5 +97,5 @@ func (h *histogram) window() (first, last int64, outside bool) {
 			first = min(first, bin)
 		}
 	}
-	return first, last, before*20 > total
+	return first, last, before > max(total/20, fewOutside)
 }

@@ -97,7 +97,7 @@ type signature struct {
 
 // Bounds of a page.
 const (
-	mostText     = 300 // bytes of a text from a file
+	mostText     = 200 // bytes of a text from a file
 	mostLines    = 10  // of a finding
 	mostGroups   = 40  // codes, which are ours, with findings
 	mostShares   = 15  // rows of a table of sizes

@@ -36,7 +36,7 @@ func hostile(t testing.TB) string {
 			key = key[:300_000] // one request has at most 1.5 MB
 			object = object[:min(len(object), 1_000_000)]
 		}
-		for _, k := range []string{"/registry/configmaps/" + key + "/" + key[:min(len(key), 9)], "/registry/example.com/" + key + "/ns/n", "/registry/pods/" + key, key} {
+		for _, k := range []string{"/registry/configmaps/" + key + "/" + key[:min(len(key), 9)], "/registry/example.com/" + key + "/ns/n", "/registry/pods/" + key, "/registry/" + key + ".example.com/b/c/d", key} {
 			fmt.Fprintf(&script, "put %q %q\nput %q %q\n", k, object, k, object)
 		}
 		if i%2 == 0 {
@@ -57,7 +57,7 @@ func TestHostile(t *testing.T) {
 		"problems": []any{map[string]any{"key": hostileTexts()[4], "code": hostileTexts()[0], "level": hostileTexts()[1], "reason": hostileTexts()[2]}},
 	})
 	require.NoError(t, err)
-	p := read(t, opened(t, path), report.Options{Migration: migration})
+	p := read(t, opened(t, path, "/registry"), report.Options{Migration: migration})
 	p.Path = hostileTexts()[3]
 	page := printed(t, p.HTML)
 	requireQuiet(t, page)

@@ -38,12 +38,12 @@ func recorded(t testing.TB, name string) *inspect.Reader {
 	return opened(t, path)
 }
 
-func opened(t testing.TB, path string) *inspect.Reader {
+func opened(t testing.TB, path string, prefixes ...string) *inspect.Reader {
 	t.Helper()
 	s, err := snapshot.Open(context.Background(), path, snapshot.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
-	return inspect.NewReader(s, nil)
+	return inspect.NewReader(s, nil, prefixes...)
 }
 
 func read(t testing.TB, r *inspect.Reader, o report.Options) Page {

@@ -31,15 +31,19 @@ func (p Page) versions() (parts []part) {
 			}
 		}
 	}
+	rest.Title = "All other objects"
 	if len(needs.Rows) == 0 {
+		rest.Title = "All objects"
 		parts = append(parts, part{Lead: "No stored version needs attention."})
 	} else {
 		needs.Title, needs.Head = "Objects that need attention", columns("Resource", "Stored at", "#Objects", "Storage version", "Stored versions", "Verdict")
 		parts = append(parts, part{Table: needs})
 	}
-	rest.Title, rest.Head = "All other objects", columns("Resource", "Stored at", "#Objects", "Storage version", "Stored versions")
+	rest.Head = columns("Resource", "Stored at", "#Objects", "Storage version", "Stored versions")
 	rest.Others = others(all, len(needs.Rows)+len(rest.Rows), "versions; status -o json lists them all")
-	parts = append(parts, part{Table: rest})
+	if len(rest.Rows) > 0 {
+		parts = append(parts, part{Table: rest})
+	}
 	if empty > 0 {
 		parts = append(parts, part{Lead: render.Plural(empty, "CustomResourceDefinition") + " without objects."})
 	}
@@ -161,7 +165,7 @@ func (p Page) history() []part {
 	if len(p.Leases) == 0 {
 		return append(parts, part{Lead: "No leases."})
 	}
-	leases := &table{Title: "Leases by time to live", Head: columns("#Seconds", "#Leases"), Others: others(len(p.Leases), mostShares, "times to live")}
+	leases := &table{Title: "Leases by time to live", Head: columns("Seconds", "#Leases"), Others: others(len(p.Leases), mostShares, "times to live")}
 	for _, l := range first(p.Leases, mostShares) {
 		leases.Rows = append(leases.Rows, []cell{count(l.Seconds), count(l.Leases)})
 	}

@@ -110,7 +110,7 @@ func (t *treemap) layOut(groups [][]weight, image int64) {
 
 // Sizes of letters in the map, in its units.
 const (
-	letter = 6.6
+	letter = 7.4
 	margin = 6
 	line1  = 20
 	line2  = 36
