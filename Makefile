@@ -30,7 +30,8 @@ mutants:
 	@out=$$(SNAPSHOT_MUTANTS=$(MUTANTS) $(GO) test -count=1 -timeout 2h -v -run '^TestMutants$$' ./snapshot); status=$$?; \
 	  echo "$$out" | grep -v -e '^=== ' -e '--- PASS: TestMutants/'; exit $$status
 
-# The migration on a real kube-apiserver and a real garbage collector: see e2e/doc.go. From a cold cache it compiles Kubernetes, ten
+# The migration on a real kube-apiserver and a real garbage collector, and the page of a report in a real browser (chromium, or the
+# program that CHROMIUM names): see e2e/e2e_test.go. From a cold cache it compiles Kubernetes, ten
 # minutes of CPU time, and takes six to ten minutes on two cores; after that two, in which servers mostly wait for each other.
 e2e: build
 	$(GO) vet -C e2e ./...
