@@ -23,7 +23,8 @@ type Entry struct {
 	Undecryptable error // why an encrypted value could not be decrypted; wraps encoding.ErrEncrypted
 
 	layouts *keys.Layouts // of the reader; nil where it did not know them yet
-	key     *parsedKey
+	parsed  bool          // key is that of Key
+	key     parsedKey
 	value   *parsedValue
 	check   *error // what Check returns
 }
@@ -55,7 +56,7 @@ func (e *Entry) Layout() keys.Layout { return e.parsedKey().layout }
 // use sets the layouts that parse the key.
 func (e *Entry) use(layouts *keys.Layouts) {
 	if e.layouts != layouts {
-		e.layouts, e.key, e.check = layouts, nil, nil
+		e.layouts, e.parsed, e.check = layouts, false, nil
 	}
 }
 
@@ -63,11 +64,11 @@ func (e *Entry) parsedKey() *parsedKey {
 	if e.layouts == nil {
 		return &parsedKey{err: errNoLayouts}
 	}
-	if e.key == nil {
+	if !e.parsed {
 		k, layout, err := e.layouts.Parse(e.Key)
-		e.key = &parsedKey{k, layout, err}
+		e.key, e.parsed = parsedKey{k, layout, err}, true
 	}
-	return e.key
+	return &e.key
 }
 
 // ParseValue returns the parts of the value: see encoding.Parse. An undecryptable value returns

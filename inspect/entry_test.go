@@ -66,7 +66,7 @@ func TestRaw(t *testing.T) {
 	var got []*Entry
 	for e, err := range r.Raw(ctx, []byte("/registry/core/")) {
 		require.NoError(t, err)
-		got = append(got, e)
+		got = append(got, &e)
 	}
 	require.Equal(t, want, got)
 	require.NotEmpty(t, got)

@@ -103,25 +103,23 @@ func (r *Reader) Vacant(ctx context.Context) ([]string, error) {
 // Live yields the latest value of each key that begins with prefix and is not deleted, in revision
 // order.
 func (r *Reader) Live(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
-	return r.entries(ctx, prefix, r.Entry)
+	return entries(ctx, r, prefix, func(rec *snapshot.Record) (*Entry, error) { return r.Entry(ctx, rec) })
 }
 
 // Raw is Live without decryption: Value is Stored until Decrypt is called. It is for callers that
 // read a few types and must not decrypt Secrets.
-func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[*Entry, error] {
-	return r.entries(ctx, prefix, func(_ context.Context, rec *snapshot.Record) (*Entry, error) {
-		e := r.raw(rec)
-		return &e, nil
-	})
+func (r *Reader) Raw(ctx context.Context, prefix []byte) iter.Seq2[Entry, error] {
+	return entries(ctx, r, prefix, func(rec *snapshot.Record) (Entry, error) { return r.raw(rec), nil })
 }
 
-func (r *Reader) entries(ctx context.Context, prefix []byte, of func(context.Context, *snapshot.Record) (*Entry, error)) iter.Seq2[*Entry, error] {
-	return stream.Of(func(yield func(*Entry) error) error {
+// entries yields what the function of makes of the live records.
+func entries[T any](ctx context.Context, r *Reader, prefix []byte, of func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
+	return stream.Of(func(yield func(T) error) error {
 		if _, err := r.Layouts(ctx); err != nil { // parse the keys
 			return err
 		}
 		return stream.Each(r.live(ctx, prefix), func(rec *snapshot.Record) error {
-			e, err := of(ctx, rec)
+			e, err := of(rec)
 			if err != nil {
 				return err
 			}

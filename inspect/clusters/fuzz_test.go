@@ -33,7 +33,7 @@ func FuzzValues(f *testing.F) {
 		var exports []Export
 		var registered []RegisteredShard
 		key := keys.Key{Cluster: "c", Name: "n"}
-		x := examination{pass: &pass{}, key: key, entry: &inspect.Entry{Value: value}}
+		x := examination{pass: &pass{}, key: key, entry: inspect.Entry{Value: value}}
 		if m, err := metadataOf(value); x.agrees() {
 			require.NoError(t, err)
 			require.Empty(t, m.differs(key))

@@ -36,7 +36,7 @@ func Checking(ctx context.Context, r *inspect.Reader) (add func(*inspect.Entry) 
 	}
 	p.decrypted = true
 	return func(e *inspect.Entry) error {
-		x, err := p.add(e)
+		x, err := p.add(*e)
 		if err == nil {
 			x.decode()
 			x.end()
@@ -51,7 +51,7 @@ func read(ctx context.Context, r *inspect.Reader, check bool) (*File, error) {
 		return nil, err
 	}
 	counted := stream.Of(func(yield func(examination) error) error {
-		return stream.Each(r.Raw(ctx, nil), func(e *inspect.Entry) error {
+		return stream.Each(r.Raw(ctx, nil), func(e inspect.Entry) error {
 			x, err := p.add(e)
 			if err != nil || !x.asked {
 				return err
@@ -109,20 +109,20 @@ func newPass(ctx context.Context, r *inspect.Reader, check bool) (*pass, error) 
 }
 
 // add counts one entry, and returns what its value is to be asked.
-func (p *pass) add(e *inspect.Entry) (examination, error) {
+func (p *pass) add(e inspect.Entry) (examination, error) {
 	s, ok := p.file.Layouts.Of(e.Key)
 	if ok && !s.Flavour.KCP() {
-		p.others[s.Prefix].add(e)
+		p.others[s.Prefix].add(&e)
 		return examination{}, nil
 	}
 	switch key, err := e.ParseKey(); {
 	case err != nil:
-		p.file.Unknown = append(p.file.Unknown, unknown(e, err))
+		p.file.Unknown = append(p.file.Unknown, unknown(&e, err))
 		return examination{}, nil
 	case s.Flavour == keys.FlavourKCPShard:
-		return p.shards[s.Prefix].add(key, e)
+		return p.shards[s.Prefix].add(key, &e)
 	default:
-		return p.caches[s.Prefix].add(key, e)
+		return p.caches[s.Prefix].add(key, &e)
 	}
 }
 
@@ -181,7 +181,7 @@ type examination struct {
 	asked   bool // else the value is not looked at
 	records *Records
 	key     keys.Key
-	entry   *inspect.Entry
+	entry   inspect.Entry
 	read    reading
 	differs string // how the value differs from its key
 	err     error  // of decoding
@@ -194,7 +194,7 @@ func (p *pass) examine(x examination) (examination, error) {
 	if !x.asked || p.decrypted {
 		return x, nil
 	}
-	return x, p.reader.Decrypt(p.ctx, x.entry)
+	return x, p.reader.Decrypt(p.ctx, &x.entry)
 }
 
 // decode reads the value, at the same time as others.
@@ -320,7 +320,7 @@ func (r *Records) add(p *pass, key keys.Key, e *inspect.Entry, read reading) (ex
 		r.tally[of] = amount
 	}
 	amount.add(e)
-	return p.examine(examination{records: r, key: key, entry: e, read: read})
+	return p.examine(examination{records: r, key: key, entry: *e, read: read})
 }
 
 func (r *Records) finish() {

@@ -193,7 +193,7 @@ func (c *carrier) findUndecryptable() {
 		}
 		switch key, err := e.ParseKey(); {
 		case err != nil || key.Prefix != c.to.Prefix || known[key.Resource]:
-		case c.knows(e):
+		case c.knows(&e):
 			known[key.Resource] = true
 			delete(c.undecryptable, key.Resource)
 		case c.undecryptable[key.Resource] == "":

@@ -168,7 +168,7 @@ func (o *origin) records(ctx context.Context, dir []byte) iter.Seq2[original, er
 				yield(original{}, err)
 				return
 			}
-			if key, err := e.ParseKey(); err == nil && key.Prefix == o.layout.Prefix && !yield(original{e, key}, nil) {
+			if key, err := e.ParseKey(); err == nil && key.Prefix == o.layout.Prefix && !yield(original{&e, key}, nil) {
 				return
 			}
 		}

@@ -168,7 +168,7 @@ func (a *archived) readRecords(ctx context.Context) error {
 		if err != nil {
 			return err // OpenChecked has parsed it before
 		}
-		a.records[string(e.Key[len(a.manifest.Origin.Prefix):])] = &kept{Entry: e, key: key}
+		a.records[string(e.Key[len(a.manifest.Origin.Prefix):])] = &kept{Entry: &e, key: key}
 	}
 	for _, d := range a.manifest.Definitions {
 		a.records[d.Key].definition = true
