@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/keys"
@@ -85,12 +86,9 @@ func (s *shardPass) finish() *Shard {
 		out.Name = c.ShardName
 		out.Partial = c.tally[Resource{Resource: TypeName(LogicalClusterType), Custom: true}] == nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
-		c := s.clusters[name]
-		c.finish()
-		slices.SortStableFunc(c.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
-		slices.SortStableFunc(c.Exports, func(a, b Export) int { return strings.Compare(a.Name, b.Name) })
-		out.Clusters = append(out.Clusters, c)
+	out.Clusters = slices.SortedFunc(maps.Values(s.clusters), func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	each(out.Clusters, func(c **Cluster) { (*c).finish() })
+	for _, c := range out.Clusters {
 		if c.Owner != nil {
 			out.children[c.Owner.Cluster] = append(out.children[c.Owner.Cluster], c)
 		}
@@ -127,6 +125,26 @@ func (s *shardPass) workspaces() {
 			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Key, b.Key))
 		})
 	}
+}
+
+// finish sorts what lies in a logical cluster, but for its Workspaces.
+func (c *Cluster) finish() {
+	c.Records.finish()
+	slices.SortStableFunc(c.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(c.Exports, func(a, b Export) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// each calls work with the elements of a list, some of them at once.
+func each[T any](all []T, work func(*T)) {
+	var running sync.WaitGroup
+	for part := range slices.Chunk(all, 128) {
+		running.Go(func() {
+			for i := range part {
+				work(&part[i])
+			}
+		})
+	}
+	running.Wait()
 }
 
 func compareRegistered(a, b RegisteredShard) int { return strings.Compare(a.Name, b.Name) }

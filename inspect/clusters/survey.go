@@ -105,9 +105,12 @@ func Survey(shards, caches []Named) *Installation {
 		if s.named[at.Name] > 1 && !slices.Contains(out.Doubled, at.Name) {
 			out.Doubled = append(out.Doubled, at.Name)
 		}
-		for _, c := range at.Clusters {
-			out.Clusters = append(out.Clusters, s.resident(at, c))
+		residents := make([]Resident, len(at.Clusters))
+		for i, c := range at.Clusters {
+			residents[i] = Resident{Place: at.Place, Cluster: c}
 		}
+		each(residents, func(r *Resident) { s.describe(r, at) })
+		out.Clusters = append(out.Clusters, residents...)
 		for _, o := range at.Orphans {
 			out.Orphans = append(out.Orphans, Stray{Place: at.Place, Orphan: o, LivesOn: called(s.lives[o.Name]), Said: s.said[o.Name]})
 		}
@@ -235,8 +238,10 @@ func (s *survey) check(c *Copy) (known, lives bool) {
 	return known, lives
 }
 
-func (s *survey) resident(at shardAt, c *Cluster) Resident {
-	r := Resident{Place: at.Place, Cluster: c, Children: s.childrenOf(c), Identities: s.identities(c), Definitions: needed(at.Shard, c)}
+// describe compares a logical cluster with the files. It changes nothing else.
+func (s *survey) describe(r *Resident, at shardAt) {
+	c := r.Cluster
+	r.Children, r.Identities, r.Definitions = s.childrenOf(c), s.identities(c), needed(at.Shard, c)
 	if o := c.Owner; o != nil && o.Resource == "workspaces" && strings.HasPrefix(o.APIVersion, "tenancy.kcp.io/") {
 		r.OwnerGone = len(s.lives[o.Cluster]) > 0 && !s.owners[Owner{Cluster: o.Cluster, Name: o.Name}]
 	}
@@ -245,7 +250,6 @@ func (s *survey) resident(at shardAt, c *Cluster) Resident {
 			r.Elsewhere = append(r.Elsewhere, p)
 		}
 	}
-	return r
 }
 
 // childrenOf returns those behind Workspaces in c, and those that name an owner in c.
