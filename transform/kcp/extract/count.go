@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"maps"
@@ -52,9 +53,9 @@ func (e *extraction) count(ctx context.Context, origin transform.FileInfo) (*arc
 
 // countRecord counts a record for the archive, the rest, or both: needed definitions stay.
 func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, rest *archive.Rest) {
-	k, _, err := e.taken.Layouts.Parse(rec.Key)
 	switch n, needed := e.needs[string(rec.Key)]; {
-	case err == nil && e.taken.Places[survey.PlaceOf(k)]:
+	case e.mayTake(rec.Key) && e.taken.Has(rec.Key):
+		k, _, _ := e.taken.Layouts.Parse(rec.Key)
 		of := archive.ResourceOf(k, rec.Key)
 		switch {
 		case k.Shard != "": // a copy in a cache
@@ -70,6 +71,17 @@ func (e *extraction) countRecord(rec *snapshot.Record, tally *archive.Tally, res
 		e.keys = append(e.keys, rec.Key)
 	}
 	rest.Add(rec)
+}
+
+// mayTake reports whether a segment of a key names a logical cluster that is taken: most keys need
+// not be parsed.
+func (e *extraction) mayTake(key []byte) bool {
+	for segment := range bytes.SplitSeq(key, []byte("/")) {
+		if e.chosen[string(segment)] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // definitions returns the needed definitions that the shard has, and those that it lacks.
