@@ -19,38 +19,44 @@ type list struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	ctx   context.Context // of the request
+	page  *page
 	items iter.Seq2[*unstructured.Unstructured, error]
 	count int
 	typed bool // a kind whose items do not say what they are
 }
 
 func (s *store) newList(ctx context.Context, p *page) *list {
-	l := &list{typed: s.CRD == nil && s.Resource != apiServices(), ctx: ctx, items: p.objects(ctx), count: len(p.records)}
+	l := &list{typed: s.CRD == nil && s.Resource != apiServices(), ctx: ctx, page: p, items: p.objects(ctx), count: len(p.records)}
 	l.APIVersion, l.Kind = s.gvk(s.version).GroupVersion().String(), listKind(s.Kind)
 	l.ResourceVersion, l.Continue, l.RemainingItemCount = s.resourceVersion(), p.next, p.remaining
 	return l
 }
 
-// objects reads the objects of a page in their order: on all processors, unless other requests do.
+// objects reads the objects of a page in their order.
 func (p *page) objects(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
-	return stream.Of(func(yield func(*unstructured.Unstructured) error) error {
-		give := func(r *reading) error {
+	return inOrder(ctx, p, func(rec *snapshot.Record) (*unstructured.Unstructured, error) { return p.object(ctx, rec) })
+}
+
+// inOrder reads something of each record of a page: on all processors, unless other requests do.
+func inOrder[T any](ctx context.Context, p *page, read func(*snapshot.Record) (T, error)) iter.Seq2[T, error] {
+	return stream.Of(func(yield func(T) error) error {
+		give := func(r *reading[T]) error {
 			if r.err != nil {
 				return r.err
 			}
-			return yield(r.obj)
+			return yield(r.value)
 		}
-		read := func(r *reading) { r.obj, r.err = p.object(ctx, r.record) }
+		work := func(r *reading[T]) { r.value, r.err = read(r.record) }
 		select {
 		case p.source.ahead <- struct{}{}:
 			defer func() { <-p.source.ahead }()
-			item := func(rec *snapshot.Record) (reading, int) { return reading{record: rec}, len(rec.Value) }
-			return stream.Each(stream.Ahead(p.source.reader.Snapshot().Guard, p.stored(ctx), item, read), give)
+			item := func(rec *snapshot.Record) (reading[T], int) { return reading[T]{record: rec}, len(rec.Value) }
+			return stream.Each(stream.Ahead(p.source.reader.Snapshot().Guard, p.stored(ctx), item, work), give)
 		default:
 		}
 		return stream.Each(p.stored(ctx), func(rec *snapshot.Record) error {
-			r := &reading{record: rec}
-			if err := p.source.reader.Snapshot().Guard(func() error { read(r); return nil }); err != nil {
+			r := &reading[T]{record: rec}
+			if err := p.source.reader.Snapshot().Guard(func() error { work(r); return nil }); err != nil {
 				return err
 			}
 			return give(r)
@@ -58,10 +64,10 @@ func (p *page) objects(ctx context.Context) iter.Seq2[*unstructured.Unstructured
 	})
 }
 
-// reading is an object that is read ahead.
-type reading struct {
+// reading is what is read of a record.
+type reading[T any] struct {
 	record *snapshot.Record
-	obj    *unstructured.Unstructured
+	value  T
 	err    error
 }
 

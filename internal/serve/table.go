@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,11 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // ConvertToTable makes the table that kubectl prints. Ages count to now, as on a live server.
-func (s *store) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+func (s *store) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	table := &metav1.Table{}
 	asked, is := options.(*metav1.TableOptions)
 	if !is {
@@ -27,21 +32,76 @@ func (s *store) ConvertToTable(_ context.Context, obj, options runtime.Object) (
 	switch o := obj.(type) {
 	case *list:
 		table.ListMeta = o.ListMeta
-		return table, stream.Each(o.items, func(item *unstructured.Unstructured) error {
-			table.Rows = append(table.Rows, s.row(item, asked.IncludeObject, now))
+		read := func(rec *snapshot.Record) (metav1.TableRow, error) {
+			return o.page.row(ctx, rec, asked.IncludeObject, now)
+		}
+		return table, stream.Each(inOrder(ctx, o.page, read), func(row metav1.TableRow) error {
+			table.Rows = append(table.Rows, row)
 			return nil
 		})
 	case *unstructured.Unstructured:
 		table.ResourceVersion = o.GetResourceVersion()
-		table.Rows = []metav1.TableRow{s.row(o, asked.IncludeObject, now)}
+		table.Rows = []metav1.TableRow{s.rowOf(o, asked.IncludeObject, now)}
 		return table, nil
 	}
 	return nil, fmt.Errorf("no table of a %T", obj)
 }
 
-// row is the row of an object, with a cell for each column. Of the object it keeps what is asked
+// row is the row of a record: where they tell it, from the stored bytes, in a tenth of the time.
+func (p *page) row(ctx context.Context, rec *snapshot.Record, include metav1.IncludeObjectPolicy, now time.Time) (row metav1.TableRow, err error) {
+	e, err := p.source.reader.Entry(ctx, rec)
+	if err != nil {
+		return row, err
+	}
+	if row, sure := p.directRow(e, include, now); sure {
+		return row, nil
+	}
+	obj, err := p.read(e, p.version)
+	if err != nil {
+		return row, err
+	}
+	return p.rowOf(obj, include, now), nil
+}
+
+// directRow is the row of an entry without its object, if the stored bytes tell it for sure. No
+// column of a built-in kind shows what must be redacted; metadata may hold it.
+func (p *page) directRow(e *inspect.Entry, include metav1.IncludeObjectPolicy, now time.Time) (row metav1.TableRow, sure bool) {
+	if p.table.StoredRow == nil || include == metav1.IncludeObject || p.Resource.Group == "events.k8s.io" {
+		return row, false
+	}
+	v, is := inspect.Undecoded(p.query.stored, e).Protobuf()
+	if !is || v.GVK.Version != p.version {
+		return row, false
+	}
+	if row.Cells, sure = p.table.StoredRow(v, now); !sure {
+		return row, false
+	}
+	m, err := p.metadata(e, v)
+	row.Object.Object = m
+	return row, err == nil
+}
+
+// metadata reads the metadata of a value in protobuf, redacted: it is field 1 of every kind.
+func (p *page) metadata(e *inspect.Entry, v encoding.Value) (*metav1.PartialObjectMetadata, error) {
+	m := &metav1.PartialObjectMetadata{}
+	if err := m.Unmarshal(v.Raw); err != nil {
+		return nil, err
+	}
+	m.ResourceVersion = strconv.FormatInt(e.ModRevision, 10)
+	if p.source.Secrets {
+		return m, nil
+	}
+	m.APIVersion, m.Kind = v.GVK.GroupVersion().String(), v.GVK.Kind
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m)
+	if err == nil && redact.Object(e.Key, content) {
+		m = meta.AsPartialObjectMetadata(&unstructured.Unstructured{Object: content})
+	}
+	return m, err
+}
+
+// rowOf is the row of an object, with a cell for each column. Of the object it keeps what is asked
 // for: a table is in memory as a whole.
-func (s *store) row(o *unstructured.Unstructured, include metav1.IncludeObjectPolicy, now time.Time) metav1.TableRow {
+func (s *store) rowOf(o *unstructured.Unstructured, include metav1.IncludeObjectPolicy, now time.Time) metav1.TableRow {
 	content := o.Object
 	if s.Resource.Group == "events.k8s.io" {
 		content = coreEvent(content)
@@ -56,11 +116,7 @@ func (s *store) row(o *unstructured.Unstructured, include metav1.IncludeObjectPo
 		cells = append(cells, nil)
 	}
 	row := metav1.TableRow{Cells: cells}
-	switch include {
-	case metav1.IncludeObject:
-		row.Object.Object = o
-	case metav1.IncludeNone:
-	default:
+	if row.Object.Object = o; include != metav1.IncludeObject { // IncludeNone too: the handlers take it away
 		row.Object.Object = meta.AsPartialObjectMetadata(o)
 	}
 	return row

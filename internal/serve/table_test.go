@@ -1,0 +1,63 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/etcdshift/etcdshift/internal/serve"
+)
+
+// TestTableRows: the rows with metadata, which the stored bytes tell, are those with whole objects,
+// redacted and not.
+func TestTableRows(t *testing.T) {
+	for _, path := range []string{everyKey, calico} {
+		for _, secrets := range []bool{true, false} {
+			s := start(t, path, func(c *serve.Config) { c.Secrets = secrets })
+			rows := 0
+			for _, gvr := range s.resources(t) {
+				whole, some, none := s.table(t, objectPath(gvr), "Object"), s.table(t, objectPath(gvr), "Metadata"), s.table(t, objectPath(gvr), "None")
+				require.Len(t, some.Rows, len(whole.Rows))
+				rows += len(some.Rows)
+				for i, row := range some.Rows {
+					require.Equal(t, ageless(whole.Rows[i].Cells), ageless(row.Cells), gvr)
+					require.Equal(t, ageless(whole.Rows[i].Cells), ageless(none.Rows[i].Cells), gvr)
+					require.JSONEq(t, metadataOf(t, whole.Rows[i]), metadataOf(t, row), gvr)
+				}
+			}
+			require.Greater(t, rows, 100)
+		}
+	}
+}
+
+func (s *served) table(t *testing.T, path, include string) (table metav1.Table) {
+	t.Helper()
+	resp, text := s.do(t, "GET", path+"?includeObject="+include, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	require.Equal(t, 200, resp.StatusCode, text)
+	require.NoError(t, json.Unmarshal([]byte(text), &table))
+	return table
+}
+
+// ageless are cells without ages, which count on.
+func ageless(cells []any) (out []any) {
+	age := regexp.MustCompile(`\b([0-9]+[smhdy])+\b`)
+	for _, cell := range cells {
+		if text, is := cell.(string); is {
+			cell = age.ReplaceAllString(text, "AGE")
+		}
+		out = append(out, cell)
+	}
+	return out
+}
+
+func metadataOf(t *testing.T, row metav1.TableRow) string {
+	t.Helper()
+	var o struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	require.NoError(t, json.Unmarshal(row.Object.Raw, &o))
+	return string(o.Metadata)
+}
