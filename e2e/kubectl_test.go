@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kubectl is the real program, with one server.
+// kubectl is the real program with one server, or the one that is linked into etcdshift.
 type kubectl struct {
-	flags []string
-	home  string
+	program string
+	flags   []string
+	home    string
 }
 
 // kubectl is kubectl with the live server.
 func (c *cluster) kubectl(t testing.TB) kubectl {
-	return kubectl{[]string{
+	return kubectl{tool(t, "kubectl"), []string{
 		"--server=" + c.config.Host, "--token=" + c.config.BearerToken, "--certificate-authority=" + c.config.TLSClientConfig.CAFile,
 	}, t.TempDir()}
 }
@@ -31,10 +32,8 @@ func (c *cluster) kubectl(t testing.TB) kubectl {
 // serve runs "etcdshift serve" on a file until the test ends.
 func serve(t testing.TB, path string, flags ...string) kubectl {
 	t.Helper()
-	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
-	require.NoError(t, err)
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	cmd := exec.Command(program, append([]string{"serve", path, "--kubeconfig", kubeconfig}, flags...)...)
+	cmd := exec.Command(etcdshift(t), append([]string{"serve", path, "--kubeconfig", kubeconfig}, flags...)...)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	require.NoError(t, cmd.Start())
@@ -47,13 +46,26 @@ func serve(t testing.TB, path string, flags ...string) kubectl {
 		_, err := os.Stat(kubeconfig)
 		return err
 	})
-	return kubectl{[]string{"--kubeconfig=" + kubeconfig}, t.TempDir()}
+	return kubectl{tool(t, "kubectl"), []string{"--kubeconfig=" + kubeconfig}, t.TempDir()}
+}
+
+// linked is "etcdshift kubectl" on a file.
+func linked(t testing.TB, path string, flags ...string) kubectl {
+	return kubectl{etcdshift(t), slices.Concat([]string{"kubectl", "-q"}, flags, []string{path}), t.TempDir()}
+}
+
+// etcdshift is the path of the program under test.
+func etcdshift(t testing.TB) string {
+	t.Helper()
+	program, err := filepath.Abs(filepath.Join("..", "bin", "etcdshift"))
+	require.NoError(t, err)
+	return program
 }
 
 // run runs a command and returns what it printed, errors included, and whether it succeeded.
 func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
 	t.Helper()
-	cmd := exec.Command(tool(t, "kubectl"), append(slices.Clone(k.flags), args...)...)
+	cmd := exec.Command(k.program, append(slices.Clone(k.flags), args...)...)
 	cmd.Env = []string{"HOME=" + k.home}
 	out, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil {
@@ -62,9 +74,9 @@ func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
 	return string(out), err == nil
 }
 
-// everyKind is a cluster with objects of each built-in kind, restored, and a server of what it then
+// everyKind is a cluster with objects of each built-in kind, restored, and a file of what it then
 // saved: the API server adds objects at its start.
-func everyKind(t testing.TB) (live, served kubectl) {
+func everyKind(t testing.TB) (live kubectl, saved string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "all.db")
 	in, err := os.Open(filepath.Join("..", "testdata", "kubectl", "all.db.gz"))
@@ -77,7 +89,7 @@ func everyKind(t testing.TB) (live, served kubectl) {
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	c := startCluster(t, restoreAsIs(t, path, "--skip-hash-check"))
 	c.store.waitQuiet(t)
-	return c.kubectl(t), serve(t, c.store.save(t), "--show-secrets")
+	return c.kubectl(t), c.store.save(t)
 }
 
 var (
@@ -146,13 +158,8 @@ func different(live, served string) (out []string) {
 	return out
 }
 
-// TestKubectl: kubectl prints the same of a snapshot as of the API server that wrote it.
-func TestKubectl(t *testing.T) {
-	t.Parallel()
-	live, served := everyKind(t)
-	types, ok := served.run(t, "api-resources", "--verbs=list", "-o", "name")
-	require.True(t, ok, types)
-	var commands [][]string
+// reading are command lines that read, with some for each type.
+func reading(types string) (commands [][]string) {
 	for _, kind := range strings.Fields(types) {
 		commands = append(commands, []string{"get", kind, "-A"}, []string{"get", kind, "-A", "-o", "wide", "--show-labels"},
 			[]string{"get", kind, "-A", "-o", "yaml"}, []string{"describe", kind, "-A"}, []string{"explain", kind})
@@ -164,12 +171,31 @@ func TestKubectl(t *testing.T) {
 	} {
 		commands = append(commands, strings.Fields(line))
 	}
-	for _, command := range commands {
+	return commands
+}
+
+// TestKubectl: kubectl prints the same of a snapshot as of the API server that wrote it, and the one
+// that is linked into etcdshift prints the same again.
+func TestKubectl(t *testing.T) {
+	t.Parallel()
+	live, path := everyKind(t)
+	served, own := serve(t, path, "--show-secrets"), linked(t, path, "--show-secrets")
+	types, ok := served.run(t, "api-resources", "--verbs=list", "-o", "name")
+	require.True(t, ok, types)
+	for _, command := range reading(types) {
+		line := strings.Join(command, " ")
 		want, _ := live.run(t, command...)
-		got, _ := served.run(t, command...)
-		for _, line := range different(want, got) {
-			if command := strings.Join(command, " "); !justified(command, line) {
-				t.Errorf("%s: %s", command, line)
+		got, ended := served.run(t, command...)
+		for _, difference := range different(want, got) {
+			if !justified(line, difference) {
+				t.Errorf("%s: %s", line, difference)
+			}
+		}
+		again, also := own.run(t, command...)
+		require.Equal(t, ended, also, line)
+		for _, difference := range different(got, again) {
+			if !strings.HasPrefix(line, "describe statefulsets") { // the one that is linked is newer, and describes more of them
+				t.Errorf("linked: %s: %s", line, difference)
 			}
 		}
 	}
