@@ -77,11 +77,10 @@ func (out *Report) readMigration(_ context.Context, _ *inspect.Reader, o Options
 	return nil
 }
 
-// parseMigration reads a report. Lists of which only the length is shown are not decoded.
+// parseMigration reads a report. Of lists that are not shown only the length is kept.
 func parseMigration(text []byte) (*Migration, error) {
-	m := &Migration{}
-	var fields map[string]json.RawMessage
-	if err := cmp.Or(json.Unmarshal(text, &fields), json.Unmarshal(text, m)); err != nil {
+	m, lists := &Migration{}, map[string]length{}
+	if err := cmp.Or(json.Unmarshal(text, &lists), json.Unmarshal(text, m)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoMigration, err)
 	}
 	if m.APIVersion != "etcdshift/v1" || m.Kind != "Report" || m.Command == "" {
@@ -95,23 +94,31 @@ func parseMigration(text []byte) (*Migration, error) {
 		}
 	}
 	m.Lists = []Length{}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if slices.Contains([]string{"kinds", "problems", "steps", "restore"}, name) {
-			continue
-		}
-		if n, is := lengthOf(fields[name]); is && n > 0 {
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		shown := slices.Contains([]string{"kinds", "problems", "steps", "restore"}, name)
+		if n := int(lists[name]); n > 0 && !shown {
 			m.Lists = append(m.Lists, Length{name, n})
 		}
 	}
 	return m, nil
 }
 
-// lengthOf is the number of elements of a JSON array; is reports whether text is one.
-func lengthOf(text json.RawMessage) (n int, is bool) {
-	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
-		return 0, false
+// length is the number of elements of a JSON array, which are not kept; 0 of any other value.
+type length int
+
+// UnmarshalJSON counts.
+func (l *length) UnmarshalJSON(text []byte) error {
+	if !bytes.HasPrefix(text, []byte("[")) {
+		return nil
 	}
-	var all []json.RawMessage
+	var all []nothing
 	err := json.Unmarshal(text, &all)
-	return len(all), err == nil
+	*l = length(len(all))
+	return err
 }
+
+// nothing is a JSON value that is not kept.
+type nothing struct{}
+
+// UnmarshalJSON does nothing.
+func (*nothing) UnmarshalJSON([]byte) error { return nil }

@@ -14,6 +14,8 @@
 package page
 
 import (
+	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -54,10 +56,12 @@ func (p Page) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.Execute(w, html{
+	out := bufio.NewWriterSize(w, 1<<16)
+	err = t.Execute(out, html{
 		content: p.content(), Style: template.CSS(css), Tool: tool(p.Version),
 		Policy: "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'",
 	})
+	return cmp.Or(err, out.Flush())
 }
 
 func tool(version string) string { return "etcdshift " + version }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/report"
 )
@@ -60,8 +61,12 @@ func (p Page) cards() []card {
 			size(int64(st.Pages)*int64(st.PageSize)) + " at revision " + number(st.Revision), plain})
 	}
 	if b := p.Before; b != nil {
+		same := plain
+		if b.SameCluster == compare.No {
+			same = odd
+		}
 		cards = append(cards, card{"Differences", render.Plural(b.Total.Found(), "object"),
-			fmt.Sprintf("%d added, %d removed", b.Total.Added, b.Total.Removed), plain})
+			fmt.Sprintf("%d added, %d removed", b.Total.Added, b.Total.Removed), same})
 	}
 	if m := p.Migration; m != nil {
 		cards = append(cards, migrationCard(m))
