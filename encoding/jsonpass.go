@@ -12,6 +12,7 @@ type pass struct {
 	text []byte
 	at   int
 	odd  bool // the last string has an escape, or is not ASCII
+	huge bool // a number may be out of range
 }
 
 // passDepth is the depth down to which pass looks.
@@ -250,6 +251,7 @@ func (p *pass) number() bool {
 		return false
 	}
 	if p.eat('e') || p.eat('E') {
+		p.huge = true
 		if !p.eat('+') {
 			p.eat('-')
 		}
@@ -264,5 +266,6 @@ func (p *pass) digits() bool {
 	for p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
 		p.at++
 	}
+	p.huge = p.huge || p.at-start > 300
 	return p.at > start
 }

@@ -22,11 +22,33 @@ func slowObject(data []byte) (jsonObject, error) {
 
 // checkRead: what readObject accepts is what an API server decodes.
 func checkRead(t *testing.T, data []byte) {
-	if obj, ok := readObject(data); ok {
+	obj, ok := readObject(data)
+	if ok {
 		var want map[string]any
 		require.NoError(t, utiljson.Unmarshal(data, &want), "%q", data)
 		require.Equal(t, want, obj, "%q", data)
 	}
+	checkWithout(t, data, obj, ok)
+}
+
+// checkWithout: what WithoutManagedFields leaves out are entries of v1, and nothing else.
+func checkWithout(t *testing.T, data []byte, obj map[string]any, ok bool) {
+	cut := WithoutManagedFields(data, "v3")
+	if bytes.Equal(cut, data) {
+		return
+	}
+	got, still := readObject(cut)
+	require.Equal(t, ok, still, "%q", data)
+	if !ok { // a number out of range
+		return
+	}
+	metadata := obj["metadata"].(map[string]any)
+	for _, entry := range metadata["managedFields"].([]any) {
+		entry, _ := entry.(map[string]any)
+		require.NotEqual(t, "v3", entry["apiVersion"], "%q", data)
+	}
+	delete(metadata, "managedFields")
+	require.Equal(t, obj, got, "%q", data)
 }
 
 // checkPass: what passObject accepts is what encoding/json accepts, field by field.
@@ -51,6 +73,9 @@ var passSeeds = []string{
 	`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a":1]`, `{"a":[1,]}`, `{"a":[}`, `{"a":1} x`, `{"a":nul}`, `{"a":truefalse}`, "{\"a\":1}\x00", `{"a":"`, `{"a":"\`, `{"a":"\u1`,
 	`{"a":` + strings.Repeat("[", 99) + strings.Repeat("]", 99) + `}`, `{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`,
 	`{"a":1,"a":{"b":2},"a":{"c":3}}`, `{"a":-0,"b":-0.0,"c":1E400,"d":9223372036854775808,"e":-9223372036854775808,"f":1e3}`, "{\"\xff\":\"\\ud800\"}",
+	`{"metadata":{"a":1,"managedFields":[{"apiVersion":"v1"}],"name":"x"},"spec":{"managedFields":[7]}}`, `{"metadata":{"managedFields":[{"apiVersion":"v3"}]}}`,
+	`{"metadata":{"managedFields":[{"apiVersion":"\u00763"}]}}`, `{"metadata":{"managedFields":[]},"metadata":{"managedFields":{},"b":2}}`,
+	`{"metadata":{"managedFields":[{"apiVersion":"v3"}],"managedFields":[]},"a":[]}`, `{"metadata":[{"managedFields":[]}]}`, `{"metadata":{"managedFields":[1e400]}}`, `{"metadata":{"managedFields":[` + strings.Repeat("9", 400) + `]}}`,
 	`{"":0,"apiVersion":"v1","kind":"X","metadata":{"name":"a"},"spec":{"long":"` + strings.Repeat("plain text ", 9) + `\\"},"status":{}}`,
 }
 

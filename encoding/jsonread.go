@@ -1,6 +1,9 @@
 package encoding
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // readObject decodes an object as an API server does, several times as fast. ok is false for text
 // that is no JSON object, or that needs a closer look: deep nesting, numbers out of range.
@@ -97,4 +100,25 @@ func (p *pass) readNumber() (any, bool) {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	return n, err == nil
+}
+
+// WithoutManagedFields returns a JSON object without its metadata.managedFields, often most of the
+// text. It returns the value itself where an entry may be of that apiVersion, and where the text
+// needs a closer look.
+func WithoutManagedFields(value []byte, unless string) []byte {
+	var few, fewer [16]jsonField
+	obj, ok := passObject(value, few[:0])
+	if !ok {
+		return value
+	}
+	metadata, ok := passObject(obj.get("metadata"), fewer[:0])
+	entries := metadata.get("managedFields")
+	for _, odd := range []string{unless, `\u`, `\/`} {
+		ok = ok && !bytes.Contains(entries, []byte(odd))
+	}
+	p := pass{text: entries}
+	if !ok || entries[0] != '[' || !p.value(1) || p.huge {
+		return value
+	}
+	return obj.set("metadata", metadata.without("managedFields").text()).text()
 }

@@ -44,6 +44,9 @@ func readMetadata(obj map[string]any) (metadata, error) {
 		return m, nil
 	}
 	m.annotated = true
+	if text == "{}" {
+		return m, nil
+	}
 	if err := json.Unmarshal([]byte(text), &m.inner); err != nil {
 		return m, codeBadMetadata.Because("annotation %s: %v", metadataAnnotation, err)
 	}
