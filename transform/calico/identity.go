@@ -3,7 +3,9 @@ package calico
 import (
 	"bytes"
 	"cmp"
+	"hash/maphash"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -27,13 +29,15 @@ const (
 
 // identity is what is kept of a v1 record between the passes. There may be very many: it is small.
 type identity struct {
-	kind                    *kind
-	key                     []byte // in the mapped file; it ends with namespace and name
-	namespaceSize, nameSize uint32
-	uid                     uuid.UUID
-	special                 *special // nil for most
-	fate                    fate
-	deleting                bool // it is being deleted, and a finalizer holds it
+	kind       *kind
+	key        []byte // in the mapped file; it ends with namespace and name
+	uid        uuid.UUID
+	special    *special // nil for most
+	nameSize   uint16   // 0 for a longer name
+	fate       fate
+	namespaced bool
+	deleting   bool // it is being deleted, and a finalizer holds it
+	firm       bool // it has an owner that exists, beside those in special
 }
 
 // special is what few records have.
@@ -45,11 +49,14 @@ type special struct {
 	conflict bool
 	twin     *identity   // the record that has the same v3 name and comes first
 	owners   []*identity // Calico owners whose v3 record it relies on
-	firm     bool        // it has another owner that exists
 }
 
 func newIdentity(k *kind, at keys.Key, key []byte) *identity {
-	return &identity{kind: k, key: key, namespaceSize: uint32(len(at.Namespace)), nameSize: uint32(len(at.Name))}
+	id := &identity{kind: k, key: key, namespaced: at.Namespace != ""}
+	if n := len(at.Name); n <= math.MaxUint16 {
+		id.nameSize = uint16(n)
+	}
+	return id
 }
 
 // rest is what the record has beside the usual, to be read.
@@ -71,16 +78,23 @@ func (id *identity) more() *special {
 // stored is the name of the v1 record.
 func (id *identity) stored() string { return string(id.storedName()) }
 
-func (id *identity) storedName() []byte { return id.key[len(id.key)-int(id.nameSize):] }
+func (id *identity) storedName() []byte { return id.key[id.nameAt():] }
+
+func (id *identity) nameAt() int {
+	if id.nameSize > 0 {
+		return len(id.key) - int(id.nameSize)
+	}
+	return bytes.LastIndexByte(id.key, '/') + 1
+}
 
 func (id *identity) namespace() string { return string(id.inNamespace()) }
 
 func (id *identity) inNamespace() []byte {
-	if id.namespaceSize == 0 {
+	if !id.namespaced {
 		return nil
 	}
-	end := len(id.key) - int(id.nameSize) - 1 // a slash follows
-	return id.key[end-int(id.namespaceSize) : end]
+	rest := id.key[:id.nameAt()-1]
+	return rest[bytes.LastIndexByte(rest, '/')+1:]
 }
 
 // name is the name of the v3 record.
@@ -156,23 +170,23 @@ type table struct {
 	records  []*identity
 	lost     []*identity     // skipped v1 records without a v3 name or a UID of their own
 	unread   map[string]bool // keys of those whose UID cannot be read
-	byStored map[uuid.UUID]*identity
+	byStored uidTable
 	objects  map[string]*object // by key
 	byUID    map[uuid.UUID]*object
 }
 
 func newTable() *table {
 	return &table{
-		unread: map[string]bool{}, byStored: map[uuid.UUID]*identity{}, objects: map[string]*object{}, byUID: map[uuid.UUID]*object{},
+		unread: map[string]bool{}, byStored: uidTable{seed: maphash.MakeSeed()}, objects: map[string]*object{}, byUID: map[uuid.UUID]*object{},
 	}
 }
 
 // add adds a v1 record. It fails where another has the same UID: references would be ambiguous.
 func (t *table) add(id *identity) error {
-	if other := t.byStored[id.uid]; other != nil {
+	if other := t.byStored.get(id.uid); other != nil {
 		return codeBadUID.Because("metadata.uid: %s has the same", other.key)
 	}
-	t.byStored[id.uid] = id
+	t.byStored.put(id)
 	t.records = append(t.records, id)
 	return nil
 }
@@ -182,9 +196,9 @@ func (t *table) addLost(id *identity, uid string) {
 	id.fate = skipped
 	t.lost = append(t.lost, id)
 	t.unread[string(id.key)] = uid == ""
-	if stored, err := uuid.Parse(uid); err == nil && t.byStored[stored] == nil {
+	if stored, err := uuid.Parse(uid); err == nil && t.byStored.get(stored) == nil {
 		id.uid = stored
-		t.byStored[stored] = id
+		t.byStored.put(id)
 	}
 }
 
@@ -244,7 +258,7 @@ type owner struct {
 // group: references of crd.projectcalico.org were written against stored records.
 func (t *table) find(ofV1 bool, kindName string, uid uuid.UUID) (owner, bool) {
 	var found []owner
-	for _, id := range []*identity{t.byStored[uid], t.byStored[seenUID(uid)]} {
+	for _, id := range []*identity{t.byStored.get(uid), t.byStored.get(seenUID(uid))} {
 		if id != nil {
 			found = append(found, owner{id.kind, id.namespace(), id.name(), id.written(), id})
 		}

@@ -37,6 +37,7 @@ func (m *run) migrateKinds() {
 		m.migrateBatch(some.take())
 		m.checkOthers(kd, rest[:n])
 		rest = rest[n:]
+		m.crds.accept[kd.Plural], m.crds.versions[kd.Plural] = nil, nil // compiled rules take megabytes
 	}
 }
 

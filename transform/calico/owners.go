@@ -148,15 +148,15 @@ func (m *run) recordOwners(id *identity, refs []metav1.OwnerReference) (translat
 			lost = append(lost, describe(before, v.reason))
 		case v.reason != "":
 			ignored = append(ignored, describe(before, v.reason))
-			id.more().firm = true // an owner that cannot be looked for is never found to be gone
+			id.firm = true // an owner that cannot be looked for is never found to be gone
 		case v.found && v.owner.record != nil:
 			id.more().owners = append(id.more().owners, v.owner.record)
 		default:
-			id.more().firm = true
+			id.firm = true
 		}
 		out = out.with(before, v.ref)
 	}
-	if len(lost) > 0 && len(id.rest().owners) == 0 && !id.rest().firm {
+	if len(lost) > 0 && len(id.rest().owners) == 0 && !id.firm {
 		return nil, codeDanglingOwner.Because("the garbage collector would delete it: %s", strings.Join(lost, "; "))
 	}
 	m.warnOwners(id.key, "the garbage collector will drop a reference: ", lost...)
@@ -220,7 +220,7 @@ func (m *run) recheckOwners() {
 			s.owners = slices.Delete(s.owners, missing, missing+1)
 			again = true
 			reason := fmt.Sprintf("owner %s %q: %s", o.kind.Kind, o.name(), o.absence())
-			if s.firm || len(s.owners) > 0 {
+			if id.firm || len(s.owners) > 0 {
 				m.warnOwners(id.key, "the garbage collector will drop a reference: ", reason)
 				continue
 			}
