@@ -78,3 +78,21 @@ func BenchmarkEditOwnerReferencesJSON(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkGlance reads metadata in one pass.
+func BenchmarkGlance(b *testing.B) {
+	obj := &corev1.ConfigMap{Data: map[string]string{"text": strings.Repeat("x", 200)}}
+	obj.Name, obj.Namespace, obj.Annotations = "settings", "default", map[string]string{"kcp.io/cluster": "root"}
+	for name, data := range map[string][]byte{"JSON": stored(b, "cr/put-beta.after"), "protobuf": wrap(b, "v1", "ConfigMap", obj)} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			var g encoding.Glance
+			for b.Loop() {
+				if !g.Glance(data) {
+					b.Fatal("it has to be decoded")
+				}
+			}
+		})
+	}
+}
