@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -129,4 +130,49 @@ func TestHostile(t *testing.T) {
 	config, err := s.typed(t).CoreV1().ConfigMaps("a").Get(t.Context(), "odd-6", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Len(t, config.Labels["l"], 1<<20-9999)
+}
+
+// TestNoLeak: credentials are in no answer: not in another format, a watch, a selection, an error
+// or an earlier state.
+func TestNoLeak(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	encoded := base64.StdEncoding.EncodeToString([]byte(secret))
+	applied := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"a"},"data":{"k":"` + encoded + `"},"stringData":{"k":"` + secret + `"}}`
+	var script strings.Builder
+	put := func(key, object string) { fmt.Fprintf(&script, "put %q %q\n", key, object) }
+	meta := func(name string) string {
+		text, err := json.Marshal(map[string]any{
+			"name": name, "namespace": "a", "uid": "u", "annotations": map[string]string{"kubectl.kubernetes.io/last-applied-configuration": applied},
+			"managedFields": []any{map[string]any{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": map[string]any{"f:data": map[string]any{"f:k": map[string]any{}}}}},
+		})
+		require.NoError(t, err)
+		return string(text)
+	}
+	put("/registry/namespaces/a", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}`)
+	put("/registry/secrets/a/s", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("s")+`,"type":"kubernetes.io/service-account-token","data":{"k":"`+encoded+`"}}`)
+	put("/registry/secrets/a/bad", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("bad")+`,"data":{"k":"`+secret+`"}}`)
+	put("/registry/secrets/a/worse", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("worse")+`,"data":"`+encoded+`"}`)
+	put("/registry/secrets/a/cut", `{"apiVersion":"v1","kind":"Secret","metadata":`+meta("cut")+`,"data":{"k":"`+encoded+`"`)
+	s := start(t, etcdtest.Build(t, script.String()))
+	for _, path := range []string{
+		"/api/v1/secrets", "/api/v1/namespaces/a/secrets/s", "/api/v1/namespaces/a/secrets/bad", "/api/v1/namespaces/a/secrets/worse", "/api/v1/namespaces/a/secrets/cut",
+		"/api/v1/secrets?watch=1&timeoutSeconds=1", "/api/v1/secrets?includeObject=Object", "/api/v1/secrets?fieldSelector=data.k%3D" + encoded,
+		"/api/v1/secrets?labelSelector=x&limit=1", "/api/v1/watch/secrets?timeoutSeconds=1",
+	} {
+		for _, accept := range []string{
+			"application/json", "application/yaml", "application/cbor", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io",
+			"application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+		} {
+			resp, text := s.do(t, "GET", path, "", "Accept", accept)
+			text += fmt.Sprint(resp.Header)
+			if !strings.Contains(path, encoded) { // else the client has it
+				require.NotContains(t, text, encoded, "%s %s", path, accept)
+				require.NotContains(t, text, secret, "%s %s", path, accept)
+			}
+		}
+	}
+	require.NotContains(t, strings.Join(s.reported, "\n"), "hunter2")
+	resp, text := s.do(t, "GET", "/api/v1/namespaces/a/secrets/s", "")
+	require.Equal(t, 200, resp.StatusCode, text)
+	require.Contains(t, text, base64.StdEncoding.EncodeToString([]byte("<redacted 15 bytes>")))
 }
