@@ -28,7 +28,7 @@
 //     --rewrap a server that has the new key alone, and takes nothing in the clear, serves every
 //     kind.
 //   - kubectl prints the same of a snapshot under "etcdshift serve" as of the API server that wrote
-//     it, but for the lines that justified lists.
+//     it, but for the lines that justified lists; informers of client-go know the same objects.
 //   - The page of "etcdshift report" opens in Chromium without a complaint or a request, on a desk,
 //     a phone and paper, light and dark; hostile names stay text. The pictures are in bin/pictures.
 //   - On what the live migration left, the same collector takes what it took when that was

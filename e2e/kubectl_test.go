@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // kubectl is the real program with one server, or the one that is linked into etcdshift.
@@ -74,9 +76,19 @@ func (k kubectl) run(t testing.TB, args ...string) (text string, ok bool) {
 	return string(out), err == nil
 }
 
+// config is that of the server, for client-go.
+func (k kubectl) config(t testing.TB) *rest.Config {
+	t.Helper()
+	_, path, _ := strings.Cut(k.flags[0], "--kubeconfig=")
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	require.NoError(t, err)
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
+	return config
+}
+
 // everyKind is a cluster with objects of each built-in kind, restored, and a file of what it then
-// saved: the API server adds objects at its start.
-func everyKind(t testing.TB) (live kubectl, saved string) {
+// saved: the API server adds objects at its start, and we one of helm.
+func everyKind(t testing.TB) (live *cluster, saved string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "all.db")
 	in, err := os.Open(filepath.Join("..", "testdata", "kubectl", "all.db.gz"))
@@ -88,8 +100,14 @@ func everyKind(t testing.TB) (live kubectl, saved string) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	c := startCluster(t, restoreAsIs(t, path, "--skip-hash-check"))
+	for _, line := range []string{
+		"create secret generic sh.helm.release.v1.web.v1 -n a --type=helm.sh/release.v1 --from-literal=release=made-up", "label secret sh.helm.release.v1.web.v1 -n a owner=helm",
+	} {
+		text, ok := c.kubectl(t).run(t, strings.Fields(line)...)
+		require.True(t, ok, text)
+	}
 	c.store.waitQuiet(t)
-	return c.kubectl(t), c.store.save(t)
+	return c, c.store.save(t)
 }
 
 var (
@@ -168,18 +186,32 @@ func reading(types string) (commands [][]string) {
 		"get all -A", "get pods -A --chunk-size=2", "get pods -A -l app", "get pods -n a -l app!=web", "get pods -A --field-selector status.phase=Running",
 		"get pods -A --sort-by .metadata.name -o name", "get pod run -n a -o json", "get pod none -n a", "get nothing", "get deploy,rs,svc -n a", "api-resources",
 		"explain pod.spec.containers", "explain deployment --recursive", "auth can-i get pods", "get events -n a", "api-versions",
+		"get pods -A -o jsonpath={.items[*].metadata.name}", "get pods -A -o custom-columns=N:.metadata.name,P:.status.phase", "get pods,nodes,secrets -A -o name",
+		"get secrets -A -l owner=helm -o yaml", "get secrets -A --field-selector type=helm.sh/release.v1", "get pods -A --field-selector spec.nodeName!=n1",
+		"get events -A --field-selector involvedObject.kind=Pod", "get nodes --field-selector spec.unschedulable=false", "get pods -A -l app=,x", "get pods --field-selector a=b",
+		"wait --for=jsonpath={.metadata.name}=run pod/run -n a", "wait --for=delete pod/none -n a", "wait --for=condition=Nothing pod/run -n a --timeout=1s",
+		"events -n a", "get pods -A --show-managed-fields -o json", "explain nothing", "explain pods.nothing", "describe pod none -n a", "rollout status deploy/d1 -n a --watch=false",
+		"rollout history deploy -n a", "auth can-i watch secrets -A",
 	} {
 		commands = append(commands, strings.Fields(line))
 	}
 	return commands
 }
 
-// TestKubectl: kubectl prints the same of a snapshot as of the API server that wrote it, and the one
-// that is linked into etcdshift prints the same again.
-func TestKubectl(t *testing.T) {
+// TestServed: clients of a snapshot see what clients of the API server see that wrote it.
+func TestServed(t *testing.T) {
 	t.Parallel()
 	live, path := everyKind(t)
-	served, own := serve(t, path, "--show-secrets"), linked(t, path, "--show-secrets")
+	served := serve(t, path, "--show-secrets")
+	t.Run("informers", func(t *testing.T) { requireSameInformers(t, live.config, served.config(t)) })
+	t.Run("helm", func(t *testing.T) { requireHelm(t, served.config(t)) })
+	t.Run("kubectl", func(t *testing.T) { requireSameText(t, live.kubectl(t), served, linked(t, path, "--show-secrets")) })
+}
+
+// requireSameText demands that kubectl prints the same of a snapshot as of the API server that wrote
+// it, and the one that is linked into etcdshift the same again.
+func requireSameText(t *testing.T, live, served, own kubectl) {
+	t.Helper()
 	types, ok := served.run(t, "api-resources", "--verbs=list", "-o", "name")
 	require.True(t, ok, types)
 	for _, command := range reading(types) {
@@ -190,6 +222,9 @@ func TestKubectl(t *testing.T) {
 			if !justified(line, difference) {
 				t.Errorf("%s: %s", line, difference)
 			}
+		}
+		if strings.HasPrefix(line, "wait") || strings.HasPrefix(line, "rollout status") {
+			continue // the one that is linked does not wait
 		}
 		again, also := own.run(t, command...)
 		require.Equal(t, ended, also, line)
@@ -206,6 +241,8 @@ func TestKubectlRefused(t *testing.T) {
 	t.Parallel()
 	k := serve(t, snapshotOf(t, "before"))
 	const readOnly = "served read-only: nothing can be changed"
+	manifest := filepath.Join(t.TempDir(), "default.yaml")
+	require.NoError(t, os.WriteFile(manifest, []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: default\n  labels: {new: label}\n"), 0o600))
 	for line, want := range map[string]string{
 		"delete ns default":                     readOnly,
 		"create ns new":                         readOnly,
@@ -217,6 +254,15 @@ func TestKubectlRefused(t *testing.T) {
 		"top nodes":                             "Metrics API not available",
 		"auth whoami":                           "etcdshift:reader",
 		"get --raw /api/v1/nodes/x/proxy/stats": "it has no servers behind it",
+		"get pods -A --as alice":                "nobody can be impersonated",
+		"auth can-i get pods --as alice":        "nobody can be impersonated",
+		"auth can-i --list":                     "[get list watch]",
+		"taint node x a=b:NoSchedule":           `nodes "x" not found`,
+		"run x --image=x":                       readOnly,
+		"apply -f " + manifest:                  readOnly,
+		"apply --server-side -f " + manifest:    readOnly,
+		"replace -f " + manifest:                readOnly,
+		"diff -f " + manifest:                   readOnly,
 	} {
 		text, _ := k.run(t, strings.Fields(line)...)
 		require.Contains(t, text, want, line)
