@@ -208,8 +208,8 @@ func TestServed(t *testing.T) {
 	t.Run("kubectl", func(t *testing.T) { requireSameText(t, live.kubectl(t), served, linked(t, path, "--show-secrets")) })
 }
 
-// requireSameText demands that kubectl prints the same of a snapshot as of the API server that wrote
-// it, and the one that is linked into etcdshift the same again.
+// requireSameText demands that kubectl prints the same of a snapshot as of the API server that
+// wrote it, and the one that is linked into etcdshift the same again.
 func requireSameText(t *testing.T, live, served, own kubectl) {
 	t.Helper()
 	types, ok := served.run(t, "api-resources", "--verbs=list", "-o", "name")
