@@ -1,8 +1,10 @@
 package calico
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,10 +81,15 @@ func fit(ctx context.Context, v *schema.Version, r *record, errs field.ErrorList
 	return dropped, nil
 }
 
-// fieldErrors prints errors in one line: only the first few, and only the beginning of long values.
+// fieldErrors prints errors in one line, by their fields: only the first few, and only the
+// beginning of long values. The library finds them in the order of a map.
 func fieldErrors(errs field.ErrorList) string {
 	const most = 8
 	var out []string
+	at := func(err *field.Error) string { return strings.Replace(err.Field, "<nil>", "~", 1) } // of the whole object: behind the others
+	slices.SortStableFunc(errs, func(a, b *field.Error) int {
+		return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Error(), b.Error()))
+	})
 	for _, err := range errs[:min(most, len(errs))] {
 		out = append(out, finding.Clip(err.Error(), 400))
 	}

@@ -3,6 +3,8 @@ package calico
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -332,4 +334,15 @@ func keepsV1(t *testing.T, r result, key string, records int) {
 	require.Contains(t, r.out[recordsV1+"clusterinformations/default"], `"generation":2`)
 	require.Contains(t, r.out[recordsV3+"clusterinformations/default"], `"datastoreReady":true`)
 	require.Contains(t, strings.Join(r.Steps, "\n"), fmt.Sprintf("are kept, locked, because some were not migrated (%d)", records))
+}
+
+// TestEdgeManyErrors: they are named in one order.
+func TestEdgeManyErrors(t *testing.T) {
+	r := v1{kind: "IPPool", name: "odd", inner: "{}", spec: `{"cidr":7,"blockSize":"x","nodeSelector":[],"natOutgoing":{},"ipipMode":1,"vxlanMode":2,"disabled":"x"}`}
+	want := "spec.blockSize: spec.cidr: spec.disabled: spec.ipipMode: spec.natOutgoing: spec.nodeSelector: spec.vxlanMode:"
+	for range 4 {
+		reason := migrateRecords(t, Options{}, r).reason(t, codeInvalid.Name, r.key())
+		fields := slices.Compact(regexp.MustCompile(`spec\.\w+: `).FindAllString(reason, -1))
+		require.Equal(t, want, strings.TrimSpace(strings.Join(fields, "")))
+	}
 }
