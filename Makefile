@@ -8,7 +8,7 @@ DEMO    := demo
 # has the same bytes wherever it is made.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build demo check test mutants e2e fuzz bench microbench lint clean
+.PHONY: build demo check test mutants e2e k9s fuzz bench microbench lint clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
@@ -39,6 +39,12 @@ e2e: build
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcd go.etcd.io/etcd/server/v3
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
 	$(GO) test -C e2e -count=1 -timeout 20m ./...
+
+# k9s in a terminal, on "serve". It links some 350 modules: eight minutes of CPU time from a cold cache.
+k9s: build
+	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
+	$(GO) build -C e2e/k9s -ldflags '-s -w' -o ../bin/k9s github.com/derailed/k9s
+	E2E_K9S=1 $(GO) test -C e2e -count=1 -timeout 20m -run '^TestK9s$$' .
 
 # check is quick and part of the tests; lint also runs the tools that are pinned in a module of their own.
 check:
