@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // TestKubectlInterrupted: an interrupt ends kubectl with its own status, whatever kubectl says.
@@ -23,6 +27,25 @@ func TestKubectlInterrupted(t *testing.T) {
 		require.Equal(t, "etcdshift: interrupted; nothing was written\n", stderr.String(), line)
 		cancel()
 	}
+}
+
+// TestKubectlInterruptedAtInput: an interrupt ends a command that waits for its input.
+func TestKubectlInterruptedAtInput(t *testing.T) {
+	dir := t.TempDir()
+	all, fifo := recordedFile(t, dir, "kubectl/all.db", "all.db"), filepath.Join(dir, "fifo")
+	require.NoError(t, unix.Mkfifo(fifo, 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		held, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits until kubectl reads
+		cancel()
+		if err == nil {
+			<-t.Context().Done()
+			_ = held.Close()
+		}
+	}()
+	var stderr bytes.Buffer
+	status := run(ctx, []string{"etcdshift", "kubectl", "-q", all, "get", "pods", "-o", "go-template-file=" + fifo}, nil, io.Discard, &stderr)
+	require.Equal(t, exitInterrupted, status, "%s", &stderr)
 }
 
 // cancelling is an output that interrupts as something is written.

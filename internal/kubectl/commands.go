@@ -2,6 +2,8 @@ package kubectl
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -87,7 +89,8 @@ func addFlags(flags *pflag.FlagSet, client *client) {
 }
 
 // prepare has a command, and those below it, start the server. It takes --watch from them, and says
-// that a file does not change.
+// that a file does not change; and what would reach the network or write files: --kustomize, which
+// runs git, and files that are URLs.
 func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) {
 	if c.HasSubCommands() {
 		for _, below := range c.Commands() {
@@ -100,8 +103,15 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 	if only := c.Flags().Lookup("watch-only"); only != nil {
 		only.Hidden, only.Value = true, &refusedFlag{only, "a snapshot does not change"}
 	}
+	if k := c.Flags().Lookup("kustomize"); k != nil {
+		k.Hidden, k.Value = true, &refusedFlag{k, "it may write files and reach the network, and a snapshot needs neither; use kubectl itself"}
+	}
 	watch := c.Flags().Lookup("watch")
 	c.PreRunE = func(c *cobra.Command, args []string) error {
+		files, _ := c.Flags().GetStringSlice("filename") // none where there is no such flag
+		if slices.ContainsFunc(files, isURL) {
+			return &RefusedError{"--filename", "a URL needs the network; name a file"}
+		}
 		if watch != nil && watch.Changed {
 			if watch.Value.String() == "true" {
 				fmt.Fprintln(streams.ErrOut, "warning: a snapshot does not change: --watch shows nothing more")
@@ -112,6 +122,11 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 		}
 		return serve(c, args)
 	}
+}
+
+// isURL tells what kubectl fetches.
+func isURL(file string) bool {
+	return strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://")
 }
 
 // canI is "auth can-i". kubectl's own ends the process where the answer is no.

@@ -119,5 +119,8 @@ func unhidden(flags *pflag.FlagSet) *pflag.FlagSet {
 	if f := flags.Lookup("watch-only"); f != nil {
 		f.Hidden, f.Value = false, flags.Lookup("watch").Value
 	}
+	if f := flags.Lookup("kustomize"); f != nil {
+		f.Hidden = false
+	}
 	return flags
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -35,8 +37,10 @@ type session struct {
 	ctx      context.Context
 	start    func(context.Context) (*serve.Server, error)
 	listener *pipes
-	served   chan error // what the server ended with; nil before it is started
-	failed   error      // what start failed with
+
+	mu     sync.Mutex // held while the server starts
+	served chan error // what the server ended with; nil before it is started
+	failed error      // what start failed with
 }
 
 // Run runs a command line of kubectl on the server that start makes, if the command needs one. The
@@ -50,13 +54,25 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 	streams.Out = out
 	defer func() {
 		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if s.served != nil {
 			<-s.served // nothing reads the snapshot any more
 		}
 		err = cmp.Or(ctx.Err(), s.failed, err)
 	}()
-	err = s.run(streams, args)
-	return cmp.Or(err, out.Flush())
+	ended := make(chan error, 1)
+	go func() { ended <- s.run(streams, args) }()
+	select {
+	case err = <-ended:
+		return cmp.Or(err, out.Flush())
+	case <-ctx.Done(): // kubectl may be reading a terminal, or its template may take hours: it gets a moment to end
+		select {
+		case <-ended:
+		case <-time.After(time.Second / 4):
+		}
+		return ctx.Err()
+	}
 }
 
 // run runs a command line; what kubectl calls fatal, which would end the process, is returned.
@@ -87,6 +103,11 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 
 // serve starts the server.
 func (s *session) serve(*cobra.Command, []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.ctx.Err(); err != nil {
+		return err
+	}
 	server, err := s.start(s.ctx)
 	if err != nil {
 		s.failed = err
