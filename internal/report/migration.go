@@ -86,9 +86,13 @@ func parseMigration(text []byte) (*Migration, error) {
 	if m.APIVersion != "etcdshift/v1" || m.Kind != "Report" || m.Command == "" {
 		return nil, fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNoMigration, m.APIVersion, m.Kind)
 	}
+	m.Error = redact.Text(m.Error)
+	for i := range m.Steps { // Restore is left alone: --initial-cluster-token is no secret
+		m.Steps[i] = redact.Text(m.Steps[i])
+	}
 	for i := range m.Problems {
 		p := &m.Problems[i]
-		p.Reason = redact.Text(p.Reason)
+		p.Reason, p.Decision = redact.Text(p.Reason), redact.Text(p.Decision)
 		if p.Level != finding.Warning && p.Level != finding.Info { // one of a newer program too
 			p.Level = finding.Error
 		}
