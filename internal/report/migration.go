@@ -87,7 +87,7 @@ func parseMigration(text []byte) (*Migration, error) {
 		return nil, fmt.Errorf("%w: apiVersion %.40q, kind %.40q", ErrNoMigration, m.APIVersion, m.Kind)
 	}
 	m.Error = redact.Text(m.Error)
-	for i := range m.Steps { // Restore is left alone: --initial-cluster-token is no secret
+	for i := range m.Steps { // not Restore: --initial-cluster-token is no secret
 		m.Steps[i] = redact.Text(m.Steps[i])
 	}
 	for i := range m.Problems {
