@@ -1,7 +1,9 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -186,4 +188,41 @@ func deletedIsTheModel(t testing.TB, s *Snapshot) {
 		got[string(d.Key)] = at
 	}
 	require.Equal(t, want, got)
+}
+
+func kvOf(r *Record) etcdtest.KV {
+	return etcdtest.KV{Key: r.Key, Value: r.Value, CreateRevision: r.CreateRevision, ModRevision: r.ModRevision, Version: r.Version, Lease: r.Lease}
+}
+
+// liveAt is what LiveAt yields, in key order.
+func liveAt(t testing.TB, s *Snapshot, prefix string, rev int64) (out []etcdtest.KV) {
+	t.Helper()
+	before := Revision{}
+	for r, err := range s.LiveAt(context.Background(), []byte(prefix), rev) {
+		require.NoError(t, err)
+		require.Negative(t, before.Compare(r.Revision), "in revision order")
+		before = r.Revision
+		out = append(out, kvOf(r))
+	}
+	slices.SortFunc(out, func(a, b etcdtest.KV) int { return bytes.Compare(a.Key, b.Key) })
+	requireSorted(t, s, prefix, rev, out)
+	return out
+}
+
+// requireSorted demands that Sorted has these records, and finds each by its key.
+func requireSorted(t testing.TB, s *Snapshot, prefix string, rev int64, want []etcdtest.KV) {
+	t.Helper()
+	sorted, err := s.Sorted(context.Background(), []byte(prefix), rev)
+	require.NoError(t, err)
+	require.Equal(t, len(want), sorted.Len())
+	for i, kv := range want {
+		rec, err := sorted.At(i)
+		require.NoError(t, err)
+		require.Equal(t, kv, kvOf(rec))
+		for _, key := range [][]byte{kv.Key, append(slices.Clone(kv.Key), 0)} {
+			at, err := sorted.Search(key)
+			require.NoError(t, err)
+			require.Equal(t, i+len(key)-len(kv.Key), at)
+		}
+	}
 }

@@ -31,8 +31,7 @@ kubectl SNAPSHOT COMMAND --help" shows them. The flags below stand before SNAPSH
 What changes objects, or needs running containers, is refused; so are flags that choose a cluster. A snapshot does not change: --watch
 shows what there is and ends. Ages count from now.
 
-Exit status: 0 done, 1 kubectl failed, as where an object is not there, or the answer is no, 2 usage, also what is refused,
-130 interrupted.`,
+Exit status: 0 done, 1 kubectl failed (an object was not found, or the answer of can-i is no), 2 usage or refused, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", atFlag("read"), showSecretsFlag()),
 		Action: taking(runKubectl),
 	}

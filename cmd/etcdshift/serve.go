@@ -220,7 +220,7 @@ func (r *running) writeKubeconfig() error {
 	return nil
 }
 
-// close ends listening, and removes the kubeconfig: nobody answers behind it any more.
+// close closes the listeners and removes the kubeconfig, whose servers have ended.
 func (r *running) close() error {
 	for _, l := range r.listeners {
 		_ = l.Close() // twice is harmless

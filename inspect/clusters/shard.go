@@ -127,7 +127,7 @@ func (s *shardPass) workspaces() {
 	}
 }
 
-// finish sorts what lies in a logical cluster, but for its Workspaces.
+// finish sorts the lists of a logical cluster, except Workspaces.
 func (c *Cluster) finish() {
 	c.Records.finish()
 	slices.SortStableFunc(c.Bindings, func(a, b Binding) int { return strings.Compare(a.Name, b.Name) })

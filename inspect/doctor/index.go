@@ -71,7 +71,8 @@ type (
 	}
 )
 
-// place is where objects are, with what is counted there: all that takes one lookup an object.
+// place is a resource in one namespace below one storage prefix, with the counts of its objects.
+// They are in one struct so that an object costs one lookup.
 type place struct {
 	location
 	number     uint32 // of places.all

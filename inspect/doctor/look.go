@@ -17,7 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/keys"
 )
 
-// look is what a value tells of its object.
+// look is what doctor reads from the value of one object.
 type look struct {
 	apiVersion, kind, name, namespace []byte // type only where err is errMetadata
 
@@ -30,7 +30,8 @@ type look struct {
 	beat    *time.Time     // of a node's Lease
 }
 
-// readable tells whether a server reads the value, or one that knows its kind.
+// readable reports whether an API server can decode the value. A kind that this build does not know
+// counts as readable: an API server of another version may know it.
 func (l *look) readable() bool { return l.err == nil || errors.Is(l.err, native.ErrUnknownKind) }
 
 // lookAt reads a value. It decodes what its bytes do not tell.

@@ -16,7 +16,8 @@ import (
 // address is how requests name the server; nothing resolves it.
 const address = "http://localhost"
 
-// client is the way to the server: a genericclioptions.RESTClientGetter without a kubeconfig.
+// client makes clients of the server. It is a genericclioptions.RESTClientGetter that reads no
+// kubeconfig.
 type client struct {
 	namespace, timeout string // of the flags
 	transport          http.RoundTripper
@@ -40,18 +41,18 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 	return c
 }
 
-// ToRESTConfig returns the way to the server. A server in this process needs no limit of requests.
+// ToRESTConfig returns the configuration of clients. A server in this process needs no rate limit.
 func (c *client) ToRESTConfig() (*rest.Config, error) {
 	timeout, err := clientcmd.ParseTimeout(c.timeout)
 	return &rest.Config{Host: address, Timeout: timeout, WarningHandler: c.warnings, Transport: c.transport, QPS: -1}, err
 }
 
-// ToDiscoveryClient returns the client that asks what is served, and keeps the answer in memory.
+// ToDiscoveryClient returns a discovery client that keeps answers in memory.
 func (c *client) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
 	return c.discovery()
 }
 
-// ToRESTMapper returns what finds the types of words such as "po".
+// ToRESTMapper returns a mapper from words such as "po" to resources.
 func (c *client) ToRESTMapper() (meta.RESTMapper, error) {
 	d, err := c.ToDiscoveryClient()
 	if err != nil {
@@ -61,7 +62,7 @@ func (c *client) ToRESTMapper() (meta.RESTMapper, error) {
 	return restmapper.NewShortcutExpander(restmapper.NewDeferredDiscoveryRESTMapper(d), d, warn), nil
 }
 
-// ToRawKubeConfigLoader returns a kubeconfig in memory, which commands ask for the namespace.
+// ToRawKubeConfigLoader returns a kubeconfig in memory. Commands read the namespace from it.
 func (c *client) ToRawKubeConfigLoader() clientcmd.ClientConfig {
 	const name = "snapshot"
 	config := clientcmdapi.NewConfig()

@@ -69,7 +69,7 @@ func group(name, short string, served ...*cobra.Command) *cobra.Command {
 
 const warningsAsErrors = "warnings-as-errors"
 
-// addFlags adds the flags of all commands: kubectl's, of which most are refused.
+// addFlags adds kubectl's global flags. Most of them choose a cluster, and are refused.
 func addFlags(flags *pflag.FlagSet, client *client) {
 	own := &genericclioptions.ConfigFlags{Namespace: &client.namespace, Timeout: &client.timeout}
 	own.AddFlags(flags)
@@ -88,9 +88,9 @@ func addFlags(flags *pflag.FlagSet, client *client) {
 	})
 }
 
-// prepare has a command, and those below it, start the server. It takes --watch from them, and says
-// that a file does not change; and what would reach the network or write files: --kustomize, which
-// runs git, and files that are URLs.
+// prepare makes a command, and its subcommands, start the server before they run. It turns --watch
+// off with a warning, and refuses --watch-only, --kustomize (which may run git) and files that are
+// URLs.
 func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) {
 	if c.HasSubCommands() {
 		for _, below := range c.Commands() {
@@ -124,7 +124,7 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 	}
 }
 
-// isURL tells what kubectl fetches.
+// isURL reports whether kubectl would fetch file from the network.
 func isURL(file string) bool {
 	return strings.HasPrefix(file, "http://") || strings.HasPrefix(file, "https://")
 }

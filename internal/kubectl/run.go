@@ -118,7 +118,8 @@ func (s *session) serve(*cobra.Command, []string) error {
 	return nil
 }
 
-// output is a buffered output that ends with its context: what is printed is never waited for.
+// output is a buffered output whose writes fail once ctx has ended, so that a command that still
+// prints stops.
 type output struct {
 	ctx context.Context
 	*bufio.Writer

@@ -214,7 +214,7 @@ func (h *history) countKept(ctx context.Context, r *inspect.Reader) error {
 			switch {
 			case err != nil:
 				return err
-			case rec.Tombstone: // what comes next is another life
+			case rec.Tombstone: // later records are of a new object with the same key
 				w.Kept = 0
 			case bytes.Equal(rec.Key, []byte(w.Key)):
 				w.Kept++

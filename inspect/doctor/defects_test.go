@@ -1,0 +1,156 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/finding"
+)
+
+// defect is a finding, records that have it, and records that do not.
+type defect struct {
+	code    *finding.Code
+	with    []record
+	key     string // below /registry/
+	says    string
+	without []record
+}
+
+const (
+	crds, teamWidgets = "apiextensions.k8s.io/customresourcedefinitions/widgets.example.com", "example.com/widgets/team/"
+	deleting          = `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/keep"]}`
+)
+
+// portCRD is the definition of Widgets with a schema.
+func portCRD() record {
+	return record{crds, strings.ReplaceAll(crd("", noConversion, `["v1"]`).value, `"storage":true}`, `"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},`+
+		`"ports":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],"items":{"type":"object","required":["name"],"properties":{"name":{"type":"string"},"port":{"type":"integer"}}}}}}}}}}`)}
+}
+
+func heartbeat(name, at string) record {
+	return object("leases/kube-node-lease/"+name, "coordination.k8s.io/v1", "Lease", `},"spec":{"renewTime":"`+at+`.000000Z"}`)
+}
+
+func token(account, id string) record {
+	return object("secrets/team/token", "v1", "Secret", `,"annotations":{"kubernetes.io/service-account.name":"`+account+`","kubernetes.io/service-account.uid":"`+id+`"}},"type":"kubernetes.io/service-account-token"`)
+}
+
+func aggregated(service, condition string) record {
+	return apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","service":{"namespace":"team","name":"`+service+`"}}`, `{"conditions":[{"type":"Available","status":"`+condition+`","reason":"Why"}]}`)
+}
+
+// idle are Endpoints of the Service team/hook without a ready address.
+func idle() record {
+	return object("services/endpoints/team/hook", "v1", "Endpoints", `},"subsets":[{"notReadyAddresses":[{"ip":"10.0.0.1"}]}]`)
+}
+
+// ready is an EndpointSlice of the Service team/hook with a ready address.
+func ready() record {
+	return object("endpointslices/team/hook-abc", "discovery.k8s.io/v1", "EndpointSlice", `,"labels":{"kubernetes.io/service-name":"hook"}},"addressType":"IPv4","endpoints":[{"addresses":["10.0.0.1"],"conditions":{"ready":true}}]`)
+}
+
+// held is a Widget that a finalizer keeps.
+func held() record { return object(teamWidgets+"x", "example.com/v1", "Widget", deleting) }
+
+func only(records ...record) []record { return records }
+
+// objectDefects are those of objects, by their own value.
+func objectDefects() []defect {
+	return []defect{
+		{codeStrayKeys, only(record{"strange.and/a/b/c/d/e/f", "x"}, record{"strange.and/a/b/c/d/e/g", "x"}), "strange.and/a/b/c/d/e/f", "2 keys below /registry that its layout does not explain", nil},
+		{codeUndecodable, only(record{"configmaps/team/a", "nothing"}), "configmaps/team/a", "", only(object("configmaps/team/a", "v1", "ConfigMap", ""))},
+		{codeUndecodable, only(record{teamWidgets + "a", "{"}), teamWidgets + "a", "", only(widget("a", "v1"))},
+		{codeUndecodable, only(record{"configmaps/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x02\x0a\x7f"}), "configmaps/team/a", "", nil},
+		{codeUndecodable, only(record{"clusterroles/x", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":1}}`}), "clusterroles/x", "metadata", nil},
+		{codeUndecodable, only(object("configmaps/team/a", "a/b/c", "ConfigMap", "")), "configmaps/team/a", "apiVersion", nil},
+		{codeUndecodable, only(apiServiceObject("v1.apps", `{"group":7}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.apps", "wrong type", nil},
+		{codeUndecodable, only(record{"secrets/team/a", object("configmaps/team/a", "v1", "ConfigMap", "").value}), "secrets/team/a", "a v1 ConfigMap, under the key of a Secret", nil},
+		{codeUndecodable, only(record{"secrets/team/a", "k8s\x00\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x0b\x0a\x09\x0a\x01a\x1a\x04team"}), "secrets/team/a", "a v1 ConfigMap, under the key of a Secret", nil},
+		{codeUndecodable, only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"a":{"b":"hunter2"}}`)), "configmaps/team/a", "data: a field has a value that its type can't have", nil},
+		{codeVersionUnlisted, only(record{teamWidgets + "a", object(teamWidgets+"a", "other.org/v1", "Widget", "").value}), teamWidgets + "a", "1 object of widgets.example.com stored as other.org/v1 Widget", nil},
+		{codeKeyMismatch, only(record{teamWidgets + "a", object(teamWidgets+"a", "example.com/v1", "Gadget", "").value}), teamWidgets + "a", "1 object in the folder of widgets.example.com is of kind Gadget", nil},
+		{codeBadMetadata, only(record{teamWidgets + "a", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","annotations":{"x":1}}}`}), teamWidgets + "a", "annotations", only(widget("a", "v1"))},
+		{codeUnknownKind, only(record{"podsecuritypolicy/a", "k8s\x00\x0a\x23\x0a\x0epolicy/v1beta1\x12\x11PodSecurityPolicy\x12\x05\x0a\x03\x0a\x01a"}), "podsecuritypolicy/a", "", nil},
+		{codeKeyMismatch, only(record{"configmaps/team/a", object("configmaps/team/b", "v1", "ConfigMap", "").value}), "configmaps/team/a", `named "b"`, only(object("configmaps/team/a", "v1", "ConfigMap", ""))},
+		{codeKeyMismatch, only(record{"configmaps/team/a", object("configmaps/default/a", "v1", "ConfigMap", "").value}), "configmaps/team/a", `namespace "default"`, nil},
+		{codeDuplicateUID, only(object("configmaps/team/a", "v1", "ConfigMap", `,"uid":"`+uidOf(1)+`"}`)), "configmaps/team/a", "widgets.example.com in namespace team", only(object("configmaps/team/a", "v1", "ConfigMap", `,"uid":"`+uidOf(3)+`"}`))},
+		{codeTooLarge, only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1600<<10)+`"}`)), "configmaps/team/a", "1572864", only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1500<<10)+`"}`))},
+		{codeNearLimit, only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1450<<10)+`"}`)), "configmaps/team/a", "1572864", only(object("configmaps/team/a", "v1", "ConfigMap", `},"data":{"x":"`+strings.Repeat("x", 1000<<10)+`"}`))},
+		{codeNamespaceGone, only(object("configmaps/lost/a", "v1", "ConfigMap", ""), object("pods/lost/a", "v1", "Pod", ""), object("pods/lost/b", "v1", "Pod", "")), "configmaps/lost/a", "3 objects of namespace lost, which is not there: 2 pods, 1 configmaps", only(object("configmaps/kube-public/a", "v1", "ConfigMap", ""))},
+		{codeEncryptionKeys, only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"}), "secrets/team/a", "1 value encrypted by aescbc:v1:k1", only(object("secrets/team/a", "v1", "Secret", ""))},
+		{codeMixedEncryption, only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"}, object("secrets/team/b", "v1", "Secret", "")), "secrets/team/a", "secrets: aescbc:v1:k1: 1 object, in the clear: 1 object", only(record{"secrets/team/a", "k8s:enc:aescbc:v1:k1:0123456789"})},
+	}
+}
+
+// definitionDefects are those of CustomResourceDefinitions and custom resources.
+func definitionDefects() []defect {
+	return []defect{
+		{codeCRDUnreadable, only(record{crds, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{"versions":7}}`}), crds, "", nil},
+		{codeVersionUnlisted, only(widget("old", "v1alpha1"), widget("old2", "v1alpha1")), teamWidgets + "old", "2 objects of widgets.example.com stored at v1alpha1", only(widget("old", "v1beta1"))},
+		{codeListInvalid, only(crd("", noConversion, `["v1","v0"]`)), crds, `"v0"`, only(crd("", noConversion, `["v1","v1beta1"]`))},
+		{codeListLacks, only(widget("old", "v1beta1")), crds, `lacks "v1beta1", at which 1 object is`, only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`))},
+		{codeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
+		{codeManagedVersion, only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1alpha1"}]}`)), teamWidgets + "a", "of 1 object of widgets.example.com name example.com/v1alpha1", only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1beta1"}]}`))},
+		{codeUpdateRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)), teamWidgets + "a", "every update is refused for spec.ports[0].name (FieldValueRequired)", only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"name":"a"}],"size":"wrong"}`))},
+		{codeUpdateRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1beta1", "Widget", `,"labels":{"a":"not allowed"}}`)), teamWidgets + "a", "metadata.labels", only(portCRD(), object(teamWidgets+"a", "example.com/v1beta1", "Widget", `,"labels":{"a":"b"}}`))},
+		{codeApplyRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"size":"hunter2"}`)), teamWidgets + "a", "its fields are not those of the schema: spec.size", only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"size":1}`))},
+		{codeApplyRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1","operation":"Mend"}]}`)), teamWidgets + "a", "an entry of metadata.managedFields is none that a server reads", only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v0","operation":"Update","fieldsType":"FieldsV1"}]}`))},
+		{codeOrphans, only(object("gone.example.com/things/team/a", "gone.example.com/v1", "Thing", "")), "gone.example.com/things/team/a", "1 object of things.gone.example.com", nil},
+		{codeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["customresourcecleanup.apiextensions.k8s.io"]`, noConversion, `["v1"]`)), crds, "finalizers: customresourcecleanup.apiextensions.k8s.io; 1 object left", nil},
+		{codeConversionGone, only(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`)), crds, "Service team/gone", only(record{crds, strings.Replace(crd("", fmt.Sprintf(ofTeam, "gone"), `["v1"]`).value, `{"name":"v1beta1","served":true,"storage":false},`, "", 1)})},
+		{codeConversionNeeded, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1","v1beta1"]`), widget("old", "v1beta1")), crds, "1 object is not at the storage version v1", only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`))},
+		{codeConversion, only(crd("", fmt.Sprintf(ofTeam, "hook"), `["v1"]`)), crds, "Service team/hook converts widgets.example.com between v1beta1, v1", nil},
+	}
+}
+
+// ownerDefects are those of owner references.
+func ownerDefects() []defect {
+	return []defect{
+		{codeOwnerGone, only(owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9))), "configmaps/team/a", "Pod o (" + uidOf(9) + ")", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1)), owned1("gone.example.com/things/team/a", "Thing", "v1", "Pod", uidOf(9)))},
+		{codeOwnerGone, only(owned1("configmaps/default/a", "ConfigMap", "example.com/v1", "Widget", uidOf(1))), "configmaps/default/a", "is in namespace team", nil},
+		{codeOwnerUnresolvable, only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1alpha1", "Widget", uidOf(1))), "configmaps/team/a", "a Widget of example.com/v1alpha1", only(owned1("configmaps/team/a", "ConfigMap", "example.com/v1beta1", "Widget", uidOf(1)))},
+		{codeOwnerNamespaced, only(owned1("minions/a", "Node", "example.com/v1", "Widget", uidOf(1))), "minions/a", "a Widget, which is namespaced", nil},
+		{codeOwnerUnchecked, only(aggregated("hook", "True"), owned1("configmaps/team/a", "ConfigMap", "metrics.example.org/v1", "Metric", uidOf(9))), "configmaps/team/a", "1 object with an owner of kind Metric of metrics.example.org/v1", nil},
+		{codeOwnerUnchecked, only(record{"secrets/team/s", "k8s:enc:aescbc:v1:k1:0123456789"}, owned1("configmaps/team/a", "ConfigMap", "v1", "Secret", uidOf(9))), "configmaps/team/a", "Secret", nil},
+	}
+}
+
+// deletionDefects are those of deletions that do not end.
+func deletionDefects() []defect {
+	return []defect{
+		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"}`), held(), object("configmaps/default/y", "v1", "ConfigMap", deleting)), "namespaces/team", "; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
+		{codeCRDTerminating, only(crd(`,"deletionTimestamp":"2026-01-01T00:00:00Z"`, noConversion, `["v1"]`), held()), crds, "finalizers: none; 2 objects left; held by example.com/keep of 1 object (/registry/example.com/widgets/team/x)", nil},
+		{codeNamespaceTerminating, only(object("namespaces/team", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`), aggregated("gone", "False")), "namespaces/team", "since 2026-01-01T00:00:00Z; finalizers: kubernetes; content: 1 endpoints, 1 pods, 1 serviceaccounts, 1 services, 1 widgets.example.com; APIServices that stop every deletion: v1.metrics.example.org", nil},
+	}
+}
+
+// webhookDefects are those of webhooks.
+func webhookDefects() []defect {
+	return []defect{
+		{codeWebhookServiceGone, only(webhooks("Validating", "gone", fail+allPods)), "validatingwebhookconfigurations/guard", "refuses CREATE pods", only(webhooks("Validating", "gone", `"failurePolicy":"Ignore",`+allPods))},
+		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allPods)), "mutatingwebhookconfigurations/guard", "must answer for creating its Pods", only(webhooks("Mutating", "hook", fail+`"namespaceSelector":{"matchLabels":{"a":"b"}},`+allPods))},
+		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+`"objectSelector":{"matchLabels":{"app":"hook"}},`+allPods)), "mutatingwebhookconfigurations/guard", "", only(webhooks("Mutating", "hook", fail+`"objectSelector":{"matchExpressions":[{"key":"app","operator":"NotIn","values":["hook"]}]},`+allPods))},
+		{codeWebhookDeadlock, only(webhooks("Mutating", "hook", fail+allKinds)), "mutatingwebhookconfigurations/guard", "creating its Pods, scheduling them, their status", only(webhooks("Mutating", "hook", fail+`"matchConditions":[{"name":"x","expression":"true"}],`+allKinds))},
+		{codeWebhookCore, only(webhooks("Validating", "hook", fail+allKinds)), "validatingwebhookconfigurations/guard", "the status of nodes, heartbeats of nodes, leader election in kube-system", only(webhooks("Validating", "hook", fail+strings.Replace(allKinds, `"*/*"]`, `"*/*"],"scope":"Namespaced"`, 1)+`,"namespaceSelector":{"matchLabels":{"a":"b"}}`))},
+		{codeWebhookEndpoints, only(webhooks("Validating", "hook", fail+allPods), idle()), "validatingwebhookconfigurations/guard", "Service team/hook has no ready endpoint", only(webhooks("Validating", "hook", fail+allPods), idle(), ready())},
+	}
+}
+
+// apiServiceDefects are those of APIServices.
+func apiServiceDefects() []defect {
+	return []defect{
+		{codeAPIServiceGone, only(aggregated("gone", "True")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "Service team/gone", only(aggregated("hook", "True"))},
+		{codeAPIServiceEndpoints, only(aggregated("hook", "True"), idle()), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "team/hook has no ready endpoint", only(aggregated("hook", "True"), idle(), ready())},
+		{codeAPIServiceUnavailable, only(aggregated("hook", "False")), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "False: Why", only(aggregated("hook", "Unknown"))},
+	}
+}
+
+// clusterDefects are those of nodes, API servers and tokens.
+func clusterDefects() []defect {
+	return []defect{
+		{codeMasterLease, only(object("masterleases/10.0.0.9", "v1", "Endpoints", "")), "masterleases/10.0.0.9", "it has no lease", nil},
+		{codeNodeSilent, only(object("minions/n1", "v1", "Node", ""), heartbeat("n1", "2026-01-01T00:00:00"), heartbeat("n2", "2026-01-01T01:00:00")), "minions/n1", "1h0m0s before", only(object("minions/n1", "v1", "Node", ""), heartbeat("n1", "2026-01-01T00:59:00"), heartbeat("n2", "2026-01-01T01:00:00"))},
+		{codeTokenWithoutUse, only(token("gone", uidOf(2))), "secrets/team/token", "ServiceAccount gone is not there", only(token("sa", uidOf(2)))},
+		{codeTokenWithoutUse, only(token("sa", uidOf(7))), "secrets/team/token", "is another one now", nil},
+	}
+}
