@@ -207,6 +207,9 @@ func commandOf(app *cli.App, args []string) (command *cli.Command, path string, 
 func split(command *cli.Command, path string, words []string) (flags, arguments []string, err error) {
 	given := map[cli.Flag]bool{}
 	for len(words) > 0 {
+		if attached := attached(command, words[0]); attached != nil {
+			words = append(attached, words[1:]...)
+		}
 		word := words[0]
 		words = words[1:]
 		switch {
@@ -249,6 +252,21 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		}
 	}
 	return flags, arguments, nil
+}
+
+// attached takes short flags in one word apart, as in -Aojson, and their values: -A and -o=json. It
+// returns nil for any other word.
+func attached(command *cli.Command, word string) []string {
+	if len(word) < 3 || word[0] != '-' || word[1] == '-' || word[2] == '-' || flagOf(command, nameOf(word)) != nil {
+		return nil
+	}
+	switch flagOf(command, word[1:2]).(type) {
+	case nil:
+		return nil
+	case *cli.BoolFlag:
+		return []string{word[:2], "-" + word[2:]}
+	}
+	return []string{word[:2] + "=" + word[2:]}
 }
 
 // passesOn reports whether the words behind the first argument of a command belong to another

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
-	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -38,15 +33,20 @@ Exit status: 0 shown, 1 something was not found or could not be read, 2 usage or
 without --show-secrets, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "look in namespace `NS` (default: default)"},
-			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces"},
+			&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "look in all namespaces, whatever --namespace says"},
 			&cli.StringFlag{Name: "cluster", Usage: "look in logical cluster `NAME` of kcp (default: all)"},
 			&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "show objects whose labels fit `SELECTOR`"},
-			&cli.StringFlag{Name: "field-selector", Usage: "show objects whose fields fit `SELECTOR`, such as metadata.name=web"},
+			&cli.StringFlag{Name: "field-selector", Usage: "show objects whose fields fit `SELECTOR`, such as status.phase!=Running"},
 			&cli.StringFlag{Name: "sort-by", Usage: "sort by the field that `JSONPATH` names, such as .metadata.creationTimestamp"},
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: "table", Usage: "print `FORMAT`: " + strings.Join(getFormats(), ", ")},
+			&cli.StringFlag{Name: "template", Usage: "the `TEMPLATE` of -o go-template, jsonpath and their like"},
 			&cli.BoolFlag{Name: "no-headers", Usage: "print tables without their first line"},
+			&cli.StringSliceFlag{Name: "label-columns", Aliases: []string{"L"}, Usage: "print the labels `KEY,...` as columns of tables"},
+			&cli.BoolFlag{Name: "show-kind", Usage: "print the kind before names in tables"},
 			&cli.BoolFlag{Name: "show-labels", Usage: "print labels as the last column of tables"},
 			&cli.BoolFlag{Name: "show-managed-fields", Usage: "print managedFields in JSON and YAML"},
+			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a NAME that is not there is no error"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "show what there is and end: a snapshot does not change"},
 			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339), or now (default: the newest time in the snapshot)"},
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
@@ -57,93 +57,17 @@ without --show-secrets, 130 interrupted.`,
 	}
 }
 
-type getOptions struct {
-	namespace        string // "" for all
-	labels           labels.Selector
-	fields           fields.Selector
-	format, template string // of -o FORMAT=TEMPLATE
-	secrets          bool
-	now              time.Time
-}
-
-func readGetOptions(c *cli.Context) (o getOptions, err error) {
-	path := commandPath(c)
-	o = getOptions{namespace: "default", secrets: c.Bool("show-secrets")}
-	switch {
-	case c.IsSet("namespace") && c.Bool("all-namespaces"):
-		return o, usagef(path, "--namespace and --all-namespaces exclude each other")
-	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
-		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
-	case c.Bool("export") && c.IsSet("output"):
-		return o, usagef(path, "--export prints YAML; it takes no --output")
-	case c.Bool("all-namespaces"):
-		o.namespace = ""
-	case c.IsSet("namespace"):
-		o.namespace = c.String("namespace")
-	}
-	if o.labels, err = labels.Parse(c.String("selector")); err != nil {
-		return o, usagef(path, "--selector: %w", err)
-	}
-	if o.fields, err = fields.ParseSelector(c.String("field-selector")); err != nil {
-		return o, usagef(path, "--field-selector: %w", err)
-	}
-	for _, r := range o.fields.Requirements() {
-		if !strings.HasPrefix(r.Field, "metadata.") {
-			return o, usagef(path, "--field-selector names %q; it takes fields of metadata, such as metadata.name", r.Field)
-		}
-	}
-	switch from := c.String("age-from"); from {
-	case "":
-	case "now":
-		o.now = time.Now()
-	default:
-		if o.now, err = time.Parse(time.RFC3339, from); err != nil {
-			return o, usagef(path, "--age-from is %q; it takes a time such as 2026-11-20T20:50:00Z, or now", from)
-		}
-	}
-	return o, o.readFormat(c, path)
-}
-
-// getFormats are the formats of -o; a template follows those that end in "=".
-func getFormats() []string {
-	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-file=", "go-template=", "go-template-file=",
-		"custom-columns=", "custom-columns-file="}
-}
-
-func (o *getOptions) readFormat(c *cli.Context, path string) error {
-	output := c.String("output")
-	name, template, has := strings.Cut(output, "=")
-	if has {
-		name += "="
-	}
-	if !slices.Contains(getFormats(), name) {
-		return usagef(path, "--output is %q; it takes %s", output, strings.Join(getFormats(), ", "))
-	}
-	if has && template == "" {
-		return usagef(path, "--output %s needs a template behind it", output)
-	}
-	o.format, o.template = strings.TrimSuffix(name, "="), template
-	if kind, isFile := strings.CutSuffix(o.format, "-file"); isFile {
-		text, err := input.ReadFlag(c.Context, "--output "+o.format, template)
-		if err != nil {
-			return err
-		}
-		o.format, o.template = kind, string(text)
-	}
-	if c.Bool("stored") && o.format != "table" && o.format != "wide" {
-		return usagef(path, "--stored adds columns to tables; -o %s has none", o.format)
-	}
-	return nil
-}
-
 func runGet(c *cli.Context, args []string) error {
 	o, err := readGetOptions(c)
 	if err != nil {
 		return err
 	}
+	if c.Bool("watch") {
+		warn(c, "a snapshot does not change: --watch shows nothing more")
+	}
 	complete := func() error { return nil }
 	// text never keeps control characters, raw bytes do unless stdout is a terminal
-	if o.format == "jsonpath" || o.format == "go-template" || o.format == "raw" && render.IsTerminal(c.App.Writer) {
+	if o.isTemplate() || o.format == "raw" && render.IsTerminal(c.App.Writer) {
 		w := render.NewEscaper(c.App.Writer)
 		c.App.Writer, complete = w, w.Close
 	}
@@ -161,6 +85,9 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		r = r.At(c.Int64("revision"))
 	}
 	asked, err := readAsked(c, words, typesFor(c, words), r)
+	if err == nil {
+		err = checkFields(c, o, asked)
+	}
 	if err != nil {
 		return err
 	}
@@ -308,7 +235,7 @@ func (g *getter) verdict() error {
 	errs := g.unparsed()
 	for _, a := range g.asked {
 		for _, name := range a.names {
-			if !g.met[[2]string{a.kind.Name(), name}] {
+			if !g.met[[2]string{a.kind.Name(), name}] && !g.c.Bool("ignore-not-found") {
 				errs = append(errs, fmt.Errorf("%s %q not found%s", a.kind.Name(), name, g.where(a.kind.Namespaced)))
 			}
 		}
@@ -328,7 +255,7 @@ func (g *getter) verdict() error {
 		}
 		errs = append(errs, err)
 	}
-	if errs == nil && g.shown == 0 && !g.c.Bool("quiet") {
+	if errs == nil && g.shown == 0 && !g.c.Bool("quiet") && !g.c.Bool("ignore-not-found") {
 		elsewhere, err := g.elsewhere()
 		if err != nil {
 			return err

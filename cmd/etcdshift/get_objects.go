@@ -12,12 +12,12 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -111,14 +111,7 @@ func (g *getter) fits(o *gotten) bool {
 	if !g.options.labels.Matches(labels.Set(u.GetLabels())) {
 		return false
 	}
-	set := fields.Set{}
-	for _, r := range g.options.fields.Requirements() {
-		value, has, _ := unstructured.NestedFieldNoCopy(o.Content, strings.Split(r.Field, ".")...)
-		if has && value != nil {
-			set[r.Field] = fmt.Sprint(value)
-		}
-	}
-	return g.options.fields.Matches(set)
+	return g.options.fields.Matches(selectors.Values(g.options.fields, o.Content))
 }
 
 // sortBy is the path of --sort-by, "" for the order of the keys.

@@ -28,7 +28,7 @@ func (g *getter) printer() func() error {
 		return g.printDocument
 	case "raw":
 		return g.printRaw
-	case "jsonpath", "go-template":
+	case "jsonpath", "jsonpath-as-json", "go-template":
 		return g.printTemplate
 	case "custom-columns":
 		return g.printCustomColumns

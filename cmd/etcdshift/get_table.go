@@ -89,9 +89,12 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	if g.c.Bool("stored") {
 		t.after = append(t.after, storedColumns()...)
 	}
+	for _, key := range g.options.labelColumns {
+		t.after = append(t.after, column{key[strings.LastIndex(key, "/")+1:], 0, func(o *gotten) any { return labelsOf(o)[key] }})
+	}
 	if g.c.Bool("show-labels") {
 		t.after = append(t.after, column{"Labels", 0, func(o *gotten) any {
-			return labels.FormatLabels((&unstructured.Unstructured{Object: o.Content}).GetLabels())
+			return labels.FormatLabels(labelsOf(o))
 		}})
 	}
 	define := func(c column) metav1.TableColumnDefinition {
@@ -99,10 +102,14 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 	}
 	all := slices.Concat(mapped(t.before, define), render.Columns(t.shown.Columns), mapped(t.after, define))
 	t.ObjectTable = render.NewObjectTable(g.c.App.Writer, all, printers.PrintOptions{
-		NoHeaders: g.c.Bool("no-headers"), Wide: g.options.format == "wide", WithKind: len(g.asked) > 1,
+		NoHeaders: g.c.Bool("no-headers"), Wide: g.options.format == "wide", WithKind: len(g.asked) > 1 || g.c.Bool("show-kind"),
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
 	return t
+}
+
+func labelsOf(o *gotten) map[string]string {
+	return (&unstructured.Unstructured{Object: o.Content}).GetLabels()
 }
 
 // rows yields the objects of a type with their cells.
@@ -132,7 +139,7 @@ func (t *typeTable) rows(a asking) iter.Seq2[*gotten, error] {
 // direct sets the cells from the stored value, in a tenth of the time, where it surely tells them.
 func (t *typeTable) direct(o *gotten) bool {
 	g := t.g
-	if t.shown.StoredRow == nil || !g.options.labels.Empty() || !g.options.fields.Empty() || g.c.Bool("show-labels") {
+	if t.shown.StoredRow == nil || !g.options.labels.Empty() || !g.options.fields.Empty() || g.c.Bool("show-labels") || g.options.labelColumns != nil {
 		return false
 	}
 	v, is := o.Protobuf()

@@ -27,9 +27,30 @@ func NewTemplate(format, text string) (Template, error) {
 	if err != nil {
 		return nil, err
 	}
+	if format == "jsonpath-as-json" {
+		return func(ctx context.Context, out io.Writer, content map[string]any) error {
+			return printFound(ctx, out, path, content)
+		}, nil
+	}
 	return func(ctx context.Context, out io.Writer, content map[string]any) error {
 		return path.Print(out, jsonpath.NewWork(ctx, content), content)
 	}, nil
+}
+
+// printFound prints what each part of a path finds as a list in JSON.
+func printFound(ctx context.Context, out io.Writer, path *jsonpath.Path, content map[string]any) error {
+	work := jsonpath.NewWork(ctx, content)
+	lists, err := path.Find(work, content)
+	for _, values := range lists {
+		values = append([]any{}, values...)                    // [] and not null
+		if _, err := jsonpath.Text(work, values); err != nil { // it is bounded
+			return err
+		}
+		if err := Object(out, "json", values); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // newGoTemplate parses a Go template with kubectl's functions. An empty text before all others in

@@ -24,7 +24,7 @@ func mayImport() map[string][]string {
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
 			"internal/publish", "internal/conversion", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/kubectl", "internal/manifest",
-			"internal/render", "internal/report", "internal/serve"),
+			"internal/render", "internal/report", "internal/selectors", "internal/serve"),
 		"transform/":           with("transform", "inspect", "internal/conversion", "finding"),
 		"transform":            with("inspect", "internal/publish", "finding", "internal/input"),
 		"transform/migrations": {"transform", "transform/"},
@@ -49,7 +49,8 @@ func mayImport() map[string][]string {
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),
-		"internal/serve":       with("inspect", "internal/columns"),
+		"internal/selectors":   with("inspect"),
+		"internal/serve":       with("inspect", "internal/columns", "internal/selectors"),
 		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
 	}
 }

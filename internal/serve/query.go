@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 )
 
 // query is what a list or a watch asks for.
@@ -238,5 +239,5 @@ func (q *query) selects(e *inspect.Entry) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return q.fields.Matches(fieldsOf(q.fields, obj.Object)), nil
+	return q.fields.Matches(selectors.Values(q.fields, obj.Object)), nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/columns"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/keys"
 )
 
@@ -200,3 +201,13 @@ func (r *resource) key(f *folder, namespace, name string) []byte {
 
 // listKind is the name of the list of a kind.
 func listKind(kind string) string { return strings.TrimSuffix(kind, "List") + "List" }
+
+// fieldLabel is the conversion of a field selector: fields have the same name at each version.
+func (r *resource) fieldLabel(version string) runtime.FieldLabelConversionFunc {
+	return func(label, value string) (string, string, error) {
+		if !slices.Contains(selectors.Fields(r.Type, version), label) {
+			return "", "", fmt.Errorf("field label not supported: %s", label)
+		}
+		return label, value, nil
+	}
+}

@@ -1,17 +1,20 @@
-package serve
+// Package selectors knows the fields by which objects of each type are selected.
+package selectors
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/inspect"
 )
 
-// selectable are the fields that select objects of built-in kinds beside metadata.name and
+// builtin are the fields that select objects of built-in kinds beside metadata.name and
 // metadata.namespace, as kube-apiserver has them (pkg/apis/*/v1/conversion.go).
-func selectable() map[string]string {
+func builtin() map[string]string {
 	const event = "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion " +
 		"involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"
 	return map[string]string{
@@ -33,36 +36,24 @@ func selectable() map[string]string {
 	}
 }
 
-// selects reports whether a field selects objects of the resource at a version.
-func (r *resource) selects(version, name string) bool {
-	if name == "metadata.name" || name == "metadata.namespace" {
-		return true
+// Fields returns the fields that select objects of a type at a version; "" for any.
+func Fields(t *inspect.Type, version string) []string {
+	out := []string{"metadata.name", "metadata.namespace"}
+	if t.CRD == nil {
+		return append(out, strings.Fields(builtin()[t.Name()])...)
 	}
-	if r.CRD == nil {
-		return strings.Contains(" "+selectable()[r.Name()]+" ", " "+name+" ")
-	}
-	for _, v := range r.CRD.Object().Spec.Versions {
+	for _, v := range t.CRD.Object().Spec.Versions {
 		for _, f := range v.SelectableFields {
-			if v.Name == version && f.JSONPath == "."+name {
-				return true
+			if name := strings.TrimPrefix(f.JSONPath, "."); (version == "" || v.Name == version) && !slices.Contains(out, name) {
+				out = append(out, name)
 			}
 		}
 	}
-	return false
+	return out
 }
 
-// fieldLabel is the conversion of a field selector: fields have the same name at each version.
-func (r *resource) fieldLabel(version string) runtime.FieldLabelConversionFunc {
-	return func(label, value string) (string, string, error) {
-		if !r.selects(version, label) {
-			return "", "", fmt.Errorf("field label not supported: %s", label)
-		}
-		return label, value, nil
-	}
-}
-
-// fieldsOf are the values of an object by which a selector selects it.
-func fieldsOf(selector fields.Selector, content map[string]any) fields.Set {
+// Values are the values of an object by which a selector selects it.
+func Values(selector fields.Selector, content map[string]any) fields.Set {
 	set := fields.Set{}
 	for _, r := range selector.Requirements() {
 		path := strings.Split(r.Field, ".")

@@ -1,0 +1,35 @@
+package selectors
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+func TestFields(t *testing.T) {
+	of := func(group, resource string) []string {
+		return Fields(&inspect.Type{Resource: schema.GroupResource{Group: group, Resource: resource}}, "")
+	}
+	require.Equal(t, []string{"metadata.name", "metadata.namespace"}, of("", "configmaps"))
+	require.Equal(t, []string{"metadata.name", "metadata.namespace", "status.successful"}, of("batch", "jobs"))
+	require.Contains(t, of("", "events"), "involvedObject.name")
+	require.Contains(t, of("events.k8s.io", "events"), "regarding.name")
+	require.NotContains(t, of("events.k8s.io", "events"), "source")
+}
+
+// What a server leaves out when it writes is selected by its zero value.
+func TestValues(t *testing.T) {
+	for text, want := range map[string]bool{
+		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=0": true, "status.phase=Running": true,
+		"status.phase!=Running": false, "spec.nodeName=": true, "spec.nodeName!=n1": true, "source=kubelet": true,
+	} {
+		selector, err := fields.ParseSelector(text)
+		require.NoError(t, err)
+		content := map[string]any{"status": map[string]any{"phase": "Running"}, "source": map[string]any{"component": "kubelet"}}
+		require.Equal(t, want, selector.Matches(Values(selector, content)), text)
+	}
+}
