@@ -70,6 +70,7 @@ func (p Page) migration() []part {
 	for _, l := range first(m.Lists, mostLines) {
 		facts = append(facts, fact{"listed in the report", []cell{count(l.Count), code(l.Name)}})
 	}
+	facts = append(facts, more(len(m.Lists), "lists")...)
 	parts := []part{{Lead: fits[m.Fits]}, {Facts: facts}}
 	if len(m.Kinds) > 0 {
 		parts = append(parts, part{Table: kinds(m)})

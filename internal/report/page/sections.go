@@ -117,19 +117,24 @@ func people(st *report.Status) (rows []fact) {
 	for _, a := range first(st.Alarms, mostLines) {
 		rows = append(rows, fact{"alarm", []cell{code(string(a.Kind)), word("of member"), code(a.Member)}})
 	}
+	rows = append(rows, more(len(st.Alarms), "alarms")...)
 	for _, m := range first(st.Members, mostLines) {
 		rows = append(rows, fact{"member", []cell{code(m.Name), code(m.ID), code(strings.Join(m.PeerURLs, " "))}})
 	}
-	if more := others(len(st.Members), mostLines, "members"); more != "" {
-		rows = append(rows, fact{"", []cell{word(more)}})
-	}
+	rows = append(rows, more(len(st.Members), "members")...)
 	for _, s := range first(st.Prefixes, mostLines) {
 		rows = append(rows, fact{"storage prefix", []cell{code(cmp.Or(s.Prefix, "/")), word(string(s.Flavour))}})
 	}
-	if more := others(len(st.Prefixes), mostLines, "storage prefixes"); more != "" {
-		rows = append(rows, fact{"", []cell{word(more)}})
-	}
+	rows = append(rows, more(len(st.Prefixes), "storage prefixes")...)
 	return rows
+}
+
+// more is a row for what was left out of all facts of one name.
+func more(all int, what string) []fact {
+	if text := others(all, mostLines, what); text != "" {
+		return []fact{{"", []cell{word(text)}}}
+	}
+	return nil
 }
 
 func compression(st *report.Status) string {
@@ -182,7 +187,10 @@ func (p Page) diagnosis() (parts []part) {
 			last.Lines = append(last.Lines, line{key, data(f.Message)})
 		}
 	}
-	return first(parts, mostGroups)
+	if text := others(len(parts), mostGroups, "codes; doctor -o json has them"); text != "" {
+		parts = append(parts[:mostGroups], part{Lead: text})
+	}
+	return parts
 }
 
 // sign is the place for signatures.

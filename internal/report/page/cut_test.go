@@ -1,0 +1,29 @@
+package page
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/report"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// TestCut: a list that is cut says how many entries were left out.
+func TestCut(t *testing.T) {
+	p := read(t, recorded(t, "storage/before"), report.Options{})
+	p.Migration = &report.Migration{}
+	for i := range mostGroups + 3 {
+		name := fmt.Sprint("a", i)
+		p.Migration.Lists = append(p.Migration.Lists, report.Length{Name: name, Count: 1})
+		p.Status.Alarms = append(p.Status.Alarms, snapshot.Raised{Kind: snapshot.AlarmNoSpace, Member: name})
+		p.Diagnosis.Findings = append(p.Diagnosis.Findings, report.Finding{Code: &finding.Code{Name: name}, Level: finding.Info})
+	}
+	for _, text := range []string{printed(t, p.HTML), printed(t, p.Markdown)} {
+		require.Contains(t, text, "and 33 more lists")
+		require.Contains(t, text, "and 33 more alarms")
+		require.Regexp(t, "and [0-9]+ more codes; doctor -o json has them", text)
+	}
+}
