@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/report"
 	"github.com/etcdshift/etcdshift/internal/report/page"
 	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
 )
 
 func reportCommand() *cli.Command {
@@ -76,19 +78,34 @@ func runReport(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	skip(c, found)
 	if f != nil {
 		if err := writePage(f, page.Page{Report: found, Path: args[0], Version: version()}, form); err != nil {
 			return err
 		}
 	}
 	if wantsJSON(c) {
-		if err := render.JSON(c.App.Writer, snapshotReport{document("SnapshotReport", in), *found}); err != nil {
-			return err
-		}
-	} else if _, err := fmt.Fprintln(c.App.Writer, render.Printable(out)); err != nil {
-		return err
+		err = render.JSON(c.App.Writer, snapshotReport{document("SnapshotReport", in), *found})
+	} else {
+		_, err = fmt.Fprintln(c.App.Writer, render.Printable(out))
 	}
-	return verdictOf(c, args[0], found)
+	if err != nil && f != nil {
+		err = fmt.Errorf("%w (%s: %s)", err, out, transform.Written)
+		return &failure{exitCannotCheck, err, "the page was written; only printing failed"}
+	}
+	return cmp.Or(err, verdictOf(c, args[0], found))
+}
+
+// skip notes the flags that were skipped because the snapshot is damaged.
+func skip(c *cli.Context, r *report.Report) {
+	for _, name := range []string{"before", "migration"} {
+		if !r.Verification.Sound && c.IsSet(name) {
+			r.Skipped = append(r.Skipped, "--"+name)
+		}
+	}
+	if r.Skipped != nil {
+		warn(c, fmt.Sprintf("the snapshot is damaged: %s skipped", strings.Join(r.Skipped, " and ")))
+	}
 }
 
 func writePage(f *publish.File, p page.Page, form string) error {

@@ -22,10 +22,11 @@ import (
 // most often, the last deletions, differences by name.
 const Most = 20
 
-// Report is what a page is made of. A damaged file has the first two fields only.
+// Report is what a page is made of. A damaged file has the first three fields only.
 type Report struct {
 	Verification Verification `json:"verification"`
 	Diagnosis    Diagnosis    `json:"diagnosis"`
+	Skipped      []string     `json:"skipped,omitempty"` // flags that were skipped, since the file is damaged
 
 	Status    *Status        `json:"status,omitempty"`
 	Archive   string         `json:"archive,omitempty"` // what the file is, if "cluster extract" made it

@@ -152,6 +152,9 @@ func (p Page) verification() (parts []part) {
 	} else {
 		parts = append(parts, part{Lead: "Damaged. Nothing else is told of a damaged file: try another copy, or take a new snapshot."})
 	}
+	if len(p.Skipped) > 0 {
+		parts = append(parts, part{Lead: "Skipped, since the file is damaged: " + strings.Join(p.Skipped, ", ") + "."})
+	}
 	for _, text := range first(v.Findings, mostLines) {
 		parts = append(parts, part{Data: data(text)})
 	}
