@@ -8,16 +8,17 @@ import (
 // Codes returns all codes of findings, by subject.
 func Codes() []*finding.Code {
 	return []*finding.Code{
-		CodeDamaged, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld, codeEtcdVersion,
-		codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch, codeDuplicateUID,
-		codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption, codeCRDUnreadable,
-		codeVersionUnlisted, codeListInvalid, codeListLacks, codeListExtra, codeManagedVersion, codeUpdateRefused, codeApplyRefused, codeOrphans,
-		codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion, codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced,
-		codeOwnerUnchecked, codeNamespaceTerminating, codeWebhookServiceGone, codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints,
-		codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable, codeMasterLease, codeMasterUnlisted, codeNodeSilent, codeTokenWithoutUse,
-		codeShardPartial, codeShardTwice, clusters.CodeClusterTwice, codeClusterOrphans, codeStaleCopies, codeClusterMismatch,
-		clusters.CodeClusterTerminating, clusters.CodeClusterMigrating, clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone,
-		clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone, clusters.CodeIdentityUnbound,
+		CodeDamaged, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld,
+		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
+		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
+		codeCRDUnreadable, codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion,
+		codeUpdateRefused, codeApplyRefused, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
+		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeWebhookServiceGone,
+		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
+		codeMasterLease, codeMasterUnlisted, codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
+		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
+		clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone, clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone,
+		clusters.CodeIdentityUnbound,
 	}
 }
 
@@ -118,16 +119,23 @@ var (
 		"Put back an older value, or delete it: `etcdctl del KEY`.")
 	codeVersionUnlisted = code(finding.Error, "version-not-listed", "objects are stored at a version that is gone",
 		"Their definition does not list the version, or they are in another group: lists fail (`request to convert CR from an invalid group/version`).",
-		"Add the version to the definition again (not served), then "+migrateVersions+" (docs/storage-versions.md).")
+		"Run "+migrateVersions+" with `--map GROUP/OLD=NEW`, as the message says, if both versions have the same fields. If not, add the version to the "+
+			"definition again, not served, and run it with a converter (docs/storage-versions.md).")
 	codeListInvalid = code(finding.Error, "stored-versions-invalid", "storedVersions has a version that is gone",
-		"status.storedVersions has a version that spec.versions lacks: updates of the spec are refused (`must appear in spec.versions`).",
-		"Run "+migrateVersions+", or patch status.storedVersions.")
+		"status.storedVersions has a version that spec.versions lacks: updates of the spec are refused (`status.storedVersions[0]: Invalid value: "+
+			"\"v1alpha1\": must appear in spec.versions`).",
+		"Run "+migrateVersions+"; or, if no finding `version-not-listed` names the version, "+trimVersions)
 	codeListLacks = code(finding.Warning, "stored-versions-lack", "storedVersions lacks a version of objects",
 		"Objects are stored at a version that status.storedVersions lacks: the API would let it be removed, and these objects would be lost.",
 		"Run "+migrateVersions+" before any version is removed.")
+	codeListNeeded = code(finding.Info, "stored-versions-needed", "objects are stored at an older version",
+		"They can be read, and status.storedVersions lists the version. An update of the definition without that version is refused "+
+			"(`status.storedVersions[0]: Invalid value: \"v1alpha1\": must appear in spec.versions`, or `missing from spec.versions; v1alpha1 was "+
+			"previously a storage version`); OLM warns of a `risk of data loss` or `potential for data loss`.",
+		"Before that update run "+migrateVersions+", or repair the live cluster: docs/storage-versions.md, section 2.")
 	codeListExtra = code(finding.Info, "stored-versions-extra", "storedVersions has a version without objects",
-		"It keeps the version from being removed, without need.",
-		"To remove the version, run "+migrateVersions+".")
+		"An update of the definition without that version is refused (`must appear in spec.versions`), without need.",
+		"Run "+migrateVersions+", or "+trimVersions)
 	codeManagedVersion = code(finding.Warning, "managed-fields-version", "managedFields name a version that is gone",
 		"The objects can be read and updated, but every server-side apply of them fails (`request to convert CR to an invalid group/version`).",
 		"Run "+migrateVersions+", which keeps the owners of fields.")
@@ -147,11 +155,13 @@ var (
 		"Once its finalizers allow, all objects of the kind are deleted with it.",
 		"See what holds its objects: finalizers without controller, a silent conversion webhook.")
 	codeConversionGone = code(finding.Error, "conversion-service-gone", "the Service of a conversion webhook is gone",
-		"Reads at any other version than the one an object is stored at fail (`conversion webhook for ... failed`).",
-		"Install the Service; or remove spec.conversion if all objects are at the storage version.")
+		"Reads at any other version than the one an object is stored at fail (`conversion webhook for ... failed`, with `service \"...\" not found`).",
+		"Install the Service, or run "+migrateVersions+" with `--conversion-exec GROUP=COMMAND`; remove spec.conversion once all objects are at the storage "+
+			"version.")
 	codeConversionNeeded = code(finding.Warning, "conversion-needed", "objects need a conversion webhook in the cluster",
-		"Not at the storage version: until the conversion webhook answers, their lists fail, and garbage collection and namespace deletion with them.",
-		"Run "+migrateVersions+" with a converter before the restore, or start the webhook first.")
+		"Not at the storage version: until the conversion webhook answers, their lists fail (`conversion webhook for ... failed`, such as `connection "+
+			"refused` or `x509: certificate signed by unknown authority`), and garbage collection and namespace deletion with them.",
+		"Run "+migrateVersions+" with `--conversion-exec GROUP=COMMAND` or `--conversion-webhook GROUP=URL` before the restore, or start the webhook first.")
 	codeConversion = code(finding.Info, "conversion-webhook", "a conversion webhook runs in the cluster",
 		"It converts this kind for clients that ask for another version than the storage version. Garbage collection and the deletion of namespaces wait "+
 			"for it.",
@@ -233,4 +243,8 @@ var (
 		"Find out who wrote it, and whether it belongs there.")
 )
 
-const migrateVersions = "`etcdshift migrate storage-versions`"
+const (
+	migrateVersions = "`etcdshift migrate storage-versions`"
+	trimVersions    = "`kubectl patch crd NAME --subresource=status --type=merge -p '{\"status\":{\"storedVersions\":[\"v1\"]}}'`, where v1 is the " +
+		"storage version."
+)

@@ -86,9 +86,10 @@ func objectDefects() []defect {
 func definitionDefects() []defect {
 	return []defect{
 		{codeCRDUnreadable, only(record{crds, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com"},"spec":{"versions":7}}`}), crds, "", nil},
-		{codeVersionUnlisted, only(widget("old", "v1alpha1"), widget("old2", "v1alpha1")), teamWidgets + "old", "2 objects of widgets.example.com stored at v1alpha1", only(widget("old", "v1beta1"))},
-		{codeListInvalid, only(crd("", noConversion, `["v1","v0"]`)), crds, `"v0"`, only(crd("", noConversion, `["v1","v1beta1"]`))},
+		{codeVersionUnlisted, only(widget("old", "v1alpha1"), widget("old2", "v1alpha1")), teamWidgets + "old", "2 objects of widgets.example.com stored at v1alpha1, which is no version of the definition: no server reads them, nor lists the kind; --map example.com/v1alpha1=v1", only(widget("old", "v1beta1"))},
+		{codeListInvalid, only(crd("", noConversion, `["v1","v0"]`)), crds, `status.storedVersions[1]: "v0" must appear in spec.versions`, only(crd("", noConversion, `["v1","v1beta1"]`))},
 		{codeListLacks, only(widget("old", "v1beta1")), crds, `lacks "v1beta1", at which 1 object is`, only(widget("old", "v1beta1"), crd("", noConversion, `["v1","v1beta1"]`))},
+		{codeListNeeded, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1")), crds, `status.storedVersions[0] is "v1beta1", at which 1 object is stored`, only(crd("", noConversion, `["v1beta1","v1"]`))},
 		{codeListExtra, only(crd("", noConversion, `["v1beta1","v1"]`)), crds, `"v1beta1"`, only(crd("", noConversion, `["v1beta1","v1"]`), widget("old", "v1beta1"))},
 		{codeManagedVersion, only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1alpha1"}]}`)), teamWidgets + "a", "of 1 object of widgets.example.com name example.com/v1alpha1", only(object(teamWidgets+"a", "example.com/v1", "Widget", `,"managedFields":[{"manager":"m","apiVersion":"example.com/v1beta1"}]}`))},
 		{codeUpdateRefused, only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)), teamWidgets + "a", "every update is refused for spec.ports[0].name (FieldValueRequired)", only(portCRD(), object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"name":"a"}],"size":"wrong"}`))},

@@ -109,16 +109,20 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 		case stored == "": // undecryptable, or reported as undecodable
 		case !listed:
 			d.raiseMany(*c, codeVersionUnlisted, "object",
-				"%s of %s stored %s, which is no version of the definition: no server reads them, nor lists the kind", plain(at.resource), as)
+				"%s of %s stored %s, which is no version of the definition: no server reads them, nor lists the kind%s", plain(at.resource), as,
+				def.mapping(version, ours))
 		case !ours:
 			_, kind, _ := strings.Cut(stored, " ")
 			d.raiseMany(*c, codeKeyMismatch, "object", "%s in the folder of %s %s of kind %s", plain(at.resource), are(c.objects), kind)
 		}
 	}
-	for _, version := range def.StoredVersions {
+	for i, version := range def.StoredVersions {
 		switch _, is := there[version]; {
 		case !slices.Contains(def.Listed, version):
-			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions has %q, which is not in spec.versions", version)
+			d.raise(def.entry.Key, codeListInvalid, "status.storedVersions[%d]: %q must appear in spec.versions, and is not there", i, version)
+		case is && version != def.StorageVersion:
+			d.raise(def.entry.Key, codeListNeeded, "status.storedVersions[%d] is %q, at which %s %s stored: an update that drops it is refused", i, version,
+				things(there[version], "object"), are(there[version]))
 		case !is && !unread && version != def.StorageVersion:
 			d.raise(def.entry.Key, codeListExtra, "status.storedVersions has %q, at which nothing is stored", version)
 		}
@@ -129,6 +133,15 @@ func (d *doctor) checkStoredVersions(at folder, def *definition) {
 				version, things(n, "object"), are(n))
 		}
 	}
+}
+
+// mapping is the flag of "migrate storage-versions" for objects of the kind at a version that is
+// gone.
+func (def *definition) mapping(version string, ours bool) string {
+	if !ours || def.StorageVersion == "" {
+		return ""
+	}
+	return "; --map " + def.kind.Group + "/" + version + "=" + def.StorageVersion
 }
 
 // checkConversion checks webhooks in the cluster that convert custom resources.
