@@ -29,6 +29,8 @@
 //     kind.
 //   - kubectl prints the same of a snapshot under "etcdshift serve" as of the API server that wrote
 //     it, but for the lines that justified lists; informers of client-go know the same objects.
+//   - An exported namespace is applied to an empty API server in one go; the same again changes
+//     nothing.
 //   - The page of "etcdshift report" opens in Chromium without a complaint or a request, on a desk,
 //     a phone and paper, light and dark; hostile names stay text. The pictures are in bin/pictures.
 //   - On what the live migration left, the same collector takes what it took when that was

@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"compress/gzip"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,14 +89,7 @@ func (k kubectl) config(t testing.TB) *rest.Config {
 func everyKind(t testing.TB) (live *cluster, saved string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "all.db")
-	in, err := os.Open(filepath.Join("..", "testdata", "kubectl", "all.db.gz"))
-	require.NoError(t, err)
-	defer in.Close()
-	z, err := gzip.NewReader(in)
-	require.NoError(t, err)
-	data, err := io.ReadAll(z)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, data, 0o600))
+	unzip(t, filepath.Join("..", "testdata", "kubectl", "all.db.gz"), path)
 	c := startCluster(t, restoreAsIs(t, path, "--skip-hash-check"))
 	for _, line := range []string{
 		"create secret generic sh.helm.release.v1.web.v1 -n a --type=helm.sh/release.v1 --from-literal=release=made-up", "label secret sh.helm.release.v1.web.v1 -n a owner=helm",

@@ -28,18 +28,21 @@ type report struct {
 // snapshotOf unpacks a recorded snapshot.
 func snapshotOf(t testing.TB, name string) (path string) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "testdata", "calico", name+".db.gz"))
+	path = filepath.Join(t.TempDir(), name+".db")
+	unzip(t, filepath.Join("..", "testdata", "calico", name+".db.gz"), path)
+	return path
+}
+
+func unzip(t testing.TB, from, to string) {
+	t.Helper()
+	f, err := os.Open(from)
 	require.NoError(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	require.NoError(t, err)
-	path = filepath.Join(t.TempDir(), name+".db")
-	out, err := os.Create(path)
+	data, err := io.ReadAll(z)
 	require.NoError(t, err)
-	defer out.Close()
-	_, err = io.Copy(out, z)
-	require.NoError(t, err)
-	return path
+	require.NoError(t, os.WriteFile(to, data, 0o600))
 }
 
 // migrate runs the Calico migration as the guide says.

@@ -34,6 +34,7 @@ type getter struct {
 
 	shown, unread int
 	kept          int // objects that were not exported
+	large         int // exported objects that only a server-side apply takes
 	unbounded     int // paths that found too much in an object
 	leftOut       int // printer columns that tables do not show
 	met           map[[2]string]bool

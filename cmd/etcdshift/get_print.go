@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -199,22 +200,33 @@ func (g *getter) printCustomColumns() error {
 	return t.Flush()
 }
 
-// printExport prints YAML that can be applied, in order of dependence. Objects with secrets need
-// --show-secrets: a redacted Secret would overwrite a good one.
+// printExport prints what can be applied. What a controller makes is exported by name alone.
 func (g *getter) printExport() error {
-	slices.SortStableFunc(g.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
-	made, printed := 0, 0
-	err := g.each(func(a asking, o *gotten) error {
-		if o.Err == nil && len(a.names) == 0 && manifest.MadeAgain(o.Content) {
+	made := 0
+	err := g.exportAll(func(a asking, o *gotten) bool {
+		leaves := len(a.names) == 0 && manifest.MadeAgain(o.Content)
+		if leaves {
 			made++
-			return nil
 		}
-		return g.export(o, &printed)
+		return leaves
 	})
 	if err == nil && made > 0 && !g.c.Bool("quiet") {
 		fmt.Fprintf(g.c.App.ErrWriter, "not exported, because a controller makes them: %s; name one to export it\n", render.Plural(made, "object"))
 	}
 	return err
+}
+
+// exportAll prints YAML that can be applied, in order of dependence. Objects with secrets need
+// --show-secrets: a redacted Secret would overwrite a good one.
+func (g *getter) exportAll(leaves func(a asking, o *gotten) bool) error {
+	slices.SortStableFunc(g.asked, func(a, b asking) int { return manifest.Rank(a.kind) - manifest.Rank(b.kind) })
+	printed := 0
+	return g.each(func(a asking, o *gotten) error {
+		if o.Err == nil && leaves(a, o) {
+			return nil
+		}
+		return g.export(o, &printed)
+	})
 }
 
 func (g *getter) export(o *gotten, printed *int) (err error) {
@@ -241,6 +253,10 @@ func (g *getter) export(o *gotten, printed *int) (err error) {
 		g.kept++
 		fmt.Fprintf(g.c.App.ErrWriter, "%s: not exported: its secrets need --show-secrets\n", render.Printable(string(o.Key)))
 		return nil
+	}
+	const longest = 256 << 10 // annotations: kubectl keeps what it applied in one
+	if applied, err := json.Marshal(content); err == nil && len(applied) > longest {
+		g.large++
 	}
 	if *printed++; *printed > 1 {
 		text = append([]byte("---\n"), text...)

@@ -53,6 +53,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 	return []*cli.Command{
 		statusCommand(),
 		getCommand(),
+		exportCommand(),
 		keysCommand(),
 		sizesCommand(),
 		doctorCommand(),

@@ -22,14 +22,15 @@ import (
 )
 
 // order lists types by dependency: a type is applied after those before it. "*" stands for custom
-// and unlisted types. Webhook configurations are last: they may refuse later objects.
+// and unlisted types. What may refuse later objects is last: webhook configurations, and quotas, of
+// which a server refuses everything until a controller has counted what is there.
 func order() []string {
 	return strings.Fields(`
 		namespaces customresourcedefinitions priorityclasses runtimeclasses storageclasses volumeattributesclasses csidrivers
-		ingressclasses resourcequotas limitranges networkpolicies serviceaccounts secrets configmaps clusterroles clusterrolebindings
+		ingressclasses limitranges networkpolicies serviceaccounts secrets configmaps clusterroles clusterrolebindings
 		roles rolebindings persistentvolumes persistentvolumeclaims services endpoints endpointslices poddisruptionbudgets *
 		controllerrevisions pods podtemplates replicationcontrollers daemonsets deployments replicasets statefulsets jobs cronjobs
-		horizontalpodautoscalers ingresses apiservices validatingadmissionpolicies validatingadmissionpolicybindings
+		horizontalpodautoscalers ingresses apiservices resourcequotas validatingadmissionpolicies validatingadmissionpolicybindings
 		mutatingadmissionpolicies mutatingadmissionpolicybindings validatingwebhookconfigurations mutatingwebhookconfigurations`)
 }
 
@@ -71,7 +72,7 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 		"control-plane.alpha.kubernetes.io/leader", "endpoints.kubernetes.io/last-change-trigger-time")
 	finalizers := []any{ // of a deletion in progress, and of controllers
 		"foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "batch.kubernetes.io/job-tracking",
-		"customresourcecleanup.apiextensions.k8s.io",
+		"customresourcecleanup.apiextensions.k8s.io", "service.kubernetes.io/load-balancer-cleanup",
 	}
 	meta, _ := content["metadata"].(map[string]any)
 	withoutItems(meta, "finalizers", func(item any) bool { return slices.Contains(finalizers, item) })
@@ -92,7 +93,7 @@ func Export(t *inspect.Type, content map[string]any) (map[string]any, error) {
 			remove("spec.", "clusterIP", "clusterIPs")
 		}
 	case "Pod":
-		remove("spec.", "nodeName", "priority", "preemptionPolicy")
+		remove("spec.", "nodeName", "priority", "preemptionPolicy", "ephemeralContainers") // none can be created with the last
 		withoutToken(content)
 	case "Job":
 		if manual, _, _ := unstructured.NestedBool(content, "spec", "manualSelector"); !manual {

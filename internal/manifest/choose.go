@@ -1,0 +1,156 @@
+package manifest
+
+import (
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+// Reason is why an object need not be applied.
+type Reason string
+
+// The reasons.
+const (
+	ByCluster Reason = "made again by controllers and servers"
+	Finished  Reason = "finished: applied, they would run again"
+	Renewed   Reason = "stale: Events, Leases and records of leader elections"
+	Token     Reason = "tokens of a ServiceAccount by its old uid: request new ones"
+)
+
+// Reasons lists all of them.
+func Reasons() []Reason { return []Reason{ByCluster, Finished, Renewed, Token} }
+
+// Chooser leaves out what need not be applied. It has to see Services before their Endpoints. The
+// zero value is ready.
+type Chooser struct {
+	selecting map[[2]string]bool // namespace and name of Services, whose Endpoints a controller makes
+}
+
+// LeftOut returns why an object is left out; "" if it is not.
+func (c *Chooser) LeftOut(t *inspect.Type, content map[string]any) Reason {
+	u := unstructured.Unstructured{Object: content}
+	switch {
+	case MadeAgain(content):
+		return ByCluster
+	case !t.Builtin:
+		return ""
+	}
+	at := [2]string{u.GetNamespace(), u.GetName()}
+	switch t.Resource.Resource {
+	case "events", "leases":
+		return Renewed
+	case "csistoragecapacities":
+		return ByCluster
+	case "services":
+		if selector, _, _ := unstructured.NestedMap(content, "spec", "selector"); len(selector) > 0 {
+			if c.selecting == nil {
+				c.selecting = map[[2]string]bool{}
+			}
+			c.selecting[at] = true
+		}
+	case "endpoints":
+		if u.GetAnnotations()["control-plane.alpha.kubernetes.io/leader"] != "" {
+			return Renewed
+		}
+		if c.selecting[at] {
+			return ByCluster
+		}
+	case "jobs", "pods":
+		if finished(content) {
+			return Finished
+		}
+	case "secrets":
+		if kind, _, _ := unstructured.NestedString(content, "type"); kind == "kubernetes.io/service-account-token" {
+			return Token
+		}
+	case "roles", "rolebindings":
+		if Bootstrapped(content) {
+			return ByCluster
+		}
+	}
+	if ownName(t, at) {
+		return ByCluster
+	}
+	return ""
+}
+
+// Bootstrapped reports whether an API server makes an RBAC object at its start.
+func Bootstrapped(content map[string]any) bool {
+	u := unstructured.Unstructured{Object: content}
+	return u.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults" && u.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "true"
+}
+
+// finished reports whether a Job or a Pod has ended.
+func finished(content map[string]any) bool {
+	phase, _, _ := unstructured.NestedString(content, "status", "phase")
+	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
+	for _, c := range conditions {
+		condition, _ := c.(map[string]any)
+		if kind := condition["type"]; condition["status"] == string(metav1.ConditionTrue) && (kind == "Complete" || kind == "Failed") {
+			return true
+		}
+	}
+	return phase == "Succeeded" || phase == "Failed"
+}
+
+// ownName reports whether the cluster makes the object of that name in every namespace, or in one.
+func ownName(t *inspect.Type, at [2]string) bool {
+	switch t.Resource.Resource + " " + at[1] {
+	case "configmaps kube-root-ca.crt", "configmaps openshift-service-ca.crt":
+		return true
+	case "services kubernetes", "endpoints kubernetes", "endpointslices kubernetes":
+		return at[0] == metav1.NamespaceDefault
+	case "configmaps extension-apiserver-authentication", "configmaps kube-apiserver-legacy-service-account-token-tracking":
+		return at[0] == metav1.NamespaceSystem
+	}
+	return false
+}
+
+// Need is a cluster-scoped object that another one names.
+type Need struct{ Group, Resource, Name string }
+
+// Needs lists the cluster-scoped objects that a namespaced object names, also for its Pods. What
+// every API server makes is left out.
+func Needs(t *inspect.Type, content map[string]any) (needs []Need) {
+	if !t.Builtin {
+		return nil
+	}
+	text := func(path string) string {
+		value, _, _ := unstructured.NestedString(content, strings.Split(path, ".")...)
+		return value
+	}
+	add := func(group, resource, name string) {
+		if name != "" {
+			needs = append(needs, Need{group, resource, name})
+		}
+	}
+	switch t.Kind {
+	case "PersistentVolumeClaim":
+		add("storage.k8s.io", "storageclasses", text("spec.storageClassName"))
+		add("storage.k8s.io", "volumeattributesclasses", text("spec.volumeAttributesClassName"))
+		add("", "persistentvolumes", text("spec.volumeName"))
+	case "Ingress":
+		add("networking.k8s.io", "ingressclasses", text("spec.ingressClassName"))
+	case "RoleBinding":
+		if text("roleRef.kind") == "ClusterRole" {
+			add(rbacv1.GroupName, "clusterroles", text("roleRef.name"))
+		}
+	}
+	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec", "template.spec"} {
+		if class := text(spec + ".priorityClassName"); !strings.HasPrefix(class, "system-") {
+			add("scheduling.k8s.io", "priorityclasses", class)
+		}
+		add("node.k8s.io", "runtimeclasses", text(spec+".runtimeClassName"))
+	}
+	claims, _, _ := unstructured.NestedSlice(content, "spec", "volumeClaimTemplates")
+	for _, c := range claims {
+		claim, _ := c.(map[string]any)
+		class, _, _ := unstructured.NestedString(claim, "spec", "storageClassName")
+		add("storage.k8s.io", "storageclasses", class)
+	}
+	return needs
+}
