@@ -19,8 +19,11 @@ func clusterVerifyCommand() *cli.Command {
 		Usage:     "is a whole move sound: nothing lost, nothing doubled, nothing of another tenant touched",
 		ArgsUsage: "ARCHIVE ORIGIN-OUT DESTINATION-OUT",
 		Description: `etcdshift cluster verify team.archive root.out.db shard-1.out.db
-etcdshift cluster verify team.archive root.out.db shard-1.out.db --origin root.db --destination shard-1.db --cache cache.out.db --cache-before cache.db
-etcdshift cluster verify -o json team.archive root.out.db shard-1.out.db | jq -r '.findings[] | .code + " " + .key'`,
+etcdshift cluster verify team.archive root.out.db shard-1.out.db \
+    --origin root.db --destination shard-1.db \
+    --cache cache.out.db --cache-before cache.db
+etcdshift cluster verify -o json team.archive root.out.db shard-1.out.db \
+    | jq -r '.findings[] | .code + " " + .key'`,
 		UsageText: `Checks a move before any of its shards starts. ARCHIVE is the file of "cluster extract", ORIGIN-OUT the output of "cluster purge" for
 the shard of before, DESTINATION-OUT the output of "cluster import" for the new shard.
 

@@ -24,7 +24,8 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 		Usage:     "what a finding or problem means and what to do",
 		ArgsUsage: "[CODE]",
 		Description: `etcdshift explain conflict
-etcdshift explain -o json | jq -r '.codes[] | select(.level == "error") | .code'`,
+etcdshift explain -o json \
+    | jq -r '.codes[] | select(.level == "error") | .code'`,
 		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. Without CODE it lists all codes. Some codes mean
 different things to different commands: each meaning is an entry. docs/codes.md lists them too.
 

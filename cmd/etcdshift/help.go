@@ -2,43 +2,62 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 )
 
-// Help shows examples (Description), paragraphs (UsageText), flags (describeFlags).
 const (
-	appHelp = `Example:
-{{indent 3 .Description}}
-
-{{.Name}}: {{.Usage}}
-
-Commands:{{template "visibleCommandCategoryTemplate" .}}
-
-Flags stand anywhere after the command's name. "etcdshift COMMAND --help" shows an example of each.
-
-Global flags:{{template "visibleFlagTemplate" .}}
-`
-	groupHelp = `Example:
-{{indent 3 .Description}}
-
-{{.HelpName}}: {{.Usage}}
-
-Commands:{{range .VisibleCommands}}
-   {{join .Names ", "}}{{"\t"}}{{.Usage}}{{end}}
-`
-	commandHelp = `Example:
-{{indent 3 .Description}}
-
-{{.HelpName}}: {{.Usage}}
-{{if .UsageText}}
-{{.UsageText}}
-{{end}}
-Usage:
-   {{.HelpName}} [flags]{{with .ArgsUsage}} {{.}}{{end}}
-`
+	flagColumn = 30 // where what a flag does begins
+	helpWidth  = 80 // of lines
 )
+
+// helpOf is the help of a command or a group: examples (Description), paragraphs (UsageText), and
+// commands or flags. The result is safe in a template.
+func helpOf(path string, c *cli.Command) string {
+	text := "Example:\n   " + strings.ReplaceAll(c.Description, "\n", "\n   ") + "\n\n" + wrapped(path+": "+c.Usage)
+	if c.UsageText != "" {
+		text += "\n" + wrapped(c.UsageText)
+	}
+	if len(c.Subcommands) == 0 {
+		text += "\nUsage:\n" + strings.Join(usageLines(path, c), "")
+	} else {
+		text += "\nCommands:\n" + describeCommands(c.Subcommands)
+	}
+	return strings.ReplaceAll(text+describeFlags(c.Flags), "{{", `{{"{{"}}`)
+}
+
+// usageLines are the ways to call a command: "IN OUT  or  --all OUT" are two.
+func usageLines(path string, c *cli.Command) []string {
+	return mapped(strings.Split(c.ArgsUsage, "  or  "), func(arguments string) string {
+		return strings.TrimRight("   "+path+" [flags] "+arguments, " ") + "\n"
+	})
+}
+
+// wrapped breaks the lines of paragraphs. Lines that begin with a space stay.
+func wrapped(text string) string {
+	paragraphs := mapped(strings.Split(text, "\n\n"), func(p string) string {
+		if strings.HasPrefix(p, " ") {
+			return p + "\n"
+		}
+		return entry(0, "", p)
+	})
+	return strings.Join(paragraphs, "\n")
+}
+
+// describeCommands lists commands that are not hidden.
+func describeCommands(commands []*cli.Command) (text string) {
+	column := 0
+	shown := slices.DeleteFunc(slices.Clone(commands), func(c *cli.Command) bool { return c.Hidden })
+	for _, c := range shown {
+		column = max(column, len("   "+c.Name+"  "))
+	}
+	for _, c := range shown {
+		text += entry(column, c.Name, c.Usage)
+	}
+	return text
+}
 
 // helpCommand is "help COMMAND". The library's own takes one word only.
 func helpCommand() *cli.Command {
@@ -58,13 +77,8 @@ func helpCommand() *cli.Command {
 	}
 }
 
-const (
-	flagColumn = 36  // where what a flag does begins
-	helpWidth  = 110 // of lines
-)
-
 // describeFlags lists flags under their categories, in the order of declaration, then those without
-// one, and --help. The result is safe in a template.
+// one, and --help.
 func describeFlags(flags []cli.Flag) string {
 	var order []string
 	groups := map[string]string{}
@@ -115,8 +129,11 @@ func describeFlag(f cli.DocGenerationFlag) string {
 
 // entry wraps a text behind a word, from a column on. A long word has a line of its own.
 func entry(column int, left, text string) string {
-	out, line := "", "   "+left
-	if len(line) > column-2 {
+	out, line := "", ""
+	if left != "" {
+		line = "   " + left
+	}
+	if len(line) > max(column-2, 0) {
 		out, line = line+"\n", ""
 	}
 	line = fmt.Sprintf("%-*s", column, line)

@@ -22,7 +22,7 @@ func historyCommand() *cli.Command {
 		Usage:     "every revision the file keeps, deletions too",
 		ArgsUsage: "SNAPSHOT... KEY|TYPE/NAME",
 		Description: `etcdshift history before.db deployment/web -n shop
-etcdshift history monday.db tuesday.db wednesday.db configmap/prices -o jsonl`,
+etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,
 		UsageText: `Shows the history of one key: created, updated, deleted, recreated; the changes of each revision, field by field; the writers, from
 managedFields; and the approximate time, from Leases, Events and other objects written nearby.
 

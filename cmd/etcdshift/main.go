@@ -106,37 +106,48 @@ func faultless(fn func() error) (err error) {
 
 func newApp(commands []*cli.Command) *cli.App {
 	app := &cli.App{
-		Name:    "etcdshift",
-		Usage:   "read, change and prove etcd snapshots of Kubernetes clusters",
-		Version: version(),
-		Description: `etcdshift status before.db
-etcdshift migrate calico-v3 before.db after.db
-etcdshift verify after.db`,
+		Name:                      programName,
+		Version:                   version(),
 		Commands:                  append(slices.Clone(commands), helpCommand()),
 		Flags:                     []cli.Flag{cli.HelpFlag}, // else it comes with the library's own help command
-		CustomAppHelpTemplate:     appHelp,
 		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true, // a comma may be part of a prefix
 		Action:                    noCommand,
 		OnUsageError:              usageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // the default exits
 	}
-	prepare(app.Commands)
+	app.CustomAppHelpTemplate = helpOf(programName, program(app.Commands))
+	prepare(programName, app.Commands)
 	return app
 }
 
-func prepare(commands []*cli.Command) {
+const programName = "etcdshift"
+
+// program is the program as a group of commands, for its help.
+func program(commands []*cli.Command) *cli.Command {
+	return &cli.Command{
+		Name:  programName,
+		Usage: "read, change and prove etcd snapshots of Kubernetes clusters",
+		Description: `etcdshift status before.db
+etcdshift migrate calico-v3 before.db after.db
+etcdshift verify after.db`,
+		UsageText:   `Flags stand anywhere after the name of a command. "etcdshift COMMAND --help" shows an example of each.`,
+		Subcommands: commands,
+		Flags:       []cli.Flag{cli.VersionFlag},
+	}
+}
+
+// prepare completes the commands below a path.
+func prepare(path string, commands []*cli.Command) {
 	for _, c := range commands {
 		c.OnUsageError = usageError
 		c.HideHelpCommand = true // else a file named "help" or "h" would be taken for a command
-		if c.CustomHelpTemplate == "" {
-			c.CustomHelpTemplate = commandHelp + describeFlags(c.Flags)
-			if len(c.Subcommands) > 0 {
-				c.CustomHelpTemplate = groupHelp
-				c.Action = noCommand
-			}
+		if len(c.Subcommands) > 0 {
+			c.Action = noCommand
 		}
-		prepare(c.Subcommands)
+		below := path + " " + c.Name
+		c.CustomHelpTemplate = helpOf(below, c)
+		prepare(below, c.Subcommands)
 	}
 }
 

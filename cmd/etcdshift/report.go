@@ -25,7 +25,8 @@ func reportCommand() *cli.Command {
 		Usage:     "all of that in one file, to look at and to sign",
 		ArgsUsage: "SNAPSHOT [OUT.html|OUT.md]",
 		Description: `etcdshift report before.db before.html
-etcdshift report after.db change.html --before before.db --migration report.json
+etcdshift report after.db change.html \
+    --before before.db --migration report.json
 etcdshift report before.db ticket.md`,
 		UsageText: `Writes one page: identity and digests, the verdicts of verify and doctor, stored versions, sizes, objects over time, the largest and
 most often written objects, history and leases, and a place for signatures. --before adds what changed since OLD, --migration what a

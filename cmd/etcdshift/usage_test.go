@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"github.com/urfave/cli/v2"
@@ -88,4 +89,25 @@ func TestHelpOfFlags(t *testing.T) {
 	require.NotContains(t, help, "Shows a list of commands")
 	_, help, _ = runWords("sizes", "--help")
 	require.Contains(t, help, "(default: 10)")
+}
+
+// TestHelpFits: the help of each command, group and program begins with an example, and fits 80
+// columns.
+func TestHelpFits(t *testing.T) {
+	check := func(path []string) {
+		_, help, _ := runWords(append(path, "--help")...)
+		require.Regexp(t, `^Example:\n   \S+ `, help, "%s", path)
+		for line := range strings.Lines(help) {
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, "%s: %s", path, line)
+			require.NotRegexp(t, `[ \t]\n$`, line, "%s", path)
+		}
+	}
+	check(nil)
+	eachCommand(commands(), nil, func(path []string, _ *cli.Command) {
+		for n := range path {
+			check(path[:n+1])
+		}
+	})
+	_, help, _ := runWords("cluster", "import", "--help")
+	require.Contains(t, help, "\nUsage:\n   etcdshift cluster import [flags] ARCHIVE SHARD OUT\n   etcdshift cluster import [flags] --orphans-from SHARD1 SHARD OUT\n\nFlags:\n")
 }

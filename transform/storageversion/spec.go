@@ -18,9 +18,12 @@ var Spec = transform.Spec{
 	Name:  "storage-versions",
 	Usage: "re-encode at the storage version, trim storedVersions",
 	Examples: `etcdshift migrate storage-versions --dry-run before.db after.db
-etcdshift migrate storage-versions --crd widgets.example.com --report report.json before.db after.db
-etcdshift migrate storage-versions --group example.com --to v1beta1 before.db back.db
-etcdshift migrate storage-versions --conversion-exec example.com=./convert before.db after.db`,
+etcdshift migrate storage-versions --crd widgets.example.com \
+    --report report.json before.db after.db
+etcdshift migrate storage-versions --group example.com --to v1beta1 \
+    before.db back.db
+etcdshift migrate storage-versions --conversion-exec example.com=./convert \
+    before.db after.db`,
 	Text: `Leaves every custom resource at the storage version of its CustomResourceDefinition, byte for byte as a write by an API
 server that changes nothing would, and then makes status.storedVersions tell which versions are really stored. After that an old
 version can be removed from the definition. It repairs what fails with "must appear in spec.versions", "request to convert CR from an

@@ -17,7 +17,8 @@ var Spec = transform.Spec{
 	Name:  "import",
 	Usage: "write a snapshot with the logical clusters of an archive, or with orphans back where they belong",
 	Examples: `etcdshift cluster import consumer.archive shard-1.db shard-1-after.db
-etcdshift cluster import --fix-owner --cache cache.db consumer.archive root.db root-after.db
+etcdshift cluster import --fix-owner --cache cache.db \
+    consumer.archive root.db root-after.db
 etcdshift cluster import --orphans-from shard-1.db root.db root-after.db`,
 	Text: `Brings every record of an archive of "cluster extract" into a shard's snapshot: below the storage prefix of the shard, byte for byte,
 with leases of the same TTL, each at a new revision on top. Encrypted values are decrypted, and encrypted as the shard's API servers

@@ -13,8 +13,9 @@ var Spec = transform.Spec{
 	Name:  "extract",
 	Usage: "write one logical cluster into an archive",
 	Examples: `etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive
-etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive --with-children
-etcdshift status consumer.archive && etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
+etcdshift cluster extract 2y3qvnqz5ga11oc4 root.db consumer.archive \
+    --with-children
+etcdshift get consumer.archive configmaps -A --cluster 2y3qvnqz5ga11oc4`,
 	Text: `Writes every live record of the logical cluster NAME, and of no other, into a new file: keys, values, revisions and leases as on the
 shard, byte for byte, encrypted or not, and the bound definitions that its APIBindings name. A manifest lists the content of the
 archive and the things that it relies on, with digests that docs/formats.md explains.

@@ -13,7 +13,8 @@ var Spec = transform.Spec{
 	Name:  "purge",
 	Usage: "write a snapshot without a logical cluster, or without orphans",
 	Examples: `etcdshift cluster purge 2y3qvnqz5ga11oc4 root.db root-after.db
-etcdshift cluster purge 2y3qvnqz5ga11oc4 cache.db cache-after.db --from-shard root --to-shard shard-1
+etcdshift cluster purge 2y3qvnqz5ga11oc4 cache.db cache-after.db \
+    --from-shard root --to-shard shard-1
 etcdshift cluster purge --orphans shard-1.db shard-1-after.db`,
 	Text: `Deletes every key of the logical cluster NAME from a shard's snapshot, and no other: each key is parsed by itself, whatever tenants
 name their objects. Copies of NAME from this shard in a cache of the same file go too. With --from-shard S the file is that of a cache
