@@ -81,6 +81,8 @@ func (e *encoder) Encode(obj runtime.Object, w io.Writer) error {
 			return e.raw.Encode(typed, w)
 		}
 		return e.raw.Encode(o, w)
+	case *metav1.WatchEvent: // which the scheme does not have in the groups of custom resources
+		return e.raw.Encode(o, w)
 	}
 	return e.Encoder.Encode(obj, w)
 }

@@ -1,10 +1,14 @@
 package serve_test
 
 import (
+	"encoding/json"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/websocket"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -59,6 +63,59 @@ func TestWatch(t *testing.T) {
 			require.Equal(t, tc.events, events, name)
 			require.Equal(t, tc.bookmark, bookmarks == 1, name)
 		}
+	}
+}
+
+// TestWatchEach: a watch of any resource yields each of its objects, by lines and by messages of a
+// WebSocket, as Headlamp asks for.
+func TestWatchEach(t *testing.T) {
+	for _, path := range []string{everyKey, flipped, calico} {
+		s := start(t, path)
+		for _, gvr := range s.resources(t) {
+			list, err := s.dynamic(t).Resource(gvr).List(t.Context(), metav1.ListOptions{})
+			require.NoError(t, err)
+			query := objectPath(gvr) + "?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan"
+			for name, next := range map[string]func() watchEvent{"lines": s.lines(t, query), "messages": s.messages(t, query)} {
+				for range list.Items {
+					require.Equal(t, "ADDED", next().Type, "%s %s", name, gvr)
+				}
+				require.Equal(t, "BOOKMARK", next().Type, "%s %s", name, gvr)
+			}
+		}
+	}
+}
+
+type watchEvent struct{ Type string }
+
+// lines reads the events of a watch, a line each.
+func (s *served) lines(t testing.TB, path string) func() (e watchEvent) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.Host+path, nil)
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := s.server.Client().Do(req)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	events := json.NewDecoder(resp.Body)
+	return func() (e watchEvent) {
+		require.NoError(t, events.Decode(&e), path)
+		return e
+	}
+}
+
+// messages reads the events of a watch over a WebSocket.
+func (s *served) messages(t testing.TB, path string) func() (e watchEvent) {
+	t.Helper()
+	config, err := websocket.NewConfig("wss"+strings.TrimPrefix(s.Host, "https")+path, s.Host)
+	require.NoError(t, err)
+	config.Protocol, config.Header = []string{"base64.binary.k8s.io"}, http.Header{"Authorization": {"Bearer " + token}}
+	config.TlsConfig = s.server.Client().Transport.(*http.Transport).TLSClientConfig
+	conn, err := config.DialContext(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return func() (e watchEvent) {
+		require.NoError(t, websocket.JSON.Receive(conn, &e), path)
+		return e
 	}
 }
 
