@@ -40,11 +40,11 @@ e2e: build
 	$(GO) build -C e2e/etcd -ldflags '-s -w' -o ../bin/etcdutl go.etcd.io/etcd/etcdutl/v3
 	$(GO) test -C e2e -count=1 -timeout 20m ./...
 
-# k9s in a terminal, on "serve". It links some 350 modules: eight minutes of CPU time from a cold cache.
+# k9s in a terminal and helm, on "serve". They link some 350 modules: eight minutes of CPU time from a cold cache.
 k9s: build
 	$(GO) build -C e2e -ldflags '-s -w' -o bin/ tool
-	$(GO) build -C e2e/k9s -ldflags '-s -w' -o ../bin/k9s github.com/derailed/k9s
-	E2E_K9S=1 $(GO) test -C e2e -count=1 -timeout 20m -run '^TestK9s$$' .
+	$(GO) build -C e2e/k9s -ldflags '-s -w' -o ../bin/ tool
+	E2E_K9S=1 $(GO) test -C e2e -count=1 -timeout 20m -run '^Test(K9s|Helm)$$' .
 
 # check is quick and part of the tests; lint also runs the tools that are pinned in a module of their own.
 check:
