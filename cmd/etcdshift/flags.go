@@ -77,8 +77,9 @@ func maxExpandFlag() cli.Flag {
 }
 
 func snapshotConfig(c *cli.Context) snapshot.Config {
-	n, _ := parseSize(c.String("max-expand"))                           // 0, the default, where the flag is not given; the flag's Action has checked it
-	late := slices.Contains([]string{"get", "kubectl"}, c.Command.Name) // which seldom print it
+	n, _ := parseSize(c.String("max-expand")) // 0, the default, where the flag is not given; the flag's Action has checked it
+	// These seldom print it.
+	late := slices.Contains([]string{"get", "kubectl", "events", "api-resources"}, c.Command.Name)
 	return snapshot.Config{MaxExpand: n, LateDigest: late}
 }
 

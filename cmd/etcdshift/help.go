@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	flagColumn = 30 // where what a flag does begins
+	flagColumn = 29 // where what a flag does begins
 	helpWidth  = 80 // of lines
 )
 

@@ -53,6 +53,8 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 	return []*cli.Command{
 		statusCommand(),
 		getCommand(),
+		eventsCommand(),
+		apiResourcesCommand(),
 		exportCommand(),
 		keysCommand(),
 		sizesCommand(),

@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"k8s.io/kubectl/pkg/cmd/apiresources"
 	"k8s.io/kubectl/pkg/cmd/auth"
 	"k8s.io/kubectl/pkg/cmd/describe"
@@ -52,6 +54,25 @@ func newRoot(client *client, streams genericiooptions.IOStreams, serve func(*cob
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	return root
+}
+
+// Flags returns the flags with which a command of kubectl is served: its own, and --namespace where
+// it looks in all namespaces too.
+func Flags(name string) (flags []*pflag.Flag) {
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
+	c, _, err := newRoot(newClient(nil, rest.NoWarnings{}), streams, nil).Find([]string{name})
+	if err != nil {
+		panic(err) // the name is one of newRoot
+	}
+	if c.LocalFlags().Lookup("all-namespaces") != nil {
+		flags = append(flags, c.InheritedFlags().Lookup("namespace"))
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			flags = append(flags, f)
+		}
+	})
+	return flags
 }
 
 // group is a command that has only subcommands.
