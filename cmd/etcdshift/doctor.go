@@ -27,11 +27,13 @@ func doctorCommand() *cli.Command {
 		ArgsUsage: "SNAPSHOT",
 		Description: `etcdshift doctor before.db
 etcdshift doctor --etcd 3.5.21 --quota 4Gi --fail-on warning before.db
+etcdshift doctor --for new-machines before.db
 etcdshift doctor -o sarif before.db > findings.sarif`,
 		UsageText: `Checks the file, every record, and the references between objects: values that do not decode, versions and owners that are gone,
 webhooks ("failed calling webhook") and APIServices that will block a restored cluster. Each finding has a level, a stable code
 for "etcdshift explain", a key and a remedy. A shard of kcp gets the findings that "cluster list" has for this one file. Facts
-that are not in the file are not guessed. An archive of "cluster extract" gets no findings about a restore: it is not restored.
+that are not in the file are not guessed. With --for new-machines it finds what is tied to the machines of the cluster: Nodes,
+volumes, Pods, tokens, addresses. An archive of "cluster extract" gets no findings about a restore: it is not restored.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
 		Flags:  readFlags("decrypt values with", append(doctorFlags(), outputFlag("text", "json", "sarif (2.1.0)"))...),
@@ -45,6 +47,7 @@ func doctorFlags() []cli.Flag {
 		&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
 			Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
 		newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
+		&cli.StringFlag{Name: "for", Action: oneOf("for", "new-machines"), Usage: "also find what hurts in another `PLACE`: new-machines"},
 		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
 		&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 	}
@@ -79,7 +82,7 @@ func runDoctor(c *cli.Context, args []string) error {
 }
 
 func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
-	o.Ignore = c.StringSlice("ignore")
+	o.Ignore, o.NewMachines = c.StringSlice("ignore"), c.String("for") == "new-machines"
 	if c.IsSet("quota") {
 		quantity, err := resource.ParseQuantity(c.String("quota"))
 		if o.Quota = quantity.Value(); err != nil || o.Quota <= 0 {

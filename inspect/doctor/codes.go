@@ -7,7 +7,7 @@ import (
 
 // Codes returns all codes of findings, by subject.
 func Codes() []*finding.Code {
-	return []*finding.Code{
+	return append(machineCodes(), []*finding.Code{
 		CodeDamaged, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld,
 		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
@@ -19,7 +19,7 @@ func Codes() []*finding.Code {
 		codeClusterOrphans, codeStaleCopies, codeClusterMismatch, clusters.CodeClusterTerminating, clusters.CodeClusterMigrating,
 		clusters.CodeClusterMisnamed, clusters.CodeWorkspaceGone, clusters.CodeWorkspaceAstray, clusters.CodeBoundDefinitionGone,
 		clusters.CodeIdentityUnbound,
-	}
+	}...)
 }
 
 // code returns a Code that --allow does not take: doctor writes nothing.

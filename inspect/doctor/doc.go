@@ -7,5 +7,5 @@
 //     reported as unchecked or not at all; nothing is guessed.
 //   - Each finding has a stable code of docs/codes.md, and the key of the object if it has one.
 //   - Memory grows by a few dozen bytes an object, and by up to maxFindings findings of each code.
-//   - No finding holds bytes of a value other than names.
+//   - No finding holds bytes of a value other than names and addresses.
 package doctor

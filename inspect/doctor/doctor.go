@@ -23,6 +23,8 @@ type Options struct {
 	Etcd    string   // release of the etcd to restore into, such as "3.5.16"; "" if unknown
 	Keys    bool     // the reader has an encryption configuration
 	Archive bool     // the file is an archive, which is not meant to be restored
+
+	NewMachines bool // it will be restored on other machines
 }
 
 // doctor is one run.
@@ -63,7 +65,7 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error)
 		d.verify, d.checkFile, d.prepare, d.read,
 		d.checkEncryption, d.checkDefinitions, d.checkWrites, d.checkConversion, d.checkOwners,
 		d.checkAPIServices, d.checkNamespaces, // which names dead APIServices
-		d.checkWebhooks, d.checkMasters, d.checkHeartbeats, d.checkTokens, d.checkKCP, d.reportGroups,
+		d.checkWebhooks, d.checkMasters, d.checkHeartbeats, d.checkTokens, d.checkMachines, d.checkKCP, d.reportGroups,
 	} {
 		if phase(); d.err != nil {
 			return nil, d.err
@@ -105,15 +107,22 @@ func (d *doctor) prepare() {
 // read takes each record once.
 func (d *doctor) read() {
 	d.define()
-	writers := d.writers()
+	writers, machines := d.writers(), d.newMachines()
 	type seen struct {
 		look
 		refused []*finding.Finding
+		ties    []group
 	}
-	see := func(e *inspect.Entry) seen { return seen{lookAt(e), writers.check(d.ctx, e)} }
+	see := func(e *inspect.Entry) seen {
+		l := lookAt(e)
+		return seen{l, writers.check(d.ctx, e), machines.ties(e, &l)}
+	}
 	each(d, nil, see, func(e *inspect.Entry, s *seen) {
 		d.types.Count(e)
 		d.addAll(s.refused)
+		for _, g := range s.ties {
+			d.groups.add(g, e.Key)
+		}
 		if d.checkEntry(e, &s.look); d.addKCP != nil {
 			d.failed(d.addKCP(e))
 		}

@@ -38,5 +38,7 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeAs[coordinationv1.Lease](e)
 		_, _ = decodeAs[admissionv1.MutatingWebhookConfiguration](e)
 		_, _ = decodeAs[apiServiceFields](e)
+		_, _ = decodeAs[workload](e)
+		_, _ = decodeAs[converted](e)
 	})
 }

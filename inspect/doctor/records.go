@@ -157,6 +157,18 @@ var groupReasons = map[*finding.Code]struct{ thing, reason string }{
 	codeUnknownKind:     {"object", "%s of %s: an old type that was removed, one of a newer server, or of an aggregated one"},
 	codeLeaseGone:       {"key", "%s of %s with a lease that the file does not have"},
 	codeEncryptionKeys:  {"value", "%s encrypted by %s"},
+	codeNodeRecords:     {"object", "%s of %s"},
+	codeNodePods:        {"Pod", "%s bound to a node: %s"},
+	codeNodePinned:      {"object", "%s of %s for nodes of certain names"},
+	codeNodeVolume:      {"PersistentVolume", "%s %s"},
+	codeVolumeAttached:  {"VolumeAttachment", "%[1]s to the old machines"},
+	codeTokenKey:        {"Secret", "%[1]s with a token that the old API servers signed"},
+	codeNodePassword:    {"Secret", "%[1]s with the password of a node"},
+	codeAPIAddress:      {"ConfigMap", "%s with the API server %s"},
+	codeServiceAddress:  {"Service", "%s with %s"},
+	codeServiceRange:    {"record", "%[2]s"},
+	codeWebhookURL:      {"object", "%s of %s with a webhook that has a URL"},
+	codeClusterCA:       {"object", "%s of %s whose caBundle is the CA of the cluster"},
 	codeOwnerUnchecked:  {"object", "%s with an owner of kind %s, of which the file does not show whether it is there"},
 }
 

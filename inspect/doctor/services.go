@@ -99,9 +99,10 @@ type apiService struct {
 
 type apiServiceFields struct {
 	Spec struct {
-		Group   string                        `json:"group"`
-		Version string                        `json:"version"`
-		Service *admissionv1.ServiceReference `json:"service"`
+		Group    string                        `json:"group"`
+		Version  string                        `json:"version"`
+		Service  *admissionv1.ServiceReference `json:"service"`
+		CABundle []byte                        `json:"caBundle"`
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions"`

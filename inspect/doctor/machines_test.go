@@ -1,0 +1,81 @@
+package doctor
+
+import (
+	"encoding/base64"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
+)
+
+// machineDefects are those of a restore on other machines.
+func machineDefects() []defect {
+	const hostname = `"nodeSelector":{"kubernetes.io/hostname":"n1"}`
+	pod := func(rest string) record { return object("pods/team/p", "v1", "Pod", rest) }
+	volume := func(spec string) record {
+		return object("persistentvolumes/v", "v1", "PersistentVolume", `},"spec":`+spec)
+	}
+	config := func(name, data string) record { return object("configmaps/"+name, "v1", "ConfigMap", `},"data":`+data) }
+	service := func(spec string) record { return object("services/specs/team/s", "v1", "Service", `},"spec":`+spec) }
+	ca := config("kube-system/kube-root-ca.crt", `{"ca.crt":"THE CA\n"}`)
+	bundle := func(ca string) record {
+		return webhooks("Validating", "hook", `"clientConfig":{"caBundle":"`+base64.StdEncoding.EncodeToString([]byte(ca))+`","service":{"namespace":"team","name":"hook"}}`)
+	}
+	affinity := func(key string) string {
+		return `{"csi":{"driver":"d"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + key + `","operator":"In","values":["n1"]}]}]}}}`
+	}
+	return []defect{
+		{codeOldNodes, only(object("minions/n1", "v1", "Node", ""), object("minions/n2", "v1", "Node", "")), "minions/n1", "2 Nodes of the old machines: n1, n2", nil},
+		{codeNodeRecords, only(heartbeat("n1", "2026-01-01T00:00:00")), "leases/kube-node-lease/n1", "1 object of leases.coordination.k8s.io", only(object("leases/team/leader", "coordination.k8s.io/v1", "Lease", ""))},
+		{codeNodeRecords, only(object("csinodes/n1", "storage.k8s.io/v1", "CSINode", "")), "csinodes/n1", "csinodes.storage.k8s.io", nil},
+		{codeNodePods, only(pod(`},"spec":{"nodeName":"n1"}`)), "pods/team/p", "1 Pod bound to a node: Pods without a controller", only(pod(`},"spec":{"nodeName":"n1"},"status":{"phase":"Succeeded"}`), object("pods/team/q", "v1", "Pod", ""))},
+		{codeNodePods, only(pod(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"d","uid":"x","controller":true}]},"spec":{"nodeName":"n1"}`)), "pods/team/p", "Pods of kind DaemonSet", nil},
+		{codeNodePods, only(pod(`,"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n1"}`)), "pods/team/p", "static Pods", nil},
+		{codeNodePinned, only(object("deployments/team/d", "apps/v1", "Deployment", `},"spec":{"template":{"spec":{`+hostname+`}}}`)), "deployments/team/d", "1 object of deployments.apps", only(object("deployments/team/d", "apps/v1", "Deployment", `},"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}`))},
+		{codeNodePinned, only(object("cronjobs/team/c", "batch/v1", "CronJob", `},"spec":{"jobTemplate":{"spec":{"template":{"spec":{`+hostname+`}}}}}`)), "cronjobs/team/c", "cronjobs.batch", nil},
+		{codeNodePinned, only(pod(`},"spec":{` + hostname + `}`)), "pods/team/p", "1 object of pods", only(pod(`},"spec":{"nodeName":"n1"}`))},
+		{codeNodeVolume, only(volume(`{"local":{"path":"/mnt"}}`)), "persistentvolumes/v", "1 PersistentVolume of type local", only(volume(`{"nfs":{"server":"s","path":"/"}}`))},
+		{codeNodeVolume, only(volume(`{"hostPath":{"path":"/mnt"}}`)), "persistentvolumes/v", "hostPath", nil},
+		{codeNodeVolume, only(volume(affinity("topology.topolvm.io/node"))), "persistentvolumes/v", "affinity to nodes by name", only(volume(affinity("topology.kubernetes.io/zone")))},
+		{codeVolumeAttached, only(object("volumeattachments/a", "storage.k8s.io/v1", "VolumeAttachment", "")), "volumeattachments/a", "1 VolumeAttachment", nil},
+		{codeTokenKey, only(token("sa", uidOf(2))), "secrets/team/token", "1 Secret with a token", only(object("secrets/team/s", "v1", "Secret", ""))},
+		{codeNodePassword, only(object("secrets/kube-system/n1.node-password.k3s", "v1", "Secret", "")), "secrets/kube-system/n1.node-password.k3s", "1 Secret", only(object("secrets/team/n1.node-password.k3s", "v1", "Secret", ""))},
+		{codeAPIAddress, only(config("kube-public/cluster-info", `{"kubeconfig":"clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n"}`)), "configmaps/kube-public/cluster-info", "https://10.0.0.1:6443", only(config("team/cluster-info", `{"kubeconfig":"server: https://10.0.0.1:6443"}`))},
+		{codeAPIAddress, only(config("kube-system/kubeadm-config", `{"ClusterConfiguration":"apiServer: {}\ncontrolPlaneEndpoint: \"api.example.com:6443\"\n"}`)), "configmaps/kube-system/kubeadm-config", "api.example.com:6443", only(config("kube-system/kubeadm-config", `{"ClusterConfiguration":"controlPlaneEndpoint: user:pass@word x"}`))},
+		{codeServiceAddress, only(service(`{"type":"LoadBalancer"}`)), "services/specs/team/s", "1 Service with a load balancer", only(service(`{"ports":[{"port":80}]}`))},
+		{codeServiceAddress, only(service(`{"externalIPs":["192.0.2.1"]}`)), "services/specs/team/s", "external IPs", nil},
+		{codeServiceAddress, only(service(`{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}`)), "services/specs/team/s", "node ports", nil},
+		{codeServiceRange, only(record{"ranges/serviceips", `{"apiVersion":"v1","kind":"RangeAllocation","metadata":{},"range":"10.96.0.0/12","data":""}`}), "ranges/serviceips", "serviceips: 10.96.0.0/12", nil},
+		{codeServiceRange, only(object("servicecidrs/kubernetes", "networking.k8s.io/v1", "ServiceCIDR", `},"spec":{"cidrs":["10.96.0.0/12"]}`)), "servicecidrs/kubernetes", "kubernetes: 10.96.0.0/12", nil},
+		{codeWebhookURL, only(webhooks("Mutating", "hook", `"clientConfig":{"url":"https://192.0.2.1/"}`)), "mutatingwebhookconfigurations/guard", "1 object of mutatingwebhookconfigurations.admissionregistration.k8s.io", only(webhooks("Mutating", "hook", allPods))},
+		{codeWebhookURL, only(crd("", `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://192.0.2.1/"},"conversionReviewVersions":["v1"]}}`, `["v1"]`)), crds, "customresourcedefinitions.apiextensions.k8s.io", nil},
+		{codeClusterCA, only(ca, bundle("THE CA")), "validatingwebhookconfigurations/guard", "1 object of validating", only(ca, bundle("ANOTHER"))},
+		{codeClusterCA, only(ca, apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","caBundle":"`+base64.StdEncoding.EncodeToString([]byte("THE CA"))+`","service":{"namespace":"team","name":"hook"}}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiservices", nil},
+	}
+}
+
+// TestNewMachines: what is tied to the machines is found if other machines are asked for, and only
+// then.
+func TestNewMachines(t *testing.T) {
+	on := base(t)
+	for _, tc := range machineDefects() {
+		t.Run(tc.code.Name, func(t *testing.T) {
+			s := written(t, on, append(healthy(), tc.with...)...)
+			found := examined(t, s, Options{NewMachines: true}).of(tc.code)
+			require.Len(t, found, 1)
+			require.Equal(t, "/registry/"+tc.key, found[0].Key)
+			require.Contains(t, found[0].Reason, tc.says)
+			require.Empty(t, examined(t, s, Options{}).of(tc.code))
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{NewMachines: true}).of(tc.code))
+		})
+	}
+	t.Run("healthy", func(t *testing.T) {
+		var codes []*finding.Code
+		for _, f := range examined(t, written(t, on, healthy()...), Options{NewMachines: true}).Findings {
+			codes = append(codes, f.Code)
+		}
+		require.Equal(t, []*finding.Code{codeBumpRevision, codeEtcdVersion, codeNotInFile}, slices.Compact(codes))
+	})
+}
