@@ -27,7 +27,6 @@ func builtin() map[string]string {
 		"secrets":                        "type",
 		"services":                       "spec.clusterIP spec.type",
 		"replicationcontrollers":         "status.replicas",
-		"replicasets.apps":               "status.replicas",
 		"jobs.batch":                     "status.successful",
 		"resourceslices.resource.k8s.io": "spec.nodeName spec.driver",
 		"certificatesigningrequests.certificates.k8s.io": "spec.signerName",

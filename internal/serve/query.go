@@ -26,7 +26,8 @@ import (
 type query struct {
 	*store
 	folder     *folder
-	first, end int // numbers of the records to look at
+	prefix     []byte // of the keys to look at
+	first, end int    // numbers of the records to look at
 	limit      int64
 	labels     labels.Selector
 	fields     fields.Selector
@@ -60,26 +61,26 @@ func (s *store) newQuery(ctx context.Context, opts *metainternalversion.ListOpti
 		return nil, err
 	}
 	namespace := request.NamespaceValue(ctx)
-	prefix := s.key(q.folder, namespace, "")
-	if q.first, q.end, err = q.folder.between(prefix); err != nil {
+	q.prefix = s.key(q.folder, namespace, "")
+	if q.first, q.end, err = q.folder.between(q.prefix); err != nil {
 		return nil, err
 	}
-	if err := q.narrow(prefix, namespace); err != nil {
+	if err := q.narrow(namespace); err != nil {
 		return nil, err
 	}
 	if opts.Continue != "" {
-		return q, q.goOn(prefix, opts.Continue)
+		return q, q.goOn(opts.Continue)
 	}
 	return q, s.checkRevision(opts)
 }
 
 // narrow leaves one object if the query names it.
-func (q *query) narrow(prefix []byte, namespace string) error {
+func (q *query) narrow(namespace string) error {
 	name, one := q.fields.RequiresExactMatch("metadata.name")
 	if !one || q.Namespaced && namespace == "" || q.first == q.end {
 		return nil
 	}
-	at, err := q.folder.records.Search(append(slices.Clone(prefix), name...))
+	at, err := q.folder.records.Search(append(slices.Clone(q.prefix), name...))
 	if err != nil {
 		return err
 	}
@@ -88,8 +89,8 @@ func (q *query) narrow(prefix []byte, namespace string) error {
 }
 
 // goOn continues behind the page that gave the token.
-func (q *query) goOn(prefix []byte, token string) error {
-	key, revision, err := storage.DecodeContinue(token, string(prefix))
+func (q *query) goOn(token string) error {
+	key, revision, err := storage.DecodeContinue(token, string(q.prefix))
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("invalid continue token: %v", err))
 	}
@@ -194,11 +195,10 @@ func printable(r rune) rune {
 
 // goOnBehind ends the page before the record with number i, behind the key last.
 func (p *page) goOnBehind(last []byte, i int) (err error) {
-	prefix := p.key(p.folder, "", "")
 	if p.labels.Empty() && p.fields.Empty() {
 		p.remaining = new(int64(p.query.end - i))
 	}
-	p.next, err = storage.EncodeContinue(string(last)+"\x00", string(prefix), p.source.revision)
+	p.next, err = storage.EncodeContinue(string(last)+"\x00", string(p.prefix), p.source.revision)
 	return err
 }
 

@@ -38,6 +38,26 @@ func TestChunks(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), err)
 }
 
+// TestChunksOfNamespace: a namespace in pages is the whole namespace, each object once.
+func TestChunksOfNamespace(t *testing.T) {
+	pods := start(t, everyKey).typed(t).CoreV1().Pods("a")
+	whole, err := pods.List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Greater(t, len(whole.Items), 4)
+	var names []string
+	for next, page := "", 0; page == 0 || next != ""; page++ {
+		require.Less(t, page, len(whole.Items))
+		list, err := pods.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: next})
+		require.NoError(t, err)
+		for _, pod := range list.Items {
+			require.Equal(t, whole.Items[len(names)].Name, pod.Name)
+			names = append(names, pod.Name)
+		}
+		next = list.Continue
+	}
+	require.Len(t, names, len(whole.Items))
+}
+
 // TestSelectors: labels and fields select as on a live server.
 func TestSelectors(t *testing.T) {
 	s := start(t, everyKey)
