@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -195,6 +196,30 @@ func TestEmptyStore(t *testing.T) {
 	path, res := write(t, s, seq(put("/a", "x")))
 	require.Equal(t, int64(2), res.Revision)
 	require.Equal(t, entriesOf(t, open(t, copyOf(t, built(t, "put /a x")))), entriesOf(t, open(t, path)))
+}
+
+// TestCopyIsCompared: a byte of the copy that is not that of the input is found, with changes and
+// without.
+func TestCopyIsCompared(t *testing.T) {
+	s := open(t, copyOf(t, rebuilt(t, fixture(t), 4096, withKeys(60_000))))
+	image := s.db.Bytes()
+	require.Greater(t, image, int64(3*copyBlock))
+	for _, changes := range []iter.Seq2[Change, error]{seq(), seq(put("/new", "x"))} {
+		for _, at := range []int64{2 * 4096, copyBlock - 1, copyBlock, image/2 + 1, image - 1} {
+			path := filepath.Join(t.TempDir(), "out.db")
+			d, err := Begin(path, s)
+			require.NoError(t, err)
+			require.NoError(t, d.copied.wait(t.Context()))
+			_, err = d.file.WriteAt([]byte{s.db.Image[at] ^ 1}, at)
+			require.NoError(t, err)
+			_, err = d.Write(t.Context(), changes, WriteConfig{})
+			require.ErrorIs(t, err, ErrVerify, "%d", at)
+			nothingIn(t, filepath.Dir(path))
+		}
+	}
+	path, res := write(t, s, seq())
+	require.Equal(t, sumOf(t, s.path), sumOf(t, path))
+	require.Equal(t, fmt.Sprintf("%x", sumOf(t, path)), res.SHA256)
 }
 
 // TestPublishedName: what Write says of its output is true.

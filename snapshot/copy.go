@@ -36,8 +36,17 @@ func (e *edit) proveImage(ctx context.Context, m *bolt.Meta) (d Digest, err erro
 			return d, err
 		}
 	}
+	if m == nil && e.src.compression == "" {
+		d, err = e.src.Digest(ctx)
+		if err == nil && d.Present {
+			err = e.proveCopy(ctx, d)
+		}
+		if err != nil || d.Present {
+			return d, err
+		}
+	}
 	h := sha256.New()
-	if err := e.compareBlocks(ctx, image, metas, h); err != nil {
+	if err := e.hashBlocks(ctx, image, metas, h); err != nil {
 		return d, err
 	}
 	if err := hashRange(ctx, h, e.file, image, size); err != nil {
@@ -46,9 +55,25 @@ func (e *edit) proveImage(ctx context.Context, m *bolt.Meta) (d Digest, err erro
 	return e.appendDigest(h, size)
 }
 
-// compareBlocks reads the copy of the image back and compares it with src, but for the metas at its
-// beginning. Each block is hashed beside the next one.
-func (e *edit) compareBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
+// proveCopy compares the copy of the whole image with src, which has the digest d: the same bytes
+// have the same digest.
+func (e *edit) proveCopy(ctx context.Context, d Digest) error {
+	image := e.src.db.Bytes()
+	buffers := sync.Pool{New: func() any { return new([copyBlock]byte) }}
+	err := e.src.Parallel(ctx, int((image+copyBlock-1)/copyBlock), func(i int) error {
+		at, back := int64(i)*copyBlock, buffers.Get().(*[copyBlock]byte)
+		defer buffers.Put(back)
+		return e.compareBlock(back[:min(copyBlock, image-at)], at, nil)
+	})
+	if err == nil {
+		_, err = e.file.WriteAt(d.Image[:], image)
+	}
+	return err
+}
+
+// hashBlocks compares the copy of the image with src, but for the metas at its beginning. Each
+// block is hashed beside the next one.
+func (e *edit) hashBlocks(ctx context.Context, image int64, metas []byte, h io.Writer) error {
 	var hashing sync.WaitGroup
 	defer hashing.Wait()
 	back, hashed := make([]byte, copyBlock), make([]byte, copyBlock)
@@ -57,17 +82,26 @@ func (e *edit) compareBlocks(ctx context.Context, image int64, metas []byte, h i
 			return err
 		}
 		back = back[:min(copyBlock, image-at)]
-		if n, err := e.file.ReadAt(back, at); n < len(back) {
-			return fmt.Errorf("read back at %d: %w", at+int64(n), err)
-		}
-		same := min(len(back), max(0, len(metas)-int(at))) // the metas of m, which differ
-		if !bytes.Equal(back[:same], metas[min(int(at), len(metas)):][:same]) || !bytes.Equal(back[same:], e.src.data[at:][same:len(back)]) {
-			return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
+		if err := e.compareBlock(back, at, metas); err != nil {
+			return err
 		}
 		hashing.Wait()
 		back, hashed = hashed, back
 		block := hashed
 		hashing.Go(func() { _, _ = h.Write(block) })
+	}
+	return nil
+}
+
+// compareBlock reads a block of the copy back and compares it with src, or with the metas that were
+// written over the beginning of the copy.
+func (e *edit) compareBlock(back []byte, at int64, metas []byte) error {
+	if n, err := e.file.ReadAt(back, at); n < len(back) {
+		return fmt.Errorf("read back at %d: %w", at+int64(n), err)
+	}
+	same := min(len(back), max(0, len(metas)-int(at))) // the metas, which differ
+	if !bytes.Equal(back[:same], metas[min(int(at), len(metas)):][:same]) || !bytes.Equal(back[same:], e.src.data[at:][same:len(back)]) {
+		return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
 	}
 	return nil
 }
