@@ -36,7 +36,7 @@ that are not in the file are not guessed. With --for new-machines it finds what 
 volumes, Pods, tokens, addresses. An archive of "cluster extract" gets no findings about a restore: it is not restored.
 
 Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usage, 5 could not check, 130 interrupted.`,
-		Flags:  readFlags("decrypt values with", append(doctorFlags(), outputFlag("text", "json", "sarif (2.1.0)"))...),
+		Flags:  readFlags("decrypt values with", append(doctorFlags(), outputFlag("text", "json", "sarif (2.1.0)", "junit"))...),
 		Action: checking(runDoctor),
 	}
 }
@@ -66,7 +66,7 @@ func runDoctor(c *cli.Context, args []string) error {
 	}
 	in, report, err := examine(c, args[0], options)
 	if err == nil {
-		err = printDiagnosis(c, in, report)
+		err = printDiagnosis(c, in, report, options)
 	}
 	if err != nil {
 		return err
@@ -149,13 +149,15 @@ func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest
 	return m, nil, nil
 }
 
-func printDiagnosis(c *cli.Context, in inputInfo, found *doctor.Report) error {
+func printDiagnosis(c *cli.Context, in inputInfo, found *doctor.Report, options doctor.Options) error {
 	errors, warnings, infos := found.Count(finding.Error), found.Count(finding.Warning), found.Count(finding.Info)
 	switch c.String("output") {
 	case "json":
 		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Diagnosed(found)})
 	case "sarif":
 		return render.JSON(c.App.Writer, toSARIF(in, found))
+	case "junit":
+		return printJUnit(c.App.Writer, in, found, finding.Level(c.String("fail-on")), unchecked(options, found))
 	}
 	p := render.NewPage(c.App.Writer)
 	for findings := range grouped(found.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {

@@ -24,10 +24,12 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 		Usage:     "what a finding or problem means and what to do",
 		ArgsUsage: "[CODE]",
 		Description: `etcdshift explain conflict
+etcdshift explain 'must appear in spec.versions'
 etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
-		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. Without CODE it lists all codes. Some codes mean
-different things to different commands: each meaning is an entry. docs/codes.md lists them too.
+		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. CODE may be an error message of kubectl, an API
+server or etcd, as it is, or words to look for. Without CODE it lists all codes. Some codes mean different things to different
+commands: each meaning is an entry. docs/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:        []cli.Flag{textOrJSON()},
@@ -97,6 +99,9 @@ func (x explainer) run(c *cli.Context, args []string) error {
 	chosen := x.all
 	if len(args) > 0 {
 		chosen = slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool { return e.Code.Name != args[0] })
+		if len(chosen) == 0 {
+			chosen = x.search(args[0])
+		}
 		if len(chosen) == 0 {
 			err := usagef(commandPath(c), "there is no code %q", args[0])
 			return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, args[0], x.names())

@@ -7,7 +7,7 @@ import (
 
 // Codes returns all codes of findings, by subject.
 func Codes() []*finding.Code {
-	return append(machineCodes(), []*finding.Code{
+	return append(MachineCodes(), []*finding.Code{
 		CodeDamaged, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld,
 		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
@@ -118,7 +118,8 @@ var (
 		"None of its objects is served.",
 		"Put back an older value, or delete it: `etcdctl del KEY`.")
 	codeVersionUnlisted = code(finding.Error, "version-not-listed", "objects are stored at a version that is gone",
-		"Their definition does not list the version, or they are in another group: lists fail (`request to convert CR from an invalid group/version`).",
+		"Their definition does not list the version, or they are in another group: lists fail (`request to convert CR from an invalid group/version`, "+
+			"`storage is (re)initializing`).",
 		"Run "+migrateVersions+" with `--map GROUP/OLD=NEW`, as the message says, if both versions have the same fields. If not, add the version to the "+
 			"definition again, not served, and run it with a converter (docs/storage-versions.md).")
 	codeListInvalid = code(finding.Error, "stored-versions-invalid", "storedVersions has a version that is gone",

@@ -2,8 +2,8 @@ package doctor
 
 import "github.com/etcdshift/etcdshift/finding"
 
-// machineCodes are the codes of a restore on other machines.
-func machineCodes() []*finding.Code {
+// MachineCodes returns the codes of a restore on other machines.
+func MachineCodes() []*finding.Code {
 	return []*finding.Code{
 		codeOldNodes, codeNodeRecords, codeNodePods, codeNodePinned, codeNodeVolume, codeVolumeAttached, codeTokenKey, codeNodePassword, codeAPIAddress,
 		codeServiceAddress, codeServiceRange, codeWebhookURL, codeClusterCA, codeNotInFile,

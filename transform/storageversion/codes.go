@@ -96,8 +96,8 @@ var (
 		"Nothing.")
 	codeViolatesSchema = transform.WarningCode("violates-schema", "an object breaks rules of its schema",
 		"API servers check writes only, so the object can be read. From 1.30 on they refuse an update that changes what the rule is about: the field, the "+
-			"object around a missing field or a rule over several fields, or the list around an item. Older ones refuse every update. `it was not "+
-			"validated`: that takes more than two million checks, or the defaults have no end.",
+			"object around a missing field or a rule over several fields, or the list around an item. Older ones refuse every update. OLM refuses such a "+
+			"schema (`updated validation is too restrictive`). `it was not validated`: that takes more than two million checks, or the defaults have no end.",
 		"After the restore, correct the fields that the reason names.")
 	codeUpdateRefused = transform.WarningCode("update-refused", "every update of an object is refused",
 		"Even of a label, and the removal of a finalizer: items of a list of type map lack keys or share them, or metadata (of embedded resources too), "+

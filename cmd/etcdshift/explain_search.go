@@ -1,0 +1,59 @@
+package main
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// search returns the meanings that quote the message in a text, the longest quote first; or else
+// those with all words of the text.
+func (x explainer) search(text string) []explanation {
+	text = plainMessage(text)
+	lengths := map[string]int{}
+	quoting := slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool {
+		n := quoted(e.Meaning, text)
+		lengths[e.Meaning] = n
+		return n == 0
+	})
+	slices.SortStableFunc(quoting, func(a, b explanation) int { return cmp.Compare(lengths[b.Meaning], lengths[a.Meaning]) })
+	if len(quoting) > 0 {
+		return quoting
+	}
+	words := strings.Fields(text)
+	return slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool {
+		in := plainMessage(strings.Join([]string{e.Code.Name, e.Title, e.Meaning, e.Warns, e.Remedy, e.Allow}, " "))
+		return len(words) == 0 || slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(in, word) })
+	})
+}
+
+// plainMessage is a message in lower case, without the escapes that logs add.
+func plainMessage(text string) string {
+	return strings.ToLower(strings.Join(strings.Fields(strings.ReplaceAll(text, `\"`, `"`)), " "))
+}
+
+var (
+	quotes = regexp.MustCompile("`[^`]+`")
+	varies = regexp.MustCompile(`\.\.\.|"[^"]*"|\[\d+\]|\bv\d+((alpha|beta)\d+)?\b`) // from cluster to cluster
+)
+
+// quoted returns the length of the longest message in backquotes that is in a text, or that the
+// text is a part of; 0 for none. A message has several words.
+func quoted(meaning, text string) (longest int) {
+	for _, quote := range quotes.FindAllString(meaning, -1) {
+		quote = plainMessage(strings.Trim(quote, "`"))
+		if !strings.Contains(quote, " ") || len(quote) <= longest || strings.HasPrefix(quote, "etcdshift ") {
+			continue
+		}
+		parts := varies.Split(quote, -1)
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		of := regexp.MustCompile(strings.Join(parts, ".*?"))
+		if of.MatchString(text) || strings.Contains(text, " ") && strings.Contains(quote, text) {
+			longest = len(quote)
+		}
+	}
+	return longest
+}
