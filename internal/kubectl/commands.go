@@ -29,7 +29,7 @@ import (
 // newRoot returns kubectl with the commands that are served and those that are refused.
 // Those that are served call serve before anything else.
 func newRoot(client *client, streams genericiooptions.IOStreams, serve func(*cobra.Command, []string) error) *cobra.Command {
-	root := &cobra.Command{Use: "kubectl", Short: "kubectl reads a snapshot", SilenceErrors: true, SilenceUsage: true}
+	root := &cobra.Command{Use: "kubectl", Short: "kubectl reads a snapshot", SilenceErrors: true, SilenceUsage: true, DisableSuggestions: true}
 	addFlags(root.PersistentFlags(), client)
 	f := cmdutil.NewFactory(client)
 	groups := templates.CommandGroups{{Message: "Commands:", Commands: []*cobra.Command{
@@ -133,16 +133,27 @@ func prepare(c *cobra.Command, streams genericiooptions.IOStreams, serve func(*c
 		if slices.ContainsFunc(files, isURL) {
 			return &RefusedError{"--filename", "a URL needs the network; name a file"}
 		}
-		if watch != nil && watch.Changed {
-			if watch.Value.String() == "true" {
-				fmt.Fprintln(streams.ErrOut, "warning: a snapshot does not change: --watch shows nothing more")
-			}
-			if err := watch.Value.Set("false"); err != nil {
+		if err := serve(c, args); err != nil {
+			return err
+		}
+		if watch != nil && watch.Value.String() == "true" {
+			fmt.Fprintln(streams.ErrOut, "warning: a snapshot does not change: --watch shows nothing more")
+			return unset(c, "watch", "output-watch-events")
+		}
+		return nil
+	}
+}
+
+// unset turns boolean flags off, if the command has them.
+func unset(c *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := c.Flags().Lookup(name); f != nil {
+			if err := f.Value.Set("false"); err != nil {
 				return err
 			}
 		}
-		return serve(c, args)
 	}
+	return nil
 }
 
 // isURL reports whether kubectl would fetch file from the network.

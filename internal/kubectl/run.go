@@ -1,11 +1,10 @@
 package kubectl
 
 import (
-	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
@@ -28,15 +28,23 @@ type FailedError struct {
 func (e *FailedError) Error() string { return e.Text }
 
 // UsageError is an error about a command line.
-type UsageError struct{ error }
+type UsageError struct {
+	error
+	Similar string // the command that an unknown word is like; "" for none
+}
 
 func (e UsageError) Unwrap() error { return e.error }
+
+// ErrNeeded is what start returns for a run that does not go on where a server is needed. Help and
+// refusals need none.
+var ErrNeeded = errors.New("a server is needed")
 
 // session is one run of kubectl.
 type session struct {
 	ctx      context.Context
 	start    func(context.Context) (*serve.Server, error)
 	listener *pipes
+	out      *output
 
 	mu     sync.Mutex // held while the server starts
 	served chan error // what the server ended with; nil before it is started
@@ -49,9 +57,10 @@ type session struct {
 func Run(ctx context.Context, start func(context.Context) (*serve.Server, error), streams genericiooptions.IOStreams,
 	args []string) (err error) {
 	inner, cancel := context.WithCancel(ctx)
-	s := &session{ctx: inner, start: start, listener: newPipes(inner)}
-	out := &output{inner, bufio.NewWriter(streams.Out)}
-	streams.Out = out
+	out := newOutput(inner, streams.Out)
+	s := &session{ctx: inner, start: start, listener: newPipes(inner), out: out}
+	errs := render.NewEscaper(streams.ErrOut)
+	streams.Out, streams.ErrOut = out, errs
 	defer func() {
 		cancel()
 		s.mu.Lock()
@@ -65,7 +74,7 @@ func Run(ctx context.Context, start func(context.Context) (*serve.Server, error)
 	go func() { ended <- s.run(streams, args) }()
 	select {
 	case err = <-ended:
-		return cmp.Or(err, out.Flush())
+		return cmp.Or(err, out.complete(), errs.Close())
 	case <-ctx.Done(): // kubectl may be reading a terminal, or its template may take hours: it gets a moment to end
 		select {
 		case <-ended:
@@ -87,13 +96,13 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 		}
 	}()
 	cmdutil.BehaviorOnFatal(func(text string, _ int) {
-		panic(&FailedError{strings.TrimSuffix(text, "\n"), strings.Contains(text, "-h' for help and examples")})
+		panic(&FailedError{strings.TrimSuffix(text, "\n"), isUsage(text)})
 	})
 	warnings := rest.NewWarningWriter(streams.ErrOut, rest.WarningWriterOptions{Deduplicate: true})
 	root := newRoot(newClient(&http.Transport{DialContext: s.listener.DialContext, DisableCompression: true}, warnings), streams, s.serve)
 	root.SetArgs(args)
 	if err = root.ExecuteContext(s.ctx); err != nil {
-		return UsageError{err}
+		return UsageError{err, similar(root, args)}
 	}
 	if n := warnings.WarningCount(); n > 0 && cmdutil.GetFlagBool(root, warningsAsErrors) {
 		return &FailedError{Text: fmt.Sprintf("error: %d warnings received", n)}
@@ -102,7 +111,10 @@ func (s *session) run(streams genericiooptions.IOStreams, args []string) (err er
 }
 
 // serve starts the server.
-func (s *session) serve(*cobra.Command, []string) error {
+func (s *session) serve(c *cobra.Command, _ []string) error {
+	if f := c.Flags().Lookup("output"); f != nil {
+		s.out.begin(f.Value.String())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.ctx.Err(); err != nil {
@@ -117,19 +129,3 @@ func (s *session) serve(*cobra.Command, []string) error {
 	go func() { s.served <- server.Run(s.ctx, s.listener) }()
 	return nil
 }
-
-// output is a buffered output whose writes fail once ctx has ended, so that a command that still
-// prints stops.
-type output struct {
-	ctx context.Context
-	*bufio.Writer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	if err := o.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return o.Writer.Write(p)
-}
-
-var _ io.Writer = (*output)(nil)

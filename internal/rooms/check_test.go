@@ -45,7 +45,7 @@ func mayImport() map[string][]string {
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},
 		"internal/jsonpath":    {"encoding"},
-		"internal/kubectl":     {"internal/serve"},
+		"internal/kubectl":     {"internal/render", "internal/serve"},
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),

@@ -30,6 +30,7 @@ type Config struct {
 	Address string            // HOST:PORT at which clients reach the server
 	Token   string            // that clients must send; "" where the connection itself is proof
 	Secrets bool              // show credentials
+	Once    bool              // a watch ends after the objects
 	Report  func(line string) // is told what is not served, and why; never called at once
 }
 

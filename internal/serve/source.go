@@ -50,8 +50,9 @@ func (s *source) end() {
 	s.reading.Wait()
 }
 
-// mostNamed bounds the keys that are reported.
-const mostNamed = 1000
+// MostReported bounds the objects that are reported one by one. One more report says that there are
+// others.
+const MostReported = 1000
 
 func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, err error) {
 	s = &source{Config: cfg, ctx: ctx, reader: r, named: map[string]bool{}, ahead: make(chan struct{}, mostAhead)}
@@ -66,12 +67,12 @@ func newSource(ctx context.Context, r *inspect.Reader, cfg Config) (s *source, e
 func (s *source) report(err *unreadable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.named[err.key] || len(s.named) > mostNamed {
+	if s.named[err.key] || len(s.named) > MostReported {
 		return
 	}
 	s.named[err.key] = true
-	if len(s.named) > mostNamed {
-		s.Report(fmt.Sprintf("more than %d objects cannot be served; clients are told of each", mostNamed))
+	if len(s.named) > MostReported {
+		s.Report(fmt.Sprintf("more than %d objects cannot be served; clients are told of each", MostReported))
 		return
 	}
 	s.Report(err.Error())

@@ -100,7 +100,9 @@ func (w *watcher) run(ctx context.Context, p *page, bookmark bool) {
 		}
 		return
 	}
-	<-ctx.Done()
+	if !p.source.Once {
+		<-ctx.Done()
+	}
 }
 
 // bookmark says that all objects were sent.
