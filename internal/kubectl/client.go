@@ -36,6 +36,7 @@ func newClient(transport http.RoundTripper, warnings rest.WarningHandler) *clien
 		if err != nil {
 			return nil, err
 		}
+		d.UseLegacyDiscovery = true // of an answer in one piece client-go takes the groups in random order
 		return memory.NewMemCacheClient(d), nil
 	})
 	return c

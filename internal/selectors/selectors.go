@@ -56,8 +56,11 @@ func Values(selector fields.Selector, content map[string]any) fields.Set {
 	set := fields.Set{}
 	for _, r := range selector.Requirements() {
 		path := strings.Split(r.Field, ".")
-		if r.Field == "source" { // of an Event: the component
+		switch r.Field {
+		case "source": // of an Event: the component
 			path = []string{"source", "component"}
+		case "status.successful": // of a Job: its older name
+			path = []string{"status", "succeeded"}
 		}
 		value, has, _ := unstructured.NestedFieldNoCopy(content, path...)
 		switch {

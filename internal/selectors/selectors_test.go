@@ -24,12 +24,12 @@ func TestFields(t *testing.T) {
 // What a server leaves out when it writes is selected by its zero value.
 func TestValues(t *testing.T) {
 	for text, want := range map[string]bool{
-		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=0": true, "status.phase=Running": true,
+		"spec.unschedulable=false": true, "spec.unschedulable=true": false, "status.successful=3": true, "status.successful=0": false, "status.phase=Running": true,
 		"status.phase!=Running": false, "spec.nodeName=": true, "spec.nodeName!=n1": true, "source=kubelet": true,
 	} {
 		selector, err := fields.ParseSelector(text)
 		require.NoError(t, err)
-		content := map[string]any{"status": map[string]any{"phase": "Running"}, "source": map[string]any{"component": "kubelet"}}
+		content := map[string]any{"status": map[string]any{"phase": "Running", "succeeded": int64(3)}, "source": map[string]any{"component": "kubelet"}}
 		require.Equal(t, want, selector.Matches(Values(selector, content)), text)
 	}
 }
