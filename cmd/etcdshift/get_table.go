@@ -27,7 +27,7 @@ func (g *getter) printTables() error {
 		t := g.newTable(a.kind)
 		err := stream.Each(g.chosen(a, t.rows(a)), func(o *gotten) error {
 			if !t.begun {
-				if tables++; tables > 1 {
+				if tables++; tables > 1 && !g.c.Bool("no-headers") {
 					if _, err := io.WriteString(g.c.App.Writer, "\n"); err != nil {
 						return err
 					}

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "record again what kubectl prints")
+
+// TestInvocations: what testdata/kubectl/invocations.txt records is what kubectl prints of
+// testdata/kubectl/all.db in a kube-apiserver. With -update it is recorded again. A new command is
+// a line "== COMMAND" in the file.
+func TestInvocations(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "testdata", "kubectl", "invocations.txt")
+	recorded, err := os.ReadFile(path)
+	require.NoError(t, err)
+	all := filepath.Join(t.TempDir(), "all.db")
+	unzip(t, filepath.Join("..", "testdata", "kubectl", "all.db.gz"), all)
+	live := startCluster(t, restoreAsIs(t, all, "--skip-hash-check"))
+	live.store.waitQuiet(t)
+	var now strings.Builder
+	for section := range strings.SplitSeq(strings.TrimPrefix("\n"+string(recorded), "\n== "), "\n== ") {
+		command, was, _ := strings.Cut(section, "\n")
+		is := live.kubectl(t).record(t, command)
+		if !*update {
+			require.Equal(t, was, strings.TrimSuffix(is, "\n"), command)
+		}
+		fmt.Fprintf(&now, "== %s\n%s", command, is)
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(now.String()), 0o644))
+	}
+}
+
+// record runs a command and returns its section of the record: what it prints, ages in tables
+// aside, then the lines of its errors behind "2> ", then its exit status if that is not 0.
+func (k kubectl) record(t testing.TB, command string) string {
+	t.Helper()
+	cmd := exec.Command(k.program, slices.Concat(k.flags, strings.Fields(command))...)
+	var stdout, stderr bytes.Buffer
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{"HOME=" + k.home, "TZ=UTC"}, &stdout, &stderr
+	err := cmd.Run()
+	text := stdout.String()
+	if durations.MatchString(text) && !strings.Contains(command, "json") && !strings.Contains(command, "yaml") {
+		text = blanks.ReplaceAllString(durations.ReplaceAllString(text, "AGE"), " ")
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\\\n" // a line without an end
+	}
+	for line := range strings.Lines(stderr.String()) {
+		text += strings.TrimSuffix("2> "+line, "\n") + "\n"
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return text + fmt.Sprintf("exit %d\n", exit.ExitCode())
+	}
+	require.NoError(t, err)
+	return text
+}
