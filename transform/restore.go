@@ -1,6 +1,7 @@
 package transform
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,15 +27,16 @@ func (r *Report) addRestore(o Options, members []snapshot.Member) {
 	)
 }
 
-// restoreCommands are the etcdutl calls that restore out, one a member; a snapshot without members
-// (a restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked compacted,
-// so that no client goes on from a revision it saw after the snapshot was taken (etcd#16028). left
-// are the members that no command can name.
+// restoreCommands are the etcdutl calls that restore out, one a member, by name; a snapshot without
+// members (a restored one, etcd 3.4) gets one call to complete. Revisions are raised and marked
+// compacted, so that no client goes on from a revision it saw after the snapshot was taken
+// (etcd#16028). left are the members that no command can name.
 func restoreCommands(out string, members []snapshot.Member, bump int64) (commands []string, left []snapshot.Member) {
 	common := fmt.Sprintf("etcdutl snapshot restore %s --bump-revision %d --mark-compacted", ShellWord(out), bump)
 	var named []snapshot.Member
 	var cluster []string
-	for _, m := range members {
+	byName := func(a, b snapshot.Member) int { return cmp.Compare(a.Name, b.Name) }
+	for _, m := range slices.SortedStableFunc(slices.Values(members), byName) {
 		if !restorable(m) {
 			left = append(left, m)
 			continue

@@ -243,12 +243,12 @@ func TestDeterministic(t *testing.T) {
 
 func TestRestoreCommands(t *testing.T) {
 	got, _ := restoreCommands("my out.db", []snapshot.Member{
-		{Name: "n1", PeerURLs: []string{"https://10.0.0.1:2380"}},
 		{Name: "n'2", PeerURLs: []string{"https://10.0.0.2:2380"}},
+		{Name: "m1", PeerURLs: []string{"https://10.0.0.1:2380"}},
 	}, 7)
 	require.Equal(t, []string{
-		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name n1 --initial-cluster 'n1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.1:2380`,
-		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name 'n'\''2' --initial-cluster 'n1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.2:2380`,
+		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name m1 --initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.1:2380`,
+		`etcdutl snapshot restore 'my out.db' --bump-revision 7 --mark-compacted --data-dir /var/lib/etcd --name 'n'\''2' --initial-cluster 'm1=https://10.0.0.1:2380,n'\''2=https://10.0.0.2:2380' --initial-advertise-peer-urls https://10.0.0.2:2380`,
 	}, got)
 	unnamed, _ := restoreCommands("-out.db", []snapshot.Member{{Name: "n1", PeerURLs: []string{"http://1"}}, {PeerURLs: []string{"http://2"}}}, 7)
 	require.Len(t, unnamed, 1, "a member that never started has nothing to restore")
