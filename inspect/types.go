@@ -123,9 +123,13 @@ func (r *Reader) Defined(ctx context.Context) (*Types, error) {
 	}
 	t := newTypes()
 	for _, dir := range layouts.Dirs(keys.DefinitionType()) {
-		for e, err := range r.Live(ctx, dir) {
+		for rec, err := range r.liveOf(ctx, dir, nil) {
 			if err != nil {
 				break // without definitions, types are known by folders; the next pass returns other errors
+			}
+			e, err := r.Entry(ctx, rec)
+			if err != nil {
+				break
 			}
 			if crd, err := schema.ParseCRD(e.Value); err == nil {
 				t.insert(customType(crd))

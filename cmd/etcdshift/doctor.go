@@ -44,10 +44,10 @@ Exit status: 0 no finding of the level of --fail-on or worse, 1 findings, 2 usag
 // doctorFlags choose findings, and which of them decide the exit status.
 func doctorFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "fail-on", Value: "error", Action: oneOf("fail-on", "error", "warning"),
-			Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"},
+		oneOf(&cli.StringFlag{Name: "fail-on", Value: "error",
+			Usage: "exit with status 1 where a finding is of `LEVEL` or worse: error or warning"}, "error", "warning"),
 		newCodesFlag("ignore", "leave out findings with `CODE` (repeatable)", "a finding", finding.Names(doctor.Codes()...)),
-		&cli.StringFlag{Name: "for", Action: oneOf("for", "new-machines"), Usage: "also find what hurts in another `PLACE`: new-machines"},
+		oneOf(&cli.StringFlag{Name: "for", Usage: "also find what hurts in another `PLACE`: new-machines"}, "new-machines"),
 		&cli.StringFlag{Name: "quota", Usage: "check for an etcd with the quota `BYTES` (--quota-backend-bytes), such as 8Gi"},
 		&cli.StringFlag{Name: "etcd", Usage: "check for a restore into etcd `VERSION`, such as 3.5.21"},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -32,9 +31,8 @@ server or etcd, as it is, or words to look for. Without CODE it lists all codes.
 commands: each meaning is an entry. docs/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
-		Flags:        []cli.Flag{textOrJSON()},
-		Action:       taking(x.run),
-		BashComplete: x.complete,
+		Flags:  []cli.Flag{textOrJSON()},
+		Action: taking(x.run),
 	}
 }
 
@@ -85,14 +83,6 @@ type explainer struct{ all []explanation }
 
 func (x explainer) names() []string {
 	return slices.Compact(mapped(x.all, func(e explanation) string { return e.Code.Name }))
-}
-
-// complete prints what may follow: codes, or flags after a dash.
-func (x explainer) complete(c *cli.Context) {
-	cli.DefaultCompleteWithFlags(c.Command)(c)
-	if c.NArg() == 0 {
-		fmt.Fprintln(c.App.Writer, strings.Join(x.names(), "\n"))
-	}
 }
 
 func (x explainer) run(c *cli.Context, args []string) error {

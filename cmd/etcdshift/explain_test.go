@@ -78,7 +78,7 @@ func TestCodes(t *testing.T) {
 
 // TestExplain: explain knows every code that a flag takes, and completion offers it.
 func TestExplain(t *testing.T) {
-	status, all, _ := runWords("explain", completionFlag)
+	status, all, _ := runWords(completeWord, "explain", "")
 	require.Equal(t, exitDone, status)
 	known := strings.Fields(all)
 	require.True(t, slices.IsSorted(known))
@@ -88,7 +88,7 @@ func TestExplain(t *testing.T) {
 			if codes, ok := f.(*codesFlag); ok {
 				flags++
 				require.Subset(t, known, codes.codes, "%s", path)
-				_, offered, _ := runWords(append(path, "--"+codes.Name, completionFlag)...)
+				_, offered, _ := runWords(slices.Concat([]string{completeWord}, path, []string{"--" + codes.Name, ""})...)
 				require.Equal(t, codes.codes, strings.Fields(offered), "%s", path)
 			}
 		}

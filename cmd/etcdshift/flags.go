@@ -47,6 +47,8 @@ type codesFlag struct {
 	codes []string
 }
 
+func (f *codesFlag) choices() []string { return f.codes }
+
 // newCodesFlag returns a flag that takes no codes but these; takes describes them.
 func newCodesFlag(name, usage, takes string, codes []string) *codesFlag {
 	codes = sorted(codes)
@@ -126,8 +128,8 @@ func showSecretsFlag() cli.Flag {
 func outputFlag(formats ...string) cli.Flag {
 	last := len(formats) - 1
 	names := mapped(formats, func(f string) string { return strings.Fields(f)[0] })
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: names[0], Action: oneOf("output", names...),
-		Usage: "print `FORMAT`: " + strings.Join(formats[:last], ", ") + " or " + formats[last]}
+	return oneOf(&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: names[0],
+		Usage: "print `FORMAT`: " + strings.Join(formats[:last], ", ") + " or " + formats[last]}, names...)
 }
 
 func textOrJSON() cli.Flag { return outputFlag("text", "json") }
@@ -138,13 +140,23 @@ func listFormats() cli.Flag {
 
 func wantsJSON(c *cli.Context) bool { return c.String("output") == "json" }
 
-func oneOf(flag string, words ...string) func(*cli.Context, string) error {
-	return func(c *cli.Context, value string) error {
+// choiceFlag is a flag that takes one of some words.
+type choiceFlag struct {
+	*cli.StringFlag
+	words []string
+}
+
+func (f *choiceFlag) choices() []string { return f.words }
+
+// oneOf has a flag take these words alone.
+func oneOf(f *cli.StringFlag, words ...string) cli.Flag {
+	f.Action = func(c *cli.Context, value string) error {
 		if !slices.Contains(words, value) {
-			return usagef(commandPath(c), "--%s is %q; it takes %s", flag, value, strings.Join(words, " or "))
+			return usagef(commandPath(c), "--%s is %q; it takes %s", f.Name, value, strings.Join(words, " or "))
 		}
 		return nil
 	}
+	return &choiceFlag{f, words}
 }
 
 // progress shows on a terminal, unless -q was given, that work goes on.
@@ -168,9 +180,6 @@ func warn(c *cli.Context, warnings ...string) {
 // misplaced, empty and invalid flags are usage errors. "--" ends the flags; a flag that takes a
 // value takes any next word.
 func arrange(app *cli.App, args []string) ([]string, error) {
-	if args[len(args)-1] == completionFlag {
-		return args, nil // half a command line; the parser finds out where it stands
-	}
 	command, name, at := commandOf(app, args)
 	if len(command.Subcommands) > 0 {
 		if at == len(args) || !strings.HasPrefix(args[at], "-") {

@@ -13,7 +13,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -76,9 +75,8 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(commands)
 	app.Reader, app.Writer, app.ErrWriter = stdin, stdout, stderr
-	if codes := codesFor(app, args); codes != nil {
-		_, err := fmt.Fprintln(stdout, strings.Join(codes, "\n"))
-		return finish(err, stderr)
+	if len(args) > 2 && args[1] == completeWord {
+		return printWords(ctx, app, args[2:], stdout)
 	}
 	args, err := arrange(app, args)
 	if err == nil {
@@ -112,8 +110,7 @@ func newApp(commands []*cli.Command) *cli.App {
 		Version:                   version(),
 		Commands:                  append(slices.Clone(commands), helpCommand()),
 		Flags:                     []cli.Flag{cli.HelpFlag}, // else it comes with the library's own help command
-		EnableBashCompletion:      true,
-		DisableSliceFlagSeparator: true, // a comma may be part of a prefix
+		DisableSliceFlagSeparator: true,                     // a comma may be part of a prefix
 		Action:                    noCommand,
 		OnUsageError:              usageError,
 		ExitErrHandler:            func(*cli.Context, error) {}, // the default exits

@@ -85,10 +85,11 @@ func specFlags(flags []transform.Flag) (out []cli.Flag) {
 		case string, nil:
 			text, _ := value.(string)
 			flag := &cli.StringFlag{Name: f.Name, Aliases: aliases, Category: f.Category, Usage: f.Usage, Value: text}
-			if f.Choices != nil {
-				flag.Action = oneOf(f.Name, f.Choices...)
+			if f.Choices == nil {
+				out = append(out, flag)
+			} else {
+				out = append(out, oneOf(flag, f.Choices...))
 			}
-			out = append(out, flag)
 		}
 	}
 	return out

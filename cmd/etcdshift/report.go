@@ -40,7 +40,7 @@ Exit status: 0 written, 1 written, with damage, findings of the level of --fail-
 		Flags: readFlags("decrypt values with", append(doctorFlags(),
 			&cli.StringFlag{Name: "before", Usage: "add the differences to the older snapshot `OLD`"},
 			&cli.StringFlag{Name: "migration", Usage: "add the JSON `REPORT` of a migration, as --report writes it"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Action: oneOf("output", "json"), Usage: "print `FORMAT` too: json"})...),
+			oneOf(&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "print `FORMAT` too: json"}, "json"))...),
 		Action: checking(runReport),
 	}
 }

@@ -28,8 +28,8 @@ as large as the database it was saved from, free pages included, and so is a mem
 
 Exit status: 0 read, 1 could not be read or is damaged, 2 usage, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
-			&cli.StringFlag{Name: "by", Action: oneOf("by", "resource", "namespace", "owner", "field"),
-				Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
+			oneOf(&cli.StringFlag{Name: "by", Usage: "list all by `WHAT`: resource, namespace, owner or field (default: the largest of each)"},
+				"resource", "namespace", "owner", "field"),
 			&cli.IntFlag{Name: "top", Value: 10, Usage: "list the `N` largest"},
 			textOrJSON()),
 		Action: taking(runSizes),

@@ -75,6 +75,17 @@ func Flags(name string) (flags []*pflag.Flag) {
 	return flags
 }
 
+// Commands returns the names of the commands that are served.
+func Commands() (names []string) {
+	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}
+	for _, c := range newRoot(newClient(nil, rest.NoWarnings{}), streams, nil).Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
 // group is a command that has only subcommands.
 func group(name, short string, served ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: name, Short: short, RunE: func(c *cobra.Command, args []string) error {

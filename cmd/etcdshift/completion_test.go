@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestComplete: what may stand in place of the last word of a command line. "_" is an empty word.
+func TestComplete(t *testing.T) {
+	kinds := map[string][]string{"": {"pods", "services", "widgets.example.com"}, "pods": {"web-0", "web-1"}, "namespaces": {"default", "shop"}}
+	for words, want := range map[string]string{
+		"sta":                                      "status",
+		"migrate _":                                "calico-v3 storage-versions",
+		"migrate storage-versions --mod":           "--mode",
+		"migrate storage-versions --mode _":        "pure settled",
+		"help clus":                                "cluster",
+		"get _":                                    ":files",
+		"get -- _":                                 ":files",
+		"get -n shop _":                            ":files",
+		"get a.db po":                              "pods",
+		"get a.db pods,ser":                        "pods,services",
+		"get a.db pods/web-1":                      "pods/web-1",
+		"get a.db pods _":                          "web-0 web-1",
+		"get a.db pods/web-0 pods/web-1":           "pods/web-1",
+		"get a.db pods -n _":                       "default shop",
+		"get a.db pods --namespace=s":              "--namespace=shop",
+		"get -oj":                                  "",
+		"get -o js":                                "json jsonpath-as-json= jsonpath-file= jsonpath=",
+		"get -A a.db wid":                          "widgets.example.com",
+		"get a.db pods -nshop web-0":               "web-0",
+		"status a.db _":                            "",
+		"status a.db --encryption-config _":        ":files",
+		"diff a.db _":                              ":files",
+		"diff a.db b.db serv":                      "services",
+		"history a.db b.db pod":                    "pods :files",
+		"events a.db --for pods/web-0":             "pods/web-0",
+		"events a.db -o na":                        "name",
+		"kubectl -q a.db expl":                     "explain",
+		"kubectl a.db get pods web-0":              "web-0",
+		"kubectl a.db describe -n shop pods web-1": "web-1",
+		"kubectl a.db get --show-l":                "--show-labels",
+		"kubectl a.db delete _":                    "",
+		"explain und":                              "undecodable",
+		"migrate calico-v3 --allow unde":           "undecodable",
+		"completion _":                             "bash fish zsh",
+		"nosuch _":                                 "",
+		"cluster purge _":                          "",
+	} {
+		c := completer{app: newApp(commands()), codes: []string{"undecodable"}}
+		c.objects = func(file, kind string, in within) []string {
+			require.Equal(t, "a.db", file)
+			require.False(t, kind == "pods" && strings.Contains(words, "-nshop") && in.namespace != "shop", words)
+			return kinds[kind]
+		}
+		got := c.complete(strings.Split(strings.ReplaceAll(words, "_", ""), " "))
+		require.Equal(t, want, strings.Join(got, " "), words)
+	}
+}
+
+// TestCompleteHostile: names that a shell would run are not offered, and files that cannot be read
+// offer nothing.
+func TestCompleteHostile(t *testing.T) {
+	c := completer{app: newApp(commands())}
+	c.objects = func(string, string, within) []string {
+		return []string{"good", "$(reboot)", "a b", "`x`", "a\x1b[2J", "", "a\nb", "a;b"}
+	}
+	require.Equal(t, []string{"good"}, c.complete([]string{"get", "a.db", "pods", ""}))
+	for _, file := range []string{"nosuch", t.TempDir(), "completion_test.go", "../../testdata/calico/before.db.gz", "", "-"} {
+		status, stdout, stderr := runWords(completeWord, "get", file, "pods", "")
+		require.Equal(t, exitDone, status)
+		require.Empty(t, stdout+stderr, file)
+	}
+}
