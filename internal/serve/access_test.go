@@ -91,9 +91,15 @@ func TestReviews(t *testing.T) {
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		require.False(t, r.Status.Allowed)
-		rules, err := auth.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{}, metav1.CreateOptions{})
+		rules, err := auth.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{
+			Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: "a"},
+		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"get", "list", "watch"}, rules.Status.ResourceRules[0].Verbs)
+		_, err = auth.SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{}, metav1.CreateOptions{})
+		require.True(t, apierrors.IsInvalid(err), err)
+		_, err = auth.SelfSubjectRulesReviews().Create(t.Context(), &authorizationv1.SelfSubjectRulesReview{}, metav1.CreateOptions{})
+		require.True(t, apierrors.IsBadRequest(err), err)
 	}
 }
 

@@ -145,6 +145,8 @@ func TestTables(t *testing.T) {
 		_, text = s.do(t, "GET", objectPath(gvr)+"?includeObject=Object", "", "Accept", accept)
 		require.NotContains(t, text, "PartialObjectMetadata")
 		_, text = s.do(t, "GET", objectPath(gvr), "", "Accept", "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io")
+		resp, _ := s.do(t, "GET", objectPath(gvr), "", "Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
+		require.Equal(t, 406, resp.StatusCode, gvr)
 		partial := metav1.PartialObjectMetadataList{}
 		require.NoError(t, json.Unmarshal([]byte(text), &partial))
 		require.Len(t, partial.Items, len(table.Rows), gvr)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ type documents struct {
 func (d *documents) install() error {
 	v3 := handler3.NewOpenAPIService()
 	mux := d.server.Handler.NonGoRestfulMux
-	if err := v3.RegisterOpenAPIV3VersionedService("/openapi/v3", mux); err != nil {
+	if err := v3.RegisterOpenAPIV3VersionedService("/openapi/v3", knownPaths{mux}); err != nil {
 		return err
 	}
 	config := cached.Once(cached.Func(func() (*common.OpenAPIV3Config, string, error) {
@@ -60,6 +61,40 @@ func (d *documents) install() error {
 	}
 	handler.NewOpenAPIServiceLazy(cached.Once(cached.Func(d.v2))).RegisterOpenAPIVersionedService("/openapi/v2", mux)
 	return nil
+}
+
+// knownPaths has requests for documents that are not there answered with 404: the handler of
+// kube-openapi writes nothing.
+type knownPaths struct {
+	common.PathHandlerByGroupVersion
+}
+
+// HandlePrefix registers a handler of documents.
+func (k knownPaths) HandlePrefix(path string, h http.Handler) {
+	k.PathHandlerByGroupVersion.HandlePrefix(path, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		answer := &noted{ResponseWriter: w}
+		if h.ServeHTTP(answer, req); !answer.begun {
+			http.NotFound(w, req)
+		}
+	}))
+}
+
+// noted notes whether an answer was begun.
+type noted struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// WriteHeader begins the answer.
+func (n *noted) WriteHeader(status int) {
+	n.begun = true
+	n.ResponseWriter.WriteHeader(status)
+}
+
+// Write begins the answer.
+func (n *noted) Write(p []byte) (int, error) {
+	n.begun = true
+	return n.ResponseWriter.Write(p)
 }
 
 // ownExtensions is a configuration for one document: the builder changes the extensions of its

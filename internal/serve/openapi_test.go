@@ -31,6 +31,10 @@ func TestOpenAPI(t *testing.T) {
 	v2, err := client.OpenAPISchema()
 	require.NoError(t, err)
 	require.Greater(t, len(v2.GetDefinitions().GetAdditionalProperties()), 500)
+	for _, path := range []string{"/openapi/v3/", "/openapi/v3/apis/nothing", "/openapi/v3/apis/nothing/v1"} {
+		resp, _ := s.do(t, "GET", path, "")
+		require.Equal(t, 404, resp.StatusCode, path)
+	}
 	_, text := s.do(t, "GET", "/openapi/v3/api/v1", "")
 	document := struct {
 		Components struct {

@@ -31,7 +31,6 @@ type query struct {
 	limit      int64
 	labels     labels.Selector
 	fields     fields.Selector
-	since      int64 // changes after this revision only
 }
 
 // page is the answer to a query.
@@ -217,7 +216,7 @@ func (q *query) selects(e *inspect.Entry) (bool, error) {
 	switch {
 	case err != nil:
 		return false, &unreadable{string(e.Key), err}
-	case key.Resource != q.stored.Resource || e.ModRevision <= q.since:
+	case key.Resource != q.stored.Resource:
 		return false, nil
 	}
 	if err := q.check(e, q.version); err != nil {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"mime"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -53,15 +54,25 @@ func (s *source) readOnly(next http.Handler, c *codec) http.Handler {
 		if u, has := request.UserFrom(req.Context()); has && u.GetName() != readerName {
 			sentence = "a snapshot is served to its reader: what another user may do is not known, so nobody can be impersonated"
 		}
-		if sentence == "" {
+		status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: sentence}
+		switch {
+		case sentence == "" && info.Verb == "list" && asksForObject(req):
+			status.Code, status.Reason = http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable
+			status.Message = "you requested PartialObjectMetadata, but the requested object is a list: ask for PartialObjectMetadataList"
+		case sentence == "":
 			next.ServeHTTP(w, req)
 			return
 		}
-		err := &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed, Message: sentence,
-		}}
-		responsewriters.ErrorNegotiated(err, c, schema.GroupVersion{Version: "v1"}, w, req)
+		responsewriters.ErrorNegotiated(&apierrors.StatusError{ErrStatus: status}, c, schema.GroupVersion{Version: "v1"}, w, req)
 	})
+}
+
+// asksForObject reports whether the first format that a client accepts is the metadata of one
+// object.
+func asksForObject(req *http.Request) bool {
+	first, _, _ := strings.Cut(req.Header.Get("Accept"), ",")
+	_, params, err := mime.ParseMediaType(first)
+	return err == nil && params["as"] == "PartialObjectMetadata"
 }
 
 // apiVersion is the version of Kubernetes whose types are served: v1.37.2 for k8s.io/api v0.37.2.

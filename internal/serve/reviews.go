@@ -7,9 +7,11 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 )
@@ -19,7 +21,7 @@ import (
 type review struct {
 	kind   string
 	empty  func() runtime.Object
-	answer func(ctx context.Context, question runtime.Object)
+	answer func(ctx context.Context, question runtime.Object) error
 }
 
 // New returns an empty question.
@@ -36,8 +38,7 @@ func (r *review) GetSingularName() string { return strings.ToLower(r.kind) }
 
 // Create answers a question.
 func (r *review) Create(ctx context.Context, obj runtime.Object, _ rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
-	r.answer(ctx, obj)
-	return obj, nil
+	return obj, r.answer(ctx, obj)
 }
 
 // reviews lists the questions that are answered, by their group and resource.
@@ -46,29 +47,46 @@ func reviews() map[schema.GroupResource]*review {
 	return map[schema.GroupResource]*review{
 		{Group: authorization, Resource: "selfsubjectaccessreviews"}: {
 			kind: "SelfSubjectAccessReview", empty: func() runtime.Object { return &authorizationv1.SelfSubjectAccessReview{} },
-			answer: func(_ context.Context, q runtime.Object) {
+			answer: func(_ context.Context, q runtime.Object) error {
 				r := q.(*authorizationv1.SelfSubjectAccessReview)
 				r.Status = access(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
+				return checkAccess(r)
 			},
 		},
 		{Group: authorization, Resource: "selfsubjectrulesreviews"}: {
 			kind: "SelfSubjectRulesReview", empty: func() runtime.Object { return &authorizationv1.SelfSubjectRulesReview{} },
-			answer: func(_ context.Context, q runtime.Object) {
-				q.(*authorizationv1.SelfSubjectRulesReview).Status = authorizationv1.SubjectRulesReviewStatus{
+			answer: func(_ context.Context, q runtime.Object) error {
+				r := q.(*authorizationv1.SelfSubjectRulesReview)
+				r.Status = authorizationv1.SubjectRulesReviewStatus{
 					ResourceRules:    []authorizationv1.ResourceRule{{Verbs: reads(), APIGroups: []string{"*"}, Resources: []string{"*"}}},
 					NonResourceRules: []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}},
 				}
+				if r.Spec.Namespace == "" {
+					return apierrors.NewBadRequest("no namespace on request")
+				}
+				return nil
 			},
 		},
 		{Group: authentication, Resource: "selfsubjectreviews"}: {
 			kind: "SelfSubjectReview", empty: func() runtime.Object { return &authenticationv1.SelfSubjectReview{} },
-			answer: func(ctx context.Context, q runtime.Object) {
+			answer: func(ctx context.Context, q runtime.Object) error {
 				if u, has := request.UserFrom(ctx); has {
 					q.(*authenticationv1.SelfSubjectReview).Status.UserInfo = authenticationv1.UserInfo{Username: u.GetName(), Groups: u.GetGroups()}
 				}
+				return nil
 			},
 		},
 	}
+}
+
+// checkAccess refuses a question about nothing, or about two things, as kube-apiserver does.
+func checkAccess(r *authorizationv1.SelfSubjectAccessReview) error {
+	if (r.Spec.ResourceAttributes == nil) != (r.Spec.NonResourceAttributes == nil) {
+		return nil
+	}
+	const rule = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+	return apierrors.NewInvalid(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview").GroupKind(), "",
+		field.ErrorList{field.Invalid(field.NewPath("spec", "resourceAttributes"), r.Spec.ResourceAttributes, rule)})
 }
 
 // access answers whether a request would be answered.

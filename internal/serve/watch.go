@@ -25,8 +25,8 @@ func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 // Stop ends the watch.
 func (w *watcher) Stop() { w.stop() }
 
-// newWatch starts a watch. Without a revision it begins with all objects, as with
-// SendInitialEvents; else with the objects that changed after the revision.
+// newWatch starts a watch. Without a revision, or with SendInitialEvents, it begins with all
+// objects; from the revision of the file it has none.
 func (s *store) newWatch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
 	asked, err := parseRevision(opts.ResourceVersion)
 	if err != nil {
@@ -42,12 +42,11 @@ func (s *store) newWatch(ctx context.Context, opts *metainternalversion.ListOpti
 		return nil, err
 	}
 	if asked > 0 && !initial {
-		if err := s.checkWindow(ctx, int64(asked)); err != nil {
+		if err := s.checkCurrent(int64(asked)); err != nil {
 			return nil, err
 		}
-		q.since = int64(asked)
 	}
-	if none := opts.SendInitialEvents != nil && !initial && asked == 0; none || q.since >= s.source.revision {
+	if !initial && (asked > 0 || opts.SendInitialEvents != nil) {
 		q.end = q.first
 	}
 	p, err := q.page(ctx)
@@ -60,15 +59,11 @@ func (s *store) newWatch(ctx context.Context, opts *metainternalversion.ListOpti
 	return w, nil
 }
 
-// checkWindow refuses a watch from a revision before the compaction: what was deleted since then is
-// not known.
-func (s *store) checkWindow(ctx context.Context, from int64) error {
-	oldest, _, err := s.source.reader.Snapshot().Kept(ctx)
-	if err != nil {
-		return err
-	}
-	if from < oldest {
-		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
+// checkCurrent refuses a watch from an earlier revision, as a server does after a compaction: the
+// file may lack what was deleted since then.
+func (s *store) checkCurrent(from int64) error {
+	if from < s.source.revision {
+		return apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.source.revision))
 	}
 	return nil
 }
@@ -84,11 +79,7 @@ func (w *watcher) run(ctx context.Context, p *page, bookmark bool) {
 			return ctx.Err()
 		}
 	}
-	added := watch.Added
-	if p.since > 0 {
-		added = watch.Modified
-	}
-	err := stream.Each(p.objects(ctx), func(obj *unstructured.Unstructured) error { return send(added, obj) })
+	err := stream.Each(p.objects(ctx), func(obj *unstructured.Unstructured) error { return send(watch.Added, obj) })
 	if err == nil && bookmark {
 		err = send(watch.Bookmark, p.bookmark())
 	}
