@@ -62,7 +62,11 @@ func (g *groups) addResources(resources []*resource) error {
 			if err := g.scheme.AddFieldLabelConversionFunc(r.gvk(version), r.fieldLabel(version)); err != nil {
 				return err
 			}
-			g.add(r.gvk(version).GroupVersion(), r.Resource.Resource, &store{resource: r, version: version, create: g.scheme.New})
+			s := &store{resource: r, version: version, create: g.scheme.New}
+			g.add(r.gvk(version).GroupVersion(), r.Resource.Resource, s)
+			for name, sub := range s.subresources() {
+				g.add(r.gvk(version).GroupVersion(), r.Resource.Resource+"/"+name, sub)
+			}
 		}
 	}
 	return nil
