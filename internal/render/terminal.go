@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 	"golang.org/x/text/transform"
+	"golang.org/x/text/width"
 )
 
 // IsTerminal reports whether w is a terminal.
@@ -122,9 +123,10 @@ type Progress struct {
 	end   func()
 }
 
-// NewProgress returns the Progress of a terminal; on any other writer it shows nothing.
+// NewProgress returns the Progress of a terminal; on any other writer, and on a terminal that cannot
+// clear a line, it shows nothing.
 func NewProgress(w io.Writer) *Progress {
-	if !IsTerminal(w) {
+	if !IsTerminal(w) || os.Getenv("TERM") == "dumb" {
 		w = nil
 	}
 	return &Progress{w: w, every: time.Second}
@@ -152,11 +154,41 @@ func (p *Progress) Phase(name string) *Progress {
 				return
 			case <-tick.C:
 				shown = true
-				fmt.Fprintf(p.w, "\r\x1b[K%s: %s", Printable(name), time.Since(start).Round(time.Second))
+				took := ": " + time.Since(start).Round(time.Second).String()
+				fmt.Fprint(p.w, "\r\x1b[K"+fit(Printable(name), columnsOf(p.w)-1-len(took))+took)
 			}
 		}
 	}()
 	return p
+}
+
+// columnsOf is the width that a terminal has now; 80 where it does not tell.
+func columnsOf(w io.Writer) int {
+	if f, isFile := w.(*os.File); isFile {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return 80
+}
+
+// fit cuts s to a number of columns, of which a wide character takes two. A line that is longer than
+// a terminal is broken, and cannot be cleared.
+func fit(s string, columns int) string {
+	const cut = "..."
+	used, end := 0, 0
+	for i, r := range s {
+		if used+len(cut) <= columns {
+			end = i
+		}
+		if used++; width.LookupRune(r).Kind() == width.EastAsianWide || width.LookupRune(r).Kind() == width.EastAsianFullwidth {
+			used++
+		}
+		if used > columns {
+			return s[:end] + cut[:max(0, min(len(cut), columns))]
+		}
+	}
+	return s
 }
 
 // End ends the phase, if any, and clears its line.

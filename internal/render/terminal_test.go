@@ -71,3 +71,17 @@ func TestProgress(t *testing.T) {
 	require.True(t, strings.HasPrefix(w.String(), "\r\x1b[Kplan: 0s\r\x1b[Kplan: "), w.String())
 	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
 }
+
+// TestFit: what is shown while work goes on fits the terminal, whatever its width.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		columns int
+		want    string
+	}{
+		{"reading in.db", 13, "reading in.db"}, {"reading in.db", 12, "reading i..."}, {"reading in.db", 3, "..."}, {"reading in.db", 2, ".."},
+		{"reading in.db", -5, ""}, {"", 0, ""}, {"日本語.db", 9, "日本語.db"}, {"日本語.db", 8, "日本..."}, {"日本語.db", 6, "日..."}, {"Rôle.db", 7, "Rôle.db"},
+	} {
+		require.Equal(t, c.want, fit(c.text, c.columns), "%s in %d", c.text, c.columns)
+	}
+}
