@@ -202,7 +202,8 @@ var (
 		"Start its Pods, or set `failurePolicy: Ignore`.")
 	codeAPIServiceGone = code(finding.Error, "apiservice-service-gone", "the Service of an APIService is gone",
 		"Its group cannot be served, discovery is incomplete, and no namespace deletion completes.",
-		"Delete the APIService, or bring the Service back.")
+		"Delete the APIService, or bring the Service back. But while Calico's data is in `crd.projectcalico.org`, leave `v3.projectcalico.org` to "+
+			"`etcdshift migrate calico-v3` or to the live migration: without it Calico would serve an empty group.")
 	codeAPIServiceEndpoints = code(finding.Warning, "apiservice-no-endpoints", "the Service of an APIService has no endpoints",
 		"It had no ready endpoint when the snapshot was taken. Namespaces cannot be deleted while the APIService is unavailable.",
 		"Start its Pods, or delete the APIService.")

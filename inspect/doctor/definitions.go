@@ -88,6 +88,9 @@ func (d *doctor) checkDefinitions() {
 		}
 		if def.deleted {
 			held := d.holders(func(h hold) bool { return folder{h.prefix, h.resource} == at })
+			if at.resource.Group == calicoV1 {
+				held += d.calicoMoves(at.prefix)
+			}
 			d.raise(def.entry.Key, codeCRDTerminating, "it is being deleted; finalizers: %s; %s left%s",
 				list(def.finalizers), things(d.versions.at(at).total.objects, "object"), held)
 		}

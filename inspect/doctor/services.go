@@ -129,18 +129,21 @@ func (d *doctor) serve(o stored) {
 func (d *doctor) checkAPIServices() {
 	for _, s := range d.apiServices {
 		ref := s.Spec.Service
-		name := ref.Namespace + "/" + ref.Name
+		name, hint := ref.Namespace+"/"+ref.Name, ""
+		if s.Name == calicoAPIService {
+			hint = d.calicoMoves(s.Prefix)
+		}
 		switch svc := d.service(s.Prefix, ref.Namespace, ref.Name); {
 		case svc == nil:
-			d.raise(s.entry.Key, codeAPIServiceGone, "its Service %s is not there", name)
+			d.raise(s.entry.Key, codeAPIServiceGone, "its Service %s is not there%s", name, hint)
 			d.dead = append(d.dead, s.Name)
 		case d.idle(s.Prefix, svc):
-			d.raise(s.entry.Key, codeAPIServiceEndpoints, "its Service %s has no ready endpoint", name)
+			d.raise(s.entry.Key, codeAPIServiceEndpoints, "its Service %s has no ready endpoint%s", name, hint)
 			d.dead = append(d.dead, s.Name)
 		default:
 			for _, c := range s.Status.Conditions {
 				if c.Type == "Available" && c.Status == metav1.ConditionFalse {
-					d.raise(s.entry.Key, codeAPIServiceUnavailable, "its condition Available was False: %s", c.Reason)
+					d.raise(s.entry.Key, codeAPIServiceUnavailable, "its condition Available was False: %s%s", c.Reason, hint)
 					d.dead = append(d.dead, s.Name)
 				}
 			}

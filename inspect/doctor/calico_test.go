@@ -1,0 +1,43 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// calicoCRD defines ClusterInformations of a group of Calico.
+func calicoCRD(group, version, extra string) record {
+	of := strings.NewReplacer("widgets.example.com", "clusterinformations."+group, "example.com", group, "widgets", "clusterinformations",
+		"Widget", "ClusterInformation", `"v1"`, `"`+version+`"`)
+	r := crd(extra, noConversion, `["v1"]`)
+	return record{of.Replace(r.key), strings.Replace(of.Replace(r.value), `"apiextensions.k8s.io/`+version+`"`, `"apiextensions.k8s.io/v1"`, 1)}
+}
+
+// TestCalicoMoves: what a migration of Calico removes is to be left to it.
+func TestCalicoMoves(t *testing.T) {
+	const hint = "leave it to the migration"
+	on := base(t)
+	service := apiServiceObject("v3.projectcalico.org", `{"group":"projectcalico.org","version":"v3","service":{"namespace":"calico-apiserver","name":"calico-api"}}`, `{}`)
+	v1, v3 := calicoCRD("crd.projectcalico.org", "v1", ""), calicoCRD("projectcalico.org", "v3", "")
+	live := object("migration.projectcalico.org/datastoremigrations/team/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", "")
+	for name, tc := range map[string]struct {
+		with  []record
+		moves bool
+	}{
+		"v1 alone":             {only(service, v1), false},
+		"both groups":          {only(service, v1, v3), true},
+		"a DatastoreMigration": {only(service, v1, live), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).of(codeAPIServiceGone)
+			require.Len(t, found, 1)
+			require.Equal(t, tc.moves, strings.Contains(found[0].Reason, hint), found[0].Reason)
+		})
+	}
+	going := calicoCRD("crd.projectcalico.org", "v1", `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x/y"]`)
+	found := examined(t, written(t, on, append(healthy(), going, v3)...), Options{}).of(codeCRDTerminating)
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].Reason, hint)
+}
