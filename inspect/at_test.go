@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -93,33 +92,4 @@ func TestDeletedEntries(t *testing.T) {
 			require.ErrorContains(t, err, "socket is gone")
 		}
 	}
-}
-
-// TestRevisionAt: the revision of a time is the last before the first later write.
-func TestRevisionAt(t *testing.T) {
-	s, err := snapshot.Open(t.Context(), "../testdata/storage/flipped.db.gz", snapshot.Config{})
-	require.NoError(t, err)
-	defer s.Close()
-	r := NewReader(s, nil)
-	newest, err := r.NewestTime(t.Context())
-	require.NoError(t, err)
-	last, err := r.Revision(t.Context())
-	require.NoError(t, err)
-	revision, err := r.RevisionAt(t.Context(), newest)
-	require.NoError(t, err)
-	require.Equal(t, last, revision)
-	first, err := r.RevisionAt(t.Context(), newest.AddDate(-1, 0, 0))
-	require.NoError(t, err)
-	none, err := r.At(first).NewestTime(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, none, "the file keeps all writes")
-	before, err := r.RevisionAt(t.Context(), newest.Add(-time.Second))
-	require.NoError(t, err)
-	require.Less(t, before, last)
-	later, err := r.At(before + 1).NewestTime(t.Context())
-	require.NoError(t, err)
-	require.True(t, later.After(newest.Add(-time.Second)))
-	then, err := r.At(before).NewestTime(t.Context())
-	require.NoError(t, err)
-	require.False(t, then.After(newest.Add(-time.Second)))
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/etcdshift/etcdshift/internal/native"
@@ -96,46 +95,4 @@ func newestOf(value any, newest time.Time) time.Time {
 		}
 	}
 	return newest
-}
-
-// RevisionAt returns the last revision before the first write that was made after a time, as the
-// times in objects tell. Only revisions are found that the snapshot keeps as a whole; the error for
-// an earlier time wraps snapshot.ErrCompacted.
-func (r *Reader) RevisionAt(ctx context.Context, t time.Time) (revision int64, err error) {
-	oldest, revision, err := r.snapshot.Kept(ctx)
-	if err != nil {
-		return 0, err
-	}
-	writes := stream.Of(func(yield func(datedWrite) error) error {
-		return stream.Each(r.snapshot.Records(ctx), func(rec *snapshot.Record) error {
-			if rec.Tombstone || rec.Revision.Main < oldest || len(rec.Key) == 0 {
-				return nil
-			}
-			e, err := r.Entry(ctx, rec)
-			if err != nil {
-				return err
-			}
-			return yield(datedWrite{rec.Revision.Main, dated{value: e.Value}})
-		})
-	})
-	item := func(w datedWrite) (datedWrite, int) { return w, len(w.value) }
-	for w, err := range stream.Ahead(r.snapshot.Guard, writes, item, func(w *datedWrite) { w.read() }) {
-		switch {
-		case err != nil:
-			return 0, err
-		case !w.newest.After(t):
-		case w.revision <= oldest:
-			return 0, &snapshot.FileError{Path: r.snapshot.Path(), Err: fmt.Errorf("%w: the state at %s; the file keeps what was written from %s on",
-				snapshot.ErrCompacted, t.Format(time.RFC3339), w.newest.Format(time.RFC3339))}
-		default:
-			return w.revision - 1, nil
-		}
-	}
-	return revision, nil
-}
-
-// datedWrite is the value of one write.
-type datedWrite struct {
-	revision int64
-	dated
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
 )
 
 // Object is a stored object as JSON content, at its stored version.
@@ -45,6 +47,9 @@ func (r *Reader) Objects(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 
 // Entries yields the entries of Objects.
 func (r *Reader) Entries(ctx context.Context, t *Type, in Selection) iter.Seq2[*Entry, error] {
+	if r.at != nil {
+		return r.entriesAt(ctx, t, in)
+	}
 	return stream.Of(func(yield func(*Entry) error) error {
 		found, err := r.keysOf(ctx, t, in)
 		for _, key := range found {
@@ -60,24 +65,55 @@ func (r *Reader) Entries(ctx context.Context, t *Type, in Selection) iter.Seq2[*
 	})
 }
 
+// entriesAt yields the entries at a revision. To find the record of one key, GetAt reads all writes
+// since the compaction: the records are kept.
+func (r *Reader) entriesAt(ctx context.Context, t *Type, in Selection) iter.Seq2[*Entry, error] {
+	return stream.Of(func(yield func(*Entry) error) error {
+		found := map[string]snapshot.Record{}
+		err := r.eachOf(ctx, t, in, func(rec *snapshot.Record) { found[string(rec.Key)] = *rec })
+		if err != nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(found)) {
+			rec := found[key]
+			e, err := r.Entry(ctx, &rec)
+			if err == nil {
+				err = yield(e)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // keysOf returns the keys of a selection, in order.
 func (r *Reader) keysOf(ctx context.Context, t *Type, in Selection) (found [][]byte, err error) {
+	if err := r.eachOf(ctx, t, in, func(rec *snapshot.Record) { found = append(found, rec.Key) }); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, bytes.Compare)
+	return slices.CompactFunc(found, bytes.Equal), nil // two storages of a file may share folders
+}
+
+// eachOf runs fn on the live records of a selection.
+func (r *Reader) eachOf(ctx context.Context, t *Type, in Selection, fn func(*snapshot.Record)) error {
 	layouts, err := r.Layouts(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, dir := range layouts.Dirs(t.Resource) {
 		for rec, err := range r.liveOf(ctx, dir, in.Names) {
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if key, _, err := layouts.Parse(rec.Key); err == nil && key.Resource == t.Resource && in.Holds(key) {
-				found = append(found, rec.Key)
+				fn(rec)
 			}
 		}
 	}
-	slices.SortFunc(found, bytes.Compare)
-	return slices.CompactFunc(found, bytes.Equal), nil // two storages of a file may share folders
+	return nil
 }
 
 // Holds reports whether a selection has the object of a key.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -23,7 +25,7 @@ etcdshift get before.db deploy/web -n shop -o yaml
 etcdshift get before.db certificates.cert-manager.io -A --stored
 etcdshift get before.db cm,deploy,svc -n shop --export > shop.yaml`,
 		UsageText: `TYPE is what kubectl takes: a plural, singular or short name, a kind, with or without the group, a category such as "all", or
-several with commas between. Custom types and their columns come from the CustomResourceDefinitions in the snapshot.
+several with commas between; "*" is every type. Custom types and their columns come from the CustomResourceDefinitions in the snapshot.
 
 Objects are shown at the version they are stored at, without defaults that a server would add. Ages are relative to the newest
 time in the snapshot, or to --age-from. --export prints objects that can be applied: without fields that a server fills in, and
@@ -51,6 +53,7 @@ without --show-secrets, 130 interrupted.`,
 			&cli.StringFlag{Name: "age-from", Usage: "count ages from `TIME` (RFC 3339), or now (default: the newest time in the snapshot)"},
 			&cli.BoolFlag{Name: "stored", Usage: "add the columns STORED-VERSION, REV, SIZE (bytes) and ENCRYPTION"},
 			&cli.Int64Flag{Name: "revision", Usage: "show the state at revision `N`, where the snapshot still has it"},
+			atFlag("show"),
 			&cli.BoolFlag{Name: "deleted", Usage: "show what was deleted since the last compaction, as it was before"},
 			&cli.BoolFlag{Name: "export", Usage: "print YAML that can be applied, in the order in which things depend on each other"},
 			showSecretsFlag()),
@@ -81,11 +84,14 @@ func runGet(c *cli.Context, args []string) error {
 }
 
 func get(c *cli.Context, s *opened, o getOptions, words []string) error {
+	if err := s.readAt(c); err != nil {
+		return err
+	}
 	r := s.Reader
 	if c.IsSet("revision") {
 		r = r.At(c.Int64("revision"))
 	}
-	asked, err := readAsked(c, words, typesFor(c, words), r)
+	asked, err := askedFor(c, words, r)
 	if err == nil {
 		err = checkFields(c, o, asked)
 	}
@@ -93,7 +99,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		return err
 	}
 	sift(c, r, asked)
-	if o.now.IsZero() && (o.format == "table" || o.format == "wide") {
+	if o.now.IsZero() && o.isTable() {
 		if o.now, err = r.NewestTime(c.Context); err != nil {
 			return err
 		}
@@ -103,11 +109,17 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 			return err
 		}
 	}
+	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, met: map[[2]string]bool{}}
+	if c.Bool("deleted") && g.options.isTable() {
+		if err := g.clock.Read(c.Context, r); err != nil {
+			return err
+		}
+	}
 	layouts, err := r.Layouts(c.Context)
 	if err != nil {
 		return err
 	}
-	g := &getter{c: c, opened: s, reader: r, layouts: layouts, options: o, asked: asked, met: map[[2]string]bool{}}
+	g.layouts = layouts
 	// a name stands for one object in one namespace and logical cluster
 	g.single = len(asked) == 1 && len(asked[0].names) == 1 &&
 		(o.namespace != "" || !asked[0].kind.Namespaced) && (c.IsSet("cluster") || !layouts.Flavour().KCP())
@@ -115,6 +127,39 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		return err
 	}
 	return g.verdict()
+}
+
+// askedFor reads TYPE [NAME...] or TYPE/NAME...; "*" is every type that has objects.
+func askedFor(c *cli.Context, words []string, r *inspect.Reader) (out []asking, err error) {
+	if len(words) != 1 || words[0] != "*" {
+		return readAsked(c, words, typesFor(c, words), r)
+	}
+	types, err := r.TypesEver(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	if !c.Bool("deleted") {
+		for _, t := range types.All() {
+			if t.Objects > 0 {
+				out = append(out, asking{kind: t})
+			}
+		}
+		return out, nil
+	}
+	seen := map[*inspect.Type]bool{}
+	layouts, err := r.Layouts(c.Context)
+	if err != nil {
+		return nil, err
+	}
+	err = stream.Each(r.Deleted(c.Context, nil), func(d *inspect.Deletion) error {
+		key, _, err := layouts.Parse(d.Key)
+		if t := types.Of(key.Resource); err == nil && t != nil && !seen[t] {
+			seen[t], out = true, append(out, asking{kind: t})
+		}
+		return nil
+	})
+	slices.SortFunc(out, func(a, b asking) int { return strings.Compare(a.kind.Name(), b.kind.Name()) })
+	return out, err
 }
 
 // typesFor finds the types of a snapshot, without reading it where the words name built-in types.

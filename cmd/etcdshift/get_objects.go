@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/selectors"
@@ -33,10 +34,11 @@ type getter struct {
 	single  bool // one object is asked for by name
 
 	shown, unread int
-	kept          int // objects that were not exported
-	large         int // exported objects that only a server-side apply takes
-	unbounded     int // paths that found too much in an object
-	leftOut       int // printer columns that tables do not show
+	kept          int           // objects that were not exported
+	large         int           // exported objects that only a server-side apply takes
+	unbounded     int           // paths that found too much in an object
+	leftOut       int           // printer columns that tables do not show
+	clock         compare.Clock // of the deletions in tables
 	met           map[[2]string]bool
 }
 

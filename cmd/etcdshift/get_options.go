@@ -28,6 +28,8 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 	path := commandPath(c)
 	o = getOptions{namespace: "default", secrets: c.Bool("show-secrets")}
 	switch {
+	case c.IsSet("at") && (c.IsSet("revision") || c.Bool("deleted")):
+		return o, usagef(path, "--at stands for itself: not beside --revision or --deleted")
 	case c.IsSet("revision") && (c.Bool("deleted") || c.Int64("revision") < 1):
 		return o, usagef(path, "--revision takes a revision from 1, and not beside --deleted")
 	case c.Bool("export") && c.IsSet("output"):
@@ -63,6 +65,9 @@ func getFormats() []string {
 	return []string{"table", "wide", "name", "json", "yaml", "raw", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=",
 		"go-template-file=", "custom-columns=", "custom-columns-file="}
 }
+
+// isTable reports whether the format is a table.
+func (o *getOptions) isTable() bool { return o.format == "table" || o.format == "wide" }
 
 // isTemplate reports whether the format runs a template over all objects at once.
 func (o *getOptions) isTemplate() bool {

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/redact"
 	"github.com/etcdshift/etcdshift/internal/columns"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/internal/stream"
 )
@@ -84,7 +86,14 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 		t.before = append(t.before, column{"Namespace", 0, func(o *gotten) any { return o.Parsed.Namespace }})
 	}
 	if g.c.Bool("deleted") {
-		t.after = append(t.after, column{"Deleted-At", 0, func(o *gotten) any { return o.deletedAt }})
+		t.after = append(t.after, column{"Deleted-At", 0, func(o *gotten) any { return o.deletedAt }},
+			column{"Deleted-About", 0, func(o *gotten) any { return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.About }) }},
+			column{"Not-Before", 1, func(o *gotten) any {
+				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotBefore })
+			}},
+			column{"Not-After", 1, func(o *gotten) any {
+				return g.deletedAbout(o, func(b *compare.Bracket) time.Time { return b.NotAfter })
+			}})
 	}
 	if g.c.Bool("stored") {
 		t.after = append(t.after, storedColumns()...)
@@ -106,6 +115,14 @@ func (g *getter) newTable(kind *inspect.Type) *typeTable {
 		Kind: schema.GroupKind{Group: kind.Resource.Group, Kind: kind.Kind},
 	})
 	return t
+}
+
+// deletedAbout is one of the times that are known of a deletion, from objects written next to it.
+func (g *getter) deletedAbout(o *gotten, of func(*compare.Bracket) time.Time) any {
+	if at := g.clock.At(o.deletedAt); at != nil && !of(at).IsZero() {
+		return of(at).Format(time.RFC3339)
+	}
+	return "<unknown>"
 }
 
 func labelsOf(o *gotten) map[string]string {

@@ -27,12 +27,14 @@ etcdshift history monday.db tuesday.db configmap/prices -o jsonl`,
 managedFields; and the approximate time, from Leases, Events and other objects written nearby.
 
 A snapshot keeps the writes since the last compaction, often a few minutes, and one older record of each key. Several snapshots
-of one cluster, in any order, give one history, which names the revisions that none of them keeps.
+of one cluster, in any order, give one history, which names the revisions that none of them keeps. --at shows the record that held
+at a time, as far as the files tell times.
 
 Exit status: 0 shown, 1 not found, unreadable or damaged, 2 usage or a TYPE that no snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "the object is in `NAMESPACE`; needed where several have one of that name"},
 			&cli.StringFlag{Name: "cluster", Usage: "the object is in logical cluster `NAME` of kcp; needed where several have one of that name"},
+			&cli.StringFlag{Name: "at", Usage: "show only the record that held at `REVISION`, or at a time (RFC 3339)"},
 			&cli.BoolFlag{Name: "all", Usage: "show changes that are noise too: managedFields, renewals, heartbeats"},
 			showSecretsFlag(), listFormats()),
 		Action: taking(runHistory),
@@ -208,7 +210,11 @@ func (h *historian) print() error {
 		return err
 	}
 	options := compare.Options{All: h.c.Bool("all"), ShowSecrets: h.c.Bool("show-secrets"), Clock: &h.clock}
-	err = stream.Each(compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options), func(s *compare.Step) error {
+	steps := compare.History(h.c.Context, h.sides, []byte(h.subject.Key), options)
+	if h.c.IsSet("at") {
+		steps = h.held(steps)
+	}
+	err = stream.Each(steps, func(s *compare.Step) error {
 		if format == "text" {
 			p.step(s)
 			return nil
@@ -217,6 +223,51 @@ func (h *historian) print() error {
 		return list.Add(s)
 	})
 	return errors.Join(err, end()) // what was told stays told
+}
+
+// held yields the last step up to --at, and says on stderr until when it held. A moment before the
+// first step is an error.
+func (h *historian) held(steps iter.Seq2[*compare.Step, error]) iter.Seq2[*compare.Step, error] {
+	return stream.Of(func(yield func(*compare.Step) error) error {
+		at, err := readMoment(h.c, "at")
+		if err != nil {
+			return err
+		}
+		revision := at.last(&h.clock)
+		var held, next *compare.Step
+		for s, err := range steps {
+			if err != nil {
+				return err
+			}
+			if s.Revision == 0 || s.Revision > revision {
+				next = s
+				break
+			}
+			held = s
+		}
+		switch {
+		case held == nil && next == nil:
+			return nil
+		case held == nil:
+			return fmt.Errorf("nothing is known of it at %s: its first record is of revision %d, %s",
+				h.c.String("at"), next.Revision, aboutText(&h.clock, next.Revision))
+		}
+		if !h.c.Bool("quiet") {
+			fmt.Fprintln(h.c.App.ErrWriter, h.until(next))
+		}
+		return yield(held)
+	})
+}
+
+// until tells how long a step held.
+func (h *historian) until(next *compare.Step) string {
+	switch {
+	case next == nil:
+		return "no later record of it is in the files"
+	case next.Missing != nil:
+		return "(" + missingText(next) + ")"
+	}
+	return fmt.Sprintf("it held until revision %d: %s %s", next.Revision, next.What, aboutText(&h.clock, next.Revision))
 }
 
 // historyDocument is the head of history -o json; input is the snapshot of the lowest revision.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -95,26 +94,6 @@ func openSnapshot(c *cli.Context, path, config string) (*opened, error) {
 		o.Reader = o.Below(readPrefixes(c)...)
 	}
 	return o, err
-}
-
-// readAt makes the reader one of the revision of --at.
-func (o *opened) readAt(c *cli.Context) error {
-	asked := c.String("at")
-	if asked == "" {
-		return nil
-	}
-	revision, err := strconv.ParseInt(asked, 10, 64)
-	if err != nil {
-		t, err := time.Parse(time.RFC3339, asked)
-		if err != nil {
-			return usagef(commandPath(c), "--at is %q; it takes a revision, or a time such as 2026-11-20T20:50:00Z", asked)
-		}
-		if revision, err = o.RevisionAt(c.Context, t); err != nil {
-			return err
-		}
-	}
-	o.Reader = o.At(revision)
-	return nil
 }
 
 // decrypter decrypts the values of the file; nil without a configuration.

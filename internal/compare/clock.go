@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -84,7 +85,8 @@ func (c *Clock) add(revision, at int64, tight bool) {
 
 func (c *Clock) sort() {
 	slices.SortFunc(c.marks, func(a, b mark) int {
-		return cmp.Or(cmp.Compare(a.revision, b.revision), cmp.Compare(a.at, b.at))
+		// of one revision the loose ones are first: a tight one bounds them
+		return cmp.Or(cmp.Compare(a.revision, b.revision), cmp.Compare(b.at&1, a.at&1), cmp.Compare(a.at, b.at))
 	})
 	c.marks = slices.Compact(c.marks)
 }
@@ -184,6 +186,32 @@ func (c *Clock) At(revision int64) *Bracket {
 		b.About = c.time(low, int64(part*float64(to.unix()-from.unix())))
 	}
 	return &b
+}
+
+// Last returns the last revision that is not known to be later than a time; the largest number if
+// none is later.
+func (c *Clock) Last(t time.Time) int64 {
+	if !c.ready {
+		c.prepare()
+	}
+	after := sort.Search(len(c.marks), func(i int) bool { return c.marks[c.latest[i]].unix() > t.Unix() })
+	if after == len(c.marks) {
+		return math.MaxInt64
+	}
+	return c.marks[after].revision - 1
+}
+
+// First returns the first revision that is not known to be earlier than a time.
+func (c *Clock) First(t time.Time) int64 {
+	if !c.ready {
+		c.prepare()
+	}
+	for _, m := range slices.Backward(c.marks) {
+		if m.tight() && m.unix() < t.Unix() {
+			return m.revision + 1
+		}
+	}
+	return 1
 }
 
 func (c *Clock) time(i int, more int64) time.Time { return time.Unix(c.marks[i].unix()+more, 0).UTC() }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -47,6 +48,9 @@ func TestClock(t *testing.T) {
 		30: "250 250 401", 40: "250 325 401", 60: "400 450 501", 71: "500 510 601", 72: "500 520 601", 80: "600 600 601", 95: "600 600 -",
 	} {
 		require.Equal(t, want, shown(c.At(revision)), revision)
+	}
+	for at, want := range map[int64][2]int64{50: {1, 9}, 100: {1, 19}, 150: {11, 19}, 220: {21, 29}, 450: {51, 69}, 600: {71, math.MaxInt64}, 601: {81, math.MaxInt64}} {
+		require.Equal(t, want, [2]int64{c.First(time.Unix(at, 0)), c.Last(time.Unix(at, 0))}, at)
 	}
 	c.add(100, 700, true)
 	require.Equal(t, "600 650 701", shown(c.At(90)), "what comes later is taken too")
