@@ -47,20 +47,14 @@ func runHistory(c *cli.Context, args []string) error {
 	paths, word := args[:len(args)-1], args[len(args)-1]
 	return readSnapshots(c, paths, func(files []*opened) error {
 		h := &historian{c: c, files: files}
-		if err := compare.Sort(c.Context, h.files); err != nil {
-			return err
-		}
-		h.sides = mapped(h.files, func(o *opened) *inspect.Reader { return o.Reader })
-		if err := h.compareClusters(); err != nil {
+		if err := h.sort(); err != nil {
 			return err
 		}
 		if err := h.find(word); err != nil {
 			return err
 		}
-		for _, s := range h.sides {
-			if err := h.clock.Read(c.Context, s); err != nil {
-				return err
-			}
+		if err := h.readTimes(); err != nil {
+			return err
 		}
 		reading.End()
 		return h.print()
@@ -75,6 +69,24 @@ type historian struct {
 	subject compare.Subject
 	clock   compare.Clock
 	same    compare.Same // whether the files are of one cluster; "" of one file
+}
+
+// sort puts the files in order, and finds out whether they are of one cluster.
+func (h *historian) sort() error {
+	if err := compare.Sort(h.c.Context, h.files); err != nil {
+		return err
+	}
+	h.sides = mapped(h.files, func(o *opened) *inspect.Reader { return o.Reader })
+	return h.compareClusters()
+}
+
+func (h *historian) readTimes() error {
+	for _, s := range h.sides {
+		if err := h.clock.Read(h.c.Context, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *historian) compareClusters() error {
@@ -291,20 +303,27 @@ type historyTail struct {
 }
 
 func (h *historian) begin(list *render.List) error {
-	doc := historyDocument{SameCluster: h.same, Subject: h.subject}
+	kept, err := h.inputs()
+	if err != nil {
+		return err
+	}
+	head := document("History", kept[0].inputInfo)
+	return list.Begin(historyDocument{head, kept, h.same, h.subject}, "revisions")
+}
+
+func (h *historian) inputs() (all []keptInput, err error) {
 	for _, f := range h.files {
 		in, err := f.input(h.c.Context)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		oldest, _, err := f.Snapshot().Kept(h.c.Context)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		doc.Snapshots = append(doc.Snapshots, keptInput{in, oldest})
+		all = append(all, keptInput{in, oldest})
 	}
-	doc.documentHead = document("History", doc.Snapshots[0].inputInfo)
-	return list.Begin(doc, "revisions")
+	return all, nil
 }
 
 func (h *historian) printHead(p historyPage) error {

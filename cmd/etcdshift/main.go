@@ -59,6 +59,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		sizesCommand(),
 		doctorCommand(),
 		historyCommand(),
+		timelineCommand(),
 		diffCommand(),
 		reportCommand(),
 		kubectlCommand(),

@@ -38,6 +38,7 @@ func documents() map[string][]any {
 		"CodeList":              {codeList{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
 		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
+		"Timeline":              {timelineDocument{}, list{"events", compare.Event{}}, timelineTail{}},
 		"Diff":                  {diffDocument{}, list{"objects", compare.Object{}}, diffTail{}},
 		"LogicalClusterList":    {clusterList{}},
 		"MoveVerification":      {moveVerification{}},
@@ -168,6 +169,8 @@ func lineOf(args []string, line map[string]any) (document, list string) {
 	switch {
 	case slices.Contains(args, "history"):
 		return "history", "revisions"
+	case slices.Contains(args, "timeline"):
+		return "timeline", "events"
 	case slices.Contains(args, "diff") && line["key"] == nil:
 		return "diff", "leases"
 	case slices.Contains(args, "diff"):
@@ -199,6 +202,8 @@ func TestDocuments(t *testing.T) {
 		"keys -o jsonl --history cache-before.db",
 		"history -o json before.db gadget/g-old -n team-a",
 		"history -o jsonl before.db gadget/g-old -n team-a",
+		"timeline -o json --all before.db",
+		"timeline -o jsonl before.db -n team-a",
 		"get -o json before.db pods -A",
 		"migrate calico-v3 -o json before.db calico.db --report calico.json",
 		"report -o json calico.db calico.html --before before.db --migration calico.json",

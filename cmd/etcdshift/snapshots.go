@@ -160,13 +160,14 @@ func readSnapshots(c *cli.Context, paths []string, fn func(files []*opened) erro
 	return read()
 }
 
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
 // snapshotFirst hints at the order of the arguments where the first is no file and a later one is.
 func snapshotFirst(c *cli.Context, args []string, err error) error {
-	isFile := func(path string) bool {
-		info, err := os.Stat(path)
-		return err == nil && info.Mode().IsRegular()
-	}
-	if errors.Is(err, fs.ErrNotExist) && !isFile(args[0]) && slices.ContainsFunc(args[1:], isFile) {
+	if errors.Is(err, fs.ErrNotExist) && !isRegular(args[0]) && slices.ContainsFunc(args[1:], isRegular) {
 		return &failure{statusOf(err), err, fmt.Sprintf("the snapshot comes first: etcdshift %s %s", commandPath(c), c.Command.ArgsUsage)}
 	}
 	return err

@@ -72,7 +72,11 @@ func History(ctx context.Context, sides []*inspect.Reader, key []byte, o Options
 			}
 			t.kept = append(t.kept, [2]int64{oldest, newest})
 		}
-		err := stream.Each(merged(ctx, sides, key), func(rec sourced) error {
+		records := make([]iter.Seq2[*snapshot.Record, error], 0, len(sides))
+		for _, s := range sides {
+			records = append(records, s.Snapshot().History(ctx, key))
+		}
+		err := stream.Each(merged(records), func(rec sourced) error {
 			step, err := t.tell(ctx, rec)
 			if err != nil {
 				return err
@@ -224,12 +228,12 @@ type sourced struct {
 	conflict bool
 }
 
-// merged yields the records of a key that any of the snapshots holds, in revision order, each once.
-func merged(ctx context.Context, sides []*inspect.Reader, key []byte) iter.Seq2[sourced, error] {
+// merged yields the records of several snapshots in revision order, each once.
+func merged(records []iter.Seq2[*snapshot.Record, error]) iter.Seq2[sourced, error] {
 	return stream.Of(func(yield func(sourced) error) error {
-		queues := make([]queue, len(sides))
-		for i, s := range sides {
-			next, stop := iter.Pull2(faulting(s.Snapshot().History(ctx, key)))
+		queues := make([]queue, len(records))
+		for i, of := range records {
+			next, stop := iter.Pull2(faulting(of))
 			defer stop()
 			queues[i].next = next
 			if err := queues[i].advance(); err != nil {

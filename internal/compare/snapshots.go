@@ -1,5 +1,5 @@
-// Package compare compares two snapshots of a cluster, and tells the history of one key over the
-// revisions that its snapshots keep.
+// Package compare compares two snapshots of a cluster, and tells the history of one key, or of
+// all, over the revisions that its snapshots keep.
 //
 // Invariants:
 //
@@ -7,6 +7,8 @@
 //     Memory is a few bytes a key that differs.
 //   - Each stored record of a key is in its history, once, in the order of writing. Gaps are named,
 //     not guessed: updates by the version numbers, revisions by the compactions.
+//   - A timeline has each record of any of its snapshots once, by revision, and names the revisions
+//     that none keeps whole.
 //   - Nothing that differs is dropped: folded noise is counted.
 //   - A value that cannot be decrypted or decoded is compared by its bytes, with a note.
 //   - Values that must be hidden (see inspect/redact) are compared, and shown redacted.

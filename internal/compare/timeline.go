@@ -1,0 +1,244 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/keys"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// Happening is the kind of an event.
+type Happening string
+
+// The kinds of events.
+const (
+	Began  Happening = "created"
+	Wrote  Happening = "updated"
+	Ended  Happening = "deleted"
+	Lost   Happening = "gone" // deleted in a gap
+	Unkept Happening = "gap"  // revisions that no snapshot keeps whole
+)
+
+// Event is a write of a key, or a gap.
+type Event struct {
+	What           Happening `json:"what"`
+	Revision       int64     `json:"revision,omitempty"` // absent of gone and gap
+	Sub            int64     `json:"sub,omitempty"`      // of several writes of one transaction
+	From           int64     `json:"from,omitempty"`     // of gone and gap: the first and the last revision of the gap
+	To             int64     `json:"to,omitempty"`
+	*Subject                 // absent of a gap
+	Version        int64     `json:"version,omitempty"` // counts the writes since createRevision
+	CreateRevision int64     `json:"createRevision,omitempty"`
+	Bytes          int       `json:"bytes,omitempty"`    // as stored
+	Time           *Bracket  `json:"time,omitempty"`     // about when; absent where nothing is known
+	Managers       []Writer  `json:"managers,omitempty"` // the newest entries of managedFields: not always of this write
+	// Conflict is set if another snapshot has another record here: their clusters diverged.
+	Conflict bool   `json:"conflict,omitempty"`
+	Note     string `json:"note,omitempty"` // why nothing is known of labels and managers
+}
+
+// Timeline tells the writes of all keys over snapshots of one cluster, in order.
+type Timeline struct {
+	Sides       []*inspect.Reader   // see Sort
+	Want        func(keys.Key) bool // chooses objects; nil for all keys, also of no object
+	Labels      labels.Selector     // those with these labels at their last write; nil for all
+	Manager     string              // with this manager among the newest; no deletions then. "" for all
+	First, Last int64               // revisions
+	All         bool                // nothing is noise
+	Clock       *Clock              // it has read the snapshots
+
+	Folded int // writes that were noise
+
+	kept   [][2]int64      // see History
+	gaps   [][2]int64      // by revision
+	chosen map[string]bool // keys with the labels
+}
+
+// Events yields the events, by revision. Memory is that of the keys that Labels choose.
+func (t *Timeline) Events(ctx context.Context) iter.Seq2[*Event, error] {
+	return stream.Of(func(yield func(*Event) error) error {
+		records := make([]iter.Seq2[*snapshot.Record, error], 0, len(t.Sides))
+		for _, s := range t.Sides {
+			oldest, newest, err := s.Snapshot().Kept(ctx)
+			if err != nil {
+				return err
+			}
+			t.kept, records = append(t.kept, [2]int64{oldest, newest}), append(records, s.Snapshot().Records(ctx))
+		}
+		t.gaps, t.chosen = gaps(t.kept), map[string]bool{}
+		begun := 0 // of gaps
+		pass := func(revision int64) error {
+			for ; begun < len(t.gaps) && t.gaps[begun][0] <= revision; begun++ {
+				if err := t.gap(ctx, t.gaps[begun], yield); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		err := stream.Each(merged(records), func(rec sourced) error {
+			if len(rec.Key) == 0 {
+				return nil
+			}
+			if err := pass(rec.Revision.Main); err != nil {
+				return err
+			}
+			e, err := t.event(ctx, rec)
+			if e == nil || err != nil {
+				return err
+			}
+			return yield(e)
+		})
+		return cmp.Or(err, pass(math.MaxInt64))
+	})
+}
+
+// gaps returns the revisions, from 2, at which none of the snapshots keeps all records: each has
+// those behind its first revision.
+func gaps(kept [][2]int64) (out [][2]int64) {
+	kept = slices.Clone(kept)
+	slices.SortFunc(kept, func(a, b [2]int64) int { return cmp.Compare(a[0], b[0]) })
+	reach := int64(1)
+	for _, k := range kept {
+		if k[0] > reach {
+			out = append(out, [2]int64{reach + 1, k[0]})
+		}
+		reach = max(reach, k[1])
+	}
+	return out
+}
+
+// gap yields a gap, and the objects that were deleted in it.
+func (t *Timeline) gap(ctx context.Context, gap [2]int64, yield func(*Event) error) error {
+	if gap[1] < t.First || gap[0] > t.Last {
+		return nil
+	}
+	if err := yield(&Event{What: Unkept, From: gap[0], To: gap[1]}); err != nil || t.Manager != "" {
+		return err
+	}
+	before := slices.IndexFunc(t.kept, func(k [2]int64) bool { return k[1] == gap[0]-1 })
+	after := slices.IndexFunc(t.kept, func(k [2]int64) bool { return k[0] == gap[1] })
+	if before < 0 {
+		return nil
+	}
+	later := t.Sides[after].Snapshot()
+	return stream.Each(t.Sides[before].Snapshot().Live(ctx, nil), func(rec *snapshot.Record) error {
+		other, err := later.Get(ctx, rec.Key)
+		if other != nil || err != nil {
+			return err
+		}
+		for _, err := range later.History(ctx, rec.Key) {
+			return err // it was deleted behind the gap, or more than once
+		}
+		subject, err := t.subject(ctx, rec.Key, before)
+		if subject == nil || err != nil || t.Labels != nil && !t.chosen[string(rec.Key)] {
+			return err
+		}
+		return yield(&Event{What: Lost, From: gap[0], To: gap[1], Subject: subject})
+	})
+}
+
+// event returns the event of a record; nil if it is not chosen.
+func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
+	source, inside := rec.sources[0], rec.Revision.Main >= t.First && rec.Revision.Main <= t.Last
+	if !inside && (t.Labels == nil || rec.Revision.Main > t.Last) {
+		return nil, nil
+	}
+	subject, err := t.subject(ctx, rec.Key, source)
+	if subject == nil || err != nil {
+		return nil, err
+	}
+	e := &Event{
+		What: Ended, Revision: rec.Revision.Main, Sub: rec.Revision.Sub, Subject: subject, Version: rec.Version,
+		CreateRevision: rec.CreateRevision, Bytes: len(rec.Value), Conflict: rec.conflict,
+	}
+	switch {
+	case rec.Tombstone:
+	case rec.Version == 1:
+		e.What = Began
+	default:
+		e.What = Wrote
+	}
+	if inside && !t.All && t.noise(ctx, rec, e) {
+		t.Folded++
+		return nil, nil
+	}
+	if chosen, err := t.chooses(ctx, e, rec); !chosen || !inside || err != nil {
+		return nil, err
+	}
+	if t.Clock != nil {
+		e.Time = t.Clock.At(e.Revision)
+	}
+	return e, nil
+}
+
+// subject returns the object of a key that is asked for, or else nil.
+func (t *Timeline) subject(ctx context.Context, key []byte, source int) (*Subject, error) {
+	side := t.Sides[source]
+	if sees, err := side.Sees(ctx, key); !sees {
+		return nil, err
+	}
+	layouts, err := side.Layouts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, _, err := layouts.Parse(key)
+	if err != nil {
+		k = keys.Key{}
+	}
+	if t.Want != nil && (err != nil || !t.Want(k)) {
+		return nil, nil
+	}
+	s := NewSubject(key, k)
+	return &s, nil
+}
+
+// noise reports whether an event is one of servers about themselves, or a renewal of a Lease.
+func (t *Timeline) noise(ctx context.Context, rec sourced, e *Event) bool {
+	if e.Resource == "leases.coordination.k8s.io" {
+		return e.What == Wrote
+	}
+	layouts, err := t.Sides[rec.sources[0]].Layouts(ctx)
+	if err != nil {
+		return false
+	}
+	k, _, _ := layouts.Parse(rec.Key)
+	return isNoise(rec.Key, k)
+}
+
+// chooses reports whether labels and managers choose an event, and sets its Managers. They choose
+// every value that cannot be read.
+func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, error) {
+	if rec.Tombstone {
+		chosen := t.Labels == nil || t.chosen[string(rec.Key)]
+		delete(t.chosen, string(rec.Key))
+		return chosen && t.Manager == "", nil
+	}
+	v, err := read(ctx, t.Sides[rec.sources[0]], &rec.Record, true) // no value is shown
+	if err != nil {
+		return false, err
+	}
+	if e.Resource != "" {
+		e.Note, _, _ = strings.Cut(v.note, ";")
+	}
+	if v.content == nil {
+		return e.Resource != "" || t.Labels == nil && t.Manager == "", nil
+	}
+	if t.Labels != nil {
+		if !t.Labels.Matches(labels.Set(v.object().GetLabels())) {
+			delete(t.chosen, string(rec.Key))
+			return false, nil
+		}
+		t.chosen[string(rec.Key)] = true
+	}
+	e.Managers = writers(value{}, v, Oldest)
+	return t.Manager == "" || slices.ContainsFunc(e.Managers, func(w Writer) bool { return w.Manager == t.Manager }), nil
+}
