@@ -19,6 +19,10 @@ type Config struct {
 	LateDigest bool   // compute the SHA-256 of a raw file, which has no digest to check, only when Digest is called
 	MaxExpand  int64  // bytes that a compressed file may expand to; 0: DefaultMaxExpand
 	ScratchDir string // folder of the nameless file for an expanded one; "": os.TempDir
+
+	// File, unless nil, is read instead of the file at the path, which then only names it. It is
+	// closed with the snapshot.
+	File *os.File
 }
 
 // Snapshot is an open file, never changed by its methods. They are safe for concurrent use.
@@ -44,7 +48,10 @@ type Snapshot struct {
 // expands it and reads the copy. Errors wrap [ErrNotSnapshot], [ErrTruncated], [ErrDamaged],
 // [ErrExpand], [ErrScratch] or an error of the file system.
 func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // load refuses a named pipe
+	f, err := cfg.File, error(nil)
+	if f == nil {
+		f, err = os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // load refuses a named pipe
+	}
 	if err != nil {
 		return nil, &FileError{path, reason(err)}
 	}

@@ -345,6 +345,11 @@ func arguments(c *cli.Context, names ...string) ([]string, error) {
 	if len(names) > 0 {
 		want = "takes " + strings.Join(names, " ")
 	}
+	if len(given) == 0 && len(names) > 0 && names[0] == "SNAPSHOT" && piped(c) {
+		err := usagef(commandPath(c), "%s; none was given", want)
+		rest := strings.TrimPrefix(strings.Join(names, " "), "SNAPSHOT")
+		return nil, &failure{exitUsage, err, fmt.Sprintf(`"-" reads standard input: etcdshift %s -%s`, commandPath(c), rest)}
+	}
 	if len(given) == 0 {
 		return nil, usagef(commandPath(c), "%s; none was given", want)
 	}

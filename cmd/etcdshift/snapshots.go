@@ -17,6 +17,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding/encryption"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 )
@@ -68,7 +69,15 @@ func openFile(c *cli.Context, path, config string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := snapshot.Open(c.Context, path, snapshotConfig(c))
+	cfg := snapshotConfig(c)
+	if path == "-" {
+		cfg.File, err = spool(c, cfg)
+	}
+	if err != nil {
+		transformers.Close()
+		return nil, err
+	}
+	s, err := snapshot.Open(c.Context, path, cfg)
 	if err != nil {
 		transformers.Close()
 		return nil, err
@@ -167,10 +176,12 @@ func isRegular(path string) bool {
 
 // snapshotFirst hints at the order of the arguments where the first is no file and a later one is.
 func snapshotFirst(c *cli.Context, args []string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) && !isRegular(args[0]) && slices.ContainsFunc(args[1:], isRegular) {
-		return &failure{statusOf(err), err, fmt.Sprintf("the snapshot comes first: etcdshift %s %s", commandPath(c), c.Command.ArgsUsage)}
+	at := slices.IndexFunc(args, isRegular)
+	if !errors.Is(err, fs.ErrNotExist) || at < 1 {
+		return err
 	}
-	return err
+	words := slices.Concat(args[at:at+1], args[:at], args[at+1:])
+	return &failure{exitUsage, err, fmt.Sprintf("the snapshot stands first: etcdshift %s %s", commandPath(c), render.Printable(strings.Join(words, " ")))}
 }
 
 // input waits for the file's digest. A wrong one is no error: the inputInfo says so.

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/etcdshift/etcdshift/internal/publish"
+	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// spool copies standard input, which "-" names, into a file without a name: a snapshot is not read
+// from its beginning to its end. It is bounded as a compressed snapshot is.
+func spool(c *cli.Context, cfg snapshot.Config) (*os.File, error) {
+	if in, is := c.App.Reader.(*os.File); is && render.IsTerminal(in) {
+		return nil, usagef(commandPath(c), `"-" reads a snapshot from standard input, and that is a terminal; give it a file or a pipe`)
+	}
+	file, err := publish.Scratch(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", snapshot.ErrScratch, err)
+	}
+	limit := cmp.Or(cfg.MaxExpand, snapshot.DefaultMaxExpand)
+	copied := make(chan error, 1)
+	go func() {
+		n, err := io.Copy(file, io.LimitReader(c.App.Reader, limit+1))
+		if n > limit {
+			err = &failure{exitFailed, fmt.Errorf("standard input has more than %d bytes", limit), "if you know what it is, raise the limit with --max-expand"}
+		}
+		copied <- err
+	}()
+	select {
+	case err = <-copied:
+	case <-c.Context.Done(): // the process ends, or it would wait for what may never come
+		return nil, c.Context.Err()
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// piped reports whether standard input is a file; jobs have an empty pipe, or /dev/null.
+func piped(c *cli.Context) bool {
+	in, is := c.App.Reader.(*os.File)
+	if !is {
+		return false
+	}
+	info, err := in.Stat()
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestForgottenDash: "status < before.db" says what to type.
+func TestForgottenDash(t *testing.T) {
+	in, err := os.Open(recordedFile(t, t.TempDir(), "kubectl/all.db", "all.db"))
+	require.NoError(t, err)
+	defer in.Close()
+	var stderr bytes.Buffer
+	require.Equal(t, exitUsage, run(t.Context(), []string{"etcdshift", "status"}, in, io.Discard, &stderr))
+	require.Contains(t, stderr.String(), "\nhint: \"-\" reads standard input: etcdshift status -\n")
+}
