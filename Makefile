@@ -8,10 +8,14 @@ DEMO    := demo
 # has the same bytes wherever it is made.
 VCS     := $(if $(wildcard .git),$(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false),false)
 
-.PHONY: build demo check test mutants e2e k9s fuzz bench microbench lint clean
+.PHONY: build man demo check test mutants e2e k9s fuzz bench microbench lint clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -buildvcs=$(VCS) -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/etcdshift
+
+# The manual page, from the same texts as --help.
+man: build
+	$(BIN) man > bin/etcdshift.1
 
 # The main job on a recorded cluster: look at the file, migrate it, verify what came out.
 demo: build

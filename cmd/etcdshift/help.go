@@ -13,9 +13,14 @@ const (
 	helpWidth  = 80 // of lines
 )
 
-// helpOf is the help of a command or a group: examples (Description), paragraphs (UsageText), and
-// commands or flags. The result is safe in a template.
+// helpOf is the help as a template.
 func helpOf(path string, c *cli.Command) string {
+	return strings.ReplaceAll(helpText(path, c), "{{", `{{"{{"}}`)
+}
+
+// helpText is the help of a command or a group: examples (Description), paragraphs (UsageText), and
+// commands or flags.
+func helpText(path string, c *cli.Command) string {
 	text := "Example:\n   " + strings.ReplaceAll(c.Description, "\n", "\n   ") + "\n\n" + wrapped(path+": "+c.Usage)
 	if c.UsageText != "" {
 		text += "\n" + wrapped(c.UsageText)
@@ -25,7 +30,7 @@ func helpOf(path string, c *cli.Command) string {
 	} else {
 		text += "\nCommands:\n" + describeCommands(c.Subcommands)
 	}
-	return strings.ReplaceAll(text+describeFlags(c.Flags), "{{", `{{"{{"}}`)
+	return text + describeFlags(c.Flags)
 }
 
 // usageLines are the ways to call a command: "IN OUT  or  --all OUT" are two.
@@ -158,12 +163,31 @@ func manCommand() *cli.Command {
 		Hidden:      true,
 		Description: "etcdshift man > etcdshift.1",
 		Action: taking(func(c *cli.Context, _ []string) error {
-			page, err := c.App.ToManWithSection(1)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(c.App.Writer, page)
+			_, err := fmt.Fprint(c.App.Writer, manual(c.App.Commands))
 			return err
 		}),
 	}
+}
+
+// manual is the manual page: the help of the program, then of each command, as it is shown.
+func manual(commands []*cli.Command) string {
+	all := program(commands)
+	page := ".TH ETCDSHIFT 1\n.SH NAME\n" + programName + " \\- " + all.Usage + "\n"
+	add := func(path string, c *cli.Command) {
+		text := strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "~", `\(ti`, "^", `\(ha`).Replace(helpText(path, c))
+		text = strings.ReplaceAll("\n"+text, "\n.", "\n\\&.")
+		page += ".SH " + strings.ToUpper(path) + "\n.nf" + text + ".fi\n"
+	}
+	add(programName, all)
+	var below func(path string, commands []*cli.Command)
+	below = func(path string, commands []*cli.Command) {
+		for _, c := range commands {
+			if !c.Hidden {
+				add(path+" "+c.Name, c)
+				below(path+" "+c.Name, c.Subcommands)
+			}
+		}
+	}
+	below(programName, commands)
+	return page
 }

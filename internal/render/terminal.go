@@ -123,8 +123,8 @@ type Progress struct {
 	end   func()
 }
 
-// NewProgress returns the Progress of a terminal; on any other writer, and on a terminal that cannot
-// clear a line, it shows nothing.
+// NewProgress returns the Progress of a terminal; on any other writer, and where TERM is dumb, it
+// shows nothing.
 func NewProgress(w io.Writer) *Progress {
 	if !IsTerminal(w) || os.Getenv("TERM") == "dumb" {
 		w = nil
@@ -172,8 +172,8 @@ func columnsOf(w io.Writer) int {
 	return 80
 }
 
-// fit cuts s to a number of columns, of which a wide character takes two. A line that is longer than
-// a terminal is broken, and cannot be cleared.
+// fit cuts s to a number of columns; a wide character takes two. A terminal breaks a longer
+// line, and cannot clear it.
 func fit(s string, columns int) string {
 	const cut = "..."
 	used, end := 0, 0
