@@ -129,20 +129,31 @@ func (t *Timeline) gap(ctx context.Context, gap [2]int64, yield func(*Event) err
 	if before < 0 {
 		return nil
 	}
-	later := t.Sides[after].Snapshot()
+	same, err := sameLives(ctx, t.Sides[after].Snapshot(), gap)
+	if err != nil {
+		return err
+	}
 	return stream.Each(t.Sides[before].Snapshot().Live(ctx, nil), func(rec *snapshot.Record) error {
-		other, err := later.Get(ctx, rec.Key)
-		if other != nil || err != nil {
-			return err
-		}
-		for _, err := range later.History(ctx, rec.Key) {
-			return err // it was deleted behind the gap, or more than once
+		if same[string(rec.Key)] {
+			return nil
 		}
 		subject, err := t.subject(ctx, rec.Key, before)
 		if subject == nil || err != nil || t.Labels != nil && !t.chosen[string(rec.Key)] {
 			return err
 		}
 		return yield(&Event{What: Lost, From: gap[0], To: gap[1], Subject: subject})
+	})
+}
+
+// sameLives returns the keys that were created before a gap and, as the snapshot behind it tells,
+// not deleted in it. A deletion at the end of the gap is a record. One pass tells it of all keys.
+func sameLives(ctx context.Context, later *snapshot.Snapshot, gap [2]int64) (map[string]bool, error) {
+	keys := map[string]bool{}
+	return keys, stream.Each(later.Records(ctx), func(rec *snapshot.Record) error {
+		if rec.Tombstone && rec.Revision.Main <= gap[1] || !rec.Tombstone && rec.CreateRevision < gap[0] {
+			keys[string(rec.Key)] = true
+		}
+		return nil
 	})
 }
 
@@ -230,6 +241,9 @@ func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, er
 		e.Note, _, _ = strings.Cut(v.note, ";")
 	}
 	if v.content == nil {
+		if t.Labels != nil && e.Resource != "" {
+			t.chosen[string(rec.Key)] = true
+		}
 		return e.Resource != "" || t.Labels == nil && t.Manager == "", nil
 	}
 	if t.Labels != nil {
