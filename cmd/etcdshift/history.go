@@ -45,7 +45,7 @@ func runHistory(c *cli.Context, args []string) error {
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
 	paths, word := args[:len(args)-1], args[len(args)-1]
-	return readSnapshots(c, paths, func(files []*opened) error {
+	return snapshotFirst(c, args, readSnapshots(c, paths, func(files []*opened) error {
 		h := &historian{c: c, files: files}
 		if err := h.sort(); err != nil {
 			return err
@@ -58,7 +58,7 @@ func runHistory(c *cli.Context, args []string) error {
 		}
 		reading.End()
 		return h.print()
-	})
+	}))
 }
 
 // historian tells the history of one key.

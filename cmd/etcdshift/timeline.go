@@ -36,7 +36,7 @@ bounds. A MANAGER comes from managedFields: the newest entry, which a write with
 Renewals of Leases, Events and records of API servers about themselves are folded and counted; --all or their TYPE shows them.
 --since and --until leave out what is surely earlier or later.
 
-Exit status: 0 shown, 1 unreadable or damaged, 2 usage, snapshots of two clusters, or a TYPE that no snapshot has, 130 interrupted.`,
+Exit status: 0 shown, 1 damaged, or values could not be read, 2 usage, snapshots of two clusters, or a TYPE that no snapshot has, 130 interrupted.`,
 		Flags: readFlags("decrypt values with",
 			&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Usage: "show objects in `NAMESPACE` (default: all)"},
 			&cli.StringFlag{Name: "cluster", Usage: "show objects in logical cluster `NAME` of kcp (default: all)"},
@@ -52,7 +52,7 @@ Exit status: 0 shown, 1 unreadable or damaged, 2 usage, snapshots of two cluster
 
 func runTimeline(c *cli.Context, args []string) error {
 	count := 1 // of snapshots
-	for count < len(args) && isRegular(args[count]) {
+	for count < len(args) && (args[count] == "-" || isRegular(args[count])) {
 		count++
 	}
 	selector, err := labels.Parse(c.String("selector"))
@@ -152,7 +152,15 @@ func (h *historian) printTimeline(t *compare.Timeline) error {
 		count++
 		return list.Add(e)
 	})
-	return errors.Join(err, list.End(timelineTail{count, t.Folded})) // what was told stays told
+	return errors.Join(err, list.End(timelineTail{count, t.Folded}), unread(t)) // what was told stays told
+}
+
+// unread is the error of a timeline with values that could not be read.
+func unread(t *compare.Timeline) error {
+	if t.Unread == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s could not be read: labels and managers are unknown there", render.Plural(t.Unread, "value"))
 }
 
 func (h *historian) printFlow(t *compare.Timeline) error {
@@ -161,7 +169,7 @@ func (h *historian) printFlow(t *compare.Timeline) error {
 	if err = errors.Join(err, flow.Flush()); err == nil && t.Folded > 0 && !h.c.Bool("quiet") {
 		fmt.Fprintf(h.c.App.ErrWriter, "folded: %s of Leases, Events and API servers; --all shows them\n", render.Plural(t.Folded, "write"))
 	}
-	return err
+	return errors.Join(err, unread(t))
 }
 
 func eventCells(e *compare.Event) []string {

@@ -44,6 +44,8 @@ type Event struct {
 	// Conflict is set if another snapshot has another record here: their clusters diverged.
 	Conflict bool   `json:"conflict,omitempty"`
 	Note     string `json:"note,omitempty"` // why nothing is known of labels and managers
+
+	unread bool
 }
 
 // Timeline tells the writes of all keys over snapshots of one cluster, in order.
@@ -57,6 +59,7 @@ type Timeline struct {
 	Clock       *Clock              // it has read the snapshots
 
 	Folded int // writes that were noise
+	Unread int // yielded writes of objects that do not decode, or are encrypted
 
 	kept   [][2]int64      // see History
 	gaps   [][2]int64      // by revision
@@ -185,6 +188,9 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	if chosen, err := t.chooses(ctx, e, rec); !chosen || !inside || err != nil {
 		return nil, err
 	}
+	if e.unread {
+		t.Unread++
+	}
 	if t.Clock != nil {
 		e.Time = t.Clock.At(e.Revision)
 	}
@@ -241,6 +247,7 @@ func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, er
 		e.Note, _, _ = strings.Cut(v.note, ";")
 	}
 	if v.content == nil {
+		e.unread = e.Resource != ""
 		if t.Labels != nil && e.Resource != "" {
 			t.chosen[string(rec.Key)] = true
 		}
