@@ -29,7 +29,6 @@ func differing() map[string][]string {
 		"`-o kyaml`":                                               {"get kyaml"},
 		"the types of Kubernetes 1.37":                             {"clustertrustbundles", "podcertificaterequests"},
 		"the order of fields in `--raw`":                           {"kubectl --raw"},
-		"subresources":                                             {"kubectl --subresource"},
 		"the values that a field may have, and texts of `explain`": {"kubectl explain svc.spec.type"},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -43,8 +44,9 @@ var builtins = map[string]builtin{
 		return append([]any{orElse(o.Spec.Replicas, 1), o.Status.Replicas, o.Status.ReadyReplicas},
 			containers(spec, labels.FormatLabels(o.Spec.Selector))...)
 	})},
-	"services":  {"Name|Type|Cluster-IP|External-IP|Port(s)|Age|*Selector", typed(serviceCells)},
-	"endpoints": {"Name|Endpoints|Age", typed(endpointsCells)},
+	"scales.autoscaling": {"Name|Desired|Available|Age", typed(func(o *autoscalingv1.Scale) []any { return []any{o.Spec.Replicas, o.Status.Replicas} })},
+	"services":           {"Name|Type|Cluster-IP|External-IP|Port(s)|Age|*Selector", typed(serviceCells)},
+	"endpoints":          {"Name|Endpoints|Age", typed(endpointsCells)},
 	"nodes": {
 		"Name|Status|Roles|Age|Version|*Internal-IP|*External-IP|*OS-Image|*Kernel-Version|*Container-Runtime", typed(nodeCells)},
 	"events": {"Last Seen|Type|Reason|Object|*Subobject|*Source|Message|*First Seen|*Count|*Name", typed(eventCells)},

@@ -57,6 +57,9 @@ func For(t *inspect.Type) Table {
 	return plain()
 }
 
+// ForScale returns the table of the subresource scale.
+func ForScale() Table { return builtins["scales.autoscaling"].table() }
+
 func plain() Table { return builtin{"Name|Age", ofMetadata()}.table() }
 
 // builtin is a kind with its own columns: names with "|" between, "*" before those for wide tables.

@@ -13,10 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/etcdshift/etcdshift/internal/columns"
 )
 
 // subresource answers a GET of a subresource of a built-in kind.
 type subresource struct {
+	rest.TableConvertor
 	store *store
 	kind  schema.GroupVersionKind
 	show  func(*unstructured.Unstructured) (runtime.Object, error)
@@ -47,10 +51,12 @@ func (s *subresource) Get(ctx context.Context, name string, opts *metav1.GetOpti
 func (s *store) subresources() map[string]*subresource {
 	out := map[string]*subresource{}
 	if _, has := reflect.TypeOf(s.New()).Elem().FieldByName("Status"); has {
-		out["status"] = &subresource{s, s.gvk(s.version), func(obj *unstructured.Unstructured) (runtime.Object, error) { return obj, nil }}
+		out["status"] = &subresource{s, s, s.gvk(s.version), func(obj *unstructured.Unstructured) (runtime.Object, error) { return obj, nil }}
 	}
 	if slices.Contains([]string{"deployments.apps", "replicasets.apps", "statefulsets.apps", "replicationcontrollers"}, s.Name()) {
-		out["scale"] = &subresource{s, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), scaleOf}
+		scales := *s.resource
+		scales.table = columns.ForScale()
+		out["scale"] = &subresource{&store{resource: &scales}, s, autoscalingv1.SchemeGroupVersion.WithKind("Scale"), scaleOf}
 	}
 	return out
 }
