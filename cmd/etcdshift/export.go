@@ -132,10 +132,8 @@ func (e *exporter) survey(words []string) error {
 	if err := e.bindings(); err != nil {
 		return err
 	}
-	if e.c.Bool("crds") {
+	if e.asked = append(e.asked, e.namespaces()); e.c.Bool("crds") { // the namespace has to be there too
 		asked = nil
-	} else {
-		e.asked = append(e.asked, e.namespaces())
 	}
 	if err := e.addNeeded(); err != nil {
 		return err
@@ -194,6 +192,10 @@ func (e *exporter) reason(a asking, o *inspect.Object) manifest.Reason {
 
 // leaves counts an object that is left out.
 func (e *exporter) leaves(a asking, o *gotten) bool {
+	if e.c.Bool("crds") && a.kind.Resource != keys.DefinitionType() {
+		e.shown--
+		return true
+	}
 	why := e.reason(a, o.Object)
 	if why == "" {
 		return false
@@ -210,6 +212,10 @@ func (e *exporter) leaves(a asking, o *gotten) bool {
 func (e *exporter) bindings() error {
 	kind := e.types.Of(schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"})
 	return stream.Each(e.reader.Objects(e.c.Context, kind, inspect.Selection{Cluster: e.c.String("cluster")}), func(o *inspect.Object) error {
+		if o.Err != nil { // it may bind what is exported
+			e.sayUnread(&gotten{Object: o}, o.Err)
+			return nil
+		}
 		subjects, _, _ := unstructured.NestedSlice(o.Content, "subjects")
 		bound := slices.ContainsFunc(subjects, func(s any) bool {
 			subject, _ := s.(map[string]any)
