@@ -8,12 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// klogLine is a line of kubectl's log, such as of a slow connection.
+var klogLine = regexp.MustCompile(`(?m)^[EFIW]\d{4} .*\n`)
 
 var update = flag.Bool("update", false, "record again what kubectl prints")
 
@@ -34,7 +38,7 @@ func TestInvocations(t *testing.T) {
 		command, was, _ := strings.Cut(section, "\n")
 		is := live.kubectl(t).record(t, command)
 		if !*update {
-			require.Equal(t, was, strings.TrimSuffix(is, "\n"), command)
+			require.Equal(t, strings.TrimSuffix(was, "\n"), strings.TrimSuffix(is, "\n"), command)
 		}
 		fmt.Fprintf(&now, "== %s\n%s", command, is)
 	}
@@ -58,7 +62,7 @@ func (k kubectl) record(t testing.TB, command string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\\\n" // a line without an end
 	}
-	for line := range strings.Lines(stderr.String()) {
+	for line := range strings.Lines(klogLine.ReplaceAllString(stderr.String(), "")) {
 		text += strings.TrimSuffix("2> "+line, "\n") + "\n"
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
