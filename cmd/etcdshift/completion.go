@@ -134,7 +134,7 @@ func (c *completer) line(words []string, last string) {
 	rest := words[at-1:]
 	switch {
 	case command.Name == "help":
-		command, _, at = commandOf(c.app, append([]string{programName}, rest...))
+		command, _, _ = commandOf(c.app, append([]string{programName}, rest...))
 		c.addCommands(command.Subcommands)
 		return
 	case len(command.Subcommands) > 0:
