@@ -19,7 +19,8 @@ func completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print what makes a shell complete commands, types and names",
 		ArgsUsage: "bash|zsh|fish",
-		Description: `source <(etcdshift completion bash)
+		Description: `source <(etcdshift completion bash)     # in ~/.bashrc
+source <(etcdshift completion zsh)      # in ~/.zshrc, after compinit
 etcdshift completion fish > ~/.config/fish/completions/etcdshift.fish`,
 		Action: taking(func(c *cli.Context, args []string) error {
 			script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[args[0]]
@@ -304,7 +305,7 @@ func (c *completer) argument(l line, last string) {
 // named completes an argument of a name.
 func (c *completer) named(l line, name, last string) {
 	switch {
-	case name == "CODE":
+	case strings.HasPrefix(name, "CODE"):
 		c.add("", c.codes...)
 	case strings.Contains(name, "TYPE") && len(l.arguments) > 0:
 		c.objectsOf(l, "", last)

@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/xrash/smetrics"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
@@ -57,19 +54,6 @@ func usagef(command, format string, args ...any) error {
 		help, err = "etcdshift "+command+" --help", fmt.Errorf("%s: %w", command, err)
 	}
 	return &failure{exitUsage, err, fmt.Sprintf("%q shows its usage", help)}
-}
-
-// suggest adds to the hint of a usage error the known word that is nearest to an unknown one.
-func suggest(err error, word string, known []string) error {
-	distance := func(a, b string) int {
-		return smetrics.WagnerFischer(word, a, 1, 1, 1) - smetrics.WagnerFischer(word, b, 1, 1, 1)
-	}
-	var f *failure
-	if known = slices.SortedStableFunc(slices.Values(known), distance); errors.As(err, &f) && len(known) > 0 &&
-		smetrics.WagnerFischer(word, known[0], 1, 1, 1) <= max(2, len(word)/3) {
-		f.hint = fmt.Sprintf("did you mean %q? %s", known[0], f.hint)
-	}
-	return err
 }
 
 func finish(err error, stderr io.Writer) int {

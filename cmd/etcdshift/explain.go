@@ -20,15 +20,16 @@ func explainCommand(specs []transform.Spec) *cli.Command {
 	x := explainer{explanations(specs)}
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "what a finding or problem means and what to do",
-		ArgsUsage: "[CODE]",
+		Usage:     "what an error message or finding means, what to do",
+		ArgsUsage: "[CODE|MESSAGE...]",
 		Description: `etcdshift explain conflict
 etcdshift explain 'must appear in spec.versions'
+kubectl apply -f crd.yaml 2>&1 | etcdshift explain -
 etcdshift explain -o json \
     | jq -r '.codes[] | select(.level == "error") | .code'`,
-		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. CODE may be an error message of kubectl, an API
-server or etcd, as it is, or words to look for. Without CODE it lists all codes. Some codes mean different things to different
-commands: each meaning is an entry. docs/codes.md lists them too.
+		UsageText: `Explains the code of a finding: what it means, what to do, what --allow does. MESSAGE is an error message of kubectl, an API
+server or etcd, as it is, or words to look for; "-" reads it from standard input. Without arguments it lists all codes. Some codes
+mean different things to different commands: each meaning is an entry. docs/codes.md lists them too.
 
 Exit status: 0 done, 1 failed, 2 usage, such as a code that does not exist.`,
 		Flags:  []cli.Flag{textOrJSON()},
@@ -88,13 +89,17 @@ func (x explainer) names() []string {
 func (x explainer) run(c *cli.Context, args []string) error {
 	chosen := x.all
 	if len(args) > 0 {
-		chosen = slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool { return e.Code.Name != args[0] })
+		text, err := messageOf(c, args)
+		if err != nil {
+			return err
+		}
+		chosen = slices.DeleteFunc(slices.Clone(x.all), func(e explanation) bool { return e.Code.Name != text })
 		if len(chosen) == 0 {
-			chosen = x.search(args[0])
+			chosen = x.search(text)
 		}
 		if len(chosen) == 0 {
-			err := usagef(commandPath(c), "there is no code %q", args[0])
-			return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, args[0], x.names())
+			err := usagef(commandPath(c), "there is no code %q", text)
+			return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, text, x.names())
 		}
 	}
 	switch {

@@ -2,10 +2,31 @@ package main
 
 import (
 	"cmp"
+	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 )
+
+// longestMessage bounds the text that explain reads from standard input.
+const longestMessage = 64 << 10
+
+// messageOf returns the text to explain: the arguments, with or without quotes around all of them,
+// or the beginning of standard input for "-".
+func messageOf(c *cli.Context, args []string) (string, error) {
+	text := strings.Join(args, " ")
+	if text != "-" {
+		return text, nil
+	}
+	read, err := io.ReadAll(io.LimitReader(c.App.Reader, longestMessage))
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return strings.TrimSpace(string(read)), nil
+}
 
 // search returns the meanings that quote the message in a text, the longest quote first; or else
 // those with all words of the text.

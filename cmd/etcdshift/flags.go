@@ -236,8 +236,7 @@ func split(command *cli.Command, path string, words []string) (flags, arguments 
 		slice, isSlice := f.(cli.DocGenerationSliceFlag)
 		switch {
 		case f == nil:
-			return nil, nil, suggest(usagef(path, "unknown flag %q", word), "--"+nameOf(word),
-				mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
+			return nil, nil, unknownFlag(path, word, command)
 		case f == cli.HelpFlag: // without arguments: the parser would look for their help
 			return []string{word}, nil, checkValue(path, f, word)
 		case given[f] && !(isSlice && slice.IsSliceFlag()): // the parser would take the last
@@ -382,15 +381,6 @@ func checking(run func(c *cli.Context, args []string) error) cli.ActionFunc {
 // commandPath is the command's name with those above it, without the program's.
 func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(strings.TrimPrefix(c.Command.HelpName, c.App.Name), " ")
-}
-
-func noCommand(c *cli.Context) error {
-	if name := c.Args().First(); name != "" {
-		err := usagef(commandPath(c), "unknown command %q", name)
-		err = &failure{exitUsage, err, fmt.Sprintf("%q lists the commands", c.Command.HelpName+" --help")}
-		return suggest(err, name, mapped(c.Command.Subcommands, func(c *cli.Command) string { return c.Name }))
-	}
-	return usagef(commandPath(c), "which command?")
 }
 
 // usageError is an error of the parser; most are found before it runs.

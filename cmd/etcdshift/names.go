@@ -67,7 +67,11 @@ func resolve(ctx context.Context, kind string, find finder, readers []*inspect.R
 		}
 	}
 	if all == nil {
-		return nil, &failure{exitUsage, &fileError{paths, wrong}, `"etcdshift status" lists what the snapshot holds`}
+		hint := `"etcdshift status" lists what the snapshot holds`
+		if errors.Is(wrong, inspect.ErrAmbiguousType) {
+			hint = "give the type with its group, as in the message"
+		}
+		return nil, &failure{exitUsage, &fileError{paths, wrong}, hint}
 	}
 	return all, nil
 }
