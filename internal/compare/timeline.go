@@ -181,12 +181,15 @@ func (t *Timeline) event(ctx context.Context, rec sourced) (*Event, error) {
 	default:
 		e.What = Wrote
 	}
-	if inside && !t.All && t.noise(ctx, rec, e) {
+	noise, all := inside && !t.All && t.noise(ctx, rec, e), t.Labels == nil && t.Manager == ""
+	if !noise || !all { // else its value need not be read
+		if chosen, err := t.chooses(ctx, e, rec); !chosen || !inside || err != nil {
+			return nil, err
+		}
+	}
+	if noise {
 		t.Folded++
 		return nil, nil
-	}
-	if chosen, err := t.chooses(ctx, e, rec); !chosen || !inside || err != nil {
-		return nil, err
 	}
 	if e.unread {
 		t.Unread++
