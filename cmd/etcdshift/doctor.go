@@ -100,7 +100,7 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 }
 
 // examine checks the file at path. A damaged file has a report too.
-func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *doctor.Report, err error) {
+func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *finding.Report, err error) {
 	defer progress(c).Phase("examining " + path).End()
 	o, err := openSnapshot(c, path, encryptionConfig)
 	if isDamage(err) {
@@ -149,7 +149,7 @@ func openArchive(ctx context.Context, s *snapshot.Snapshot) (m *archive.Manifest
 	return m, nil, nil
 }
 
-func printDiagnosis(c *cli.Context, in inputInfo, found *doctor.Report, options doctor.Options) error {
+func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options doctor.Options) error {
 	errors, warnings, infos := found.Count(finding.Error), found.Count(finding.Warning), found.Count(finding.Info)
 	switch c.String("output") {
 	case "json":
@@ -189,7 +189,7 @@ func about(text string, subjects ...string) string {
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 // toSARIF returns the report as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
-func toSARIF(in inputInfo, report *doctor.Report) any {
+func toSARIF(in inputInfo, report *finding.Report) any {
 	type object = map[string]any
 	text := func(s string) object { return object{"text": s} }
 	codes := doctor.Codes()

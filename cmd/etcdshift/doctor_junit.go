@@ -46,7 +46,7 @@ type (
 
 // printJUnit prints a report in which findings of failOn or worse fail. skipped tells why a code
 // was not checked, "" for one that was.
-func printJUnit(w io.Writer, in inputInfo, report *doctor.Report, failOn finding.Level, skipped func(*finding.Code) string) error {
+func printJUnit(w io.Writer, in inputInfo, report *finding.Report, failOn finding.Level, skipped func(*finding.Code) string) error {
 	codes := doctor.Codes()
 	slices.SortStableFunc(codes, func(a, b *finding.Code) int { return cmp.Compare(a.Name, b.Name) })
 	suite := junitSuite{Name: render.Printable("etcdshift doctor " + in.Path)}
@@ -93,7 +93,7 @@ func junitFindings(found []finding.Finding, many int) string {
 }
 
 // unchecked tells why a run found nothing of a code, "" where it was looked for.
-func unchecked(o doctor.Options, report *doctor.Report) func(*finding.Code) string {
+func unchecked(o doctor.Options, report *finding.Report) func(*finding.Code) string {
 	return func(code *finding.Code) string {
 		switch {
 		case slices.Contains(o.Ignore, code.Name):

@@ -18,14 +18,14 @@ import (
 func TestJUnit(t *testing.T) {
 	code := func(name string) *finding.Code { return finding.Named(doctor.Codes(), name) }
 	orphans, bump := code("orphans"), code("bump-revision")
-	report := &doctor.Report{Counts: map[*finding.Code]int{orphans: 1001, bump: 1}, Findings: []finding.Finding{
+	report := &finding.Report{Counts: map[*finding.Code]int{orphans: 1001, bump: 1}, Findings: []finding.Finding{
 		{Code: orphans, Level: finding.Warning, Key: "/registry/a <b>&\"]]>/\x1b\xff\x00", Reason: "<failure>"},
 		{Code: bump, Level: finding.Info, Reason: "low"},
 	}}
 	damaged := doctor.Damaged(errors.New("broken"), doctor.Options{})
 	for _, tc := range []struct {
 		name               string
-		report             *doctor.Report
+		report             *finding.Report
 		options            doctor.Options
 		failOn             finding.Level
 		failed, said, skip []string // some of those skipped

@@ -137,19 +137,19 @@ func TestSARIF(t *testing.T) {
 		all := doctor.Codes()
 		return all[slices.Index(finding.Names(all...), name)]
 	}
-	many := &doctor.Report{Findings: []finding.Finding{
+	many := &finding.Report{Findings: []finding.Finding{
 		{Code: code("orphans"), Level: finding.Warning, Key: "/registry/a b/\x1b\xff", Reason: "m", Objects: 3},
 		{Code: code("bump-revision"), Level: finding.Info, Reason: "m"},
 	}}
 	for _, tc := range []struct {
 		in     inputInfo
-		report *doctor.Report
+		report *finding.Report
 		uri    string
 		levels []string
 	}{
 		{inputInfo{Path: "dir/in %.db"}, broken, "dir/in%20%25.db", []string{"error"}},
 		{inputInfo{Path: "/a b/in.db", Bytes: 9, SHA256: strings.Repeat("0", 64)}, many, "file:///a%20b/in.db", []string{"warning", "note"}},
-		{inputInfo{Path: "in:put.db"}, &doctor.Report{}, "./in:put.db", nil},
+		{inputInfo{Path: "in:put.db"}, &finding.Report{}, "./in:put.db", nil},
 	} {
 		text, err := json.Marshal(toSARIF(tc.in, tc.report))
 		require.NoError(t, err)

@@ -31,13 +31,13 @@ func TestCalicoMoves(t *testing.T) {
 		"a DatastoreMigration": {only(service, v1, live), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).of(codeAPIServiceGone)
+			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).Of(codeAPIServiceGone)
 			require.Len(t, found, 1)
 			require.Equal(t, tc.moves, strings.Contains(found[0].Reason, hint), found[0].Reason)
 		})
 	}
 	going := calicoCRD("crd.projectcalico.org", "v1", `,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x/y"]`)
-	found := examined(t, written(t, on, append(healthy(), going, v3)...), Options{}).of(codeCRDTerminating)
+	found := examined(t, written(t, on, append(healthy(), going, v3)...), Options{}).Of(codeCRDTerminating)
 	require.Len(t, found, 1)
 	require.Contains(t, found[0].Reason, hint)
 }

@@ -205,7 +205,7 @@ const mostSchemas = 2 << 20
 // writers are the definitions whose objects are checked in the pass over all records: as many as
 // mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
 func (d *doctor) writers() writers {
-	if slices.Contains(d.ignored, codeUpdateRefused.Name) && slices.Contains(d.ignored, codeApplyRefused.Name) {
+	if slices.Contains(d.Ignored, codeUpdateRefused.Name) && slices.Contains(d.Ignored, codeApplyRefused.Name) {
 		return nil
 	}
 	size, ws := 0, writers{}

@@ -33,7 +33,7 @@ type doctor struct {
 	err     error // the first error of reading; it ends the run
 	reader  *inspect.Reader
 	options Options
-	*Report
+	*finding.Report
 	damaged bool // no record is trusted
 	layouts keys.Layouts
 	leases  map[int64]int64
@@ -46,15 +46,15 @@ type doctor struct {
 }
 
 // Damaged returns the report on a file that cannot be opened because of err.
-func Damaged(err error, o Options) *Report {
+func Damaged(err error, o Options) *finding.Report {
 	r := newReport(o)
-	r.raise(nil, CodeDamaged, "%s", err)
+	r.Add(CodeDamaged.Because("%s", err))
 	return r
 }
 
 // Examine reports on the snapshot of r. The report on a damaged file has its damage only. An error
 // means that it could not be read.
-func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
+func Examine(ctx context.Context, r *inspect.Reader, o Options) (*finding.Report, error) {
 	d := &doctor{ctx: ctx, reader: r, options: o, Report: newReport(o), kinds: map[gvr.GroupKind]*inspect.Type{}, index: index{
 		places: places{by: map[location]*place{}},
 		unread: map[gvr.GroupResource]bool{}, orphans: map[gvr.GroupResource]bool{}, namespaces: map[space]labels.Set{}, whole: map[string]bool{},
@@ -74,7 +74,8 @@ func Examine(ctx context.Context, r *inspect.Reader, o Options) (*Report, error)
 			break
 		}
 	}
-	return d.sorted(), nil
+	d.Sort()
+	return d.Report, nil
 }
 
 // failed keeps the first error, and tells whether there is one.

@@ -39,19 +39,19 @@ func TestFindings(t *testing.T) {
 	on := base(t)
 	for _, tc := range slices.Concat(objectDefects(), definitionDefects(), ownerDefects(), deletionDefects(), webhookDefects(), apiServiceDefects(), clusterDefects()) {
 		t.Run(tc.code.Name, func(t *testing.T) {
-			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).of(tc.code)
+			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).Of(tc.code)
 			require.Len(t, found, 1)
 			require.Equal(t, "/registry/"+tc.key, found[0].Key)
 			require.Contains(t, found[0].Reason, tc.says)
-			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{}).of(tc.code))
-			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...), Options{Ignore: []string{tc.code.Name}}).of(tc.code))
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{}).Of(tc.code))
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.with...)...), Options{Ignore: []string{tc.code.Name}}).Of(tc.code))
 		})
 	}
 	t.Run("a definition of many bytes", func(t *testing.T) {
 		padding := `"metadata":{"annotations":{"a":"` + strings.Repeat("x", mostSchemas) + `"},`
 		large := record{crds, strings.Replace(portCRD().value, `"metadata":{`, padding, 1)}
 		wrong := object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)
-		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).of(codeUpdateRefused), 1)
+		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).Of(codeUpdateRefused), 1)
 	})
 	t.Run("healthy", func(t *testing.T) {
 		var codes []*finding.Code
@@ -67,7 +67,7 @@ func TestForeignKeys(t *testing.T) {
 	records := append(healthy(), record{"stray", "x"})
 	on := opened(t, etcdtest.Build(t, "put compact_rev_key 1\nput /other/a/b/c/d/e/f 1\nput vault/x 1"))
 	report := examined(t, written(t, on, records...), Options{})
-	foreign, stray := report.of(codeForeignKeys), report.of(codeStrayKeys)
+	foreign, stray := report.Of(codeForeignKeys), report.Of(codeStrayKeys)
 	require.Len(t, foreign, 1)
 	require.Equal(t, []any{finding.Info, "/other/a/b/c/d/e/f", 2}, []any{foreign[0].Level, foreign[0].Key, foreign[0].Objects})
 	require.Len(t, stray, 1)
@@ -101,6 +101,6 @@ func TestProtobuf(t *testing.T) {
 	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}), examined(t, written(t, on, encoded...), Options{})
 	require.Equal(t, inJSON.Findings, inProtobuf.Findings)
 	for _, code := range []*finding.Code{codeWebhookDeadlock, codeWebhookCore, codeWebhookServiceGone, codeNodeSilent, codeTokenWithoutUse, codeOwnerGone, codeNamespaceTerminating} {
-		require.Len(t, inProtobuf.of(code), 1, code)
+		require.Len(t, inProtobuf.Of(code), 1, code)
 	}
 }

@@ -27,7 +27,7 @@ func TestQuota(t *testing.T) {
 	for quota, want := range map[int64]*finding.Code{size: codeOverQuota, size - 1: codeOverQuota, size + 1: codeNearQuota, size * 5 / 4: codeNearQuota, size*5/4 + 5: nil, 0: nil} {
 		report := examined(t, s, Options{Quota: quota})
 		for _, code := range []*finding.Code{codeOverQuota, codeNearQuota} {
-			require.Equal(t, code == want, len(report.of(code)) == 1, "%s at %d of %d", code, quota, size)
+			require.Equal(t, code == want, len(report.Of(code)) == 1, "%s at %d of %d", code, quota, size)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestVersions(t *testing.T) {
 	for etcd, want := range map[string]*finding.Code{"": codeEtcdVersion, "3.6.16": codeEtcdTooOld, "v3.5.0": codeEtcdTooOld, "3.7.0": nil, "3.10.1": nil, "4.0": nil} {
 		report := examined(t, s, Options{Etcd: etcd})
 		for _, code := range []*finding.Code{codeEtcdVersion, codeEtcdTooOld} {
-			require.Equal(t, code == want, len(report.of(code)) == 1, "%s for %q", code, etcd)
+			require.Equal(t, code == want, len(report.Of(code)) == 1, "%s for %q", code, etcd)
 		}
 	}
 }
@@ -58,8 +58,8 @@ func TestAlarms(t *testing.T) {
 		})
 		require.NoError(t, err)
 		etcdtest.Save(t, server, after)
-		require.Empty(t, examined(t, opened(t, before), Options{}).of(want))
-		require.Len(t, examined(t, opened(t, after), Options{}).of(want), 1)
+		require.Empty(t, examined(t, opened(t, before), Options{}).Of(want))
+		require.Len(t, examined(t, opened(t, after), Options{}).Of(want), 1)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestDamaged(t *testing.T) {
 	}
 	report := Damaged(snapshot.ErrTruncated, Options{})
 	require.True(t, report.AtLeast(finding.Error))
-	require.Len(t, report.of(CodeDamaged), 1)
+	require.Len(t, report.Of(CodeDamaged), 1)
 	require.Empty(t, Damaged(snapshot.ErrTruncated, Options{Ignore: finding.Names(CodeDamaged)}).Findings)
 }
 
@@ -123,15 +123,15 @@ func TestLeases(t *testing.T) {
 	}, snapshot.WriteConfig{})
 	require.NoError(t, err)
 	report := examined(t, opened(t, path), Options{})
-	gone := report.of(codeLeaseGone)
+	gone := report.Of(codeLeaseGone)
 	require.Len(t, gone, 1)
 	require.Equal(t, 2, gone[0].Objects)
 	require.Equal(t, "/registry/events/team/a", gone[0].Key)
-	require.Len(t, report.of(codeMasterLease), 1)
-	require.Equal(t, "/registry/masterleases/10.0.0.3", report.of(codeMasterLease)[0].Key)
-	require.Contains(t, report.of(codeMasterLease)[0].Reason, "its lease is gone")
-	require.Len(t, report.of(codeMasterUnlisted), 1)
-	require.Equal(t, "/registry/masterleases/10.0.0.2", report.of(codeMasterUnlisted)[0].Key)
+	require.Len(t, report.Of(codeMasterLease), 1)
+	require.Equal(t, "/registry/masterleases/10.0.0.3", report.Of(codeMasterLease)[0].Key)
+	require.Contains(t, report.Of(codeMasterLease)[0].Reason, "its lease is gone")
+	require.Len(t, report.Of(codeMasterUnlisted), 1)
+	require.Equal(t, "/registry/masterleases/10.0.0.2", report.Of(codeMasterUnlisted)[0].Key)
 }
 
 // TestEncrypted: an undecryptable value is an error only if a configuration was given.
@@ -146,22 +146,22 @@ func TestEncrypted(t *testing.T) {
 	s := written(t, base(t), append(healthy(), record{"secrets/team/a", "k8s:enc:aescbc:v1:k9:0123456789"})...)
 	report, err := Examine(ctx, inspect.NewReader(s, keys), Options{Keys: true})
 	require.NoError(t, err)
-	require.Len(t, report.of(codeEncrypted), 1)
-	require.Equal(t, "/registry/secrets/team/a", report.of(codeEncrypted)[0].Key)
-	require.Empty(t, report.of(codeEncryptionKeys))
-	require.Empty(t, examined(t, s, Options{}).of(codeEncrypted))
+	require.Len(t, report.Of(codeEncrypted), 1)
+	require.Equal(t, "/registry/secrets/team/a", report.Of(codeEncrypted)[0].Key)
+	require.Empty(t, report.Of(codeEncryptionKeys))
+	require.Empty(t, examined(t, s, Options{}).Of(codeEncrypted))
 }
 
-// TestMany: findings beyond maxFindings are counted.
+// TestMany: findings beyond finding.MaxListed are counted.
 func TestMany(t *testing.T) {
 	records := healthy()
-	for i := range maxFindings + 5 {
+	for i := range finding.MaxListed + 5 {
 		records = append(records, record{fmt.Sprintf("configmaps/team/%04d", i), "nothing"})
 	}
 	report := examined(t, written(t, base(t), records...), Options{})
-	require.Len(t, report.of(codeUndecodable), maxFindings)
-	require.Equal(t, maxFindings+5, report.Counts[codeUndecodable])
-	require.Equal(t, maxFindings+5, report.Count(finding.Error))
+	require.Len(t, report.Of(codeUndecodable), finding.MaxListed)
+	require.Equal(t, finding.MaxListed+5, report.Counts[codeUndecodable])
+	require.Equal(t, finding.MaxListed+5, report.Count(finding.Error))
 }
 
 // TestLayouts: relations between objects of kcp are not checked, and that is reported.
@@ -170,11 +170,11 @@ func TestLayouts(t *testing.T) {
 	s := written(t, base(t),
 		object(crd+"system:system-crds/workspaces.tenancy.kcp.io", "apiextensions.k8s.io/v1", "CustomResourceDefinition", ""),
 		object("core.kcp.io/logicalclusters/customresources/root/cluster", "core.kcp.io/v1alpha1", "LogicalCluster", ""))
-	found := examined(t, s, Options{}).of(codeLayoutUnchecked)
+	found := examined(t, s, Options{}).Of(codeLayoutUnchecked)
 	require.Len(t, found, 1)
 	require.Equal(t, 2, found[0].Objects)
 	require.True(t, strings.HasPrefix(found[0].Reason, "/registry (kcp-shard): 2 objects"), found[0].Reason)
-	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).of(codeLayoutUnchecked))
+	require.Empty(t, examined(t, written(t, base(t), healthy()...), Options{}).Of(codeLayoutUnchecked))
 }
 
 // TestGarbageCollector: a real garbage collector deleted the objects with owner-gone, no others,
@@ -202,7 +202,7 @@ func TestGarbageCollector(t *testing.T) {
 	require.Len(t, deleted, 4)
 
 	var gone []string
-	for _, f := range examined(t, opened(t, path), Options{}).of(codeOwnerGone) {
+	for _, f := range examined(t, opened(t, path), Options{}).Of(codeOwnerGone) {
 		parts := strings.Split(f.Key, "/")
 		gone = append(gone, strings.Join(parts[len(parts)-2:], "/"))
 	}

@@ -4,76 +4,34 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/etcdshift/etcdshift/finding"
 )
 
-// maxFindings is how many findings of one code are kept.
-const maxFindings = 1000
-
-// Report is the result of a run.
-type Report struct {
-	Findings []finding.Finding     // the gravest first, then by code and key
-	Counts   map[*finding.Code]int // findings of each code, those beyond maxFindings too
-	ignored  []string              // codes
-}
-
-func newReport(o Options) *Report {
-	r := &Report{Findings: []finding.Finding{}, Counts: map[*finding.Code]int{}, ignored: o.Ignore}
+func newReport(o Options) *finding.Report {
+	r := &finding.Report{Findings: []finding.Finding{}, Counts: map[*finding.Code]int{}, Ignored: o.Ignore}
 	if o.Archive {
-		r.ignored = append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
+		r.Ignored = append(finding.Names(codeBumpRevision, codeEtcdVersion, codeShardPartial), o.Ignore...)
 	}
 	return r
-}
-
-// AtLeast tells whether any finding is of the level or graver.
-func (r *Report) AtLeast(level finding.Level) bool {
-	return len(r.Findings) > 0 && r.Findings[0].Level.Compare(level) <= 0
-}
-
-// Count returns the number of findings of a level.
-func (r *Report) Count(level finding.Level) (n int) {
-	for code, count := range r.Counts {
-		if code.Level == level {
-			n += count
-		}
-	}
-	return n
 }
 
 // raise adds a finding about a key, or about the file if key is empty.
-func (r *Report) raise(key []byte, code *finding.Code, format string, args ...any) {
-	r.add(code.Because(format, args...).At(string(key)))
+func (d *doctor) raise(key []byte, code *finding.Code, format string, args ...any) {
+	d.Add(code.Because(format, args...).At(string(key)))
 }
 
 // raiseMany adds a finding about counted things. The first verb of format takes their number.
-func (r *Report) raiseMany(c count, code *finding.Code, thing, format string, args ...any) {
+func (d *doctor) raiseMany(c count, code *finding.Code, thing, format string, args ...any) {
 	found := code.Because(format, append([]any{things(c.objects, thing)}, args...)...)
-	r.add(found.At(string(c.first)).About(c.objects))
+	d.Add(found.At(string(c.first)).About(c.objects))
 }
 
-func (r *Report) add(f *finding.Finding) {
-	if slices.Contains(r.ignored, f.Code.Name) {
-		return
-	}
-	if r.Counts[f.Code]++; r.Counts[f.Code] <= maxFindings {
-		r.Findings = append(r.Findings, *f)
-	}
-}
-
-func (r *Report) addAll(found []*finding.Finding) {
+func (d *doctor) addAll(found []*finding.Finding) {
 	for _, f := range found {
-		r.add(f)
+		d.Add(f)
 	}
-}
-
-func (r *Report) sorted() *Report {
-	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int {
-		return cmp.Or(a.Level.Compare(b.Level), cmp.Compare(a.Code.Name, b.Code.Name), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Reason, b.Reason))
-	})
-	return r
 }
 
 // ordered is a map that remembers the order of its keys.

@@ -18,7 +18,7 @@ func (d *doctor) checkKCP() {
 	for _, c := range found.Clusters {
 		for _, f := range c.Findings() {
 			f.Reason = c.Called() + " " + f.Reason
-			d.add(f)
+			d.Add(f)
 		}
 	}
 	for _, s := range file.Shards {
@@ -57,7 +57,7 @@ func (d *doctor) checkShards(file *clusters.File, found *clusters.Installation) 
 		}
 	}
 	for _, c := range found.Stale {
-		d.add(codeStaleCopies.Because("a cache has copies of %s from shard %s, on which it does not live: %s",
+		d.Add(codeStaleCopies.Because("a cache has copies of %s from shard %s, on which it does not live: %s",
 			c.Cluster, c.Copy.Shard, clusters.Contents(c.Resources)).At(c.Keys[0]).About(c.Amount.Keys))
 	}
 }

@@ -142,9 +142,9 @@ func TestKCPMetadata(t *testing.T) {
 		kcptest.Put(t, client, key, []byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bad","namespace":"default","labels":{"a":1}}}`))
 	})
 	report := examined(t, opened(t, in), Options{})
-	require.Len(t, report.of(codeBadMetadata), 1)
-	require.Equal(t, key, report.of(codeBadMetadata)[0].Key)
-	require.Empty(t, report.of(codeUndecodable))
+	require.Len(t, report.Of(codeBadMetadata), 1)
+	require.Equal(t, key, report.Of(codeBadMetadata)[0].Key)
+	require.Empty(t, report.Of(codeUndecodable))
 }
 
 // TestKCPEncrypted: an undecryptable custom resource is not reported as one without a definition.
@@ -160,7 +160,7 @@ func TestKCPEncrypted(t *testing.T) {
 		found = append(found, f.Code)
 	}
 	require.Equal(t, []*finding.Code{codeBadMetadata, codeMixedEncryption, codeEncryptionKeys}, found)
-	require.Contains(t, report.of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them", "migrate storage-versions refuses kcp")
+	require.Contains(t, report.Of(codeMixedEncryption)[0].Code.Remedy, "Where no kcp stores them", "migrate storage-versions refuses kcp")
 }
 
 // counter counts how often each value is decrypted.
@@ -190,7 +190,7 @@ func TestKCPReadOnce(t *testing.T) {
 // TestKCPLiveMigration: keys of another tenant that a live migration took along are reported.
 func TestKCPLiveMigration(t *testing.T) {
 	_, shard1 := kcptest.LiveMigrated(t)
-	found := examined(t, opened(t, shard1), Options{}).of(codeClusterOrphans)
+	found := examined(t, opened(t, shard1), Options{}).Of(codeClusterOrphans)
 	require.Len(t, found, 1)
 	require.Equal(t, 4, found[0].Objects)
 	require.Equal(t, "4 keys of "+kcptest.Other+", which does not live on this shard: 2 configmaps, 1 pods, 1 serviceaccounts", found[0].Reason)

@@ -63,12 +63,12 @@ func TestNewMachines(t *testing.T) {
 	for _, tc := range machineDefects() {
 		t.Run(tc.code.Name, func(t *testing.T) {
 			s := written(t, on, append(healthy(), tc.with...)...)
-			found := examined(t, s, Options{NewMachines: true}).of(tc.code)
+			found := examined(t, s, Options{NewMachines: true}).Of(tc.code)
 			require.Len(t, found, 1)
 			require.Equal(t, "/registry/"+tc.key, found[0].Key)
 			require.Contains(t, found[0].Reason, tc.says)
-			require.Empty(t, examined(t, s, Options{}).of(tc.code))
-			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{NewMachines: true}).of(tc.code))
+			require.Empty(t, examined(t, s, Options{}).Of(tc.code))
+			require.Empty(t, examined(t, written(t, on, append(healthy(), tc.without...)...), Options{NewMachines: true}).Of(tc.code))
 		})
 	}
 	t.Run("healthy", func(t *testing.T) {

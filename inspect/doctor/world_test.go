@@ -109,7 +109,7 @@ func balanced(value string) string {
 	return value + strings.Repeat("}", strings.Count(value, "{")-strings.Count(value, "}"))
 }
 
-func examined(t testing.TB, s *snapshot.Snapshot, o Options) *Report {
+func examined(t testing.TB, s *snapshot.Snapshot, o Options) *finding.Report {
 	t.Helper()
 	report, err := Examine(context.Background(), inspect.NewReader(s, nil), o)
 	require.NoError(t, err)
@@ -120,13 +120,4 @@ func examined(t testing.TB, s *snapshot.Snapshot, o Options) *Report {
 		require.NotContains(t, f.Reason, "%!")
 	}
 	return report
-}
-
-func (r *Report) of(code *finding.Code) (found []finding.Finding) {
-	for _, f := range r.Findings {
-		if f.Code == code {
-			found = append(found, f)
-		}
-	}
-	return found
 }

@@ -16,7 +16,7 @@ type Verification struct {
 }
 
 // verified takes the findings of verify, which doctor begins with, from a diagnosis.
-func verified(diagnosis *doctor.Report) Verification {
+func verified(diagnosis *finding.Report) Verification {
 	v := Verification{Sound: true, Findings: []string{}}
 	for _, f := range diagnosis.Findings {
 		if f.Code == doctor.CodeDamaged {
@@ -62,7 +62,7 @@ type Finding struct {
 }
 
 // Diagnosed is the Diagnosis of a report of doctor.
-func Diagnosed(r *doctor.Report) Diagnosis {
+func Diagnosed(r *finding.Report) Diagnosis {
 	d := Diagnosis{
 		Errors: r.Count(finding.Error), Warnings: r.Count(finding.Warning), Infos: r.Count(finding.Info),
 		Findings: make([]Finding, 0, len(r.Findings)), Counts: r.Counts,

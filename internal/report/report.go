@@ -13,6 +13,7 @@ package report
 import (
 	"context"
 
+	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
 	"github.com/etcdshift/etcdshift/inspect/redact"
@@ -67,7 +68,7 @@ func Read(ctx context.Context, r *inspect.Reader, o Options) (*Report, error) {
 	return out, nil
 }
 
-func begun(diagnosis *doctor.Report) *Report {
+func begun(diagnosis *finding.Report) *Report {
 	out := &Report{Verification: verified(diagnosis), Diagnosis: Diagnosed(diagnosis)}
 	for i := range out.Diagnosis.Findings {
 		f := &out.Diagnosis.Findings[i]
