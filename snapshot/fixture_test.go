@@ -1,33 +1,22 @@
 package snapshot
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 // gunzip unpacks a recorded snapshot of testdata into a folder of the test's own.
 func gunzip(t testing.TB, name string) string {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "testdata", name+".gz"))
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), filepath.Base(name))
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o444)
-	require.NoError(t, err)
-	_, err = io.Copy(out, z)
-	require.NoError(t, err)
-	require.NoError(t, out.Close())
-	return path
+	return etcdtest.Unpack(t, filepath.Join("..", "testdata", name+".gz"))
 }
 
 // untouched fails the test when the file at path is changed by it in bytes, size or modification

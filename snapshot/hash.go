@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 	"math/big"
 
@@ -42,14 +43,42 @@ func (r *summed) hash() {
 	h.Sum(r.digest[:0])
 }
 
-// HashKV is the answer to "endpoint hashkv" at the current revision of a server that starts on the
-// file (etcd server/storage/mvcc/hash.go): CRC-32C over the name of the bucket and each record, up
-// to the compact revision live ones alone. A server ends a scheduled compaction first, and the
-// record of --bump-revision has a key of no bytes for it.
+// HashKV is the answer to "endpoint hashkv" of a server that starts on the file: that of
+// [Snapshot.Restored] without a bump.
 func (s *Snapshot) HashKV(ctx context.Context) (uint32, error) {
+	r, err := s.Restored(ctx, 0)
+	return r.HashKV, err
+}
+
+// Restored is the answer of a server to "endpoint hashkv" when it starts on a restored file.
+type Restored struct {
+	Revision        int64  `json:"revision"`        // current revision
+	CompactRevision int64  `json:"compactRevision"` // -1 for none, as a server has it
+	HashKV          uint32 `json:"hashKV"`          // at the current revision
+}
+
+// Restored reads the store as a server does after "etcdutl snapshot restore", with "--bump-revision
+// bump --mark-compacted" unless bump is 0 (etcd server/storage/mvcc/hash.go). HashKV is CRC-32C
+// over the name of the bucket and each record, up to the compact revision live ones alone. A server
+// ends a scheduled compaction first, and the record of --bump-revision has a key of no bytes for
+// it.
+func (s *Snapshot) Restored(ctx context.Context, bump int64) (r Restored, err error) {
 	x, err := s.index(ctx)
 	if err != nil {
-		return 0, err
+		return r, err
+	}
+	if bump < 0 || bump > MostBump(x.revision()) {
+		return r, fmt.Errorf("snapshot %s: no server can raise revision %d by %d", s.path, x.revision(), bump)
+	}
+	unnamed, compacted := x.unnamed, max(x.finished, x.scheduled)
+	r = Restored{Revision: x.revision(), CompactRevision: compacted}
+	switch {
+	case bump > 0: // etcdutl raises the last record, not the current revision
+		unnamed = Revision{Main: x.last.Main + bump}
+		compacted = max(x.finished, unnamed.Main)
+		r.Revision, r.CompactRevision = compacted, compacted
+	case compacted == 0:
+		r.CompactRevision = -1
 	}
 	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	_, _ = h.Write([]byte("key"))
@@ -58,12 +87,16 @@ func (s *Snapshot) HashKV(ctx context.Context) (uint32, error) {
 		live := x.isLive(ordinal)
 		ordinal++
 		rev, _, err := parseRevisionKey(k)
-		if err != nil || (rev.Main <= max(x.finished, x.scheduled) && !live && rev != x.unnamed) {
+		if err != nil || (rev.Main <= compacted && !live && rev != unnamed) {
 			return err
 		}
 		_, _ = h.Write(k)
 		_, _ = h.Write(v)
 		return nil
 	})
-	return h.Sum32(), err
+	if bump > 0 {
+		_, _ = h.Write(appendRevisionKey(nil, unnamed, false))
+	}
+	r.HashKV = h.Sum32()
+	return r, err
 }

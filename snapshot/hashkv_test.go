@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 func hashKV(t testing.TB, s *Snapshot) uint32 {
@@ -17,8 +19,8 @@ func hashKV(t testing.TB, s *Snapshot) uint32 {
 	return sum
 }
 
-// TestHashKV compares our reading of each recorded snapshot with the hash its server gave of
-// itself.
+// TestHashKV compares our reading of each recorded snapshot, and a server restored from it, with
+// the hash that its server gave of itself.
 func TestHashKV(t *testing.T) {
 	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
 		path := filepath.Join("..", "testdata", "etcd", "etcd-"+release)
@@ -26,13 +28,22 @@ func TestHashKV(t *testing.T) {
 		require.NoError(t, err)
 		var answers []struct {
 			HashKV struct {
+				Header struct {
+					Revision int64 `json:"revision"`
+				} `json:"header"`
 				Hash            uint32 `json:"hash"`
 				CompactRevision int64  `json:"compact_revision"`
 			}
 		}
 		require.NoError(t, json.Unmarshal(b, &answers))
-		s := open(t, path+".db")
-		require.Equal(t, answers[0].HashKV.Hash, hashKV(t, s), release)
-		require.Equal(t, int64(27), answers[0].HashKV.CompactRevision, release)
+		recorded := answers[0].HashKV
+		require.Equal(t, int64(27), recorded.CompactRevision, release)
+		want := Restored{Revision: recorded.Header.Revision, CompactRevision: 27, HashKV: recorded.Hash}
+		got, err := open(t, path+".db").Restored(t.Context(), 0)
+		require.NoError(t, err)
+		require.Equal(t, want, got, release)
+		server := etcdtest.Start(t, etcdtest.Restore(t, path+".db"))
+		hash, rev, compacted := etcdtest.HashKV(t, server, 0)
+		require.Equal(t, want, Restored{Revision: rev, CompactRevision: compacted, HashKV: hash}, release)
 	}
 }

@@ -1,15 +1,18 @@
 package etcdtest
 
 import (
+	"compress/gzip"
 	"context"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.uber.org/zap"
 )
 
@@ -25,6 +28,9 @@ type RestoreOption func(*snapshot.RestoreConfig)
 func BumpRevision(n uint64) RestoreOption {
 	return func(c *snapshot.RestoreConfig) { c.RevisionBump, c.MarkCompacted = n, true }
 }
+
+// SkipHashCheck is etcdutl's --skip-hash-check, for a database file without a digest.
+func SkipHashCheck(c *snapshot.RestoreConfig) { c.SkipHashCheck = true }
 
 // Restore is etcdutl snapshot restore with a checked digest. It returns a data directory.
 func Restore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataDir string) {
@@ -50,6 +56,31 @@ func TryRestore(t testing.TB, snapshotPath string, opts ...RestoreOption) (dataD
 		o(&cfg)
 	}
 	return dataDir, snapshot.NewV3(zap.NewNop()).Restore(cfg)
+}
+
+// Unpack expands a recorded snapshot (gzip) into a read-only file of the test.
+func Unpack(t testing.TB, packed string) (path string) {
+	t.Helper()
+	f, err := os.Open(packed)
+	require.NoError(t, err)
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(packed), ".gz"))
+	WriteNew(t, path, z)
+	require.NoError(t, os.Chmod(path, 0o444))
+	return path
+}
+
+// Edit changes the database of a data directory behind etcd's back.
+func Edit(t testing.TB, dataDir string, edit func(tx backend.UnsafeReadWriter)) {
+	t.Helper()
+	b := backend.NewDefaultBackend(zap.NewNop(), filepath.Join(dataDir, "member", "snap", "db"))
+	defer func() { require.NoError(t, b.Close()) }()
+	tx := b.BatchTx()
+	tx.LockOutsideApply()
+	defer tx.Unlock()
+	edit(tx)
 }
 
 // StatusOf is etcdutl snapshot status of a copy of the file.
