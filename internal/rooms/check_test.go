@@ -49,6 +49,7 @@ func mayImport() map[string][]string {
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),
+		"internal/rehearse":    with(),
 		"internal/selectors":   with("inspect"),
 		"internal/serve":       with("inspect", "internal/columns", "internal/selectors"),
 		"internal/test":        with("transform/", "transform", "inspect", "internal/publish"),
