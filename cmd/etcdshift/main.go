@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/klog/v2"
 
+	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -32,6 +33,9 @@ func main() {
 
 // mainOn is main, with another standard output in tests.
 func mainOn(stdout io.Writer) int {
+	if code, isPart := sandbox.Main(parts(), os.Args, os.Stdin, os.Stderr); isPart {
+		return code
+	}
 	// Libraries log to stderr, those of Kubernetes by klog; our errors say the same.
 	klog.SetLogger(klog.Logger{})
 	log.SetOutput(io.Discard)
@@ -39,6 +43,9 @@ func mainOn(stdout io.Writer) int {
 	context.AfterFunc(ctx, stop) // a second signal kills
 	return run(ctx, os.Args, os.Stdin, stdout, os.Stderr)
 }
+
+// parts are what child processes of this program do in a sandbox, by name.
+func parts() map[string]sandbox.Part { return map[string]sandbox.Part{} }
 
 // run is the whole program: args[0] is its name, the result its exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -15,9 +15,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/etcdshift/etcdshift/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	if code, isPart := sandbox.Main(parts(), os.Args, os.Stdin, os.Stderr); isPart {
+		os.Exit(code)
+	}
 	testscript.Main(m, map[string]func(){
 		"etcdshift":      documentedMain,
 		"etcdshift-fake": fakeMain,

@@ -1,0 +1,154 @@
+package sandbox
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+const (
+	lastLines = 20   // lines of a log that an error keeps
+	lineBytes = 2000 // of one line
+	failed    = "part failed: "
+)
+
+// Died is the error of a process that ended by itself.
+type Died struct {
+	// Name is the name of the process.
+	Name string
+	// How is "exit status 2" or "signal: killed".
+	How string
+	// Cause is what the process said about its end: its panic, fatal error or last line.
+	Cause string
+	// Log has the last lines of all that it printed.
+	Log []string
+}
+
+// Error names the process, how it ended, and the cause.
+func (d *Died) Error() string {
+	text := d.Name + " ended: " + d.How
+	if d.Cause != "" {
+		text += ": " + d.Cause
+	}
+	return text
+}
+
+// died reads why a process ended from its log.
+func died(name, log string, state *os.ProcessState) error {
+	d := &Died{Name: name, How: how(state)}
+	if err := d.read(log); err != nil {
+		return errors.Join(d, err)
+	}
+	return d
+}
+
+// how tells how a process ended. A part that runs a program tells its signal by the exit status, as
+// shells do.
+func how(state *os.ProcessState) string {
+	if signal := state.ExitCode() - 128; signal > 0 && signal < 65 {
+		return "signal: " + syscall.Signal(signal).String()
+	}
+	return state.String()
+}
+
+// read takes the cause and the last lines from a log of any size.
+func (d *Died) read(log string) error {
+	f, err := os.Open(log)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewReader(f)
+	var fatal, own string
+	for {
+		line, err := readLine(lines)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if line != "" {
+			d.Log = append(d.Log, line)
+			d.Log = d.Log[max(0, len(d.Log)-lastLines):]
+			if text, is := lastWords(line); is && fatal == "" {
+				fatal = text
+			}
+			if text, is := strings.CutPrefix(line, failed); is {
+				own = text
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	switch {
+	case fatal != "":
+		d.Cause = fatal
+	case own != "":
+		d.Cause = own
+	case len(d.Log) > 0:
+		d.Cause = message(d.Log[len(d.Log)-1])
+	}
+	return nil
+}
+
+// readLine reads a line without its end; of a long one it keeps the beginning.
+func readLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part[:min(len(part), lineBytes-len(line))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return strings.TrimRight(string(line), "\r\n"), err
+		}
+	}
+}
+
+// lastWords is the text of a line that a process prints because it cannot go on: a panic or fatal
+// error of Go, of zap (etcd) or of klog (Kubernetes).
+func lastWords(line string) (text string, is bool) {
+	for _, start := range []string{"panic: ", "fatal error: "} {
+		if strings.HasPrefix(line, start) {
+			return line, true
+		}
+	}
+	switch entry := parseEntry(line); entry.Level {
+	case "panic", "fatal", "dpanic":
+		return message(line), true
+	}
+	klog := regexp.MustCompile(`^F\d{4} [^]]*\] `)
+	if start := klog.FindString(line); start != "" {
+		return line[len(start):], true
+	}
+	return "", false
+}
+
+// entry is a line of zap's JSON.
+type entry struct {
+	Level string `json:"level"`
+	Text  string `json:"msg"`
+	Error string `json:"error"`
+}
+
+func parseEntry(line string) (e entry) {
+	if strings.HasPrefix(line, "{") {
+		_ = json.Unmarshal([]byte(line), &e) // another line than zap's has no level
+	}
+	return e
+}
+
+// message is what a line says, without time and place in the code.
+func message(line string) string {
+	e := parseEntry(line)
+	switch {
+	case e.Text == "":
+		return line
+	case e.Error != "":
+		return fmt.Sprintf("%s: %s", e.Text, e.Error)
+	}
+	return e.Text
+}

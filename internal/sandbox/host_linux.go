@@ -1,0 +1,27 @@
+package sandbox
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownProgram is this program, even when its file has been replaced or removed.
+func ownProgram() (string, error) { return "/proc/self/exe", nil }
+
+// dieWithUs has the kernel kill a child when the thread that starts it ends.
+func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// waitEnd waits until a child has ended, and leaves its number in use. False means that it cannot.
+func waitEnd(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err == nil
+		}
+	}
+}
+
+func maxRSS(state *os.ProcessState) int64 { return state.SysUsage().(*syscall.Rusage).Maxrss << 10 }

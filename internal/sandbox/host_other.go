@@ -1,0 +1,27 @@
+//go:build !linux && !darwin
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// errSystem is for systems on which nothing ends the processes of a killed run.
+var errSystem = fmt.Errorf("%w on %s: use Linux", errors.ErrUnsupported, runtime.GOOS)
+
+func freeBytes(string) (int64, error) { return 0, errSystem }
+func tryLock(*os.File) error          { return errSystem }
+func ownsGroup() error                { return errSystem }
+func ownProgram() (string, error)     { return "", errSystem }
+func ownedByUs(fs.FileInfo) bool      { return false }
+func waitEnd(int) bool                { return false }
+func maxRSS(*os.ProcessState) int64   { return 0 }
+func ownGroup(*exec.Cmd)              {}
+func dieWithUs(*exec.Cmd)             {}
+func killGroup(int)                   {}
+func privateFiles()                   {}

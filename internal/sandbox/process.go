@@ -1,0 +1,211 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// stopTime is how long a process has to end by itself.
+	stopTime = 10 * time.Second
+	// probeTime is how long one probe of Until may take, and probePause the time between two.
+	probeTime, probePause = 5 * time.Second, 20 * time.Millisecond
+)
+
+// Process is a child process.
+type Process struct {
+	name, log string
+	cmd       *exec.Cmd
+	stop      sync.Once
+	stopping  chan struct{} // closed by stop, when the end is asked for
+	done      chan struct{} // closed when the process has ended; err is set then
+	err       error
+}
+
+// Usage is what a process took, with the programs that it ran.
+type Usage struct {
+	// MaxRSS is the largest resident memory in bytes. On Linux it is not below what this process
+	// had when it started the other: the kernel counts that too.
+	MaxRSS int64
+	// CPU is user and system time.
+	CPU time.Duration
+}
+
+// start runs a part. Its standard input has the configuration as a line, and stays open.
+func start(s *Sandbox, name, part string, config any) (*Process, error) {
+	line, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	self, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(s.path, name+".log"), os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the child has its own
+	cmd := exec.Command(self, Word, part, name)
+	cmd.Args[0] = os.Args[0]
+	cmd.Dir, cmd.Env = s.path, environment(s.path)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{s.lock}
+	ownGroup(cmd)
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, alive.Close())
+	}
+	p := &Process{name: name, log: log.Name(), cmd: cmd, stopping: make(chan struct{}), done: make(chan struct{})}
+	go p.wait()
+	_, _ = alive.Write(append(line, '\n')) // a child that is gone already says why in its log
+	return p, nil
+}
+
+// environment is what a child gets of ours. Proxies, kubeconfigs and credentials stay out.
+func environment(folder string) []string {
+	return append(slices.DeleteFunc(os.Environ(), func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		return !slices.Contains([]string{"PATH", "LD_LIBRARY_PATH", "TZ", "GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG"}, name)
+	}), "HOME="+folder, "TMPDIR="+folder)
+}
+
+// wait sees the end of the process, and ends what it may have left behind.
+func (p *Process) wait() {
+	ended := waitEnd(p.cmd.Process.Pid)
+	if ended {
+		killGroup(p.cmd.Process.Pid) // before its number is free
+	}
+	err := p.cmd.Wait()
+	if !ended {
+		killGroup(p.cmd.Process.Pid)
+	}
+	select {
+	case <-p.stopping: // an end that was asked for
+	default:
+		if err != nil {
+			p.err = died(p.name, p.log, p.cmd.ProcessState)
+		}
+	}
+	close(p.done)
+}
+
+// Log is the path of the file with all that the process prints.
+func (p *Process) Log() string { return p.log }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is a *Died when the process ended by itself and not well. It is nil while the process runs,
+// and after Stop or Close.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Usage is what the process took; it has ended.
+func (p *Process) Usage() Usage {
+	<-p.done
+	state := p.cmd.ProcessState
+	return Usage{MaxRSS: maxRSS(state), CPU: state.UserTime() + state.SystemTime()}
+}
+
+// Wait returns when the process has ended, with Err, or when the context has.
+func (p *Process) Wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Until waits until a probe of the process succeeds. It returns an error when the process ends
+// before, and when the context does; the last failure of the probe is part of it then.
+func (p *Process) Until(ctx context.Context, probe func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-p.done:
+			cancel(p.unexpected())
+		case <-ctx.Done():
+		}
+	}()
+	for {
+		once, stop := context.WithTimeout(ctx, probeTime)
+		err := probe(once)
+		stop()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); cause != ctx.Err() {
+				return cause
+			}
+			return fmt.Errorf("%s is not ready: %w (%w)", p.name, ctx.Err(), err)
+		case <-time.After(probePause):
+		}
+	}
+}
+
+// Explain returns why the process has ended, if it has or does so within a second; else err. A
+// client of a server that dies often sees no more than a closed connection.
+func (p *Process) Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-p.done:
+		return p.unexpected()
+	case <-time.After(time.Second):
+		return err
+	}
+}
+
+// unexpected is why the process has ended.
+func (p *Process) unexpected() error {
+	if p.err != nil {
+		return p.err
+	}
+	return fmt.Errorf("%s has ended", p.name)
+}
+
+// Stop asks the process to end, and kills it when it has not after ten seconds, or when the context
+// ends. It may be called more than once.
+func (p *Process) Stop(ctx context.Context) {
+	p.expectEnd()
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	_ = p.Wait(ctx)
+	p.kill()
+}
+
+// kill ends the process and all that it started.
+func (p *Process) kill() {
+	p.expectEnd()
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// expectEnd makes the end of the process no error.
+func (p *Process) expectEnd() { p.stop.Do(func() { close(p.stopping) }) }

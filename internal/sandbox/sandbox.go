@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+)
+
+// prefix begins the name of each folder; os.MkdirTemp adds digits.
+const prefix = "etcdshift-rehearse-"
+
+// maxPath bounds the folder's path: the address of a unix socket has at most 104 bytes on some
+// systems, and names of sockets follow.
+const maxPath = 80
+
+var (
+	// ErrNoSpace is for a filesystem that has less room than the sandbox needs.
+	ErrNoSpace = errors.New("not enough space")
+	// ErrLongPath is for a folder in which unix sockets would have too long names.
+	ErrLongPath = errors.New("the path is too long for unix sockets")
+	// ErrClosed is for a process that is started in a closed sandbox.
+	ErrClosed = errors.New("the sandbox is closed")
+)
+
+// Sandbox is a locked folder and the processes in it.
+type Sandbox struct {
+	path string
+	lock *os.File // the folder; processes inherit it, and with it the lock
+
+	mu        sync.Mutex
+	closed    bool
+	processes []*Process
+}
+
+// New makes a folder in dir, "" for the system's temporary one, that is to hold that many bytes.
+// Nothing is written when they are not free (ErrNoSpace).
+func New(dir string, bytes int64) (*Sandbox, error) {
+	dir, err := filepath.Abs(cmp.Or(dir, os.TempDir()))
+	if err != nil {
+		return nil, err
+	}
+	if path := filepath.Join(dir, prefix+"0123456789"); len(path) > maxPath {
+		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d", path, ErrLongPath, len(path), maxPath)
+	}
+	free, err := freeBytes(dir)
+	if err != nil {
+		return nil, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if free < bytes {
+		const mib = 1 << 20
+		return nil, fmt.Errorf("%s: %w: %d MiB are needed, %d MiB are free", dir, ErrNoSpace, bytes/mib, free/mib)
+	}
+	for range 10 { // a Clear beside us may remove the folder before it is locked
+		s, err := create(dir)
+		if s != nil || err != nil {
+			return s, err
+		}
+	}
+	return nil, fmt.Errorf("%s: cannot lock a new folder", dir)
+}
+
+// create makes and locks a folder. Both results are nil if the folder was removed before its lock.
+func create(dir string) (*Sandbox, error) {
+	path, err := os.MkdirTemp(dir, prefix)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFolder(path)
+	switch {
+	case errors.Is(err, errGone) || errors.Is(err, errInUse):
+		return nil, nil
+	case err != nil:
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return &Sandbox{path: path, lock: lock}, nil
+}
+
+// Path is the folder, an absolute path. Processes have it as working directory.
+func (s *Sandbox) Path() string { return s.path }
+
+// Close kills all processes, the last started first, and removes the folder. It may be called more
+// than once, and while processes are being started.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	for _, p := range slices.Backward(s.processes) {
+		p.kill()
+	}
+	return errors.Join(os.RemoveAll(s.path), s.lock.Close())
+}
+
+// Start runs a part (see Main) of this program under a name, with config as JSON. The context is
+// for the start alone; Stop and Close end the process.
+func (s *Sandbox) Start(ctx context.Context, name, part string, config any) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("%s: %w", name, ErrClosed)
+	}
+	p, err := start(s, name, part, config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	s.processes = append(s.processes, p)
+	return p, nil
+}
+
+// Command runs a program of its own under a name, as Start does.
+func (s *Sandbox) Command(ctx context.Context, name, binary string, args ...string) (*Process, error) {
+	binary, err := filepath.Abs(binary) // the child has another working directory
+	if err != nil {
+		return nil, err
+	}
+	return s.Start(ctx, name, runPart, command{Path: binary, Args: args})
+}
