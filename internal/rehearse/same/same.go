@@ -62,7 +62,8 @@ func Compare(ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot,
 		return c.Result, err
 	}
 	c.Keys = c.ours.Len()
-	return c.Result, c.pages(ctx)
+	err = s.Guard(func() error { return c.pages(ctx) })
+	return c.Result, err
 }
 
 type comparison struct {
@@ -98,37 +99,48 @@ func (c *comparison) hashes(ctx context.Context, bump int64) (err error) {
 
 // pages compares all keys, in their order.
 func (c *comparison) pages(ctx context.Context) error {
-	for from, more := "\x00", true; more; {
-		limit, err := c.limit()
+	const all = "\x00" // no end, and the first of all keys
+	for from, more := all, true; more; {
+		if err := c.missing(func(key []byte) bool { return string(key) < from }); err != nil {
+			return err
+		}
+		limit, end, err := c.window()
 		if err != nil {
 			return err
 		}
-		r, err := c.client.Get(ctx, from, clientv3.WithFromKey(), clientv3.WithLimit(limit),
+		r, err := c.client.Get(ctx, from, clientv3.WithRange(cmp.Or(end, all)), clientv3.WithLimit(limit),
 			clientv3.WithRev(c.Server.Revision), clientv3.WithSerializable())
 		if err != nil {
 			return fmt.Errorf("etcd at %s: keys from %q: %w", c.client.Endpoints()[0], from, err)
 		}
-		if err := c.s.Guard(func() error { return c.page(r.Kvs) }); err != nil {
+		if err := c.page(r.Kvs); err != nil {
 			return err
 		}
-		if more = r.More && len(r.Kvs) > 0; more {
+		if r.More && len(r.Kvs) > 0 {
 			from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+		} else {
+			from, more = end, end != ""
 		}
 	}
 	return c.missing(func([]byte) bool { return true })
 }
 
-// limit is the number of keys to ask for, by the size of the next ones in the file.
-func (c *comparison) limit() (int64, error) {
+// window is how many keys to ask for, by the size of the next ones in the file, and the first key
+// behind them, "" behind the last one. A server counts all keys of a range: without an end each
+// page would cost as much as all that follow.
+func (c *comparison) window() (limit int64, end string, err error) {
 	size, n := 0, 0
-	for ; n < pageKeys && c.next+n < c.ours.Len() && size < pageBytes; n++ {
+	for ; c.next+n < c.ours.Len(); n++ {
 		rec, err := c.ours.At(c.next + n)
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
-		size += len(rec.Key) + len(rec.Value)
+		if size += len(rec.Key) + len(rec.Value); n == pageKeys || n > 0 && size > pageBytes {
+			end = string(rec.Key)
+			break
+		}
 	}
-	return int64(max(n, 1)), nil
+	return int64(cmp.Or(n, pageKeys/10)), end, nil
 }
 
 // page compares some keys of the server.

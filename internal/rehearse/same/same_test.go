@@ -240,6 +240,8 @@ func TestBoundedDifferences(t *testing.T) {
 	require.Equal(t, "/k/00001", r.Differences[1].Key)
 	r = compared(t, server, s, Options{})
 	require.Len(t, r.Differences, mostKept)
+	r = compared(t, server, open(t, etcdtest.Build(t, strings.Repeat("put /a x\n", 2500))), Options{Keep: 1})
+	require.Equal(t, 2500, r.More, "all of the server")
 }
 
 // TestNoServer: a server that is gone, and a file that cannot be bumped, are errors.
