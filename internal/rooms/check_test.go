@@ -49,7 +49,7 @@ func mayImport() map[string][]string {
 		"internal/manifest":    with("inspect"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),
-		"internal/rehearse":    with(),
+		"internal/rehearse":    with("finding"),
 		"internal/sandbox":     {},
 		"internal/selectors":   with("inspect"),
 		"internal/serve":       with("inspect", "internal/columns", "internal/selectors"),

@@ -1,0 +1,53 @@
+package tries
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+// manager is the field manager of all writes.
+const manager = "etcdshift-rehearsal"
+
+// answerTimeout is for one request; an API server gives up after a minute.
+const answerTimeout = 2 * time.Minute
+
+// newClient returns a client without rate limit. Answers are not compressed: the server is on the
+// same machine.
+func newClient(config *rest.Config) (*rest.RESTClient, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	own := rest.CopyConfig(config)
+	own.QPS, own.RateLimiter, own.DisableCompression = -1, nil, true
+	own.ContentConfig = rest.ContentConfig{NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()}
+	own.APIPath, own.GroupVersion, own.WarningHandler = "/", &schema.GroupVersion{}, rest.NoWarnings{}
+	return rest.UnversionedRESTClientFor(own)
+}
+
+// do sends a request and returns the answer. An API server's refusal is a *apierrors.StatusError;
+// any other error means that there is no server.
+func (r *runner) do(ctx context.Context, request *rest.Request) ([]byte, error) {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-r.slots }()
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	answer := request.Do(ctx)
+	switch err := answer.Error(); {
+	case err == nil:
+		return answer.Raw()
+	case refusalOf(err) == nil:
+		return nil, fmt.Errorf("the API server does not answer: %s: %w", request.URL().Path, err)
+	default:
+		return nil, err
+	}
+}

@@ -1,0 +1,101 @@
+package tries
+
+import (
+	"context"
+	"encoding/json"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// attempts is how often an object is updated that something else changes at the same time.
+const attempts = 3
+
+// sample spreads the objects that are tried evenly over the list. The next one stands in for an
+// object that cannot be tried.
+type sample struct{ most, total, seen, taken int }
+
+// due counts one more object, and tells whether it is to be tried.
+func (s *sample) due() bool {
+	s.seen++
+	return s.taken < s.most && (s.total <= s.most || s.taken*s.total < s.seen*s.most)
+}
+
+// writeSome tries the objects that are due, at the version for writes.
+func (r *runner) writeSome(ctx context.Context, k *kind, version string, items []json.RawMessage, s *sample) error {
+	if version != k.Version {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.Workers)
+	for _, item := range items {
+		if !s.due() {
+			continue
+		}
+		meta, err := encoding.ReadMeta(item)
+		if err != nil {
+			return err
+		}
+		if !meta.DeletionTimestamp.IsZero() {
+			k.Terminating++
+			continue
+		}
+		s.taken++
+		k.Tried++
+		group.Go(func() error { return r.write(ctx, k, Name{meta.Namespace, meta.Name}, item) })
+	}
+	return group.Wait()
+}
+
+// write tries an update and an apply.
+func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) error {
+	if k.can("update") {
+		if err := r.update(ctx, k, name, item); refusalOf(err) != nil {
+			r.record(k, codeUpdate, name, k.Version, "update", refusalOf(err))
+		} else if err != nil {
+			return err
+		}
+	}
+	if !k.can("patch") {
+		return nil
+	}
+	_, err := r.do(ctx, r.apply(k, name))
+	if refusal := refusalOf(err); refusal != nil {
+		r.record(k, codeApply, name, k.Version, "apply", refusal)
+		return nil
+	}
+	return err
+}
+
+// update puts an object back as it was read.
+func (r *runner) update(ctx context.Context, k *kind, name Name, item []byte) (err error) {
+	for range attempts {
+		_, err = r.do(ctx, dryRun(r.client.Put(), k, name).SetHeader("Content-Type", "application/json").Body(item))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		if item, err = r.do(ctx, r.get(k, k.Version, name)); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// apply is a server-side apply that names no field, without force.
+func (r *runner) apply(k *kind, name Name) *rest.Request {
+	identity := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	identity.SetGroupVersionKind(k.at(k.Version).GroupVersion().WithKind(k.name))
+	body, _ := json.Marshal(identity) // strings alone
+	return dryRun(r.client.Patch(types.ApplyYAMLPatchType), k, name).Body(body)
+}
+
+// dryRun completes a write. The answer is metadata alone, which costs less.
+func dryRun(request *rest.Request, k *kind, name Name) *rest.Request {
+	return request.AbsPath(k.path(k.Version, name)...).Param("dryRun", "All").Param("fieldManager", manager).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json")
+}
