@@ -1,0 +1,121 @@
+package apiservers
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/http"
+
+	v1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver"
+	"k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
+	"k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// Store is what an API server needs to know of the etcd below it.
+type Store struct {
+	Etcd       string `json:"etcd"`       // the endpoint, such as unix:///path
+	Prefix     string `json:"prefix"`     // of the keys, as in keys.Storage
+	Encryption string `json:"encryption"` // the file with the EncryptionConfiguration, or ""
+}
+
+// prefix is the value of --etcd-prefix.
+func (s Store) prefix() string { return cmp.Or(s.Prefix, "/") }
+
+// Serve runs an apiextensions-apiserver on a store until ctx ends or it fails: all that a
+// kube-apiserver does with custom resources. Who can connect may do anything; there is no TLS.
+func (s Store) Serve(ctx context.Context, l net.Listener) error {
+	config, err := s.config(l.Addr())
+	if err != nil {
+		return err
+	}
+	completed := config.Complete()
+	completed.GenericConfig.EnableDiscovery = true // there is no aggregator, which answers otherwise
+	extensions, err := completed.New(genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return err
+	}
+	prepared := extensions.GenericAPIServer.PrepareRun()
+	defer prepared.Destroy()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	server := &http.Server{Handler: prepared.Handler}
+	defer server.Close()
+	go func() { cancel(server.Serve(l)) }()
+	go func() { cancel(prepared.RunWithContext(ctx)) }() // once it runs, it does not return: it has no listener of its own
+	<-ctx.Done()
+	if cause := context.Cause(ctx); cause != ctx.Err() {
+		return cause
+	}
+	return nil
+}
+
+// config is the configuration of the server. Nothing is cached: a snapshot may be larger than the
+// memory, and an object that cannot be decoded must not fail the requests for other objects.
+func (s Store) config(addr net.Addr) (*apiserver.Config, error) {
+	generic := genericapiserver.NewRecommendedConfig(apiserver.Codecs)
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.ExternalAddress = address + ":80"
+	generic.LoopbackClientConfig = clientOf(addr)
+	generic.Authentication.Authenticator = authenticator.RequestFunc(anyone)
+	generic.Authorization.Authorizer = authorizerfactory.NewAlwaysAllowAuthorizer()
+	generic.AdmissionControl = admission.NewChainHandler()
+	generic.EnableProfiling, generic.EnableMetrics = false, false
+	generic.MergedResourceConfig = apiserver.DefaultAPIResourceConfigSource()
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions,
+		openapinamer.NewDefinitionNamer(apiserver.Scheme, scheme.Scheme))
+
+	etcd := s.options()
+	if err := etcd.ApplyTo(&generic.Config); err != nil {
+		return nil, err
+	}
+	return &apiserver.Config{GenericConfig: generic, ExtraConfig: apiserver.ExtraConfig{
+		CRDRESTOptionsGetter: options.NewCRDRESTOptionsGetter(*etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker),
+		ServiceResolver:      webhook.NewDefaultServiceResolver(),
+		AuthResolverWrapper:  func(r webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver { return r },
+	}}, nil
+}
+
+// options are those of the storage: nothing is done to etcd behind the requests.
+func (s Store) options() *genericoptions.EtcdOptions {
+	codec := apiserver.Codecs.LegacyCodec(v1beta1.SchemeGroupVersion, v1.SchemeGroupVersion) // stores v1beta1
+	etcd := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig(s.prefix(), codec))
+	etcd.StorageConfig.Transport.ServerList = []string{s.Etcd}
+	etcd.StorageConfig.CompactionInterval, etcd.StorageConfig.CountMetricPollPeriod, etcd.StorageConfig.DBMetricPollInterval = 0, 0, 0
+	etcd.EncryptionProviderConfigFilepath = s.Encryption
+	etcd.EnableWatchCache = false
+	return etcd
+}
+
+// anyone authenticates every request: the connection is the proof.
+func anyone(*http.Request) (*authenticator.Response, bool, error) {
+	admin := &user.DefaultInfo{Name: "etcdshift:rehearsal", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+	return &authenticator.Response{User: admin}, true, nil
+}
+
+// address is how requests name a server behind a socket; nothing resolves it.
+const address = "localhost"
+
+// clientOf configures clients of a server without TLS that listens on addr.
+func clientOf(addr net.Addr) *rest.Config {
+	return &rest.Config{
+		Host: "http://" + address, QPS: -1, WarningHandler: rest.NoWarnings{},
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, addr.Network(), addr.String())
+		},
+	}
+}

@@ -1,0 +1,184 @@
+package apiservers
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"path"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/encoding/encryption"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// pageSize bounds the records in memory; a CRD may have a megabyte.
+const pageSize = 50
+
+// Isolation is what Isolate changed in the store, and what it could not read. Lists are in the
+// order of keys.
+type Isolation struct {
+	Webhooks   []Webhook    // conversion webhooks of CRDs that the relay stands for
+	Aggregated []string     // names of APIServices that had a service and are gone
+	Unreadable []Unreadable // CRDs and APIServices
+}
+
+// Webhook is the conversion webhook of a CRD.
+type Webhook struct {
+	CRD   string
+	Asked bool // a converter answers; otherwise the answer is NotJudged
+}
+
+// Unreadable is a CRD or an APIService that could not be read or edited.
+type Unreadable struct {
+	Key     string
+	Reason  error
+	Removed bool // from the store, since an API server might read it and dial its webhook
+}
+
+// errForeign is the reason to remove a record.
+var errForeign = errors.New("not stored as an API server stores it")
+
+// Isolate edits CRDs and APIServices in the store so that an API server on it dials nothing but the
+// relay. The store must be one that is thrown away.
+func Isolate(ctx context.Context, store *clientv3.Client, prefix string, t *encryption.Transformers, r *Relay) (Isolation, error) {
+	i := isolator{store: store, layout: keys.Kubernetes{Prefix: prefix}, transformers: t, relay: r}
+	if err := i.each(ctx, keys.DefinitionType(), i.redirect); err != nil {
+		return i.done, err
+	}
+	err := i.each(ctx, schema.GroupResource{Group: "apiregistration.k8s.io", Resource: "apiservices"}, i.cut)
+	return i.done, err
+}
+
+type isolator struct {
+	store        *clientv3.Client
+	layout       keys.Kubernetes
+	transformers *encryption.Transformers
+	relay        *Relay
+	done         Isolation
+}
+
+// editor returns the new content of an object; nil removes the object.
+type editor func(name string, content []byte) ([]byte, error)
+
+// each edits all objects of a resource, page by page.
+func (i *isolator) each(ctx context.Context, gr schema.GroupResource, edit editor) error {
+	dir := string(i.layout.Dir(gr))
+	for from := dir; ; {
+		page, err := i.store.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(dir)), clientv3.WithLimit(pageSize))
+		if err != nil {
+			return fmt.Errorf("reading %s from etcd: %w", gr, err)
+		}
+		for _, kv := range page.Kvs {
+			if err := i.change(ctx, gr, kv.Key, kv.Value, edit); err != nil {
+				return fmt.Errorf("%s: %w", kv.Key, err)
+			}
+			from = string(kv.Key) + "\x00"
+		}
+		if !page.More {
+			return nil
+		}
+	}
+}
+
+// change edits one record. A value that no API server can decrypt or decode stays as it is.
+func (i *isolator) change(ctx context.Context, gr schema.GroupResource, key, stored []byte, edit editor) error {
+	content, edited, err := i.edit(ctx, gr, key, stored, edit)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		foreign := errors.Is(err, errForeign)
+		i.done.Unreadable = append(i.done.Unreadable, Unreadable{string(key), err, foreign})
+		if !foreign {
+			return nil
+		}
+		fallthrough
+	case edited == nil:
+		_, err = i.store.Delete(ctx, string(key))
+		return err
+	case string(edited) == string(content):
+		return nil
+	}
+	if edited, err = i.transformers.Encrypt(ctx, gr, key, edited); err != nil {
+		return err
+	}
+	_, err = i.store.Put(ctx, string(key), string(edited))
+	return err
+}
+
+// edit returns the plaintext of a record before and after.
+func (i *isolator) edit(ctx context.Context, gr schema.GroupResource, key, stored []byte, edit editor) (content, edited []byte, err error) {
+	content, _, err = i.transformers.Decrypt(ctx, gr, key, stored)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case encoding.Detect(content) != encoding.FormatJSON:
+		return nil, nil, errForeign
+	}
+	edited, err = edit(path.Base(string(key)), content)
+	return content, edited, err
+}
+
+// definition is the part of a stored CRD that says what an API server dials.
+type definition struct {
+	APIVersion string `json:"apiVersion"`
+	Spec       struct {
+		Group      string `json:"group"`
+		Conversion struct {
+			Strategy string       `json:"strategy"`
+			Config   clientConfig `json:"webhookClientConfig"` // of v1beta1
+			Webhook  struct {
+				Config clientConfig `json:"clientConfig"`
+			} `json:"webhook"` // of v1
+		} `json:"conversion"`
+	} `json:"spec"`
+}
+
+type clientConfig struct {
+	URL     string    `json:"url"`
+	Service *struct{} `json:"service"`
+}
+
+// redirect lets the relay be the conversion webhook of a CRD. The result is read as an API server
+// reads it: of fields that stand twice, parts of both count.
+func (i *isolator) redirect(name string, content []byte) ([]byte, error) {
+	var crd definition
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, &crd); err != nil || crd.Spec.Conversion.Strategy != "Webhook" {
+		return content, err
+	}
+	url, asked := i.relay.webhook(crd.Spec.Group, content)
+	field, used := []string{"spec", "conversion", "webhook", "clientConfig"}, &crd.Spec.Conversion.Webhook.Config
+	if crd.APIVersion == "apiextensions.k8s.io/v1beta1" {
+		field, used = []string{"spec", "conversion", "webhookClientConfig"}, &crd.Spec.Conversion.Config
+	}
+	config := map[string]any{"url": url, "caBundle": base64.StdEncoding.EncodeToString(i.relay.Certificate)}
+	edited, err := encoding.Set(content, config, field...)
+	if err != nil {
+		return nil, err
+	}
+	*used = clientConfig{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(edited, &crd); err != nil || *used != (clientConfig{URL: url}) {
+		return nil, fmt.Errorf("%w: its conversion webhook cannot be replaced", errForeign)
+	}
+	i.done.Webhooks = append(i.done.Webhooks, Webhook{name, asked})
+	return edited, nil
+}
+
+// cut removes an APIService whose service an API server would dial.
+func (i *isolator) cut(name string, content []byte) ([]byte, error) {
+	var s struct {
+		Spec struct {
+			Service *struct{} `json:"service"`
+		} `json:"spec"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(content, &s); err != nil || s.Spec.Service == nil {
+		return content, err
+	}
+	i.done.Aggregated = append(i.done.Aggregated, name)
+	return nil, nil
+}
