@@ -174,9 +174,8 @@ func TestSaysWhatIsNotServed(t *testing.T) {
 	r.etcd.Put(t.Context(), "/registry/apiextensions.k8s.io/customresourcedefinitions/bad.example.com", `{"kind":"Custom`)
 	r = start(t, etcd, Store{Prefix: "/registry"})
 	require.Empty(t, r.serving.Versions)
-	require.Len(t, r.serving.Unready, 2)
+	require.Len(t, r.serving.Unready, 1)
 	require.Contains(t, r.serving.Unready[0], "CustomResourceDefinitions: ")
-	require.Contains(t, r.serving.Unready[1], "crd-informer-synced")
 }
 
 // A wait ends with its context and says what it was waiting for.

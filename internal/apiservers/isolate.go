@@ -30,7 +30,7 @@ type Isolation struct {
 // Webhook is the conversion webhook of a CRD.
 type Webhook struct {
 	CRD   string
-	Asked bool // a converter answers; otherwise the answer is NotJudged
+	Asked bool // a converter answers; otherwise the answer is NotChecked
 }
 
 // Unreadable is a CRD or an APIService that could not be read or edited.

@@ -71,7 +71,7 @@ func webhookAt(url string) map[string]any {
 }
 
 // A conversion webhook of the snapshot is never dialled. Lists that need it say that nothing is
-// judged, also where CRDs are encrypted; with a converter of the user's, they work.
+// checked, also where CRDs are encrypted; with a converter of the user's, they work.
 func TestWebhooksAreNotDialled(t *testing.T) {
 	url, dialled := counting(t)
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "api.etcd"))
@@ -91,7 +91,7 @@ func TestWebhooksAreNotDialled(t *testing.T) {
 	_, err = r.Resource(widgets("v1")).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	_, err = r.Resource(widgets("v2")).List(t.Context(), metav1.ListOptions{})
-	require.ErrorContains(t, err, "conversion webhook for demo.example.com/v1, Kind=Widget failed: "+NotJudged)
+	require.ErrorContains(t, err, "conversion webhook for demo.example.com/v1, Kind=Widget failed: "+NotChecked)
 
 	hook := converting(t)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw})

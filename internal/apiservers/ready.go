@@ -22,6 +22,7 @@ import (
 const (
 	pause    = 50 * time.Millisecond // between two looks
 	patience = 15 * time.Second      // without any change; what is not ready then stays so
+	definite = 2 * time.Second       // the same, of answers that are no sign of a start
 	asking   = 4                     // requests at once
 	crdPage  = 100                   // CRDs in memory at once
 )
@@ -60,6 +61,9 @@ func Wait(ctx context.Context, config *rest.Config) (Serving, error) {
 		case last != nil && step.what != "":
 			w.serving.Unready = append(w.serving.Unready, step.what+": "+last.Error())
 		}
+		if w.serving.Unready != nil {
+			break // the rest follows from this
+		}
 	}
 	w.explain(ctx)
 	slices.SortFunc(w.serving.Versions, func(a, b schema.GroupVersionResource) int { return strings.Compare(a.String(), b.String()) })
@@ -78,7 +82,7 @@ func until(ctx context.Context, look func(context.Context) error) (last, err err
 			return nil, nil
 		case text(now) != text(last), !isAnswer(now):
 			last, since = now, time.Now()
-		case time.Since(since) > patience:
+		case time.Since(since) > patience, time.Since(since) > definite && !starting(now):
 			return last, nil
 		}
 		select {
@@ -168,12 +172,17 @@ func (w *waiting) ask(ctx context.Context) error {
 	return fmt.Errorf("%d versions are not served, such as %s: %w", len(w.pending), w.pending[0].gvr, w.pending[0].err)
 }
 
+// starting reports whether an answer may be one of a server that has just been started.
+func starting(err error) bool {
+	var said verdict
+	return errors.As(err, &said) || apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
+}
+
 // answered reports whether an answer is one of the handler of a custom resource, and not a sign
 // that there is none yet.
 func answered(err error) bool {
 	var status apierrors.APIStatus
-	starting := apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err)
-	return err == nil || errors.As(err, &status) && !starting
+	return err == nil || errors.As(err, &status) && !starting(err)
 }
 
 // ready asks the server's own checks.

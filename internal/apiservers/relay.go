@@ -13,11 +13,12 @@ import (
 	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
-// NotJudged begins the answers of an API server that a rehearsal has no right to blame on an object.
-const NotJudged = "not judged: "
+// NotChecked begins the answer of an API server whose conversion webhook was not asked: it says
+// nothing about the object.
+const NotChecked = "not checked: "
 
 // Relay stands where the conversion webhooks of CRDs are, at a loopback address: it asks the
-// converters that were given, and otherwise answers NotJudged. Only the edited CRDs know its URLs.
+// converters that were given, and otherwise answers NotChecked. Only the edited CRDs know its URLs.
 type Relay struct {
 	converters map[string]*conversion.Converter // by group
 	mux        *http.ServeMux
@@ -69,8 +70,8 @@ func (r *Relay) handler(group string, value []byte) (http.Handler, error) {
 	return converter.Handler(crd.Object())
 }
 
-// refuse answers that nothing is judged.
+// refuse answers that nothing is checked.
 func refuse(reason string) http.Handler {
-	handler, _ := conversion.Refuse(NotJudged + reason).Handler(nil) // fails for no CRD
+	handler, _ := conversion.Refuse(NotChecked + reason).Handler(nil) // fails for no CRD
 	return handler
 }

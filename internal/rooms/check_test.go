@@ -22,7 +22,7 @@ func mayImport() map[string][]string {
 	with := func(more ...string) []string { return append(more, data...) }
 	return map[string][]string{
 		"cmd": with("transform/", "transform", "transform/migrations", "inspect", "finding", "encoding/encryption",
-			"internal/publish", "internal/conversion", "internal/input",
+			"internal/apiservers", "internal/publish", "internal/conversion", "internal/input",
 			"internal/columns", "internal/compare", "internal/differ", "internal/jsonpath", "internal/kubectl", "internal/manifest",
 			"internal/render", "internal/report", "internal/sandbox", "internal/selectors", "internal/serve"),
 		"transform/":           with("transform", "inspect", "internal/conversion", "finding"),
@@ -41,6 +41,7 @@ func mayImport() map[string][]string {
 		"internal/publish":     {},
 		"internal/stream":      {},
 		"internal/rooms":       {},
+		"internal/apiservers":  {"keys", "encoding", "encoding/schema", "encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"},
 		"internal/columns":     with("inspect", "internal/jsonpath"),
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},

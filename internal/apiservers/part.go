@@ -1,0 +1,71 @@
+package apiservers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+)
+
+// PartName is the name of Part among the parts of a sandbox.
+const PartName = "apiserver"
+
+// partConfig is the configuration of Part.
+type partConfig struct {
+	Store  Store  `json:"store"`
+	Socket string `json:"socket"`
+}
+
+// Part is the part of a sandbox that Store.Start runs.
+func Part(ctx context.Context, config []byte) error {
+	var c partConfig
+	if err := json.Unmarshal(config, &c); err != nil {
+		return err
+	}
+	l, err := net.Listen("unix", c.Socket)
+	if err != nil {
+		return err
+	}
+	return c.Store.Serve(ctx, l)
+}
+
+// Server is an API server in a sandbox.
+type Server struct {
+	Config *rest.Config // for clients that may do anything
+	*sandbox.Process
+}
+
+// Start runs Serve as a part of a sandbox, in whose folder its socket is. Part must be among the
+// parts of sandbox.Main.
+func (s Store) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) {
+	socket := filepath.Join(box.Path(), "api.sock")
+	p, err := box.Start(ctx, "apiextensions-apiserver", PartName, partConfig{s, socket})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{clientOf(&net.UnixAddr{Net: "unix", Name: socket}), p}, nil
+}
+
+// Ready is Wait, which ends with the server too.
+func (s *Server) Ready(ctx context.Context) (Serving, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-s.Done():
+			err := s.Err()
+			if err == nil {
+				err = errors.New("the API server was stopped")
+			}
+			cancel(err)
+		}
+	}()
+	serving, err := Wait(ctx, s.Config)
+	return serving, s.Explain(err)
+}
