@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -45,7 +46,7 @@ func mainOn(stdout io.Writer) int {
 }
 
 // parts are what child processes of this program do in a sandbox, by name.
-func parts() map[string]sandbox.Part { return map[string]sandbox.Part{} }
+func parts() map[string]sandbox.Part { return etcd.Parts() }
 
 // run is the whole program: args[0] is its name, the result its exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -67,5 +67,5 @@ func (s *Server) Ready(ctx context.Context) (Serving, error) {
 		}
 	}()
 	serving, err := Wait(ctx, s.Config)
-	return serving, s.Explain(err)
+	return serving, sandbox.Explain(err, s.Process)
 }

@@ -167,18 +167,22 @@ func (p *Process) Until(ctx context.Context, probe func(context.Context) error) 
 	}
 }
 
-// Explain returns why the process has ended, if it has or does so within a second; else err. A
-// client of a server that dies often sees no more than a closed connection.
-func (p *Process) Explain(err error) error {
+// Explain returns why one of the processes has ended, if one has or does so within a second; else
+// err. A client of a server that dies often sees no more than a closed connection.
+func Explain(err error, processes ...*Process) error {
 	if err == nil {
 		return nil
 	}
-	select {
-	case <-p.done:
-		return p.unexpected()
-	case <-time.After(time.Second):
-		return err
+	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(probePause) {
+		for _, p := range processes {
+			select {
+			case <-p.done:
+				return p.unexpected()
+			default:
+			}
+		}
 	}
+	return err
 }
 
 // unexpected is why the process has ended.

@@ -172,11 +172,11 @@ func TestEnds(t *testing.T) {
 			require.Positive(t, p.Usage().CPU)
 			if tc.want == "" {
 				require.NoError(t, err)
-				require.EqualError(t, p.Explain(os.ErrClosed), "done has ended")
+				require.EqualError(t, Explain(os.ErrClosed, p), "done has ended")
 				return
 			}
 			require.EqualError(t, err, tc.want)
-			require.Equal(t, err, p.Explain(os.ErrClosed))
+			require.Equal(t, err, Explain(os.ErrClosed, p))
 			var died *Died
 			require.ErrorAs(t, err, &died)
 			require.LessOrEqual(t, len(died.Log), lastLines)

@@ -1,0 +1,159 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+)
+
+// Options say how a snapshot is restored.
+type Options struct {
+	// Members is the number of members, one if 0.
+	Members int
+	// Bump is N of "--bump-revision N --mark-compacted", 0 for neither.
+	Bump uint64
+	// SkipHashCheck is "--skip-hash-check", for a file without a digest.
+	SkipHashCheck bool
+}
+
+// Cluster is a restored snapshot, and etcd on it.
+type Cluster struct {
+	// Members are the members, with the same data at first.
+	Members []*Member
+
+	sandbox *sandbox.Sandbox
+}
+
+// Member is one etcd of a cluster.
+type Member struct {
+	// Name is m1, m2 and so on.
+	Name string
+	// Endpoint is the URL for clients, a unix socket.
+	Endpoint string
+	// Process is the server, nil before Start.
+	Process *sandbox.Process
+	// Client is connected to this member alone, nil before Start.
+	Client *clientv3.Client
+
+	config memberConfig
+}
+
+// Bytes is the room that a restored snapshot of that size needs: per member the data, its growth,
+// and two files of 64 MB that etcd allocates for its log.
+func Bytes(snapshot int64, members int) int64 {
+	return int64(max(1, members)) * (snapshot + snapshot/4 + 160<<20)
+}
+
+// Restore runs "etcdutl snapshot restore" for each member. The error of a snapshot that etcdutl
+// refuses has its reason.
+func Restore(ctx context.Context, s *sandbox.Sandbox, snapshot string, o Options) (*Cluster, error) {
+	snapshot, err := filepath.Abs(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{sandbox: s, Members: newMembers(s, max(1, o.Members))}
+	for _, m := range c.Members {
+		p, err := s.Start(ctx, "restore-"+m.Name, restorePart, restoreConfig{memberConfig: m.config, Snapshot: snapshot, Options: o})
+		if err == nil {
+			err = p.Wait(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// newMembers names the members and their sockets. Peers have names in the working directory: etcd
+// takes no path there.
+func newMembers(s *sandbox.Sandbox, n int) []*Member {
+	members, peers := make([]*Member, n), make([]string, n)
+	for i := range members {
+		name := fmt.Sprintf("m%d", i+1)
+		peer := "unix://" + name + ":2380"
+		endpoint := "unix://" + filepath.Join(s.Path(), name+".sock")
+		peers[i] = name + "=" + peer
+		members[i] = &Member{Name: name, Endpoint: endpoint, config: memberConfig{Name: name, Endpoint: endpoint, Peer: peer}}
+	}
+	for _, m := range members {
+		m.config.Cluster = strings.Join(peers, ",")
+	}
+	return members
+}
+
+// Start starts all members and waits until each takes part in the cluster. The error of one that
+// dies has etcd's reason.
+func (c *Cluster) Start(ctx context.Context) (err error) {
+	for _, m := range c.Members {
+		if m.Process, err = c.sandbox.Start(ctx, "etcd-"+m.Name, memberPart, m.config); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.Members {
+		if err := m.Process.Until(ctx, m.ready); err != nil {
+			return cmp.Or(c.died(), err)
+		}
+	}
+	return nil
+}
+
+// ready connects the client, and is nil once the member answers from a cluster with a leader. A
+// client that finds no socket would wait a second before it tries again.
+func (m *Member) ready(ctx context.Context) error {
+	if m.Client == nil {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(m.Endpoint, "unix://"))
+		if err != nil {
+			return err
+		}
+		_ = conn.Close()
+		m.Client, err = clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, MaxCallSendMsgSize: maxRequestBytes, Logger: zap.NewNop()})
+		if err != nil {
+			return err
+		}
+	}
+	_, err := m.Client.Get(ctx, "\x00")
+	return err
+}
+
+// died is why a member has ended, nil if none has: the others then wait in vain.
+func (c *Cluster) died() error {
+	for _, m := range c.Members {
+		if err := m.Process.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Client is for the first member.
+func (c *Cluster) Client() *clientv3.Client { return c.Members[0].Client }
+
+// Explain returns why a member has ended, if one has or does so within a second; else err.
+func (c *Cluster) Explain(err error) error {
+	var processes []*sandbox.Process
+	for _, m := range c.Members {
+		processes = append(processes, m.Process)
+	}
+	return sandbox.Explain(err, processes...)
+}
+
+// Stop closes clients and stops members, the last started first.
+func (c *Cluster) Stop(ctx context.Context) {
+	for _, m := range slices.Backward(c.Members) {
+		if m.Client != nil {
+			_ = m.Client.Close()
+		}
+		if m.Process != nil {
+			m.Process.Stop(ctx)
+		}
+	}
+}

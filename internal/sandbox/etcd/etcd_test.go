@@ -1,0 +1,183 @@
+package etcd
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	if code, isPart := sandbox.Main(Parts(), os.Args, os.Stdin, os.Stderr); isPart {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func newSandbox(t *testing.T) *sandbox.Sandbox {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "etcd") // a short path, for sockets
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	s, err := sandbox.New(dir, Bytes(1<<20, 1))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+// run restores and starts a snapshot, and stops the cluster when the test ends.
+func run(t *testing.T, snapshot string, o Options) (*Cluster, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c, err := Restore(ctx, newSandbox(t), snapshot, o)
+	if err == nil {
+		err = c.Start(ctx)
+		t.Cleanup(func() { c.Stop(context.Background()) })
+	}
+	return c, err
+}
+
+const recorded = "../../../testdata/etcd/"
+
+// Snapshots of each version of etcd have their recorded hash after a restore.
+func TestRestored(t *testing.T) {
+	for _, version := range []string{"3.4", "3.5", "3.6", "3.7"} {
+		text, err := os.ReadFile(recorded + "etcd-" + version + ".hashkv.json")
+		require.NoError(t, err)
+		var want []struct{ HashKV struct{ Hash uint32 } }
+		require.NoError(t, json.Unmarshal(text, &want), string(text))
+		before, err := os.ReadFile(recorded + "etcd-" + version + ".db")
+		require.NoError(t, err)
+
+		c, err := run(t, recorded+"etcd-"+version+".db", Options{})
+		require.NoError(t, err)
+		got, err := c.Client().HashKV(t.Context(), c.Members[0].Endpoint, 0)
+		require.NoError(t, err)
+		require.Equal(t, want[0].HashKV.Hash, got.Hash, version)
+
+		after, err := os.ReadFile(recorded + "etcd-" + version + ".db")
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}
+}
+
+func TestBumped(t *testing.T) {
+	c, err := run(t, recorded+"etcd-3.7.db", Options{Bump: 1000})
+	require.NoError(t, err)
+	r, err := c.Client().Get(t.Context(), "\x00", clientv3.WithFromKey())
+	require.NoError(t, err)
+	require.Equal(t, int64(1033), r.Header.Revision)
+	require.NotEmpty(t, r.Kvs)
+	_, err = c.Client().Get(t.Context(), "a", clientv3.WithRev(1032))
+	require.ErrorContains(t, err, "compacted")
+}
+
+// Three members form a cluster over unix sockets, with the same data before and after a write.
+func TestMembers(t *testing.T) {
+	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3, Bump: 10})
+	require.NoError(t, err)
+	require.Len(t, c.Members, 3)
+	_, err = c.Client().Put(t.Context(), "new", "value")
+	require.NoError(t, err)
+	hashes := map[uint32]int{}
+	for _, m := range c.Members {
+		r, err := m.Client.Get(t.Context(), "new") // waits for the write
+		require.NoError(t, err)
+		require.Len(t, r.Kvs, 1)
+		require.Equal(t, int64(44), r.Header.Revision)
+		hash, err := m.Client.HashKV(t.Context(), m.Endpoint, 0)
+		require.NoError(t, err)
+		hashes[hash.Hash]++
+	}
+	require.Len(t, hashes, 1)
+	list, err := c.Client().MemberList(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list.Members, 3)
+}
+
+// A member that is killed is named, and the others go on.
+func TestMemberDies(t *testing.T) {
+	c, err := run(t, recorded+"etcd-3.7.db", Options{Members: 3})
+	require.NoError(t, err)
+	c.Members[2].Process.Stop(t.Context())
+	_, err = c.Client().Put(t.Context(), "new", "value")
+	require.NoError(t, err)
+	require.Equal(t, os.ErrClosed, sandbox.Explain(os.ErrClosed, c.Members[0].Process))
+	require.EqualError(t, c.Explain(os.ErrClosed), "etcd-m3 has ended")
+}
+
+// Records that etcdutl restores and that etcd dies on: the error has etcd's words.
+func TestUnsound(t *testing.T) {
+	revision := string(mvcc.RevToBytes(mvcc.Revision{Main: 34}, mvcc.NewRevBytes()))
+	value, err := proto.Marshal(&mvccpb.KeyValue{Key: []byte("/x"), CreateRevision: 34, ModRevision: 34, Version: 1})
+	require.NoError(t, err)
+	for _, tc := range []struct {
+		name    string
+		records map[string]string
+		want    string
+	}{
+		{"tombstone and put", map[string]string{revision: string(value), revision + "t": "\n\x02/x"}, "etcd-m1 ended: exit status 2: 'put' with an unexpected smaller revision"},
+		{"no protobuf", map[string]string{revision: "{}"}, "etcd-m1 ended: exit status 1: failed to unmarshal mvccpb.KeyValue: proto"},
+		{"short revision", map[string]string{revision[:16]: string(value)}, "etcd-m1 ended: exit status 2: panic: invalid revision length: 16"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := run(t, edited(t, schema.Key, tc.records), Options{SkipHashCheck: true})
+			t.Log(err)
+			require.ErrorContains(t, err, tc.want)
+		})
+	}
+}
+
+// A snapshot of an etcd with users needs no password.
+func TestAuth(t *testing.T) {
+	c, err := run(t, edited(t, schema.Auth, map[string]string{"authEnabled": "\x01"}), Options{SkipHashCheck: true})
+	require.NoError(t, err)
+	status, err := c.Client().AuthStatus(t.Context())
+	require.NoError(t, err)
+	require.False(t, status.Enabled)
+}
+
+// edited is a recorded snapshot with more in a bucket, and without a digest.
+func edited(t *testing.T, bucket backend.Bucket, records map[string]string) (path string) {
+	t.Helper()
+	data, err := os.ReadFile(recorded + "etcd-3.7.db")
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), "edited.db")
+	require.NoError(t, os.WriteFile(path, data[:len(data)-32], 0o600))
+	b := backend.NewDefaultBackend(zap.NewNop(), path)
+	tx := b.BatchTx()
+	tx.LockOutsideApply()
+	for key, value := range records {
+		tx.UnsafePut(bucket, []byte(key), []byte(value))
+	}
+	tx.Unlock()
+	require.NoError(t, b.Close())
+	return path
+}
+
+// What etcdutl refuses is said in its words, and so is what kills it.
+func TestRefused(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte("this is no snapshot, but it is longer than the digest of one"), 0o600))
+	_, err := run(t, text, Options{})
+	require.ErrorContains(t, err, "restore-m1 ended: exit status 1: snapshot missing hash but --skip-hash-check=false")
+	_, err = run(t, text, Options{SkipHashCheck: true})
+	t.Log(err)
+	require.ErrorContains(t, err, "invalid database")
+	_, err = run(t, "absent", Options{})
+	require.ErrorContains(t, err, "absent: no such file or directory")
+}
