@@ -6,15 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 const (
-	lastLines = 20   // lines of a log that an error keeps
-	lineBytes = 2000 // of one line
+	lastLines = 20       // lines of a log that an error keeps
+	lineBytes = 16 << 10 // of one line, with the stack that zap puts there
 	failed    = "part failed: "
 )
 
@@ -116,7 +118,7 @@ func lastWords(line string) (text string, is bool) {
 			return line, true
 		}
 	}
-	switch entry := parseEntry(line); entry.Level {
+	switch parseEntry(line)["level"] {
 	case "panic", "fatal", "dpanic":
 		return message(line), true
 	}
@@ -127,16 +129,12 @@ func lastWords(line string) (text string, is bool) {
 	return "", false
 }
 
-// entry is a line of zap's JSON.
-type entry struct {
-	Level string `json:"level"`
-	Text  string `json:"msg"`
-	Error string `json:"error"`
-}
-
-func parseEntry(line string) (e entry) {
+// parseEntry reads a line of zap's JSON; there is none in another line.
+func parseEntry(line string) (e map[string]any) {
 	if strings.HasPrefix(line, "{") {
-		_ = json.Unmarshal([]byte(line), &e) // another line than zap's has no level
+		d := json.NewDecoder(strings.NewReader(line))
+		d.UseNumber() // a revision is no float
+		_ = d.Decode(&e)
 	}
 	return e
 }
@@ -144,11 +142,22 @@ func parseEntry(line string) (e entry) {
 // message is what a line says, without time and place in the code.
 func message(line string) string {
 	e := parseEntry(line)
-	switch {
-	case e.Text == "":
+	text, is := e["msg"].(string)
+	if !is {
 		return line
-	case e.Error != "":
-		return fmt.Sprintf("%s: %s", e.Text, e.Error)
 	}
-	return e.Text
+	if reason, is := e["error"].(string); is {
+		text += ": " + reason
+	}
+	for _, name := range []string{"msg", "error", "level", "ts", "caller", "stacktrace"} {
+		delete(e, name)
+	}
+	var more []string
+	for _, name := range slices.Sorted(maps.Keys(e)) {
+		more = append(more, fmt.Sprintf("%s %v", name, e[name]))
+	}
+	if more != nil {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return text
 }

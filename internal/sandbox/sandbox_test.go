@@ -49,7 +49,7 @@ func testParts() map[string]Part {
 		},
 		"fatal": func(_ context.Context, config []byte) error {
 			fmt.Fprintln(os.Stderr, `{"level":"warn","msg":"look out"}`)
-			fmt.Fprintln(os.Stderr, `{"level":"fatal","ts":"2026","caller":"mvcc/kvstore.go:498","msg":"failed to unmarshal","error":"unexpected EOF"}`)
+			fmt.Fprintln(os.Stderr, `{"level":"fatal","ts":"2026","caller":"mvcc/kvstore.go:498","msg":"failed to unmarshal","error":"unexpected EOF","revision":1234567890123456789,"key":"a"}`)
 			os.Exit(1)
 			return nil
 		},
@@ -160,7 +160,7 @@ func TestEnds(t *testing.T) {
 		{"fail", map[string]int{"a": 1}, `fail ended: exit status 1: config is {"a":1}`},
 		{"exit", nil, "exit ended: exit status 5: it was all too much"},
 		{"panic", "'put' is out of order", "panic ended: exit status 2: panic: 'put' is out of order"},
-		{"fatal", nil, "fatal ended: exit status 1: failed to unmarshal: unexpected EOF"},
+		{"fatal", nil, "fatal ended: exit status 1: failed to unmarshal: unexpected EOF (key a, revision 1234567890123456789)"},
 		{"absent", nil, `absent ended: exit status 1: "absent" is no part of this program`},
 	} {
 		t.Run(tc.part, func(t *testing.T) {
@@ -265,4 +265,45 @@ func TestMainIsForPartsOnly(t *testing.T) {
 	require.True(t, isPart)
 	require.Equal(t, 1, code)
 	require.Equal(t, "part failed: only etcdshift itself starts its parts\n", said.String())
+}
+
+// Runs that begin while another one clears keep their folders.
+func TestClearBesideNew(t *testing.T) {
+	dir, ended := shortDir(t), make(chan struct{})
+	cleared := make(chan error)
+	go func() {
+		for {
+			removed, err := Clear(dir)
+			select {
+			case <-ended:
+				cleared <- err
+				return
+			default:
+			}
+			if err != nil {
+				t.Error(removed, err)
+			}
+		}
+	}()
+	for range 500 {
+		s, err := New(dir, 1)
+		require.NoError(t, err)
+		require.DirExists(t, s.Path())
+		require.NoError(t, os.WriteFile(filepath.Join(s.Path(), "file"), nil, 0o600))
+		require.NoError(t, s.Close())
+	}
+	close(ended)
+	require.NoError(t, <-cleared)
+}
+
+// A panic of the caller leaves nothing, with Close deferred.
+func TestPanicLeavesNothing(t *testing.T) {
+	s := newSandbox(t)
+	p := start1(t, s, "hang", nil)
+	require.Panics(t, func() {
+		defer s.Close()
+		panic("no")
+	})
+	<-p.Done()
+	require.NoDirExists(t, s.Path())
 }

@@ -127,15 +127,18 @@ func TestUnsound(t *testing.T) {
 	require.NoError(t, err)
 	for _, tc := range []struct {
 		name    string
+		bucket  backend.Bucket
 		records map[string]string
 		want    string
 	}{
-		{"tombstone and put", map[string]string{revision: string(value), revision + "t": "\n\x02/x"}, "etcd-m1 ended: exit status 2: 'put' with an unexpected smaller revision"},
-		{"no protobuf", map[string]string{revision: "{}"}, "etcd-m1 ended: exit status 1: failed to unmarshal mvccpb.KeyValue: proto"},
-		{"short revision", map[string]string{revision[:16]: string(value)}, "etcd-m1 ended: exit status 2: panic: invalid revision length: 16"},
+		{"tombstone and put", schema.Key, map[string]string{revision: string(value), revision + "t": "\n\x02/x"}, "etcd-m1 ended: exit status 2: 'put' with an unexpected smaller revision"},
+		{"no protobuf", schema.Key, map[string]string{revision: "{}"}, "etcd-m1 ended: exit status 1: failed to unmarshal mvccpb.KeyValue: proto"},
+		{"short revision", schema.Key, map[string]string{revision[:16]: string(value)}, "etcd-m1 ended: exit status 2: panic: invalid revision length: 16"},
+		{"newer storage", schema.Meta, map[string]string{"storageVersion": "3.8.0"}, `etcd-m1 ended: exit status 1: version "3.8.0" is not supported`},
+		{"newer cluster", schema.Cluster, map[string]string{"clusterVersion": "3.8.0"}, "etcd-m1 ended: exit status 2: invalid downgrade; server version is lower than determined cluster version"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := run(t, edited(t, schema.Key, tc.records), Options{SkipHashCheck: true})
+			_, err := run(t, edited(t, tc.bucket, tc.records), Options{SkipHashCheck: true})
 			t.Log(err)
 			require.ErrorContains(t, err, tc.want)
 		})
