@@ -33,32 +33,42 @@ type Server struct {
 	stop sync.Once
 }
 
+// Change changes the configuration of a server before it starts.
+type Change func(*embed.Config)
+
 // Start runs an etcd on dataDir until the test ends. dataDir is empty or absent (a new store), or
 // comes from Restore or an earlier server. Nothing is synced to disk.
-func Start(t testing.TB, dataDir string) *Server {
+func Start(t testing.TB, dataDir string, changes ...Change) *Server {
 	t.Helper()
-	s, err := TryStart(t, dataDir)
+	s, err := TryStart(t, dataDir, changes...)
 	require.NoError(t, err)
 	return s
 }
 
 // TryStart is Start for a data directory on which etcd may not start; the error holds etcd's log.
-func TryStart(t testing.TB, dataDir string) (*Server, error) {
+func TryStart(t testing.TB, dataDir string, changes ...Change) (*Server, error) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "etcd.log")
-	etcd, err := startRetrying(dataDir, log)
+	etcd, err := startRetrying(dataDir, log, changes)
 	if err != nil {
 		lines, _ := os.ReadFile(log)
 		return nil, fmt.Errorf("%w, etcd log:\n%s", err, lines)
 	}
 	s := &Server{URL: etcd.Config().ListenClientUrls[0].String(), etcd: etcd}
 	t.Cleanup(s.Stop)
-	s.Client, err = clientv3.New(clientv3.Config{
-		Endpoints:          []string{s.URL},
-		DialTimeout:        startTimeout,
-		MaxCallSendMsgSize: maxRequestBytes,
-	})
-	return s, err
+	return s, s.connect()
+}
+
+// connect makes the client. The certificate of a server, if it has one, is its client's too.
+func (s *Server) connect() error {
+	cfg := clientv3.Config{Endpoints: []string{s.URL}, DialTimeout: startTimeout, MaxCallSendMsgSize: maxRequestBytes}
+	info := s.etcd.Config().ClientTLSInfo
+	tls, err := info.ClientConfig()
+	if err == nil {
+		cfg.TLS = tls
+		s.Client, err = clientv3.New(cfg)
+	}
+	return err
 }
 
 // Stop closes client and server. Another server may start on the data directory.
@@ -73,9 +83,9 @@ func (s *Server) Stop() {
 
 // startRetrying picks new ports if another process took one before the listen, which fails before
 // the data directory is touched.
-func startRetrying(dataDir, log string) (etcd *embed.Etcd, err error) {
+func startRetrying(dataDir, log string, changes []Change) (etcd *embed.Etcd, err error) {
 	for range startAttempts {
-		etcd, err = startOnce(dataDir, log)
+		etcd, err = startOnce(dataDir, log, changes)
 		if err == nil || !strings.Contains(err.Error(), "address already in use") {
 			break
 		}
@@ -83,10 +93,13 @@ func startRetrying(dataDir, log string) (etcd *embed.Etcd, err error) {
 	return etcd, err
 }
 
-func startOnce(dataDir, log string) (*embed.Etcd, error) {
+func startOnce(dataDir, log string, changes []Change) (*embed.Etcd, error) {
 	cfg, err := newConfig(dataDir, log)
 	if err != nil {
 		return nil, err
+	}
+	for _, change := range changes {
+		change(cfg)
 	}
 	etcd, err := embed.StartEtcd(cfg)
 	if err != nil {
@@ -119,8 +132,7 @@ func newConfig(dataDir, log string) (*embed.Config, error) {
 	cfg.MaxRequestBytes = maxRequestBytes
 	cfg.MaxTxnOps = maxTxnOps
 	cfg.QuotaBackendBytes = quotaBytes
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = urls[:1], urls[:1]
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = urls[1:], urls[1:]
+	useURLs(cfg, urls)
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 	return cfg, nil
 }
