@@ -1,0 +1,231 @@
+package save
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Reasons why a member is refused.
+var (
+	ErrLearner  = errors.New("the member is a learner")
+	ErrNoLeader = errors.New("the member has no leader")
+	ErrLag      = errors.New("the member lags behind")
+	ErrCorrupt  = errors.New("alarm CORRUPT: the data of the member differs from that of the others")
+	ErrClusters = errors.New("the endpoints belong to different clusters")
+)
+
+// Member is what a member told of itself before the download.
+type Member struct {
+	Endpoint         string `json:"endpoint"`
+	ID               string `json:"id"` // lower-case hex
+	Name             string `json:"name"`
+	Version          string `json:"version"` // of the server
+	Leader           bool   `json:"leader"`
+	Revision         int64  `json:"revision"`
+	RaftTerm         uint64 `json:"raftTerm"`
+	RaftIndex        uint64 `json:"raftIndex"`        // committed, as far as it knows
+	RaftAppliedIndex uint64 `json:"raftAppliedIndex"` // 0 before etcd 3.4
+	Lag              uint64 `json:"lag"`              // raft entries behind the newest that was seen
+}
+
+// member is an endpoint and its answer.
+type member struct {
+	Member
+	client  *clientv3.Client
+	token   string // of an authenticated user
+	status  *pb.StatusResponse
+	err     error         // there is no status
+	timeout time.Duration // of a question
+}
+
+// ask asks all endpoints for their status at the same time. The answers are in the order of the
+// endpoints.
+func (s *saver) ask(ctx context.Context) []*member {
+	members := make([]*member, len(s.config.Endpoints))
+	var all sync.WaitGroup
+	for i, endpoint := range s.config.Endpoints {
+		members[i] = &member{Member: Member{Endpoint: endpoint}, timeout: s.config.DialTimeout}
+		all.Go(func() { members[i].err = members[i].connect(ctx, s.config) })
+	}
+	all.Wait()
+	return members
+}
+
+func closeAll(members []*member) {
+	for _, m := range members {
+		if m.client != nil {
+			_ = m.client.Close()
+		}
+	}
+}
+
+// connect opens the connection of all questions and the download: a load balancer might lead
+// another one to another member.
+func (m *member) connect(ctx context.Context, cfg clientv3.Config) (err error) {
+	user := &pb.AuthenticateRequest{Name: cfg.Username, Password: cfg.Password}
+	m.token = cfg.Token
+	// The library would authenticate by itself, but hide behind a timeout why it cannot connect.
+	cfg.Endpoints, cfg.Username, cfg.Password, cfg.Token = []string{m.Endpoint}, "", "", ""
+	cfg.Context, cfg.MaxUnaryRetries, cfg.Logger = ctx, 1, zap.NewNop()
+	if m.client, err = clientv3.New(cfg); err != nil {
+		return err
+	}
+	if user.Name != "" && m.token == "" {
+		answer, err := question(m, ctx, pb.NewAuthClient(m.conn()).Authenticate, user)
+		if err != nil && !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthNotEnabled) {
+			return fmt.Errorf("user %q: %w", user.Name, err)
+		}
+		m.token = answer.GetToken()
+	}
+	m.status, err = question(m, ctx, pb.NewMaintenanceClient(m.conn()).Status, &pb.StatusRequest{})
+	if err != nil {
+		return err
+	}
+	st := m.status
+	m.ID, m.Version = strconv.FormatUint(st.GetHeader().GetMemberId(), 16), st.Version
+	m.Leader = st.Leader != 0 && st.Leader == st.GetHeader().GetMemberId()
+	m.Revision, m.RaftTerm = st.GetHeader().GetRevision(), st.RaftTerm
+	m.RaftIndex, m.RaftAppliedIndex = st.RaftIndex, st.RaftAppliedIndex
+	return nil
+}
+
+func (m *member) cluster() uint64 { return m.status.GetHeader().GetClusterId() }
+
+func (m *member) conn() *grpc.ClientConn { return m.client.ActiveConnection() }
+
+// as returns ctx with the token of the user.
+func (m *member) as(ctx context.Context) context.Context {
+	if m.token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, rpctypes.TokenFieldNameGRPC, m.token)
+}
+
+// question calls the member, which has some time for the answer.
+func question[Q, A any](
+	m *member, ctx context.Context, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q,
+) (A, error) {
+	ctx, cancel := context.WithTimeoutCause(m.as(ctx), m.timeout, fmt.Errorf("no answer within %s", m.timeout))
+	defer cancel()
+	answer, err := call(ctx, q)
+	return answer, reasonOf(ctx, err)
+}
+
+// catchUp waits until the member has applied all that its leader has committed (etcd 3.5 and
+// later), and learns its name.
+func (m *member) catchUp(ctx context.Context) error {
+	list, err := question(m, ctx, pb.NewClusterClient(m.conn()).MemberList, &pb.MemberListRequest{Linearizable: true})
+	if err != nil {
+		return fmt.Errorf("it does not catch up with its leader: %w", err)
+	}
+	for _, other := range list.Members {
+		if other.ID == m.status.GetHeader().GetMemberId() {
+			m.Name = other.Name
+		}
+	}
+	return nil
+}
+
+// describe names the member.
+func (m *member) describe() string {
+	return fmt.Sprintf("member %s (%s) at %s: etcd %s, revision %d, raft index %d",
+		m.Name, m.ID, m.Endpoint, m.Version, m.Revision, max(m.RaftIndex, m.RaftAppliedIndex))
+}
+
+func (m *member) untaken(err error) Untaken { return Untaken{m.Endpoint, m.ID, err.Error(), err} }
+
+// choose returns the members that fit, the leader last: a download takes time of its disk. The
+// others come with the reason.
+func (s *saver) choose(members []*member) (fit []*member, refused []Untaken, err error) {
+	newest, first := uint64(0), (*member)(nil)
+	for _, m := range members {
+		switch {
+		case m.status == nil:
+		case first != nil && m.cluster() != first.cluster():
+			return nil, nil, fmt.Errorf("%w: %s is of %x, %s of %x", ErrClusters, first.Endpoint, first.cluster(), m.Endpoint, m.cluster())
+		default:
+			newest, first = max(newest, m.RaftIndex, m.RaftAppliedIndex), m
+		}
+	}
+	for _, m := range members {
+		if m.status != nil {
+			m.Lag = newest - m.applied()
+		}
+		if err := m.unfit(s.MaxLag); err != nil {
+			refused = append(refused, m.untaken(err))
+			continue
+		}
+		fit = append(fit, m)
+	}
+	slices.SortStableFunc(fit, func(a, b *member) int { return leading(a) - leading(b) })
+	return fit, refused, nil
+}
+
+func leading(m *member) int {
+	if m.Leader {
+		return 1
+	}
+	return 0
+}
+
+// applied is the index of the last entry in the member's database.
+func (m *member) applied() uint64 {
+	if m.RaftAppliedIndex == 0 { // before etcd 3.4
+		return m.RaftIndex
+	}
+	return m.RaftAppliedIndex
+}
+
+// unfit is the reason why no snapshot is taken from the member, nil for none.
+func (m *member) unfit(maxLag uint64) error {
+	switch {
+	case m.err != nil:
+		return m.err
+	case m.status.IsLearner:
+		return ErrLearner
+	case m.status.Leader == 0:
+		return ErrNoLeader
+	case m.corrupt():
+		return ErrCorrupt
+	case m.Lag > maxLag:
+		return fmt.Errorf("%w: %d raft entries behind the newest, %d are allowed", ErrLag, m.Lag, maxLag)
+	}
+	return nil
+}
+
+// corrupt reports whether an alarm says so of this member, or of one that it does not name.
+func (m *member) corrupt() bool {
+	of := regexp.MustCompile(`memberID:\s*(\d+)`)
+	return slices.ContainsFunc(m.status.Errors, func(alarm string) bool {
+		id := of.FindStringSubmatch(alarm)
+		return strings.Contains(alarm, "CORRUPT") &&
+			(id == nil || id[1] == "0" || id[1] == strconv.FormatUint(m.status.GetHeader().GetMemberId(), 10))
+	})
+}
+
+// warnings are the alarms that the members tell of.
+func warnings(members []*member) (lines []string) {
+	for _, m := range members {
+		for _, alarm := range m.status.GetErrors() {
+			if strings.Contains(alarm, "alarm:") {
+				lines = append(lines, "the cluster has an alarm, which a restore keeps: "+strings.Join(strings.Fields(alarm), " "))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
