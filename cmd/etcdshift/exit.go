@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
@@ -115,6 +116,11 @@ func hintFor(err error) string {
 		{archive.ErrNotArchive, "give a file that \"etcdshift cluster extract\" made"},
 		{archive.ErrFormat, "read it with the etcdshift that made it, or a newer one"},
 		{archive.ErrDamaged, "try another copy of the archive, or extract it again"},
+		{save.ErrLearner, "name a voting member: \"etcdctl endpoint status\" shows which it is"},
+		{save.ErrNoLeader, "name a member that reaches the others; of a cluster without a quorum, \"etcdctl snapshot save\" takes what a member has"},
+		{save.ErrLag, "name the others too, or wait; --max-lag allows more"},
+		{save.ErrCorrupt, "name the other members: what this one has is not what they have"},
+		{save.ErrClusters, "name the members of one cluster"},
 		{fs.ErrExist, "an existing file is never overwritten; name another, or move this one"},
 		{fs.ErrNotExist, "check the path"},
 		{fs.ErrPermission, "run as a user who may read the input and write to the folder of the output"},
@@ -126,6 +132,9 @@ func hintFor(err error) string {
 		if errors.Is(err, h.is) {
 			return h.hint
 		}
+	}
+	if u := (*save.Error)(nil); errors.As(err, &u) {
+		return "the flags are those of etcdctl: try --endpoints, --cacert, --cert, --key and --user with \"etcdctl endpoint status\""
 	}
 	if u := (unusable{}); errors.As(err, &u) {
 		return "give the file of the API servers' --encryption-provider-config; its KMS plugins must run on this machine"

@@ -75,6 +75,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		explainCommand(specs),
 		verifyCommand(),
 		migrateCommand(specs),
+		saveCommand(),
 		clusterCommand(specs),
 		completionCommand(),
 		manCommand(),

@@ -17,6 +17,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
@@ -140,6 +141,7 @@ func TestSentinelsHaveHints(t *testing.T) {
 	for _, err := range []error{
 		snapshot.ErrNotSnapshot, snapshot.ErrTruncated, snapshot.ErrDigest, snapshot.ErrDamaged, snapshot.ErrChanged,
 		snapshot.ErrVerify, transform.ErrOutIsIn, fs.ErrExist, fs.ErrNotExist, fs.ErrPermission,
+		save.ErrLearner, save.ErrNoLeader, save.ErrLag, save.ErrCorrupt, save.ErrClusters, &save.Error{},
 		storageversion.ErrNotThere, encoding.ErrEncrypted, encoding.ErrKMSv1, unusable{errors.New("x")},
 	} {
 		require.NotEmpty(t, hintFor(fmt.Errorf("wrapped: %w", err)), err)

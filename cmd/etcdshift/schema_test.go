@@ -19,6 +19,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/archive"
 	"github.com/etcdshift/etcdshift/transform/migrations"
@@ -36,6 +37,7 @@ func documents() map[string][]any {
 		"Sizes":                 {sizesDocument{}},
 		"SnapshotReport":        {snapshotReport{}},
 		"CodeList":              {codeList{}},
+		"SavedSnapshot":         {saved{}},
 		"KeyList":               {keyListHead{}, list{"keys", inspect.Stored{}}, keyListTail{}},
 		"History":               {historyDocument{}, list{"revisions", compare.Step{}}, historyTail{}},
 		"Timeline":              {timelineDocument{}, list{"events", compare.Event{}}, timelineTail{}},
@@ -191,7 +193,9 @@ func TestDocuments(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Base(name)+".db", data, 0o600))
 	}
+	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	for _, line := range []string{
+		"save -o json saved.db --endpoints 127.0.0.1:1," + server.URL,
 		"status -o json before.db",
 		"verify -o json before.db",
 		"doctor -o json before.db",

@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 //	left NAME...         checks that the folder holds these files, hidden ones too, and no other
 //
 // and those that editCmd, holdsCmd, sameCmd, valuesCmd, jsonCmd, encryptCmd, decryptCmd, kmsCmd,
-// webhookCmd and packCmd describe.
+// etcdCmd, webhookCmd and packCmd describe.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -72,6 +72,7 @@ func TestScript(t *testing.T) {
 			"encrypt":  encryptCmd,
 			"decrypt":  decryptCmd,
 			"kms":      kmsCmd(t),
+			"etcd":     etcdCmd(t),
 			"webhook":  webhookCmd,
 			"pack":     packCmd,
 		},
