@@ -93,10 +93,16 @@ func newMembers(s *sandbox.Sandbox, n int) []*Member {
 // Start starts all members and waits until each takes part in the cluster. The error of one that
 // dies has etcd's reason.
 func (c *Cluster) Start(ctx context.Context) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	for _, m := range c.Members {
 		if m.Process, err = c.sandbox.Start(ctx, "etcd-"+m.Name, memberPart, m.config); err != nil {
 			return err
 		}
+		go func() { // the others may wait for this one in vain
+			_ = m.Process.Wait(ctx)
+			cancel()
+		}()
 	}
 	for _, m := range c.Members {
 		if err := m.Process.Until(ctx, m.ready); err != nil {
@@ -124,7 +130,7 @@ func (m *Member) ready(ctx context.Context) error {
 	return err
 }
 
-// died is why a member has ended, nil if none has: the others then wait in vain.
+// died is why a member has ended, nil if none has.
 func (c *Cluster) died() error {
 	for _, m := range c.Members {
 		if err := m.Process.Err(); err != nil {

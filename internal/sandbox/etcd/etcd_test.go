@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/storage/backend"
@@ -120,6 +121,17 @@ func TestMemberDies(t *testing.T) {
 	require.EqualError(t, c.Explain(os.ErrClosed), "etcd-m3 has ended")
 }
 
+// Two of three members that do not start keep the third from waiting for them.
+func TestMembersDoNotStart(t *testing.T) {
+	c, err := Restore(t.Context(), newSandbox(t), recorded+"etcd-3.7.db", Options{Members: 3})
+	require.NoError(t, err)
+	for _, name := range []string{"m2", "m3"} {
+		require.NoError(t, os.Truncate(filepath.Join(c.sandbox.Path(), name, "member/snap/db"), 5000))
+	}
+	err = c.Start(t.Context())
+	require.ErrorContains(t, err, "failed to open database: file size too small")
+}
+
 // Records that etcdutl restores and that etcd dies on: the error has etcd's words.
 func TestUnsound(t *testing.T) {
 	revision := string(mvcc.RevToBytes(mvcc.Revision{Main: 34}, mvcc.NewRevBytes()))
@@ -152,6 +164,21 @@ func TestAuth(t *testing.T) {
 	status, err := c.Client().AuthStatus(t.Context())
 	require.NoError(t, err)
 	require.False(t, status.Enabled)
+}
+
+// Alarms survive a restore: etcd starts and refuses writes.
+func TestAlarms(t *testing.T) {
+	for alarm, want := range map[etcdserverpb.AlarmType]string{
+		etcdserverpb.AlarmType_NOSPACE: "database space exceeded",
+		etcdserverpb.AlarmType_CORRUPT: "corrupt cluster",
+	} {
+		key, err := proto.Marshal(&etcdserverpb.AlarmMember{MemberID: 1, Alarm: alarm})
+		require.NoError(t, err)
+		c, err := run(t, edited(t, schema.Alarm, map[string]string{string(key): ""}), Options{SkipHashCheck: true})
+		require.NoError(t, err)
+		_, err = c.Client().Put(t.Context(), "new", "value")
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // edited is a recorded snapshot with more in a bucket, and without a digest.
