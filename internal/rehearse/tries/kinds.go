@@ -93,7 +93,7 @@ func (d *definition) kind() *kind {
 		}
 	}
 	if k.Version == "" && len(k.served) > 0 {
-		k.Version = slices.MaxFunc(k.served, version.CompareKubeAwareVersionStrings)
+		k.Version = newest(k.served)
 	}
 	var refused []string
 	for _, c := range d.Status.Conditions {
@@ -103,6 +103,11 @@ func (d *definition) kind() *kind {
 	}
 	k.status = strings.Join(refused, "; ")
 	return k
+}
+
+// newest is the version that servers prefer.
+func newest(versions []string) string {
+	return slices.MaxFunc(versions, version.CompareKubeAwareVersionStrings)
 }
 
 // addNative adds the resources that the server shows and no definition defines. A group that cannot
@@ -130,12 +135,13 @@ func (r *runner) addNative(kinds []*kind, from discovery.DiscoveryInterface) ([]
 				continue
 			case k == nil:
 				k = &kind{resource: at, name: resource.Kind, verbs: resource.Verbs}
-				k.Resource, k.Namespaced, k.Version = at.String(), resource.Namespaced, gv.Version // the preferred one comes first
+				k.Resource, k.Namespaced = at.String(), resource.Namespaced
 				known[at], kinds = k, append(kinds, k)
 			case k.defined || slices.Contains(k.served, gv.Version):
 				continue
 			}
 			k.served = append(k.served, gv.Version)
+			k.Version = newest(k.served)
 		}
 	}
 	if failed != nil {

@@ -80,7 +80,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (Result, error) {
 	if o.Workers == 0 {
 		o.Workers = 2 * runtime.GOMAXPROCS(0)
 	}
-	client, err := newClient(config)
+	client, err := NewClient(config)
 	if err != nil {
 		return Result{}, err
 	}

@@ -1,0 +1,94 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+)
+
+func owner(name, uid string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","name":%q,"uid":%q}`, name, uid)
+}
+
+func configMap(name, meta string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"default","uid":"u-%s","creationTimestamp":"2026-01-01T00:00:00Z"%s}}`, name, name, meta)
+}
+
+// TestCollected: what a real collector deletes, marks or changes on a real API server is named, and
+// nothing else. The objects of the server itself can be listed, updated and applied before.
+func TestCollected(t *testing.T) {
+	tool(t, "kube-apiserver")
+	tool(t, "kube-controller-manager")
+	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "e"))
+	for name, meta := range map[string]string{
+		"root":   ``,
+		"owned":  `,"ownerReferences":[` + owner("root", "u-root") + `]`,
+		"orphan": `,"ownerReferences":[` + owner("gone", "u-gone") + `]`,
+		"uid":    `,"ownerReferences":[` + owner("root", "u-other") + `]`,
+		"chain":  `,"ownerReferences":[` + owner("orphan", "u-orphan") + `]`,
+		"held":   `,"finalizers":["example.com/a"],"ownerReferences":[` + owner("gone", "u-gone") + `]`,
+		"half":   `,"ownerReferences":[` + owner("root", "u-root") + `,` + owner("gone", "u-gone") + `]`,
+	} {
+		_, err := etcd.Client.Put(t.Context(), "/registry/configmaps/default/"+name, configMap(name, meta))
+		require.NoError(t, err)
+	}
+	config := startServer(t, etcd.URL)
+
+	result, err := tries.Run(t.Context(), config, tries.Options{Native: true, Names: tries.Stored(etcd.Client, "/registry")})
+	require.NoError(t, err)
+	for _, f := range result.Failures {
+		t.Error(f.Code.Name, f.Reason)
+	}
+	kinds := map[string]tries.Kind{}
+	for _, k := range result.Kinds {
+		kinds[k.Resource] = k
+		require.Zero(t, k.Unchecked, k)
+		require.Equal(t, k.Objects, k.Tried, k.Resource)
+	}
+	require.GreaterOrEqual(t, kinds["configmaps"].Tried, 7)
+	require.Positive(t, kinds["clusterroles.rbac.authorization.k8s.io"].Tried)
+	require.Equal(t, "v2", kinds["horizontalpodautoscalers.autoscaling"].Version)
+	require.Equal(t, []string{"v1", "v2"}, kinds["horizontalpodautoscalers.autoscaling"].Listed)
+
+	collected, err := Run(t.Context(), Options{Etcd: etcd.Client, Prefix: "/registry", Config: config, Calm: 3 * time.Second,
+		Start: func(context.Context) (Process, error) { return startCollector(t, config), nil }})
+	require.NoError(t, err)
+	var got []string
+	for _, o := range collected.Objects {
+		got = append(got, o.Key+" "+o.Reason+" "+o.UID)
+	}
+	const at, is = "/registry/configmaps/default/", " configmaps default/"
+	gone := "its owners are v1 ConfigMap gone (u-gone) u-"
+	require.Equal(t, []string{
+		at + "chain" + is + "chain: deleted; its owners are v1 ConfigMap orphan (u-orphan) u-chain",
+		at + "half" + is + "half: released; its owners are v1 ConfigMap root (u-root), v1 ConfigMap gone (u-gone) u-half",
+		at + "held" + is + "held: marked for deletion; " + gone + "held",
+		at + "orphan" + is + "orphan: deleted; " + gone + "orphan",
+		at + "uid" + is + "uid: deleted; its owners are v1 ConfigMap root (u-other) u-uid",
+	}, got)
+	require.Equal(t, 5, collected.Count)
+}
+
+// TestNoCollector: a collector that ends, or does nothing, is an error.
+func TestNoCollector(t *testing.T) {
+	tool(t, "kube-apiserver")
+	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "e"))
+	config := startServer(t, etcd.URL)
+	o := Options{Etcd: etcd.Client, Prefix: "/registry", Config: config, Timeout: 3 * time.Second}
+	idle := &program{done: make(chan struct{})}
+	o.Start = func(context.Context) (Process, error) { return idle, nil }
+	_, err := Run(t.Context(), o)
+	require.EqualError(t, err, "after 3s: the garbage collector does not delete an object whose owner does not exist")
+	idle.err = errors.New("panic: so it was")
+	close(idle.done)
+	_, err = Run(t.Context(), o)
+	require.EqualError(t, err, "kube-controller-manager ended: panic: so it was")
+}
