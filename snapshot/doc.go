@@ -13,6 +13,8 @@
 //     pages hold stale bytes and prove nothing.
 //   - Entries: Verify finds each entry of a bucket on which a restore or a start of etcd 3.4 to 3.7
 //     dies; Odd finds odd ones that etcd accepts.
+//   - Classes: of a fatal error a restore or a server dies; one that lies starts and serves wrong
+//     numbers; it lives with a warning.
 //   - Mutants: Verify agrees with bbolt's check, etcdutl and a real server on changed snapshots.
 //   - LatestRecord: the latest record of each key is right with tombstones, re-creations, leases
 //     and interrupted compactions; the current revision is the highest of the last record and both

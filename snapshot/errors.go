@@ -32,6 +32,8 @@ var (
 	errConflict = errors.New("plan does not fit the file")
 	// errOdd marks an entry that etcd never writes, but that a restore and a server accept.
 	errOdd = errors.New("odd, but etcd accepts it")
+	// errNewer marks a version on which the servers that this package knows do not start.
+	errNewer = errors.New("of that release")
 )
 
 // FileError is an error about the snapshot at Path.

@@ -65,6 +65,7 @@ func TestHostileFiles(t *testing.T) {
 			if f.odd != "" {
 				require.Len(t, odd, 1)
 				require.ErrorContains(t, odd[0], f.odd)
+				require.Equal(t, Warning, ClassOf(odd[0]))
 			} else if f.heals {
 				require.Empty(t, odd)
 			}
@@ -95,6 +96,7 @@ func oneOf(t testing.TB, text string, errs []error) {
 	}
 	for _, err := range errs {
 		require.ErrorIs(t, err, ErrDamaged)
+		require.Equal(t, Fatal, ClassOf(err))
 		if strings.Contains(err.Error(), text) {
 			return
 		}

@@ -32,6 +32,7 @@ type index struct {
 	// seen is called with each record and the one before it of the same key, nil for the first.
 	seen    func(before, rec *Record)
 	unsound error // the first record with numbers that no server stores, which Write refuses
+	odd     bool  // a record deletes a key that does not exist
 
 	rec, before Record // used again for each record of the scan
 }
@@ -48,6 +49,7 @@ func (s *Snapshot) index(ctx context.Context) (*index, error) {
 		if x.unsound == nil {
 			x.unsound = checkRecord(before, rec)
 		}
+		x.odd = x.odd || x.gone(before, rec) != nil
 	}
 	if err := s.read(func() error { return x.fill(ctx) }); err != nil {
 		if ctx.Err() == nil { // a caller that gave up says nothing about the file
@@ -247,6 +249,11 @@ func (b *batch) decode(leaf int, rec *Scanned) (err error) {
 // revision is the current revision as a server computes it (etcd server/storage/mvcc/kvstore.go,
 // restore): a compaction may have removed records behind the last one.
 func (x *index) revision() int64 { return max(x.last.Main, x.oldest()) }
+
+// gone is checkGone of a record of x.
+func (x *index) gone(before, rec *Record) error {
+	return checkGone(before, rec, max(x.finished, x.scheduled))
+}
 
 // oldest is the compact revision as a server would start with; an empty store is at revision 1.
 func (x *index) oldest() int64 { return max(x.finished, x.scheduled, 1) }

@@ -7,7 +7,8 @@ import (
 
 const (
 	agreed      = "agreed: sound"
-	agreedBad   = "agreed: damaged"
+	agreedBad   = "agreed: fatal"
+	agreedLies  = "agreed: lies, and the server lives"
 	unexplained = "not explained"
 )
 
@@ -24,14 +25,11 @@ func accepts() []explanation {
 			"a snapshot has two right metas and ends at their high-water mark; bbolt looks at one, and at no size until it needs a page"},
 		{regexp.MustCompile(`free list: .*(lies outside|is named free)`),
 			"a server uses the page as soon as it needs one: it did not yet"},
-		{regexp.MustCompile(`mod_revision is|create_revision \d+ and version|tombstone holds more`),
-			"served with wrong numbers, on which compare-and-swap fails"},
-		{regexp.MustCompile(`holds more than the record without a key`), "served under the empty key, which no client can read"},
 		{regexp.MustCompile(`is not a KeyValue \(field [1-6]\)`), "etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
 		{regexp.MustCompile(`bucket "[a-zR]*": .*field \d has wire type`), "etcd 3.4 to 3.6 die of it, 3.7 loses the field"},
 		{regexp.MustCompile(`holds a bucket of its own|is not a bucket`), "bbolt reads it as empty; etcd stores none"},
 		{regexp.MustCompile(`lies in the page's own table|shares bytes with`), "bbolt reads what lies there, twice; it never writes such a page"},
-		{regexp.MustCompile(`revision key of 18 bytes`), "a server takes a mark that it does not know for none, and serves a deletion as a value"},
+		{regexp.MustCompile(`revision key of 18 bytes`), "a server dies when it reads the record by its revision, which nobody did yet"},
 		{regexp.MustCompile(`does not sort after the one before it`), "bbolt check passes over inline buckets; a search misses entries"},
 	}
 }
@@ -40,7 +38,6 @@ func accepts() []explanation {
 // what the peer says.
 func dies() []explanation {
 	return []explanation{
-		{regexp.MustCompile(`of that release: etcd 3.7 and older do not start on it`), "warned of: a newer etcd starts on it"},
 		{regexp.MustCompile(`its name is not UTF-8`), "warned of: the server runs, and cannot list its users or roles"},
 		{regexp.MustCompile(`neither in use nor free`), "warned of: bbolt check finds lost pages, a server lives with them"},
 	}
@@ -52,8 +49,10 @@ func compare(ours verdict, theirs peerVerdict) string {
 	switch {
 	case len(ours.Findings) == 0 && !bad && ours.Served == theirs.Served:
 		return agreed
-	case len(ours.Findings) > 0 && bad:
+	case ours.worst() == Fatal && bad:
 		return agreedBad
+	case ours.worst() == Lies && !bad:
+		return agreedLies
 	case len(ours.Findings) > 0:
 		return explain(accepts(), strings.Join(ours.Findings, "\n"))
 	}

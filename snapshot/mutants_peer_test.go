@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type peerVerdict struct {
 	Restore string // etcdutl snapshot restore
 	Start   string // a server on what was restored: start, answer, write, compact, start again
 	Served  string // see servedSum
+	Lies    string // what is wrong with the numbers that it serves
 }
 
 // dies says whether the file cannot be restored and served.
@@ -109,8 +111,8 @@ func (p *peers) ask(t testing.TB, path string) (v peerVerdict) {
 		if phase == "check" && v.Check == "" { // a fault of bbolt's check says nothing of the rest
 			v.Check = end
 			rest := p.askRest(t, path)
-			v.Restore, v.Start, v.Served = rest.Restore, rest.Start, rest.Served
-			return v
+			rest.Check = v.Check
+			return rest
 		}
 		p.idle <- nil
 		v.Served = ""
@@ -200,7 +202,7 @@ func TestPeer(t *testing.T) {
 			if v.Restore == "" {
 				say("start ")
 				v.Start = caught(func() (err error) {
-					v.Served, err = serve(t, dir)
+					v.Served, v.Lies, err = serve(t, dir)
 					return err
 				})
 			}
@@ -273,46 +275,95 @@ func boltCheck(t testing.TB, path string) error {
 
 // serve starts a server, reads everything, writes and compacts, looks at what it saved, and starts
 // it again.
-func serve(t testing.TB, dir string) (served string, err error) {
+func serve(t testing.TB, dir string) (served, lies string, err error) {
 	server, err := etcdtest.TryStart(t, dir)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	kvs, err := readAllKeys(t, server)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	served = servedSum(kvs)
+	served, lies = servedSum(kvs), wrongRevisions(t, server, kvs)
+	if err := use(t, server); err != nil {
+		return served, lies, err
+	}
+	lies = cmp.Or(lies, wrongVersions(t, server, kvs))
+	last, err := readAllKeys(t, server)
+	if err != nil {
+		return served, lies, err
+	}
+	server.Stop()
+	if server, err = etcdtest.TryStart(t, dir); err != nil {
+		return served, lies, err
+	}
+	defer server.Stop()
+	again, err := readAllKeys(t, server)
+	if err == nil && servedSum(again) != servedSum(last) {
+		err = fmt.Errorf("started again it serves %s", servedSum(again))
+	}
+	return served, lies, err
+}
+
+// use writes and compacts, and looks at what the server saves.
+func use(t testing.TB, server *etcdtest.Server) error {
 	for _, name := range []string{"/mutant", "/mutant", "/mutant2"} {
 		if _, err := server.Client.Put(t.Context(), name, strings.Repeat("x", 5000)); err != nil && !refusedByAlarm(err) {
-			return served, fmt.Errorf("put: %w", err)
+			return fmt.Errorf("put: %w", err)
 		}
 	}
 	if _, err := server.Client.Delete(t.Context(), "/mutant", clientv3.WithPrefix()); err != nil && !refusedByAlarm(err) {
-		return served, fmt.Errorf("delete: %w", err)
+		return fmt.Errorf("delete: %w", err)
 	}
-	_, err = server.Client.Compact(t.Context(), etcdtest.Revision(t, server), clientv3.WithCompactPhysical())
+	_, err := server.Client.Compact(t.Context(), etcdtest.Revision(t, server), clientv3.WithCompactPhysical())
 	if err != nil && !refusedByAlarm(err) && !strings.Contains(err.Error(), "has been compacted") {
-		return served, fmt.Errorf("compact: %w", err)
+		return fmt.Errorf("compact: %w", err)
 	}
 	if _, err := server.Client.RoleList(t.Context()); err != nil {
-		return served, fmt.Errorf("roles: %w", err)
+		return fmt.Errorf("roles: %w", err)
 	}
 	saved := filepath.Join(t.TempDir(), "saved.db")
 	etcdtest.Save(t, server, saved)
 	if err := boltCheck(t, saved); err != nil {
-		return served, fmt.Errorf("saved again: %w", err)
+		return fmt.Errorf("saved again: %w", err)
 	}
-	server.Stop()
-	if server, err = etcdtest.TryStart(t, dir); err != nil {
-		return served, err
+	return nil
+}
+
+// wrongRevisions tells of a key with impossible numbers, or one that the server does not have at
+// its own mod_revision, or has before.
+func wrongRevisions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) string {
+	for _, kv := range kvs[:min(len(kvs), 20)] {
+		if kv.CreateRevision < 1 || kv.ModRevision < kv.CreateRevision || kv.Version < 1 {
+			return fmt.Sprintf("%q has create_revision %d, mod_revision %d, version %d", kv.Key, kv.CreateRevision, kv.ModRevision, kv.Version)
+		}
+		for _, rev := range []int64{kv.ModRevision, max(1, kv.ModRevision-1)} {
+			r, err := server.Client.Get(t.Context(), string(kv.Key), clientv3.WithRev(rev))
+			if err != nil && strings.Contains(err.Error(), "has been compacted") {
+				continue
+			}
+			has := err == nil && len(r.Kvs) == 1 && r.Kvs[0].ModRevision == kv.ModRevision
+			if has != (rev == kv.ModRevision) {
+				return fmt.Sprintf("%q of mod_revision %d, asked for at %d: %t, %v", kv.Key, kv.ModRevision, rev, has, err)
+			}
+		}
 	}
-	defer server.Stop()
-	again, err := readAllKeys(t, server)
-	if err == nil && servedSum(again) != served {
-		err = fmt.Errorf("started again it serves %s", servedSum(again))
+	return ""
+}
+
+// wrongVersions tells of a key whose numbers do not go on from those that were served.
+func wrongVersions(t testing.TB, server *etcdtest.Server, kvs []etcdtest.KV) string {
+	for _, kv := range kvs[:min(len(kvs), 20)] {
+		r, err := server.Client.Put(t.Context(), string(kv.Key), "x", clientv3.WithPrevKV())
+		if err != nil || r.PrevKv == nil {
+			continue // an alarm, or a lease that has expired
+		}
+		now, err := server.Client.Get(t.Context(), string(kv.Key))
+		if err != nil || len(now.Kvs) != 1 || now.Kvs[0].Version != kv.Version+1 || now.Kvs[0].CreateRevision != kv.CreateRevision {
+			return fmt.Sprintf("%q of version %d, created at %d, is after a put %v, %v", kv.Key, kv.Version, kv.CreateRevision, now, err)
+		}
 	}
-	return served, err
+	return ""
 }
 
 func refusedByAlarm(err error) bool {

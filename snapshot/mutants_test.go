@@ -283,21 +283,34 @@ func changeBytes(r *rand.Rand, b []byte) []byte {
 type verdict struct {
 	Findings []string
 	Odd      []string
-	Served   string // see servedSum
+	Served   string         // see servedSum
+	Classes  map[Class]bool // of both
 }
 
-func checkMutant(t testing.TB, path string) (v verdict) {
+// worst is the worst class, "" if there is none.
+func (v verdict) worst() Class {
+	for _, class := range []Class{Fatal, Lies, Warning} {
+		if v.Classes[class] {
+			return class
+		}
+	}
+	return ""
+}
+
+func checkMutant(t testing.TB, path string) verdict {
 	t.Helper()
+	v := verdict{Classes: map[Class]bool{}}
 	s, err := Open(t.Context(), path, Config{})
 	if err != nil {
-		return verdict{Findings: []string{err.Error()}}
+		v.Findings, v.Classes[ClassOf(err)] = []string{err.Error()}, true
+		return v
 	}
 	defer s.Close()
 	for _, err := range findings(t, s) {
-		v.Findings = append(v.Findings, err.Error())
+		v.Findings, v.Classes[ClassOf(err)] = append(v.Findings, err.Error()), true
 	}
 	for err := range Odd(t.Context(), s) {
-		v.Odd = append(v.Odd, err.Error())
+		v.Odd, v.Classes[ClassOf(err)] = append(v.Odd, err.Error()), true
 	}
 	if len(v.Findings) == 0 {
 		v.Served = servedSum(liveAt(t, s, "", revision(t, s)))

@@ -195,9 +195,18 @@ func varintField(msg []byte, want protowire.Number) (value uint64, err error) {
 // is none in the file. A server serves wrong numbers as they are, and optimistic locking breaks.
 func checkRecord(before, rec *Record) error {
 	if err := rec.follows(before); err != nil {
-		return fmt.Errorf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)
+		return liesf("%w: record %s of key %q: %w", ErrDamaged, rec.Revision, clip(rec.Key), err)
 	}
 	return nil
+}
+
+// checkGone is errOdd for the deletion of a key that does not exist. Up to the compact revision a
+// compaction may have removed the record before it.
+func checkGone(before, rec *Record, compacted int64) error {
+	if !rec.Tombstone || before == nil && rec.Revision.Main <= compacted || before != nil && !before.Tombstone {
+		return nil
+	}
+	return fmt.Errorf("%w: record %s of key %q deletes a key that does not exist", errOdd, rec.Revision, clip(rec.Key))
 }
 
 // follows is checkRecord without the name of the record.

@@ -27,6 +27,9 @@ const (
 	// the third, RemainingTTL.
 	fieldLeaseID  = 1
 	fieldLeaseTTL = 2
+
+	fieldAlarmMember = 1 // of etcdserverpb.AlarmMember
+	fieldAlarm       = 2
 )
 
 // etcdBuckets returns the buckets of a server (etcd server/storage/schema/bucket.go), in order.
@@ -45,7 +48,7 @@ func checkEntry(bucket string, k, v []byte) (err error) {
 	case leaseBucket:
 		err = checkLease(k, v)
 	case "alarm":
-		err = alarmMessage().check(k)
+		err = checkAlarm(k)
 	case "auth":
 		switch name := string(k); {
 		case name == "authRevision" && len(v) < 8:
@@ -125,6 +128,18 @@ func checkLease(k, v []byte) error {
 	return nil
 }
 
+// checkAlarm checks the key of an alarm. A restore keeps the alarm, whichever member raised it.
+func checkAlarm(k []byte) error {
+	if err := alarmMessage().check(k); err != nil {
+		return err
+	}
+	kind, _ := varintField(k, fieldAlarm)
+	if name, raised := alarmNames()[kind]; raised {
+		return fmt.Errorf("%w: the alarm %s is raised, and a server refuses every write until it is disarmed", errOdd, name)
+	}
+	return nil
+}
+
 // checkNamed checks a user or role.
 func checkNamed(m message, k, v []byte) error {
 	if err := m.check(v); err != nil {
@@ -177,7 +192,7 @@ func before(v *semver.Version, minor int64) bool {
 // known is errOdd for a release later than those whose schema this package knows.
 func known(v *semver.Version) error {
 	if !before(v, 8) {
-		return fmt.Errorf("%w of that release: etcd 3.7 and older do not start on it", errOdd)
+		return fmt.Errorf("%w %w: etcd 3.7 and older do not start on it", errOdd, errNewer)
 	}
 	return nil
 }

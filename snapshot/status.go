@@ -71,6 +71,9 @@ const (
 	AlarmCorrupt Alarm = "CORRUPT"
 )
 
+// alarmNames are the alarms by their numbers.
+func alarmNames() map[uint64]Alarm { return map[uint64]Alarm{1: AlarmNoSpace, 2: AlarmCorrupt} }
+
 // Raised is an alarm of a member. Under NOSPACE a cluster takes no writes.
 type Raised struct {
 	Kind   Alarm  `json:"kind"`
@@ -217,20 +220,18 @@ func (st *Status) add(bucket string, k, v []byte) error {
 
 // addAlarm adds an entry of the alarm bucket: its key is an etcdserverpb.AlarmMember.
 func (st *Status) addAlarm(k, v []byte) error {
-	const memberID, kind = 1, 2
 	if len(st.Alarms) == maxAlarms {
 		return fmt.Errorf("%w: bucket \"alarm\": more than %d alarms", ErrDamaged, maxAlarms)
 	}
-	if err := checkEntry("alarm", k, v); err != nil {
+	if err := checkEntry("alarm", k, v); err != nil && !errors.Is(err, errOdd) {
 		return err
 	}
-	id, err := varintField(k, memberID)
+	id, err := varintField(k, fieldAlarmMember)
 	if err != nil {
 		return err
 	}
-	n, err := varintField(k, kind)
-	names := map[uint64]Alarm{1: AlarmNoSpace, 2: AlarmCorrupt}
-	st.Alarms = append(st.Alarms, Raised{cmp.Or(names[n], Alarm(fmt.Sprint(n))), strconv.FormatUint(id, 16)})
+	n, err := varintField(k, fieldAlarm)
+	st.Alarms = append(st.Alarms, Raised{cmp.Or(alarmNames()[n], Alarm(fmt.Sprint(n))), strconv.FormatUint(id, 16)})
 	return err
 }
 

@@ -15,8 +15,8 @@ import (
 // to each leaf, each entry that a server decodes when it starts, and the numbers of each record
 // against the record before it. etcdutl checks only the digest, and a server trusts the rest.
 //
-// Each error wraps [ErrDigest] or [ErrDamaged]. A failed read, or damage that hides the rest, ends
-// it.
+// Each error wraps [ErrDigest] or [ErrDamaged]; [ClassOf] tells what becomes of the file. A failed
+// read, or damage that hides the rest, ends it.
 func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield}
@@ -34,17 +34,22 @@ func Verify(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	}
 }
 
-// Odd yields oddities that etcd never writes, but that a restore, a server and Verify accept: odd
-// numbers in the meta bucket, odd leases, unreadable members, lost pages. An error of Verify about
-// their buckets ends it.
+// Odd yields oddities that a restore, a server and Verify accept: odd numbers in the meta bucket,
+// odd leases, unreadable members, alarms, deletions of nothing, lost pages, a version that only a
+// newer etcd starts on. An error of Verify about their buckets ends it.
 func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 	return func(yield func(error) bool) {
 		c := checker{s: s, yield: yield, odd: true}
 		if s.db.FreelistErr == nil && s.db.Lost > 0 {
 			c.found(fmt.Errorf("%w: %w: %d pages are neither in use nor free", ErrFreeList, errOdd, s.db.Lost))
 		}
+		for _, name := range etcdBuckets() {
+			if s.db.Bucket(name) == nil && name != metaBucket {
+				c.found(fmt.Errorf("bucket %q: %w: it is not there, and a server makes it", name, errOdd))
+			}
+		}
 		for i := range s.db.Buckets {
-			if s.db.Buckets[i].Name == "key" { // nothing of a record is odd
+			if s.db.Buckets[i].Name == "key" {
 				continue
 			}
 			err := s.guard(func() error { return c.entries(ctx, &s.db.Buckets[i]) })
@@ -52,6 +57,7 @@ func Odd(ctx context.Context, s *Snapshot) iter.Seq[error] {
 				return
 			}
 		}
+		_ = s.guard(func() error { return c.records(ctx) })
 	}
 }
 
@@ -109,11 +115,14 @@ func (c *checker) buckets(ctx context.Context) error {
 // records compares each record with the one before it of its key. The scan for the index tells
 // whether there is anything to find; then another one finds it all.
 func (c *checker) records(ctx context.Context) error {
-	if x, err := c.s.index(ctx); err == nil && x.unsound == nil {
+	if x, err := c.s.index(ctx); err == nil && (c.odd && !x.odd || !c.odd && x.unsound == nil) {
 		return nil
 	}
 	x := newIndex(c.s)
-	x.seen = func(before, rec *Record) { c.found(checkRecord(before, rec)) }
+	x.seen = func(before, rec *Record) {
+		c.found(checkRecord(before, rec))
+		c.found(x.gone(before, rec))
+	}
 	return cmp.Or(x.fill(ctx), x.room())
 }
 

@@ -25,9 +25,11 @@ func verifyCommand() *cli.Command {
 etcdshift verify --encryption-config encryption.yaml before.db
 etcdshift verify -o json before.db && etcdutl snapshot restore before.db`,
 		UsageText: `Reads the whole file: digest, pages, the free list, the order of records, the numbers of each record against the one before it, and
-every lease, alarm, user, role, member and version that etcd decodes when it starts. Odd ones that etcd accepts are warnings.
-"etcdutl snapshot restore" checks the digest only. With --encryption-config, also whether its keys decrypt every encrypted value. Of
-an archive of "cluster extract", also whether it still matches its manifest.
+every lease, alarm, user, role, member and version that etcd decodes when it starts. "etcdutl snapshot restore" checks the digest
+only. With --encryption-config, also whether its keys decrypt every encrypted value. Of an archive of "cluster extract", also whether
+it still matches its manifest.
+
+Of a "fatal" finding etcdutl or a server dies; a server that "lies" starts and serves wrong numbers; it lives with a warning.
 
 Exit status: 0 nothing found, 1 damage found, 2 usage, 5 could not check, 130 interrupted.`,
 		Flags:  readFlags("see whether every encrypted value can be decrypted with", textOrJSON()),
@@ -40,13 +42,36 @@ type verification struct {
 	documentHead        // where the file could not be opened, input has the path only
 	Path         string `json:"path"`
 	report.Verification
-	Archive string `json:"archive,omitempty"` // the logical cluster of an archive
-	text    string // the archive in words
+	Classes []snapshot.Class `json:"classes"`           // of the findings, in their order
+	Class   snapshot.Class   `json:"class,omitempty"`   // the worst one, of warnings too
+	Archive string           `json:"archive,omitempty"` // the logical cluster of an archive
+	text    string           // the archive in words
+	lines   []string         // the findings, for a person
+}
+
+// found adds a finding.
+func (v *verification) found(class snapshot.Class, text string) {
+	v.Findings, v.Classes = append(v.Findings, text), append(v.Classes, class)
+	v.worst(class)
+	if class != snapshot.Warning {
+		text = string(class) + ": " + text
+	}
+	v.lines = append(v.lines, text)
+}
+
+// worst makes Class the worse of it and class.
+func (v *verification) worst(class snapshot.Class) {
+	for _, one := range []snapshot.Class{snapshot.Fatal, snapshot.Lies, snapshot.Warning} {
+		if v.Class == one || class == one {
+			v.Class = one
+			return
+		}
+	}
 }
 
 func runVerify(c *cli.Context, args []string) error {
 	v := verification{documentHead: document("Verification", inputInfo{Path: args[0]}), Path: args[0]}
-	v.Findings = []string{}
+	v.Findings, v.Classes = []string{}, []snapshot.Class{}
 	damage, err := verifyFile(c, &v)
 	if err != nil {
 		return err
@@ -76,7 +101,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 	defer progress(c).Phase("verifying " + v.Path).End()
 	o, err := openFile(c, v.Path, encryptionConfig)
 	if isDamage(err) {
-		v.Findings = append(v.Findings, err.Error())
+		v.found(snapshot.ClassOf(err), err.Error())
 		return err, nil
 	}
 	if err != nil {
@@ -90,7 +115,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 			return nil, found
 		}
 		damage = cmp.Or(damage, found)
-		v.Findings = append(v.Findings, found.Error())
+		v.found(snapshot.ClassOf(found), found.Error())
 	}
 	for odd := range snapshot.Odd(c.Context, s) {
 		if len(v.Warnings) == mostListed {
@@ -98,6 +123,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 			break
 		}
 		v.Warnings = append(v.Warnings, odd.Error())
+		v.worst(snapshot.ClassOf(odd))
 	}
 	if err := c.Context.Err(); err != nil {
 		return nil, err
@@ -131,7 +157,7 @@ func verifyArchive(ctx context.Context, s *snapshot.Snapshot, v *verification) (
 		v.Archive, v.text = m.Name, archiveText(m)
 	}
 	if errors.Is(err, archive.ErrDamaged) {
-		v.Findings = append(v.Findings, err.Error())
+		v.found(snapshot.Warning, err.Error())
 		return err, nil
 	}
 	return nil, err
@@ -150,7 +176,7 @@ func decryptAll(ctx context.Context, r *inspect.Reader, v *verification) (undecr
 			return nil, e.Undecryptable
 		}
 		undecryptable = cmp.Or(undecryptable, e.Undecryptable)
-		v.Findings = append(v.Findings, fmt.Sprintf("%s: %v", e.Key, e.Undecryptable))
+		v.found(snapshot.Warning, fmt.Sprintf("%s: %v", e.Key, e.Undecryptable))
 	}
 	return undecryptable, nil
 }
@@ -169,7 +195,7 @@ func printVerification(c *cli.Context, v verification) error {
 	case v.Sound:
 		p.Printf("%s is sound\n", v.Path)
 	}
-	p.First("", v.Findings, mostListed, len(v.Findings), "; -o json lists them all")
+	p.First("", v.lines, mostListed, len(v.lines), "; -o json lists them all")
 	return p.Flush()
 }
 
