@@ -103,6 +103,7 @@ func (e *edit) compareBlock(back []byte, at int64, metas []byte) error {
 	if !bytes.Equal(back[:same], metas[min(int(at), len(metas)):][:same]) || !bytes.Equal(back[same:], e.src.data[at:][same:len(back)]) {
 		return fmt.Errorf("%w: bytes at %d are not those that were written", ErrVerify, at)
 	}
+	e.src.copied.Add(int64(len(back)))
 	return nil
 }
 

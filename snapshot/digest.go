@@ -66,6 +66,7 @@ func (s *Snapshot) sum(ctx context.Context, image int64) (d Digest, err error) {
 	if err := s.hashMapped(ctx, h, image); err != nil {
 		return d, err
 	}
+	s.hashed.Store(image)
 	h.Sum(d.Image[:0])
 	if err := hashRange(ctx, h, s.file, image, size); err != nil {
 		return d, err
@@ -108,6 +109,7 @@ func (s *Snapshot) hashMapped(ctx context.Context, h hash.Hash, size int64) erro
 		if err != nil {
 			return cmp.Or(hashRange(ctx, sha256.New(), s.file, at, at+int64(len(block))), err)
 		}
+		s.hashed.Add(int64(len(block)))
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Snapshot, error) {
 // openFile is Open for an open file.
 func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 	s := &Snapshot{input: in}
-	s.file = s.given
+	s.file, s.work = s.given, new(work)
 	s.digest = knownDigest(Digest{})
 	err := s.load(ctx, cfg)
 	if err == nil {
@@ -78,6 +78,9 @@ func openFile(ctx context.Context, in input, cfg Config) (*Snapshot, error) {
 // parse checks the structure of the file, beside its digest.
 func (s *Snapshot) parse(ctx context.Context, cfg Config) error {
 	m, err := s.geometry()
+	if cfg.SkipDigest || cfg.LateDigest && s.raw {
+		s.hashed.Store(m.Bytes()) // nobody waits for it
+	}
 	if err == nil && !cfg.SkipDigest {
 		s.digest = newDigest(func(ctx context.Context) (Digest, error) { return s.sum(ctx, m.Bytes()) })
 		if !cfg.LateDigest || !s.raw {

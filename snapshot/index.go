@@ -75,8 +75,10 @@ func (x *index) fill(ctx context.Context) error {
 	}
 	var total uint64
 	for i := range x.keys.LeafCount() {
-		if i%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if i%256 == 0 {
+			if x.indexed.Store(int64(i)); ctx.Err() != nil {
+				return ctx.Err()
+			}
 		}
 		p, err := x.db.Leaf(x.keys, i)
 		if err != nil {
@@ -93,6 +95,7 @@ func (x *index) fill(ctx context.Context) error {
 			return x.inLeaf(i, err)
 		}
 	}
+	x.indexed.Store(int64(x.keys.LeafCount()))
 	return nil
 }
 
@@ -173,9 +176,13 @@ func (x *index) isLive(ordinal uint32) bool {
 // later one. Leaves without any are not read.
 func (x *index) scan(ctx context.Context, want func(ordinal uint32) bool, fn func(Scanned) error) error {
 	b := batch{index: x, want: want}
+	defer func() { x.scanned.Add(b.read) }()
 	for leaf := range x.keys.LeafCount() {
-		if leaf%256 == 0 && ctx.Err() != nil {
-			return ctx.Err()
+		if leaf%256 == 0 {
+			x.scanned.Add(b.read)
+			if b.read = 0; ctx.Err() != nil {
+				return ctx.Err()
+			}
 		}
 		b.page, b.next = nil, x.start[leaf]
 		for b.more(leaf) {
@@ -199,6 +206,7 @@ type batch struct {
 	want    func(ordinal uint32) bool
 	page    bolt.Page // of the leaf, nil until one of its records is wanted
 	next    uint32    // ordinal
+	read    int64     // leaves that are not yet counted
 	records [batchSize]Record
 	found   []Scanned // the wanted ones
 }
@@ -236,6 +244,7 @@ func (b *batch) decode(leaf int, rec *Scanned) (err error) {
 		if b.page, err = b.db.Leaf(b.keys, leaf); err != nil {
 			return err
 		}
+		b.read++
 	}
 	elem := int(rec.ordinal - b.start[leaf])
 	if elem >= b.page.Count() {

@@ -24,6 +24,7 @@ type input struct {
 	file        *os.File    // given itself, or a scratch file with its expanded content
 	data        []byte      // the whole of file, mapped read-only
 	warnings    []string
+	*work
 }
 
 func (in *input) warn(format string, args ...any) {

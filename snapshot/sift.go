@@ -28,6 +28,7 @@ func (s *Snapshot) Sift(ctx context.Context, want func(key []byte) bool) ([]*Rec
 	parts := make([]sifted, (bucket.LeafCount()+siftLeaves-1)/siftLeaves)
 	var kept atomic.Int64
 	err := s.Parallel(ctx, len(parts), func(i int) error {
+		defer s.indexed.Add(siftLeaves)
 		for leaf := i * siftLeaves; leaf < min(bucket.LeafCount(), (i+1)*siftLeaves); leaf++ {
 			before := len(parts[i].records)
 			if err := parts[i].add(s.db, bucket, leaf, want); err != nil {
