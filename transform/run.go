@@ -40,8 +40,9 @@ type Options struct {
 	BumpRevision int64
 	// CountUIDs has the report count UIDs, of which there may be very many, and not list them.
 	CountUIDs bool
-	// Progress, where it is set, is called with the name of each phase as it begins.
-	Progress func(phase string)
+	// Progress, where it is set, is called with the name of each phase as it begins, and with a
+	// function that tells how much of the phase is done, from 0 to 1; nil where that is not known.
+	Progress func(phase string, part func() float64)
 }
 
 // DefaultBumpRevision is etcd's advice for a cluster that lived on for a week after its snapshot.
@@ -78,7 +79,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	if err := checkPaths(o.In, o.Out); err != nil {
 		return err
 	}
-	o.phase("read")
+	o.phase("read", nil)
 	src, err := snapshot.Open(ctx, o.In, snapshot.Config{MaxExpand: o.MaxExpand, ScratchDir: filepath.Dir(o.Out)})
 	if err != nil {
 		return err
@@ -97,7 +98,7 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		}
 		defer func() { _ = v.draft.Discard() }()
 	}
-	o.phase("plan")
+	o.phase("plan", func() float64 { return src.Progress(3, 1) }) // as long as migrations read at most
 	planErr := src.Guard(func() error { return t.Plan(ctx, v) })
 	if r.Input, err = InfoOf(ctx, src); err != nil { // a wrong digest explains all other errors
 		return err
@@ -118,7 +119,6 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 		r.Outcome = Planned
 		return src.Sound(ctx) // as the run that writes would
 	}
-	o.phase("write")
 	return v.write(ctx, o, r)
 }
 
@@ -132,9 +132,9 @@ func newView(src *snapshot.Snapshot, o Options, r *Report) *View {
 }
 
 // phase reports the beginning of a phase.
-func (o Options) phase(name string) {
+func (o Options) phase(name string, part func() float64) {
 	if o.Progress != nil {
-		o.Progress(name)
+		o.Progress(name, part)
 	}
 }
 
@@ -228,11 +228,12 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 	var check func(context.Context, *snapshot.Snapshot) error
 	if v.check != nil {
 		check = func(ctx context.Context, out *snapshot.Snapshot) error {
-			o.phase("check")
+			o.phase("check", func() float64 { return out.Progress(1, 1) })
 			return out.Guard(func() error { return v.check(ctx, v.readerOf(out)) })
 		}
 	}
 	if v.built != nil {
+		o.phase("write", nil)
 		return v.src.Guard(func() error {
 			res, err := snapshot.Build(ctx, o.Out, *v.built, check)
 			return r.written(o, res, err)
@@ -247,6 +248,7 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 			return err
 		}
 	}
+	o.phase("write", v.draft.Progress)
 	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: check})
 	if err := r.written(o, res, err); err != nil {
 		return err

@@ -98,7 +98,7 @@ func once(c *cli.Context, paths []string) error {
 
 func (f *surveyed) read(c *cli.Context, o *opened) (err error) {
 	f.Path = o.Snapshot().Path()
-	defer progress(c).Phase("reading " + f.Path).End()
+	defer progress(c).Phase("reading " + f.Path).Of(part(2, 1, o)).End()
 	if f.File, err = clusters.ReadChecked(c.Context, o.Reader); err == nil {
 		f.input, err = o.input(c.Context)
 	}

@@ -60,6 +60,7 @@ func runDiff(c *cli.Context, args []string) (err error) {
 	reading := progress(c).Phase("comparing " + args[0] + " with " + args[1])
 	defer reading.End()
 	err = readSnapshots(c, args[:2], func(files []*opened) error {
+		reading.Of(part(0, 0, files...))
 		if options.Want, err = wanted(c, args[2:], files); err != nil {
 			return err
 		}

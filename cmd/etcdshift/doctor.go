@@ -101,7 +101,8 @@ func doctorOptions(c *cli.Context) (o doctor.Options, err error) {
 
 // examine checks the file at path. A damaged file has a report too.
 func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo, report *finding.Report, err error) {
-	defer progress(c).Phase("examining " + path).End()
+	reading := progress(c).Phase("examining " + path)
+	defer reading.End()
 	o, err := openSnapshot(c, path, encryptionConfig)
 	if isDamage(err) {
 		return inputInfo{Path: path}, doctor.Damaged(err, options), nil
@@ -110,6 +111,7 @@ func examine(c *cli.Context, path string, options doctor.Options) (in inputInfo,
 		return in, nil, err
 	}
 	defer o.Close()
+	reading.Of(part(1, 5, o))
 	switch m, damage, err := openArchive(c.Context, o.Snapshot()); {
 	case err != nil:
 		return in, nil, err

@@ -58,6 +58,7 @@ func runExport(c *cli.Context, args []string) error {
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
 	return snapshotFirst(c, args, readSnapshots(c, args[:1], func(files []*opened) error {
+		reading.Of(part(8, 1, files...))
 		e, err := newExporter(c, files[0])
 		if err != nil {
 			return err

@@ -167,6 +167,17 @@ func progress(c *cli.Context) *render.Progress {
 	return render.NewProgress(c.App.ErrWriter)
 }
 
+// part tells how much is done of reading files; see Progress of package snapshot for passes and
+// cost, which were measured.
+func part(passes int, cost float64, files ...*opened) func() float64 {
+	return func() (done float64) {
+		for _, o := range files {
+			done += o.Snapshot().Progress(passes, cost) / float64(len(files))
+		}
+		return done
+	}
+}
+
 // warn prints warnings on stderr unless -q was given.
 func warn(c *cli.Context, warnings ...string) {
 	for _, w := range warnings {

@@ -87,6 +87,8 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 	if err := s.readAt(c); err != nil {
 		return err
 	}
+	reading := progress(c).Phase("reading " + s.Snapshot().Path()).Of(part(0, 0, s))
+	defer reading.End()
 	r := s.Reader
 	if c.IsSet("revision") {
 		r = r.At(c.Int64("revision"))
@@ -105,6 +107,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		}
 	}
 	if c.Bool("deleted") {
+		reading.End()
 		if err := sayWindow(c, s.Snapshot()); err != nil {
 			return err
 		}
@@ -116,6 +119,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		}
 	}
 	layouts, err := r.Layouts(c.Context)
+	reading.End() // the index is built
 	if err != nil {
 		return err
 	}

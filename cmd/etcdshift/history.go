@@ -46,6 +46,7 @@ func runHistory(c *cli.Context, args []string) error {
 	defer reading.End()
 	paths, word := args[:len(args)-1], args[len(args)-1]
 	return snapshotFirst(c, args, readSnapshots(c, paths, func(files []*opened) error {
+		reading.Of(part(1, 4, files...))
 		h := &historian{c: c, files: files}
 		if err := h.sort(); err != nil {
 			return err

@@ -99,7 +99,7 @@ func belowNamed(c *cli.Context) string {
 
 // printKeys lists keys in one of the formats, each when it is read.
 func printKeys(c *cli.Context, o *opened, prefix []byte) error {
-	reading := progress(c).Phase("reading " + o.Snapshot().Path())
+	reading := progress(c).Phase("reading " + o.Snapshot().Path()).Of(part(0, 0, o))
 	layouts, err := o.Layouts(c.Context)
 	reading.End()
 	if err != nil {

@@ -223,7 +223,7 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	}
 	phases := progress(c)
 	defer phases.End()
-	o.Progress = func(phase string) { phases.Phase(o.Command + ": " + phase) }
+	o.Progress = func(phase string, part func() float64) { phases.Phase(o.Command + ": " + phase).Of(part) }
 	return transform.Run(c.Context, o, t)
 }
 

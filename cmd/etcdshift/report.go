@@ -141,7 +141,8 @@ func verdictOf(c *cli.Context, path string, r *report.Report) error {
 
 // readReport reads the snapshot at path. A damaged file has a report too.
 func readReport(c *cli.Context, path string) (in inputInfo, out *report.Report, err error) {
-	defer progress(c).Phase("reading " + path).End()
+	reading := progress(c).Phase("reading " + path)
+	defer reading.End()
 	options := report.Options{}
 	if options.Doctor, err = doctorOptions(c); err != nil {
 		return in, nil, err
@@ -159,6 +160,7 @@ func readReport(c *cli.Context, path string) (in inputInfo, out *report.Report, 
 		return in, nil, err
 	}
 	defer o.Close()
+	reading.Of(part(5, 3, o))
 	if out, err = readOpened(c, o, options); err != nil {
 		return in, nil, err
 	}

@@ -46,8 +46,10 @@ func runSizes(c *cli.Context, args []string) error {
 	if c.Int("top") < 0 {
 		return usagef(commandPath(c), "--top is %d; it takes a number from 0", c.Int("top"))
 	}
-	defer progress(c).Phase("reading " + args[0]).End()
+	reading := progress(c).Phase("reading " + args[0])
+	defer reading.End()
 	return readSnapshots(c, args, func(files []*opened) error {
+		reading.Of(part(1, 2, files[0]))
 		sizes, err := inspect.Measure(c.Context, files[0].Reader, c.Int("top"))
 		if err != nil {
 			return err

@@ -65,7 +65,7 @@ func runStatus(c *cli.Context, args []string) error {
 }
 
 func readStatus(c *cli.Context, o *opened) (st status, err error) {
-	defer progress(c).Phase("reading " + o.Snapshot().Path()).End()
+	defer progress(c).Phase("reading " + o.Snapshot().Path()).Of(part(2, 2, o)).End()
 	if err := o.Snapshot().FreeList(); err != nil {
 		warn(c, err.Error())
 	}

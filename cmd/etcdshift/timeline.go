@@ -65,6 +65,7 @@ func runTimeline(c *cli.Context, args []string) error {
 	reading := progress(c).Phase("reading " + args[0])
 	defer reading.End()
 	return snapshotFirst(c, args, readSnapshots(c, args[:count], func(files []*opened) error {
+		reading.Of(part(1, 4, files...))
 		h := &historian{c: c, files: files}
 		if err := h.sort(); err != nil {
 			return err

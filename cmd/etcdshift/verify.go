@@ -98,7 +98,8 @@ func runVerify(c *cli.Context, args []string) error {
 
 // verifyFile fills in v and returns the first damage. An error means that it could not check.
 func verifyFile(c *cli.Context, v *verification) (damage, err error) {
-	defer progress(c).Phase("verifying " + v.Path).End()
+	reading := progress(c).Phase("verifying " + v.Path)
+	defer reading.End()
 	o, err := openFile(c, v.Path, encryptionConfig)
 	if isDamage(err) {
 		v.found(snapshot.ClassOf(err), err.Error())
@@ -108,6 +109,7 @@ func verifyFile(c *cli.Context, v *verification) (damage, err error) {
 		return nil, err
 	}
 	defer o.Close()
+	reading.Of(part(0, 0, o))
 	s := o.Snapshot()
 	v.Warnings = s.Warnings()
 	for found := range snapshot.Verify(c.Context, s) {

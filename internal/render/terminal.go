@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -116,52 +115,6 @@ func controlAt(text []byte) (rune, int) {
 	return 0, 0
 }
 
-// Progress shows the phase of the work on a terminal, and how long it has taken.
-type Progress struct {
-	w     io.Writer
-	every time.Duration
-	end   func()
-}
-
-// NewProgress returns the Progress of a terminal; on any other writer, and where TERM is dumb, it
-// shows nothing.
-func NewProgress(w io.Writer) *Progress {
-	if !IsTerminal(w) || os.Getenv("TERM") == "dumb" {
-		w = nil
-	}
-	return &Progress{w: w, every: time.Second}
-}
-
-// Phase ends the phase before and begins one. It returns p.
-func (p *Progress) Phase(name string) *Progress {
-	p.End()
-	if p.w == nil {
-		return p
-	}
-	done, gone := make(chan struct{}), make(chan struct{})
-	p.end = func() { close(done); <-gone }
-	go func() {
-		defer close(gone)
-		start, shown := time.Now(), false
-		tick := time.NewTicker(p.every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				if shown {
-					fmt.Fprint(p.w, "\r\x1b[K")
-				}
-				return
-			case <-tick.C:
-				shown = true
-				took := ": " + time.Since(start).Round(time.Second).String()
-				fmt.Fprint(p.w, "\r\x1b[K"+fit(Printable(name), columnsOf(p.w)-1-len(took))+took)
-			}
-		}
-	}()
-	return p
-}
-
 // columnsOf is the width that a terminal has now; 80 where it does not tell.
 func columnsOf(w io.Writer) int {
 	if f, isFile := w.(*os.File); isFile {
@@ -189,12 +142,4 @@ func fit(s string, columns int) string {
 		}
 	}
 	return s
-}
-
-// End ends the phase, if any, and clears its line.
-func (p *Progress) End() {
-	if p.end != nil {
-		p.end()
-		p.end = nil
-	}
 }

@@ -2,9 +2,7 @@ package render
 
 import (
 	"bytes"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -50,26 +48,6 @@ func TestSize(t *testing.T) {
 	} {
 		require.Equal(t, want, Size(in))
 	}
-}
-
-// TestProgress: what is shown while work goes on is gone when it ends, and short work shows
-// nothing.
-func TestProgress(t *testing.T) {
-	var w bytes.Buffer
-	p := NewProgress(&w)
-	p.Phase("plan").End()
-	require.Nil(t, p.w, "no terminal")
-
-	p = &Progress{w: &w, every: time.Hour}
-	p.Phase("plan").End()
-	require.Empty(t, w.String())
-
-	p.every = time.Millisecond
-	p.Phase("plan")
-	time.Sleep(50 * time.Millisecond)
-	p.End()
-	require.True(t, strings.HasPrefix(w.String(), "\r\x1b[Kplan: 0s\r\x1b[Kplan: "), w.String())
-	require.True(t, strings.HasSuffix(w.String(), "\r\x1b[K"))
 }
 
 // TestFit: what is shown while work goes on fits the terminal, whatever its width.

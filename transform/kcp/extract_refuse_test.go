@@ -212,7 +212,7 @@ func TestExtractOutput(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrExist)
 
 	interrupted, cancel := context.WithCancel(ctx)
-	_, err = runExtract(interrupted, extraction{Name: kcptest.Consumer, In: in, Out: filepath.Join(folder, "out"), Progress: func(stage string) {
+	_, err = runExtract(interrupted, extraction{Name: kcptest.Consumer, In: in, Out: filepath.Join(folder, "out"), Progress: func(stage string, _ func() float64) {
 		if stage == "write" {
 			cancel()
 		}

@@ -30,7 +30,7 @@ type extraction struct {
 	WithChildren, DryRun   bool
 	Prefixes, Allow        []string
 	Decrypter              transform.Encrypter
-	Progress               func(stage string)
+	Progress               func(phase string, part func() float64)
 }
 
 // extractReport is its report.

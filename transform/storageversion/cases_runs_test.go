@@ -33,7 +33,7 @@ func TestRepeat(t *testing.T) {
 	whole := migrate(t, transform.Options{In: path}, Options{})
 	for _, stage := range []string{"read", "plan", "write"} {
 		ctx, cancel := context.WithCancel(context.Background())
-		r := migrateContext(ctx, t, transform.Options{In: path, Progress: func(name string) {
+		r := migrateContext(ctx, t, transform.Options{In: path, Progress: func(name string, _ func() float64) {
 			if name == stage {
 				cancel()
 			}
