@@ -84,8 +84,20 @@ func TestProtobuf(t *testing.T) {
 		owned1("configmaps/team/a", "ConfigMap", "v1", "Pod", uidOf(9)),
 		object("namespaces/old", "v1", "Namespace", `,"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}`),
 	)
-	encoder, converted := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), 0
-	encoded := slices.Clone(records)
+	encoded, converted := asProtobuf(t, records)
+	require.Greater(t, converted, 15)
+	on := base(t)
+	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}), examined(t, written(t, on, encoded...), Options{})
+	require.Equal(t, inJSON.Findings, inProtobuf.Findings)
+	for _, code := range []*finding.Code{codeWebhookDeadlock, codeWebhookCore, codeWebhookServiceGone, codeNodeSilent, codeTokenWithoutUse, codeOwnerGone, codeNamespaceTerminating} {
+		require.Len(t, inProtobuf.Of(code), 1, code)
+	}
+}
+
+// asProtobuf returns records as an API server stores them, and how many it stores in protobuf.
+func asProtobuf(t *testing.T, records []record) (encoded []record, converted int) {
+	t.Helper()
+	encoder, encoded := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme), slices.Clone(records)
 	for i, r := range records {
 		obj, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(balanced(r.value)), nil, nil)
 		if err != nil {
@@ -96,11 +108,5 @@ func TestProtobuf(t *testing.T) {
 		encoded[i].value = out.String()
 		converted++
 	}
-	require.Greater(t, converted, 15)
-	on := base(t)
-	inJSON, inProtobuf := examined(t, written(t, on, records...), Options{}), examined(t, written(t, on, encoded...), Options{})
-	require.Equal(t, inJSON.Findings, inProtobuf.Findings)
-	for _, code := range []*finding.Code{codeWebhookDeadlock, codeWebhookCore, codeWebhookServiceGone, codeNodeSilent, codeTokenWithoutUse, codeOwnerGone, codeNamespaceTerminating} {
-		require.Len(t, inProtobuf.Of(code), 1, code)
-	}
+	return encoded, converted
 }

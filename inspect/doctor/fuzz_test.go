@@ -26,6 +26,7 @@ func FuzzDecode(f *testing.F) {
 	r := inspect.NewReader(written(f, base(f), healthy()...), nil)
 	_, err := r.Layouts(ctx)
 	require.NoError(f, err)
+	reads := newMachineReads(tied())
 	f.Fuzz(func(t *testing.T, value []byte) {
 		e := &inspect.Entry{Key: []byte("/registry/things/x"), Stored: value}
 		require.NoError(t, r.Decrypt(ctx, e))
@@ -38,7 +39,8 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeAs[coordinationv1.Lease](e)
 		_, _ = decodeAs[admissionv1.MutatingWebhookConfiguration](e)
 		_, _ = decodeAs[apiServiceFields](e)
-		_, _ = decodeAs[workload](e)
+		_ = reads.workloads["cronjobs.batch"](e)
+		_, _ = reads.pod(e)
 		_, _ = decodeAs[converted](e)
 	})
 }

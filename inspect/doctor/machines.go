@@ -17,14 +17,17 @@ import (
 )
 
 // machines finds what ties an object to the machines of its cluster. It is safe for concurrent use.
-type machines struct{ cas map[string][]byte } // of kube-root-ca.crt, by storage prefix
+type machines struct {
+	machineReads
+	cas map[string][]byte // of kube-root-ca.crt, by storage prefix
+}
 
 // newMachines returns nil unless a restore on other machines is checked.
 func (d *doctor) newMachines() *machines {
 	if !d.options.NewMachines {
 		return nil
 	}
-	m := &machines{map[string][]byte{}}
+	m := &machines{newMachineReads(tied()), map[string][]byte{}}
 	for _, s := range d.layouts.Storages() {
 		if e := d.get(s.Prefix, "configmaps", "kube-system", "kube-root-ca.crt"); e != nil {
 			config, _ := decodeAs[corev1.ConfigMap](e) // reported by checkValue
@@ -43,11 +46,9 @@ func (m *machines) ties(e *inspect.Entry, l *look) (found []group) {
 	tie := func(code *finding.Code, subject string) { found = append(found, group{code, subject}) }
 	switch name := plain(key.Resource); name {
 	case "pods":
-		podTies(e, tie)
-	case "deployments.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch":
-		workloadTies(e, name, tie)
+		m.podTies(e, tie)
 	case "persistentvolumes":
-		volumeTies(e, tie)
+		m.volumeTies(e, tie)
 	case "volumeattachments.storage.k8s.io":
 		tie(codeVolumeAttached, "")
 	case "csinodes.storage.k8s.io", "ciliumnodes.cilium.io", "nodes.longhorn.io", "blockaffinities.crd.projectcalico.org", "blockaffinities.projectcalico.org":
@@ -57,11 +58,11 @@ func (m *machines) ties(e *inspect.Entry, l *look) (found []group) {
 			tie(codeNodeRecords, name)
 		}
 	case "secrets":
-		secretTies(e, key, tie)
+		m.secretTies(e, key, tie)
 	case "configmaps":
 		addressTies(e, key, tie)
 	case "services":
-		serviceTies(e, tie)
+		m.serviceTies(e, tie)
 	case "ranges":
 		if r, err := decodeAs[corev1.RangeAllocation](e); err == nil && r.Range != "" {
 			tie(codeServiceRange, key.Name+": "+r.Range)
@@ -71,14 +72,18 @@ func (m *machines) ties(e *inspect.Entry, l *look) (found []group) {
 			tie(codeServiceRange, key.Name+": "+strings.Join(r.Spec.CIDRs, ", "))
 		}
 	default:
+		if spec := m.workloads[name]; spec != nil {
+			workloadTies(spec(e), name, tie)
+			break
+		}
 		m.clientTies(e, key, tie)
 	}
 	return found
 }
 
 // podTies is about a Pod that has not ended.
-func podTies(e *inspect.Entry, tie func(*finding.Code, string)) {
-	pod, err := decodeAs[corev1.Pod](e)
+func (m *machines) podTies(e *inspect.Entry, tie func(*finding.Code, string)) {
+	pod, err := m.pod(e)
 	if err != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
 	}
@@ -100,24 +105,10 @@ func podTies(e *inspect.Entry, tie func(*finding.Code, string)) {
 	}
 }
 
-// workload is what kinds with templates of Pods have in common.
-type workload struct {
-	Spec struct {
-		Template    corev1.PodTemplateSpec `json:"template"`
-		JobTemplate struct {
-			Spec struct {
-				Template corev1.PodTemplateSpec `json:"template"`
-			} `json:"spec"`
-		} `json:"jobTemplate"`
-	} `json:"spec"`
-}
-
-func workloadTies(e *inspect.Entry, resource string, tie func(*finding.Code, string)) {
-	w, err := decodeAs[workload](e)
-	for _, spec := range []*corev1.PodSpec{&w.Spec.Template.Spec, &w.Spec.JobTemplate.Spec.Template.Spec} {
-		if err == nil && (spec.NodeName != "" || pinned(spec)) {
-			tie(codeNodePinned, resource)
-		}
+// workloadTies is about the template of the Pods of a workload, nil for one that starts none.
+func workloadTies(spec *corev1.PodSpec, resource string, tie func(*finding.Code, string)) {
+	if spec != nil && (spec.NodeName != "" || pinned(spec)) {
+		tie(codeNodePinned, resource)
 	}
 }
 
@@ -142,8 +133,8 @@ func names(s *corev1.NodeSelector) bool {
 	})
 }
 
-func volumeTies(e *inspect.Entry, tie func(*finding.Code, string)) {
-	v, err := decodeAs[corev1.PersistentVolume](e)
+func (m *machines) volumeTies(e *inspect.Entry, tie func(*finding.Code, string)) {
+	v, err := m.volume(e)
 	switch {
 	case err != nil:
 	case v.Spec.Local != nil:
@@ -155,12 +146,12 @@ func volumeTies(e *inspect.Entry, tie func(*finding.Code, string)) {
 	}
 }
 
-func secretTies(e *inspect.Entry, key keys.Key, tie func(*finding.Code, string)) {
+func (m *machines) secretTies(e *inspect.Entry, key keys.Key, tie func(*finding.Code, string)) {
 	if key.Namespace == "kube-system" && (strings.HasSuffix(key.Name, ".node-password.k3s") || strings.HasSuffix(key.Name, ".node-password.rke2")) {
 		tie(codeNodePassword, "")
 		return
 	}
-	if s, err := decodeAs[corev1.Secret](e); err == nil && s.Type == corev1.SecretTypeServiceAccountToken {
+	if s, err := m.secret(e); err == nil && s.Type == corev1.SecretTypeServiceAccountToken {
 		tie(codeTokenKey, "")
 	}
 }
@@ -194,8 +185,8 @@ func addressTies(e *inspect.Entry, key keys.Key, tie func(*finding.Code, string)
 	}
 }
 
-func serviceTies(e *inspect.Entry, tie func(*finding.Code, string)) {
-	s, err := decodeAs[corev1.Service](e)
+func (m *machines) serviceTies(e *inspect.Entry, tie func(*finding.Code, string)) {
+	s, err := m.service(e)
 	if err != nil {
 		return
 	}
