@@ -28,10 +28,10 @@ func Clear(dir string) (removed []string, err error) {
 	named := regexp.MustCompile(`^` + prefix + `[0-9]+$`)
 	var failed []error
 	for _, entry := range entries {
-		if !named.MatchString(entry.Name()) || !private(entry) {
+		path := filepath.Join(dir, entry.Name())
+		if !named.MatchString(entry.Name()) || !private(entry) || empty(path) {
 			continue
 		}
-		path := filepath.Join(dir, entry.Name())
 		switch err := remove(path); {
 		case err == nil:
 			removed = append(removed, path)
@@ -46,6 +46,12 @@ func Clear(dir string) (removed []string, err error) {
 func private(entry os.DirEntry) bool {
 	info, err := entry.Info()
 	return err == nil && info.IsDir() && info.Mode().Perm() == 0o700 && ownedByUs(info)
+}
+
+// empty is whether a folder is empty, as one that a run beside us has just made.
+func empty(path string) bool {
+	entries, err := os.ReadDir(path)
+	return err == nil && len(entries) == 0
 }
 
 // remove removes a folder that no sandbox uses.

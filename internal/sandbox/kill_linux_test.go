@@ -87,11 +87,12 @@ func TestClearKeepsWhatIsInUse(t *testing.T) {
 	require.NoError(t, err)
 	defer used.Close()
 	_, folder := startParent(t, dir)
-	for _, name := range []string{"other-1", prefix + "notes", prefix + "2"} {
-		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+	for name, mode := range map[string]os.FileMode{"other-1": 0o700, prefix + "notes": 0o700, prefix + "1": 0o700, prefix + "2": 0o755} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), mode))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name, "file"), nil, 0o600))
 	}
-	require.NoError(t, os.Mkdir(filepath.Join(dir, prefix+"1"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, prefix+"3"), nil, 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, prefix+"5"), 0o700)) // perhaps a run that begins now
 	require.NoError(t, os.Symlink(used.Path(), filepath.Join(dir, prefix+"4")))
 	removed, err := Clear(dir)
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 // prefix begins the name of each folder; os.MkdirTemp adds digits.
 const prefix = "etcdshift-rehearse-"
 
-// maxPath bounds the folder's path: the address of a unix socket has at most 104 bytes on some
-// systems, and names of sockets follow.
-const maxPath = 80
+// maxPath bounds the folder's path: the address of a unix socket has at most 103 bytes on some
+// systems, and a slash and the name of a socket, up to 14 bytes, follow.
+const maxPath = 103 - 15
 
 var (
 	// ErrNoSpace is for a filesystem that has less room than the sandbox needs.
@@ -55,27 +55,17 @@ func New(dir string, bytes int64) (*Sandbox, error) {
 		const mib = 1 << 20
 		return nil, fmt.Errorf("%s: %w: %d MiB are needed, %d MiB are free", dir, ErrNoSpace, bytes/mib, free/mib)
 	}
-	for range 10 { // a Clear beside us may remove the folder before it is locked
-		s, err := create(dir)
-		if s != nil || err != nil {
-			return s, err
-		}
-	}
-	return nil, fmt.Errorf("%s: cannot lock a new folder", dir)
-}
-
-// create makes and locks a folder. Both results are nil if the folder was removed before its lock.
-func create(dir string) (*Sandbox, error) {
 	path, err := os.MkdirTemp(dir, prefix)
 	if err != nil {
 		return nil, err
 	}
 	lock, err := lockFolder(path)
-	switch {
-	case errors.Is(err, errGone) || errors.Is(err, errInUse):
-		return nil, nil
-	case err != nil:
-		return nil, errors.Join(err, os.Remove(path))
+	if err == nil {
+		// Clear takes an empty folder for one that has no lock yet.
+		err = os.WriteFile(filepath.Join(path, "pid"), fmt.Appendln(nil, os.Getpid()), 0o600)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(path))
 	}
 	return &Sandbox{path: path, lock: lock}, nil
 }
