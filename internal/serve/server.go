@@ -58,7 +58,7 @@ func New(ctx context.Context, r *inspect.Reader, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkStorages(src.layouts); err != nil {
+	if _, err := Storage(src.layouts); err != nil {
 		return nil, err
 	}
 	scheme, err := newScheme()

@@ -177,26 +177,29 @@ func (r *resource) check(e *inspect.Entry, version string) error {
 	return err
 }
 
-// checkStorages refuses storages whose objects have no path in the API of kube-apiserver, and two
-// that would have the same.
-func checkStorages(layouts keys.Layouts) error {
-	if layouts.Flavour().KCP() {
-		return errors.New("kcp serves each logical cluster by itself, which this server does not: use get --cluster")
-	}
+// Storage returns the storage of a kube-apiserver in a snapshot. Beside it there may be the storage of
+// OpenShift's own API server. The error is ErrKCP, ErrStorages, or that there is none.
+func Storage(layouts keys.Layouts) (keys.Storage, error) {
+	var found keys.Storage
 	var plain []string
 	for _, storage := range layouts.Storages() {
 		if storage.Flavour != keys.FlavourOpenShift {
-			plain = append(plain, storage.Prefix)
+			found, plain = storage, append(plain, storage.Prefix)
 		}
 	}
 	switch {
+	case layouts.Flavour().KCP():
+		return found, ErrKCP
 	case len(layouts.Storages()) == 0:
-		return errors.New("no storage prefix found; name it with --prefix")
+		return found, errors.New("no storage prefix found; name it with --prefix")
 	case len(plain) > 1:
-		return fmt.Errorf("%w: %q", ErrStorages, plain)
+		return found, fmt.Errorf("%w: %q", ErrStorages, plain)
 	}
-	return nil
+	return found, nil
 }
+
+// ErrKCP is returned for a snapshot of kcp.
+var ErrKCP = errors.New("kcp serves each logical cluster by itself, which this server does not: use get --cluster")
 
 // ErrStorages is returned for a snapshot with the storages of several clusters.
 var ErrStorages = errors.New("the snapshot has several storages; name one with --prefix")

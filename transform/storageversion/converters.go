@@ -2,7 +2,6 @@ package storageversion
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/etcdshift/etcdshift/internal/conversion"
@@ -33,7 +32,7 @@ func readConverters(ctx context.Context, a *transform.Args) (map[string]Converte
 	if err != nil {
 		return nil, err
 	}
-	byGroup := map[string]Converter{}
+	chosen := map[string]*conversion.Converter{}
 	for _, kind := range []struct {
 		flag, takes string
 		start       func(to string) (*conversion.Converter, error)
@@ -46,20 +45,13 @@ func readConverters(ctx context.Context, a *transform.Args) (map[string]Converte
 			return conversion.Command(to, options.Timeout)
 		}},
 	} {
-		for _, word := range a.StringSlice(kind.flag) {
-			group, to, ok := strings.Cut(word, "=")
-			if !ok || group == "" || to == "" {
-				return nil, transform.Usagef("--%s is %q; it takes %s", kind.flag, word, kind.takes)
-			}
-			if byGroup[group] != nil {
-				return nil, transform.Usagef("--%s: group %q has a converter already", kind.flag, group)
-			}
-			converter, err := kind.start(to)
-			if err != nil {
-				return nil, transform.Usagef("--%s: %v", kind.flag, err)
-			}
-			byGroup[group] = converter
+		if err := conversion.Choose(chosen, kind.flag, kind.takes, a.StringSlice(kind.flag), kind.start); err != nil {
+			return nil, transform.Usagef("%v", err)
 		}
+	}
+	byGroup := map[string]Converter{}
+	for group, converter := range chosen {
+		byGroup[group] = converter
 	}
 	return byGroup, nil
 }
