@@ -162,6 +162,13 @@ func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options
 		return printJUnit(c.App.Writer, in, found, finding.Level(c.String("fail-on")), unchecked(options, found))
 	}
 	p := render.NewPage(c.App.Writer)
+	printFindings(p, found)
+	p.Printf("%s, %s, %s\n", render.Plural(errors, "error"), render.Plural(warnings, "warning"), render.Plural(infos, "info"))
+	return p.Flush()
+}
+
+// printFindings prints findings by code, with the remedy.
+func printFindings(p *render.Page, found *finding.Report) {
 	for findings := range grouped(found.Findings, func(f finding.Finding) *finding.Code { return f.Code }) {
 		code := findings[0].Code
 		p.Printf("%s %s: %s\n", findings[0].Level, code.Name, code.Title)
@@ -169,8 +176,6 @@ func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options
 		p.First("   ", lines, 5, found.Counts[code], "; -o json has them")
 		p.Printf("   -> %s\n\n", code.Remedy)
 	}
-	p.Printf("%s, %s, %s\n", render.Plural(errors, "error"), render.Plural(warnings, "warning"), render.Plural(infos, "info"))
-	return p.Flush()
 }
 
 // about puts subjects, such as a file and a key, before a sentence. Empty ones are left out.

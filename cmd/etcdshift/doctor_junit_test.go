@@ -41,7 +41,7 @@ func TestJUnit(t *testing.T) {
 			var read junit
 			require.NoError(t, xml.Unmarshal([]byte(out.String()), &read))
 			var failed, said, skipped []string
-			for _, c := range read.Suite.Cases {
+			for _, c := range read.Suites[0].Cases {
 				switch {
 				case c.Failure != nil:
 					failed = append(failed, c.Name)
@@ -56,7 +56,7 @@ func TestJUnit(t *testing.T) {
 			require.Equal(t, tc.failed, failed)
 			require.Equal(t, tc.said, said)
 			require.Subset(t, skipped, tc.skip)
-			s := read.Suite
+			s := read.Suites[0]
 			require.Equal(t, []int{len(doctor.Codes()), len(failed), 0, len(skipped)}, []int{s.Tests, s.Failures, s.Errors, s.Skipped})
 			require.Equal(t, []int{s.Tests, s.Failures, 0}, []int{read.Tests, read.Failures, read.Errors})
 			require.NotContains(t, out.String(), "\x1b")

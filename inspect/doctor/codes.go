@@ -12,7 +12,7 @@ func Codes() []*finding.Code {
 		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,
 		codeCRDUnreadable, codeVersionUnlisted, codeListInvalid, codeListLacks, codeListNeeded, codeListExtra, codeManagedVersion,
-		codeUpdateRefused, codeApplyRefused, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
+		CodeUpdateRefused, CodeApplyRefused, codeOrphans, codeCRDTerminating, codeConversionGone, codeConversionNeeded, codeConversion,
 		codeOwnerGone, codeOwnerUnresolvable, codeOwnerNamespaced, codeOwnerUnchecked, codeNamespaceTerminating, codeWebhookServiceGone,
 		codeWebhookDeadlock, codeWebhookCore, codeWebhookEndpoints, codeAPIServiceGone, codeAPIServiceEndpoints, codeAPIServiceUnavailable,
 		codeMasterLease, codeMasterUnlisted, codeNodeSilent, codeTokenWithoutUse, codeShardPartial, codeShardTwice, clusters.CodeClusterTwice,
@@ -140,12 +140,12 @@ var (
 	codeManagedVersion = code(finding.Warning, "managed-fields-version", "managedFields name a version that is gone",
 		"The objects can be read and updated, but every server-side apply of them fails (`request to convert CR to an invalid group/version`).",
 		"Run "+migrateVersions+", which keeps the owners of fields.")
-	codeUpdateRefused = code(finding.Warning, "update-refused", "every update of an object is refused",
+	CodeUpdateRefused = code(finding.Warning, "update-refused", "every update of an object is refused",
 		"A custom resource breaks rules of its schema that no server ignores: items of a list of type map lack keys or share them, or metadata, fields of "+
 			"the scale subresource or rules about the whole object are broken. Not even a label can change, nor a finalizer be removed. Servers before 1.30 "+
 			"refuse more. Objects that only a conversion webhook can convert are not checked.",
 		"D"+finding.RemedyUpdateRefused[1:])
-	codeApplyRefused = code(finding.Warning, "apply-refused", "every server-side apply of an object is refused",
+	CodeApplyRefused = code(finding.Warning, "apply-refused", "every server-side apply of an object is refused",
 		"By any manager: the fields do not have the types of the schema (`failed to create typed live object`), or entries of managedFields cannot be read, "+
 			"or name a version whose schema does not allow the fields. Servers up to 1.36 drop all managedFields of such an object with the next update.",
 		"Correct the fields of the message with `kubectl replace`; for managedFields run "+migrateVersions+".")

@@ -205,7 +205,7 @@ const mostSchemas = 2 << 20
 // writers are the definitions whose objects are checked in the pass over all records: as many as
 // mostSchemas allows. Each of the others, unwritten, gets a pass of its own.
 func (d *doctor) writers() writers {
-	if slices.Contains(d.Ignored, codeUpdateRefused.Name) && slices.Contains(d.Ignored, codeApplyRefused.Name) {
+	if slices.Contains(d.Ignored, CodeUpdateRefused.Name) && slices.Contains(d.Ignored, CodeApplyRefused.Name) {
 		return nil
 	}
 	size, ws := 0, writers{}
@@ -260,21 +260,21 @@ func checkWrite(ctx context.Context, crd *schema.CRD, storage *schema.Version, e
 	}
 	_, err = crd.Rewrite(obj)
 	if errors.Is(err, schema.ErrTooLarge) {
-		raise(codeUpdateRefused, "its updates cannot be checked: %s", err)
+		raise(CodeUpdateRefused, "its updates cannot be checked: %s", err)
 	}
 	if err != nil {
 		return found
 	}
 	errs := storage.Refused(ctx, obj)
 	if reason := schema.Unchecked(errs); reason != "" {
-		raise(codeUpdateRefused, "its updates cannot be checked: %s", reason)
+		raise(CodeUpdateRefused, "its updates cannot be checked: %s", reason)
 		return found
 	}
 	if wrong := schema.Fields(errs); len(wrong) > 0 {
-		raise(codeUpdateRefused, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
+		raise(CodeUpdateRefused, "every update is refused for %s", strings.Join(wrong[:min(len(wrong), 20)], ", "))
 	}
 	if err := crd.CheckApply(obj); err != nil && !errors.Is(err, schema.ErrNoVersion) { // a managed-fields-version
-		raise(codeApplyRefused, "every server-side apply is refused: %s", err)
+		raise(CodeApplyRefused, "every server-side apply is refused: %s", err)
 	}
 	return found
 }

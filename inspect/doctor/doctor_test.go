@@ -51,7 +51,7 @@ func TestFindings(t *testing.T) {
 		padding := `"metadata":{"annotations":{"a":"` + strings.Repeat("x", mostSchemas) + `"},`
 		large := record{crds, strings.Replace(portCRD().value, `"metadata":{`, padding, 1)}
 		wrong := object(teamWidgets+"a", "example.com/v1", "Widget", `},"spec":{"ports":[{"port":1}]}`)
-		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).Of(codeUpdateRefused), 1)
+		require.Len(t, examined(t, written(t, on, append(healthy(), large, wrong)...), Options{}).Of(CodeUpdateRefused), 1)
 	})
 	t.Run("healthy", func(t *testing.T) {
 		var codes []*finding.Code
