@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/kcp/verify"
@@ -76,6 +77,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 	add("cluster list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
 	add("cluster verify", verify.Codes())
 	add("doctor", doctor.Codes())
+	add("rehearse", rehearse.Codes())
 	slices.SortStableFunc(all, func(a, b explanation) int { return cmp.Compare(a.Code.Name, b.Code.Name) })
 	return all
 }

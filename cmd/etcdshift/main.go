@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/klog/v2"
 
+	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/sandbox/etcd"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -46,7 +47,11 @@ func mainOn(stdout io.Writer) int {
 }
 
 // parts are what child processes of this program do in a sandbox, by name.
-func parts() map[string]sandbox.Part { return etcd.Parts() }
+func parts() map[string]sandbox.Part {
+	all := etcd.Parts()
+	all[apiservers.PartName] = apiservers.Part
+	return all
+}
 
 // run is the whole program: args[0] is its name, the result its exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
@@ -74,6 +79,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		serveCommand(),
 		explainCommand(specs),
 		verifyCommand(),
+		rehearseCommand(),
 		migrateCommand(specs),
 		saveCommand(),
 		clusterCommand(specs),

@@ -108,6 +108,8 @@ func schemaOf(is reflect.Type, sources *sources) *node {
 		return &node{Type: "string", Enum: sources.constants(is)}
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return &node{Type: "integer"}
+	case reflect.Float64:
+		return &node{Type: "number"}
 	case reflect.Map:
 		return &node{Type: "object", Values: schemaOf(is.Elem(), sources)}
 	case reflect.Slice:

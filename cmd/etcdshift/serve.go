@@ -192,18 +192,26 @@ func (r *running) run(ctx context.Context) error {
 	return cmp.Or(all.Wait(), r.c.Context.Err()) // nothing but an interrupt ends it
 }
 
-// writeKubeconfig writes the kubeconfig for this user alone, never over another file.
-func (r *running) writeKubeconfig() error {
-	text, err := serve.Kubeconfig(r.endpoints)
-	if err != nil {
-		return err
-	}
+// writeKubeconfig writes the kubeconfig, to a temporary folder without --kubeconfig.
+func (r *running) writeKubeconfig() (err error) {
 	path := r.c.String("kubeconfig")
 	if path == "" {
 		if r.folder, err = os.MkdirTemp("", "etcdshift-serve-*"); err != nil {
 			return err
 		}
 		path = filepath.Join(r.folder, "kubeconfig")
+	}
+	if err = writeKubeconfig(path, r.endpoints...); err == nil {
+		r.written = path
+	}
+	return err
+}
+
+// writeKubeconfig writes a kubeconfig for this user alone, never over another file.
+func writeKubeconfig(path string, endpoints ...serve.Endpoint) error {
+	text, err := serve.Kubeconfig(endpoints)
+	if err != nil {
+		return err
 	}
 	f, err := publish.Create(path)
 	if err != nil {
@@ -213,11 +221,7 @@ func (r *running) writeKubeconfig() error {
 	if _, err := f.File().Write(text); err != nil {
 		return err
 	}
-	if err := f.Publish(); err != nil {
-		return err
-	}
-	r.written = path
-	return nil
+	return f.Publish()
 }
 
 // close closes the listeners and removes the kubeconfig, whose servers have ended.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Choose adds the converters that the values GROUP=TO of a flag choose, by group. start makes the one
-// of a TO. takes tells in errors what a value looks like.
+// Choose adds the converters that the values GROUP=TO of a flag choose, by group. start makes the
+// one of a TO. takes tells in errors what a value looks like.
 func Choose(chosen map[string]*Converter, flag, takes string, values []string, start func(to string) (*Converter, error)) error {
 	for _, value := range values {
 		group, to, ok := strings.Cut(value, "=")

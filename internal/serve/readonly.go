@@ -75,6 +75,12 @@ func asksForObject(req *http.Request) bool {
 	return err == nil && params["as"] == "PartialObjectMetadata"
 }
 
+// KubernetesVersion is the release whose kinds and rules are linked in, such as v1.37.2.
+func KubernetesVersion() string {
+	v, _, _ := strings.Cut(apiVersion().GitVersion, "+")
+	return v
+}
+
 // apiVersion is the version of Kubernetes whose types are served: v1.37.2 for k8s.io/api v0.37.2.
 func apiVersion() version.Info {
 	v := version.Info{Major: "1", Minor: "0", GitVersion: "v1.0.0+etcdshift"}

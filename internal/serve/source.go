@@ -177,7 +177,7 @@ func (r *resource) check(e *inspect.Entry, version string) error {
 	return err
 }
 
-// Storage returns the storage of a kube-apiserver in a snapshot. Beside it there may be the storage of
+// Storage returns the storage of a kube-apiserver in a snapshot. Beside it there may be that of
 // OpenShift's own API server. The error is ErrKCP, ErrStorages, or that there is none.
 func Storage(layouts keys.Layouts) (keys.Storage, error) {
 	var found keys.Storage

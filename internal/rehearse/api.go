@@ -1,0 +1,114 @@
+package rehearse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/client-go/discovery"
+
+	"github.com/etcdshift/etcdshift/internal/apiservers"
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/serve"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// isolate makes an API server on the store contact nobody, and tells what cannot be checked then.
+func (r *rehearsal) isolate(ctx context.Context) error {
+	relay, err := apiservers.NewRelay(ctx, r.Converters)
+	if err != nil {
+		return err
+	}
+	done, err := apiservers.Isolate(ctx, r.cluster.Client(), r.storage.Prefix, r.Transformers, relay)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return codeEtcd.Because("it takes no writes: %s", r.cluster.Explain(err))
+	}
+	for _, w := range done.Webhooks {
+		if !w.Asked {
+			r.notChecked("conversion of "+w.CRD, "its webhook is not asked: name one with --conversion-webhook or --conversion-exec")
+		}
+	}
+	for _, name := range done.Aggregated {
+		r.notChecked("APIService "+name, "an aggregated API server answers for it")
+	}
+	for _, u := range done.Unreadable {
+		r.notChecked(u.Key, u.Reason.Error())
+	}
+	return nil
+}
+
+// startServer starts the API server.
+func (r *rehearsal) startServer(ctx context.Context) (string, error) {
+	if err := r.isolate(ctx); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	store := apiservers.Store{Etcd: r.cluster.Members[0].Endpoint, Prefix: r.storage.Prefix, Encryption: r.Encryption}
+	server, err := store.Start(ctx, r.box)
+	if err != nil {
+		return "", err
+	}
+	r.server = server
+	serving, err := server.Ready(ctx)
+	if err != nil {
+		return "", codeServer.Because("%s", err)
+	}
+	for _, u := range serving.Unserved {
+		r.Found.Add(codeServer.Because("%s is not served at %s: %s", u.CRD, u.Version, u.Reason).At(r.definitionKey(u.CRD)))
+	}
+	for _, u := range serving.Unready {
+		r.Found.Add(codeServer.Because("%s", u))
+	}
+	if err := r.addVersion(); err != nil {
+		return "", err
+	}
+	r.addCoverage(ctx)
+	return fmt.Sprintf("%d versions of custom resources answer", len(serving.Versions)), nil
+}
+
+// addVersion adds the release of the API server.
+func (r *rehearsal) addVersion() error {
+	r.Versions.APIServer, r.Versions.Kubernetes = "kube-apiserver", ""
+	if r.APIServer == "" {
+		r.Versions.APIServer, r.Versions.Kubernetes = "apiextensions-apiserver", strings.TrimPrefix(serve.KubernetesVersion(), "v")
+		return nil
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(r.server.Config)
+	if err != nil {
+		return err
+	}
+	v, err := client.ServerVersion()
+	if err == nil {
+		r.Versions.Kubernetes = strings.TrimPrefix(v.GitVersion, "v")
+	}
+	return err
+}
+
+// addCoverage tells what no rehearsal checks.
+func (r *rehearsal) addCoverage(context.Context) {
+	if r.APIServer == "" {
+		r.notChecked("built-in kinds", "this API server has custom resources alone: give yours with --kube-apiserver")
+		r.notChecked("the rules of your release", "the API server is that of Kubernetes "+r.Versions.Kubernetes)
+	}
+	r.notChecked("admission webhooks and quota", "no webhook is asked")
+}
+
+// definitionKey is the key of a CustomResourceDefinition.
+func (r *rehearsal) definitionKey(name string) string {
+	return string(keys.Kubernetes{Prefix: r.storage.Prefix}.Format(keys.Key{Prefix: r.storage.Prefix, Resource: keys.DefinitionType(), Name: name}))
+}
+
+// explain returns why a server has ended, if one has; else err.
+func (r *rehearsal) explain(err error) error {
+	all := []*sandbox.Process{r.server.Process}
+	for _, m := range r.cluster.Members {
+		all = append(all, m.Process)
+	}
+	return sandbox.Explain(err, all...)
+}
+
+func (r *rehearsal) collect(ctx context.Context) (string, error) { return "", nil }

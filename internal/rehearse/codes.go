@@ -1,0 +1,36 @@
+package rehearse
+
+import (
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
+)
+
+// Codes returns all codes of findings, by step.
+func Codes() []*finding.Code {
+	return slices.Concat([]*finding.Code{codeRestore, codeEtcd, codeDiffers, codeServer, codeRecords}, tries.Codes())
+}
+
+func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
+	return &finding.Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
+}
+
+var (
+	codeRestore = code(finding.Error, "rehearse-restore", "etcdutl does not restore the file",
+		"`etcdutl snapshot restore`, with the flags that a migration prints, fails on the file. The reason is its own.",
+		"`etcdshift verify` names what is damaged. Restore another copy, or take a new snapshot.")
+	codeEtcd = code(finding.Error, "rehearse-etcd", "etcd does not run on the restored file",
+		"`etcdutl snapshot restore` accepts the file, and the etcd that starts on it ends, or its members form no cluster. The reason is etcd's own.",
+		"`etcdshift verify` names the records that etcd does not read. Restore another copy, or take a new snapshot.")
+	codeDiffers = code(finding.Error, "rehearse-differs", "etcd serves something else than the file holds",
+		"A key, value, revision, version or lease of the running etcd is not what etcdshift reads in the file, or a member has another HashKV. Nothing else "+
+			"had written to it.",
+		"`etcdshift verify` names records whose numbers contradict each other. If it finds nothing, report the difference.")
+	codeServer = code(finding.Error, "rehearse-api-server", "an API server does not start on the restored file",
+		"The API server, or the controller manager, ends or never becomes ready. The reason is its own.",
+		"Read the reason. With `--kube-apiserver`, the binary must be of the release of the cluster, and know the keys of `--encryption-config`.")
+	codeRecords = code(finding.Warning, "rehearse-records", "doctor finds a record that will fail",
+		"The snapshot is of kcp, whose API server does not run here: the records are checked from the file alone. The reason begins with a code of doctor.",
+		"`etcdshift explain CODE` has the remedy of that code.")
+)

@@ -1,0 +1,103 @@
+package rehearse
+
+import (
+	"time"
+
+	"github.com/etcdshift/etcdshift/finding"
+)
+
+// Report is the result of a rehearsal.
+type Report struct {
+	Found      finding.Report
+	Versions   Versions
+	Restored   Restored
+	Steps      []Step
+	Kinds      []Kind
+	NotChecked []NotChecked
+	Collected  int // objects that the garbage collector deleted
+}
+
+// Versions are those of the servers. An empty one did not run.
+type Versions struct {
+	Etcd              string `json:"etcd"`
+	Kubernetes        string `json:"kubernetes,omitempty"`        // of the API server
+	APIServer         string `json:"apiServer,omitempty"`         // "apiextensions-apiserver" (ours) or "kube-apiserver"
+	ControllerManager string `json:"controllerManager,omitempty"` // that ran the garbage collector
+}
+
+// Restored is what etcd holds after the restore, before an API server writes to it.
+type Restored struct {
+	BumpRevision int64    `json:"bumpRevision"` // of etcdutl snapshot restore, with --mark-compacted
+	Revision     int64    `json:"revision"`     // of etcd
+	Keys         int      `json:"keys"`
+	HashKV       string   `json:"hashKV"` // as "etcdctl endpoint hashkv" prints it, the same of each member
+	Members      []string `json:"members"`
+}
+
+// Step is a part of a rehearsal.
+type Step struct {
+	Name    string  `json:"name"`
+	Passed  bool    `json:"passed"`
+	Seconds float64 `json:"seconds"`
+	Detail  string  `json:"detail"` // in a few words
+}
+
+// Kind is what was tried with the objects of a resource.
+type Kind struct {
+	Resource    string   `json:"resource"` // such as "widgets.example.com"
+	Versions    []string `json:"versions"` // at which all objects were listed
+	Objects     int      `json:"objects"`
+	Tried       int      `json:"tried"`                // objects that an update and an apply were tried with
+	Terminating int      `json:"terminating"`          // objects that are being deleted: they are not tried
+	Failed      int      `json:"failed"`               // objects that could not be read, updates and applies that were refused
+	NotChecked  string   `json:"notChecked,omitempty"` // why, where something could not be checked
+}
+
+// NotChecked is something of which a rehearsal says nothing.
+type NotChecked struct {
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+}
+
+// Passed is whether nothing was found that fails.
+func (r *Report) Passed() bool { return !r.Found.AtLeast(finding.Warning) }
+
+func (r *Report) notChecked(what, reason string) {
+	r.NotChecked = append(r.NotChecked, NotChecked{what, reason})
+}
+
+// timed adds a step that began at a time.
+func (r *Report) timed(name string, began time.Time, detail string, passed bool) {
+	seconds := float64(time.Since(began).Milliseconds()) / 1000
+	r.Steps = append(r.Steps, Step{name, passed, seconds, detail})
+}
+
+// Differences is what fails after a change and did not before, and the other way round.
+type Differences struct {
+	Broken []finding.Finding // fails after the change alone
+	Mended []finding.Finding // failed before it alone
+}
+
+// Compare compares rehearsals of a snapshot before and after a change. Findings are the same if
+// they have the code and the key in common.
+func Compare(before, after *Report) (d Differences) {
+	return Differences{Broken: lacking(after, before), Mended: lacking(before, after)}
+}
+
+// lacking returns the findings of one report that another has not.
+func lacking(of, in *Report) (found []finding.Finding) {
+	type about struct {
+		code *finding.Code
+		key  string
+	}
+	has := map[about]bool{}
+	for _, f := range in.Found.Findings {
+		has[about{f.Code, f.Key}] = true
+	}
+	for _, f := range of.Found.Findings {
+		if !has[about{f.Code, f.Key}] {
+			found = append(found, f)
+		}
+	}
+	return found
+}

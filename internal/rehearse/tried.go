@@ -1,0 +1,59 @@
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/internal/apiservers"
+	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// try has clients list and write the objects.
+func (r *rehearsal) try(ctx context.Context) (string, error) {
+	result, err := tries.Run(ctx, r.server.Config, tries.Options{
+		Sample: r.Sample, Native: r.APIServer != "", StandIn: apiservers.NotChecked, Names: tries.Stored(r.cluster.Client(), r.storage.Prefix),
+	})
+	if err != nil {
+		if err = r.explain(err); errors.As(err, new(*sandbox.Died)) {
+			return "", codeServer.Because("%s", err)
+		}
+		return "", err
+	}
+	for _, f := range result.Failures {
+		found := f.At(r.keyOf(f))
+		found.Reason = strings.TrimPrefix(found.Reason, subject(f)+": ") // the key says it
+		r.Found.Add(found)
+	}
+	for code, n := range result.Counts {
+		r.Found.Counts[code] = n
+	}
+	objects, lists, tried := 0, 0, 0
+	for _, k := range result.Kinds {
+		r.Kinds = append(r.Kinds, Kind{k.Resource, k.Listed, k.Objects, k.Tried, k.Terminating, k.Unread + k.Updates + k.Applies, k.NotChecked})
+		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
+	}
+	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, %d updated and applied", objects, len(result.Kinds), lists, tried), nil
+}
+
+// keyOf is the key in etcd of what a request was about; of a whole kind, its folder.
+func (r *rehearsal) keyOf(f tries.Failure) string {
+	gr, layout := schema.ParseGroupResource(f.Resource), keys.Kubernetes{Prefix: r.storage.Prefix}
+	if f.Name == "" {
+		return string(layout.Dir(gr))
+	}
+	return string(layout.Format(keys.Key{Prefix: r.storage.Prefix, Resource: gr, Namespace: f.Namespace, Name: f.Name}))
+}
+
+// subject names the object of a failure as its reason does, which the key says too.
+func subject(f tries.Failure) string {
+	if f.Namespace != "" {
+		return f.Resource + " " + f.Namespace + "/" + f.Name
+	}
+	return strings.TrimSpace(f.Resource + " " + f.Name)
+}
