@@ -1,7 +1,9 @@
 // Package apiservers runs real API servers on an etcd, and keeps them from dialling anything else.
 //
 // [Store.Serve] is an apiextensions-apiserver: what a kube-apiserver does with custom resources.
-// [Store.Start] runs it as a part of a sandbox (see [Part]). [Isolate] edits the store first.
+// [Store.Start] runs it as a part of a sandbox. [Kube.Start] runs a kube-apiserver that the user
+// has, and [Server.Collect] the garbage collector of a kube-controller-manager. [Isolate] edits the
+// store first.
 //
 // Invariants:
 //   - Each custom resource is listed at each served version of its CRD; a dry run writes nothing.
@@ -11,6 +13,8 @@
 //   - Isolate changes CRDs and APIServices only, and names every record that it changes or cannot
 //     read.
 //   - A wait for a server ends with the server, and with the reason.
+//   - A kube-apiserver listens on loopback, for a random token that is in the sandbox alone; it asks
+//     no admission webhook.
 //   - A server of Serve has no port, caches nothing, and does nothing behind the requests but what
 //     the controllers of CRDs do.
 package apiservers

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/etcdshift/etcdshift/internal/sandbox"
+	"github.com/etcdshift/etcdshift/internal/serve"
 )
 
 // PartName is the name of Part among the parts of a sandbox.
@@ -21,7 +22,7 @@ type partConfig struct {
 	Socket string `json:"socket"`
 }
 
-// Part is the part of a sandbox that Store.Start runs.
+// Part is what Store.Start starts; it must be among the parts of sandbox.Main.
 func Part(ctx context.Context, config []byte) error {
 	var c partConfig
 	if err := json.Unmarshal(config, &c); err != nil {
@@ -38,17 +39,18 @@ func Part(ctx context.Context, config []byte) error {
 type Server struct {
 	Config *rest.Config // for clients that may do anything
 	*sandbox.Process
+	dir      string         // of a kube-apiserver
+	endpoint serve.Endpoint // of a kube-apiserver
 }
 
-// Start runs Serve as a part of a sandbox, in whose folder its socket is. Part must be among the
-// parts of sandbox.Main.
+// Start runs Serve as a part of a sandbox, in whose folder its socket is.
 func (s Store) Start(ctx context.Context, box *sandbox.Sandbox) (*Server, error) {
 	socket := filepath.Join(box.Path(), "api.sock")
 	p, err := box.Start(ctx, "apiextensions-apiserver", PartName, partConfig{s, socket})
 	if err != nil {
 		return nil, err
 	}
-	return &Server{clientOf(&net.UnixAddr{Net: "unix", Name: socket}), p}, nil
+	return &Server{Config: clientOf(&net.UnixAddr{Net: "unix", Name: socket}), Process: p}, nil
 }
 
 // Ready is Wait, which ends with the server too.
