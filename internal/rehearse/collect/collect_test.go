@@ -77,15 +77,32 @@ func TestCollected(t *testing.T) {
 	require.Equal(t, 5, collected.Count)
 }
 
-// TestNoCollector: a collector that ends, or does nothing, is an error.
+// TestNoCollector: a collector that ends, or does nothing, is an error. Native objects that
+// cannot be read or written are named.
 func TestNoCollector(t *testing.T) {
 	tool(t, "kube-apiserver")
 	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "e"))
+	const template = `{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"a","namespace":"default","uid":"u"}}`
+	for key, value := range map[string]string{"a": template, "b": template[:20]} {
+		_, err := etcd.Client.Put(t.Context(), "/registry/podtemplates/default/"+key, value)
+		require.NoError(t, err)
+	}
 	config := startServer(t, etcd.URL)
+	result, err := tries.Run(t.Context(), config, tries.Options{Native: true, Names: tries.Stored(etcd.Client, "/registry")})
+	require.NoError(t, err)
+	var got []string
+	for _, f := range result.Failures {
+		got = append(got, f.Code.Name+" "+f.Reason)
+	}
+	require.Equal(t, []string{
+		"rehearse-apply podtemplates default/a: apply at v1: template.spec.containers: Required value",
+		"rehearse-update podtemplates default/a: update at v1: template.spec.containers: Required value",
+		"rehearse-list podtemplates default/b: get at v1: couldn't get version/kind; json parse error: unexpected end of JSON input",
+	}, got)
 	o := Options{Etcd: etcd.Client, Prefix: "/registry", Config: config, Timeout: 3 * time.Second}
 	idle := &program{done: make(chan struct{})}
 	o.Start = func(context.Context) (Process, error) { return idle, nil }
-	_, err := Run(t.Context(), o)
+	_, err = Run(t.Context(), o)
 	require.EqualError(t, err, "after 3s: the garbage collector does not delete an object whose owner does not exist")
 	idle.err = errors.New("panic: so it was")
 	close(idle.done)

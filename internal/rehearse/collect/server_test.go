@@ -90,7 +90,7 @@ func startServer(t *testing.T, etcd string) *rest.Config {
 		"--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none", "--cert-dir="+dir, "--authorization-mode=RBAC",
 		"--token-auth-file="+file("tokens", []byte(token+`,admin,admin,"system:masters"`)), "--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file="+key, "--service-account-signing-key-file="+key, "--service-cluster-ip-range=10.96.0.0/16",
-		"--disable-admission-plugins=ServiceAccount") // the controller that makes the accounts does not run
+		"--watch-cache=false") // with it, the server waits a minute for the cache of a kind that cannot be read
 	config := &rest.Config{Host: "https://127.0.0.1:" + port, BearerToken: token, QPS: -1, WarningHandler: rest.NoWarnings{},
 		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(dir, "apiserver.crt")}}
 	require.Eventually(t, func() bool {

@@ -2,9 +2,11 @@ package tries
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,15 +41,20 @@ func (r *runner) do(ctx context.Context, request *rest.Request) ([]byte, error) 
 		return nil, ctx.Err()
 	}
 	defer func() { <-r.slots }()
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	timed, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	answer := request.Do(ctx)
+	answer := request.Do(timed)
 	switch err := answer.Error(); {
 	case err == nil:
 		return answer.Raw()
-	case refusalOf(err) == nil:
-		return nil, fmt.Errorf("the API server does not answer: %s: %w", request.URL().Path, err)
-	default:
+	case refusalOf(err) != nil || ctx.Err() != nil:
 		return nil, err
+	case r.client.Get().AbsPath("/version").Do(ctx).Error() == nil:
+		return nil, apierrors.NewInternalError(errUnanswered)
+	default:
+		return nil, fmt.Errorf("the API server does not answer: %s: %w", request.URL().Path, err)
 	}
 }
+
+// errUnanswered is the refusal of a server that panics over one request, and goes on.
+var errUnanswered = errors.New("the API server ended the connection without an answer, or gave none in time")

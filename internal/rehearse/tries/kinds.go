@@ -34,7 +34,8 @@ func (k *kind) can(verb string) bool { return slices.Contains(k.verbs, verb) }
 
 // definition is what is needed of a CustomResourceDefinition.
 type definition struct {
-	Spec struct {
+	Metadata struct{ DeletionTimestamp *metav1.Time }
+	Spec     struct {
 		Group      string
 		Scope      string
 		Names      struct{ Plural, Kind string }
@@ -94,6 +95,9 @@ func (d *definition) kind() *kind {
 	}
 	if k.Version == "" && len(k.served) > 0 {
 		k.Version = newest(k.served)
+	}
+	if d.Metadata.DeletionTimestamp != nil {
+		k.NotChecked = "the definition is being deleted, and the API server deletes all objects"
 	}
 	var refused []string
 	for _, c := range d.Status.Conditions {

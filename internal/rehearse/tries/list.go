@@ -30,7 +30,7 @@ type page struct {
 
 // try lists a kind at all its versions, and tries writes at one of them.
 func (r *runner) try(ctx context.Context, k *kind) error {
-	if r.Skip != nil {
+	if k.NotChecked == "" && r.Skip != nil {
 		k.NotChecked = r.Skip(k.at(k.Version))
 	}
 	if k.NotChecked == "" && len(k.served) == 0 {
@@ -137,7 +137,9 @@ func (r *runner) readSome(ctx context.Context, k *kind, version string, names []
 	group.SetLimit(r.Workers)
 	for i, name := range names {
 		group.Go(func() (err error) {
-			all[i], err = r.do(ctx, r.get(k, version, name))
+			if err = name.check(); err == nil {
+				all[i], err = r.do(ctx, r.get(k, version, name))
+			}
 			if refusals[i] = refusalOf(err); refusals[i] != nil {
 				return nil
 			}

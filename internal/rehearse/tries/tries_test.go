@@ -114,7 +114,11 @@ func TestDefinitions(t *testing.T) {
 		head, _, _ := strings.Cut(value, `,"conditions"`)
 		unserved[key] = head + "}}" // the naming controller passes it over: names are accepted already
 	}
-	w := newWorld(t, merge(unserved, crd("trimmeds", "v1*", `["v0","v1"]`, plain), crd("hiddens", "v1-*", `["v1"]`, plain)))
+	dying := crd("dyings", "v1*", `["v1"]`, plain)
+	for key, value := range dying {
+		dying[key] = strings.Replace(value, `"uid"`, `"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["example.com/a"],"uid"`, 1)
+	}
+	w := newWorld(t, merge(unserved, dying, crd("trimmeds", "v1*", `["v0","v1"]`, plain), crd("hiddens", "v1-*", `["v1"]`, plain)))
 	r := w.run(t, w.options())
 	const definition = "customresourcedefinitions.apiextensions.k8s.io trimmeds.demo.example.com: "
 	requirePrefixes(t, []string{
@@ -123,6 +127,7 @@ func TestDefinitions(t *testing.T) {
 		"rehearse-list halfs.demo.example.com: list at v1: the server could not find the requested resource",
 	}, r.lines())
 	require.Equal(t, "no version is served", r.kind(t, "hiddens").NotChecked)
+	require.Contains(t, r.kind(t, "dyings").NotChecked, "the definition is being deleted")
 	require.Equal(t, []string{"trimmeds.demo.example.com"}, w.doctor(t)["stored-versions-invalid"])
 }
 

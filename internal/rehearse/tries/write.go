@@ -3,14 +3,18 @@ package tries
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
 )
 
 // attempts is how often an object is updated that something else changes at the same time.
@@ -54,22 +58,37 @@ func (r *runner) writeSome(ctx context.Context, k *kind, version string, items [
 
 // write tries an update and an apply.
 func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) error {
-	if k.can("update") {
-		if err := r.update(ctx, k, name, item); refusalOf(err) != nil {
-			r.record(k, codeUpdate, name, k.Version, "update", refusalOf(err))
+	for _, try := range []struct {
+		verb string // of discovery
+		name string
+		code *finding.Code
+		send func() error
+	}{
+		{"update", "update", codeUpdate, func() error { return r.update(ctx, k, name, item) }},
+		{"patch", "apply", codeApply, func() error { return r.apply(ctx, k, name) }},
+	} {
+		if !k.can(try.verb) {
+			continue
+		}
+		err := name.check()
+		if err == nil {
+			err = try.send()
+		}
+		if refusal := refusalOf(err); refusal != nil {
+			r.record(k, try.code, name, k.Version, try.name, refusal)
 		} else if err != nil {
 			return err
 		}
 	}
-	if !k.can("patch") {
-		return nil
+	return nil
+}
+
+// check refuses a name that would lead to another path: no server makes one.
+func (n Name) check() error {
+	if wrong := slices.Concat(path.IsValidPathSegmentName(n.Namespace), path.IsValidPathSegmentName(n.Name)); len(wrong) > 0 {
+		return apierrors.NewBadRequest("no request can name it: it " + strings.Join(wrong, ", "))
 	}
-	_, err := r.do(ctx, r.apply(k, name))
-	if refusal := refusalOf(err); refusal != nil {
-		r.record(k, codeApply, name, k.Version, "apply", refusal)
-		return nil
-	}
-	return err
+	return nil
 }
 
 // update puts an object back as it was read.
@@ -87,11 +106,12 @@ func (r *runner) update(ctx context.Context, k *kind, name Name, item []byte) (e
 }
 
 // apply is a server-side apply that names no field, without force.
-func (r *runner) apply(k *kind, name Name) *rest.Request {
+func (r *runner) apply(ctx context.Context, k *kind, name Name) error {
 	identity := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 	identity.SetGroupVersionKind(k.at(k.Version).GroupVersion().WithKind(k.name))
 	body, _ := json.Marshal(identity) // strings alone
-	return dryRun(r.client.Patch(types.ApplyYAMLPatchType), k, name).Body(body)
+	_, err := r.do(ctx, dryRun(r.client.Patch(types.ApplyYAMLPatchType), k, name).Body(body))
+	return err
 }
 
 // dryRun completes a write. The answer is metadata alone, which costs less.
