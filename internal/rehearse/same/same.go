@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -45,9 +44,9 @@ type Difference struct {
 // Same reports whether the server serves what the file holds.
 func (r Result) Same() bool { return len(r.Differences) == 0 && r.File == r.Server }
 
-// Compare compares the first endpoint of client with s. It asks for the revision of the file: later
-// writes, such as those of leases that expire, change nothing. Memory is 32 bytes a key while they
-// are sorted, then a page.
+// Compare compares the member that client has as its one endpoint with s. It asks for the revision
+// of the file: later writes, such as those of leases that expire, change nothing. Memory is 32
+// bytes a key while they are sorted, then a page.
 func Compare(ctx context.Context, client *clientv3.Client, s *snapshot.Snapshot, o Options) (Result, error) {
 	c := comparison{client: client, s: s, keep: cmp.Or(o.Keep, mostKept)}
 	c.Differences = []Difference{}
@@ -81,8 +80,8 @@ func (c *comparison) hashes(ctx context.Context, bump int64) (err error) {
 		return err
 	}
 	endpoints := c.client.Endpoints()
-	if len(endpoints) == 0 {
-		return errors.New("etcd: the client has no endpoint")
+	if len(endpoints) != 1 {
+		return fmt.Errorf("etcd: one member is compared at a time, and the client has %d endpoints", len(endpoints))
 	}
 	now, err := c.client.Get(ctx, "\x00", clientv3.WithCountOnly(), clientv3.WithFromKey(), clientv3.WithSerializable())
 	if err != nil {

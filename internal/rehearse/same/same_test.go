@@ -123,14 +123,15 @@ func TestSameAsServed(t *testing.T) {
 // bumped and saved again is bumped again.
 func TestSameAsServedUnfinished(t *testing.T) {
 	for _, at := range []int64{5, 9, 17} {
-		dir := etcdtest.Restore(t, etcdtest.Build(t, story))
-		etcdtest.Edit(t, dir, func(tx backend.UnsafeReadWriter) { mvcc.UnsafeSetScheduledCompact(tx, at) })
-		raw := filepath.Join(dir, "member", "snap", "db")
-		s := open(t, raw)
-		server := etcdtest.Start(t, copied(t, dir))
-		r := compared(t, server, s, Options{})
-		require.True(t, r.Same(), "%d: %+v", at, r)
-		require.Equal(t, at, r.File.CompactRevision)
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			dir := etcdtest.Restore(t, etcdtest.Build(t, story))
+			etcdtest.Edit(t, dir, func(tx backend.UnsafeReadWriter) { mvcc.UnsafeSetScheduledCompact(tx, at) })
+			s := open(t, filepath.Join(dir, "member", "snap", "db"))
+			server := etcdtest.Start(t, copied(t, dir))
+			r := compared(t, server, s, Options{})
+			require.True(t, r.Same(), "%+v", r)
+			require.Equal(t, at, r.File.CompactRevision)
+		})
 	}
 	first := etcdtest.Start(t, etcdtest.Restore(t, etcdtest.Build(t, story), etcdtest.BumpRevision(50)))
 	etcdtest.Run(t, first, "put /new x\nput /back third")
@@ -244,12 +245,15 @@ func TestBoundedDifferences(t *testing.T) {
 	require.Equal(t, 2500, r.More, "all of the server")
 }
 
-// TestNoServer: a server that is gone, and a file that cannot be bumped, are errors.
+// TestNoServer: a server that is gone, several, and a file that cannot be bumped, are errors.
 func TestNoServer(t *testing.T) {
 	path := etcdtest.Build(t, "put /a x")
 	server := etcdtest.Start(t, etcdtest.Restore(t, path))
 	_, err := Compare(t.Context(), server.Client, open(t, file(t, "hostile/v-revmaxbump.db.gz")), Options{Bump: 1_000_000_000})
 	require.ErrorContains(t, err, "no server can raise revision")
+	server.Client.SetEndpoints(server.URL, server.URL)
+	_, err = Compare(t.Context(), server.Client, open(t, path), Options{})
+	require.ErrorContains(t, err, "2 endpoints")
 	server.Stop()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{server.URL}, Logger: zap.NewNop()})
 	require.NoError(t, err)
