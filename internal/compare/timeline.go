@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 	"github.com/etcdshift/etcdshift/snapshot"
@@ -64,6 +66,7 @@ type Timeline struct {
 	kept   [][2]int64      // see History
 	gaps   [][2]int64      // by revision
 	chosen map[string]bool // keys with the labels
+	heads  native.Heads
 }
 
 // Events yields the events, by revision. Memory is that of the keys that Labels choose.
@@ -77,7 +80,7 @@ func (t *Timeline) Events(ctx context.Context) iter.Seq2[*Event, error] {
 			}
 			t.kept, records = append(t.kept, [2]int64{oldest, newest}), append(records, s.Snapshot().Records(ctx))
 		}
-		t.gaps, t.chosen = gaps(t.kept), map[string]bool{}
+		t.gaps, t.chosen, t.heads = gaps(t.kept), map[string]bool{}, native.Heads{}
 		begun := 0 // of gaps
 		pass := func(revision int64) error {
 			for ; begun < len(t.gaps) && t.gaps[begun][0] <= revision; begun++ {
@@ -242,14 +245,15 @@ func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, er
 		delete(t.chosen, string(rec.Key))
 		return chosen && t.Manager == "", nil
 	}
-	v, err := read(ctx, t.Sides[rec.sources[0]], &rec.Record, true) // no value is shown
+	entry, err := t.Sides[rec.sources[0]].Entry(ctx, &rec.Record)
 	if err != nil {
 		return false, err
 	}
+	object, note := t.head(entry)
 	if e.Resource != "" {
-		e.Note, _, _ = strings.Cut(v.note, ";")
+		e.Note, _, _ = strings.Cut(note, ";")
 	}
-	if v.content == nil {
+	if object == nil {
 		e.unread = e.Resource != ""
 		if t.Labels != nil && e.Resource != "" {
 			t.chosen[string(rec.Key)] = true
@@ -257,12 +261,29 @@ func (t *Timeline) chooses(ctx context.Context, e *Event, rec sourced) (bool, er
 		return e.Resource != "" || t.Labels == nil && t.Manager == "", nil
 	}
 	if t.Labels != nil {
-		if !t.Labels.Matches(labels.Set(v.object().GetLabels())) {
+		if !t.Labels.Matches(labels.Set(object.GetLabels())) {
 			delete(t.chosen, string(rec.Key))
 			return false, nil
 		}
 		t.chosen[string(rec.Key)] = true
 	}
-	e.Managers = writers(value{}, v, Oldest)
+	e.Managers = newest(managers(object))
 	return t.Manager == "" || slices.ContainsFunc(e.Managers, func(w Writer) bool { return w.Manager == t.Manager }), nil
+}
+
+// head returns the object in an entry, with its labels and managers at least; nil, and why, if it
+// cannot be read. Only what protobuf does not tell at once is decoded.
+func (t *Timeline) head(e *inspect.Entry) (object metav1.Object, note string) {
+	if e.Undecryptable == nil {
+		if v, err := e.ParseValue(); err == nil {
+			if head := t.heads.Decode(v); head != nil {
+				return head, ""
+			}
+		}
+	}
+	v := readEntry(e, true) // no value is shown
+	if v.content == nil {
+		return nil, v.note
+	}
+	return v.object(), v.note
 }

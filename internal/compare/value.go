@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,13 +41,18 @@ func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, showSecr
 	if err != nil {
 		return v, err
 	}
-	v = value{redact: !showSecrets, key: e.Key}
+	return readEntry(e, showSecrets), nil
+}
+
+func readEntry(e *inspect.Entry, showSecrets bool) value {
+	v := value{redact: !showSecrets, key: e.Key}
 	if e.Undecryptable != nil {
 		by, _ := encoding.Encryption(e.Stored)
 		v.note = "encrypted by " + by + "; compared by its bytes"
 		v.whole = differ.View{Raw: string(e.Stored), Shown: fmt.Sprintf("<encrypted by %s, %d bytes>", by, len(e.Stored))}
-		return v, nil
+		return v
 	}
+	var err error
 	v.content, err = native.Decode(e.Value)
 	if errors.Is(err, native.ErrUnknownKind) {
 		if v.content, err = native.Metadata(e.Value); err == nil {
@@ -57,11 +63,11 @@ func read(ctx context.Context, r *inspect.Reader, rec *snapshot.Record, showSecr
 	if err != nil {
 		v.content = nil
 		v.readRaw(e)
-		return v, nil
+		return v
 	}
 	v.kind = schema.FromAPIVersionAndKind(v.object().GetAPIVersion(), v.object().GetKind()).GroupKind()
 	v.whole = differ.View{Raw: v.content, Shown: fmt.Sprintf("<%s, %d bytes>", v.kind, len(e.Stored))}
-	return v, nil
+	return v
 }
 
 // readRaw reads a value that is no object, or does not decode.
@@ -155,23 +161,29 @@ type Writer struct {
 
 // writers returns the entries that before lacks; of the oldest record the latest ones.
 func writers(before, now value, what What) []Writer {
-	old, latest := map[Writer]bool{}, ""
+	if what == Oldest {
+		return newest(managers(now.object()))
+	}
+	old := map[Writer]bool{}
 	if what == Updated {
-		for _, w := range managers(before) {
+		for _, w := range managers(before.object()) {
 			old[w] = true
 		}
 	}
-	out := slices.DeleteFunc(managers(now), func(w Writer) bool { return old[w] })
-	if what == Oldest {
-		for _, w := range out {
-			latest = max(latest, w.Time)
-		}
-	}
-	return slices.DeleteFunc(out, func(w Writer) bool { return what == Oldest && w.Time != latest })
+	return slices.DeleteFunc(managers(now.object()), func(w Writer) bool { return old[w] })
 }
 
-func managers(v value) (out []Writer) {
-	for _, entry := range v.object().GetManagedFields() {
+// newest returns the latest of some entries.
+func newest(all []Writer) []Writer {
+	latest := ""
+	for _, w := range all {
+		latest = max(latest, w.Time)
+	}
+	return slices.DeleteFunc(all, func(w Writer) bool { return w.Time != latest })
+}
+
+func managers(o metav1.Object) (out []Writer) {
+	for _, entry := range o.GetManagedFields() {
 		w := Writer{Manager: entry.Manager, Operation: string(entry.Operation), Subresource: entry.Subresource, APIVersion: entry.APIVersion}
 		if entry.Time != nil {
 			w.Time = entry.Time.UTC().Format("2006-01-02T15:04:05Z")
