@@ -13,8 +13,8 @@
 //   - Isolate changes CRDs and APIServices only, and names every record that it changes or cannot
 //     read.
 //   - A wait for a server ends with the server, and with the reason.
-//   - A kube-apiserver listens on loopback, for a random token that is in the sandbox alone; it asks
-//     no admission webhook.
+//   - A kube-apiserver listens on loopback, for a random token that is in the sandbox alone; it
+//     asks no admission webhook.
 //   - A server of Serve has no port, caches nothing, and does nothing behind the requests but what
 //     the controllers of CRDs do.
 package apiservers

@@ -86,7 +86,7 @@ func TestKubeDialsNothing(t *testing.T) {
 	binary := program(t, "kube-apiserver")
 	etcd := restored(t, "calico/before.db.gz")
 	at, dialled := counting(t)
-	kube := Kube{Store: Store{Etcd: unixOf(t, etcd), Prefix: "/registry"}, Binary: binary}
+	kube := Kube{Store: Store{Etcd: unixOf(t, etcd), Prefix: "/registry"}, Binary: binary, Services: ServiceRange(t.Context(), etcd.Client, "/registry", nil)}
 	r, s := startKube(t, kube)
 	r.dialling(t, at)
 	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Positive(c, dialled.Load()) }, time.Minute, 100*time.Millisecond)

@@ -41,7 +41,7 @@ func mayImport() map[string][]string {
 		"internal/publish":     {},
 		"internal/stream":      {},
 		"internal/rooms":       {},
-		"internal/apiservers":  {"keys", "encoding", "encoding/schema", "encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"},
+		"internal/apiservers":  with("encoding/encryption", "internal/conversion", "internal/sandbox", "internal/serve"),
 		"internal/columns":     with("inspect", "internal/jsonpath"),
 		"internal/compare":     with("inspect", "internal/differ"),
 		"internal/differ":      {},
