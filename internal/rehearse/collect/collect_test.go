@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
-	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
 )
 
 func owner(name, uid string) string {
@@ -25,9 +23,7 @@ func configMap(name, meta string) string {
 // TestCollected: what a real collector deletes, marks or changes on a real API server is named, and
 // nothing else. The objects of the server itself can be listed, updated and applied before.
 func TestCollected(t *testing.T) {
-	tool(t, "kube-apiserver")
-	tool(t, "kube-controller-manager")
-	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "e"))
+	records := map[string]string{}
 	for name, meta := range map[string]string{
 		"root":   ``,
 		"owned":  `,"ownerReferences":[` + owner("root", "u-root") + `]`,
@@ -37,12 +33,11 @@ func TestCollected(t *testing.T) {
 		"held":   `,"finalizers":["example.com/a"],"ownerReferences":[` + owner("gone", "u-gone") + `]`,
 		"half":   `,"ownerReferences":[` + owner("root", "u-root") + `,` + owner("gone", "u-gone") + `]`,
 	} {
-		_, err := etcd.Client.Put(t.Context(), "/registry/configmaps/default/"+name, configMap(name, meta))
-		require.NoError(t, err)
+		records["configmaps/default/"+name] = configMap(name, meta)
 	}
-	config := startServer(t, etcd.URL)
-
-	result, err := tries.Run(t.Context(), config, tries.Options{Native: true, Names: tries.Stored(etcd.Client, "/registry")})
+	o := startServer(t, records)
+	o.Calm = 3 * time.Second
+	result, err := tries.Run(t.Context(), o.Config, tries.Options{Native: true, Names: tries.Stored(o.Etcd, o.Prefix)})
 	require.NoError(t, err)
 	for _, f := range result.Failures {
 		t.Error(f.Code.Name, f.Reason)
@@ -58,12 +53,11 @@ func TestCollected(t *testing.T) {
 	require.Equal(t, "v2", kinds["horizontalpodautoscalers.autoscaling"].Version)
 	require.Equal(t, []string{"v1", "v2"}, kinds["horizontalpodautoscalers.autoscaling"].Listed)
 
-	collected, err := Run(t.Context(), Options{Etcd: etcd.Client, Prefix: "/registry", Config: config, Calm: 3 * time.Second,
-		Start: func(context.Context) (Process, error) { return startCollector(t, config), nil }})
+	collected, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	var got []string
-	for _, o := range collected.Objects {
-		got = append(got, o.Key+" "+o.Reason+" "+o.UID)
+	for _, object := range collected.Objects {
+		got = append(got, object.Key+" "+object.Reason+" "+object.UID)
 	}
 	const at, is = "/registry/configmaps/default/", " configmaps default/"
 	gone := "its owners are v1 ConfigMap gone (u-gone) u-"
@@ -77,18 +71,21 @@ func TestCollected(t *testing.T) {
 	require.Equal(t, 5, collected.Count)
 }
 
+// program plays a kube-controller-manager.
+type program struct {
+	done chan struct{}
+	err  error
+}
+
+func (p *program) Done() <-chan struct{} { return p.done }
+func (p *program) Err() error            { return p.err }
+
 // TestNoCollector: a collector that ends, or does nothing, is an error. Native objects that
 // cannot be read or written are named.
 func TestNoCollector(t *testing.T) {
-	tool(t, "kube-apiserver")
-	etcd := etcdtest.Start(t, filepath.Join(t.TempDir(), "e"))
 	const template = `{"apiVersion":"v1","kind":"PodTemplate","metadata":{"name":"a","namespace":"default","uid":"u"}}`
-	for key, value := range map[string]string{"a": template, "b": template[:20]} {
-		_, err := etcd.Client.Put(t.Context(), "/registry/podtemplates/default/"+key, value)
-		require.NoError(t, err)
-	}
-	config := startServer(t, etcd.URL)
-	result, err := tries.Run(t.Context(), config, tries.Options{Native: true, Names: tries.Stored(etcd.Client, "/registry")})
+	o := startServer(t, map[string]string{"podtemplates/default/a": template, "podtemplates/default/b": template[:20]})
+	result, err := tries.Run(t.Context(), o.Config, tries.Options{Native: true, Names: tries.Stored(o.Etcd, o.Prefix)})
 	require.NoError(t, err)
 	var got []string
 	for _, f := range result.Failures {
@@ -99,7 +96,7 @@ func TestNoCollector(t *testing.T) {
 		"rehearse-update podtemplates default/a: update at v1: template.spec.containers: Required value",
 		"rehearse-list podtemplates default/b: get at v1: couldn't get version/kind; json parse error: unexpected end of JSON input",
 	}, got)
-	o := Options{Etcd: etcd.Client, Prefix: "/registry", Config: config, Timeout: 3 * time.Second}
+	o.Timeout = 3 * time.Second
 	idle := &program{done: make(chan struct{})}
 	o.Start = func(context.Context) (Process, error) { return idle, nil }
 	_, err = Run(t.Context(), o)
