@@ -1,6 +1,7 @@
 package save
 
 import (
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,45 @@ func TestCluster(t *testing.T) {
 	}, 20*time.Second, 100*time.Millisecond, "%v", err)
 	require.ErrorIs(t, err, ErrNoLeader)
 	left(t, dir, "a.db", "b.db")
+}
+
+// TestUpToDate: what was written through one member is in the snapshot of another, and a member
+// that does not reach its leader is not taken.
+func TestUpToDate(t *testing.T) {
+	cluster := etcdtest.StartCluster(t, 3)
+	for i := range 10 {
+		etcdtest.Run(t, cluster[i%3], fmt.Sprintf("put /registry/%d size=100000", i))
+		o := to(cluster[(i+1)%3].URL)
+		r, err := Run(t.Context(), filepath.Join(t.TempDir(), "out.db"), o)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, r.Revision, int64(i+2))
+	}
+
+	dir, alone := t.TempDir(), startFake(t, cluster[0], fake{alone: true})
+	o := to(alone, cluster[1].URL)
+	o.Etcd.DialTimeout = time.Second
+	r, err := Run(t.Context(), filepath.Join(dir, "out.db"), o)
+	require.NoError(t, err)
+	require.Equal(t, cluster[1].URL, r.Member.Endpoint)
+	if len(r.Failed) > 0 { // else it is the leader, and the other came first
+		require.Equal(t, "it does not catch up with its leader: no answer within 1s", r.Failed[0].Reason)
+	}
+	o = to(alone)
+	o.Etcd.DialTimeout = 200 * time.Millisecond
+	_, err = Run(t.Context(), filepath.Join(dir, "alone.db"), o)
+	require.EqualError(t, err, "no snapshot was taken\n"+alone+": it does not catch up with its leader: no answer within 200ms")
+	left(t, dir, "out.db")
+}
+
+// TestOldRefusal: etcd 3.4 and 3.5 refuse a download in a way of their own, which is no reason for
+// another try.
+func TestOldRefusal(t *testing.T) {
+	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
+	old := startFake(t, server, fake{old: true})
+	o, l := told(to(old))
+	_, err := Run(t.Context(), filepath.Join(t.TempDir(), "out.db"), o)
+	require.EqualError(t, err, "no snapshot was taken\n"+old+": no download: auth: user name is empty")
+	require.Equal(t, 1, strings.Count(l.String(), "saving"))
 }
 
 // An endpoint that accepts connections and never answers is given up.

@@ -42,7 +42,7 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 			return in.end()
 		}
 		if err != nil {
-			return sum, fmt.Errorf("the download broke off after %d bytes: %w", in.size, reasonOf(ctx, err))
+			return sum, in.broken(reasonOf(ctx, err))
 		}
 		watch.Reset(s.patience)
 		if err := in.add(part); err != nil {
@@ -88,6 +88,14 @@ func (in *incoming) add(part *pb.SnapshotResponse) error {
 		in.tail = append(in.tail[:0], in.tail[n:]...)
 	}
 	return nil
+}
+
+// broken says how far a download came.
+func (in *incoming) broken(err error) error {
+	if in.size == 0 {
+		return fmt.Errorf("no download: %w", err)
+	}
+	return fmt.Errorf("the download broke off after %d bytes of %d: %w", in.size, in.total, err)
 }
 
 // end checks the digest of a stream that has ended, and returns that of the whole file.
@@ -160,7 +168,8 @@ func permanent(err error) bool {
 		return false
 	}
 	switch call.of.Code() {
-	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented, codes.FailedPrecondition:
+	case codes.PermissionDenied, codes.Unauthenticated, codes.InvalidArgument, codes.Unimplemented, codes.FailedPrecondition,
+		codes.Unknown: // an error of the server, such as "auth: user name is empty" of etcd 3.5
 		return true
 	}
 	return false

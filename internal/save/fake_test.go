@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -89,6 +90,8 @@ type fake struct {
 	status *pb.StatusResponse // instead of the real one
 	ahead  int64              // revisions that the status is ahead
 	stands bool               // no data comes
+	old    bool               // refuses the download as etcd 3.5 does
+	alone  bool               // does not reach its leader
 	parts  int                // the stream ends after them
 	drop   int                // bytes at the end
 	flip   bool               // one bit
@@ -125,12 +128,19 @@ func (f *fake) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusRespo
 }
 
 func (f *fake) MemberList(ctx context.Context, _ *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	if f.alone {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	list, err := f.real.Client.MemberList(ctx)
 	return (*pb.MemberListResponse)(list), err
 }
 
 func (f *fake) Snapshot(_ *pb.SnapshotRequest, out grpc.ServerStreamingServer[pb.SnapshotResponse]) error {
 	ctx := out.Context()
+	if f.old {
+		return errors.New("auth: user name is empty")
+	}
 	if f.stands {
 		<-ctx.Done()
 		return ctx.Err()

@@ -60,11 +60,13 @@ type Untaken struct {
 // Error lists the endpoints, none of which gave a snapshot.
 type Error struct{ Untaken []Untaken }
 
-// Error has a line for each endpoint.
+// Error has a line for each endpoint and reason.
 func (e *Error) Error() string {
 	lines := []string{"no snapshot was taken"}
 	for _, u := range e.Untaken {
-		lines = append(lines, u.Endpoint+": "+u.Reason)
+		if line := u.Endpoint + ": " + u.Reason; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
 	return strings.Join(lines, "\n")
 }
@@ -142,8 +144,10 @@ func (s *saver) round(ctx context.Context) (r *Result, refused []Untaken, err er
 	if err != nil || ctx.Err() != nil {
 		return nil, refused, cmp.Or(ctx.Err(), err)
 	}
-	for _, u := range refused {
-		s.tell("%s is not taken: %s", u.Endpoint, u.Reason)
+	if fit != nil { // else the error says so
+		for _, u := range refused {
+			s.tell("%s is not taken: %s", u.Endpoint, u.Reason)
+		}
 	}
 	for _, m := range fit {
 		r, err := s.take(ctx, m)

@@ -199,7 +199,7 @@ func TestNextMember(t *testing.T) {
 	require.Equal(t, server.URL, r.Member.Endpoint)
 	require.Len(t, r.Failed, 1)
 	require.Equal(t, proxy.url, r.Failed[0].Endpoint)
-	require.Regexp(t, `^the download broke off after \d+ bytes: `, r.Failed[0].Reason)
+	require.Regexp(t, `^the download broke off after \d+ bytes of \d+: `, r.Failed[0].Reason)
 	require.Len(t, r.Refused, 1)
 	require.Contains(t, r.Refused[0].Reason, "connection refused")
 	require.Contains(t, l.String(), proxy.url+" failed: the download broke off")
@@ -278,7 +278,7 @@ func TestTLS(t *testing.T) {
 	sound(t, out)
 }
 
-func TestUser(t *testing.T) {
+func TestNoSecrets(t *testing.T) {
 	server := etcdtest.Start(t, filepath.Join(t.TempDir(), "member.etcd"))
 	etcdtest.Run(t, server, story)
 	o := to(server.URL)
