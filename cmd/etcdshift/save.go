@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -93,6 +95,9 @@ func commandTimeout(c *cli.Context) (context.Context, context.CancelFunc) {
 
 // download saves a snapshot and shows how far it is.
 func download(ctx context.Context, c *cli.Context, out string, o save.Options) (*save.Result, error) {
+	var done atomic.Uint64 // a part, as bits
+	part := func() float64 { return math.Float64frombits(done.Load()) }
+	o.Received = func(received, total int64) { done.Store(math.Float64bits(float64(received) / float64(total))) }
 	shown := progress(c).Phase("saving " + out)
 	defer shown.End()
 	o.Tell = func(line string) {
@@ -100,7 +105,7 @@ func download(ctx context.Context, c *cli.Context, out string, o save.Options) (
 		if !c.Bool("quiet") {
 			fmt.Fprintln(c.App.ErrWriter, render.Printable(line))
 		}
-		shown.Phase("saving " + out)
+		shown.Phase("saving " + out).Of(part)
 	}
 	return save.Run(ctx, out, o)
 }
