@@ -2,6 +2,7 @@ package rehearse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -31,6 +32,7 @@ func (r *rehearsal) isolate(ctx context.Context) error {
 			r.notChecked("conversion of "+w.CRD, "its webhook is not asked: name one with --conversion-webhook or --conversion-exec")
 		}
 	}
+	r.aggregated = done.Aggregated
 	for _, name := range done.Aggregated {
 		r.notChecked("APIService "+name, "an aggregated API server answers for it")
 	}
@@ -48,14 +50,20 @@ func (r *rehearsal) startServer(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	store := apiservers.Store{Etcd: r.cluster.Members[0].Endpoint, Prefix: r.storage.Prefix, Encryption: r.Encryption}
-	server, err := store.Start(ctx, r.box)
-	if err != nil {
-		return "", err
+	var err error
+	if r.APIServer != "" {
+		r.server, err = apiservers.Kube{Store: store, Binary: r.APIServer}.Start(ctx, r.box)
+	} else {
+		r.server, err = store.Start(ctx, r.box)
 	}
-	r.server = server
-	serving, err := server.Ready(ctx)
-	if err != nil {
+	var serving apiservers.Serving
+	if err == nil {
+		serving, err = r.server.Ready(ctx)
+	}
+	if errors.As(err, new(*sandbox.Died)) || errors.Is(err, context.DeadlineExceeded) {
 		return "", codeServer.Because("%s", err)
+	} else if err != nil {
+		return "", err
 	}
 	for _, u := range serving.Unserved {
 		r.Found.Add(codeServer.Because("%s is not served at %s: %s", u.CRD, u.Version, u.Reason).At(r.definitionKey(u.CRD)))
@@ -110,5 +118,3 @@ func (r *rehearsal) explain(err error) error {
 	}
 	return sandbox.Explain(err, all...)
 }
-
-func (r *rehearsal) collect(ctx context.Context) (string, error) { return "", nil }

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/rehearse/collect"
 	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 // Codes returns all codes of findings, by step.
 func Codes() []*finding.Code {
-	return slices.Concat([]*finding.Code{codeRestore, codeEtcd, codeDiffers, codeServer, codeRecords}, tries.Codes())
+	return slices.Concat([]*finding.Code{codeRestore, codeEtcd, codeDiffers, codeServer, codeRecords}, tries.Codes(), collect.Codes())
 }
 
 func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {

@@ -54,6 +54,8 @@ type rehearsal struct {
 	cluster *etcd.Cluster
 	storage keys.Storage       // of the API server
 	server  *apiservers.Server // nil until it runs
+
+	aggregated []string // names of APIServices that were taken away
 }
 
 // step is a part of a rehearsal. Detail says in a few words what it did.

@@ -27,7 +27,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	}
 	for _, f := range result.Failures {
 		found := f.At(r.keyOf(f))
-		found.Reason = strings.TrimPrefix(found.Reason, subject(f)+": ") // the key says it
+		found.Reason = strings.TrimPrefix(found.Reason, subject(f.Resource, f.Namespace, f.Name)+": ") // the key says it
 		r.Found.Add(found)
 	}
 	for code, n := range result.Counts {
@@ -50,10 +50,10 @@ func (r *rehearsal) keyOf(f tries.Failure) string {
 	return string(layout.Format(keys.Key{Prefix: r.storage.Prefix, Resource: gr, Namespace: f.Namespace, Name: f.Name}))
 }
 
-// subject names the object of a failure as its reason does, which the key says too.
-func subject(f tries.Failure) string {
-	if f.Namespace != "" {
-		return f.Resource + " " + f.Namespace + "/" + f.Name
+// subject names an object as reasons do; the key says it too.
+func subject(resource, namespace, name string) string {
+	if namespace != "" {
+		return resource + " " + namespace + "/" + name
 	}
-	return strings.TrimSpace(f.Resource + " " + f.Name)
+	return strings.TrimSpace(resource + " " + name)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,9 +33,31 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	return rest.UnversionedRESTClientFor(own)
 }
 
-// do sends a request and returns the answer. An API server's refusal is a *apierrors.StatusError;
-// any other error means that there is no server.
+// starting tells by its refusal that a kube-apiserver does not know the kind of the parameters of an
+// admission policy yet. 29 seconds after a start were measured (k8s.io/apiserver,
+// admission/plugin/policy/generic).
+func starting(refusal *apierrors.StatusError) bool {
+	return strings.Contains(refusal.Error(), "There can be a delay between when CustomResourceDefinitions are created") ||
+		strings.Contains(refusal.Error(), "failed to find resource referenced by paramKind")
+}
+
+// do sends a request and returns the answer, once the server has started. An API server's refusal is
+// a *apierrors.StatusError; any other error means that there is no server.
 func (r *runner) do(ctx context.Context, request *rest.Request) ([]byte, error) {
+	for {
+		answer, err := r.once(ctx, request)
+		if refusal := refusalOf(err); refusal == nil || !starting(refusal) || time.Now().After(r.started) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (r *runner) once(ctx context.Context, request *rest.Request) ([]byte, error) {
 	select {
 	case r.slots <- struct{}{}:
 	case <-ctx.Done():

@@ -60,6 +60,7 @@ type Kind struct {
 const (
 	defaultSample = 1000
 	patience      = 5 * time.Second // for definitions that the server has only begun to serve
+	startTime     = time.Minute     // for its admission policies
 )
 
 // runner asks one API server.
@@ -69,6 +70,7 @@ type runner struct {
 	slots    chan struct{} // one for each request under way
 	failures failures
 	until    time.Time // a resource that is not served by then is not served
+	started  time.Time // what is refused until then, because the server starts, is tried again
 }
 
 // Run tries the objects of an API server. It fails when the server does not answer at all: what the
@@ -84,7 +86,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	r := &runner{Options: o, client: client, slots: make(chan struct{}, o.Workers), until: time.Now().Add(patience)}
+	r := &runner{Options: o, client: client, slots: make(chan struct{}, o.Workers), until: time.Now().Add(patience), started: time.Now().Add(startTime)}
 	kinds, err := r.kinds(ctx, discovery.NewDiscoveryClient(client))
 	if err != nil {
 		return Result{}, err

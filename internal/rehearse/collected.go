@@ -1,0 +1,66 @@
+package rehearse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/internal/rehearse/collect"
+	"github.com/etcdshift/etcdshift/internal/sandbox"
+)
+
+// collect lets the garbage collector have its first look.
+func (r *rehearsal) collect(ctx context.Context) (string, error) {
+	var manager *sandbox.Process
+	result, err := collect.Run(ctx, collect.Options{
+		Etcd: r.cluster.Client(), Prefix: r.storage.Prefix, Config: r.server.Config, Decrypt: r.decrypt,
+		Start: func(ctx context.Context) (collect.Process, error) {
+			var err error
+			manager, err = r.server.Collect(ctx, r.box, r.ControllerManager)
+			return manager, err
+		},
+	})
+	if manager != nil {
+		manager.Stop(ctx)
+	}
+	if errors.As(err, new(*sandbox.Died)) {
+		return "", codeServer.Because("%s", err)
+	} else if err != nil {
+		return "", err
+	}
+	unsure := 0
+	for _, o := range result.Objects {
+		if slices.ContainsFunc(o.Owners, r.isAggregated) {
+			r.notChecked("what owns "+subject(o.Resource, o.Namespace, o.Name), "an aggregated API has the owner; here the object is "+string(o.Did))
+			unsure++
+			continue
+		}
+		o.Reason = strings.TrimPrefix(o.Reason, subject(o.Resource, o.Namespace, o.Name)+": ")
+		r.Found.Add(o.Finding)
+	}
+	if more := result.Count - len(result.Objects); more > 0 {
+		r.Found.Counts[result.Objects[0].Code] += more
+	}
+	return fmt.Sprintf("%d objects are deleted or released, %d more not checked", result.Count-unsure, unsure), nil
+}
+
+// isAggregated is whether an API that was taken away to be asked by nobody has the owner.
+func (r *rehearsal) isAggregated(owner encoding.OwnerReference) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && slices.Contains(r.aggregated, gv.Version+"."+gv.Group)
+}
+
+// decrypt decrypts a value of etcd.
+func (r *rehearsal) decrypt(key, value []byte) ([]byte, error) {
+	resource, err := r.reader.Resource(context.Background(), key)
+	if err != nil {
+		resource = schema.GroupResource{}
+	}
+	plain, _, err := r.Transformers.Decrypt(context.Background(), resource, key, value)
+	return plain, err
+}
