@@ -22,6 +22,7 @@ func TestCalicoMoves(t *testing.T) {
 	service := apiServiceObject("v3.projectcalico.org", `{"group":"projectcalico.org","version":"v3","service":{"namespace":"calico-apiserver","name":"calico-api"}}`, `{}`)
 	v1, v3 := calicoCRD("crd.projectcalico.org", "v1", ""), calicoCRD("projectcalico.org", "v3", "")
 	live := object("migration.projectcalico.org/datastoremigrations/team/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", "")
+	complete := object("migration.projectcalico.org/datastoremigrations/team/v1-to-v3", "migration.projectcalico.org/v1beta1", "DatastoreMigration", `},"status":{"phase":"Complete"`)
 	for name, tc := range map[string]struct {
 		with  []record
 		moves bool
@@ -29,6 +30,7 @@ func TestCalicoMoves(t *testing.T) {
 		"v1 alone":             {only(service, v1), false},
 		"both groups":          {only(service, v1, v3), true},
 		"a DatastoreMigration": {only(service, v1, live), true},
+		"a complete one":       {only(service, v1, complete), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found := examined(t, written(t, on, append(healthy(), tc.with...)...), Options{}).Of(codeAPIServiceGone)
