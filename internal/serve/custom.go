@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,8 +31,9 @@ type custom struct {
 
 // customVersion is a custom resource at one version.
 type customVersion struct {
-	store *store
-	scope *handlers.RequestScope
+	store  *store
+	scope  *handlers.RequestScope
+	status bool // it has the subresource, which is the whole object
 }
 
 // newCustom adds custom resources to the discovery of a server, and returns their handler.
@@ -67,13 +69,20 @@ func newCustom(c *codec, resources []*resource, s *genericapiserver.GenericAPISe
 func newCustomVersion(c *codec, r *resource, version string) *customVersion {
 	s := &store{resource: r, version: version, create: newUnstructured}
 	convertor := unconverted{r.fieldLabel(version)}
-	return &customVersion{store: s, scope: &handlers.RequestScope{
+	return &customVersion{store: s, status: r.hasStatus(version), scope: &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !r.Namespaced},
 		Serializer: c, ParameterCodec: metav1.ParameterCodec, StandardSerializers: c.SupportedMediaTypes(),
 		Convertor: convertor, UnsafeConvertor: convertor,
 		Resource: r.gvk(version).GroupVersion().WithResource(r.Resource.Resource), Kind: r.gvk(version),
 		HubGroupVersion: r.gvk(version).GroupVersion(), MetaGroupVersion: metav1.SchemeGroupVersion, TableConvertor: s,
 	}}
+}
+
+// hasStatus reports whether a version has the subresource status, as all of APIServices have.
+func (r *resource) hasStatus(version string) bool {
+	return r.CRD == nil || slices.ContainsFunc(r.CRD.Object().Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Name == version && v.Subresources != nil && v.Subresources.Status != nil
+	})
 }
 
 func newUnstructured(kind schema.GroupVersionKind) (runtime.Object, error) {
@@ -137,7 +146,7 @@ func (h *custom) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	v := h.resources[schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource}]
-	if v == nil || info.Subresource != "" && info.Subresource != "status" || !v.store.Namespaced && info.Namespace != "" {
+	if v == nil || info.Subresource != "" && (info.Subresource != "status" || !v.status) || !v.store.Namespaced && info.Namespace != "" {
 		http.NotFound(w, req)
 		return
 	}

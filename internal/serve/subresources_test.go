@@ -4,8 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -45,4 +47,35 @@ func TestSubresources(t *testing.T) {
 	}
 	resp, text := s.do(t, "PUT", "/api/v1/namespaces/a/pods/half/status", "{}")
 	require.Equal(t, 405, resp.StatusCode, text)
+}
+
+// TestCustomStatus: custom resources have the subresource status where their definition says so.
+func TestCustomStatus(t *testing.T) {
+	answered := map[bool]int{}
+	for _, path := range []string{everyKey, flipped, calico} {
+		s := start(t, path)
+		crds, err := s.dynamic(t).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}).
+			List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		for _, item := range crds.Items {
+			var crd apiextensionsv1.CustomResourceDefinition
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &crd))
+			for _, v := range crd.Spec.Versions {
+				objects := s.dynamic(t).Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: v.Name, Resource: crd.Spec.Names.Plural})
+				list, err := objects.List(t.Context(), metav1.ListOptions{Limit: 1})
+				if !v.Served || err != nil || len(list.Items) == 0 {
+					continue
+				}
+				want := v.Subresources != nil && v.Subresources.Status != nil
+				got, err := objects.Namespace(list.Items[0].GetNamespace()).Get(t.Context(), list.Items[0].GetName(), metav1.GetOptions{}, "status")
+				require.Equal(t, want, err == nil, "%s %s: %v", crd.Name, v.Name, err)
+				require.Equal(t, !want, apierrors.IsNotFound(err))
+				if answered[want]++; want {
+					require.Equal(t, list.Items[0].Object, got.Object)
+				}
+			}
+		}
+	}
+	require.Positive(t, answered[true])
+	require.Positive(t, answered[false])
 }
