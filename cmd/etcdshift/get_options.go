@@ -82,6 +82,8 @@ func (o *getOptions) readFormat(c *cli.Context, path string) error {
 	}
 	takes := slices.Contains(getFormats(), name+"=")
 	switch {
+	case name == "kyaml" && !has:
+		return &failure{exitUsage, usagef(path, "--output is %q", output), viaKubectl}
 	case !takes && (has || !slices.Contains(getFormats(), name)):
 		return usagef(path, "--output is %q; it takes %s", output, strings.Join(getFormats(), ", "))
 	case apart != "" && (has || !takes):

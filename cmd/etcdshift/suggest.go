@@ -25,11 +25,17 @@ func noCommand(c *cli.Context) error {
 	return usagef(commandPath(c), "which command?")
 }
 
+// viaKubectl is the hint about what "get" leaves to kubectl.
+const viaKubectl = "kubectl has it: etcdshift kubectl SNAPSHOT get ..."
+
 // unknownFlag is the error about a flag that the command lacks.
 func unknownFlag(path, word string, command *cli.Command) error {
 	err := usagef(path, "unknown flag %q", word)
 	if passesOn(command) {
 		err = &failure{exitUsage, err, fmt.Sprintf("the flags of kubectl stand after SNAPSHOT; %q shows the others", "etcdshift "+path+" --help")}
+	}
+	if path == "get" && slices.Contains([]string{"chunk-size", "raw", "filename", "f", "subresource", "server-print"}, nameOf(word)) {
+		return &failure{exitUsage, err, viaKubectl}
 	}
 	return suggest(err, "--"+nameOf(word), mapped(command.Flags, func(f cli.Flag) string { return "--" + f.Names()[0] }))
 }
