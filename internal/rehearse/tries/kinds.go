@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -18,13 +19,14 @@ import (
 type kind struct {
 	Kind
 	resource   schema.GroupResource
-	sync.Mutex          // for Kind, while several versions are listed
-	name       string   // such as "Widget"
-	served     []string // versions
-	verbs      []string // "list", "update", "patch"
-	defined    bool     // by a CustomResourceDefinition
-	webhook    bool     // converts its objects
-	status     string   // of the definition, where it is not served; "" else
+	sync.Mutex                                 // for Kind, while several versions are listed
+	name       string                          // such as "Widget"
+	served     []string                        // versions
+	verbs      []string                        // "list", "update", "patch"
+	defined    bool                            // by a CustomResourceDefinition
+	webhook    bool                            // converts its objects
+	lost       map[Name]*apierrors.StatusError // objects that were listed, and are not found
+	status     string                          // of the definition, where it is not served; "" else
 }
 
 func (k *kind) at(version string) schema.GroupVersionResource { return k.resource.WithVersion(version) }

@@ -40,12 +40,14 @@ func (r *runner) try(ctx context.Context, k *kind) error {
 		k.Unchecked = 1
 		return nil
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, within := errgroup.WithContext(ctx)
 	for _, version := range k.served {
-		group.Go(func() error { return r.list(ctx, k, version) })
+		group.Go(func() error { return r.list(within, k, version) })
 	}
 	err := group.Wait()
-	slices.Sort(k.Listed)
+	if slices.Sort(k.Listed); err == nil && len(k.lost) > 0 {
+		return r.seek(ctx, k)
+	}
 	return err
 }
 

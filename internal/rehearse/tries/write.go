@@ -3,6 +3,7 @@ package tries
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,12 +75,55 @@ func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) err
 		if err == nil {
 			err = try.send()
 		}
-		if refusal := refusalOf(err); refusal != nil {
+		switch refusal := refusalOf(err); {
+		case apierrors.IsNotFound(err) && try.verb == "update":
+			k.lose(name, refusal)
+			return nil // an apply would create it
+		case refusal != nil:
 			r.record(k, try.code, name, k.Version, try.name, refusal)
-		} else if err != nil {
+		case err != nil:
 			return err
 		}
 	}
+	return nil
+}
+
+// lose keeps an object that was listed and is not found.
+func (k *kind) lose(name Name, refusal *apierrors.StatusError) {
+	k.Lock()
+	defer k.Unlock()
+	if k.lost == nil {
+		k.lost = map[Name]*apierrors.StatusError{}
+	}
+	k.lost[name] = refusal
+}
+
+// seek lists a kind again for the objects that were not found. Something deleted those that are no
+// longer listed. The others are stored under another name, and no request finds them.
+func (r *runner) seek(ctx context.Context, k *kind) error {
+	gone := maps.Clone(k.lost)
+	err := r.pages(ctx, k, k.Version, func(p page) error {
+		for _, item := range p.Items {
+			meta, err := encoding.ReadMeta(item)
+			if err != nil {
+				return err
+			}
+			delete(gone, Name{meta.Namespace, meta.Name})
+		}
+		return nil
+	})
+	switch {
+	case refusalOf(err) != nil: // the list failed before, too
+		clear(gone)
+	case err != nil:
+		return err
+	}
+	for name, refusal := range k.lost {
+		if gone[name] == nil {
+			r.record(k, codeUpdate, name, k.Version, "update", refusal)
+		}
+	}
+	k.Tried -= len(gone)
 	return nil
 }
 
