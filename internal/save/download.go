@@ -27,10 +27,8 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 	if err := s.empty(); err != nil {
 		return sum, err
 	}
-	ctx, cancel := context.WithCancelCause(m.as(ctx))
-	defer cancel(nil)
-	watch := time.AfterFunc(s.patience, func() { cancel(fmt.Errorf("no data for %s", s.patience)) })
-	defer watch.Stop()
+	ctx, watch, end := patient(m.as(ctx), s.patience, "no data for")
+	defer end()
 	stream, err := pb.NewMaintenanceClient(m.conn()).Snapshot(ctx, &pb.SnapshotRequest{})
 	if err != nil {
 		return sum, reasonOf(ctx, err)
@@ -44,7 +42,9 @@ func (s *saver) download(ctx context.Context, m *member) (sum [sha256.Size]byte,
 		if err != nil {
 			return sum, in.broken(reasonOf(ctx, err))
 		}
-		watch.Reset(s.patience)
+		if len(part.Blob) > 0 {
+			watch.Reset(s.patience)
+		}
 		if err := in.add(part); err != nil {
 			return sum, err
 		}
@@ -141,6 +141,17 @@ func (s *saver) check(ctx context.Context, m *member, sum [sha256.Size]byte) (*R
 		return nil, fmt.Errorf("what it sent ends at revision %d, but its status said %d", r.Revision, m.Revision)
 	}
 	return r, nil
+}
+
+// patient returns a context that ends with a reason when its timer does, and what frees both. It is
+// no deadline: a server would learn it, and answer in words of its own just before it.
+func patient(ctx context.Context, limit time.Duration, reason string) (context.Context, *time.Timer, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watch := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%s %s", reason, limit)) })
+	return ctx, watch, func() {
+		watch.Stop()
+		cancel(nil)
+	}
 }
 
 // reasonOf is the error of a call in few words: the reason why ctx ended, or what the other side

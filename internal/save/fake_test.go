@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -90,6 +91,7 @@ type fake struct {
 	status *pb.StatusResponse // instead of the real one
 	ahead  int64              // revisions that the status is ahead
 	stands bool               // no data comes
+	empty  bool               // parts without data come, and no other
 	old    bool               // refuses the download as etcd 3.5 does
 	alone  bool               // does not reach its leader
 	parts  int                // the stream ends after them
@@ -144,6 +146,12 @@ func (f *fake) Snapshot(_ *pb.SnapshotRequest, out grpc.ServerStreamingServer[pb
 	if f.stands {
 		<-ctx.Done()
 		return ctx.Err()
+	}
+	for f.empty {
+		if err := out.Send(&pb.SnapshotResponse{RemainingBytes: 1 << 20}); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
 	}
 	parts, err := f.stream(ctx)
 	for _, p := range parts {

@@ -119,8 +119,8 @@ func (m *member) as(ctx context.Context) context.Context {
 func question[Q, A any](
 	m *member, ctx context.Context, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q,
 ) (A, error) {
-	ctx, cancel := context.WithTimeoutCause(m.as(ctx), m.timeout, fmt.Errorf("no answer within %s", m.timeout))
-	defer cancel()
+	ctx, _, end := patient(m.as(ctx), m.timeout, "no answer within")
+	defer end()
 	answer, err := call(ctx, q)
 	return answer, reasonOf(ctx, err)
 }
