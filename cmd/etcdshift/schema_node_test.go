@@ -157,6 +157,9 @@ func (n *node) addFields(is reflect.Type, sources *sources, required bool) {
 func wrongBy(schema any, at string, value any) (wrong []string) {
 	n, _ := schema.(map[string]any)
 	is, types := jsonType(value), fmt.Sprint(n["type"])
+	if is == "integer" && types == "number" { // each integer is one
+		is = types
+	}
 	if !slices.Contains(strings.Fields(strings.Trim(types, "[]")), is) && n["type"] != nil {
 		return []string{fmt.Sprintf("%s is %s, want %s", at, is, types)}
 	}

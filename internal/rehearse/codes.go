@@ -10,7 +10,7 @@ import (
 
 // Codes returns all codes of findings, by step.
 func Codes() []*finding.Code {
-	return slices.Concat([]*finding.Code{codeRestore, codeEtcd, codeDiffers, codeServer, codeRecords}, tries.Codes(), collect.Codes())
+	return slices.Concat([]*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeServer, codeRecords}, tries.Codes(), collect.Codes())
 }
 
 func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
@@ -18,6 +18,9 @@ func code(level finding.Level, name, title, meaning, remedy string) *finding.Cod
 }
 
 var (
+	codeDamaged = code(finding.Error, "rehearse-damaged", "the file is damaged",
+		"`etcdshift verify` finds damage in the file. The rehearsal goes on, to show what etcd makes of it.",
+		"Restore another copy, or take a new snapshot.")
 	codeRestore = code(finding.Error, "rehearse-restore", "etcdutl does not restore the file",
 		"`etcdutl snapshot restore`, with the flags that a migration prints, fails on the file. The reason is its own.",
 		"`etcdshift verify` names what is damaged. Restore another copy, or take a new snapshot.")

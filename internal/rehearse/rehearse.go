@@ -121,7 +121,7 @@ func (r *rehearsal) step(ctx context.Context, s step) (goOn bool, err error) {
 
 // steps are the steps of this run.
 func (r *rehearsal) steps(ctx context.Context) ([]step, error) {
-	steps := []step{{"restore", r.restore}, {"start etcd", r.startEtcd}, {"compare", r.compare}}
+	steps := []step{{"verify the file", r.verify}, {"restore", r.restore}, {"start etcd", r.startEtcd}, {"compare", r.compare}}
 	layouts, err := r.reader.Layouts(ctx)
 	if err != nil {
 		return nil, err

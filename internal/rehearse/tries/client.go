@@ -33,16 +33,16 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	return rest.UnversionedRESTClientFor(own)
 }
 
-// starting tells by its refusal that a kube-apiserver does not know the kind of the parameters of an
-// admission policy yet. 29 seconds after a start were measured (k8s.io/apiserver,
+// starting tells by its refusal that a kube-apiserver does not know the kind of the parameters of
+// an admission policy yet. 29 seconds after a start were measured (k8s.io/apiserver,
 // admission/plugin/policy/generic).
 func starting(refusal *apierrors.StatusError) bool {
 	return strings.Contains(refusal.Error(), "There can be a delay between when CustomResourceDefinitions are created") ||
 		strings.Contains(refusal.Error(), "failed to find resource referenced by paramKind")
 }
 
-// do sends a request and returns the answer, once the server has started. An API server's refusal is
-// a *apierrors.StatusError; any other error means that there is no server.
+// do sends a request and returns the answer, once the server has started. An API server's refusal
+// is a *apierrors.StatusError; any other error means that there is no server.
 func (r *runner) do(ctx context.Context, request *rest.Request) ([]byte, error) {
 	for {
 		answer, err := r.once(ctx, request)
