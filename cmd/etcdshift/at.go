@@ -33,6 +33,13 @@ func readMoment(c *cli.Context, flag string) (*moment, error) {
 	return &moment{time: t}, nil
 }
 
+// stateAt is the state that --at asked for.
+type stateAt struct {
+	Revision int64            `json:"revision"`       // the newest that is not known to be later than the time asked for
+	Time     *compare.Bracket `json:"time,omitempty"` // when it was written, where a time was asked for and something is known
+	Next     *compare.Bracket `json:"next,omitempty"` // when the revision behind it was written
+}
+
 // last is the last revision that is not known to be later than the moment.
 func (m *moment) last(clock *compare.Clock) int64 {
 	if m.time.IsZero() {
@@ -62,9 +69,15 @@ func (o *opened) readAt(c *cli.Context) error {
 				snapshot.ErrCompacted, at.time.Format(time.RFC3339), oldest, aboutText(clock, oldest))}
 		}
 		o.sayAt(c, clock, at.revision, newest)
+		o.at = &stateAt{Revision: at.revision, Time: clock.At(at.revision)}
+		if at.revision < newest {
+			o.at.Next = clock.At(at.revision + 1)
+		}
 		if at.revision == newest { // without it, a reader is faster
 			return nil
 		}
+	} else {
+		o.at = &stateAt{Revision: at.revision}
 	}
 	o.Reader = o.At(at.revision)
 	return nil

@@ -113,7 +113,7 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		}
 	}
 	g := &getter{c: c, opened: s, reader: r, options: o, asked: asked, met: map[[2]string]bool{}}
-	if c.Bool("deleted") && g.options.isTable() {
+	if format := g.options.format; c.Bool("deleted") && (g.options.isTable() || format == "json" || format == "yaml") {
 		if err := g.clock.Read(c.Context, r); err != nil {
 			return err
 		}

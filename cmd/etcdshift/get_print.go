@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/etcdshift/etcdshift/inspect/redact"
+	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/render"
@@ -81,6 +82,7 @@ type objectList struct {
 		APIVersion string         `json:"apiVersion"`
 		Input      inputInfo      `json:"input"`
 		Tool       transform.Tool `json:"tool"`
+		At         *stateAt       `json:"at,omitempty"` // the state that --at asked for
 	} `json:"etcdshift"`
 }
 
@@ -90,6 +92,13 @@ type objectListEnd struct {
 	Metadata struct {
 		ResourceVersion string `json:"resourceVersion"`
 	} `json:"metadata"`
+	Deletions []deletedAt `json:"deletions,omitempty"` // of the items, in their order, with --deleted
+}
+
+// deletedAt tells when an object was deleted.
+type deletedAt struct {
+	Revision int64            `json:"revision"`
+	Time     *compare.Bracket `json:"time,omitempty"` // about when; absent where nothing is known
 }
 
 // printDocument prints one object, or a v1 List of several with the field "etcdshift".
@@ -104,15 +113,22 @@ func (g *getter) printDocument() error {
 		return err
 	}
 	head := objectList{APIVersion: "v1"}
-	head.Etcdshift.APIVersion, head.Etcdshift.Input, head.Etcdshift.Tool = apiVersion, in, tool()
+	head.Etcdshift.APIVersion, head.Etcdshift.Input, head.Etcdshift.Tool, head.Etcdshift.At = apiVersion, in, tool(), g.opened.at
 	list := render.NewObjects(g.c.App.Writer, g.options.format)
 	if err := list.Begin(head, "items"); err != nil {
 		return err
 	}
-	if err := g.contents(func(_ *gotten, content map[string]any) error { return list.Add(content) }); err != nil {
+	end := objectListEnd{Kind: "List"}
+	err = g.contents(func(o *gotten, content map[string]any) error {
+		if g.c.Bool("deleted") {
+			end.Deletions = append(end.Deletions, deletedAt{o.deletedAt, g.clock.At(o.deletedAt)})
+		}
+		return list.Add(content)
+	})
+	if err != nil {
 		return err
 	}
-	return list.End(objectListEnd{Kind: "List"})
+	return list.End(end)
 }
 
 // printTemplate runs a JSONPath or Go template over the object, or the List, in memory.

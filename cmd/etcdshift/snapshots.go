@@ -61,6 +61,7 @@ func tool() transform.Tool { return transform.Tool{Name: "etcdshift", Version: v
 type opened struct {
 	*inspect.Reader
 	transformers *encryption.Transformers
+	at           *stateAt // of --at, where that was given
 }
 
 // openFile opens a file. The flag config, else --encryption-config, names its configuration.
