@@ -65,7 +65,10 @@ func (g *getter) contents(fn func(o *gotten, content map[string]any) error) erro
 }
 
 func (g *getter) printNames() error {
-	return g.contents(func(o *gotten, _ map[string]any) error {
+	return g.each(func(_ asking, o *gotten) error {
+		if o.Err != nil {
+			return nil
+		}
 		kind := strings.ToLower(o.Type.Kind)
 		if o.Type.Resource.Group != "" {
 			kind += "." + o.Type.Resource.Group
