@@ -16,7 +16,7 @@ var (
 		Level: finding.Warning, Name: "rehearse-update", Title: "the API server refuses an update of an object",
 		Meaning: "The object is put back as it was read, in a dry run. The API server refuses a new label, or the removal of a finalizer, with the same " +
 			"message. From Kubernetes 1.30 on, it lets unchanged errors in fields of a custom resource pass.",
-		Remedy: "Correct the fields that the message names before the snapshot is taken, or after the restore d" + finding.RemedyUpdateRefused[1:],
+		Remedy: "Correct the fields that the message names before the snapshot is taken, or after the restore " + finding.RemedyUpdateRefused,
 	}
 	codeApply = &finding.Code{
 		Level: finding.Warning, Name: "rehearse-apply", Title: "the API server refuses a server-side apply of an object",
