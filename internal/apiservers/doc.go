@@ -13,6 +13,7 @@
 //   - Isolate changes CRDs and APIServices only, and names every record that it changes or cannot
 //     read.
 //   - A wait for a server ends with the server, and with the reason.
+//   - A kube-apiserver connects to no kubelet, Pod or Service, whatever a client asks for.
 //   - A kube-apiserver listens on loopback, for a random token that is in the sandbox alone; it
 //     asks no admission webhook.
 //   - A server of Serve has no port, caches nothing, and does nothing behind the requests but what

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -75,8 +76,20 @@ func (k Kube) prepare(box *sandbox.Sandbox, token string) (dir string, err error
 	}
 	return dir, errors.Join(
 		os.WriteFile(filepath.Join(dir, "tokens.csv"), []byte(token+`,etcdshift:rehearsal,etcdshift:rehearsal,"system:masters"`+"\n"), 0o600),
+		os.WriteFile(filepath.Join(dir, "egress.yaml"), egress(dir), 0o600),
 		os.WriteFile(filepath.Join(dir, "sa.key"), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600),
 	)
+}
+
+// egress sends what is for kubelets, Pods and Services, as "kubectl logs" asks for it, to a socket
+// that nobody listens on: those of the snapshot may be alive.
+func egress(dir string) []byte {
+	return fmt.Appendf(nil, `apiVersion: apiserver.k8s.io/v1beta1
+kind: EgressSelectorConfiguration
+egressSelections:
+- name: cluster
+  connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: %q}}}
+`, filepath.Join(dir, "no-cluster.sock"))
 }
 
 // flags are the least that a kube-apiserver needs. It asks no webhook, and nobody may find it: the
@@ -87,7 +100,8 @@ func (k Kube) flags(dir string) []string {
 		"--etcd-servers=" + k.Etcd, "--etcd-prefix=" + k.prefix(),
 		"--etcd-compaction-interval=0", "--etcd-count-metric-poll-period=0", "--watch-cache=false",
 		"--bind-address=127.0.0.1", "--advertise-address=192.0.2.1", "--endpoint-reconciler-type=none",
-		"--cert-dir=" + dir, "--allow-privileged=true", "--anonymous-auth=false", "--profiling=false",
+		"--egress-selector-config-file=" + filepath.Join(dir, "egress.yaml"), "--cert-dir=" + dir,
+		"--allow-privileged=true", "--anonymous-auth=false", "--profiling=false",
 		"--token-auth-file=" + filepath.Join(dir, "tokens.csv"), "--authorization-mode=RBAC",
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + key, "--service-account-signing-key-file=" + key,

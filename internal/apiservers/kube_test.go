@@ -81,7 +81,7 @@ func configMaps() schema.GroupVersionResource {
 }
 
 // An isolated kube-apiserver on a recorded cluster serves every version, takes writes, and dials
-// nothing that the store names. Without Isolate, the aggregated API is dialled.
+// nothing that the store names. Without Isolate, a conversion webhook is dialled.
 func TestKubeDialsNothing(t *testing.T) {
 	binary := program(t, "kube-apiserver")
 	etcd := restored(t, "calico/before.db.gz")
@@ -89,7 +89,10 @@ func TestKubeDialsNothing(t *testing.T) {
 	kube := Kube{Store: Store{Etcd: unixOf(t, etcd), Prefix: "/registry"}, Binary: binary, Services: ServiceRange(t.Context(), etcd.Client, "/registry", nil)}
 	r, s := startKube(t, kube)
 	r.dialling(t, at)
-	require.EventuallyWithT(t, func(c *assert.CollectT) { require.Positive(c, dialled.Load()) }, time.Minute, 100*time.Millisecond)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		_, _ = r.Resource(widgets("v2")).List(t.Context(), metav1.ListOptions{})
+		require.Positive(c, dialled.Load())
+	}, time.Minute, 100*time.Millisecond)
 	s.Stop(t.Context())
 	require.NoError(t, s.Err())
 
@@ -113,6 +116,12 @@ func TestKubeDialsNothing(t *testing.T) {
 		}
 	}
 	r.create(t, configMaps(), "ConfigMap", "default", "written", map[string]any{})
+	nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	r.create(t, nodes, "Node", "", "far", map[string]any{"status": map[string]any{"addresses": []any{
+		map[string]any{"type": "InternalIP", "address": "192.0.2.7"},
+	}}})
+	_, err = r.Resource(nodes).Get(t.Context(), "far", metav1.GetOptions{}, "proxy")
+	require.ErrorContains(t, err, "no-cluster.sock")
 	collector, err := s.Collect(t.Context(), newBox(t), program(t, "kube-controller-manager"))
 	require.NoError(t, err)
 	time.Sleep(5 * time.Second)

@@ -52,7 +52,8 @@ func (r *rehearsal) startServer(ctx context.Context) (string, error) {
 	store := apiservers.Store{Etcd: r.cluster.Members[0].Endpoint, Prefix: r.storage.Prefix, Encryption: r.Encryption}
 	var err error
 	if r.APIServer != "" {
-		r.server, err = apiservers.Kube{Store: store, Binary: r.APIServer}.Start(ctx, r.box)
+		services := apiservers.ServiceRange(ctx, r.cluster.Client(), r.storage.Prefix, r.Transformers)
+		r.server, err = apiservers.Kube{Store: store, Binary: r.APIServer, Services: services}.Start(ctx, r.box)
 	} else {
 		r.server, err = store.Start(ctx, r.box)
 	}
@@ -74,7 +75,7 @@ func (r *rehearsal) startServer(ctx context.Context) (string, error) {
 	if err := r.addVersion(); err != nil {
 		return "", err
 	}
-	r.addCoverage(ctx)
+	r.addCoverage()
 	return fmt.Sprintf("%d versions of custom resources answer", len(serving.Versions)), nil
 }
 
@@ -97,7 +98,7 @@ func (r *rehearsal) addVersion() error {
 }
 
 // addCoverage tells what no rehearsal checks.
-func (r *rehearsal) addCoverage(context.Context) {
+func (r *rehearsal) addCoverage() {
 	if r.APIServer == "" {
 		r.notChecked("built-in kinds", "this API server has custom resources alone: give yours with --kube-apiserver")
 		r.notChecked("the rules of your release", "the API server is that of Kubernetes "+r.Versions.Kubernetes)
