@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/etcdshift/etcdshift/internal/rehearse/same"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
@@ -57,12 +58,23 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 		}
 		defer os.Remove(path)
 	}
+	most := restoreTime(s.ImageSize()) * time.Duration(r.Members)
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	var err error
 	r.cluster, err = etcd.Restore(ctx, r.box, path, etcd.Options{Members: r.Members, Bump: uint64(r.Bump), SkipHashCheck: !s.HasDigest()})
 	if dead := (*sandbox.Died)(nil); errors.As(err, &dead) {
 		return "", codeRestore.Because("%s", dead)
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		return "", codeRestore.Because("it has not ended after %s", most)
 	}
 	return fmt.Sprintf("etcdutl snapshot restore --bump-revision %d --mark-compacted, %d times", r.Bump, r.Members), err
+}
+
+// restoreTime is how long a restore may take: on some damaged files it never ends.
+func restoreTime(bytes int64) time.Duration {
+	const slowest = 2 << 20 // bytes a second
+	return time.Minute + time.Duration(bytes/slowest)*time.Second
 }
 
 func copyTo(path string, from io.Reader) error {

@@ -105,7 +105,8 @@ func readLine(r *bufio.Reader) (string, error) {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part[:min(len(part), lineBytes-len(line))]...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return strings.TrimRight(string(line), "\r\n"), err
+			text := strings.ReplaceAll(string(line), "\u00a0", " ") // protobuf has either, by build
+			return strings.TrimRight(text, "\r\n"), err
 		}
 	}
 }

@@ -12,5 +12,6 @@
 //     kills its process group then; on Linux the kernel kills a program of its own in any case.
 //   - Close leaves neither processes nor the folder.
 //   - Children get a minimal environment: no proxy, no kubeconfig, no credentials.
+//   - On Linux a process has a limit of memory; the kernel ends it before other programs.
 //   - Memory for logs is bounded, regardless of what a process writes.
 package sandbox

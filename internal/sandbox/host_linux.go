@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -13,6 +14,13 @@ func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
 // dieWithUs has the kernel kill a child when the thread that starts it ends.
 func dieWithUs(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// limitMemory limits the memory of a process and of those that it starts. When the machine has less
+// than that, the kernel ends one of them before any other program.
+func limitMemory(pid int, most uint64) {
+	_ = unix.Prlimit(pid, unix.RLIMIT_DATA, &unix.Rlimit{Cur: most, Max: most}, nil)
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
+}
 
 // waitEnd waits until a child has ended, and leaves its number in use. False means that it cannot.
 func waitEnd(pid int) bool {

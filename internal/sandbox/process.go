@@ -69,6 +69,7 @@ func start(s *Sandbox, name, part string, config any) (*Process, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, alive.Close())
 	}
+	limitMemory(cmd.Process.Pid, s.most) // before it has the configuration
 	p := &Process{name: name, log: log.Name(), cmd: cmd, stopping: make(chan struct{}), done: make(chan struct{})}
 	go p.wait()
 	_, _ = alive.Write(append(line, '\n')) // a child that is gone already says why in its log

@@ -31,6 +31,7 @@ var (
 type Sandbox struct {
 	path string
 	lock *os.File // the folder; processes inherit it, and with it the lock
+	most uint64   // bytes of memory that a process may take
 
 	mu        sync.Mutex
 	closed    bool
@@ -67,8 +68,12 @@ func New(dir string, bytes int64) (*Sandbox, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(path))
 	}
-	return &Sandbox{path: path, lock: lock}, nil
+	return &Sandbox{path: path, lock: lock, most: memory(bytes)}, nil
 }
+
+// memory is what a process may take for data of a size: much more than any server needs. One that
+// takes more, as for an object with defaults without end, dies.
+func memory(bytes int64) uint64 { return 4<<30 + 4*uint64(bytes) }
 
 // Path is the folder, an absolute path. Processes have it as working directory.
 func (s *Sandbox) Path() string { return s.path }

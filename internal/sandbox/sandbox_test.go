@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +34,12 @@ func testParts() map[string]Part {
 	return map[string]Part{
 		"wait": func(ctx context.Context, _ []byte) error { <-ctx.Done(); return nil },
 		"hang": func(context.Context, []byte) error { select {} },
+		"eat": func(context.Context, []byte) error {
+			var all [][]byte
+			for {
+				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			}
+		},
 		"done": func(context.Context, []byte) error { return nil },
 		"fail": func(_ context.Context, config []byte) error { return fmt.Errorf("config is %s", config) },
 		"exit": func(_ context.Context, config []byte) error {
@@ -205,6 +213,16 @@ func TestCommandEnds(t *testing.T) {
 	p, err := s.Command(t.Context(), "0", "absent")
 	require.NoError(t, err)
 	require.ErrorContains(t, p.Wait(t.Context()), "absent: no such file or directory")
+}
+
+// A process that wants all memory dies of its own limit.
+func TestMemoryHasALimit(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has the limit")
+	}
+	s := newSandbox(t)
+	s.most = 512 << 20
+	require.ErrorContains(t, start1(t, s, "eat", nil).Wait(t.Context()), "eat ended: exit status 2: fatal error: ")
 }
 
 func TestStop(t *testing.T) {
