@@ -13,6 +13,7 @@ import (
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/sandbox"
 	"github.com/etcdshift/etcdshift/internal/save"
 	"github.com/etcdshift/etcdshift/snapshot"
 	"github.com/etcdshift/etcdshift/transform"
@@ -121,6 +122,8 @@ func hintFor(err error) string {
 		{save.ErrLag, "name the others too, or wait; --max-lag allows more"},
 		{save.ErrCorrupt, "name the other members: what this one has is not what they have"},
 		{save.ErrClusters, "name the members of one cluster"},
+		{sandbox.ErrLongPath, "name a folder with a short path, such as /var/tmp, with --dir"},
+		{sandbox.ErrNoSpace, "name a folder of a larger file system with --dir"},
 		{fs.ErrExist, "an existing file is never overwritten; name another, or move this one"},
 		{fs.ErrNotExist, "check the path"},
 		{fs.ErrPermission, "run as a user who may read the input and write to the folder of the output"},

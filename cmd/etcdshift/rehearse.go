@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 
@@ -99,6 +100,11 @@ func runRehearse(c *cli.Context, args []string) error {
 	cfg, err := rehearseConfig(c)
 	if err != nil {
 		return err
+	}
+	if after := c.String("after"); after != "" && after != "-" {
+		if _, err := os.Stat(after); err != nil { // before the first rehearsal, which takes its time
+			return err
+		}
 	}
 	removed, err := sandbox.Clear(cfg.Dir)
 	warn(c, mapped(removed, func(path string) string { return "removed what a killed run left: " + path })...)

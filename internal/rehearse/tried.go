@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/apiservers"
 	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 	"github.com/etcdshift/etcdshift/internal/sandbox"
@@ -33,12 +35,38 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	for code, n := range result.Counts {
 		r.Found.Counts[code] = n
 	}
+	if err := r.addUnserved(ctx, result.Kinds); err != nil {
+		return "", err
+	}
 	objects, lists, tried := 0, 0, 0
 	for _, k := range result.Kinds {
 		r.Kinds = append(r.Kinds, Kind{k.Resource, k.Listed, k.Objects, k.Tried, k.Terminating, k.Unread + k.Updates + k.Applies, k.NotChecked})
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
 	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, %d updated and applied", objects, len(result.Kinds), lists, tried), nil
+}
+
+// addUnserved tells of records that the API server does not serve.
+func (r *rehearsal) addUnserved(ctx context.Context, kinds []tries.Kind) error {
+	all, err := inspect.Survey(ctx, r.reader)
+	if err != nil {
+		return err
+	}
+	for _, s := range all.Prefixes {
+		if s.Prefix != r.storage.Prefix {
+			r.notChecked("keys below "+s.Prefix, "the API server reads those below "+r.storage.Prefix)
+		}
+	}
+	for _, of := range all.Resources {
+		served := slices.ContainsFunc(kinds, func(k tries.Kind) bool { return k.Resource == of.Resource })
+		if of.Prefix == r.storage.Prefix && !served && (of.Orphans || r.APIServer != "") {
+			r.notChecked(of.Resource, fmt.Sprintf("the API server does not serve the kind; %d are stored", of.Objects))
+		}
+	}
+	if all.Other > 0 {
+		r.notChecked("keys of no kind", fmt.Sprintf("no API server reads them; %d are stored", all.Other))
+	}
+	return nil
 }
 
 // keyOf is the key in etcd of what a request was about; of a whole kind, its folder.
