@@ -35,9 +35,8 @@ func testParts() map[string]Part {
 		"wait": func(ctx context.Context, _ []byte) error { <-ctx.Done(); return nil },
 		"hang": func(context.Context, []byte) error { select {} },
 		"eat": func(context.Context, []byte) error {
-			var all [][]byte
-			for {
-				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			for n := 1 << 20; ; n *= 2 {
+				fmt.Println(len(bytes.Repeat([]byte{1}, n)))
 			}
 		},
 		"done": func(context.Context, []byte) error { return nil },
