@@ -100,8 +100,7 @@ func (x explainer) run(c *cli.Context, args []string) error {
 			chosen = x.search(text)
 		}
 		if len(chosen) == 0 {
-			err := usagef(commandPath(c), "there is no code %q", text)
-			return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, text, x.names())
+			return x.unknown(commandPath(c), text)
 		}
 	}
 	switch {

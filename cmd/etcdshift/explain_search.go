@@ -49,6 +49,16 @@ func (x explainer) search(text string) []explanation {
 	})
 }
 
+// unknown is the error about a text that finds nothing: a code that is none, or a message.
+func (x explainer) unknown(path, text string) error {
+	if strings.Contains(text, " ") {
+		err := usagef(path, "no code is about the message %q", text)
+		return &failure{exitUsage, err, `give one or two words of it; "etcdshift doctor SNAPSHOT" looks for everything that it knows`}
+	}
+	err := usagef(path, "there is no code %q", text)
+	return suggest(&failure{exitUsage, err, `"etcdshift explain" lists all codes`}, text, x.names())
+}
+
 // plainMessage is a message in lower case, without the escapes that logs add.
 func plainMessage(text string) string {
 	return strings.ToLower(strings.Join(strings.Fields(strings.ReplaceAll(text, `\"`, `"`)), " "))

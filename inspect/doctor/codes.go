@@ -38,7 +38,8 @@ var (
 		"The file is a member's `member/snap/db`: nothing shows whether it was copied whole, and writes that were only in the WAL are missing.",
 		"Use `etcdctl snapshot save`; this file needs `etcdutl snapshot restore --skip-hash-check`.")
 	codeBumpRevision = code(finding.Info, "bump-revision", "watches need higher revisions",
-		"Reported of every file. A plain restore lowers revisions: the caches of controllers and kubelets seem newer, and they miss changes.",
+		"Reported of every file. A plain restore lowers revisions: the caches of controllers and kubelets seem newer, and they miss changes. "+
+			"After a restore with both flags their watches end once (`required revision has been compacted`), and they list again.",
 		"Restore every member with `--bump-revision 1000000000 --mark-compacted` (etcdutl 3.4.27, 3.5.10 or newer).")
 	codeOverQuota = code(finding.Error, "over-quota", "the database is over the quota",
 		"The database, free pages included, is as large as the quota of `--quota`: the first write raises NOSPACE (`mvcc: database space exceeded`). "+
@@ -147,7 +148,8 @@ var (
 		"D"+finding.RemedyUpdateRefused[1:])
 	CodeApplyRefused = code(finding.Warning, "apply-refused", "every server-side apply of an object is refused",
 		"By any manager: the fields do not have the types of the schema (`failed to create typed live object`), or entries of managedFields cannot be read, "+
-			"or name a version whose schema does not allow the fields. Servers up to 1.36 drop all managedFields of such an object with the next update.",
+			"or name a version whose schema does not allow the fields (`field not declared in schema`). In `failed to create typed patch object` "+
+			"it is the manifest that names such a field. Servers up to 1.36 drop all managedFields of such an object with the next update.",
 		"Correct the fields of the message with `kubectl replace`; for managedFields run "+migrateVersions+".")
 	codeOrphans = code(finding.Warning, "orphans", "custom resources have no definition",
 		"The definition's finalizer was removed, or it was deleted in etcd. No server serves the objects until a definition of that name comes back.",

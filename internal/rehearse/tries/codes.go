@@ -20,8 +20,8 @@ var (
 	}
 	codeApply = &finding.Code{
 		Level: finding.Warning, Name: "rehearse-apply", Title: "the API server refuses a server-side apply of an object",
-		Meaning: "The apply names no field, in a dry run: by any manager it fails with the same message, such as `failed to create typed live object`, or " +
-			"`request to convert CR from an invalid group/version` where managedFields name a version that is gone.",
+		Meaning: "The apply names no field, in a dry run: by any manager it fails with the same message, such as `failed to create typed live object`, " +
+			"`field not declared in schema`, or `request to convert CR to an invalid group/version` where managedFields name a version that is gone.",
 		Remedy: "For managedFields run `etcdshift migrate storage-versions`, which keeps the owners of fields; else correct the fields of the message with " +
 			"`kubectl replace`.",
 	}
