@@ -36,7 +36,7 @@ func (r *rehearsal) collect(ctx context.Context) (string, error) {
 	unsure := 0
 	for _, o := range result.Objects {
 		if slices.ContainsFunc(o.Owners, r.isAggregated) {
-			r.notChecked("what owns "+subject(o.Resource, o.Namespace, o.Name), "an aggregated API has the owner; here the object is "+string(o.Did))
+			r.notChecked("what owns "+subject(o.Resource, o.Namespace, o.Name), "an aggregated API has the owner; without it, as here, it is "+string(o.Did))
 			unsure++
 			continue
 		}

@@ -42,7 +42,7 @@ func (r *rehearsal) verify(ctx context.Context) (string, error) {
 		r.Found.Add(codeDamaged.Because("%s", err))
 	}
 	if found > 0 {
-		return fmt.Sprintf("%d findings", found), nil
+		return fmt.Sprintf("findings: %d", found), nil
 	}
 	return "every page and record is sound", nil
 }
@@ -68,7 +68,7 @@ func (r *rehearsal) restore(ctx context.Context) (string, error) {
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		return "", codeRestore.Because("it has not ended after %s", most)
 	}
-	return fmt.Sprintf("etcdutl snapshot restore --bump-revision %d --mark-compacted, %d times", r.Bump, r.Members), err
+	return fmt.Sprintf("etcdutl snapshot restore --bump-revision %d --mark-compacted, members: %d", r.Bump, r.Members), err
 }
 
 // restoreTime is how long a restore may take: on some damaged files it never ends.

@@ -23,5 +23,5 @@ func (r *rehearsal) diagnose(ctx context.Context) (string, error) {
 		}
 	}
 	r.notChecked("the API of kcp", "it serves logical clusters, which this API server does not: objects are checked from the file, as doctor does")
-	return fmt.Sprintf("%d findings of doctor", added), nil
+	return fmt.Sprintf("findings of doctor: %d", added), nil
 }

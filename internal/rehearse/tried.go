@@ -43,7 +43,7 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 		r.Kinds = append(r.Kinds, Kind{k.Resource, k.Listed, k.Objects, k.Tried, k.Terminating, k.Unread + k.Updates + k.Applies, k.NotChecked})
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
-	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, %d updated and applied", objects, len(result.Kinds), lists, tried), nil
+	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
 }
 
 // addUnserved tells of records that the API server does not serve.
