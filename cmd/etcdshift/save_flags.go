@@ -76,6 +76,9 @@ func clientOf(c *cli.Context) (*clientv3.ConfigSpec, error) {
 	if err != nil {
 		return nil, err
 	}
+	if (c.String("cert") == "") != (c.String("key") == "") {
+		return nil, usagef(commandPath(c), "--cert and --key go together")
+	}
 	secure := &clientv3.SecureConfig{
 		Cert: c.String("cert"), Key: c.String("key"), Cacert: c.String("cacert"),
 		InsecureTransport: c.Bool("insecure-transport"), InsecureSkipVerify: c.Bool("insecure-skip-tls-verify"),

@@ -89,7 +89,7 @@ func Run(ctx context.Context, path string, o Options) (*Result, error) {
 	defer file.Discard()
 	cfg, err := clientv3.NewClientConfig(o.Etcd, zap.NewNop())
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("certificates of the client: %w", err)
 	}
 	cfg.DialTimeout = cmp.Or(cfg.DialTimeout, 2*time.Second) // that of etcdctl
 	o.patience, o.pause = cmp.Or(o.patience, time.Minute), cmp.Or(o.pause, time.Second)
