@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -20,6 +22,7 @@ const (
 	collectTimeout = 2 * time.Minute
 	calm           = 10 * time.Second // for what the collector may still have in its queues
 	canarySpace    = "default"
+	noUID          = "00000000-0000-4000-8000-000000000000"
 )
 
 // collect runs the garbage collector of a real kube-controller-manager until it is done, and
@@ -27,16 +30,19 @@ const (
 //
 // The owner of a canary has the name of a live object but another UID, as if a migration got UIDs
 // wrong. The first canary goes in the collector's first look at the whole cluster. The second is
-// made after that, and goes when the collector follows changes.
-func (c *cluster) collect(t testing.TB) (changes []string) {
+// made after that, and goes when the collector follows changes. The owner is named by its resource,
+// which takes no namespace, and its name.
+func (c *cluster) collect(t testing.TB, resource schema.GroupVersionResource, name string) (changes []string) {
 	t.Helper()
 	c.store.waitQuiet(t)
-	c.createCanary(t, "canary-first")
+	owner, err := c.client(resource, "").Get(context.Background(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	c.createOwned(t, "canary-first", owner, noUID)
 	before := c.store.records(t)
 	p := start(t, "kube-controller-manager", c.collectorFlags(t)...)
 	defer p.stop()
 	c.waitCollected(t, p, "canary-first")
-	c.createCanary(t, "canary-second")
+	c.createOwned(t, "canary-second", owner, noUID)
 	c.waitCollected(t, p, "canary-second")
 	time.Sleep(calm)
 	after := c.store.waitQuiet(t)
@@ -57,17 +63,14 @@ func (c *cluster) collectorFlags(t testing.TB) []string {
 	return []string{"--kubeconfig=" + path, "--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0", "--v=2"}
 }
 
-// createCanary makes a ConfigMap owned by a recorded Calico policy under a UID that no object has.
-func (c *cluster) createCanary(t testing.TB, name string) {
+// createOwned makes a ConfigMap that refers to an owner by a UID.
+func (c *cluster) createOwned(t testing.TB, name string, owner *unstructured.Unstructured, uid types.UID) {
 	t.Helper()
-	ctx := context.Background()
-	owner, err := c.client(v3("globalnetworkpolicies"), "").Get(ctx, "allow-dns", metav1.GetOptions{})
-	require.NoError(t, err)
-	canary := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
-	canary.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: "00000000-0000-4000-8000-000000000000",
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}}}
+	obj.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: uid,
 	}})
-	_, err = c.client(configMaps(), canarySpace).Create(ctx, canary, metav1.CreateOptions{})
+	_, err := c.client(configMaps(), canarySpace).Create(context.Background(), obj, metav1.CreateOptions{})
 	require.NoError(t, err)
 }
 

@@ -74,9 +74,9 @@ func encrypted(t testing.TB, config string) (snapshot string) {
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "probe"}, "data": map[string]any{"word": "aHVzaA=="},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	definitions, err := c.client(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "").List(ctx, metav1.ListOptions{})
+	crds, err := c.client(definitions(), "").List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
-	for _, d := range definitions.Items {
+	for _, d := range crds.Items {
 		plural, group, _ := strings.Cut(d.GetName(), ".")
 		if group != "crd.projectcalico.org" {
 			continue

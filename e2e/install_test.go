@@ -24,6 +24,17 @@ const apiGroup = "CALICO_API_GROUP"
 func installed(t testing.TB) (snapshot string) {
 	t.Helper()
 	c := startCluster(t, restoreAsIs(t, snapshotOf(t, "before")))
+	c.install(t)
+	stored := c.store.waitQuiet(t)
+	require.True(t, strings.HasPrefix(stored["/registry/daemonsets/kube-system/calico-node"].value, "k8s\x00"), "stored as protobuf")
+	snapshot = c.store.save(t)
+	c.stop()
+	return snapshot
+}
+
+// install creates the objects of the manifest.
+func (c *cluster) install(t testing.TB) {
+	t.Helper()
 	for _, obj := range manifest(t) {
 		// not by discovery: the old v3 group is one of a server that does not run
 		resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
@@ -34,11 +45,6 @@ func installed(t testing.TB) (snapshot string) {
 			return err
 		})
 	}
-	stored := c.store.waitQuiet(t)
-	require.True(t, strings.HasPrefix(stored["/registry/daemonsets/kube-system/calico-node"].value, "k8s\x00"), "stored as protobuf")
-	snapshot = c.store.save(t)
-	c.stop()
-	return snapshot
 }
 
 // manifest reads the objects of testdata/manifest-install.yaml.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ type resource struct {
 	schema.GroupVersionResource
 	namespaced bool
 	listed     bool
+	updated    bool
 }
 
 // kinds are all kinds the API server serves, in all their versions.
@@ -32,7 +34,8 @@ func (c *cluster) kinds(t testing.TB) map[schema.GroupVersionKind]resource {
 				continue // a subresource
 			}
 			out[gv.WithKind(r.Kind)] = resource{
-				GroupVersionResource: gv.WithResource(r.Name), namespaced: r.Namespaced, listed: strings.Contains(r.Verbs.String(), "list"),
+				GroupVersionResource: gv.WithResource(r.Name), namespaced: r.Namespaced,
+				listed: slices.Contains(r.Verbs, "list"), updated: slices.Contains(r.Verbs, "update"),
 			}
 		}
 	}

@@ -28,6 +28,10 @@ func configMaps() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 }
 
+func definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
 func apiServices() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
 }
@@ -90,9 +94,7 @@ func (c *cluster) requireNoV1(t testing.TB) {
 	ctx := context.Background()
 	_, err := c.objects.Resource(apiServices()).Get(ctx, "v1."+groupV1, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "APIService v1.%s: %v", groupV1, err)
-	crds, err := c.objects.Resource(schema.GroupVersionResource{
-		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-	}).List(ctx, metav1.ListOptions{})
+	crds, err := c.objects.Resource(definitions()).List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	groups := make(map[string]int)
 	for _, crd := range crds.Items {

@@ -2,8 +2,7 @@ package e2e
 
 import (
 	"context"
-	"io"
-	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,17 +132,11 @@ func sortChanges(changes []string) {
 	})
 }
 
-// save writes what etcdctl snapshot save would to a new file.
+// save runs "etcdshift save" on the running etcd.
 func (s *store) save(t testing.TB) (path string) {
 	t.Helper()
-	stream, err := s.Snapshot(context.Background())
-	require.NoError(t, err)
-	defer stream.Close()
 	path = filepath.Join(t.TempDir(), "saved.db")
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	defer f.Close()
-	_, err = io.Copy(f, stream)
-	require.NoError(t, err)
+	said, err := exec.Command(etcdshift(t), "save", path, "--endpoints", s.url).CombinedOutput()
+	require.NoError(t, err, "%s", said)
 	return path
 }
