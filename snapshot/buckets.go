@@ -42,6 +42,13 @@ func (s *Snapshot) Alarms(ctx context.Context) ([]Raised, error) {
 	return st.Alarms, err
 }
 
+// AuthEnabled is whether clients of a restored server need a user of etcd.
+func (s *Snapshot) AuthEnabled(ctx context.Context) (bool, error) {
+	var st Status
+	err := s.entries(ctx, "auth", func(k, v []byte) error { return st.add("auth", k, v) })
+	return st.AuthEnabled, err
+}
+
 // Members returns the members in the file, by ID. A file of etcd 3.4 may have none.
 func (s *Snapshot) Members(ctx context.Context) ([]Member, error) {
 	var st Status

@@ -10,7 +10,7 @@ import (
 
 // Codes returns all codes of findings, by step.
 func Codes() []*finding.Code {
-	return slices.Concat([]*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeServer, codeRecords}, tries.Codes(), collect.Codes())
+	return slices.Concat([]*finding.Code{codeDamaged, codeRestore, codeEtcd, codeDiffers, codeAlarm, codeServer, codeRecords}, tries.Codes(), collect.Codes())
 }
 
 func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
@@ -31,6 +31,9 @@ var (
 		"A key, value, revision, version or lease of the running etcd is not what etcdshift reads in the file, or a member has another HashKV. Nothing else "+
 			"had written to it.",
 		"`etcdshift verify` names records whose numbers contradict each other. If it finds nothing, report the difference.")
+	codeAlarm = code(finding.Warning, "rehearse-alarm", "the file has an alarm of etcd",
+		"The restore keeps it, and the restored etcd refuses every write (`mvcc: database space exceeded`), with CORRUPT also reads. Dry runs do not show it.",
+		"`etcdshift explain alarm-nospace` and `alarm-corrupt` have the steps.")
 	codeServer = code(finding.Error, "rehearse-api-server", "an API server does not start on the restored file",
 		"The API server, or the controller manager, ends or never becomes ready. The reason is its own.",
 		"Read the reason. With `--kube-apiserver`, the binary must be of the release of the cluster, and know the keys of `--encryption-config`.")

@@ -41,6 +41,14 @@ func (r *rehearsal) verify(ctx context.Context) (string, error) {
 		found++
 		r.Found.Add(codeDamaged.Because("%s", err))
 	}
+	alarms, _ := r.reader.Snapshot().Alarms(ctx) // what cannot be read is found above
+	for _, a := range alarms {
+		found++
+		r.Found.Add(codeAlarm.Because("member %s has the alarm %s", a.Member, a.Kind))
+	}
+	if auth, _ := r.reader.Snapshot().AuthEnabled(ctx); auth {
+		r.notChecked("auth of etcd", "it is switched off in the restored copy")
+	}
 	if found > 0 {
 		return fmt.Sprintf("findings: %d", found), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/version"
@@ -125,6 +126,11 @@ func (r *rehearsal) steps(ctx context.Context) ([]step, error) {
 	layouts, err := r.reader.Layouts(ctx)
 	if err != nil {
 		return nil, err
+	}
+	foreign := func(s keys.Storage) bool { return s.Flavour == keys.FlavourOpenShift }
+	if len(slices.DeleteFunc(slices.Clone(layouts.Storages()), foreign)) == 0 {
+		r.notChecked("objects", "no storage prefix of Kubernetes was found; name it with --prefix")
+		return steps, nil
 	}
 	r.storage, err = serve.Storage(layouts)
 	if errors.Is(err, serve.ErrKCP) {
