@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/etcdshift/etcdshift/inspect"
@@ -18,7 +20,7 @@ const completionTime = time.Second // then a shell shows nothing, and does not w
 func completeObjects(ctx context.Context, file, kind string, in within) (words []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	s, err := snapshot.Open(ctx, file, snapshot.Config{SkipDigest: true, MaxExpand: 1})
+	s, err := snapshot.Open(ctx, typedPath(file), snapshot.Config{SkipDigest: true, MaxExpand: 1})
 	if err != nil {
 		return nil
 	}
@@ -34,6 +36,17 @@ func completeObjects(ctx context.Context, file, kind string, in within) (words [
 		return nil
 	})
 	return words
+}
+
+// typedPath is the path that a shell makes of a word, which it completes as it was typed.
+func typedPath(word string) string {
+	if _, err := os.Stat(word); err == nil {
+		return word
+	}
+	if rest, ok := strings.CutPrefix(word, "~/"); ok {
+		word = "$HOME/" + rest
+	}
+	return os.ExpandEnv(strings.NewReplacer(`\`, "", `"`, "", "'", "").Replace(word))
 }
 
 // sifting returns a reader that has read the keys of one type.

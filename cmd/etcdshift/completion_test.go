@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,5 +73,16 @@ func TestCompleteHostile(t *testing.T) {
 		status, stdout, stderr := runWords(completeWord, "get", file, "pods", "")
 		require.Equal(t, exitDone, status)
 		require.Empty(t, stdout+stderr, file)
+	}
+}
+
+// TestCompleteTyped: a path is one as it was typed, before a shell expands it or takes its quotes.
+func TestCompleteTyped(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("HOME", folder)
+	path := filepath.Join(folder, "a b.db")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	for _, word := range []string{path, `~/a\ b.db`, `"$HOME/a b.db"`, `"$HOME/a b.db`} {
+		require.Equal(t, path, typedPath(word))
 	}
 }
