@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,6 +17,31 @@ import (
 
 // collect lets the garbage collector have its first look.
 func (r *rehearsal) collect(ctx context.Context) (string, error) {
+	manager, err := r.releaseOf(ctx, r.ControllerManager)
+	if err != nil {
+		return "", err
+	}
+	r.Versions.ControllerManager = manager
+	return r.firstLook(ctx)
+}
+
+// releaseOf is the release of a binary of Kubernetes, as it tells of itself.
+func (r *rehearsal) releaseOf(ctx context.Context, binary string) (string, error) {
+	p, err := r.box.Command(ctx, "version", binary, "--version")
+	if err == nil {
+		err = p.Wait(ctx)
+	}
+	if errors.As(err, new(*sandbox.Died)) {
+		return "", codeServer.Because("%s", err)
+	} else if err != nil {
+		return "", err
+	}
+	said, err := os.ReadFile(p.Log())
+	return strings.TrimPrefix(strings.TrimSpace(string(said)), "Kubernetes v"), err
+}
+
+// firstLook runs the garbage collector until it has looked at everything.
+func (r *rehearsal) firstLook(ctx context.Context) (string, error) {
 	var manager *sandbox.Process
 	result, err := collect.Run(ctx, collect.Options{
 		Etcd: r.cluster.Client(), Prefix: r.storage.Prefix, Config: r.server.Config, Decrypt: r.decrypt,

@@ -14,7 +14,6 @@ type Report struct {
 	Steps      []Step
 	Kinds      []Kind
 	NotChecked []NotChecked
-	Collected  int // objects that the garbage collector deleted
 }
 
 // Versions are those of the servers. An empty one did not run.

@@ -1,6 +1,7 @@
 package tries
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ type kind struct {
 	verbs      []string                        // "list", "update", "patch"
 	defined    bool                            // by a CustomResourceDefinition
 	webhook    bool                            // converts its objects
+	expressive bool                            // its definition makes messages by CEL, of any field
 	lost       map[Name]*apierrors.StatusError // objects that were listed, and are not found
 	status     string                          // of the definition, where it is not served; "" else
 }
@@ -68,7 +70,9 @@ func (r *runner) kinds(ctx context.Context, native discovery.DiscoveryInterface)
 			if err := json.Unmarshal(item, &d); err != nil {
 				return err
 			}
-			kinds = append(kinds, d.kind())
+			k := d.kind()
+			k.expressive = bytes.Contains(item, []byte(`"messageExpression"`))
+			kinds = append(kinds, k)
 		}
 		return nil
 	})

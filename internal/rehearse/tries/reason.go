@@ -25,7 +25,8 @@ func (r *runner) says(k *kind, refusal *apierrors.StatusError) bool {
 }
 
 // reason is what the API server says, on one line, the same each time, and without quoted values.
-func reason(refusal *apierrors.StatusError) string {
+// Of messages that an expression of the definition may have made, the sort of error is left.
+func reason(refusal *apierrors.StatusError, expressive bool) string {
 	details := refusal.ErrStatus.Details
 	if apierrors.IsInvalid(refusal) && details != nil && len(details.Causes) > 0 {
 		var causes []string
@@ -34,7 +35,11 @@ func reason(refusal *apierrors.StatusError) string {
 			if field == "" || field == "<nil>" {
 				field = "the object itself"
 			}
-			causes = append(causes, field+": "+withoutValue(c.Message))
+			text := withoutValue(c.Message)
+			if expressive {
+				text, _, _ = strings.Cut(text, ": ")
+			}
+			causes = append(causes, field+": "+text)
 		}
 		slices.Sort(causes)
 		return strings.Join(slices.Compact(causes), "; ")

@@ -36,7 +36,8 @@ func TestReasonsHoldNoValues(t *testing.T) {
 		{field.TypeInvalid(at, "secret", "must be of type integer"), "spec.a: Invalid value: must be of type integer"},
 	} {
 		refusal := apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "a", field.ErrorList{c.err})
-		require.Equal(t, c.want, reason(refusal))
+		require.Equal(t, c.want, reason(refusal, false))
+		require.NotContains(t, reason(refusal, true), "must not")
 	}
 	for message, want := range map[string]string{
 		"failed to convert new object (a/b) to smd typed: errors:\n  .spec.b: expected map, got &{[secret]}\n  .spec.a[name=\"secret\"]: expected string, got &value.valueUnstructured{Value:5}"://
@@ -45,7 +46,7 @@ func TestReasonsHoldNoValues(t *testing.T) {
 		`conversion webhook for a/v1, Kind=B failed: Post "https://x": no`:    `conversion webhook for a/v1, Kind=B failed: Post "https://x": no`,
 		"request to convert CR from an invalid group/version: example.com/v0": "request to convert CR from an invalid group/version: example.com/v0",
 	} {
-		require.Equal(t, want, reason(&apierrors.StatusError{ErrStatus: metav1.Status{Message: message}}))
+		require.Equal(t, want, reason(&apierrors.StatusError{ErrStatus: metav1.Status{Message: message}}, false))
 	}
 }
 

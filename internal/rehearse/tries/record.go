@@ -18,7 +18,7 @@ func (k *kind) listed(version string, objects int, complete bool) {
 
 // record counts a refusal, and keeps it as a failure if it was checked.
 func (r *runner) record(k *kind, code *finding.Code, of Name, version, verb string, refusal *apierrors.StatusError) {
-	why := reason(refusal)
+	why := reason(refusal, k.expressive)
 	k.Lock()
 	defer k.Unlock()
 	switch {
