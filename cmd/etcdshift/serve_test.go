@@ -28,15 +28,21 @@ func recordedFile(t *testing.T, dir, src, name string) string {
 	return path
 }
 
-// serving runs "serve" until the test stops it, and returns when a file is there.
+// serving runs "serve" as runUntil does.
 func serving(t *testing.T, until string, args ...string) (stop func() (status int, stdout, stderr string)) {
+	t.Helper()
+	return runUntil(t, until, append([]string{"serve"}, args...)...)
+}
+
+// runUntil runs a command until the test stops it, and returns when a file is there.
+func runUntil(t *testing.T, until string, args ...string) (stop func() (status int, stdout, stderr string)) {
 	t.Helper()
 	klog.SetLogger(klog.Logger{}) // as main does
 	ctx, cancel := context.WithCancel(context.Background())
 	var stdout, stderr bytes.Buffer
 	status := make(chan int, 1)
 	go func() {
-		status <- run(ctx, append([]string{"etcdshift", "serve"}, args...), nil, &stdout, &stderr)
+		status <- run(ctx, append([]string{"etcdshift"}, args...), nil, &stdout, &stderr)
 	}()
 	t.Cleanup(cancel)
 	stop = func() (int, string, string) {

@@ -67,7 +67,8 @@ type step struct {
 
 // Run rehearses the snapshot of r. An error means that it could not; a finding is in the report.
 func Run(ctx context.Context, r *inspect.Reader, cfg Config) (err error) {
-	run := &rehearsal{Config: cfg, reader: r}
+	run := &rehearsal{Config: cfg, reader: r, Report: Report{Steps: []Step{}, Kinds: []Kind{}, NotChecked: []NotChecked{}}}
+	run.Restored.Members = []string{}
 	run.Members = max(1, cfg.Members)
 	run.Versions.Etcd, run.Found.Counts = version.Version, map[*finding.Code]int{}
 	steps, err := run.steps(ctx)
