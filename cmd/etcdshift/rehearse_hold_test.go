@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestRehearseHold: with --hold a client with the kubeconfig reads and writes, one without its token
-// does neither, and an interrupt leaves nothing.
+// TestRehearseHold: with --hold a client with the kubeconfig reads and writes, one without its
+// token does neither, and an interrupt leaves nothing.
 func TestRehearseHold(t *testing.T) {
 	dir := t.TempDir()
 	scratch, err := os.MkdirTemp("", "hold") // sockets have short paths

@@ -40,7 +40,8 @@ func (r *rehearsal) try(ctx context.Context) (string, error) {
 	}
 	objects, lists, tried := 0, 0, 0
 	for _, k := range result.Kinds {
-		r.Kinds = append(r.Kinds, Kind{k.Resource, append([]string{}, k.Listed...), k.Objects, k.Tried, k.Terminating, k.Unread + k.Updates + k.Applies, k.NotChecked})
+		listed, failed := append([]string{}, k.Listed...), k.Unread+k.Updates+k.Applies
+		r.Kinds = append(r.Kinds, Kind{k.Resource, listed, k.Objects, k.Tried, k.Terminating, failed, k.NotChecked})
 		objects, lists, tried = objects+k.Objects, lists+len(k.Listed), tried+k.Tried
 	}
 	return fmt.Sprintf("%d objects of %d kinds listed at %d versions, writes of %d tried", objects, len(result.Kinds), lists, tried), nil
