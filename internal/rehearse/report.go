@@ -1,9 +1,11 @@
 package rehearse
 
 import (
+	"strings"
 	"time"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/rehearse/tries"
 )
 
 // Report is the result of a rehearsal.
@@ -77,26 +79,44 @@ type Differences struct {
 	Mended []finding.Finding // failed before it alone
 }
 
-// Compare compares rehearsals of a snapshot before and after a change. Findings are the same if
-// they have the code and the key in common.
+// Compare compares rehearsals of a snapshot before and after a change.
 func Compare(before, after *Report) (d Differences) {
 	return Differences{Broken: lacking(after, before), Mended: lacking(before, after)}
 }
 
 // lacking returns the findings of one report that another has not.
 func lacking(of, in *Report) (found []finding.Finding) {
-	type about struct {
-		code *finding.Code
-		key  string
-	}
-	has := map[about]bool{}
+	has := map[failure]bool{}
 	for _, f := range in.Found.Findings {
-		has[about{f.Code, f.Key}] = true
+		has[failureOf(f)] = true
 	}
 	for _, f := range of.Found.Findings {
-		if !has[about{f.Code, f.Key}] {
+		if !has[failureOf(f)] {
 			found = append(found, f)
 		}
 	}
 	return found
+}
+
+// failure is what two findings of the same failure have in common.
+type failure struct {
+	code      *finding.Code
+	key, what string
+}
+
+// failureOf tells failures apart: one without a key by its reason; of a record by how the reason
+// begins, such as "get at v1", "undecodable" or "member m1"; a refused write by the key alone, as it
+// is tried at the storage version, which a change may change, and the server's text varies.
+func failureOf(f finding.Finding) failure {
+	switch {
+	case f.Key == "":
+		return failure{f.Code, "", f.Reason}
+	case f.Code == tries.CodeUpdate || f.Code == tries.CodeApply:
+		return failure{f.Code, f.Key, ""}
+	}
+	what, _, found := strings.Cut(f.Reason, ": ")
+	if !found {
+		what = ""
+	}
+	return failure{f.Code, f.Key, what}
 }

@@ -28,9 +28,9 @@ func (r *runner) record(k *kind, code *finding.Code, of Name, version, verb stri
 			k.NotChecked = why
 		}
 		return
-	case code == codeUpdate:
+	case code == CodeUpdate:
 		k.Updates++
-	case code == codeApply:
+	case code == CodeApply:
 		k.Applies++
 	default:
 		k.Unread++

@@ -69,14 +69,14 @@ func TestWrites(t *testing.T) {
 	}
 	require.Equal(t, Kind{Resource: "stricts.demo.example.com", Namespaced: true, Objects: 13, Listed: []string{"v1", "v2"}, Version: "v1",
 		Tried: 12, Terminating: 1, Updates: 5, Applies: 7}, r.kind(t, "stricts"))
-	require.Equal(t, map[*finding.Code]int{codeUpdate: 5, codeApply: 7}, r.Counts)
+	require.Equal(t, map[*finding.Code]int{CodeUpdate: 5, CodeApply: 7}, r.Counts)
 
-	said := r.names(codeUpdate)
+	said := r.names(CodeUpdate)
 	require.Equal(t, append(said, "dying"), sortedLast(doctored["update-refused"], "dying"), "doctor checks the object that is being deleted, too")
 	said = append(said, doctored["apply-refused"]...)
 	said = append(said, doctored["managed-fields-version"]...)
 	slices.Sort(said)
-	require.Equal(t, r.names(codeApply), slices.Compact(said), "what refuses an update refuses an apply")
+	require.Equal(t, r.names(CodeApply), slices.Compact(said), "what refuses an update refuses an apply")
 }
 
 // TestUnreadable: an object that cannot be read is named at each version; the others are tried.

@@ -65,8 +65,8 @@ func (r *runner) write(ctx context.Context, k *kind, name Name, item []byte) err
 		code *finding.Code
 		send func() error
 	}{
-		{"update", "update", codeUpdate, func() error { return r.update(ctx, k, name, item) }},
-		{"patch", "apply", codeApply, func() error { return r.apply(ctx, k, name) }},
+		{"update", "update", CodeUpdate, func() error { return r.update(ctx, k, name, item) }},
+		{"patch", "apply", CodeApply, func() error { return r.apply(ctx, k, name) }},
 	} {
 		if !k.can(try.verb) {
 			continue
@@ -120,7 +120,7 @@ func (r *runner) seek(ctx context.Context, k *kind) error {
 	}
 	for name, refusal := range k.lost {
 		if gone[name] == nil {
-			r.record(k, codeUpdate, name, k.Version, "update", refusal)
+			r.record(k, CodeUpdate, name, k.Version, "update", refusal)
 		}
 	}
 	k.Tried -= len(gone)
