@@ -105,8 +105,8 @@ type failure struct {
 }
 
 // failureOf tells failures apart: one without a key by its reason; of a record by how the reason
-// begins, such as "get at v1", "undecodable" or "member m1"; a refused write by the key alone, as it
-// is tried at the storage version, which a change may change, and the server's text varies.
+// begins, such as "get at v1", "undecodable" or "member m1"; a refused write by the key alone, as
+// it is tried at the storage version, which a change may change, and the server's text varies.
 func failureOf(f finding.Finding) failure {
 	switch {
 	case f.Key == "":
