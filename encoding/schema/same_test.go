@@ -92,6 +92,13 @@ func requireSame(t *testing.T, crd *CRD, obj map[string]any) {
 			lost, err = crd.Finish(fast, mode)
 			got = append(got, lost...)
 		}
+		// Of several errors objectmeta.Coerce returns any: it reads a map.
+		for range 100 {
+			if wantErr == nil || err == nil || wantErr.Error() == err.Error() {
+				break
+			}
+			_, wantErr = slowRewrite(crd, cloneJSON(obj).(map[string]any), writes)
+		}
 		require.Equal(t, fmt.Sprint(wantErr), fmt.Sprint(err), before)
 		if err == nil {
 			require.Equal(t, slow, fast, before)
