@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"hash/maphash"
 	"iter"
+	"slices"
 
+	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
 
@@ -204,6 +206,35 @@ func (p *plan) changes() iter.Seq2[snapshot.Change, error] {
 			}
 		}
 	}
+}
+
+// byKey yields the plan as changes does, sorted by keys, of which it keeps copies.
+func (p *plan) byKey() iter.Seq2[snapshot.Change, error] {
+	type keyed struct {
+		key []byte
+		*staged
+	}
+	return stream.Of(func(yield func(snapshot.Change) error) error {
+		all := make([]keyed, 0, p.planned)
+		for st := range p.all() {
+			key, err := p.key(st)
+			if err != nil {
+				return err
+			}
+			all = append(all, keyed{key, st})
+		}
+		slices.SortFunc(all, func(a, b keyed) int { return bytes.Compare(a.key, b.key) })
+		for _, st := range all {
+			_, value, err := p.record(st.staged)
+			if err == nil {
+				err = yield(snapshot.Change{Key: st.key, Value: value, Delete: st.delete, Lease: st.lease, Prior: st.prior})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // count counts the records by what becomes of them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"time"
@@ -40,6 +41,10 @@ type Options struct {
 	BumpRevision int64
 	// CountUIDs has the report count UIDs, of which there may be very many, and not list them.
 	CountUIDs bool
+	// Diff, where it is set, is called with the staged changes, by their keys, and with granted
+	// leases: before anything is written, of a run that is not refused. A change is valid until
+	// the next one. An error fails the run.
+	Diff func(ctx context.Context, in *inspect.Reader, changes iter.Seq2[snapshot.Change, error], granted []snapshot.Lease) error
 	// Progress, where it is set, is called with the name of each phase as it begins, and with a
 	// function that tells how much of the phase is done, from 0 to 1; nil where that is not known.
 	Progress func(phase string, part func() float64)
@@ -114,6 +119,11 @@ func run(ctx context.Context, o Options, t Transform, r *Report) error {
 	}
 	if err := v.close(o, r); err != nil {
 		return err
+	}
+	if o.Diff != nil {
+		if err := src.Guard(func() error { return o.Diff(ctx, v.reader, v.plan.byKey(), v.grants) }); err != nil {
+			return err
+		}
 	}
 	if o.DryRun {
 		r.Outcome = Planned

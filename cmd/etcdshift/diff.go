@@ -149,17 +149,7 @@ func (d *differences) begin(files []*opened) error {
 }
 
 func (d *differences) print(files []*opened, o compare.Options) (err error) {
-	err = stream.Each(compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o), func(object *compare.Object) error {
-		d.summary.Add(object)
-		switch {
-		case object.Noise || d.silent:
-		case d.format == "text":
-			d.object(object)
-		default:
-			return d.list.Add(object)
-		}
-		return nil
-	})
+	err = stream.Each(compare.Snapshots(d.c.Context, files[0].Reader, files[1].Reader, o), d.add)
 	if err == nil && o.Want == nil && o.Labels == nil {
 		d.leases, err = compare.Leases(d.c.Context, files[0].Snapshot(), files[1].Snapshot())
 	}
@@ -178,6 +168,18 @@ func (d *differences) print(files []*opened, o compare.Options) (err error) {
 		}
 	}
 	return d.list.End(tail)
+}
+
+func (d *differences) add(object *compare.Object) error {
+	d.summary.Add(object)
+	switch {
+	case object.Noise || d.silent:
+	case d.format == "text":
+		d.object(object)
+	default:
+		return d.list.Add(object)
+	}
+	return nil
 }
 
 // found is how many objects and leases differ, noise not counted.

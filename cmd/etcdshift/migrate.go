@@ -109,6 +109,7 @@ func (m migration) flags() []cli.Flag {
 			&cli.StringFlag{Name: "time", Usage: "give new objects this `TIME` (RFC 3339; default: the newest in the snapshot)"},
 			&cli.Int64Flag{Name: "bump-revision", Value: transform.DefaultBumpRevision,
 				Usage: "print restore commands that raise the revision by `N`"})
+		flags = append(flags, diffFlags()...)
 	}
 	return append(flags, prefixFlag("work"), encryptionFlag(decrypts), maxExpandFlag(), textOrJSON(), quietFlag())
 }
@@ -171,6 +172,9 @@ func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Op
 		DryRun: c.Bool("dry-run"), CountUIDs: !c.IsSet("report") && !wantsJSON(c),
 		Allow: c.StringSlice("allow"), BumpRevision: c.Int64("bump-revision"), MaxExpand: snapshotConfig(c).MaxExpand,
 	}
+	if err := checkDiff(c); err != nil {
+		return o, err
+	}
 	if !m.Builds && o.BumpRevision < 1 {
 		return o, usagef(commandPath(c), "--bump-revision is %d; it takes a number from 1", o.BumpRevision)
 	}
@@ -224,6 +228,9 @@ func (m migration) runPhases(c *cli.Context, o transform.Options, args *transfor
 	phases := progress(c)
 	defer phases.End()
 	o.Progress = func(phase string, part func() float64) { phases.Phase(o.Command + ": " + phase).Of(part) }
+	if c.Bool(diffFlag) {
+		o.Diff = printStaged(c, phases)
+	}
 	return transform.Run(c.Context, o, t)
 }
 

@@ -27,9 +27,11 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 		return nil, err
 	}
 	after, err := new.Leases(ctx)
-	if err != nil {
-		return nil, err
-	}
+	return leasesOf(before, after), err
+}
+
+// leasesOf compares leases, seconds to live by id.
+func leasesOf(before, after map[int64]int64) (out []Lease) {
 	ids := maps.Clone(before)
 	maps.Copy(ids, after)
 	for _, id := range slices.SortedFunc(maps.Keys(ids), func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) }) {
@@ -39,7 +41,7 @@ func Leases(ctx context.Context, old, new *snapshot.Snapshot) (out []Lease, err 
 			out = append(out, Lease{Op: opOf(had, has), ID: leaseID(id), OldTTL: was, NewTTL: is})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // leaseID returns an id as etcdctl prints it, "" for none.

@@ -182,7 +182,7 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 			}
 			holders := []side{s}
 			if other != nil {
-				if i == 1 || bytes.Equal(rec.Value, other.Value) && !c.leaseDiffers(rec, other) {
+				if i == 1 || c.equal(rec, other) {
 					continue
 				}
 				holders = c.sides[:]
@@ -196,6 +196,11 @@ func (c *comparison) differing(ctx context.Context) (found [][]byte, err error) 
 	}
 	slices.SortFunc(found, bytes.Compare)
 	return found, nil
+}
+
+// equal reports whether a key has the same value and lease in both.
+func (c *comparison) equal(old, new *snapshot.Record) bool {
+	return bytes.Equal(old.Value, new.Value) && !c.leaseDiffers(old, new)
 }
 
 // wants reports whether a key is asked for and the readers of all its holders see it.
@@ -222,27 +227,35 @@ func (c *comparison) parse(key []byte) keys.Key {
 	return keys.Key{}
 }
 
-// look compares the records of a key. It returns nil if the labels do not fit.
+// look compares what both sides have of a key. It returns nil if the labels do not fit.
 func (c *comparison) look(ctx context.Context, key []byte) (*Object, error) {
-	parsed := c.parse(key)
-	out := &Object{Subject: NewSubject(key, parsed), Noise: !c.options.All && isNoise(key, parsed)}
 	var records [2]*snapshot.Record
-	var values [2]value
-	for i, version := range []**Version{&out.Old, &out.New} {
-		s := c.sides[i]
-		rec, err := s.Snapshot().Get(ctx, key)
-		if err != nil {
+	for i, s := range c.sides {
+		var err error
+		if records[i], err = s.Snapshot().Get(ctx, key); err != nil {
 			return nil, err
 		}
+	}
+	return c.object(ctx, key, records)
+}
+
+// object compares two records of a key, nil where a side has none.
+func (c *comparison) object(ctx context.Context, key []byte, records [2]*snapshot.Record) (*Object, error) {
+	parsed := c.parse(key)
+	out := &Object{Subject: NewSubject(key, parsed), Noise: !c.options.All && isNoise(key, parsed)}
+	var values [2]value
+	for i, version := range []**Version{&out.Old, &out.New} {
+		rec := records[i]
 		if rec == nil {
 			continue
 		}
 		v := &Version{Revision: rec.ModRevision, Bytes: len(rec.Value), Lease: leaseID(rec.Lease)}
-		records[i], *version = rec, v
+		*version = v
 		if out.Noise && c.options.Labels == nil {
 			continue
 		}
-		if values[i], err = read(ctx, s.Reader, rec, c.options.ShowSecrets); err != nil {
+		var err error
+		if values[i], err = read(ctx, c.sides[i].Reader, rec, c.options.ShowSecrets); err != nil {
 			return nil, err
 		}
 		o := values[i].object()
