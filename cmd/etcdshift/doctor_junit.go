@@ -6,6 +6,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/inspect/machines"
 )
 
 // printJUnit prints a report as JUnit XML. It has no times: the same file gives the same report.
@@ -23,7 +24,7 @@ func unchecked(o doctor.Options, report *finding.Report) func(*finding.Code) str
 			return "left out with --ignore"
 		case report.Counts[doctor.CodeDamaged] > 0:
 			return "not checked: the file is damaged"
-		case !o.NewMachines && slices.Contains(doctor.MachineCodes(), code):
+		case !o.NewMachines && slices.Contains(machines.Codes(), code):
 			return "not asked for: --for new-machines"
 		}
 		return ""

@@ -3,11 +3,12 @@ package doctor
 import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
+	"github.com/etcdshift/etcdshift/inspect/machines"
 )
 
 // Codes returns all codes of findings, by subject.
 func Codes() []*finding.Code {
-	return append(MachineCodes(), []*finding.Code{
+	return append(machines.Codes(), []*finding.Code{
 		CodeDamaged, codeNoDigest, codeBumpRevision, codeOverQuota, codeNearQuota, codeAlarmNoSpace, codeAlarmCorrupt, codeEtcdTooOld,
 		codeEtcdVersion, codeForeignKeys, codeStrayKeys, codeLayoutUnchecked, codeUndecodable, codeBadMetadata, codeUnknownKind, codeKeyMismatch,
 		codeDuplicateUID, codeTooLarge, codeNearLimit, codeLeaseGone, codeNamespaceGone, codeEncrypted, codeEncryptionKeys, codeMixedEncryption,

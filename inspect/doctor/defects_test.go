@@ -32,7 +32,7 @@ func heartbeat(name, at string) record {
 }
 
 func token(account, id string) record {
-	return object("secrets/team/token", "v1", "Secret", `,"annotations":{"kubernetes.io/service-account.name":"`+account+`","kubernetes.io/service-account.uid":"`+id+`"}},"type":"kubernetes.io/service-account-token"`)
+	return object("secrets/team/token", "v1", "Secret", `,"annotations":{"kubernetes.io/service-account.name":"`+account+`","kubernetes.io/service-account.uid":"`+id+`"}},"type":"kubernetes.io/service-account-token","data":{"token":"eA=="}`)
 }
 
 func aggregated(service, condition string) record {

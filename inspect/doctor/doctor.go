@@ -108,7 +108,7 @@ func (d *doctor) prepare() {
 // read takes each record once.
 func (d *doctor) read() {
 	d.define()
-	writers, machines := d.writers(), d.newMachines()
+	writers, finder := d.writers(), d.newMachines()
 	type seen struct {
 		look
 		refused []*finding.Finding
@@ -116,7 +116,7 @@ func (d *doctor) read() {
 	}
 	see := func(e *inspect.Entry) seen {
 		l := lookAt(e)
-		return seen{l, writers.check(d.ctx, e), machines.ties(e, &l)}
+		return seen{l, writers.check(d.ctx, e), ties(finder, e, &l)}
 	}
 	each(d, nil, see, func(e *inspect.Entry, s *seen) {
 		d.types.Count(e)

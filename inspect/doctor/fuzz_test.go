@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/backends"
+	"github.com/etcdshift/etcdshift/inspect/machines"
 )
 
 // FuzzDecode: decoding any value ends in an object or an error.
@@ -26,7 +28,8 @@ func FuzzDecode(f *testing.F) {
 	r := inspect.NewReader(written(f, base(f), healthy()...), nil)
 	_, err := r.Layouts(ctx)
 	require.NoError(f, err)
-	reads := newMachineReads(tied())
+	finder, err := machines.NewFinder(ctx, r, "/registry")
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, value []byte) {
 		e := &inspect.Entry{Key: []byte("/registry/things/x"), Stored: value}
 		require.NoError(t, r.Decrypt(ctx, e))
@@ -38,9 +41,11 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeAs[discoveryv1.EndpointSlice](e)
 		_, _ = decodeAs[coordinationv1.Lease](e)
 		_, _ = decodeAs[admissionv1.MutatingWebhookConfiguration](e)
-		_, _ = decodeAs[apiServiceFields](e)
-		_ = reads.workloads["cronjobs.batch"](e)
-		_, _ = reads.pod(e)
-		_, _ = decodeAs[converted](e)
+		_, _ = decodeAs[backends.APIService](e)
+		for _, key := range []string{"cronjobs/team/c", "pods/team/p", "apiextensions.k8s.io/customresourcedefinitions/a.b.c"} {
+			e := &inspect.Entry{Key: []byte("/registry/" + key), Stored: value}
+			require.NoError(t, r.Decrypt(ctx, e))
+			_ = finder.Ties(e)
+		}
 	})
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	gvr "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/encoding"
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/inspect/machines"
 	"github.com/etcdshift/etcdshift/internal/native"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
@@ -51,7 +51,7 @@ func lookAt(e *inspect.Entry) (l look) {
 	}
 	l.apiVersion, l.kind, l.name, l.namespace, l.owners = g.APIVersion, g.Kind, g.Name, g.Namespace, g.Owners
 	l.managed = sorted(g.Managed)
-	if isNodeLease(key) {
+	if machines.IsNodeLease(key) {
 		if lease, err := decodeAs[coordinationv1.Lease](e); err == nil && lease.Spec.RenewTime != nil {
 			l.beat = &lease.Spec.RenewTime.Time
 		}
@@ -60,11 +60,6 @@ func lookAt(e *inspect.Entry) (l look) {
 		l.uid = toUID(g.UID)
 	}
 	return l
-}
-
-// isNodeLease tells the Leases that nodes renew.
-func isNodeLease(key keys.Key) bool {
-	return key.Namespace == corev1.NamespaceNodeLease && key.Resource == gvr.GroupResource{Group: coordinationv1.GroupName, Resource: "leases"}
 }
 
 // needsMeta tells whether keep needs more of an object than a glance has.

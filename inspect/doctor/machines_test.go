@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect/machines"
 )
 
 // machineDefects are those of a restore on other machines.
@@ -27,32 +28,32 @@ func machineDefects() []defect {
 		return `{"csi":{"driver":"d"},"nodeAffinity":{"required":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"` + key + `","operator":"In","values":["n1"]}]}]}}}`
 	}
 	return []defect{
-		{codeOldNodes, only(object("minions/n1", "v1", "Node", ""), object("minions/n2", "v1", "Node", "")), "minions/n1", "2 Nodes of the old machines: n1, n2", nil},
-		{codeNodeRecords, only(heartbeat("n1", "2026-01-01T00:00:00")), "leases/kube-node-lease/n1", "1 object of leases.coordination.k8s.io", only(object("leases/team/leader", "coordination.k8s.io/v1", "Lease", ""))},
-		{codeNodeRecords, only(object("csinodes/n1", "storage.k8s.io/v1", "CSINode", "")), "csinodes/n1", "csinodes.storage.k8s.io", nil},
-		{codeNodePods, only(pod(`},"spec":{"nodeName":"n1"}`)), "pods/team/p", "1 Pod bound to a node: Pods without a controller", only(pod(`},"spec":{"nodeName":"n1"},"status":{"phase":"Succeeded"}`), object("pods/team/q", "v1", "Pod", ""))},
-		{codeNodePods, only(pod(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"d","uid":"x","controller":true}]},"spec":{"nodeName":"n1"}`)), "pods/team/p", "Pods of kind DaemonSet", nil},
-		{codeNodePods, only(pod(`,"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n1"}`)), "pods/team/p", "static Pods", nil},
-		{codeNodePinned, only(object("deployments/team/d", "apps/v1", "Deployment", `},"spec":{"template":{"spec":{`+hostname+`}}}`)), "deployments/team/d", "1 object of deployments.apps", only(object("deployments/team/d", "apps/v1", "Deployment", `},"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}`))},
-		{codeNodePinned, only(object("cronjobs/team/c", "batch/v1", "CronJob", `},"spec":{"jobTemplate":{"spec":{"template":{"spec":{`+hostname+`}}}}}`)), "cronjobs/team/c", "cronjobs.batch", nil},
-		{codeNodePinned, only(pod(`},"spec":{` + hostname + `}`)), "pods/team/p", "1 object of pods", only(pod(`},"spec":{"nodeName":"n1"}`))},
-		{codeNodeVolume, only(volume(`{"local":{"path":"/mnt"}}`)), "persistentvolumes/v", "1 PersistentVolume of type local", only(volume(`{"nfs":{"server":"s","path":"/"}}`))},
-		{codeNodeVolume, only(volume(`{"hostPath":{"path":"/mnt"}}`)), "persistentvolumes/v", "hostPath", nil},
-		{codeNodeVolume, only(volume(affinity("topology.topolvm.io/node"))), "persistentvolumes/v", "affinity to nodes by name", only(volume(affinity("topology.kubernetes.io/zone")))},
-		{codeVolumeAttached, only(object("volumeattachments/a", "storage.k8s.io/v1", "VolumeAttachment", "")), "volumeattachments/a", "1 VolumeAttachment", nil},
-		{codeTokenKey, only(token("sa", uidOf(2))), "secrets/team/token", "1 Secret with a token", only(object("secrets/team/s", "v1", "Secret", ""))},
-		{codeNodePassword, only(object("secrets/kube-system/n1.node-password.k3s", "v1", "Secret", "")), "secrets/kube-system/n1.node-password.k3s", "1 Secret", only(object("secrets/team/n1.node-password.k3s", "v1", "Secret", ""))},
-		{codeAPIAddress, only(config("kube-public/cluster-info", `{"kubeconfig":"clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n"}`)), "configmaps/kube-public/cluster-info", "https://10.0.0.1:6443", only(config("team/cluster-info", `{"kubeconfig":"server: https://10.0.0.1:6443"}`))},
-		{codeAPIAddress, only(config("kube-system/kubeadm-config", `{"ClusterConfiguration":"apiServer: {}\ncontrolPlaneEndpoint: \"api.example.com:6443\"\n"}`)), "configmaps/kube-system/kubeadm-config", "api.example.com:6443", only(config("kube-system/kubeadm-config", `{"ClusterConfiguration":"controlPlaneEndpoint: user:pass@word x"}`))},
-		{codeServiceAddress, only(service(`{"type":"LoadBalancer"}`)), "services/specs/team/s", "1 Service with a load balancer", only(service(`{"ports":[{"port":80}]}`))},
-		{codeServiceAddress, only(service(`{"externalIPs":["192.0.2.1"]}`)), "services/specs/team/s", "external IPs", nil},
-		{codeServiceAddress, only(service(`{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}`)), "services/specs/team/s", "node ports", nil},
-		{codeServiceRange, only(record{"ranges/serviceips", `{"apiVersion":"v1","kind":"RangeAllocation","metadata":{},"range":"10.96.0.0/12","data":""}`}), "ranges/serviceips", "serviceips: 10.96.0.0/12", nil},
-		{codeServiceRange, only(object("servicecidrs/kubernetes", "networking.k8s.io/v1", "ServiceCIDR", `},"spec":{"cidrs":["10.96.0.0/12"]}`)), "servicecidrs/kubernetes", "kubernetes: 10.96.0.0/12", nil},
-		{codeWebhookURL, only(webhooks("Mutating", "hook", `"clientConfig":{"url":"https://192.0.2.1/"}`)), "mutatingwebhookconfigurations/guard", "1 object of mutatingwebhookconfigurations.admissionregistration.k8s.io", only(webhooks("Mutating", "hook", allPods))},
-		{codeWebhookURL, only(crd("", `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://192.0.2.1/"},"conversionReviewVersions":["v1"]}}`, `["v1"]`)), crds, "customresourcedefinitions.apiextensions.k8s.io", nil},
-		{codeClusterCA, only(ca, bundle("THE CA")), "validatingwebhookconfigurations/guard", "1 object of validating", only(ca, bundle("ANOTHER"))},
-		{codeClusterCA, only(ca, apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","caBundle":"`+base64.StdEncoding.EncodeToString([]byte("THE CA"))+`","service":{"namespace":"team","name":"hook"}}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiservices", nil},
+		{machines.CodeOldNodes, only(object("minions/n1", "v1", "Node", ""), object("minions/n2", "v1", "Node", "")), "minions/n1", "2 Nodes of the old machines: n1, n2", nil},
+		{machines.CodeNodeRecords, only(heartbeat("n1", "2026-01-01T00:00:00")), "leases/kube-node-lease/n1", "1 object of leases.coordination.k8s.io", only(object("leases/team/leader", "coordination.k8s.io/v1", "Lease", ""))},
+		{machines.CodeNodeRecords, only(object("csinodes/n1", "storage.k8s.io/v1", "CSINode", "")), "csinodes/n1", "csinodes.storage.k8s.io", nil},
+		{machines.CodeNodePods, only(pod(`},"spec":{"nodeName":"n1"}`)), "pods/team/p", "1 Pod bound to a node: Pods without a controller", only(pod(`},"spec":{"nodeName":"n1"},"status":{"phase":"Succeeded"}`), object("pods/team/q", "v1", "Pod", ""))},
+		{machines.CodeNodePods, only(pod(`,"ownerReferences":[{"apiVersion":"apps/v1","kind":"DaemonSet","name":"d","uid":"x","controller":true}]},"spec":{"nodeName":"n1"}`)), "pods/team/p", "Pods of kind DaemonSet", nil},
+		{machines.CodeNodePods, only(pod(`,"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n1"}`)), "pods/team/p", "static Pods", nil},
+		{machines.CodeNodePinned, only(object("deployments/team/d", "apps/v1", "Deployment", `},"spec":{"template":{"spec":{`+hostname+`}}}`)), "deployments/team/d", "1 object of deployments.apps", only(object("deployments/team/d", "apps/v1", "Deployment", `},"spec":{"template":{"spec":{"nodeSelector":{"kubernetes.io/os":"linux"}}}}`))},
+		{machines.CodeNodePinned, only(object("cronjobs/team/c", "batch/v1", "CronJob", `},"spec":{"jobTemplate":{"spec":{"template":{"spec":{`+hostname+`}}}}}`)), "cronjobs/team/c", "cronjobs.batch", nil},
+		{machines.CodeNodePinned, only(pod(`},"spec":{` + hostname + `}`)), "pods/team/p", "1 object of pods", only(pod(`},"spec":{"nodeName":"n1"}`))},
+		{machines.CodeNodeVolume, only(volume(`{"local":{"path":"/mnt"}}`)), "persistentvolumes/v", "1 PersistentVolume of type local", only(volume(`{"nfs":{"server":"s","path":"/"}}`))},
+		{machines.CodeNodeVolume, only(volume(`{"hostPath":{"path":"/mnt"}}`)), "persistentvolumes/v", "hostPath", nil},
+		{machines.CodeNodeVolume, only(volume(affinity("topology.topolvm.io/node"))), "persistentvolumes/v", "affinity to nodes by name", only(volume(affinity("topology.kubernetes.io/zone")))},
+		{machines.CodeVolumeAttached, only(object("volumeattachments/a", "storage.k8s.io/v1", "VolumeAttachment", "")), "volumeattachments/a", "1 VolumeAttachment", nil},
+		{machines.CodeTokenKey, only(token("sa", uidOf(2))), "secrets/team/token", "1 Secret with a token", only(object("secrets/team/s", "v1", "Secret", ""))},
+		{machines.CodeNodePassword, only(object("secrets/kube-system/n1.node-password.k3s", "v1", "Secret", "")), "secrets/kube-system/n1.node-password.k3s", "1 Secret", only(object("secrets/team/n1.node-password.k3s", "v1", "Secret", ""))},
+		{machines.CodeAPIAddress, only(config("kube-public/cluster-info", `{"kubeconfig":"clusters:\n- cluster:\n    server: https://10.0.0.1:6443\n"}`)), "configmaps/kube-public/cluster-info", "https://10.0.0.1:6443", only(config("team/cluster-info", `{"kubeconfig":"server: https://10.0.0.1:6443"}`))},
+		{machines.CodeAPIAddress, only(config("kube-system/kubeadm-config", `{"ClusterConfiguration":"apiServer: {}\ncontrolPlaneEndpoint: \"api.example.com:6443\"\n"}`)), "configmaps/kube-system/kubeadm-config", "api.example.com:6443", only(config("kube-system/kubeadm-config", `{"ClusterConfiguration":"controlPlaneEndpoint: user:pass@word x"}`))},
+		{machines.CodeServiceAddress, only(service(`{"type":"LoadBalancer"}`)), "services/specs/team/s", "1 Service with a load balancer", only(service(`{"ports":[{"port":80}]}`))},
+		{machines.CodeServiceAddress, only(service(`{"externalIPs":["192.0.2.1"]}`)), "services/specs/team/s", "external IPs", nil},
+		{machines.CodeServiceAddress, only(service(`{"type":"NodePort","ports":[{"port":80,"nodePort":30080}]}`)), "services/specs/team/s", "node ports", nil},
+		{machines.CodeServiceRange, only(record{"ranges/serviceips", `{"apiVersion":"v1","kind":"RangeAllocation","metadata":{},"range":"10.96.0.0/12","data":""}`}), "ranges/serviceips", "serviceips: 10.96.0.0/12", nil},
+		{machines.CodeServiceRange, only(object("servicecidrs/kubernetes", "networking.k8s.io/v1", "ServiceCIDR", `},"spec":{"cidrs":["10.96.0.0/12"]}`)), "servicecidrs/kubernetes", "kubernetes: 10.96.0.0/12", nil},
+		{machines.CodeWebhookURL, only(webhooks("Mutating", "hook", `"clientConfig":{"url":"https://192.0.2.1/"}`)), "mutatingwebhookconfigurations/guard", "1 object of mutatingwebhookconfigurations.admissionregistration.k8s.io", only(webhooks("Mutating", "hook", allPods))},
+		{machines.CodeWebhookURL, only(crd("", `{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://192.0.2.1/"},"conversionReviewVersions":["v1"]}}`, `["v1"]`)), crds, "customresourcedefinitions.apiextensions.k8s.io", nil},
+		{machines.CodeClusterCA, only(ca, bundle("THE CA")), "validatingwebhookconfigurations/guard", "1 object of validating", only(ca, bundle("ANOTHER"))},
+		{machines.CodeClusterCA, only(ca, apiServiceObject("v1.metrics.example.org", `{"group":"metrics.example.org","version":"v1","caBundle":"`+base64.StdEncoding.EncodeToString([]byte("THE CA"))+`","service":{"namespace":"team","name":"hook"}}`, `{}`)), "apiregistration.k8s.io/apiservices/v1.metrics.example.org", "apiservices", nil},
 	}
 }
 
@@ -78,6 +79,6 @@ func TestNewMachines(t *testing.T) {
 		for _, f := range examined(t, written(t, on, healthy()...), Options{NewMachines: true}).Findings {
 			codes = append(codes, f.Code)
 		}
-		require.Equal(t, []*finding.Code{codeBumpRevision, codeEtcdVersion, codeNotInFile}, slices.Compact(codes))
+		require.Equal(t, []*finding.Code{codeBumpRevision, codeEtcdVersion, machines.CodeNotInFile}, slices.Compact(codes))
 	})
 }

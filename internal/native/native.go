@@ -52,6 +52,20 @@ func DecodeParsed(v encoding.Value) (map[string]any, error) {
 	return content, nil
 }
 
+// As decodes a parsed value into a typed object; it drops fields that the type does not have. It
+// takes the results of encoding.Parse, whose error it returns.
+func As[T any](v encoding.Value, err error) (out T, _ error) {
+	if err != nil {
+		return out, err
+	}
+	content, err := DecodeParsed(v)
+	if err != nil {
+		return out, err
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(content, &out)
+	return out, err
+}
+
 // Check returns why an API server cannot decode the value as its own kind. It returns
 // ErrUnknownKind for protobuf of an unknown kind and accepts its JSON and CBOR. No error quotes the
 // value.

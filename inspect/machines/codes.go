@@ -1,64 +1,68 @@
-package doctor
+package machines
 
 import "github.com/etcdshift/etcdshift/finding"
 
-// MachineCodes returns the codes of a restore on other machines.
-func MachineCodes() []*finding.Code {
+// Codes returns the codes of a restore on other machines.
+func Codes() []*finding.Code {
 	return []*finding.Code{
-		codeOldNodes, codeNodeRecords, codeNodePods, codeNodePinned, codeNodeVolume, codeVolumeAttached, codeTokenKey, codeNodePassword, codeAPIAddress,
-		codeServiceAddress, codeServiceRange, codeWebhookURL, codeClusterCA, codeNotInFile,
+		CodeOldNodes, CodeNodeRecords, CodeNodePods, CodeNodePinned, CodeNodeVolume, CodeVolumeAttached, CodeTokenKey, CodeNodePassword, CodeAPIAddress,
+		CodeServiceAddress, CodeServiceRange, CodeWebhookURL, CodeClusterCA, CodeNotInFile,
 	}
 }
 
 // Findings of Options.NewMachines.
 var (
-	codeOldNodes = code(finding.Warning, "old-nodes", "Nodes of the old machines",
+	CodeOldNodes = code(finding.Warning, "old-nodes", "Nodes of the old machines",
 		"Reported with `--for new-machines`. Until a Node is deleted, its Pods seem to run, Services send to them, and their volumes stay attached.",
 		"When the new machines have joined: `kubectl delete node NAME` for each old one. Its Lease, CSINode and Pods follow.")
-	codeNodeRecords = code(finding.Info, "node-records", "records about the old machines",
+	CodeNodeRecords = code(finding.Info, "node-records", "records about the old machines",
 		"Leases, CSINodes and records of network and storage plugins that name a node. Most are deleted after their Node.",
 		"Delete the old Nodes. Look whether the plugin removes what is left, such as IP addresses of Calico: `calicoctl ipam check`.")
-	codeNodePods = code(finding.Warning, "node-bound-pods", "Pods are bound to the old machines",
+	CodeNodePods = code(finding.Warning, "node-bound-pods", "Pods are bound to the old machines",
 		"Their `spec.nodeName` is set. They seem to run and are not made anew while the Node exists; a StatefulSet waits for ever.",
 		"Delete the old Nodes: the garbage collector of Pods then deletes these Pods, and controllers make new ones. Pods without a controller are lost.")
-	codeNodePinned = code(finding.Warning, "node-pinned", "workloads select a machine by its name",
+	CodeNodePinned = code(finding.Warning, "node-pinned", "workloads select a machine by its name",
 		"A nodeSelector, required affinity or `nodeName` asks for `kubernetes.io/hostname` or a node. Without a node of that name the Pods stay Pending.",
 		"Give a new machine the name, or change the selector.")
-	codeNodeVolume = code(finding.Error, "node-bound-volume", "volumes are on the old machines",
+	CodeNodeVolume = code(finding.Error, "node-bound-volume", "volumes are on the old machines",
 		"PersistentVolumes of type local or hostPath, or with an affinity to one node: the data is not in the snapshot. On a node of another name Pods stay "+
 			"Pending (`volume node affinity conflict`); a node of that name has an empty folder.",
 		"Move the disks, or restore the data from its own backup. Else delete the claim and the volume.")
-	codeVolumeAttached = code(finding.Warning, "volume-attached", "volumes are attached to the old machines",
+	CodeVolumeAttached = code(finding.Warning, "volume-attached", "volumes are attached to the old machines",
 		"VolumeAttachments say so: a new node waits at least six minutes for a volume (`Multi-Attach error`), or for ever.",
 		"When the old machines are off: delete the old Nodes, detach the volumes in the storage, then `kubectl delete volumeattachment NAME`.")
-	codeTokenKey = code(finding.Warning, "token-key", "tokens need the old signing key",
+	CodeTokenKey = code(finding.Warning, "token-key", "tokens need the old signing key",
 		"Secrets with tokens of ServiceAccounts, signed by the old API servers. With another `--service-account-signing-key-file` they are refused "+
 			"(`invalid bearer token`), and so is every token in a running Pod.",
 		"Bring the key (`/etc/kubernetes/pki/sa.key` and `sa.pub`). Else delete these Secrets; the token controller makes new ones for those that are "+
 			"made again.")
-	codeNodePassword = code(finding.Warning, "node-password", "passwords of k3s or RKE2 nodes",
+	CodeNodePassword = code(finding.Warning, "node-password", "passwords of k3s or RKE2 nodes",
 		"A new machine with the name of an old one is refused (`Node password rejected, duplicate hostname`), unless it has the old "+
 			"`/etc/rancher/node/password`.",
 		"`kubectl -n kube-system delete secret NAME` before the machine joins.")
-	codeAPIAddress = code(finding.Warning, "api-address", "an address of the old control plane",
+	CodeAPIAddress = code(finding.Warning, "api-address", "an address of the old control plane",
 		"kube-proxy, joining nodes or the network plugin go to this address. While it leads elsewhere, Services do not work and no node joins.",
 		"Keep the address (DNS, virtual IP, load balancer), or change the ConfigMap after the restore and restart what reads it.")
-	codeServiceAddress = code(finding.Warning, "service-address", "addresses of Services that lead to the old machines",
+	CodeServiceAddress = code(finding.Warning, "service-address", "addresses of Services that lead to the old machines",
 		"Load balancers, external IPs and node ports are outside of the snapshot. A cloud controller of the new cluster may take load balancers over from "+
 			"the old one.",
 		"Stop the old cluster first. Point load balancers, routes and firewalls to the new machines.")
-	codeServiceRange = code(finding.Info, "service-range", "the ranges of Services",
+	CodeServiceRange = code(finding.Info, "service-range", "the ranges of Services",
 		"API servers with another range report Services whose address or port is not in it, and clients of the old address of DNS fail.",
 		"Start the API servers with the same `--service-cluster-ip-range` and `--service-node-port-range`.")
-	codeWebhookURL = code(finding.Warning, "webhook-url", "a webhook outside of the cluster",
+	CodeWebhookURL = code(finding.Warning, "webhook-url", "a webhook outside of the cluster",
 		"An admission or conversion webhook has a URL: the new machines must reach it, and it them. With `failurePolicy: Fail` all it matches is refused.",
 		"Try the URL from a new control plane machine.")
-	codeClusterCA = code(finding.Warning, "cluster-ca", "certificates of the cluster's CA",
+	CodeClusterCA = code(finding.Warning, "cluster-ca", "certificates of the cluster's CA",
 		"The caBundle is the CA in ConfigMap kube-root-ca.crt. With a new CA nobody trusts it: `x509: certificate signed by unknown authority`.",
 		"Bring the CA (`/etc/kubernetes/pki/ca.crt` and `ca.key`). Else sign the certificates anew and change the caBundle.")
-	codeNotInFile = code(finding.Info, "not-in-file", "what other machines need beside the snapshot",
+	CodeNotInFile = code(finding.Info, "not-in-file", "what other machines need beside the snapshot",
 		"Reported with `--for new-machines` of every file: an etcd snapshot has no certificates, no keys, no configuration of the machines. The members of "+
 			"etcd are made anew by the restore.",
 		"Bring the CAs of the cluster, the front proxy and etcd, the key of ServiceAccounts, the EncryptionConfiguration, the manifests and the token of "+
 			"k3s or RKE2. Restore with the `--name` and `--initial-cluster` of the new members.")
 )
+
+func code(level finding.Level, name, title, meaning, remedy string) *finding.Code {
+	return &finding.Code{Level: level, Name: name, Title: title, Meaning: meaning, Remedy: remedy}
+}

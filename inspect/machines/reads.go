@@ -1,4 +1,4 @@
-package doctor
+package machines
 
 import (
 	"reflect"
@@ -12,9 +12,9 @@ import (
 	"github.com/etcdshift/etcdshift/internal/native"
 )
 
-// machineReads decode kinds of which a cluster has many: not the fields that tie nothing to a
+// reads decode kinds of which a cluster has many: not the fields that tie nothing to a
 // machine.
-type machineReads struct {
+type reads struct {
 	pod       func(*inspect.Entry) (*corev1.Pod, error)
 	secret    func(*inspect.Entry) (*corev1.Secret, error)
 	service   func(*inspect.Entry) (*corev1.Service, error)
@@ -22,9 +22,9 @@ type machineReads struct {
 	workloads map[string]func(*inspect.Entry) *corev1.PodSpec // by resource; nil of one that starts no Pods
 }
 
-// newMachineReads returns reads that may leave out fields that used does not list of its structs.
-func newMachineReads(used map[reflect.Type][]string) machineReads {
-	return machineReads{
+// newReads returns reads that may leave out fields that used does not list of its structs.
+func newReads(used map[reflect.Type][]string) reads {
+	return reads{
 		partly[corev1.Pod](used), partly[corev1.Secret](used), partly[corev1.Service](used), partly[corev1.PersistentVolume](used),
 		map[string]func(*inspect.Entry) *corev1.PodSpec{
 			"deployments.apps":  template(used, func(o *appsv1.Deployment) *corev1.PodSpec { return &o.Spec.Template.Spec }),
@@ -36,7 +36,7 @@ func newMachineReads(used map[reflect.Type][]string) machineReads {
 	}
 }
 
-// partly returns a decodeAs that may leave out fields.
+// partly returns a native.As that may leave out fields.
 func partly[T any](used map[reflect.Type][]string) func(*inspect.Entry) (*T, error) {
 	direct := native.NewDirect(new(T), used)
 	return func(e *inspect.Entry) (*T, error) {
@@ -44,7 +44,7 @@ func partly[T any](used map[reflect.Type][]string) func(*inspect.Entry) (*T, err
 		if v, err := e.ParseValue(); err == nil && direct.Decode(v, out) {
 			return out, nil
 		}
-		all, err := decodeAs[T](e)
+		all, err := native.As[T](e.ParseValue())
 		return &all, err
 	}
 }
@@ -55,7 +55,7 @@ func template[T any](used map[reflect.Type][]string, of func(*T) *corev1.PodSpec
 	return func(e *inspect.Entry) *corev1.PodSpec {
 		o, err := read(e)
 		if err != nil {
-			return nil // reported by checkValue
+			return nil // others report what does not decode
 		}
 		return of(o)
 	}
@@ -67,7 +67,7 @@ func tied() map[reflect.Type][]string {
 		reflect.TypeFor[metav1.ObjectMeta]():  {"Annotations", "OwnerReferences"},
 		reflect.TypeFor[corev1.PodSpec]():     {"NodeName", "NodeSelector", "Affinity"},
 		reflect.TypeFor[corev1.PodStatus]():   {"Phase"},
-		reflect.TypeFor[corev1.Secret]():      {"Type"},
+		reflect.TypeFor[corev1.Secret]():      {"Type", "Data"},
 		reflect.TypeFor[corev1.ServiceSpec](): {"Type", "ExternalIPs", "Ports"},
 	}
 }

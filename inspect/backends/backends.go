@@ -1,0 +1,146 @@
+// Package backends finds out which Services of a snapshot have something behind them: what webhooks
+// and aggregated API servers need in order to answer.
+//
+// Invariant: what cannot be decoded has no addresses; nothing is guessed.
+package backends
+
+import (
+	"context"
+	"iter"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Source is what objects are read from.
+type Source interface {
+	Get(ctx context.Context, key []byte) (*inspect.Entry, error)
+	Live(ctx context.Context, prefix []byte) iter.Seq2[*inspect.Entry, error]
+}
+
+// Storage is what lies below one storage prefix of a Source.
+type Storage struct {
+	Source Source
+	Prefix string
+}
+
+// Service returns a Service, nil if there is none. An unreadable one has its name only.
+func (s Storage) Service(ctx context.Context, namespace, name string) (*corev1.Service, error) {
+	if namespace == "" || name == "" {
+		return nil, nil
+	}
+	e, err := s.get(ctx, "services", namespace, name)
+	if e == nil || err != nil {
+		return nil, err
+	}
+	out, _ := native.As[corev1.Service](e.ParseValue()) // others report what does not decode
+	out.Namespace, out.Name = namespace, name
+	return &out, nil
+}
+
+func (s Storage) get(ctx context.Context, resource, namespace, name string) (*inspect.Entry, error) {
+	key := keys.Key{Prefix: s.Prefix, Resource: schema.GroupResource{Resource: resource}, Namespace: namespace, Name: name}
+	return s.Source.Get(ctx, keys.Kubernetes{Prefix: s.Prefix}.Format(key))
+}
+
+// Idle tells whether a Service has no ready endpoint. One that leads out of the cluster needs none.
+func (s Storage) Idle(ctx context.Context, svc *corev1.Service) (bool, error) {
+	if svc.Spec.Type == corev1.ServiceTypeExternalName {
+		return false, nil
+	}
+	addresses, err := s.Addresses(ctx, svc.Namespace, svc.Name)
+	return len(addresses) == 0, err
+}
+
+// Addresses returns the ready addresses of a Service, of its EndpointSlices and of its Endpoints.
+func (s Storage) Addresses(ctx context.Context, namespace, name string) (ready []string, err error) {
+	slices := keys.Kubernetes{Prefix: s.Prefix}.Dir(schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"})
+	for e, err := range s.Source.Live(ctx, append(slices, namespace+"/"...)) {
+		if err != nil {
+			return nil, err
+		}
+		slice, err := native.As[discoveryv1.EndpointSlice](e.ParseValue())
+		if err != nil || slice.Labels[discoveryv1.LabelServiceName] != name {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			if endpoint.Conditions.Ready == nil || *endpoint.Conditions.Ready {
+				ready = append(ready, endpoint.Addresses...)
+			}
+		}
+	}
+	e, err := s.get(ctx, "endpoints", namespace, name)
+	if e == nil || err != nil {
+		return ready, err
+	}
+	endpoints, _ := native.As[corev1.Endpoints](e.ParseValue()) //nolint:staticcheck // older clusters have no EndpointSlices
+	for _, subset := range endpoints.Subsets {
+		for _, a := range subset.Addresses {
+			ready = append(ready, a.IP)
+		}
+	}
+	return ready, nil
+}
+
+// APIService has the fields of an APIService (apiregistration.k8s.io) that tell what serves its
+// group.
+type APIService struct {
+	Spec struct {
+		Group    string                        `json:"group"`
+		Version  string                        `json:"version"`
+		Service  *admissionv1.ServiceReference `json:"service"` // nil for a group that kube-apiserver serves
+		CABundle []byte                        `json:"caBundle"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// Silence says why an aggregated API server does not answer.
+type Silence struct {
+	State  State
+	Reason string // of its condition Available, where that is False
+}
+
+// State is what there is behind an APIService.
+type State int
+
+// The states of aggregated API servers.
+const (
+	Answering   State = iota // or served by kube-apiserver
+	Gone                     // its Service is not there
+	Idle                     // its Service has no ready endpoint
+	Unavailable              // its condition Available is False, though there are endpoints
+)
+
+// Silent tells whether and why the API server of an APIService does not answer.
+func (s Storage) Silent(ctx context.Context, a *APIService) (Silence, error) {
+	ref := a.Spec.Service
+	if ref == nil {
+		return Silence{}, nil
+	}
+	svc, err := s.Service(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return Silence{}, err
+	}
+	if svc == nil {
+		return Silence{State: Gone}, nil
+	}
+	idle, err := s.Idle(ctx, svc)
+	if err != nil || idle {
+		return Silence{State: Idle}, err
+	}
+	for _, c := range a.Status.Conditions {
+		if c.Type == "Available" && c.Status == metav1.ConditionFalse {
+			return Silence{Unavailable, c.Reason}, nil
+		}
+	}
+	return Silence{}, nil
+}
