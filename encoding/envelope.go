@@ -104,6 +104,15 @@ func (e *envelope) withBody(data, body []byte) []byte {
 	return append(appendBytesField(append(out, data[:start]...), unknownRaw, body), data[end:]...)
 }
 
+// WithMessage returns a protobuf value with another message, its Raw, in the same envelope.
+func WithMessage(data, raw []byte) ([]byte, error) {
+	e, err := parseEnvelope(data)
+	if err != nil {
+		return nil, err
+	}
+	return e.withBody(data, raw), nil
+}
+
 func (e *envelope) readTypeMeta(f wireField) (err error) {
 	switch f.num {
 	case typeMetaAPIVersion:

@@ -153,6 +153,22 @@ func (t *Types) count(key keys.Key, first func() *Entry) {
 	t.by[key.Resource].Objects++
 }
 
+// Define has a CustomResourceDefinition in place of an earlier one. Nothing changes where it cannot
+// be read.
+func (t *Types) Define(e *Entry) {
+	crd, err := schema.ParseCRD(e.Value)
+	if err != nil || e.Undecryptable != nil {
+		return
+	}
+	one := customType(crd)
+	if old := t.by[one.Resource]; old != nil && !old.Builtin {
+		one.Objects = old.Objects
+		*old = *one
+		return
+	}
+	t.insert(one)
+}
+
 // insert adds a type that is not built in, unless its resource has one.
 func (t *Types) insert(one *Type) {
 	if t.by[one.Resource] != nil {

@@ -38,6 +38,20 @@ var (
 			"they hold no custom resources, and their owner references are not checked.",
 		"Name the prefixes to migrate with `--prefix`.",
 		"Everything below the prefix stays as it is.")
+	CodeUnknownFields = ErrorCode("unknown-fields", "an object cannot be changed without loss",
+		"The object is of a kind, or has fields, that this build does not know: a newer Kubernetes or an aggregated API server wrote it. Labels, annotations, "+
+			"finalizers and owner references of such an object can be changed; nothing else.",
+		"Use an etcdshift that is built with that Kubernetes (`etcdshift --version`).",
+		"The object stays as it is.")
+	CodeInvalidObject = ErrorCode("invalid-object", "a changed object would not be valid",
+		"The object, as changed, does not fit the schema and rules of its CRD or the fields of its native kind; the reason names the fields. No server would "+
+			"have accepted the change, and later updates of the object might be refused.",
+		"Mend the change.",
+		"The object stays as it is.")
+	CodeNameTaken = ErrorCode("name-taken", "an object of that name exists",
+		"The object was to get the name of another one.",
+		"Choose another name, or delete the other object first.",
+		"The object keeps its name.")
 	CodeWouldBePlaintext = ErrorCode("would-be-plaintext", "a value would lose its encryption",
 		"The value, or its source, is encrypted in the input. For its resource, the configuration of `--encryption-config` names `identity` first, or "+
 			"nothing. `migrate calico-v3` needs a rule for `projectcalico.org` beside the one for `crd.projectcalico.org`: without it, a server stores v3 "+

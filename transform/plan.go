@@ -130,6 +130,15 @@ func (c *chunk) mayCreate(prefix []byte) bool {
 	return c.create && (bytes.HasPrefix(c.common, prefix) || bytes.HasPrefix(prefix, c.common))
 }
 
+// attach attaches the staged write of key to a lease.
+func (p *plan) attach(key []byte, lease int64) error {
+	st, err := p.get(key)
+	if st != nil {
+		st.lease = lease
+	}
+	return err
+}
+
 // drop forgets the staged write of key.
 func (p *plan) drop(key []byte) error {
 	st, err := p.get(key)

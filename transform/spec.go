@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/etcdshift/etcdshift/finding"
@@ -12,12 +13,13 @@ import (
 
 // Spec describes a transform as a command: its place, help, flags and problem codes.
 type Spec struct {
-	Group    string // of commands: GroupMigrate or GroupCluster
+	Group    string // of commands: GroupMigrate, GroupCluster, GroupPolicy; GroupNone for none
 	Name     string // of the command
 	Usage    string // one line
 	Examples string // command lines, one a line
 	Text     string // paragraphs of the help
-	ArgsText string // arguments as the help shows them; "" for IN OUT
+	ArgsText string // arguments as the help shows them; "" for IN OUT and Rest
+	Rest     string // arguments after IN OUT: "TYPE[/NAME] [NAME...]"; in brackets optional, "..." for more
 	Builds   bool   // a new file, instead of a changed copy of the input
 
 	// Arguments names the arguments before IN and OUT; nil for none.
@@ -32,10 +34,15 @@ type Spec struct {
 	New func(ctx context.Context, a *Args) (Transform, error)
 }
 
+// Command is the words of the command: "migrate calico-v3".
+func (s *Spec) Command() string { return strings.TrimSpace(s.Group + " " + s.Name) }
+
 // Groups of commands.
 const (
 	GroupMigrate = "migrate"
 	GroupCluster = "cluster"
+	GroupPolicy  = "policy"
+	GroupNone    = ""
 )
 
 // Flag is an option of a transform's command.
@@ -64,6 +71,7 @@ type Args struct {
 	Values
 	Arguments []string // all of them; for New those before the input
 	In, Out   string
+	Rest      []string // those after the output
 	Prefixes  []string // of --prefix
 	// Open opens one more snapshot, with the EncryptionConfiguration that a flag names. It is
 	// closed after the run.

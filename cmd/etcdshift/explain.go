@@ -72,7 +72,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		}
 	}
 	for _, spec := range specs {
-		add(spec.Group+" "+spec.Name, slices.Concat(spec.Codes, transform.Codes(spec.Builds)))
+		add(spec.Command(), slices.Concat(spec.Codes, transform.Codes(spec.Builds)))
 	}
 	add("cluster list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})
 	add("cluster verify", verify.Codes())

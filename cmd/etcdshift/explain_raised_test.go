@@ -46,7 +46,7 @@ func TestExplainListsRaised(t *testing.T) {
 		if spec.Builds { // Run returns before it checks what it would write on top
 			codes = slices.DeleteFunc(codes, func(c string) bool { return c == "bump-too-large" || c == "large-value" })
 		}
-		raised[spec.Group+" "+spec.Name] = codes
+		raised[spec.Command()] = codes
 	}
 	listed := map[string][]string{}
 	for _, e := range explanations(migrations.All()) {

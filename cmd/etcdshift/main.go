@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func commands() []*cli.Command { return commandsFor(migrations.All()) }
 
 func commandsFor(specs []transform.Spec) []*cli.Command {
-	return []*cli.Command{
+	return slices.Concat([]*cli.Command{
 		statusCommand(),
 		getCommand(),
 		eventsCommand(),
@@ -81,11 +81,12 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		verifyCommand(),
 		rehearseCommand(),
 		migrateCommand(specs),
+	}, specCommands(specs, transform.GroupNone), []*cli.Command{
 		saveCommand(),
 		clusterCommand(specs),
 		completionCommand(),
 		manCommand(),
-	}
+	})
 }
 
 func runCommands(ctx context.Context, commands []*cli.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -31,7 +31,9 @@ func specCommands(specs []transform.Spec, group string) (commands []*cli.Command
 
 func migrateCommand(specs []transform.Spec) *cli.Command {
 	sub := specCommands(specs, transform.GroupMigrate)
-	examples := mapped(sub, func(c *cli.Command) string { return "etcdshift migrate " + c.Name + " before.db after.db" })
+	examples := mapped(sub, func(c *cli.Command) string {
+		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db " + strings.TrimPrefix(c.ArgsUsage, "IN OUT "))
+	})
 	return &cli.Command{
 		Name:        transform.GroupMigrate,
 		Usage:       "write a changed copy of a snapshot",
@@ -43,7 +45,7 @@ func migrateCommand(specs []transform.Spec) *cli.Command {
 type migration struct{ transform.Spec }
 
 func (m migration) command() *cli.Command {
-	text, arguments := m.Text, cmp.Or(m.ArgsText, "IN OUT")
+	text, arguments := m.Text, cmp.Or(m.ArgsText, strings.TrimSpace("IN OUT "+m.Rest))
 	if m.Group == transform.GroupCluster {
 		text += moveOrder
 	}
@@ -51,7 +53,8 @@ func (m migration) command() *cli.Command {
 	if m.Builds {
 		leaves, written = "", "0"
 	}
-	out := arguments[strings.LastIndex(arguments, " ")+1:]
+	before := strings.TrimSpace(strings.TrimSuffix(arguments, m.Rest))
+	out := before[strings.LastIndex(before, " ")+1:]
 	text += fmt.Sprintf(`
 
 An input is never changed, and %s must not exist: it appears only after it has been verified and synced.
@@ -152,21 +155,27 @@ func (m migration) tell(c *cli.Context, file *publish.File, report *transform.Re
 	return errors.Join(err, also)
 }
 
-// options reads the common arguments, and leaves in args those before the input.
+// options reads the common arguments, and leaves in args those before the input and after the
+// output.
 func (m migration) options(c *cli.Context, args *transform.Args) (o transform.Options, err error) {
 	names := []string{"IN", "OUT"}
 	if m.Arguments != nil {
 		names = m.Arguments(args)
 	}
+	rest := strings.Fields(m.Rest)
+	names = append(names, rest...)
 	given, err := arguments(c, names...)
 	if err != nil {
 		return o, err
 	}
 	if i := slices.Index(given, ""); i >= 0 { // a shell variable that is not set
-		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[i], given)
+		return o, usagef(commandPath(c), "takes %s; %s is empty: %q", strings.Join(names, " "), names[min(i, len(names)-1)], given)
 	}
-	n := len(given) - 2
-	args.Arguments, args.In, args.Out = given[:n], given[n], given[n+1]
+	in := len(given) - 2
+	if len(rest) > 0 {
+		in = len(names) - len(rest) - 2
+	}
+	args.Arguments, args.In, args.Out, args.Rest = given[:in], given[in], given[in+1], given[in+2:]
 	o = transform.Options{
 		Command: commandPath(c), In: args.In, Out: args.Out, Prefixes: args.Prefixes,
 		DryRun: c.Bool("dry-run"), CountUIDs: !c.IsSet("report") && !wantsJSON(c),

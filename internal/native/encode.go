@@ -1,0 +1,114 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/etcdshift/etcdshift/encoding"
+)
+
+// ErrUnknownFields is returned for a protobuf value that this build would not write as it is: a
+// newer Kubernetes wrote fields that its k8s.io/api lacks.
+var ErrUnknownFields = errors.New("it has fields that this build does not know and would drop")
+
+var (
+	errNoField = errors.New("the kind has no such field")
+	errUnfit   = errors.New("it is no object of the kind")
+)
+
+// Encode returns the protobuf message of content, in place of the stored value v of a kind that is
+// Known. Nothing but the difference between both changes, and messages that older servers left out
+// are there, empty. It returns ErrUnknownFields, the
+// errors of Decode, or what does not fit the kind, without its value.
+func Encode(v encoding.Value, content map[string]any) ([]byte, error) {
+	stored, err := decodeProtobuf(v)
+	if err != nil {
+		return nil, err
+	}
+	before, err := toContent(stored)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), err)
+	}
+	same, err := encode(v, stored, before, before)
+	if err != nil || !bytes.Equal(same, v.Raw) && !wellFormed(v.GVK, v.Raw) {
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownFields)
+	}
+	return encode(v, stored, before, content)
+}
+
+// encode is Encode without a check. Managed fields have an order of their own, which content lacks:
+// where they did not change, they are taken from the stored object.
+func encode(v encoding.Value, stored runtime.Object, before, content map[string]any) ([]byte, error) {
+	obj, err := fromContent(v, content)
+	if err != nil {
+		return nil, err
+	}
+	if reflect.DeepEqual(managedFields(before), managedFields(content)) {
+		from, err := meta.Accessor(stored)
+		if err != nil {
+			return nil, err
+		}
+		to, err := meta.Accessor(obj)
+		if err != nil {
+			return nil, err
+		}
+		to.SetManagedFields(from.GetManagedFields())
+	}
+	message, ok := obj.(interface{ Marshal() ([]byte, error) })
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
+	}
+	return message.Marshal()
+}
+
+func managedFields(content map[string]any) any {
+	metadata, _ := content["metadata"].(map[string]any)
+	return metadata["managedFields"]
+}
+
+// fromContent turns JSON content into a typed object, without its apiVersion and kind, as its
+// message is stored.
+func fromContent(v encoding.Value, content map[string]any) (runtime.Object, error) {
+	obj, err := scheme.Scheme.New(v.GVK)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), ErrUnknownKind)
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(content, obj, true)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(v.GVK), unfit(v, content))
+	}
+	obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return obj, nil
+}
+
+// unfit names the field for which content is no object of the kind. Errors of the converter quote
+// values.
+func unfit(v encoding.Value, content map[string]any) error {
+	obj, err := scheme.Scheme.New(v.GVK)
+	if err != nil {
+		return ErrUnknownKind
+	}
+	text, err := json.Marshal(content)
+	if err != nil {
+		return errUnfit
+	}
+	strict, err := kjson.UnmarshalStrict(text, obj)
+	var wrong *json.UnmarshalTypeError
+	var unknown kjson.FieldError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return fmt.Errorf("%s: %w", wrong.Field, errFieldType)
+	case err == nil && errors.As(errors.Join(strict...), &unknown):
+		return fmt.Errorf("%s: %w", unknown.FieldPath(), errNoField)
+	}
+	return errUnfit
+}

@@ -1,0 +1,190 @@
+package transform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// ObjectCodes are the codes that [View.PutObject] and [View.MoveObject] report.
+func ObjectCodes() []*finding.Code {
+	return []*finding.Code{
+		CodeUnknownFields, CodeInvalidObject, CodeNameTaken, CodeWouldBePlaintext, finding.Undecodable, finding.Encrypted,
+	}
+}
+
+// PutObject stages content in place of that of o, in the format in which o is stored: JSON keeps
+// the bytes of what does not change, metadata of any kind is edited on the wire, and other protobuf
+// only where this build knows every field of it. metadata.resourceVersion is ignored, and
+// metadata.generation grows as by a server's update.
+//
+// staged is false where nothing changes, and after a finding of [ObjectCodes].
+func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[string]any, why string) (staged bool, err error) {
+	value := v.rewrite(ctx, o, o.Parsed, content)
+	if value == nil {
+		return false, nil
+	}
+	return v.Derive(ctx, o.Key, o.Key, value, why)
+}
+
+// MoveObject is PutObject at another key, for an object with another name. The record of o is
+// deleted, and the new one has its lease. A key that is there already is reported (name-taken).
+func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any, why string) (staged bool, err error) {
+	layouts, err := v.Layouts(ctx)
+	if err != nil {
+		return false, err
+	}
+	parsed, _, err := layouts.Parse(key)
+	if err != nil {
+		return false, err
+	}
+	switch taken, err := v.Get(ctx, key); {
+	case err != nil:
+		return false, err
+	case taken != nil:
+		v.Raise(string(o.Key), CodeNameTaken.Because("%s is there already", key))
+		return false, nil
+	}
+	value := v.rewrite(ctx, o, parsed, content)
+	if value == nil {
+		return false, nil
+	}
+	if staged, err = v.Derive(ctx, o.Key, key, value, why); !staged || err != nil {
+		return false, err
+	}
+	if err := v.plan.attach(key, o.Lease); err != nil {
+		return false, err
+	}
+	return true, v.Delete(ctx, o.Key, why)
+}
+
+// rewrite returns the value of o with another content, to be stored at key; nil where nothing
+// changes, or after a finding.
+func (v *View) rewrite(ctx context.Context, o *inspect.Object, key keys.Key, content map[string]any) []byte {
+	if o.Err != nil {
+		v.Raise(string(o.Key), Unreadable(o.Err))
+		return nil
+	}
+	before, after := stored(o.Content), stored(content)
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	grow(o.Type, before, after)
+	value, err := encodeAs(o, before, after)
+	if err == nil {
+		err = fits(ctx, o, key, before, after, value)
+	}
+	switch {
+	case errors.Is(err, native.ErrUnknownFields), errors.Is(err, native.ErrUnknownKind), errors.Is(err, encoding.ErrUnknownFormat):
+		v.Raise(string(o.Key), CodeUnknownFields.Because("%v", err))
+		return nil
+	case err != nil:
+		v.Raise(string(o.Key), CodeInvalidObject.Because("%v", err))
+		return nil
+	}
+	return value
+}
+
+// stored is content without its resourceVersion, which is not part of a stored value.
+func stored(content map[string]any) map[string]any {
+	content = maps.Clone(content)
+	if metadata, is := content["metadata"].(map[string]any); is {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "resourceVersion")
+		content["metadata"] = metadata
+	}
+	return content
+}
+
+// encodeAs returns the stored value of o with the content after in place of before.
+func encodeAs(o *inspect.Object, before, after map[string]any) ([]byte, error) {
+	parsed, err := o.ParseValue()
+	if err != nil {
+		return nil, err
+	}
+	if parsed.Format != encoding.FormatProtobuf {
+		return encoding.Set(o.Value, after)
+	}
+	if value, done := editMetadata(o.Value, before, after); done {
+		return value, nil
+	}
+	raw, err := native.Encode(parsed, after)
+	if err != nil {
+		return nil, err
+	}
+	return encoding.WithMessage(o.Value, raw)
+}
+
+// editMetadata edits a protobuf value on the wire, without its other fields. done is false where
+// more than metadata changes, or a field of it that is not edited so.
+func editMetadata(value []byte, before, after map[string]any) (_ []byte, done bool) {
+	if changed := differing(before, after); len(changed) != 1 || changed[0] != "metadata" {
+		return nil, false
+	}
+	was, _ := before["metadata"].(map[string]any)
+	is, _ := after["metadata"].(map[string]any)
+	for _, field := range differing(was, is) {
+		var err error
+		if value, err = encoding.Set(value, is[field], "metadata", field); err != nil {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// differing are the fields in which two objects differ, sorted.
+func differing(a, b map[string]any) (fields []string) {
+	for field := range a {
+		if !reflect.DeepEqual(a[field], b[field]) {
+			fields = append(fields, field)
+		}
+	}
+	for field := range b {
+		if _, both := a[field]; !both {
+			fields = append(fields, field)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// fits returns why no server would accept the object after at key, for a reason that before did not
+// have.
+func fits(ctx context.Context, o *inspect.Object, key keys.Key, before, after map[string]any, value []byte) error {
+	if err := CheckValue(key, value); err != nil {
+		return err
+	}
+	metadata, _ := after["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	if name != key.Name || namespace != key.Namespace {
+		return fmt.Errorf("its key names %q in namespace %q, its metadata %q in %q", key.Name, key.Namespace, name, namespace)
+	}
+	if o.Type.CRD == nil {
+		return nil
+	}
+	apiVersion, _ := after["apiVersion"].(string)
+	version, err := o.Type.CRD.Version(apiVersion[strings.LastIndex(apiVersion, "/")+1:])
+	if err != nil {
+		return err
+	}
+	wrong := version.Invalid(ctx, after)
+	if len(wrong) > 0 {
+		had := version.Invalid(ctx, before)
+		wrong = slices.DeleteFunc(wrong, func(field string) bool { return slices.Contains(had, field) })
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("it does not fit the schema: %s", finding.List(wrong))
+	}
+	return nil
+}

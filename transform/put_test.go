@@ -1,0 +1,211 @@
+package transform_test
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+type planned func(ctx context.Context, v *transform.View) error
+
+func (p planned) Plan(ctx context.Context, v *transform.View) error { return p(ctx, v) }
+
+// plan runs a plan on a snapshot of testdata and returns what became of it.
+func plan(t *testing.T, in string, p planned) (*transform.Report, *inspect.Reader) {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "after.db")
+	report, err := transform.Run(t.Context(), transform.Options{Command: "test", In: "../testdata/" + in, Out: out}, p)
+	if err != nil {
+		require.ErrorIs(t, err, transform.ErrRefused)
+		return report, nil
+	}
+	s, err := snapshot.Open(t.Context(), out, snapshot.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return report, inspect.NewReader(s, nil)
+}
+
+// object returns the object of a type and name, as the view has it.
+func object(t *testing.T, v *transform.View, name, object string) *inspect.Object {
+	t.Helper()
+	types, err := v.Types(t.Context())
+	require.NoError(t, err)
+	found, err := types.Resolve(name)
+	require.NoError(t, err)
+	for o, err := range v.Objects(t.Context(), found[0], inspect.Selection{Names: []string{object}}) {
+		require.NoError(t, err)
+		return o
+	}
+	require.Fail(t, "not found", "%s/%s", name, object)
+	return nil
+}
+
+// with is the content of an object with another value in a field; nil removes it.
+func with(t *testing.T, o *inspect.Object, value any, path ...string) map[string]any {
+	t.Helper()
+	content := runtime.DeepCopyJSON(o.Content)
+	if value == nil {
+		unstructured.RemoveNestedField(content, path...)
+		return content
+	}
+	require.NoError(t, unstructured.SetNestedField(content, value, path...))
+	return content
+}
+
+func TestPutObject(t *testing.T) {
+	for name, test := range map[string]struct {
+		in, kind, object string
+		value            any
+		path             []string
+		generation       any // afterwards
+		problem          string
+		unchanged        bool
+	}{
+		"native":               {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"spec", "replicas"}, generation: int64(2)},
+		"native status":        {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"status", "replicas"}, generation: int64(1)},
+		"annotation counts":    {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "x", path: []string{"metadata", "annotations", "a"}, generation: int64(2)},
+		"annotation":           {in: "kubectl/all.db.gz", kind: "ds", object: "ds", value: "x", path: []string{"metadata", "annotations", "a"}, generation: int64(1)},
+		"no generation":        {in: "kubectl/all.db.gz", kind: "node", object: "n1", value: nil, path: []string{"spec", "unschedulable"}},
+		"custom":               {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9), path: []string{"spec", "size"}, generation: int64(2)},
+		"nothing":              {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "9", path: []string{"metadata", "resourceVersion"}, unchanged: true},
+		"field of no kind":     {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: int64(7), path: []string{"spec", "replica"}, problem: "spec.replica: the kind has no such field"},
+		"wrong type":           {in: "kubectl/all.db.gz", kind: "deploy", object: "d", value: "s3cret", path: []string{"spec", "replicas"}, problem: "spec.replicas"},
+		"field of no schema":   {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: int64(9), path: []string{"spec", "sizes"}, problem: "spec.sizes (Unknown field)"},
+		"type of no schema":    {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "s3cret", path: []string{"spec", "size"}, problem: "spec.size (FieldValueTypeInvalid)"},
+		"version that is gone": {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "demo.example.com/v7", path: []string{"apiVersion"}, problem: "v7"},
+		"another name":         {in: "storage/before.db.gz", kind: "widgets", object: "untouched", value: "other", path: []string{"metadata", "name"}, problem: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, want map[string]any
+			report, after := plan(t, test.in, func(ctx context.Context, v *transform.View) error {
+				o := object(t, v, test.kind, test.object)
+				before = runtime.DeepCopyJSON(o.Content)
+				want = with(t, o, test.value, test.path...)
+				staged, err := v.PutObject(ctx, o, want, "a test")
+				require.NoError(t, err)
+				require.Equal(t, before, o.Content, "the object itself changed")
+				require.Equal(t, test.problem == "" && !test.unchanged, staged)
+				return nil
+			})
+			if test.problem != "" {
+				require.Equal(t, transform.Refused, report.Outcome)
+				require.Contains(t, report.Problems[len(report.Problems)-1].Reason, test.problem)
+				require.NotContains(t, report.Problems[len(report.Problems)-1].Reason, "s3cret")
+				return
+			}
+			if test.unchanged {
+				require.Zero(t, report.Changes)
+				return
+			}
+			require.Equal(t, transform.Changes{Updated: 1}, report.Changes)
+			got := read(t, after, test.kind, test.object)
+			metadata := got["metadata"].(map[string]any)
+			require.Equal(t, test.generation, metadata["generation"])
+			for _, m := range []map[string]any{metadata, want["metadata"].(map[string]any)} {
+				delete(m, "generation")
+				delete(m, "resourceVersion")
+			}
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// read returns the content of an object of an output.
+func read(t *testing.T, r *inspect.Reader, kind, name string) map[string]any {
+	t.Helper()
+	types, err := r.Types(t.Context())
+	require.NoError(t, err)
+	found, err := types.Resolve(kind)
+	require.NoError(t, err)
+	for o, err := range r.Objects(t.Context(), found[0], inspect.Selection{Names: []string{name}}) {
+		require.NoError(t, err)
+		require.NoError(t, o.Err)
+		return o.Content
+	}
+	return nil
+}
+
+// JSON keeps the bytes around a change.
+func TestPutObjectKeepsText(t *testing.T) {
+	var before, staged []byte
+	plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
+		o := object(t, v, "widgets", "untouched")
+		before = bytes.Clone(o.Value)
+		_, err := v.PutObject(ctx, o, with(t, o, int64(4), "spec", "size"), "a test")
+		require.NoError(t, err)
+		e, err := v.Get(ctx, o.Key)
+		staged = bytes.Clone(e.Value)
+		return err
+	})
+	want := bytes.Replace(before, []byte(`"size":3`), []byte(`"size":4`), 1)
+	require.Equal(t, string(bytes.Replace(want, []byte(`"generation":1`), []byte(`"generation":2`), 1)), string(staged))
+}
+
+// A later change sees an earlier one, of a definition too.
+func TestObjectsAreThoseStaged(t *testing.T) {
+	report, after := plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
+		o := object(t, v, "widgets", "untouched")
+		_, err := v.PutObject(ctx, o, with(t, o, int64(9), "spec", "sizes"), "a test")
+		require.NoError(t, err)
+		return nil
+	})
+	require.Nil(t, after)
+	require.Equal(t, transform.Refused, report.Outcome)
+
+	_, after = plan(t, "storage/before.db.gz", func(ctx context.Context, v *transform.View) error {
+		definition := object(t, v, "crd", "widgets.demo.example.com")
+		content := runtime.DeepCopyJSON(definition.Content)
+		properties := content["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)["spec"].(map[string]any)["properties"].(map[string]any)
+		properties["sizes"] = maps.Clone(properties["size"].(map[string]any))
+		staged, err := v.PutObject(ctx, definition, content, "a test")
+		require.NoError(t, err)
+		require.True(t, staged)
+
+		for _, size := range []int64{9, 10} {
+			o := object(t, v, "widgets", "untouched")
+			staged, err = v.PutObject(ctx, o, with(t, o, size, "spec", "sizes"), "a test")
+			require.NoError(t, err)
+			require.True(t, staged)
+		}
+		return nil
+	})
+	got := read(t, after, "widgets", "untouched")
+	require.Equal(t, int64(10), got["spec"].(map[string]any)["sizes"])
+	require.Equal(t, int64(3), got["metadata"].(map[string]any)["generation"])
+}
+
+func TestMoveObject(t *testing.T) {
+	report, after := plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
+		o := object(t, v, "node", "n1")
+		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n3"), with(t, o, "n3", "metadata", "name"), "a test")
+		require.NoError(t, err)
+		require.True(t, staged)
+		e, err := v.Get(ctx, o.Key)
+		require.NoError(t, err)
+		require.Nil(t, e)
+		require.Equal(t, int64(0), object(t, v, "node", "n3").ModRevision)
+		return nil
+	})
+	require.Equal(t, transform.Changes{Created: 1, Deleted: 1}, report.Changes)
+	require.Equal(t, "n3", read(t, after, "node", "n3")["metadata"].(map[string]any)["name"])
+	require.Nil(t, read(t, after, "node", "n1"))
+
+	report, _ = plan(t, "kubectl/all.db.gz", func(ctx context.Context, v *transform.View) error {
+		o := object(t, v, "node", "n1")
+		staged, err := v.MoveObject(ctx, o, []byte("/registry/minions/n2"), with(t, o, "n2", "metadata", "name"), "a test")
+		require.NoError(t, err)
+		require.False(t, staged)
+		return nil
+	})
+	require.Equal(t, transform.CodeNameTaken, report.Problems[len(report.Problems)-1].Code)
+}
