@@ -60,27 +60,47 @@ func (e *edit) layOut(ctx context.Context, a *appender) (*bolt.Meta, error) {
 	return &m, w.Flush()
 }
 
-// rewrite writes src without any record of the keys that scrub names, with the changes and grants
-// on top, and reads that back.
+// rewrite writes src without the records that are scrubbed or compacted, with the changes and
+// grants on top, and reads that back.
 func (e *edit) rewrite(ctx context.Context) (res WriteResult, err error) {
 	e.Stop()
 	if err := e.file.Truncate(0); err != nil {
 		return res, err
 	}
-	var a *appender // of the last pass
-	sources := e.sources(ctx)
-	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })
-	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
-		a = newAppender(e.x, e.scrub)
-		inTurn(a.left(ctx), a.records(ctx, e.changes), a.last())(yield)
+	compact, err := e.newCompaction(ctx)
+	if err != nil {
+		return res, err
 	}
 	m := e.src.db.Meta
 	m.TxID++
+	var a *appender // of the last pass
+	sources := e.sources(ctx)
+	if compact != nil {
+		m.TxID = 1 // as after a defragmentation; the same content gives the same bytes
+		compact.renew(sources)
+	}
+	key := slices.IndexFunc(sources, func(src bolt.Source) bool { return src.Name == "key" })
+	sources[key].Entries = func(yield func(bolt.Element, error) bool) {
+		a = newAppender(e.x, e.scrub)
+		a.compact = compact
+		parts := []entries{a.left(ctx), a.records(ctx, e.changes)}
+		if e.scrub != nil {
+			parts = append(parts, a.last())
+		}
+		inTurn(parts...)(yield)
+	}
 	out, d, err := e.create(ctx, m, sources)
 	if err != nil {
 		return res, err
 	}
 	defer func() { _ = out.Close() }()
+	x, err := out.index(ctx)
+	if err == nil && (x.alive != a.Keys || x.revision() != a.Revision || compact != nil && x.repeats) {
+		err = fmt.Errorf("%w: %d keys at revision %d, want %d at %d", ErrVerify, x.alive, x.revision(), a.Keys, a.Revision)
+	}
+	if err != nil {
+		return res, err
+	}
 	return e.approve(ctx, out, d, a.WriteResult)
 }
 

@@ -25,8 +25,10 @@ type WriteResult struct {
 	Keys     int    // live keys
 	Bytes    int64  // size of the file
 	SHA256   string // of the whole file, as sha256sum prints it
-	Appended int    // records written on top, but not the last one of a scrubbed file
+	Appended int    // records written on top, compacted ones too, but not the last one of a scrubbed file
 	Scrubbed int    // records of the input that were left out
+	// Compacted is how many other records, of the input and of the changes, a compaction left out.
+	Compacted int
 }
 
 // entries are entries of a bucket, in the order of their keys.
@@ -50,8 +52,11 @@ func inTurn(parts ...entries) entries {
 type appender struct {
 	x *index
 	// scrub, if it is set, names keys that are gone from x: a deletion of one stores nothing.
-	scrub func(key []byte) bool
+	scrub   func(key []byte) bool
+	compact *compaction // nil for none
 	WriteResult
+
+	replaces uint32 // ordinal of the record that the last change supersedes; none for a new key
 
 	// Keys changed already: a bit for the latest record of one that the file has, and of others, of
 	// which there may be very many, a hash that nobody can make collide.
@@ -75,7 +80,9 @@ func (a *appender) current(c Change) (*Record, error) {
 		return nil, err
 	}
 	twice := false
+	a.replaces = none
 	if found {
+		a.replaces = ordinal
 		bit := uint64(1) << (ordinal % 64)
 		twice = a.changed[ordinal/64]&bit != 0
 		a.changed[ordinal/64] |= bit
@@ -143,32 +150,53 @@ func (a *appender) records(ctx context.Context, changes iter.Seq2[Change, error]
 			if err != nil || rec == nil {
 				return err
 			}
+			if a.compact != nil && !a.compact.keepsNew(rec.Revision, rec.Tombstone) {
+				a.Compacted++
+				return nil
+			}
 			return yield(a.encoder.element(rec))
 		})
 	})
 }
 
-// left yields the entries of the file but for the records of keys that are scrubbed.
+// left yields the entries of the file but for those that are scrubbed or compacted.
 func (a *appender) left(ctx context.Context) entries {
 	return stream.Of(func(yield func(bolt.Element) error) error {
-		var rec Record
 		ordinal := uint32(0)
 		return stream.Each(a.x.db.Entries(ctx, a.x.keys), func(el bolt.Element) error {
-			if err := parseRecord(el.Key, el.Value, &rec); err != nil {
+			stays, err := a.stays(ordinal, el)
+			ordinal++
+			if err != nil || !stays {
 				return err
 			}
-			live := a.x.isLive(ordinal)
-			ordinal++
-			if len(rec.Key) == 0 || !a.scrub(rec.Key) {
-				return yield(el)
-			}
-			a.Scrubbed++
-			if live {
-				a.Keys--
-			}
-			return nil
+			return yield(el)
 		})
 	})
+}
+
+// stays reports whether an entry of the file, which has the given ordinal, is left, and counts it.
+func (a *appender) stays(ordinal uint32, el bolt.Element) (bool, error) {
+	if a.scrub != nil {
+		var rec Record
+		if err := parseRecord(el.Key, el.Value, &rec); err != nil {
+			return false, err
+		}
+		if len(rec.Key) > 0 && a.scrub(rec.Key) {
+			a.Scrubbed++
+			if a.x.isLive(ordinal) {
+				a.Keys--
+			}
+			return false, nil
+		}
+	}
+	if a.compact == nil {
+		return true, nil
+	}
+	stays, err := a.compact.keeps(ordinal, el)
+	if !stays {
+		a.Compacted++
+	}
+	return stays, err
 }
 
 // last yields the record without key and value that keeps the revision from going back (etcd

@@ -3,7 +3,8 @@
 // MVCC records and nothing of Kubernetes.
 //
 // [Open] maps a file. [Snapshot.Live], [Snapshot.History] and [Snapshot.Deleted] read its records,
-// [Write] puts changes on top, [Build] makes a file of records, and [Verify] checks one.
+// [Write] puts changes on top and can leave out keys and history, [Build] makes a file of records,
+// and [Verify] checks one.
 //
 // Invariants, each with a test of the same name:
 //
@@ -29,6 +30,9 @@
 //   - NoByteIsLeft: a scrubbed file has new pages alone, each of which holds its elements and
 //     zeros: nothing of a scrubbed key is left in a superseded record, a free page or behind the
 //     end, unless a record or bucket that stays says the same.
+//   - Compacted: a compacted file holds, entry by entry, what a real server has after the same
+//     writes, compaction and defragmentation, and is no larger; HashKV is the same.
+//   - NoHistoryIsLeft: it has no byte of what was compacted, unless a record that stays has it too.
 //   - Built: a file of Build is restored and served with all numbers of its records, and answers
 //     for no revision before.
 //   - VerifiedBeforePublished: an output has its name only after it was read back and compared.

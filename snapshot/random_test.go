@@ -30,6 +30,16 @@ type random struct {
 	drawn   int64 // leases so far
 }
 
+// newRandom has made so many requests.
+func newRandom(t testing.TB, seed, stream uint64, steps int) *random {
+	o := &random{t: t, r: rand.New(rand.NewPCG(seed, stream)), model: &store{rev: 1, lives: map[string]life{}}}
+	o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
+	for range steps {
+		o.step()
+	}
+	return o
+}
+
 // keyspace has keys that begin like others, keys without folders and folders that begin like
 // others.
 func (o *random) key() string {
@@ -336,8 +346,7 @@ func deletedIn(t testing.TB, s *Snapshot, prefix string) (out []Deletion) {
 
 // runRandom makes n requests and checks several times on the way, at the end too.
 func runRandom(t testing.TB, seed uint64, n int) {
-	o := &random{t: t, r: rand.New(rand.NewPCG(seed, 2)), model: &store{rev: 1, lives: map[string]life{}}}
-	o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
+	o := newRandom(t, seed, 2, 0)
 	defer o.server.Stop()
 	o.check() // the empty store
 	for i := range n {

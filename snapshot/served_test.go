@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -178,11 +177,7 @@ func TestScrubbedHistories(t *testing.T) {
 	for seed := range 4 {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			o := &random{t: t, r: rand.New(rand.NewPCG(uint64(seed), 7)), model: &store{rev: 1, lives: map[string]life{}}}
-			o.server = etcdtest.Start(t, filepath.Join(t.TempDir(), "random.etcd"))
-			for range 250 {
-				o.step()
-			}
+			o := newRandom(t, uint64(seed), 7, 250)
 			s := sameSaved(t, o.server)
 			path, _ := scrub(t, s, WriteConfig{Scrub: without("/a/b/", "z"), Leases: []Lease{{1 << 40, 3600}}}, put("/new", "x"))
 			sameAsRestored(t, path, nil)

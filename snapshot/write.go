@@ -22,6 +22,9 @@ type WriteConfig struct {
 	// So that the revision never goes back, the file ends with a record without key and value, like
 	// a restore with --bump-revision. Scrub must answer the same each time.
 	Scrub func(key []byte) bool
+	// Compact, if it is set, makes the output a file of new pages alone, without the history that
+	// it names, that of the changes included. The same content gives the same bytes.
+	Compact *Compaction
 	// Check, if it is set, is called with the output, read back and compared, before it gets its
 	// name. If it returns an error nothing is left.
 	Check func(ctx context.Context, out *Snapshot) error
@@ -33,10 +36,10 @@ type WriteConfig struct {
 // back, compared and synced, and the digest of src is right; on any error nothing is left. path
 // must not exist (fs.ErrExist). An src with an error of [Verify] is refused ([ErrDamaged]).
 //
-// changes is ranged over twice and must yield the same both times. Without changes, leases and
-// scrubbing the output is src byte for byte, or, for a raw database file, its image with both metas
-// of the newest transaction, and a digest. A wrong free list is accepted, none is stored. Memory is
-// a few bytes a change.
+// changes is ranged over twice, for a compaction three times, and must yield the same each time.
+// Without changes, leases, scrubbing and compaction the output is src byte for byte, or, for a raw
+// database file, its image with both metas of the newest transaction, and a digest. A wrong free
+// list is accepted, none is stored. Memory is a few bytes a change.
 func Write(
 	ctx context.Context, path string, src *Snapshot, changes iter.Seq2[Change, error], cfg WriteConfig,
 ) (WriteResult, error) {
@@ -64,7 +67,7 @@ func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], c
 	if err := d.src.Sound(ctx); err != nil {
 		return res, err
 	}
-	e := &edit{Draft: d, changes: changes, scrub: cfg.Scrub}
+	e := &edit{Draft: d, changes: changes, scrub: cfg.Scrub, compact: cfg.Compact}
 	if e.x, err = d.src.index(ctx); err != nil {
 		return res, err
 	}
@@ -72,7 +75,7 @@ func (d *Draft) writeTo(ctx context.Context, changes iter.Seq2[Change, error], c
 		return res, d.wrap(err)
 	}
 	write := e.append
-	if e.scrub != nil {
+	if e.scrub != nil || e.compact != nil {
 		write = e.rewrite
 	}
 	res, err = write(ctx)
@@ -86,6 +89,7 @@ type edit struct {
 	changes iter.Seq2[Change, error]
 	grants  []bolt.Element // entries of the lease bucket, sorted
 	scrub   func(key []byte) bool
+	compact *Compaction
 }
 
 // output is a file under construction, which may have another name than path, or none.

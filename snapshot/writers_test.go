@@ -32,6 +32,7 @@ func writers() map[string]writer {
 		"append":           with(WriteConfig{}),
 		"append and grant": with(WriteConfig{Leases: granted}),
 		"scrub":            with(WriteConfig{Scrub: without("/k/001"), Leases: granted}),
+		"compact":          with(WriteConfig{Compact: &Compaction{Keep: 100}, Leases: granted}),
 		"build": func(ctx context.Context, path string, s *Snapshot, _ iter.Seq2[Change, error], check func(context.Context, *Snapshot) error) (res WriteResult, err error) {
 			err = s.Guard(func() error {
 				c := Content{Records: s.Live(ctx, nil), Revision: 1 << 40, Leases: granted, Notes: map[string][]byte{"n": []byte("note")}}

@@ -114,6 +114,20 @@ func (v *View) Scrub(drop func(key []byte) bool) {
 	}
 }
 
+// Compact has the output written anew without history, that of the staged changes included: the
+// same as a compaction and a defragmentation after the run. Of several calls each leaves out what
+// it names.
+func (v *View) Compact(c snapshot.Compaction) {
+	if before := v.compact; before != nil {
+		c.Keep = min(c.Keep, before.Keep)
+		c.LiveOnly = c.LiveOnly || before.LiveOnly
+		c.Disarm = c.Disarm || before.Disarm
+	}
+	if v.compact = &c; v.draft != nil {
+		v.draft.Stop()
+	}
+}
+
 // Build has the output be a new file with the content alone. Its report has no restore commands.
 // Records may be those of the input.
 func (v *View) Build(content snapshot.Content) { v.built = &content }

@@ -119,6 +119,38 @@ func TestScrub(t *testing.T) {
 	require.NotContains(t, fileText(t, f.out), "/leased")
 }
 
+// TestCompact: staged changes are compacted away with the rest, and compacting once more changes
+// nothing. Of several compactions in a run each leaves out what it names.
+func TestCompact(t *testing.T) {
+	f := input(t)
+	run := func(in, out string, first, second snapshot.Compaction) *Report {
+		r, err := Run(context.Background(), Options{In: in, Out: out}, planFunc(func(ctx context.Context, v *View) error {
+			v.Compact(first)
+			require.NoError(t, v.Put(ctx, []byte("/b"), []byte("changed"), "why"))
+			require.NoError(t, v.Delete(ctx, []byte("/leased"), "why"))
+			v.Compact(second)
+			return nil
+		}))
+		require.NoError(t, err)
+		return r
+	}
+	r := run(f.in, f.out, snapshot.Compaction{Keep: 3}, snapshot.Compaction{LiveOnly: true})
+	require.Equal(t, Written, r.Outcome)
+	require.Equal(t, Changes{Updated: 1, Deleted: 1}, r.Changes)
+	require.Equal(t, r.Input.Revision+2, r.Output.Revision)
+	require.NotContains(t, fileText(t, f.out), "/leased")
+	require.Equal(t, "changed", live(t, f.out)["/b"])
+	out, err := snapshot.Open(t.Context(), f.out, snapshot.Config{})
+	require.NoError(t, err)
+	defer out.Close()
+	oldest, newest, err := out.Kept(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int64{r.Output.Revision, r.Output.Revision}, []int64{oldest, newest})
+	again := run(f.out, f.out+"2", snapshot.Compaction{Keep: 3}, snapshot.Compaction{})
+	require.Equal(t, Unchanged, again.Outcome)
+	require.Equal(t, r.Output.SHA256, again.Output.SHA256)
+}
+
 // TestCheckOutput: an output that its transform does not approve of never gets its name.
 func TestCheckOutput(t *testing.T) {
 	f := input(t)

@@ -17,8 +17,8 @@ import (
 )
 
 // Transform plans changes to a snapshot: it stages them on the view and reports there. One with a
-// method Fresh() bool that returns true makes a file of new pages, by [View.Build] or [View.Scrub]:
-// no page of the input is copied while it plans.
+// method Fresh() bool that returns true makes a file of new pages, by [View.Build], [View.Scrub] or
+// [View.Compact]: no page of the input is copied while it plans.
 type Transform interface {
 	Plan(ctx context.Context, v *View) error
 }
@@ -259,11 +259,15 @@ func (v *View) write(ctx context.Context, o Options, r *Report) error {
 		}
 	}
 	o.phase("write", v.draft.Progress)
-	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Check: check})
+	res, err := v.draft.Write(ctx, v.plan.changes(), snapshot.WriteConfig{Leases: v.grants, Scrub: v.scrub, Compact: v.compact, Check: check})
 	if err := r.written(o, res, err); err != nil {
 		return err
 	}
-	if res.Appended == 0 && res.Scrubbed == 0 && v.src.FreeList() == nil {
+	same := res.Appended == 0 && res.Scrubbed == 0 && v.src.FreeList() == nil
+	if v.compact != nil {
+		same = r.Output.SHA256 == r.Input.SHA256
+	}
+	if same {
 		r.Outcome = Unchanged
 	}
 	r.addRestore(o, members)

@@ -34,6 +34,7 @@ type View struct {
 	beside  beside                   // the plan
 	draft   *snapshot.Draft          // of the output; nil where it is not begun yet
 	scrub   func(key []byte) bool    // nil for none
+	compact *snapshot.Compaction     // nil for none
 	check   OutputCheck              // nil for none
 	built   *snapshot.Content        // nil for the input with changes
 }

@@ -1,0 +1,160 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/snapshot/internal/bolt"
+)
+
+// Compaction leaves out history, as "etcdctl compact" and "etcdctl defrag" of a server on the
+// output would; see [WriteConfig].
+type Compaction struct {
+	// Keep is how many revisions below the current one of the output stay. The compact revision is
+	// the current one less Keep, and never below that of the file.
+	Keep int64
+	// LiveOnly leaves out the deletions at the compact revision too, which etcd keeps since 3.5.16
+	// for a watch that begins there. Keep must be 0: then every key of the file is a live one.
+	LiveOnly bool
+	// Disarm leaves out NOSPACE alarms, as "etcdctl alarm disarm" does.
+	Disarm bool
+}
+
+// compaction chooses the records that are left at or below its revision: the latest one of each
+// key, unless that is a deletion of an earlier revision (etcd server/storage/mvcc/key_index.go,
+// compact).
+type compaction struct {
+	Compaction
+	x       *index
+	rev     int64    // the compact revision, 0 for none
+	past    *past    // nil where no record of the file lies above rev
+	gone    []uint64 // a bit an ordinal: a change at or below rev supersedes it
+	unnamed Revision // of the last record without a key at or below rev: for etcd a key of no bytes
+}
+
+// newCompaction is the compaction of e, nil for none.
+func (e *edit) newCompaction(ctx context.Context) (*compaction, error) {
+	if e.compact == nil {
+		return nil, nil
+	}
+	c := &compaction{Compaction: *e.compact, x: e.x, gone: make([]uint64, len(e.x.live)), unnamed: e.x.unnamed}
+	if c.Keep < 0 || c.LiveOnly && c.Keep > 0 {
+		return nil, errors.New("a compaction keeps no negative number of revisions, and none if only live records stay")
+	}
+	replaced, current, err := e.replaced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.rev = max(current-c.Keep, e.x.finished, e.x.scheduled, 0)
+	if e.scrub != nil && current <= c.rev {
+		c.unnamed = Revision{} // the last record supersedes it
+	}
+	for i, ordinal := range replaced {
+		if ordinal != none && e.x.revision()+int64(i) < c.rev {
+			c.gone[ordinal/64] |= 1 << (ordinal % 64)
+		}
+	}
+	if c.rev < e.x.last.Main {
+		err = c.lookBack(ctx)
+	}
+	return c, err
+}
+
+// replaced has the ordinal of the record that each change supersedes, none for a new key, by the
+// revision of the change; and the current revision of the output.
+func (e *edit) replaced(ctx context.Context) (replaced []uint32, current int64, err error) {
+	a := newAppender(e.x, e.scrub)
+	err = stream.Each(e.changes, func(c Change) error {
+		rec, err := a.record(c)
+		if rec != nil {
+			replaced = append(replaced, a.replaces)
+		}
+		return errors.Join(err, ctx.Err())
+	})
+	if e.scrub != nil {
+		a.Revision++ // the last record
+	}
+	return replaced, a.Revision, err
+}
+
+// none is no ordinal.
+const none = math.MaxUint32
+
+// lookBack prepares c for records above the compact revision.
+func (c *compaction) lookBack(ctx context.Context) (err error) {
+	if c.past, err = newPast(ctx, c.x, nil, c.rev); err != nil || c.unnamed.Main <= c.rev {
+		return err
+	}
+	c.unnamed = Revision{}
+	want := func(ordinal uint32) bool { return ordinal < c.past.end }
+	return c.x.scan(ctx, want, func(rec Scanned) error {
+		if len(rec.Key) == 0 {
+			c.unnamed = rec.Revision
+		}
+		return nil
+	})
+}
+
+// keeps reports whether an entry of the file, which has the given ordinal, is left.
+func (c *compaction) keeps(ordinal uint32, el bolt.Element) (bool, error) {
+	rev, tombstone, err := parseRevisionKey(el.Key)
+	switch {
+	case err != nil:
+		return false, err
+	case tombstone || rev.Main > c.rev:
+		return c.keepsNew(rev, tombstone), nil
+	case rev == c.unnamed:
+		return true, nil
+	case c.x.isLive(ordinal):
+		return c.gone[ordinal/64]&(1<<(ordinal%64)) == 0, nil
+	case c.past == nil:
+		return false, nil
+	}
+	var rec Record
+	if err := parseRecord(el.Key, el.Value, &rec); err != nil {
+		return false, err
+	}
+	return c.past.holds(Scanned{Record: &rec, ordinal: ordinal})
+}
+
+// keepsNew reports whether a record stays that no later one at or below the compact revision
+// supersedes.
+func (c *compaction) keepsNew(rev Revision, tombstone bool) bool {
+	return !tombstone || rev.Main > c.rev || rev.Main == c.rev && !c.LiveOnly
+}
+
+// renew replaces what the compaction changes in small buckets: both compact revisions are those
+// that a server stores, and alarms may be gone.
+func (c *compaction) renew(sources []bolt.Source) {
+	for i := range sources {
+		src := &sources[i]
+		switch {
+		case src.Name == metaBucket && c.rev > 0:
+			value := appendRevisionKey(nil, Revision{Main: c.rev}, false)
+			other := only(src.Entries, func(el bolt.Element) bool {
+				return string(el.Key) != finishedCompact && string(el.Key) != scheduledCompact
+			})
+			src.Entries = merged(other, []bolt.Element{
+				{Key: []byte(finishedCompact), Value: value}, {Key: []byte(scheduledCompact), Value: value},
+			})
+		case src.Name == "alarm" && c.Disarm:
+			src.Entries = only(src.Entries, func(el bolt.Element) bool {
+				n, err := varintField(el.Key, fieldAlarm)
+				return err != nil || alarmNames()[n] != AlarmNoSpace
+			})
+		}
+	}
+}
+
+// only yields the entries that want chooses.
+func only(from entries, want func(bolt.Element) bool) entries {
+	return func(yield func(bolt.Element, error) bool) {
+		for el, err := range from {
+			if (err != nil || want(el)) && !yield(el, err) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+)
+
+// compact writes s with the compaction, and fails the test unless the same bytes come of it each
+// time, and of compacting the output once more.
+func compact(t testing.TB, s *Snapshot, c Compaction, changes ...Change) (string, WriteResult) {
+	t.Helper()
+	cfg := WriteConfig{Compact: &c}
+	path, res := writeWith(t, s, cfg, changes...)
+	wellMade(t, path, res)
+	again, _ := writeWith(t, s, cfg, changes...)
+	require.Equal(t, sumOf(t, path), sumOf(t, again), "the same bytes each time")
+	twice, more := writeWith(t, open(t, path), cfg)
+	require.Equal(t, sumOf(t, path), sumOf(t, twice), "there is nothing left to compact")
+	require.Zero(t, more.Compacted)
+	require.Equal(t, []int64{res.Revision, int64(res.Keys)}, []int64{more.Revision, int64(more.Keys)})
+	return path, res
+}
+
+// contents are all entries of all buckets, but the raft index, which counts compactions.
+func contents(t testing.TB, s *Snapshot) map[string][]entry {
+	t.Helper()
+	all := map[string][]entry{}
+	for _, b := range s.db.Buckets {
+		all[b.Name] = []entry{{value: fmt.Sprint(b.Sequence)}}
+		require.NoError(t, s.entries(context.Background(), b.Name, func(k, v []byte) error {
+			if string(k) != "consistent_index" {
+				all[b.Name] = append(all[b.Name], entry{string(k), string(v)})
+			}
+			return nil
+		}))
+	}
+	return all
+}
+
+// defragmented is what the server holds, after a compaction at rev and a defragmentation.
+func defragmented(t testing.TB, server *etcdtest.Server, rev int64) *Snapshot {
+	t.Helper()
+	etcdtest.Run(t, server, fmt.Sprintf("compact %d", rev))
+	_, err := server.Client.Defragment(context.Background(), server.URL)
+	require.NoError(t, err)
+	return sameSaved(t, server)
+}
+
+// likeAServer compares the compaction of s, with the changes that the server has seen already, with
+// the server's own, entry by entry, for all of keeps, which descend.
+func likeAServer(t testing.TB, s *Snapshot, server *etcdtest.Server, keeps []int64, changes ...Change) (path string) {
+	t.Helper()
+	oldest, _, err := s.Kept(context.Background())
+	require.NoError(t, err)
+	current := etcdtest.Revision(t, server)
+	for _, keep := range keeps {
+		if current-keep <= oldest {
+			continue
+		}
+		want := defragmented(t, server, current-keep)
+		var res WriteResult
+		path, res = compact(t, s, Compaction{Keep: keep}, changes...)
+		out := open(t, path)
+		require.Equal(t, contents(t, want), contents(t, out), "keep %d", keep)
+		require.Equal(t, current, res.Revision)
+		require.Equal(t, len(modelOf(t, want)), res.Keys)
+		require.LessOrEqual(t, res.Bytes, want.Size(), "keep %d", keep)
+		require.Equal(t, len(entriesOf(t, out))+res.Compacted, len(entriesOf(t, s))+res.Appended)
+	}
+	return path
+}
+
+// sameHash compares HashKV at the current revision and at the compact one of a server on the file
+// with those of a server that compacted there. That one answers for the compact revision with what
+// it summed up while it compacted, until it starts again.
+func sameHash(t testing.TB, path string, live *etcdtest.Server, compacted int64) {
+	t.Helper()
+	sameAsRestored(t, path, nil)
+	saved := filepath.Join(t.TempDir(), "saved.db")
+	etcdtest.Save(t, live, saved)
+	ours, theirs := etcdtest.Start(t, etcdtest.Restore(t, path)), etcdtest.Start(t, etcdtest.Restore(t, saved))
+	for _, rev := range []int64{0, compacted} {
+		want, at, of := etcdtest.HashKV(t, theirs, rev)
+		got, gotAt, gotOf := etcdtest.HashKV(t, ours, rev)
+		require.Equal(t, []any{want, at, of, compacted}, []any{got, gotAt, gotOf, gotOf}, "revision %d", rev)
+	}
+	want, _, _ := etcdtest.HashKV(t, live, 0)
+	got, _, _ := etcdtest.HashKV(t, ours, 0)
+	require.Equal(t, want, got)
+}
+
+// TestCompacted: for every compact revision there is, below changes, among them and above, the file
+// is entry by entry what a real server has after the same writes, compaction and defragmentation,
+// and no larger.
+func TestCompacted(t *testing.T) {
+	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
+	etcdtest.Run(t, live, pastStory)
+	s := sameSaved(t, live)
+	etcdtest.Run(t, live, "put /stay/a changed\ndel /go/a\nput /new x\ndel /stay/big\nput /go/gone back\ndel /stay/t")
+	changes := []Change{put("/stay/a", "changed"), del("/go/a"), del("/none"), put("/new", "x"), del("/stay/big"), put("/go/gone", "back"), del("/stay/t")}
+	var keeps []int64
+	for keep := etcdtest.Revision(t, live); keep >= 0; keep-- {
+		keeps = append(keeps, keep)
+	}
+	likeAServer(t, s, live, keeps, changes...)
+}
+
+// TestCompactedHistories compacts random histories that went through a real server, which then goes
+// on as one on the output does.
+func TestCompactedHistories(t *testing.T) {
+	for seed := range 4 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			o := newRandom(t, uint64(seed), 9, 300)
+			s := sameSaved(t, o.server)
+			n := o.model.rev - o.compact
+			path := likeAServer(t, s, o.server, []int64{n - 1, n * 2 / 3, n / 2, n / 3, 5, 1, 0})
+			sameHash(t, path, o.server, revision(t, s))
+			dir := etcdtest.Restore(t, path)
+			server := etcdtest.Start(t, dir)
+			servedAt(t, open(t, path), server)
+			lives(t, dir, server)
+		})
+	}
+}
+
+// TestCompactedServed: HashKV and what a watch tells are the same on a server that compacted and on
+// one that was restored from the output, which lives on, its revision raised or not.
+func TestCompactedServed(t *testing.T) {
+	live := etcdtest.Start(t, filepath.Join(t.TempDir(), "live"))
+	etcdtest.Run(t, live, pastStory+"del /go/last\nput /stay/a three\nput /go/big b")
+	s := sameSaved(t, live)
+	for _, keep := range []int64{2, 0} { // at 2 is a deletion, which a watch from there must tell
+		rev := revision(t, s) - keep
+		path := likeAServer(t, s, live, []int64{keep})
+		sameHash(t, path, live, rev)
+		for _, opts := range [][]etcdtest.RestoreOption{nil, {etcdtest.BumpRevision(1000)}} {
+			dir := etcdtest.Restore(t, path, opts...)
+			server := etcdtest.Start(t, dir)
+			ttl, err := server.Client.TimeToLive(context.Background(), 77, clientv3.WithAttachedKeys())
+			require.NoError(t, err)
+			require.Equal(t, [][]byte{[]byte("/stay/leased")}, ttl.Keys)
+			if opts == nil {
+				servedAt(t, open(t, path), server)
+				if keep > 0 { // the live server is to be compacted once more
+					events := watched(t, server, rev, revision(t, s))
+					require.Equal(t, fmt.Sprintf("DELETE /go/last %d", rev), events[0])
+					require.Len(t, events, 3)
+				}
+			}
+			lives(t, dir, server)
+		}
+	}
+	require.Equal(t, watched(t, live, revision(t, s), revision(t, s)), []string{fmt.Sprintf("PUT /go/big %d", revision(t, s))})
+}
+
+// TestCompactedRecordings compacts every shape and what real clusters left behind, and compares
+// with a server that was restored from it.
+func TestCompactedRecordings(t *testing.T) {
+	inputs := map[string]func(t testing.TB) string{}
+	for _, release := range []string{"3.4", "3.5", "3.6", "3.7"} {
+		inputs[release] = func(testing.TB) string { return filepath.Join("..", "testdata", "etcd", "etcd-"+release+".db") }
+	}
+	for _, name := range []string{"kcp/root-before.db", "calico/before.db", "kubectl/all.db"} {
+		inputs[name] = func(t testing.TB) string { return gunzip(t, name) }
+	}
+	for _, sh := range shapes() {
+		inputs[sh.name] = func(t testing.TB) string { return copyOf(t, sh.make(t)) }
+	}
+	for name, path := range inputs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, path(t))
+			rev := revision(t, s)
+			out, res := compact(t, s, Compaction{})
+			require.Equal(t, modelOf(t, s), modelOf(t, open(t, out)))
+			require.LessOrEqual(t, res.Bytes, s.Size())
+			got := contents(t, open(t, out))
+			was := contents(t, s)
+			require.Equal(t, rev, mustRevision(t, got["meta"]))
+			delete(was, "key")
+			for bucket, entries := range was {
+				if bucket != "meta" {
+					require.Equal(t, entries, got[bucket], bucket)
+				}
+			}
+			if s.db.PageSize < 4096 {
+				return
+			}
+			var opts []etcdtest.RestoreOption
+			if s.raw {
+				opts = append(opts, etcdtest.SkipHashCheck)
+			}
+			server := etcdtest.Start(t, etcdtest.Restore(t, s.Path(), opts...))
+			if status(t, s.Path()).CompactRevision < rev {
+				want := defragmented(t, server, rev)
+				require.Equal(t, entriesOf(t, want), entriesOf(t, open(t, out)))
+				if s.db.PageSize == want.db.PageSize {
+					require.LessOrEqual(t, res.Bytes, want.Size())
+				}
+			}
+			sameHash(t, out, server, rev)
+		})
+	}
+}
+
+// mustRevision is the compact revision in the entries of a meta bucket, where both are the same.
+func mustRevision(t testing.TB, meta []entry) int64 {
+	t.Helper()
+	found := map[string]int64{}
+	for _, e := range meta {
+		if strings.HasSuffix(e.key, "CompactRev") {
+			rev, _, err := parseRevisionKey([]byte(e.value))
+			require.NoError(t, err)
+			found[e.key] = rev.Main
+		}
+	}
+	require.Len(t, found, 2)
+	require.Equal(t, found[finishedCompact], found[scheduledCompact])
+	return found[finishedCompact]
+}
+
+// TestCompactedBefore: a compaction that was begun is ended, and none goes back.
+func TestCompactedBefore(t *testing.T) {
+	for _, rev := range [][2]int64{{1, 8}, {8, 8}, {8, 2}, {0, 0}} {
+		s := open(t, copyOf(t, rebuilt(t, built(t, long), 4096, compacted(rev[0], rev[1]))))
+		for _, keep := range []int64{0, 1, 3, 1000} {
+			want := max(10-keep, rev[0], rev[1])
+			path, res := compact(t, s, Compaction{Keep: keep})
+			require.Equal(t, int64(10), res.Revision)
+			st := status(t, path)
+			require.Equal(t, []int64{want, want}, []int64{st.CompactRevision, st.ScheduledCompact}, "%d, keep %d", rev, keep)
+			sameAsRestored(t, path, nil)
+		}
+	}
+	_, err := Write(t.Context(), filepath.Join(t.TempDir(), "out.db"), open(t, copyOf(t, built(t, long))), seq(), WriteConfig{Compact: &Compaction{Keep: -1}})
+	require.ErrorContains(t, err, "no negative number")
+}
+
+// TestCompactedBumped: records without a key, which --bump-revision leaves, are compacted like
+// those of any key.
+func TestCompactedBumped(t *testing.T) {
+	path := etcdtest.Build(t, long)
+	for range 3 {
+		server := etcdtest.Start(t, etcdtest.Restore(t, path, etcdtest.BumpRevision(100)))
+		etcdtest.Run(t, server, "put /after bump\nput /after again\ndel /d\nput /d new")
+		path = filepath.Join(t.TempDir(), "saved.db")
+		etcdtest.Save(t, server, path)
+		server.Stop()
+	}
+	s := open(t, path)
+	require.NotZero(t, status(t, path).EmptyRecords)
+	server := etcdtest.Start(t, etcdtest.Restore(t, path))
+	for _, keep := range []int64{3, 1, 0} {
+		want := defragmented(t, server, revision(t, s)-keep)
+		out, _ := compact(t, s, Compaction{Keep: keep})
+		require.Equal(t, entriesOf(t, want), entriesOf(t, open(t, out)))
+	}
+	scrubbed, _ := writeWith(t, s, WriteConfig{Compact: &Compaction{}, Scrub: without("/after")})
+	require.Equal(t, 1, status(t, scrubbed).EmptyRecords, "that of the scrub alone")
+	sameAsRestored(t, scrubbed, nil)
+}
+
+// TestCompactedLiveOnly: nothing is left of a deletion of the last revision either, and the
+// revision does not go back.
+func TestCompactedLiveOnly(t *testing.T) {
+	s := open(t, copyOf(t, built(t, pastStory)))
+	path, res := compact(t, s, Compaction{LiveOnly: true}, put("/new", "x"), del("/go/a"), del("/go/last"))
+	out := open(t, path)
+	require.Equal(t, revision(t, s)+3, revision(t, out))
+	require.Equal(t, revision(t, out), res.Revision)
+	require.Len(t, entriesOf(t, out), res.Keys)
+	sameAsRestored(t, path, nil)
+	for _, opts := range [][]etcdtest.RestoreOption{nil, {etcdtest.BumpRevision(1000)}, {etcdtest.BumpRevision(1)}} {
+		dir := etcdtest.Restore(t, path, opts...)
+		server := etcdtest.Start(t, dir)
+		require.GreaterOrEqual(t, etcdtest.Revision(t, server), res.Revision)
+		lives(t, dir, server)
+	}
+	kept, _ := compact(t, s, Compaction{}, put("/new", "x"), del("/go/a"), del("/go/last"))
+	require.Len(t, entriesOf(t, open(t, kept)), res.Keys+1, "which a server keeps for a watch")
+	_, err := Write(t.Context(), filepath.Join(t.TempDir(), "out.db"), s, seq(), WriteConfig{Compact: &Compaction{Keep: 1, LiveOnly: true}})
+	require.Error(t, err)
+}
+
+// TestNoHistoryIsLeft looks for every eight bytes of what was deleted or overwritten, in all of the
+// output.
+func TestNoHistoryIsLeft(t *testing.T) {
+	raw, values := stains(t, 4096)
+	s := open(t, copyOf(t, raw))
+	var gone []Change
+	for key := range modelOf(t, s) {
+		if strings.HasPrefix(key, "/secret/") {
+			gone = append(gone, del(key))
+		}
+	}
+	require.NotEmpty(t, gone)
+	path, res := compact(t, s, Compaction{LiveOnly: true}, gone...)
+	require.Equal(t, 300, res.Keys)
+	noneIsLeft(t, path, values)
+}
+
+// TestDisarmed: NOSPACE alarms go, others stay, and a server takes writes again.
+func TestDisarmed(t *testing.T) {
+	alarms := func(tx *bbolt.Tx) error {
+		for _, alarm := range []string{"\x08\x07\x10\x01", "\x08\x08\x10\x01", "\x08\x07\x10\x02"} {
+			if err := tx.Bucket([]byte("alarm")).Put([]byte(alarm), nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s := open(t, copyOf(t, rebuilt(t, built(t, long), 4096, alarms)))
+	kept, _ := compact(t, s, Compaction{})
+	require.Len(t, status(t, kept).Alarms, 3)
+	path, _ := compact(t, s, Compaction{Disarm: true})
+	require.Equal(t, []Raised{{AlarmCorrupt, "7"}}, status(t, path).Alarms)
+	require.Equal(t, entriesOf(t, open(t, kept)), entriesOf(t, open(t, path)))
+}
