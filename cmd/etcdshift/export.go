@@ -8,13 +8,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/manifest"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -102,7 +101,7 @@ func newExporter(c *cli.Context, o *opened) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := getOptions{namespace: c.String("namespace"), labels: labels.Everything(), fields: fields.Everything(), secrets: c.Bool("show-secrets")}
+	options := getOptions{namespace: c.String("namespace"), selector: selectors.Everything(), secrets: c.Bool("show-secrets")}
 	if c.Bool("all-namespaces") { // as kubectl takes both
 		options.namespace = ""
 	}

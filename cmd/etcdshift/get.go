@@ -11,6 +11,7 @@ import (
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/render"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/snapshot"
 )
@@ -94,11 +95,13 @@ func get(c *cli.Context, s *opened, o getOptions, words []string) error {
 		r = r.At(c.Int64("revision"))
 	}
 	asked, err := askedFor(c, words, r)
-	if err == nil {
-		err = checkFields(c, o, asked)
-	}
 	if err != nil {
 		return err
+	}
+	for _, a := range asked {
+		if err := o.selector.Check(a.kind); err != nil {
+			return usagef(commandPath(c), "%w", err)
+		}
 	}
 	sift(c, r, asked)
 	if o.now.IsZero() && o.isTable() {
@@ -210,33 +213,20 @@ type asking struct {
 
 // readAsked reads TYPE [NAME...] or TYPE/NAME....
 func readAsked(c *cli.Context, words []string, find finder, r *inspect.Reader) (out []asking, err error) {
-	slashed := 0
-	for _, w := range words {
-		if strings.Contains(w, "/") {
-			slashed++
-		}
+	named, err := selectors.Words(words)
+	if err != nil {
+		return nil, usagef(commandPath(c), "%w", err)
 	}
-	var names []string
-	switch slashed {
-	case len(words):
-	case 0:
-		words, names = words[:1], words[1:]
-	default:
-		return nil, usagef(commandPath(c), "give either TYPE/NAME for all, or one TYPE and names: %q", words)
-	}
-	for _, word := range words {
-		a, err := parseName(c, word, find, r)
+	for _, word := range named {
+		types, err := resolve(c.Context, word.Type, find, []*inspect.Reader{r})
 		if err != nil {
 			return nil, err
 		}
-		if len(names) > 0 {
-			a.in.Names = names
-		}
-		for _, t := range a.kinds {
+		for _, t := range types {
 			if last := len(out) - 1; last >= 0 && out[last].kind == t {
-				out[last].names = append(out[last].names, a.in.Names...)
+				out[last].names = append(out[last].names, word.Names...)
 			} else {
-				out = append(out, asking{t, a.in.Names})
+				out = append(out, asking{t, word.Names})
 			}
 		}
 	}

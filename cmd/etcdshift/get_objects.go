@@ -11,14 +11,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/inspect"
 	"github.com/etcdshift/etcdshift/internal/compare"
 	"github.com/etcdshift/etcdshift/internal/jsonpath"
 	"github.com/etcdshift/etcdshift/internal/render"
-	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -107,14 +104,7 @@ func (g *getter) selected(a asking) iter.Seq2[*gotten, error] {
 
 // fits reports whether the selectors choose an object. They choose every unreadable one.
 func (g *getter) fits(o *gotten) bool {
-	if o.Content == nil {
-		return true
-	}
-	u := unstructured.Unstructured{Object: o.Content}
-	if !g.options.labels.Matches(labels.Set(u.GetLabels())) {
-		return false
-	}
-	return g.options.fields.Matches(selectors.Values(g.options.fields, o.Content))
+	return o.Content == nil || g.options.selector.Fits(o.Content)
 }
 
 // sortBy is the path of --sort-by, "" for the order of the keys.

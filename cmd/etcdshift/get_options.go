@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/etcdshift/etcdshift/internal/input"
 	"github.com/etcdshift/etcdshift/internal/selectors"
@@ -16,8 +14,7 @@ import (
 
 type getOptions struct {
 	namespace        string // "" for all
-	labels           labels.Selector
-	fields           fields.Selector
+	selector         selectors.Selector
 	format, template string   // of -o FORMAT=TEMPLATE
 	labelColumns     []string // keys of labels
 	secrets          bool
@@ -39,11 +36,8 @@ func readGetOptions(c *cli.Context) (o getOptions, err error) {
 	case c.IsSet("namespace"):
 		o.namespace = c.String("namespace")
 	}
-	if o.labels, err = labels.Parse(c.String("selector")); err != nil {
-		return o, usagef(path, "--selector: %w", err)
-	}
-	if o.fields, err = fields.ParseSelector(c.String("field-selector")); err != nil {
-		return o, usagef(path, "--field-selector: %w", err)
+	if o.selector, err = selectors.Parse(c.String("selector"), c.String("field-selector")); err != nil {
+		return o, usagef(path, "%w", err)
 	}
 	switch from := c.String("age-from"); from {
 	case "":
@@ -100,17 +94,4 @@ func (o *getOptions) readFormat(c *cli.Context, path string) error {
 	text, err := input.ReadFlag(c.Context, "--output "+name, o.template)
 	o.template = string(text)
 	return err
-}
-
-// checkFields refuses fields of --field-selector by which a server would not select.
-func checkFields(c *cli.Context, o getOptions, asked []asking) error {
-	for _, a := range asked {
-		takes := selectors.Fields(a.kind, "")
-		for _, r := range o.fields.Requirements() {
-			if !strings.HasPrefix(r.Field, "metadata.") && !slices.Contains(takes, r.Field) {
-				return usagef(commandPath(c), "--field-selector: no field %q selects %s; it takes %s", r.Field, a.kind.Name(), strings.Join(takes, ", "))
-			}
-		}
-	}
-	return nil
 }

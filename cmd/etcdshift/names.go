@@ -5,11 +5,11 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/selectors"
 	"github.com/etcdshift/etcdshift/internal/stream"
 	"github.com/etcdshift/etcdshift/keys"
 )
@@ -23,15 +23,13 @@ type asked struct {
 // parseName reads TYPE or TYPE/NAME, with types that any of the snapshots has. A TYPE that names no
 // type, or several, is a usage error.
 func parseName(c *cli.Context, word string, find finder, readers ...*inspect.Reader) (a asked, err error) {
-	kind, name, named := strings.Cut(word, "/")
-	if kind == "" || named && name == "" {
-		return a, usagef(commandPath(c), "%q is neither TYPE nor TYPE/NAME", word)
+	named, err := selectors.Words([]string{word})
+	if err != nil {
+		return a, usagef(commandPath(c), "%w", err)
 	}
 	a.in = selectionOf(c)
-	if named {
-		a.in.Names = []string{name}
-	}
-	a.kinds, err = resolve(c.Context, kind, find, readers)
+	a.in.Names = named[0].Names
+	a.kinds, err = resolve(c.Context, named[0].Type, find, readers)
 	return a, err
 }
 

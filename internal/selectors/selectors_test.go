@@ -1,6 +1,7 @@
 package selectors
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,5 +32,23 @@ func TestValues(t *testing.T) {
 		require.NoError(t, err)
 		content := map[string]any{"status": map[string]any{"phase": "Running", "succeeded": int64(3)}, "source": map[string]any{"component": "kubelet"}}
 		require.Equal(t, want, selector.Matches(Values(selector, content)), text)
+	}
+}
+
+func TestWords(t *testing.T) {
+	for text, want := range map[string][]Word{
+		"pods":           {{Type: "pods"}},
+		"pods,svc":       {{Type: "pods,svc"}},
+		"pods a b":       {{Type: "pods", Names: []string{"a", "b"}}},
+		"pods,svc a":     {{Type: "pods,svc", Names: []string{"a"}}},
+		"pod/a svc/b":    {{Type: "pod", Names: []string{"a"}}, {Type: "svc", Names: []string{"b"}}},
+		"pod/a b":        nil,
+		"pod/":           nil,
+		"/a":             nil,
+		"pods a svc/b c": nil,
+	} {
+		got, err := Words(strings.Fields(text))
+		require.Equal(t, want, got, text)
+		require.Equal(t, want == nil, err != nil, text)
 	}
 }

@@ -1,0 +1,45 @@
+package selectors
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Word is a TYPE of a command line, or several with commas between, and the names of objects behind
+// it; nil for all.
+type Word struct {
+	Type  string
+	Names []string
+}
+
+// Words reads TYPE [NAME...] or TYPE/NAME..., as kubectl does.
+func Words(words []string) (out []Word, err error) {
+	slashed := 0
+	for _, w := range words {
+		if strings.Contains(w, "/") {
+			slashed++
+		}
+	}
+	var names []string
+	switch slashed {
+	case len(words):
+	case 0:
+		words, names = words[:1], words[1:]
+	default:
+		return nil, fmt.Errorf("give either TYPE/NAME for all, or one TYPE and names: %q", words)
+	}
+	for _, word := range words {
+		kind, name, named := strings.Cut(word, "/")
+		if kind == "" || named && name == "" {
+			return nil, fmt.Errorf("%q is neither TYPE nor TYPE/NAME", word)
+		}
+		one := Word{Type: kind}
+		if named {
+			one.Names = []string{name}
+		} else if len(names) > 0 {
+			one.Names = names
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
