@@ -1,0 +1,134 @@
+package choose
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/selectors"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+const category = "Which objects"
+
+// Flags are the flags of a choice.
+func Flags() []transform.Flag {
+	return []transform.Flag{
+		{Name: "namespace", Short: "n", Category: category, Usage: "look in namespace `NS` (default: default)"},
+		{Name: "all-namespaces", Short: "A", Category: category, Default: false, Usage: "look in all namespaces"},
+		{Name: "selector", Short: "l", Category: category, Usage: "objects whose labels fit `SELECTOR`"},
+		{Name: "field-selector", Category: category, Usage: "objects whose fields fit `SELECTOR`, such as status.phase=Failed"},
+		{Name: "where", Category: category, Usage: "objects for which the CEL expression `CEL` is true, such as 'object.spec.replicas == 0'"},
+		{Name: "all", Category: category, Default: false, Usage: "all objects of TYPE"},
+	}
+}
+
+// Choice is a choice of objects.
+type Choice struct {
+	words     []selectors.Word
+	namespace string // "" for all
+	selector  selectors.Selector
+	where     *condition // nil for none
+}
+
+// New reads a command line with [Flags]; words are TYPE[/NAME] and NAME.... Mistakes are errors of
+// [transform.Usagef].
+func New(a *transform.Args, words []string) (*Choice, error) {
+	if len(words) == 0 {
+		return nil, transform.Usagef("say which objects: TYPE[/NAME] [NAME...]")
+	}
+	c := &Choice{namespace: cmp.Or(a.String("namespace"), "default")}
+	var err error
+	if c.words, err = selectors.Words(words); err != nil {
+		return nil, transform.Usagef("%v", err)
+	}
+	if err := c.check(a); err != nil {
+		return nil, err
+	}
+	if a.Bool("all-namespaces") {
+		c.namespace = ""
+	}
+	if c.selector, err = selectors.Parse(a.String("selector"), a.String("field-selector")); err != nil {
+		return nil, transform.Usagef("%v", err)
+	}
+	if a.IsSet("where") {
+		if c.where, err = compile(a.String("where")); err != nil {
+			return nil, transform.Usagef("--where: %v", err)
+		}
+	}
+	return c, nil
+}
+
+// check refuses what contradicts itself, and what kubectl would refuse.
+func (c *Choice) check(a *transform.Args) error {
+	set := func(flag string) bool { return a.IsSet(flag) && (a.String(flag) != "" || a.Bool(flag)) }
+	named := slices.ContainsFunc(c.words, func(w selectors.Word) bool { return w.Names != nil })
+	bare := slices.ContainsFunc(c.words, func(w selectors.Word) bool { return w.Names == nil })
+	for _, flag := range []string{"namespace", "selector", "field-selector", "where"} {
+		if a.IsSet(flag) && a.String(flag) == "" { // a shell variable that is not set
+			return transform.Usagef("--%s is empty", flag)
+		}
+	}
+	switch {
+	case a.IsSet("namespace") && a.Bool("all-namespaces"):
+		return transform.Usagef("give --namespace or --all-namespaces, not both")
+	case named:
+		for _, flag := range []string{"all", "selector", "field-selector"} {
+			if set(flag) {
+				return transform.Usagef("names choose objects by themselves; they take no --%s", flag)
+			}
+		}
+	case a.Bool("all") && (set("selector") || set("where") || set("field-selector")):
+		return transform.Usagef("--all chooses all objects; it takes no --selector, --field-selector or --where")
+	case bare && !a.Bool("all") && !set("selector") && !set("field-selector") && !set("where"):
+		return transform.Usagef("TYPE alone chooses nothing: give names, --selector, --field-selector, --where, or --all")
+	}
+	return nil
+}
+
+// types finds the types that the words name, each once, with the names of objects.
+func (c *Choice) types(all *inspect.Types) (out []asked, err error) {
+	for _, word := range c.words {
+		found, err := all.Resolve(word.Type)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range found {
+			if err := c.selector.Check(t); err != nil {
+				return nil, transform.Usagef("%v", err)
+			}
+			i := slices.IndexFunc(out, func(a asked) bool { return a.Type == t })
+			if i < 0 {
+				i, out = len(out), append(out, asked{Type: t, found: map[string]bool{}})
+			}
+			out[i].names = append(out[i].names, word.Names...)
+		}
+	}
+	return out, nil
+}
+
+// asked is a type with the names of objects, nil for all.
+type asked struct {
+	*inspect.Type
+	names []string
+	found map[string]bool // names of existing objects
+}
+
+// Codes are those of the findings of a choice.
+func Codes() []*finding.Code {
+	return []*finding.Code{codeNotFound, codeWhereFailed, finding.Undecodable, finding.Encrypted, finding.UnknownKey, transform.CodeUnsupportedLayout}
+}
+
+var (
+	codeNotFound = &finding.Code{Name: "not-found", Level: finding.Error, Allowed: finding.WentOn, Title: "a named object is not in the snapshot",
+		Meaning: "The snapshot has no such object in that namespace; without `-n` and `-A` it is looked for in the namespace `default`, as kubectl does.",
+		Remedy:  "`etcdshift get SNAPSHOT TYPE -A` lists what there is.",
+		Allow:   "The other objects are changed.",
+	}
+	codeWhereFailed = transform.ErrorCode("where-failed", "the expression of --where fails for an object",
+		"The expression has no result for the object: it names a field that the object does not have, exceeds the limits of an API server on the cost of an "+
+			"expression, or its result is neither true nor false. Whether the object is meant is unknown.",
+		"Ask for the field first: `has(object.spec.replicas) && object.spec.replicas == 0`.",
+		"The object is not chosen and stays as it is.")
+)

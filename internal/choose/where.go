@@ -1,0 +1,60 @@
+package choose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// condition is a compiled expression of CEL over the variable object.
+type condition struct{ program cel.Program }
+
+// maxExpression is how many bytes an expression may have.
+const maxExpression = 64 << 10
+
+// compile compiles an expression with the functions and cost limits of an API server. An error
+// names the place.
+func compile(text string) (*condition, error) {
+	if len(text) > maxExpression {
+		return nil, fmt.Errorf("the expression has %d bytes; it may have %d", len(text), maxExpression)
+	}
+	set, err := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: []cel.EnvOption{cel.Variable("object", cel.DynType)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	env := set.StoredExpressionsEnv()
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		var all []string
+		for _, e := range issues.Errors() {
+			message, _, _ := strings.Cut(e.Message, "\n")
+			all = append(all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, message))
+		}
+		return nil, errors.New(strings.Join(all, "; "))
+	}
+	if is := ast.OutputType(); !is.IsExactType(cel.BoolType) && !is.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("the expression is of type %s, not bool", is)
+	}
+	program, err := env.Program(ast)
+	return &condition{program}, err
+}
+
+// holds evaluates the expression for an object.
+func (c *condition) holds(ctx context.Context, object map[string]any) (bool, error) {
+	result, _, err := c.program.ContextEval(ctx, map[string]any{"object": object})
+	if err != nil {
+		return false, err
+	}
+	is, isBool := result.Value().(bool)
+	if !isBool {
+		return false, fmt.Errorf("its result is a %s, neither true nor false", result.Type().TypeName())
+	}
+	return is, nil
+}
