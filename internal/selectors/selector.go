@@ -21,6 +21,9 @@ type Selector struct {
 // Everything selects all objects.
 func Everything() Selector { return Selector{labels.Everything(), fields.Everything()} }
 
+// Empty reports whether the selector selects all objects.
+func (s Selector) Empty() bool { return s.Labels.Empty() && s.Fields.Empty() }
+
 // Parse reads the texts of --selector and --field-selector. An error names the flag.
 func Parse(selector, fieldSelector string) (s Selector, err error) {
 	if s.Labels, err = labels.Parse(selector); err != nil {

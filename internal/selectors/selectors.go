@@ -1,5 +1,5 @@
-// Package selectors reads which objects a command line selects: TYPE and names, labels, and the fields
-// by which objects of each type are selected.
+// Package selectors reads which objects a command line selects: TYPE and names, labels, and the
+// fields by which objects of each type are selected.
 package selectors
 
 import (
