@@ -2,15 +2,14 @@ package calico
 
 import (
 	"cmp"
-	"crypto/sha3"
-	"encoding/base32"
 	"strconv"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/ipam"
 )
 
 // The labels by which IPAM selects block affinities, since v3.31.
 const (
-	labelHostnameHash = "projectcalico.org/hostname-hash"
 	labelAffinityType = "projectcalico.org/affinity-type"
 	labelIPVersion    = "projectcalico.org/ip-version"
 )
@@ -25,9 +24,9 @@ func affinityLabels(spec map[string]any) map[string]string {
 		version = "6"
 	}
 	return map[string]string{
-		labelHostnameHash: hostnameHash(text(spec, "node")),
-		labelAffinityType: affinityType(spec),
-		labelIPVersion:    version,
+		ipam.HostnameHashLabel: ipam.HostnameHash(text(spec, "node")),
+		labelAffinityType:      affinityType(spec),
+		labelIPVersion:         version,
 	}
 }
 
@@ -48,13 +47,6 @@ func parseDeleted(v any) (bool, error) {
 		}
 	}
 	return false, codeInvalid.Because("spec.deleted: %v is neither true nor false", v)
-}
-
-// hostnameHash is the base32 (no padding) SHA3-256 of a node's name: 52 characters, which fit a
-// label.
-func hostnameHash(node string) string {
-	sum := sha3.Sum256([]byte(node))
-	return base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:])
 }
 
 // convertBlock writes the CIDR as Calico prints it and fills in the lists and the boolean that the

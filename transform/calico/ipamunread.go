@@ -3,6 +3,8 @@ package calico
 import (
 	"path"
 	"strings"
+
+	"github.com/etcdshift/etcdshift/internal/ipam"
 )
 
 // ipamUnread are the IPAM records that cannot be read. References of other records to them are
@@ -42,7 +44,7 @@ func (u *ipamUnread) block(cidr string) bool { return u.nameless || u.blocks[cid
 func (u *ipamUnread) affinity(owner, cidr string) bool {
 	_, node, _ := strings.Cut(owner, ":")
 	ipnet, err := parseCIDR(map[string]any{"cidr": cidr})
-	return err == nil && u.affinities[affinityName(node, ipnet)]
+	return err == nil && u.affinities[ipam.AffinityName(node, ipnet)]
 }
 
 // readable says whether a record of one of the three kinds has the name by which others refer to

@@ -1,8 +1,6 @@
 package calico
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net"
 	"net/netip"
 	"strings"
@@ -10,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/ipam"
 )
 
 // defaultTier is the tier of a policy that names none.
@@ -31,7 +30,7 @@ func v3Name(k *kind, stored string, m metadata, spec map[string]any) (string, []
 		if err != nil {
 			return "", nil, err
 		}
-		name = cidrName(ipnet)
+		name = ipam.BlockName(ipnet)
 		if name != stored {
 			notes = append(notes, codeBlockName.Because("the block of %s was stored as %s, its v3 name is %s", ipnet, stored, name))
 		}
@@ -65,23 +64,6 @@ func parseCIDR(spec map[string]any) (*net.IPNet, error) {
 		return nil, codeInvalid.Because("spec.cidr: %v", err)
 	}
 	return ipnet, nil
-}
-
-// cidrName is the object name of a block: 10.0.0.0/26 is 10-0-0-0-26.
-func cidrName(ipnet *net.IPNet) string {
-	return strings.NewReplacer(".", "-", ":", "-", "/", "-").Replace(ipnet.String())
-}
-
-// affinityName is the object name of a node's affinity for a block. Calico cuts a long one and adds
-// a hash.
-func affinityName(node string, block *net.IPNet) string {
-	const most = 252 // bytes
-	cidr := cidrName(block)
-	if len(node)+1+len(cidr) <= most {
-		return node + "-" + cidr
-	}
-	sum := sha256.Sum256([]byte(node + "+" + cidr))
-	return node[:max(0, min(len(node), most-len(cidr)-13))] + "-" + cidr + "-" + hex.EncodeToString(sum[:])[:11]
 }
 
 // cidrOfName is the CIDR of the block with that object name, "" where it is the name of none.
