@@ -41,7 +41,7 @@ var (
 	CodeUnknownFields = ErrorCode("unknown-fields", "an object cannot be changed without loss",
 		"The object is of a kind, or has fields, that this build does not know: a newer Kubernetes or an aggregated API server wrote it. Labels, annotations, "+
 			"finalizers and owner references of such an object can be changed; nothing else.",
-		"Use an etcdshift that is built with that Kubernetes (`etcdshift --version`).",
+		"Use a newer etcdshift, which is built with that Kubernetes.",
 		"The object stays as it is.")
 	CodeInvalidObject = ErrorCode("invalid-object", "a changed object would not be valid",
 		"The object, as changed, does not fit the schema and rules of its CRD or the fields of its native kind; the reason names the fields. No server would "+

@@ -40,6 +40,21 @@ func (v *View) PutObject(ctx context.Context, o *inspect.Object, content map[str
 // MoveObject is PutObject at another key, for an object with another name. The record of o is
 // deleted, and the new one has its lease. A key that is there already is reported (name-taken).
 func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any, why string) (staged bool, err error) {
+	switch taken, err := v.Get(ctx, key); {
+	case err != nil:
+		return false, err
+	case taken != nil:
+		v.Raise(string(o.Key), CodeNameTaken.Because("%s is there already", key))
+		return false, nil
+	}
+	if staged, err = v.CopyObject(ctx, o, key, content, why); !staged || err != nil {
+		return false, err
+	}
+	return true, v.Delete(ctx, o.Key, why)
+}
+
+// CopyObject is MoveObject without the deletion, in place of a record that is at key already.
+func (v *View) CopyObject(ctx context.Context, o *inspect.Object, key []byte, content map[string]any, why string) (staged bool, err error) {
 	layouts, err := v.Layouts(ctx)
 	if err != nil {
 		return false, err
@@ -48,13 +63,6 @@ func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, co
 	if err != nil {
 		return false, err
 	}
-	switch taken, err := v.Get(ctx, key); {
-	case err != nil:
-		return false, err
-	case taken != nil:
-		v.Raise(string(o.Key), CodeNameTaken.Because("%s is there already", key))
-		return false, nil
-	}
 	value := v.rewrite(ctx, o, parsed, content)
 	if value == nil {
 		return false, nil
@@ -62,10 +70,7 @@ func (v *View) MoveObject(ctx context.Context, o *inspect.Object, key []byte, co
 	if staged, err = v.Derive(ctx, o.Key, key, value, why); !staged || err != nil {
 		return false, err
 	}
-	if err := v.plan.attach(key, o.Lease); err != nil {
-		return false, err
-	}
-	return true, v.Delete(ctx, o.Key, why)
+	return true, v.plan.attach(key, o.Lease)
 }
 
 // rewrite returns the value of o with another content, to be stored at key; nil where nothing

@@ -32,7 +32,7 @@ func specCommands(specs []transform.Spec, group string) (commands []*cli.Command
 func migrateCommand(specs []transform.Spec) *cli.Command {
 	sub := specCommands(specs, transform.GroupMigrate)
 	examples := mapped(sub, func(c *cli.Command) string {
-		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db " + strings.TrimPrefix(c.ArgsUsage, "IN OUT "))
+		return strings.TrimSpace("etcdshift migrate " + c.Name + " before.db after.db" + strings.TrimPrefix(c.ArgsUsage, "IN OUT"))
 	})
 	return &cli.Command{
 		Name:        transform.GroupMigrate,

@@ -8,6 +8,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
+	"github.com/etcdshift/etcdshift/transform/renamenode"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
@@ -16,6 +17,7 @@ func All() []transform.Spec {
 	return []transform.Spec{
 		calico.Spec,
 		storageversion.Spec,
+		renamenode.Spec,
 		extract.Spec,
 		purge.Spec,
 		carry.Spec,
