@@ -44,8 +44,10 @@ func (v *View) CreateStored(ctx context.Context, key, stored []byte, lease int64
 	switch {
 	case err != nil:
 		return err
-	case rec != nil || st != nil:
+	case st != nil && !st.delete, st == nil && rec != nil:
 		return fmt.Errorf("stage %q: %w", key, ErrExists)
+	case rec != nil: // its deletion is staged
+		return v.plan.put(key, stored, staged{prior: rec.ModRevision, lease: lease})
 	}
 	return v.plan.put(key, stored, staged{lease: lease})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/etcdshift/etcdshift/internal/stream"
@@ -16,8 +17,11 @@ type staged struct {
 	prior         int64 // ModRevision of the stored record, 0 for none
 	lease         int64
 	keySize, size uint32 // bytes of key and value
+	step          uint16 // that staged it last: see plan.step
 	delete        bool
 	dropped       bool // it is not planned any more
+	had           bool // there was a value before the step
+	again         bool // an earlier step staged it too
 }
 
 // creates says whether the key has no stored record.
@@ -27,8 +31,9 @@ func (st *staged) creates() bool { return st.prior == 0 && !st.delete }
 type plan struct {
 	spool
 	chunks  []chunk
-	planned int // without dropped ones
-	updates int // of stored records, dropped ones too
+	planned int    // without dropped ones
+	updates int    // of stored records, dropped ones too
+	step    uint16 // the step that stages now; 0 where a run has none
 	// seed and ordinals find the staged write of a key by a hash of the key: the first free number
 	// from that on. Equal hashes are told apart by the keys.
 	seed     maphash.Seed
@@ -85,6 +90,10 @@ func (p *plan) put(key, value []byte, st staged) error {
 		return err
 	}
 	st.keySize, st.size = uint32(len(key)), uint32(len(value))
+	st.step, st.had = p.step, st.prior != 0
+	if old != nil {
+		st.had, st.again = old.before(p.step), old.again || old.step != p.step
+	}
 	if !st.delete && !st.creates() {
 		p.updates++
 	}
@@ -139,10 +148,26 @@ func (p *plan) attach(key []byte, lease int64) error {
 	return err
 }
 
+// noStep is of what a step staged and dropped again.
+const noStep = math.MaxUint16
+
+// before says whether the key of a staged write had a value before a step.
+func (st *staged) before(step uint16) bool {
+	if st.step == step {
+		return st.had
+	}
+	return !st.delete
+}
+
 // drop forgets the staged write of key.
 func (p *plan) drop(key []byte) error {
 	st, err := p.get(key)
 	if st != nil {
+		if st.step == p.step && !st.again {
+			st.step = noStep
+		} else {
+			st.step, st.had = p.step, st.before(p.step)
+		}
 		st.dropped = true
 		p.planned--
 	}
@@ -244,6 +269,29 @@ func (p *plan) byKey() iter.Seq2[snapshot.Change, error] {
 		}
 		return nil
 	})
+}
+
+// changed counts the records that the step changed, by what it did to them.
+func (p *plan) changed() (c Changes) {
+	for _, chunk := range p.chunks {
+		for i := range chunk.staged {
+			st := &chunk.staged[i]
+			has := !st.delete
+			if st.dropped {
+				has = st.prior != 0
+			}
+			switch {
+			case st.step != p.step, !st.had && !has:
+			case !has:
+				c.Deleted++
+			case !st.had:
+				c.Created++
+			default:
+				c.Updated++
+			}
+		}
+	}
+	return c
 }
 
 // count counts the records by what becomes of them.

@@ -20,14 +20,19 @@ func (v *View) Raise(key string, f *finding.Finding) (goOn bool) {
 	if p.Level == finding.Error {
 		p.Reason = v.explain(p)
 	}
+	v.list(p)
+	return p.Outcome != finding.Refused
+}
+
+// list adds a problem to the report.
+func (v *View) list(p finding.Finding) {
 	id := problemID{p.Key, p.Code.Name, p.Level, p.Outcome}
-	if at, there := v.problems[id]; there && key != "" {
+	if at, there := v.problems[id]; there && p.Key != "" {
 		v.merge(&v.report.Problems[at], p)
 	} else {
 		v.problems[id] = len(v.report.Problems)
 		v.report.Problems = append(v.report.Problems, p)
 	}
-	return p.Outcome != finding.Refused
 }
 
 // Raise is [View.Raise] without merging: what is raised twice is reported twice.

@@ -44,7 +44,20 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) {
 		return true, v.plan.drop(key)
 	}
+	if same, err := v.stages(ctx, key, value); same || err != nil {
+		return same, err
+	}
 	return v.put(ctx, from, key, stored, value, why)
+}
+
+// stages says whether a value is staged for key.
+func (v *View) stages(ctx context.Context, key, value []byte) (bool, error) {
+	st, err := v.plan.get(key)
+	if st == nil || st.delete || err != nil {
+		return false, err
+	}
+	e, err := v.staged(ctx, st)
+	return err == nil && e.Undecryptable == nil && bytes.Equal(e.Value, value), err
 }
 
 // put stages value, encrypted as a server would. stored is the record of key, nil for none.
@@ -99,6 +112,17 @@ func (v *View) Encrypts(ctx context.Context, key []byte) (bool, error) {
 // Exposes says why the encrypted value of from must not be written to key: it would be stored in
 // the clear. The reason is empty where it would not.
 func (v *View) Exposes(ctx context.Context, from, key []byte) (reason string, err error) {
+	if st, err := v.plan.get(from); err != nil {
+		return "", err
+	} else if st != nil && !st.delete { // an earlier step's, from elsewhere
+		_, value, err := v.plan.record(st)
+		if err == nil {
+			reason, err = v.exposed(ctx, value, key)
+		}
+		if err != nil || reason != "" {
+			return reason, err
+		}
+	}
 	rec, err := v.src.Get(ctx, from)
 	if rec == nil || err != nil {
 		return "", err

@@ -1,0 +1,199 @@
+package transform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/test/etcdtest"
+)
+
+// stepsOf plans transforms as steps.
+type stepsOf struct {
+	steps   []Transform
+	reports []*Report
+}
+
+func (s *stepsOf) Plan(ctx context.Context, v *View) error {
+	s.reports = nil
+	for i, t := range s.steps {
+		r, err := v.Step(ctx, fmt.Sprint("step ", i), nil, t)
+		if err != nil {
+			return err
+		}
+		s.reports = append(s.reports, r)
+	}
+	return nil
+}
+
+// randomStep puts, creates and deletes some keys, each at most once, and compares what it sees
+// with what the steps before it left.
+func randomStep(t *testing.T, random *rand.Rand, content map[string]string) planFunc {
+	type op struct{ key, value string }
+	before := maps.Clone(content)
+	var ops []op
+	for n := range 10 {
+		if key := fmt.Sprintf("/registry/configmaps/ns/%d", n); random.IntN(2) == 0 {
+			ops = append(ops, op{key, []string{"", "one", "two"}[random.IntN(3)]})
+		}
+	}
+	for _, o := range ops {
+		if content[o.key] = o.value; o.value == "" {
+			delete(content, o.key)
+		}
+	}
+	return func(ctx context.Context, v *View) error {
+		early := v.PickEarly(ctx, "/registry", func(*Entry) bool { return true })
+		seen, picked := map[string]string{}, map[string]string{}
+		for e, err := range v.Live(ctx, nil) {
+			require.NoError(t, err)
+			seen[string(e.Key)] = string(e.Value)
+		}
+		require.Equal(t, before, seen)
+		for e, err := range early.All(ctx) {
+			require.NoError(t, err)
+			picked[string(e.Key)] = string(e.Value)
+		}
+		require.Equal(t, before, picked)
+		for _, o := range ops {
+			var err error
+			switch key := []byte(o.key); {
+			case o.value == "":
+				err = v.Delete(ctx, key, "why")
+			case before[o.key] == "":
+				err = v.Create(ctx, key, []byte(o.value), 0, "why")
+			default:
+				require.ErrorIs(t, v.Create(ctx, key, []byte(o.value), 0, "why"), ErrExists)
+				err = v.Put(ctx, key, []byte(o.value), "why")
+			}
+			require.NoError(t, err)
+		}
+		return nil
+	}
+}
+
+// TestSteps: steps of one run leave the content that they leave as runs of their own, one after the
+// other, and each step reports the same changes.
+func TestSteps(t *testing.T) {
+	folder, random := t.TempDir(), rand.New(rand.NewPCG(15, 1))
+	in := etcdtest.Build(t, "put /registry/namespaces/ns x\nput /registry/configmaps/ns/0 one\nput /registry/configmaps/ns/1 two\nput /registry/configmaps/ns/2 one\n"+
+		"put /registry/configmaps/ns/9 one\ndel /registry/configmaps/ns/9")
+	for i := range 60 {
+		content, one := live(t, in), &stepsOf{}
+		for range 2 + random.IntN(3) {
+			one.steps = append(one.steps, randomStep(t, random, content))
+		}
+		from := in
+		var changes, own []Changes
+		for n, step := range one.steps {
+			out := filepath.Join(folder, fmt.Sprint(i, "-", n))
+			r, err := Run(t.Context(), Options{In: from, Out: out}, step)
+			require.NoError(t, err)
+			from, changes = out, append(changes, r.Changes)
+		}
+		require.Equal(t, content, live(t, from))
+		out := filepath.Join(folder, fmt.Sprint(i))
+		r, err := Run(t.Context(), Options{In: in, Out: out}, one)
+		require.NoError(t, err)
+		require.Equal(t, content, live(t, out))
+		for _, r := range one.reports {
+			own = append(own, r.Changes)
+		}
+		require.Equal(t, changes, own)
+		again, err := Run(t.Context(), Options{In: in, Out: out + "again"}, one)
+		require.NoError(t, err)
+		require.Equal(t, r.Output.SHA256, again.Output.SHA256)
+	}
+}
+
+// TestStepReports: the report of a run has what all its steps report, steps before the restore
+// first; what a step saved as it was stored stays; codes are allowed by a step alone.
+func TestStepReports(t *testing.T) {
+	f := input(t)
+	reporting := func(before, after string, raise *finding.Code) planFunc {
+		return func(_ context.Context, v *View) error {
+			r := v.Report()
+			r.AddStep("%s", before)
+			r.BeforeRestore = len(r.Steps)
+			r.AddStep("%s", after)
+			r.AddStep("both")
+			r.Kinds = append(r.Kinds, KindCount{Kind: before})
+			r.Saved["/x"] = []byte(`"` + before + `"`)
+			v.Raise("/x", raise.Because("%s", before))
+			return nil
+		}
+	}
+	r, err := Run(t.Context(), Options{In: f.in, Out: f.out, DryRun: true, Allow: []string{"general"}}, planFunc(func(ctx context.Context, v *View) error {
+		one, err := v.Step(ctx, "one", []string{"invalid"}, reporting("a", "b", invalid))
+		require.NoError(t, err)
+		require.Equal(t, finding.Skipped, one.Problems[0].Outcome)
+		two, err := v.Step(ctx, "two", nil, reporting("c", "d", general))
+		require.NoError(t, err)
+		require.Equal(t, "two", two.Command)
+		return nil
+	}))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "c", "b", "both", "d"}, r.Steps)
+	require.Equal(t, 2, r.BeforeRestore)
+	require.Len(t, r.Kinds, 2)
+	require.Len(t, r.Problems, 2)
+	require.JSONEq(t, `"a"`, string(r.Saved["/x"]))
+}
+
+// TestStepChecks: the checks of all steps read the output, and what any step scrubs is gone.
+func TestStepChecks(t *testing.T) {
+	f := input(t)
+	var checked []string
+	step := func(key string, wrong error) planFunc {
+		return func(ctx context.Context, v *View) error {
+			v.Scrub(func(k []byte) bool { return string(k) == key })
+			require.Nil(t, v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+				e, err := out.Get(ctx, []byte(key))
+				require.NoError(t, err)
+				require.Nil(t, e)
+				checked = append(checked, key)
+				return wrong
+			}))
+			return v.Delete(ctx, []byte(key), "why")
+		}
+	}
+	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, &stepsOf{steps: []Transform{step("/a", nil), step("/b", nil), planFunc(
+		func(context.Context, *View) error { return nil })}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"/a", "/b"}, checked)
+	text := fileText(t, f.out)
+	require.NotContains(t, text, "/a")
+	require.NotContains(t, text, "/b")
+	wrong := errors.New("wrong")
+	_, err = Run(t.Context(), Options{In: f.in, Out: f.out + "2"}, &stepsOf{steps: []Transform{step("/a", wrong), step("/b", nil)}})
+	require.ErrorIs(t, err, wrong)
+	require.NoFileExists(t, f.out+"2")
+}
+
+// TestStepsKeepEncryption: a value that a step moved is not moved on to where it would be stored in
+// the clear.
+func TestStepsKeepEncryption(t *testing.T) {
+	by := encrypter(t, "secretbox=a")
+	f := secretsOf(t, nil)
+	move := func(from, to string) planFunc {
+		return func(ctx context.Context, v *View) error {
+			e, err := v.Get(ctx, []byte(from))
+			require.NoError(t, err)
+			_, err = v.Derive(ctx, []byte(from), []byte(to), e.Value, "why")
+			return err
+		}
+	}
+	r, err := Run(t.Context(), Options{In: f.in, Out: f.out, Encryption: by}, &stepsOf{steps: []Transform{
+		move(secretsDir+"plain", secretsDir+"moved"), move(secretsDir+"moved", "/registry/configmaps/ns/clear"),
+	}})
+	require.ErrorIs(t, err, ErrRefused)
+	require.Equal(t, CodeWouldBePlaintext.Name, r.Problems[0].Code.Name)
+}
