@@ -23,6 +23,21 @@ type Table struct {
 	Notes  []string // lines below
 }
 
+// KindTable has a row for each kind.
+func KindTable(kinds []KindCount) Table {
+	t, total := Table{}, KindCount{}
+	t.Header = []any{"KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS"}
+	for _, k := range kinds {
+		t.Rows = append(t.Rows, []any{k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts})
+		total.Migrated += k.Migrated
+		total.Unchanged += k.Unchanged
+		total.Skipped += k.Skipped
+		total.Conflicts += k.Conflicts
+	}
+	t.Totals = [][]any{{"total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts}}
+	return t
+}
+
 // SectionOf returns the section of a type; an empty one where the report has none.
 func SectionOf[S any](r *Report) *S {
 	for _, s := range append(slices.Clone(r.Sections), r.Appendix) {

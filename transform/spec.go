@@ -3,6 +3,7 @@ package transform
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,8 @@ type Spec struct {
 	ArgsText string // arguments as the help shows them; "" for IN OUT and Rest
 	Rest     string // arguments after IN OUT: "TYPE[/NAME] [NAME...]"; in brackets optional, "..." for more
 	Builds   bool   // a new file, instead of a changed copy of the input
+	Alone    bool   // no step of a plan: it checks that the output has all other records of the input
+	Of       []Spec // the commands that it runs as steps, nil for none: it reports their codes too
 
 	// Arguments names the arguments before IN and OUT; nil for none.
 	Arguments func(a *Args) []string
@@ -36,6 +39,15 @@ type Spec struct {
 
 // Command is the words of the command: "migrate calico-v3".
 func (s *Spec) Command() string { return strings.TrimSpace(s.Group + " " + s.Name) }
+
+// AllCodes are the codes of problems that the command reports, those of its steps included.
+func (s *Spec) AllCodes() []*finding.Code {
+	codes := slices.Clone(s.Codes)
+	for _, of := range s.Of {
+		codes = append(codes, of.Codes...)
+	}
+	return codes
+}
 
 // Groups of commands.
 const (
@@ -100,6 +112,11 @@ func (a *Args) ReadFile(ctx context.Context, flag string) ([]byte, error) {
 		return nil, nil
 	}
 	return inputfile.ReadFlag(ctx, "--"+flag, a.String(flag))
+}
+
+// ReadArgument reads the small file that an argument before the input names.
+func (a *Args) ReadArgument(ctx context.Context, i int, name string) ([]byte, error) {
+	return inputfile.ReadFlag(ctx, name, a.Arguments[i])
 }
 
 // UsageError is a mistake in the command line.

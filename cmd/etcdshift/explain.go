@@ -72,6 +72,9 @@ func explanations(specs []transform.Spec) (all []explanation) {
 		}
 	}
 	for _, spec := range specs {
+		if spec.Of != nil {
+			continue // it reports the codes of its steps
+		}
 		add(spec.Command(), slices.Concat(spec.Codes, transform.Codes(spec.Builds)))
 	}
 	add("cluster list", []*finding.Code{clusters.CodeEncrypted, clusters.CodeUndecodable, clusters.CodeKeyMismatch})

@@ -104,7 +104,7 @@ func (m migration) flags() []cli.Flag {
 		&cli.BoolFlag{Name: "dry-run", Usage: "plan, validate and report everything, write nothing"},
 		&cli.StringFlag{Name: "report", Usage: "write the report as JSON to a new `FILE`, whatever the outcome"},
 		newCodesFlag("allow", "go on although records have problem `CODE`; \"etcdshift explain CODE\" says what becomes of them; may be repeated",
-			"a problem that refuses a run", finding.Allowable(m.Codes)),
+			"a problem that refuses a run", finding.Allowable(m.AllCodes())),
 	}
 	if !m.Builds {
 		decrypts = "decrypt values, and encrypt written ones, with"
@@ -319,10 +319,10 @@ func (m migration) refusedHint(r *transform.Report) string {
 			refusing = append(refusing, p.Code.Name)
 		}
 	}
-	allowable := finding.Allowable(m.Codes)
+	allowable := finding.Allowable(m.AllCodes())
 	hint, allow := "", ""
 	for _, code := range sorted(refusing) {
-		way := m.Settles[code]
+		way := m.settles(code)
 		if code == transform.CodeBumpTooLarge.Name {
 			way = "give the --bump-revision that the message names"
 		}
@@ -340,6 +340,16 @@ func (m migration) refusedHint(r *transform.Report) string {
 		return hint // nothing that can be allowed is enough
 	}
 	return hint + ", or go on with" + allow
+}
+
+// settles says how to settle a problem without --allow, by a code of the command or of a step; ""
+// where nothing does.
+func (m migration) settles(code string) string {
+	way := m.Settles[code]
+	for _, of := range m.Of {
+		way = cmp.Or(way, of.Settles[code])
+	}
+	return way
 }
 
 // sorted are the words, each once.

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,13 +10,7 @@ import (
 // TestMigrateDiff: --diff prints the changes of a run as "diff --all" finds them between its input
 // and its output, also in a dry run.
 func TestMigrateDiff(t *testing.T) {
-	testdata := filepath.Join(schemaFolder(), "..", "..", "testdata")
-	t.Chdir(t.TempDir())
-	for _, name := range []string{"calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before"} {
-		data, err := readFixture(filepath.Join(testdata, name+".db"))
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Base(name)+".db", data, 0o600))
-	}
+	fixtureFiles(t, "calico/before", "storage/flipped", "kcp/root-before", "kcp/shard1-before")
 	status, _, stderr := runWords("cluster", "extract", "2y3qvnqz5ga11oc4", "root-before.db", "one.archive")
 	require.Equal(t, exitDone, status, stderr)
 	for i, line := range []string{

@@ -25,7 +25,7 @@ func printReport(w io.Writer, r *transform.Report) error {
 	if r.Outcome != transform.Failed { // else none of it is known for sure
 		p.files(r)
 		if len(r.Sections) == 0 { // else a section says more
-			p.table(kindsTable(r))
+			p.table(transform.KindTable(r.Kinds))
 		}
 		for _, s := range append(slices.Clip(r.Sections), r.Appendix) {
 			if s != nil {
@@ -94,20 +94,6 @@ func (p reportPage) files(r *transform.Report) {
 	}
 	p.Printf("\n")
 	p.Table([]any{"", "PATH", "REVISION", "KEYS", "BYTES", "SHA256"}, rows...)
-}
-
-func kindsTable(r *transform.Report) transform.Table {
-	t, total := transform.Table{}, transform.KindCount{}
-	t.Header = []any{"KIND", "FROM", "TO", "MIGRATED", "UNCHANGED", "SKIPPED", "CONFLICTS"}
-	for _, k := range r.Kinds {
-		t.Rows = append(t.Rows, []any{k.Kind, k.From, k.To, k.Migrated, k.Unchanged, k.Skipped, k.Conflicts})
-		total.Migrated += k.Migrated
-		total.Unchanged += k.Unchanged
-		total.Skipped += k.Skipped
-		total.Conflicts += k.Conflicts
-	}
-	t.Totals = [][]any{{"total", "", "", total.Migrated, total.Unchanged, total.Skipped, total.Conflicts}}
-	return t
 }
 
 // table prints a table that has rows or notes.

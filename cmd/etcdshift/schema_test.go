@@ -110,6 +110,7 @@ func TestSchemas(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(stored), text, "go test ./cmd/etcdshift -run TestSchemas -update")
 	}
+	names = append(names, "plan.json") // of TestSchemasPlan
 	stored, err := filepath.Glob(filepath.Join(folder, "*"))
 	require.NoError(t, err)
 	require.Len(t, stored, len(names), "a schema of no document")

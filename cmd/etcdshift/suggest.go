@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
 	"github.com/etcdshift/etcdshift/internal/kubectl"
+	"github.com/etcdshift/etcdshift/internal/nearest"
 )
 
 // noCommand is the action of the program, or a group of commands, without a command that it has.
@@ -42,14 +41,9 @@ func unknownFlag(path, word string, command *cli.Command) error {
 
 // suggest adds to the hint of a usage error the known word that is nearest to an unknown one.
 func suggest(err error, word string, known []string) error {
-	distance := func(a, b string) int {
-		return smetrics.WagnerFischer(word, a, 1, 1, 1) - smetrics.WagnerFischer(word, b, 1, 1, 1)
-	}
 	var f *failure
-	short := len(strings.TrimLeft(word, "-")) < 2 // near to every short name
-	if known = slices.SortedStableFunc(slices.Values(known), distance); errors.As(err, &f) && len(known) > 0 && !short &&
-		smetrics.WagnerFischer(word, known[0], 1, 1, 1) <= max(2, len(word)/3) {
-		f.hint = fmt.Sprintf("did you mean %q? %s", known[0], f.hint)
+	if near := nearest.Word(word, known); near != "" && errors.As(err, &f) {
+		f.hint = fmt.Sprintf("did you mean %q? %s", near, f.hint)
 	}
 	return err
 }

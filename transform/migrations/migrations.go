@@ -8,13 +8,14 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
+	"github.com/etcdshift/etcdshift/transform/plan"
 	"github.com/etcdshift/etcdshift/transform/renamenode"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
 
 // All returns every transform, in the order of the help.
 func All() []transform.Spec {
-	return []transform.Spec{
+	all := []transform.Spec{
 		calico.Spec,
 		storageversion.Spec,
 		renamenode.Spec,
@@ -22,4 +23,5 @@ func All() []transform.Spec {
 		purge.Spec,
 		carry.Spec,
 	}
+	return append(all, plan.Spec(all))
 }

@@ -31,6 +31,7 @@ With --orphans-from SHARD1 there is no archive: keys of logical clusters that li
 SHARD1, are put back where SHARD lacks them. Existing keys stay.`,
 	ArgsText:  "ARCHIVE SHARD OUT  or  --orphans-from SHARD1 SHARD OUT",
 	Arguments: importArgs,
+	Alone:     true,
 	Codes:     codes(),
 	Settles: map[string]string{
 		"encrypted":          "decrypt them with --archive-encryption-config FILE, the configuration of the origin",

@@ -31,6 +31,7 @@ The deletions are new revisions on top, so that watching clients see them; the o
 --scrub writes the file anew without any record of these keys, of any revision.`,
 	ArgsText:  "NAME SHARD|CACHE OUT  or  --orphans [NAME] SHARD OUT",
 	Arguments: purgeArgs,
+	Alone:     true,
 	Codes:     codes(),
 	Settles: map[string]string{
 		"owner-points-here": "where it was imported on another shard, kcp there will correct the Workspace, and to allow it is right",

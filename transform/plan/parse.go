@@ -1,0 +1,237 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/nearest"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// mostSteps bounds the steps of a plan.
+const mostSteps = 1000
+
+// step is a step of a plan.
+type step struct {
+	spec      *transform.Spec
+	place     string // in the file
+	args      []string
+	flags     map[string]any // string, bool, time.Duration or []string, by name
+	allow     []string
+	transform transform.Transform
+}
+
+// parser reads a plan and gathers its mistakes.
+type parser struct {
+	path  string
+	specs []transform.Spec
+	wrong []mistake
+}
+
+type mistake struct {
+	line int // 0 where the text is no YAML
+	text string
+}
+
+// parse reads the steps of a plan. Its mistakes are an error of [transform.Usagef], a line each.
+func parse(path string, text []byte, specs []transform.Spec) (steps []*step, err error) {
+	p := &parser{path: path, specs: specs}
+	if root := p.root(text); root != nil {
+		steps = p.plan(root)
+	}
+	if p.wrong == nil {
+		return steps, nil
+	}
+	slices.SortStableFunc(p.wrong, func(a, b mistake) int { return a.line - b.line })
+	var lines []string
+	for _, m := range p.wrong {
+		lines = append(lines, m.text)
+	}
+	return nil, transform.Usagef("%s", strings.Join(lines, "\n"))
+}
+
+func (p *parser) place(n *yaml.Node) string { return fmt.Sprintf("%s:%d", p.path, n.Line) }
+
+// mistake reports what is wrong at a node.
+func (p *parser) mistake(n *yaml.Node, format string, args ...any) {
+	p.wrong = append(p.wrong, mistake{n.Line, p.place(n) + ": " + fmt.Sprintf(format, args...)})
+}
+
+// root returns the content of the only document.
+func (p *parser) root(text []byte) *yaml.Node {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	switch err := d.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		p.unreadable("the plan is empty")
+		return nil
+	case err != nil:
+		p.unreadable(err.Error())
+		return nil
+	}
+	if err := d.Decode(&second); err == nil {
+		p.mistake(&second, "a plan is one document; a second one begins here")
+	} else if !errors.Is(err, io.EOF) {
+		p.unreadable(err.Error())
+	}
+	return document.Content[0]
+}
+
+// unreadable reports a text that is no YAML.
+func (p *parser) unreadable(why string) {
+	p.wrong = append(p.wrong, mistake{text: p.path + ": " + why})
+}
+
+func (p *parser) plan(root *yaml.Node) (steps []*step) {
+	fields := p.fields(root, "a plan", "field", []string{"apiVersion", "kind", "steps"})
+	if fields == nil {
+		return nil
+	}
+	for _, is := range [][2]string{{"apiVersion", "etcdshift/v1"}, {"kind", "Plan"}} {
+		if n := fields[is[0]]; n == nil {
+			p.mistake(root, "%s is missing; it takes %s", is[0], is[1])
+		} else if n.Value != is[1] || n.Kind != yaml.ScalarNode {
+			p.mistake(n, "%s is %q; it takes %s", is[0], n.Value, is[1])
+		}
+	}
+	list := fields["steps"]
+	switch {
+	case list == nil:
+		p.mistake(root, "steps are missing")
+		return nil
+	case list.Kind != yaml.SequenceNode || len(list.Content) == 0:
+		p.mistake(list, "steps take a list, such as [{command: delete, args: [events], flags: {all: true}}]")
+		return nil
+	case len(list.Content) > mostSteps:
+		p.mistake(list, "there are %d steps; a plan has at most %d", len(list.Content), mostSteps)
+		return nil
+	}
+	for _, n := range list.Content {
+		if s := p.step(n); s != nil {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+func (p *parser) step(n *yaml.Node) *step {
+	fields := p.fields(n, "a step", "field", []string{"command", "args", "flags", "allow"})
+	if fields == nil {
+		return nil
+	}
+	if fields["command"] == nil {
+		p.mistake(n, "command is missing")
+		return nil
+	}
+	s := &step{place: p.place(n), spec: p.spec(fields["command"])}
+	if s.spec == nil {
+		return nil
+	}
+	if args := fields["args"]; args != nil {
+		s.args = p.texts(args, "args")
+	}
+	if least, most := count(s.spec.Rest); len(s.args) < least || len(s.args) > most {
+		p.mistake(n, "%s takes %s; there are %d", s.spec.Command(), argsOf(s.spec), len(s.args))
+	}
+	if flags := fields["flags"]; flags != nil {
+		s.flags = p.flags(flags, s.spec)
+	}
+	if allow := fields["allow"]; allow != nil {
+		s.allow = p.codes(allow, s.spec)
+	}
+	return s
+}
+
+// fields returns the values of a mapping by their keys, which are called noun; nil for no mapping.
+func (p *parser) fields(n *yaml.Node, what, noun string, known []string) map[string]*yaml.Node {
+	if n.Kind != yaml.MappingNode {
+		p.mistake(n, "%s takes %ss: %s", what, noun, strings.Join(known, ", "))
+		return nil
+	}
+	fields := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Kind != yaml.ScalarNode || !slices.Contains(known, key.Value):
+			p.mistake(key, "%s has no %s %q%s", what, noun, key.Value, meant(key.Value, known))
+		case fields[key.Value] != nil:
+			p.mistake(key, "%q is given twice", key.Value)
+		case value.Kind == yaml.AliasNode || value.Tag == "!!null":
+			p.mistake(value, "%q has no value", key.Value)
+		default:
+			fields[key.Value] = value
+		}
+	}
+	return fields
+}
+
+// spec returns the command that a step names, nil where a plan cannot have it.
+func (p *parser) spec(n *yaml.Node) *transform.Spec {
+	command := strings.Join(strings.Fields(n.Value), " ")
+	var known []string
+	for i := range p.specs {
+		why := Unfit(&p.specs[i])
+		switch is := p.specs[i].Command() == command && n.Kind == yaml.ScalarNode; {
+		case is && why == "":
+			return &p.specs[i]
+		case is:
+			p.mistake(n, "%q is no step of a plan: %s", command, why)
+			return nil
+		case why == "":
+			known = append(known, p.specs[i].Command())
+		}
+	}
+	p.mistake(n, "unknown command %q%s", command, cmp.Or(meant(command, known), "; a step takes one of "+strings.Join(known, ", ")))
+	return nil
+}
+
+// codes reads the codes that a step allows.
+func (p *parser) codes(n *yaml.Node, s *transform.Spec) (codes []string) {
+	known := finding.Allowable(s.AllCodes())
+	for i, code := range p.texts(n, "allow") {
+		if !slices.Contains(known, code) {
+			p.mistake(n.Content[i], "%s has no code %q to allow%s", s.Command(), code, meant(code, known))
+		}
+		codes = append(codes, code)
+	}
+	return codes
+}
+
+// argsOf names the arguments of a command.
+func argsOf(s *transform.Spec) string {
+	if s.Rest == "" {
+		return "no args"
+	}
+	return "args " + s.Rest
+}
+
+// count returns how many arguments fit the words of a usage.
+func count(usage string) (least, most int) {
+	for _, word := range strings.Fields(usage) {
+		most++
+		if word[0] != '[' {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(word, "]"), "...") {
+			return least, math.MaxInt
+		}
+	}
+	return least, most
+}
+
+// meant suggests a known word.
+func meant(word string, known []string) string {
+	if near := nearest.Word(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}

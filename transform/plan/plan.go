@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// plan is the transform.
+type plan struct{ steps []*step }
+
+// Fresh says whether a step writes no page of the input: see [transform.Transform].
+func (p *plan) Fresh() bool {
+	return slices.ContainsFunc(p.steps, func(s *step) bool {
+		fresh, is := s.transform.(interface{ Fresh() bool })
+		return is && fresh.Fresh()
+	})
+}
+
+// Plan stages the steps up to one that refuses the run.
+func (p *plan) Plan(ctx context.Context, v *transform.View) error {
+	section := &Steps{}
+	for _, s := range p.steps {
+		section.Plan = append(section.Plan, Step{
+			Command: s.spec.Command(), Args: append([]string{}, s.args...),
+			Kinds: []transform.KindCount{}, Problems: map[string]int{}, Sections: []transform.Section{},
+		})
+	}
+	v.Report().Sections = append(v.Report().Sections, section)
+	for i, s := range p.steps {
+		done := &section.Plan[i]
+		r, err := v.Step(ctx, done.Command, s.allow, s.transform)
+		done.take(r)
+		if err != nil {
+			done.Outcome = transform.Failed
+			return fmt.Errorf("step %d, %s: %w", i+1, done.Command, err)
+		}
+		if done.Outcome == transform.Refused {
+			break
+		}
+	}
+	return nil
+}
+
+// Steps is the section of the report of a plan.
+type Steps struct {
+	Plan []Step `json:"plan,omitempty"` // of run: the steps of the plan, in order
+}
+
+// Step says what one step of a plan did.
+type Step struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
+	// Outcome is planned, refused or failed; absent where an earlier step ended the run.
+	Outcome  transform.Outcome     `json:"outcome,omitempty"`
+	Kinds    []transform.KindCount `json:"kinds"`
+	Changes  transform.Changes     `json:"changes"`  // records that the step changed, compared with the step before
+	Problems map[string]int        `json:"problems"` // how many problems it reported, by code; the report has all
+	// Sections are objects with the fields that only the command's own report has.
+	Sections []transform.Section `json:"sections"`
+}
+
+// take takes in the report of the step.
+func (s *Step) take(r *transform.Report) {
+	s.Outcome, s.Changes = transform.Planned, r.Changes
+	if _, refusing := r.Errors(); refusing > 0 {
+		s.Outcome = transform.Refused
+	}
+	s.Kinds = append(s.Kinds, r.Kinds...)
+	s.Sections = append(s.Sections, r.Sections...)
+	for _, p := range r.Problems {
+		s.Problems[p.Code.Name]++
+	}
+}
+
+// Tables has a row for each step, and then what each of them reports.
+func (s *Steps) Tables(outcome transform.Outcome) []transform.Table {
+	all := transform.Table{Header: []any{"STEP", "COMMAND", "CREATED", "UPDATED", "DELETED", "PROBLEMS"}}
+	tables := []transform.Table{{}}
+	for i, step := range s.Plan {
+		if step.Outcome == "" {
+			all.Notes = append(all.Notes, fmt.Sprintf("step %d refuses the run; no later step was tried", i))
+			break
+		}
+		problems, c := 0, step.Changes
+		for _, n := range step.Problems {
+			problems += n
+		}
+		all.Rows = append(all.Rows, []any{i + 1, step.Command, c.Created, c.Updated, c.Deleted, problems})
+		tables = append(tables, step.tables(i+1, outcome)...)
+	}
+	tables[0] = all
+	return tables
+}
+
+// tables are those of the nth step's own report, with its number.
+func (s *Step) tables(n int, outcome transform.Outcome) (tables []transform.Table) {
+	for _, section := range s.Sections {
+		tables = append(tables, section.Tables(outcome)...)
+	}
+	if len(s.Sections) == 0 && len(s.Kinds) > 0 {
+		tables = append(tables, transform.KindTable(s.Kinds))
+	}
+	for i := range tables {
+		title := fmt.Sprintf("step %d, %s:", n, s.Command)
+		if tables[i].Title != "" {
+			title += " " + tables[i].Title
+		}
+		tables[i].Title = title
+	}
+	return tables
+}
