@@ -157,7 +157,7 @@ func printDiagnosis(c *cli.Context, in inputInfo, found *finding.Report, options
 	case "json":
 		return render.JSON(c.App.Writer, diagnosis{document("Diagnosis", in), report.Diagnosed(found)})
 	case "sarif":
-		return render.JSON(c.App.Writer, toSARIF(in, found))
+		return render.JSON(c.App.Writer, toSARIF(in, doctor.Codes(), found))
 	case "junit":
 		return printJUnit(c.App.Writer, in, found, finding.Level(c.String("fail-on")), unchecked(options, found))
 	}
@@ -195,11 +195,10 @@ func about(text string, subjects ...string) string {
 
 const sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-// toSARIF returns the report as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
-func toSARIF(in inputInfo, report *finding.Report) any {
+// toSARIF returns a report with findings of codes as SARIF 2.1.0 (OASIS, sarif-schema-2.1.0.json).
+func toSARIF(in inputInfo, codes []*finding.Code, report *finding.Report) any {
 	type object = map[string]any
 	text := func(s string) object { return object{"text": s} }
-	codes := doctor.Codes()
 	rules := mapped(codes, func(code *finding.Code) object {
 		return object{
 			"id": code.Name, "shortDescription": text(code.Title), "help": text(code.Remedy),

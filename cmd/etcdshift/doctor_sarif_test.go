@@ -151,7 +151,7 @@ func TestSARIF(t *testing.T) {
 		{inputInfo{Path: "/a b/in.db", Bytes: 9, SHA256: strings.Repeat("0", 64)}, many, "file:///a%20b/in.db", []string{"warning", "note"}},
 		{inputInfo{Path: "in:put.db"}, &finding.Report{}, "./in:put.db", nil},
 	} {
-		text, err := json.Marshal(toSARIF(tc.in, tc.report))
+		text, err := json.Marshal(toSARIF(tc.in, doctor.Codes(), tc.report))
 		require.NoError(t, err)
 		var document map[string]any
 		require.NoError(t, json.Unmarshal(text, &document))

@@ -11,6 +11,7 @@ import (
 	"github.com/etcdshift/etcdshift/finding"
 	"github.com/etcdshift/etcdshift/inspect/clusters"
 	"github.com/etcdshift/etcdshift/inspect/doctor"
+	"github.com/etcdshift/etcdshift/internal/policy"
 	"github.com/etcdshift/etcdshift/internal/rehearse"
 	"github.com/etcdshift/etcdshift/internal/render"
 	"github.com/etcdshift/etcdshift/transform"
@@ -81,6 +82,7 @@ func explanations(specs []transform.Spec) (all []explanation) {
 	add("cluster verify", verify.Codes())
 	add("doctor", doctor.Codes())
 	add("rehearse", rehearse.Codes())
+	add("policy check", policy.Codes())
 	slices.SortStableFunc(all, func(a, b explanation) int { return cmp.Compare(a.Code.Name, b.Code.Name) })
 	return all
 }

@@ -36,6 +36,7 @@ func TestExplainListsRaised(t *testing.T) {
 	raised := map[string][]string{
 		"doctor":         g.raised(t, "inspect/doctor", ""),
 		"cluster list":   g.raised(t, "inspect/clusters.ReadChecked", ""),
+		"policy check":   append(g.raised(t, "internal/policy.Check", "internal/policy"), g.raised(t, "internal/policy.New", "internal/policy")...),
 		"rehearse":       g.raised(t, "internal/rehearse", "internal/rehearse"),       // those of doctor are in a reason
 		"cluster verify": g.raised(t, "transform/kcp/verify", "transform/kcp/verify"), // it answers with codes of its own alone
 	}

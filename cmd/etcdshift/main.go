@@ -83,6 +83,7 @@ func commandsFor(specs []transform.Spec) []*cli.Command {
 		migrateCommand(specs),
 	}, specCommands(specs, transform.GroupNone), []*cli.Command{
 		saveCommand(),
+		policyCommand(specs),
 		clusterCommand(specs),
 		completionCommand(),
 		manCommand(),

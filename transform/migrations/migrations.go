@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
 	"github.com/etcdshift/etcdshift/transform/plan"
+	"github.com/etcdshift/etcdshift/transform/policyapply"
 	"github.com/etcdshift/etcdshift/transform/renamenode"
 	"github.com/etcdshift/etcdshift/transform/storageversion"
 )
@@ -19,6 +20,7 @@ func All() []transform.Spec {
 		calico.Spec,
 		storageversion.Spec,
 		renamenode.Spec,
+		policyapply.Spec,
 		extract.Spec,
 		purge.Spec,
 		carry.Spec,

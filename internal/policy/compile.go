@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// compiler compiles the expressions of one policy, as the plugins of k8s.io/apiserver do
+// (mutating/compilation.go, validating/plugin.go), and keeps the errors.
+type compiler struct {
+	*cel.CompositedCompiler
+	cel.OptionalVariableDeclarations
+	errs []error
+}
+
+// newCompiler compiles the variables of a policy.
+func newCompiler(variables []admission.Variable, params bool, authorizer bool) (*compiler, error) {
+	composited, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		return nil, err
+	}
+	c := &compiler{CompositedCompiler: composited, OptionalVariableDeclarations: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: authorizer}}
+	for _, v := range variables {
+		accessor := &validating.Variable{Name: v.Name, Expression: v.Expression}
+		result := c.CompileAndStoreVariable(accessor, c.OptionalVariableDeclarations, environment.StoredExpressions)
+		if result.Error != nil {
+			c.errs = append(c.errs, fmt.Errorf("variable %s: %w", v.Name, result.Error))
+		}
+	}
+	return c, nil
+}
+
+// conditions compiles expressions.
+func conditions[T any](c *compiler, what string, all []T, accessor func(*T) cel.ExpressionAccessor) cel.ConditionEvaluator {
+	accessors := make([]cel.ExpressionAccessor, len(all))
+	for i := range all {
+		accessors[i] = accessor(&all[i])
+	}
+	compiled := c.CompileCondition(accessors, c.OptionalVariableDeclarations, environment.StoredExpressions)
+	for _, err := range compiled.CompilationErrors() {
+		c.errs = append(c.errs, fmt.Errorf("%s: %w", what, err))
+	}
+	return compiled
+}
+
+// matcher compiles match conditions; nil for none.
+func (c *compiler) matcher(all []admission.MatchCondition, failure *admission.FailurePolicyType, name string) matchconditions.Matcher {
+	if len(all) == 0 {
+		return nil
+	}
+	compiled := conditions(c, "matchConditions", all, func(m *admission.MatchCondition) cel.ExpressionAccessor { return (*matchconditions.MatchCondition)(m) })
+	return matchconditions.NewMatcher(compiled, failure, "policy", "validate", name)
+}
+
+// compileMutating compiles a policy.
+func compileMutating(p *admission.MutatingAdmissionPolicy, authorizer bool) (mutating.PolicyEvaluator, error) {
+	c, err := newCompiler(p.Spec.Variables, p.Spec.ParamKind != nil, authorizer)
+	if err != nil {
+		return mutating.PolicyEvaluator{}, err
+	}
+	evaluator := mutating.PolicyEvaluator{CompositedCompiler: c.CompositedCompiler, Matcher: c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)}
+	c.HasPatchTypes = true
+	for i, m := range p.Spec.Mutations {
+		var accessor cel.ExpressionAccessor
+		newPatcher := patch.NewApplyConfigurationPatcher
+		if m.PatchType == admission.PatchTypeJSONPatch {
+			accessor, newPatcher = &patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, patch.NewJSONPatcher
+		} else {
+			accessor = &patch.ApplyConfigurationCondition{Expression: m.ApplyConfiguration.Expression}
+		}
+		compiled := c.CompileMutatingEvaluator(accessor, c.OptionalVariableDeclarations, environment.StoredExpressions)
+		for _, err := range compiled.CompilationErrors() {
+			c.errs = append(c.errs, fmt.Errorf("mutations[%d]: %w", i, err))
+		}
+		evaluator.Mutators = append(evaluator.Mutators, newPatcher(compiled))
+	}
+	return evaluator, errors.Join(c.errs...)
+}
+
+// compileValidating compiles a policy.
+func compileValidating(p *admission.ValidatingAdmissionPolicy, authorizer bool) (validating.Validator, error) {
+	c, err := newCompiler(p.Spec.Variables, p.Spec.ParamKind != nil, authorizer)
+	if err != nil {
+		return nil, err
+	}
+	matcher := c.matcher(p.Spec.MatchConditions, p.Spec.FailurePolicy, p.Name)
+	validations := conditions(c, "validations", p.Spec.Validations, func(v *admission.Validation) cel.ExpressionAccessor {
+		return &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason}
+	})
+	audits := conditions(c, "auditAnnotations", p.Spec.AuditAnnotations, func(a *admission.AuditAnnotation) cel.ExpressionAccessor {
+		return &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}
+	})
+	c.HasAuthorizer = false
+	messages := conditions(c, "messageExpression", p.Spec.Validations, func(v *admission.Validation) cel.ExpressionAccessor {
+		if v.MessageExpression == "" {
+			return nil
+		}
+		return &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+	})
+	return validating.NewValidator(validations, matcher, audits, messages, p.Spec.FailurePolicy, nil), errors.Join(c.errs...)
+}

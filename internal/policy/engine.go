@@ -1,0 +1,305 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	admissionapi "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/informers"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+// Options configure an Engine.
+type Options struct {
+	User   string // of the request; "" is DefaultUser
+	Groups []string
+}
+
+// DefaultUser makes the request, with the groups of every authenticated user.
+const DefaultUser = "etcdshift"
+
+// Policy is a policy and how far it took part.
+type Policy struct {
+	Kind     string   `json:"kind"`
+	Name     string   `json:"name"`
+	Bindings []string `json:"bindings"`
+	Matched  int      `json:"matched"` // objects that met it: its rules, selectors and conditions match
+	Failed   int      `json:"failed"`  // objects with which an expression failed, or that were denied
+
+	match    *admissionapi.MatchResources
+	rejected *finding.Finding // why it is not evaluated; nil if it is
+	secret   bool             // its params are Secrets
+
+	mutating   *mutating.PolicyHook
+	validating []validating.PolicyHook // one a binding
+}
+
+// Engine evaluates the policies of a Set.
+type Engine struct {
+	Policies []*Policy // by kind and name
+	set      *Set
+	user     user.Info
+	types    *inspect.Types
+	loose    []string // bindings without a policy
+
+	mutator   generic.Dispatcher[mutating.PolicyHook]
+	validator generic.Dispatcher[validating.PolicyHook]
+}
+
+// New compiles the policies of a set. Namespaces and params are those of from; params of the set
+// take the place of stored ones.
+func New(ctx context.Context, set *Set, from Source, o Options) (*Engine, error) {
+	e := &Engine{set: set, user: userOf(o)}
+	for _, p := range set.Mutating {
+		e.addMutating(p)
+	}
+	for _, p := range set.Validating {
+		e.addValidating(p)
+	}
+	e.findLoose()
+	return e, e.Refresh(ctx, from)
+}
+
+func userOf(o Options) user.Info {
+	if o.User == "" {
+		o.User = DefaultUser
+	}
+	return &user.DefaultInfo{Name: o.User, Groups: append([]string{user.AllAuthenticated}, o.Groups...)}
+}
+
+// Refresh reads Namespaces and params anew.
+func (e *Engine) Refresh(ctx context.Context, from Source) (err error) {
+	if e.types, err = from.Types(ctx); err != nil {
+		return err
+	}
+	of := e.types.Of(schema.GroupResource{Resource: "namespaces"})
+	all := &namespaces{}
+	if of != nil {
+		if all, err = readNamespaces(ctx, from, of); err != nil {
+			return err
+		}
+	}
+	matcher := matching.NewMatcher(lister{all}, all)
+	e.mutator = mutating.NewDispatcher(noAuthorizer{}, matcher, newConverters(e.types))
+	e.validator = validating.NewDispatcher(noAuthorizer{}, generic.NewPolicyMatcher(matcher))
+	return e.readParams(ctx, from)
+}
+
+// noAuthorizer stands for an authorizer; policies that ask one are not evaluated.
+type noAuthorizer struct{}
+
+// Authorize has no opinion.
+func (noAuthorizer) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	return authorizer.DecisionNoOpinion, "", errors.New("there is no authorizer")
+}
+
+// compiled keeps in p why it is not evaluated, from its compilation with an authorizer and without.
+func (p *Policy) compiled(with, without error) {
+	switch {
+	case with != nil:
+		p.rejected = CodeInvalid.Because("%s: %v", p, with)
+	case without != nil:
+		p.rejected = CodeNotEvaluated.Because("%s asks the API server's authorizer, which no snapshot has", p)
+	}
+}
+
+// String names a policy.
+func (p *Policy) String() string { return p.Kind + " " + p.Name }
+
+func (e *Engine) addMutating(spec *admissionapi.MutatingAdmissionPolicy) {
+	p := &Policy{Kind: Mutating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints}
+	hook := &mutating.PolicyHook{Policy: spec}
+	for _, b := range e.set.MutatingBindings {
+		if b.Spec.PolicyName == spec.Name {
+			hook.Bindings = append(hook.Bindings, b)
+			p.Bindings = append(p.Bindings, b.Name)
+		}
+	}
+	_, without := compileMutating(spec, false)
+	evaluator, err := compileMutating(spec, true)
+	p.compiled(err, without)
+	hook.Evaluator = recordMutating(p, evaluator)
+	p.mutating = hook
+	e.Policies = append(e.Policies, p)
+}
+
+func (e *Engine) addValidating(spec *admissionapi.ValidatingAdmissionPolicy) {
+	p := &Policy{Kind: Validating, Name: spec.Name, Bindings: []string{}, match: spec.Spec.MatchConstraints}
+	_, without := compileValidating(spec, false)
+	evaluator, err := compileValidating(spec, true)
+	p.compiled(err, without)
+	for _, b := range e.set.ValidatingBindings {
+		if b.Spec.PolicyName == spec.Name {
+			p.validating = append(p.validating, validating.PolicyHook{
+				Policy: spec, Bindings: []*admissionapi.ValidatingAdmissionPolicyBinding{b}, Evaluator: recordedValidator{evaluator},
+			})
+			p.Bindings = append(p.Bindings, b.Name)
+		}
+	}
+	e.Policies = append(e.Policies, p)
+}
+
+// findLoose keeps the bindings whose policy the set does not have.
+func (e *Engine) findLoose() {
+	bound := func(kind, name string) bool {
+		return slices.ContainsFunc(e.Policies, func(p *Policy) bool { return p.Kind == kind && slices.Contains(p.Bindings, name) })
+	}
+	for _, b := range e.set.MutatingBindings {
+		if !bound(Mutating, b.Name) {
+			e.loose = append(e.loose, fmt.Sprintf("MutatingAdmissionPolicyBinding %s names policy %q, which is not given", b.Name, b.Spec.PolicyName))
+		}
+	}
+	for _, b := range e.set.ValidatingBindings {
+		if !bound(Validating, b.Name) {
+			e.loose = append(e.loose, fmt.Sprintf("ValidatingAdmissionPolicyBinding %s names policy %q, which is not given", b.Name, b.Spec.PolicyName))
+		}
+	}
+}
+
+// readParams reads the params of all policies.
+func (e *Engine) readParams(ctx context.Context, from Source) error {
+	for _, p := range e.Policies {
+		kind, refs := p.paramRefs()
+		if kind == nil || p.rejected != nil {
+			continue
+		}
+		gv, err := schema.ParseGroupVersion(kind.APIVersion)
+		if err != nil {
+			p.rejected = CodeInvalid.Because("%s: spec.paramKind: %v", p, err)
+			continue
+		}
+		p.secret = gv.Group == "" && kind.Kind == "Secret"
+		reader := paramReader{from, e.types, e.set.Others, gv.WithKind(kind.Kind), refs}
+		params, err := reader.read(ctx)
+		var unusable *paramError
+		switch {
+		case errors.As(err, &unusable):
+			p.rejected = CodeNotEvaluated.Because("%s: %v", p, err)
+		case err != nil && !errors.Is(err, errNoParamKind):
+			return err
+		}
+		p.setParams(params, err)
+	}
+	return nil
+}
+
+// paramRefs are the kind of the params, nil for none, and how the bindings refer to them.
+func (p *Policy) paramRefs() (kind *admissionapi.ParamKind, refs []*admissionapi.ParamRef) {
+	add := func(ref *admissionapi.ParamRef) {
+		if ref != nil {
+			refs = append(refs, ref)
+		}
+	}
+	if p.mutating != nil {
+		for _, b := range p.mutating.Bindings {
+			add(b.Spec.ParamRef)
+		}
+		return p.mutating.Policy.Spec.ParamKind, refs
+	}
+	for _, hook := range p.validating {
+		kind = hook.Policy.Spec.ParamKind
+		add(hook.Bindings[0].Spec.ParamRef)
+	}
+	return kind, refs
+}
+
+// setParams gives the hooks their params, or what a server says without the kind.
+func (p *Policy) setParams(all *params, err error) {
+	var informer informers.GenericInformer
+	var scope meta.RESTScope
+	if all != nil {
+		informer, scope = all, all.scope
+	}
+	if p.mutating != nil {
+		p.mutating.ParamInformer, p.mutating.ParamScope, p.mutating.ConfigurationError = informer, scope, err
+	}
+	for i := range p.validating {
+		hook := &p.validating[i]
+		hook.ParamInformer, hook.ParamScope, hook.ConfigurationError = informer, scope, err
+	}
+}
+
+// The kinds of policies.
+const (
+	Mutating   = "MutatingAdmissionPolicy"
+	Validating = "ValidatingAdmissionPolicy"
+)
+
+// Of lists the policies of a kind.
+func (e *Engine) Of(kind string) []*Policy {
+	return slices.DeleteFunc(append([]*Policy{}, e.Policies...), func(p *Policy) bool { return p.Kind != kind })
+}
+
+// Types lists the types whose objects policies of a kind may match, in a fixed order.
+func (e *Engine) Types(kind string) (all []*inspect.Type) {
+	for _, t := range e.types.All() {
+		if slices.Contains(Resources(), t.Resource) { // servers evaluate no policy on policies
+			continue
+		}
+		if slices.ContainsFunc(e.Policies, func(p *Policy) bool { return p.Kind == kind && p.names(t, "") != notNamed }) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// IsParam tells whether a type is that of params of a policy.
+func (e *Engine) IsParam(t *inspect.Type) bool {
+	return slices.ContainsFunc(e.Policies, func(p *Policy) bool {
+		kind, _ := p.paramRefs()
+		return kind != nil && kind.Kind == t.Kind && schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind).Group == t.Resource.Group
+	})
+}
+
+// names tells how the rules of a policy name a type; a policy that takes no part names none.
+func (p *Policy) names(t *inspect.Type, version string) named {
+	if p.rejected != nil || len(p.Bindings) == 0 {
+		return notNamed
+	}
+	return names(p.match, t, version)
+}
+
+// Unused returns a finding for each policy that is not evaluated, or that matched no object, and
+// each binding without a policy.
+func (e *Engine) Unused(kind string) (found []*finding.Finding) {
+	for _, p := range e.Policies {
+		if p.Kind != kind {
+			continue
+		}
+		updates := slices.ContainsFunc(p.match.ResourceRules, func(r admissionapi.NamedRuleWithOperations) bool {
+			return has(r.Operations, admissionapi.Update, admissionapi.OperationAll)
+		})
+		switch {
+		case p.rejected != nil:
+			found = append(found, p.rejected)
+		case p.Matched > 0:
+		case len(p.Bindings) == 0:
+			found = append(found, CodeUnmatched.Because("%s has no binding", p))
+		case !updates:
+			found = append(found, CodeUnmatched.Because("%s does not name UPDATE in its rules: stored objects meet policies at updates", p))
+		default:
+			found = append(found, CodeUnmatched.Because("%s: no stored object matches its rules, selectors and conditions", p))
+		}
+	}
+	for _, text := range e.loose {
+		if text[:len("Mutating")] == kind[:len("Mutating")] {
+			found = append(found, CodeUnmatched.Because("%s", text))
+		}
+	}
+	return found
+}
+
+// secret tells whether findings about an object must not quote it.
+func secret(t *inspect.Type) bool { return t.Resource == schema.GroupResource{Resource: "secrets"} }

@@ -1,0 +1,356 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	admissionapi "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+
+	"github.com/etcdshift/etcdshift/encoding"
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/native"
+	"github.com/etcdshift/etcdshift/keys"
+)
+
+// Answer is what policies say of an object.
+type Answer struct {
+	Met      []*Policy          // that match it
+	Failed   []*Policy          // that deny it, or with which an expression fails
+	Findings []*finding.Finding // without a key
+	Content  map[string]any     // of Mutate: the object as the policies leave it; nil where they change nothing
+}
+
+// add adds a finding about a policy.
+func (a *Answer) add(p *Policy, f *finding.Finding) {
+	if !slices.Contains(a.Failed, p) {
+		a.Failed = append(a.Failed, p)
+	}
+	if !slices.ContainsFunc(a.Findings, func(o *finding.Finding) bool { return o.Code == f.Code && o.Reason == f.Reason }) {
+		a.Findings = append(a.Findings, f)
+	}
+}
+
+// Count counts the answer in its policies. It is for one goroutine.
+func (a *Answer) Count() {
+	for _, p := range a.Met {
+		p.Matched++
+	}
+	for _, p := range a.Failed {
+		p.Failed++
+	}
+}
+
+// request is one evaluation of an object.
+type request struct {
+	*Engine
+	*interfaces
+	object   *inspect.Object
+	content  map[string]any // as a server reads the object, at the version of the request
+	kind     schema.GroupVersionKind
+	policies []*Policy // that name the object
+}
+
+// request prepares the evaluation of an object by policies of a kind. It is nil where no policy
+// names the object, or where a finding tells why it cannot be evaluated.
+func (e *Engine) request(kind string, o *inspect.Object, a *Answer) *request {
+	version, content, err := requested(o)
+	r := &request{Engine: e, interfaces: &interfaces{Type: o.Type}, object: o, content: content}
+	for _, p := range e.Policies {
+		if p.Kind != kind {
+			continue
+		}
+		switch p.names(o.Type, version) {
+		case byRules:
+			r.policies = append(r.policies, p)
+		case otherVersion:
+			f := CodeNotEvaluated.Because("%s names exactly another version than %s, at which the object is stored", p, version)
+			a.add(p, f.Decided(finding.Noted))
+		}
+	}
+	switch {
+	case len(r.policies) == 0:
+		return nil
+	case errors.Is(err, encoding.ErrEncrypted):
+		a.Findings = append(a.Findings, CodeEncrypted.Because("%v", err))
+	case errors.Is(err, errVersion):
+		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%v", err))
+	case err != nil:
+		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
+	default:
+		r.kind = schema.FromAPIVersionAndKind(content["apiVersion"].(string), o.Type.Kind)
+		return r
+	}
+	return nil
+}
+
+// requested returns the object as a server reads it at the version of the request: the stored one,
+// or the preferred one where that is not served.
+func requested(o *inspect.Object) (version string, content map[string]any, err error) {
+	o.AsServed()
+	switch {
+	case o.Err != nil:
+		return "", nil, o.Err
+	case o.Partial:
+		return "", nil, native.ErrUnknownKind
+	}
+	u := &unstructured.Unstructured{Object: o.Content}
+	version = u.GroupVersionKind().Version
+	crd := o.Type.CRD
+	if crd == nil {
+		return version, o.Content, nil
+	}
+	content = runtime.DeepCopyJSON(o.Content)
+	if _, err := crd.Begin(content); err != nil {
+		return version, nil, err
+	}
+	if crd.Served(version) {
+		return version, content, nil
+	}
+	preferred := crd.PreferredVersion()
+	if preferred == "" {
+		return version, nil, fmt.Errorf("no version of the kind is served: %w", errVersion)
+	}
+	if _, err := crd.Convert(content, preferred); err != nil {
+		return version, nil, fmt.Errorf("the object is stored at %s, which is not served: %w: %w", version, err, errVersion)
+	}
+	return preferred, content, nil
+}
+
+// attributes are those of an update that changes nothing.
+func (r *request) attributes() (admission.Attributes, error) {
+	object, err := toObject(r.content)
+	if err != nil {
+		return nil, err
+	}
+	old, err := toObject(r.content)
+	if err != nil {
+		return nil, err
+	}
+	at, name, namespace := r.kind.GroupVersion().WithResource(r.Resource.Resource), r.object.Parsed.Name, r.object.Parsed.Namespace
+	if r.Resource == (schema.GroupResource{Resource: "namespaces"}) {
+		namespace = name
+	}
+	return admission.NewAttributesRecord(object, old, r.kind, namespace, name, at, "", admission.Update, &metav1.UpdateOptions{}, false, r.user), nil
+}
+
+// Validate evaluates the ValidatingAdmissionPolicies.
+func (e *Engine) Validate(ctx context.Context, o *inspect.Object) (a Answer) {
+	r := e.request(Validating, o, &a)
+	if r == nil {
+		return a
+	}
+	attributes, err := r.attributes()
+	if err != nil {
+		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
+		return a
+	}
+	for _, p := range r.policies {
+		for _, hook := range p.validating {
+			ctx, done := withRecord(ctx)
+			err := e.validator.Dispatch(ctx, attributes, r.interfaces, []validating.PolicyHook{hook})
+			if len(done.decisions) > 0 && !slices.Contains(a.Met, p) {
+				a.Met = append(a.Met, p)
+			}
+			r.tell(&a, p, hook, done.decisions, err)
+			r.failed = nil
+		}
+	}
+	return a
+}
+
+// tell adds what a policy with one binding says.
+func (r *request) tell(a *Answer, p *Policy, hook validating.PolicyHook, decisions []validating.PolicyDecision, err error) {
+	if r.failed != nil {
+		a.add(p, CodeNotEvaluated.Because("%s: %v", p, r.failed))
+		return
+	}
+	binding, denied := hook.Bindings[0], false
+	for i, d := range decisions {
+		text := d.Message
+		if secret(r.Type) || p.secret {
+			text = quiet(hook.Policy.Spec.Validations, i, d)
+		}
+		if d.Action == validating.ActionAdmit && d.Evaluation == validating.EvalError {
+			a.add(p, CodeIgnored.Because("%s with binding %s: %s", p, binding.Name, text))
+		}
+		if d.Action != validating.ActionDeny {
+			continue
+		}
+		for _, action := range binding.Spec.ValidationActions {
+			switch action {
+			case admissionapi.Deny:
+				denied = true
+				a.add(p, CodeDenied.Because("ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", p.Name, binding.Name, text))
+			case admissionapi.Warn:
+				a.add(p, CodeWarned.Because("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.Name, binding.Name, text))
+			case admissionapi.Audit:
+				a.add(p, CodeAudited.Because("ValidatingAdmissionPolicy '%s' with binding '%s': %s", p.Name, binding.Name, text))
+			}
+		}
+	}
+	if err != nil && !denied { // no validation, but its configuration
+		a.add(p, CodeDenied.Because("%s", strings.Join(r.messages(p, err), "; ")))
+	}
+}
+
+// quiet is the message of a decision without text that an expression made.
+func quiet(validations []admissionapi.Validation, i int, d validating.PolicyDecision) string {
+	if d.Evaluation == validating.EvalError || i >= len(validations) {
+		return errQuiet
+	}
+	if v := validations[i]; v.Message != "" {
+		return strings.TrimSpace(v.Message)
+	}
+	return "failed expression: " + strings.TrimSpace(validations[i].Expression)
+}
+
+const errQuiet = "an expression fails; its message may quote a Secret and is left out"
+
+// messages are those of a server's refusal.
+func (r *request) messages(p *Policy, err error) []string {
+	if secret(r.Type) || p != nil && p.secret {
+		return []string{errQuiet}
+	}
+	var status *apierrors.StatusError
+	if errors.As(err, &status) && status.ErrStatus.Details != nil && len(status.ErrStatus.Details.Causes) > 0 {
+		var all []string
+		for _, cause := range status.ErrStatus.Details.Causes {
+			all = append(all, cause.Message)
+		}
+		return all
+	}
+	return []string{err.Error()}
+}
+
+// Mutate evaluates the MutatingAdmissionPolicies. Content is set where they change the object, at
+// the version at which it is stored.
+func (e *Engine) Mutate(ctx context.Context, o *inspect.Object) (a Answer) {
+	r := e.request(Mutating, o, &a)
+	if r == nil {
+		return a
+	}
+	before := r.content
+	once := r.mutate(ctx, &a)
+	if once == nil {
+		return a
+	}
+	r.content = once
+	switch twice := r.mutate(ctx, &a); {
+	case r.Resource == keys.DefinitionType():
+		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: CustomResourceDefinitions are not changed", Names(a.Met)))
+		return a
+	case twice != nil:
+		a.Findings = append(a.Findings, CodeNotIdempotent.Because("applied again, they change it again: %s", Names(a.Met)))
+		return a
+	case refused(a.Findings):
+		return a
+	}
+	a.Content = once
+	if err := r.restore(&a, before); err != nil {
+		a.Content = nil
+		a.Findings = append(a.Findings, CodeFailed.Because("%s: %v", Names(a.Met), err))
+	}
+	return a
+}
+
+// refused tells whether a server would not store the object.
+func refused(all []*finding.Finding) bool {
+	return slices.ContainsFunc(all, func(f *finding.Finding) bool { return f.Level == finding.Error })
+}
+
+// Names lists policies for a message.
+func Names(all []*Policy) string {
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = p.String()
+	}
+	return finding.List(names)
+}
+
+// mutate returns what the policies make of the content; nil where they change nothing.
+func (r *request) mutate(ctx context.Context, a *Answer) map[string]any {
+	attributes, err := r.attributes()
+	if err != nil {
+		a.Findings = append(a.Findings, CodeUndecodable.Because("%v", err))
+		return nil
+	}
+	var hooks []mutating.PolicyHook
+	for _, p := range r.policies {
+		hooks = append(hooks, *p.mutating)
+	}
+	ctx, done := withRecord(ctx)
+	err = r.mutator.Dispatch(ctx, attributes, r.interfaces, hooks)
+	if again := attributes.GetReinvocationContext(); err == nil && again.ShouldReinvoke() {
+		again.SetIsReinvoke()
+		err = r.mutator.Dispatch(ctx, attributes, r.interfaces, hooks)
+	}
+	for _, p := range done.met {
+		if !slices.Contains(a.Met, p) {
+			a.Met = append(a.Met, p)
+		}
+	}
+	r.tellErrors(a, done, err)
+	before, _ := toObject(r.content)
+	if err != nil || reflect.DeepEqual(before, attributes.GetObject()) {
+		return nil
+	}
+	content, err := toContent(attributes.GetObject())
+	if err != nil || reflect.DeepEqual(content, r.content) {
+		return nil
+	}
+	return content
+}
+
+// tellErrors adds findings of expressions that fail, and of a refusal.
+func (r *request) tellErrors(a *Answer, done *record, err error) {
+	if r.failed != nil {
+		a.Findings = append(a.Findings, CodeNotEvaluated.Because("%s: %v", Names(r.policies), r.failed))
+		return
+	}
+	for _, failed := range done.errors {
+		text := errQuiet
+		if !secret(r.Type) && !failed.secret {
+			text = failed.Error()
+		}
+		if *failed.mutating.Policy.Spec.FailurePolicy == admissionapi.Ignore {
+			a.add(failed.Policy, CodeIgnored.Because("%s: %s", failed.Policy, text))
+		} else {
+			a.add(failed.Policy, CodeFailed.Because("%s: %s", failed.Policy, text))
+		}
+	}
+	if err != nil && !refused(a.Findings) {
+		for _, text := range r.messages(nil, err) {
+			a.Findings = append(a.Findings, CodeFailed.Because("%s", text))
+		}
+	}
+}
+
+// restore brings the new content back to the stored version, and returns what no update may change.
+func (r *request) restore(a *Answer, before map[string]any) error {
+	was, is := &unstructured.Unstructured{Object: before}, &unstructured.Unstructured{Object: a.Content}
+	switch {
+	case was.GroupVersionKind() != is.GroupVersionKind():
+		return errors.New("they change apiVersion or kind")
+	case was.GetName() != is.GetName() || was.GetNamespace() != is.GetNamespace() || was.GetUID() != is.GetUID():
+		return errors.New("they change metadata.name, metadata.namespace or metadata.uid")
+	}
+	stored := schema.FromAPIVersionAndKind(r.object.Content["apiVersion"].(string), r.Kind)
+	if r.CRD == nil || is.GroupVersionKind() == stored {
+		return nil
+	}
+	_, err := r.CRD.Convert(a.Content, stored.Version)
+	return err
+}

@@ -1,0 +1,105 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/input"
+)
+
+// Choice is which policies a command line names.
+type Choice struct {
+	Files    []string
+	Stored   bool     // those of the snapshot too
+	Policies []string // of them, by name; nil for all
+}
+
+// ErrNone is returned where no policy is named, or none of a name is given.
+var ErrNone = errors.New("no policy is given")
+
+// mostManifest bounds the bytes of a manifest.
+const mostManifest = 64 << 20
+
+// Load reads the chosen policies, with bindings and params of any kind.
+func (c Choice) Load(ctx context.Context) (*Set, error) {
+	set := &Set{}
+	for _, path := range c.Files {
+		text, _, err := input.ReadFile(ctx, path, mostManifest)
+		if err != nil {
+			return nil, err
+		}
+		if err := set.Read(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return set, nil
+}
+
+// Complete adds the stored policies where they are chosen, and leaves out those that are not.
+func (c Choice) Complete(ctx context.Context, set *Set, from Source) error {
+	if c.Stored {
+		if err := set.addStored(ctx, from); err != nil {
+			return err
+		}
+	}
+	if len(c.Policies) > 0 {
+		if missing := set.Choose(c.Policies); len(missing) > 0 {
+			return fmt.Errorf("%w: there is no policy %q", ErrNone, missing)
+		}
+	}
+	return nil
+}
+
+// addStored adds the policies and bindings of a snapshot; manifests of the same kind and name take
+// their place.
+func (s *Set) addStored(ctx context.Context, from Source) error {
+	types, err := from.Types(ctx)
+	if err != nil {
+		return err
+	}
+	given := s.keys()
+	for _, gr := range Resources() {
+		t := types.Of(gr)
+		if t == nil {
+			continue
+		}
+		for e, err := range from.Entries(ctx, t, inspect.Selection{}) {
+			if err != nil {
+				return err
+			}
+			o := inspect.NewObject(t, e)
+			if o.Err != nil {
+				return fmt.Errorf("%s: %w", e.Key, o.Err)
+			}
+			if slices.Contains(given, t.Kind+"/"+o.Parsed.Name) {
+				continue
+			}
+			if err := s.Add(&unstructured.Unstructured{Object: o.Content}, false); err != nil {
+				return fmt.Errorf("%s: %w", e.Key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keys are the kinds and names of all policies and bindings.
+func (s *Set) keys() (all []string) {
+	for _, p := range s.Mutating {
+		all = append(all, "MutatingAdmissionPolicy/"+p.Name)
+	}
+	for _, b := range s.MutatingBindings {
+		all = append(all, "MutatingAdmissionPolicyBinding/"+b.Name)
+	}
+	for _, p := range s.Validating {
+		all = append(all, "ValidatingAdmissionPolicy/"+p.Name)
+	}
+	for _, b := range s.ValidatingBindings {
+		all = append(all, "ValidatingAdmissionPolicyBinding/"+b.Name)
+	}
+	return all
+}

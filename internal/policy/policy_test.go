@@ -1,0 +1,196 @@
+package policy_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/policy"
+	"github.com/etcdshift/etcdshift/snapshot"
+)
+
+// recorded is a snapshot of a cluster with objects of each built-in kind.
+func recorded(t *testing.T) *inspect.Reader {
+	t.Helper()
+	s, err := snapshot.Open(t.Context(), "../../testdata/kubectl/all.db.gz", snapshot.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	r := inspect.NewReader(s, nil)
+	_, err = r.Layouts(t.Context())
+	require.NoError(t, err)
+	return r
+}
+
+func engine(t *testing.T, r *inspect.Reader, manifests ...string) *policy.Engine {
+	t.Helper()
+	set := &policy.Set{}
+	for _, m := range manifests {
+		require.NoError(t, set.Read([]byte(m)))
+	}
+	e, err := policy.New(t.Context(), set, r, policy.Options{})
+	require.NoError(t, err)
+	return e
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../testdata/policies/" + name)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// objects are the objects of a resource by NAMESPACE/NAME.
+func objects(t *testing.T, r *inspect.Reader, name string) map[string]*inspect.Object {
+	t.Helper()
+	types, err := r.Types(t.Context())
+	require.NoError(t, err)
+	found, err := types.Resolve(name)
+	require.NoError(t, err)
+	all := map[string]*inspect.Object{}
+	for o, err := range r.Objects(t.Context(), found[0], inspect.Selection{}) {
+		require.NoError(t, err)
+		all[o.Parsed.Namespace+"/"+o.Parsed.Name] = o
+	}
+	return all
+}
+
+// reasons are the findings as "CODE: REASON".
+func reasons(all []*finding.Finding) (out []string) {
+	for _, f := range all {
+		out = append(out, f.Code.Name+": "+f.Reason)
+	}
+	return out
+}
+
+// policyOf is a manifest of a policy for updates of a resource, with a binding.
+func policyOf(kind, name, group, version, resource, spec, binding string) string {
+	return `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ` + kind + `
+metadata: {name: ` + name + `}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: ["` + group + `"], apiVersions: ["` + version + `"], operations: [UPDATE], resources: ["` + resource + `"]}]
+` + spec + `
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ` + kind + `Binding
+metadata: {name: ` + name + `}
+spec:
+  policyName: ` + name + `
+` + binding
+}
+
+const param = `
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: team, namespace: a, labels: {param: team}}
+data: {team: red}
+`
+
+func TestMutate(t *testing.T) {
+	r := recorded(t)
+	e := engine(t, r, read(t, "mutating.yaml"), param)
+	d := objects(t, r, "deployments")["a/d"]
+	before := runtime.DeepCopyJSON(d.Content)
+	a := e.Mutate(t.Context(), d)
+	require.Empty(t, reasons(a.Findings))
+	require.Equal(t, before, d.Content, "an engine changes no object")
+	after := unstructured.Unstructured{Object: a.Content}
+	require.Equal(t, "red", after.GetLabels()["example.com/team"])
+	added, _, _ := unstructured.NestedSlice(a.Content, "spec", "template", "spec", "initContainers")
+	require.Equal(t, []any{map[string]any{
+		"name": "mesh-proxy", "image": "mesh/proxy:v1.0.0", "restartPolicy": "Always", "resources": map[string]any{},
+	}}, added)
+	// nothing else has changed
+	unstructured.RemoveNestedField(a.Content, "spec", "template", "spec", "initContainers")
+	unstructured.RemoveNestedField(a.Content, "metadata", "labels")
+	require.Equal(t, before, a.Content)
+	a.Count()
+	require.Equal(t, []int{1, 1}, []int{e.Policies[0].Matched, e.Policies[1].Matched})
+
+	// in another namespace there is no param, and the action is Allow
+	for name, o := range objects(t, r, "configmaps") {
+		require.Equal(t, name == "a/cm", e.Mutate(t.Context(), o).Content != nil, name)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	r := recorded(t)
+	e := engine(t, r, read(t, "validating.yaml"))
+	var found finding.Report
+	n, err := policy.Check(t.Context(), e, r, &found)
+	require.NoError(t, err)
+	require.Equal(t, 14, n)
+	denied := found.Of(policy.CodeDenied)
+	require.Len(t, denied, 1)
+	require.Equal(t, "/registry/deployments/a/d", denied[0].Key)
+	require.Equal(t, "ValidatingAdmissionPolicy 'replica-limit' with binding 'replica-limit' denied request: at most 1 replicas, not 3", denied[0].Reason)
+	require.Equal(t, found.Counts[policy.CodeWarned], found.Counts[policy.CodeAudited])
+	require.Equal(t, "Validation failed for ValidatingAdmissionPolicy 'required-labels' with binding 'required-labels': missing labels: app, team",
+		found.Of(policy.CodeWarned)[0].Reason)
+	require.Empty(t, found.Of(policy.CodeUnmatched))
+}
+
+// TestLanguage: what an API server says of each part of a policy.
+func TestLanguage(t *testing.T) {
+	r := recorded(t)
+	deny := "  validationActions: [Deny]"
+	validate := func(spec, binding string) string {
+		return policyOf("ValidatingAdmissionPolicy", "p", "apps", "v1", "deployments", spec, binding)
+	}
+	mutate := func(spec string) string {
+		return policyOf("MutatingAdmissionPolicy", "p", "apps", "v1", "deployments", spec, "")
+	}
+	label := `
+  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"a": "b"}}}'}}]`
+	for name, tc := range map[string]struct {
+		manifest string
+		reasons  []string
+		changed  bool
+	}{
+		"met":             {validate(`  validations: [{expression: "object.spec.replicas == 3"}]`, deny), nil, false},
+		"expression":      {validate(`  validations: [{expression: "object.spec.replicas < 2"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed expression: object.spec.replicas < 2"}, false},
+		"message":         {validate(`  validations: [{expression: "false", message: "no"}, {expression: "1 > 2", message: "never"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: no", "policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: never"}, false},
+		"update":          {validate(`  validations: [{expression: "request.operation == 'UPDATE' && object == oldObject && request.userInfo.username == 'etcdshift'"}]`, deny), nil, false},
+		"namespaceObject": {validate(`  validations: [{expression: "namespaceObject.metadata.name == 'a'"}]`, deny), nil, false},
+		"condition":       {validate("  matchConditions: [{name: c, expression: 'object.metadata.name != \"d\"'}]\n"+`  validations: [{expression: "false"}]`, deny), nil, false},
+		"fails":           {validate(`  validations: [{expression: "object.spec.none == 1"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: expression 'object.spec.none == 1' resulted in error: no such key: none"}, false},
+		"fails, ignored":  {validate("  failurePolicy: Ignore\n"+`  validations: [{expression: "object.spec.none == 1"}]`, deny), []string{"policy-ignored: ValidatingAdmissionPolicy p with binding p: expression 'object.spec.none == 1' resulted in error: no such key: none"}, false},
+		"costs too much":  {validate(`  validations: [{expression: "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, a+b+c+d+e+f+g > 0)))))))"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: expression"}, false},
+		"object selector": {validate(`  validations: [{expression: "false"}]`, deny+"\n  matchResources: {objectSelector: {matchLabels: {x: z}}}"), nil, false},
+		"excluded":        {validate(`  validations: [{expression: "false"}]`, deny+"\n  matchResources: {excludeResourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: ['*'], resources: ['*']}]}"), nil, false},
+		"no param kind":   {validate("  paramKind: {apiVersion: none.example.com/v1, kind: None}\n"+`  validations: [{expression: "false"}]`, deny), []string{"policy-denied: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: failed to find resource referenced by paramKind: 'none.example.com/v1, Kind=None'"}, false},
+		"no param":        {validate("  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+`  validations: [{expression: "false"}]`, deny+"\n  paramRef: {name: none, parameterNotFoundAction: Deny}"), []string{"policy-denied: ValidatingAdmissionPolicy 'p' with binding 'p' denied request: failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"}, false},
+		"stored param":    {validate("  paramKind: {apiVersion: v1, kind: ConfigMap}\n"+`  validations: [{expression: "params.metadata.name == 'cm' && params.kind == 'ConfigMap'"}]`, deny+"\n  paramRef: {name: cm, parameterNotFoundAction: Deny}"), nil, false},
+		"labels":          {mutate(label), nil, true},
+		"change fails":    {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"remove\", path: \"/spec/none\"}]'}}]"), []string{"policy-failed: MutatingAdmissionPolicy p: JSON Patch: error in remove for path: '/spec/none'"}, false},
+		"fails, goes on":  {mutate("  failurePolicy: Ignore\n  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"remove\", path: \"/spec/none\"}]'}}]"), []string{"policy-ignored: MutatingAdmissionPolicy p: JSON Patch: error in remove for path: '/spec/none'"}, false},
+		"test of a patch": {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"test\", path: \"/spec/replicas\", value: 7}, JSONPatch{op: \"remove\", path: \"/spec\"}]'}}]"), nil, false},
+		"unknown field":   {mutate(`  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: Object.spec{none: 1}}'}}]`), []string{"policy-failed: MutatingAdmissionPolicy p: error applying patch: failed to convert patch object to typed object: .spec.none: field not declared in schema"}, false},
+		"atomic list":     {mutate(`  mutations: [{patchType: ApplyConfiguration, applyConfiguration: {expression: 'Object{spec: Object.spec{selector: Object.spec.selector{matchLabels: {"a": "c"}}}}'}}]`), []string{"policy-failed: MutatingAdmissionPolicy p: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.selector"}, false},
+		"again":           {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"replace\", path: \"/spec/replicas\", value: object.spec.replicas + 1}]'}}]"), []string{"not-idempotent: applied again, they change it again: MutatingAdmissionPolicy p"}, false},
+		"renamed":         {mutate("  mutations: [{patchType: JSONPatch, jsonPatch: {expression: '[JSONPatch{op: \"replace\", path: \"/metadata/name\", value: \"x\"}]'}}]"), []string{"policy-failed: MutatingAdmissionPolicy p: they change metadata.name, metadata.namespace or metadata.uid"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := engine(t, r, tc.manifest)
+			d := objects(t, r, "deployments")["a/d"]
+			a := e.Validate(t.Context(), d)
+			if len(e.Of(policy.Mutating)) > 0 {
+				a = e.Mutate(t.Context(), d)
+			}
+			got := reasons(a.Findings)
+			require.Len(t, got, len(tc.reasons), "%q", got)
+			for i := range got {
+				require.Contains(t, got[i], tc.reasons[i])
+			}
+			require.Equal(t, tc.changed, a.Content != nil)
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	listers "k8s.io/client-go/listers/core/v1"
+
+	"github.com/etcdshift/etcdshift/inspect"
+)
+
+// Source has the objects of a snapshot. An inspect.Reader is one.
+type Source interface {
+	Types(ctx context.Context) (*inspect.Types, error)
+	Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Entry, error]
+}
+
+// namespaces are the Namespaces of a snapshot, as lister and as the client that is asked about
+// those that the lister does not have.
+type namespaces struct {
+	kubernetes.Interface
+	typedcorev1.CoreV1Interface
+	typedcorev1.NamespaceInterface
+	listers.NamespaceListerExpansion
+	byName map[string]*corev1.Namespace
+}
+
+// readNamespaces reads all Namespaces.
+func readNamespaces(ctx context.Context, from Source, t *inspect.Type) (*namespaces, error) {
+	all := &namespaces{byName: map[string]*corev1.Namespace{}}
+	for e, err := range from.Entries(ctx, t, inspect.Selection{}) {
+		if err != nil {
+			return nil, err
+		}
+		o := inspect.NewObject(t, e)
+		obj, err := toObject(o.Content) // one that cannot be read is a finding where its objects are
+		if ns, is := obj.(*corev1.Namespace); err == nil && is {
+			all.byName[ns.Name] = ns
+		}
+	}
+	return all, nil
+}
+
+// lister is namespaces as a NamespaceLister.
+type lister struct{ *namespaces }
+
+// List lists those that a selector selects.
+func (l lister) List(selector labels.Selector) (found []*corev1.Namespace, _ error) {
+	for _, ns := range l.byName {
+		if selector.Matches(labels.Set(ns.Labels)) {
+			found = append(found, ns)
+		}
+	}
+	slices.SortFunc(found, func(a, b *corev1.Namespace) int { return cmp.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
+// Get returns the Namespace of a name.
+func (l lister) Get(name string) (*corev1.Namespace, error) {
+	if ns := l.byName[name]; ns != nil {
+		return ns, nil
+	}
+	return nil, apierrors.NewNotFound(corev1.Resource("namespaces"), name)
+}
+
+// CoreV1 is the client of Namespaces.
+func (n *namespaces) CoreV1() typedcorev1.CoreV1Interface { return n }
+
+// Namespaces is the client of Namespaces.
+func (n *namespaces) Namespaces() typedcorev1.NamespaceInterface { return n }
+
+// Get returns the Namespace of a name.
+func (n *namespaces) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Namespace, error) {
+	return lister{n}.Get(name)
+}
+
+// converters are the schemas by which an ApplyConfiguration is merged, as a
+// patch.TypeConverterManager. Each is made when it is first asked for.
+type converters struct {
+	native func() managedfields.TypeConverter
+	types  *inspect.Types
+	custom sync.Map // by GroupVersionKind
+}
+
+func newConverters(types *inspect.Types) *converters {
+	return &converters{types: types, native: sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })}
+}
+
+// Run is for schemas that change.
+func (c *converters) Run(context.Context) {}
+
+// GetTypeConverter returns the schema of a kind; nil for none.
+func (c *converters) GetTypeConverter(gvk schema.GroupVersionKind) managedfields.TypeConverter {
+	made, _ := c.custom.LoadOrStore(gvk, sync.OnceValue(func() managedfields.TypeConverter { return c.make(gvk) }))
+	return made.(func() managedfields.TypeConverter)()
+}
+
+func (c *converters) make(gvk schema.GroupVersionKind) managedfields.TypeConverter {
+	t := typeOf(c.types, gvk.GroupKind())
+	switch {
+	case t == nil:
+		return nil
+	case t.CRD == nil:
+		return c.native()
+	}
+	document, err := builder.BuildOpenAPIV3(t.CRD.Object(), gvk.Version, builder.Options{})
+	if err != nil {
+		return nil
+	}
+	converter, err := managedfields.NewTypeConverter(document.Components.Schemas, false)
+	if err != nil {
+		return nil
+	}
+	return converter
+}

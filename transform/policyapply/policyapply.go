@@ -1,0 +1,200 @@
+package policyapply
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/internal/policy"
+	"github.com/etcdshift/etcdshift/internal/stream"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// apply is the transform.
+type apply struct {
+	policy.Choice
+	*policy.Set
+	policy.Options
+	strict bool
+}
+
+// Plan stages what the policies make of each object. Namespaces and params come first: policies see
+// them as they are staged.
+func (a *apply) Plan(ctx context.Context, v *transform.View) error {
+	from, err := storageOf(ctx, v)
+	if from == nil || err != nil {
+		return err
+	}
+	set := *a.Set
+	if err := a.Complete(ctx, &set, from); err != nil {
+		return err
+	}
+	e, err := policy.New(ctx, &set, from, a.Options)
+	if err != nil {
+		return err
+	}
+	run := &run{ctx: ctx, View: v, Engine: e, from: from, section: &Policies{Policies: e.Of(policy.Mutating)}}
+	first, then := []*inspect.Type{}, []*inspect.Type{}
+	for _, t := range e.Types(policy.Mutating) {
+		if t.Resource == (schema.GroupResource{Resource: "namespaces"}) || e.IsParam(t) {
+			first = append(first, t)
+		} else {
+			then = append(then, t)
+		}
+	}
+	if err := run.apply(first); err != nil {
+		return err
+	}
+	if len(first) > 0 {
+		if err := e.Refresh(ctx, from); err != nil {
+			return err
+		}
+	}
+	if err := run.apply(then); err != nil {
+		return err
+	}
+	for _, f := range e.Unused(policy.Mutating) {
+		a.unused(v, f)
+	}
+	v.Report().Sections = append(v.Report().Sections, run.section)
+	return nil
+}
+
+// unused reports a policy that took no part.
+func (a *apply) unused(v *transform.View, f *finding.Finding) {
+	if f.Code == policy.CodeUnmatched {
+		if f = codeUnmatched.Because("%s", f.Reason); !a.strict {
+			f.Decided(finding.Noted)
+		}
+	}
+	v.Raise("", f)
+}
+
+// storage is the storage of one API server in a view.
+type storage struct {
+	*transform.View
+	prefix string
+}
+
+// storageOf returns the one storage to work on; nil after a finding.
+func storageOf(ctx context.Context, v *transform.View) (*storage, error) {
+	prefixes, err := v.KubernetesPrefixes(ctx)
+	switch {
+	case err != nil || len(prefixes) == 0:
+		return nil, err
+	case len(prefixes) > 1:
+		return nil, errors.New("policies are those of one cluster: name its storage with --prefix, one of " + strings.Join(prefixes, ", "))
+	}
+	return &storage{v, prefixes[0]}, nil
+}
+
+// Entries yields the entries of a type.
+func (s *storage) Entries(ctx context.Context, t *inspect.Type, in inspect.Selection) iter.Seq2[*inspect.Entry, error] {
+	return stream.Of(func(yield func(*inspect.Entry) error) error {
+		return stream.Each(s.View.Entries(ctx, t, in), func(e *inspect.Entry) error {
+			if key, err := e.ParseKey(); err != nil || key.Prefix != s.prefix {
+				return nil
+			}
+			return yield(e)
+		})
+	})
+}
+
+// run is a run of the transform.
+type run struct {
+	ctx context.Context
+	*transform.View
+	*policy.Engine
+	from    *storage
+	section *Policies
+}
+
+// evaluated is an object and the answer of the policies.
+type evaluated struct {
+	entry  *inspect.Entry
+	object *inspect.Object
+	policy.Answer
+}
+
+// apply evaluates all objects of types, in parallel, and stages what comes of them in order.
+func (r *run) apply(types []*inspect.Type) error {
+	for _, t := range types {
+		count := Objects{Resource: t.Name()}
+		evaluate := func(e *evaluated) {
+			e.object = inspect.NewObject(t, e.entry)
+			e.Answer = r.Mutate(r.ctx, e.object)
+		}
+		item := func(e *inspect.Entry) evaluated { return evaluated{entry: e} }
+		err := stream.Each(transform.Ahead(r.View, r.from.Entries(r.ctx, t, inspect.Selection{}), item, evaluate), func(e *evaluated) error {
+			return r.stage(e, &count)
+		})
+		if err != nil {
+			return err
+		}
+		if count.Met+count.Failed > 0 {
+			r.section.Objects = append(r.section.Objects, count)
+		}
+	}
+	return nil
+}
+
+// stage stages an object as the policies leave it, and reports what they failed at.
+func (r *run) stage(e *evaluated, count *Objects) error {
+	e.Count()
+	for _, f := range e.Findings {
+		switch f.Code {
+		case policy.CodeUndecodable:
+			f = finding.Undecodable.Because("%s", f.Reason)
+		case policy.CodeEncrypted:
+			f = finding.Encrypted.Because("%s", f.Reason)
+		}
+		r.Raise(string(e.entry.Key), f)
+	}
+	if len(e.Met) > 0 {
+		count.Met++
+	}
+	if slices.ContainsFunc(e.Findings, func(f *finding.Finding) bool { return f.Level == finding.Error }) {
+		count.Failed++
+	}
+	if e.Content == nil {
+		return nil
+	}
+	staged, err := r.PutObject(r.ctx, e.object, e.Content, "changed by "+policy.Names(e.Met))
+	if staged {
+		count.Changed++
+	}
+	return err
+}
+
+// Policies is the section of the report about policies.
+type Policies struct {
+	Policies []*policy.Policy `json:"policies,omitempty"`  // that were given, by name
+	Objects  []Objects        `json:"evaluated,omitempty"` // objects that policies match, by resource
+}
+
+// Objects counts the objects of a resource.
+type Objects struct {
+	Resource string `json:"resource"`
+	Met      int    `json:"met"`     // that a policy matches
+	Changed  int    `json:"changed"` // of them
+	Failed   int    `json:"failed"`  // that stay as they are, each with a problem
+}
+
+// Tables returns the section for a person.
+func (p *Policies) Tables(transform.Outcome) []transform.Table {
+	policies := transform.Table{Header: []any{"POLICY", "BINDINGS", "OBJECTS", "FAILED"}}
+	for _, one := range p.Policies {
+		policies.Rows = append(policies.Rows, []any{one.Name, len(one.Bindings), one.Matched, one.Failed})
+	}
+	objects := transform.Table{Header: []any{"RESOURCE", "OBJECTS", "CHANGED", "FAILED"}}
+	for _, o := range p.Objects {
+		objects.Rows = append(objects.Rows, []any{o.Resource, o.Met, o.Changed, o.Failed})
+	}
+	return []transform.Table{policies, objects}
+}

@@ -1,0 +1,66 @@
+// Package policyapply changes every stored object as MutatingAdmissionPolicies would at its next
+// update.
+package policyapply
+
+import (
+	"context"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/policy"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Spec is the command "policy apply".
+var Spec = transform.Spec{
+	Group: transform.GroupPolicy,
+	Name:  "apply",
+	Usage: "change objects as MutatingAdmissionPolicies would",
+	Examples: `etcdshift policy apply before.db after.db -f policies.yaml --dry-run
+etcdshift policy apply before.db after.db -f policies.yaml --diff
+etcdshift policy apply before.db after.db -f policies.yaml \
+    --policy sidecar --strict`,
+	Text: `Evaluates MutatingAdmissionPolicies on every stored object that they match, with k8s.io/apiserver's own code, and writes what they
+make of it: labels, sidecars, fields that no update may change. FILE has policies and bindings of admissionregistration.k8s.io/v1,
+v1beta1 or v1alpha1 as YAML or JSON, and may have params; other params and Namespaces are those of the snapshot.
+
+The request is an update by the user of --as that changes nothing. Rules for CREATE alone match nothing, which is a finding, as is what
+only a server can tell: the authorizer, and conversions between versions of built-in kinds or by a webhook. An expression that fails
+refuses the run where failurePolicy is Fail. Objects that a second evaluation would change again are refused (not-idempotent).`,
+	Flags: []transform.Flag{
+		{Name: "filename", Short: "f", Default: []string{}, Usage: "take policies, bindings and params from `FILE`; may be repeated"},
+		{Name: "from-snapshot", Default: false, Usage: "take the policies that are stored in the snapshot, too"},
+		{Name: "policy", Default: []string{}, Usage: "take the policy `NAME` alone; may be repeated (default: all)"},
+		{Name: "strict", Default: false, Usage: "refuse to go on where a policy matches no object"},
+		{Name: "as", Default: policy.DefaultUser, Usage: "evaluate requests of `USER`"},
+		{Name: "as-group", Default: []string{}, Usage: "evaluate requests of a member of `GROUP`; may be repeated"},
+	},
+	Codes: []*finding.Code{
+		policy.CodeFailed, policy.CodeIgnored, policy.CodeNotIdempotent, policy.CodeInvalid, policy.CodeNotEvaluated, codeUnmatched,
+		transform.CodeUnsupportedLayout, transform.CodeUnknownFields, transform.CodeInvalidObject, transform.CodeWouldBePlaintext,
+		finding.Undecodable, finding.Encrypted,
+	},
+	Settles: map[string]string{
+		policy.CodeFailed.Name:        "mend the policy, or give it a matchCondition that leaves such objects out",
+		policy.CodeNotIdempotent.Name: "give the policy a matchCondition that is false once the change is there",
+		policy.CodeInvalid.Name:       "mend the policy, or leave it out with --policy",
+		codeUnmatched.Name:            "mend the policy, or leave it out with --policy",
+	},
+	Sections: []transform.Section{&Policies{}},
+	New: func(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+		choice := policy.Choice{Files: a.StringSlice("filename"), Stored: a.Bool("from-snapshot"), Policies: a.StringSlice("policy")}
+		if len(choice.Files) == 0 && !choice.Stored {
+			return nil, transform.Usagef("no policy is given: -f FILE or --from-snapshot names some")
+		}
+		set, err := choice.Load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &apply{choice, set, policy.Options{User: a.String("as"), Groups: a.StringSlice("as-group")}, a.Bool("strict")}, nil
+	},
+}
+
+// codeUnmatched is policy.CodeUnmatched, which --strict makes an error.
+var codeUnmatched = &finding.Code{
+	Name: "policy-unmatched", Level: finding.Error, Warns: "without `--strict`", Title: policy.CodeUnmatched.Title,
+	Meaning: policy.CodeUnmatched.Meaning, Remedy: policy.CodeUnmatched.Remedy,
+}
