@@ -257,3 +257,23 @@ func TestGrantTakesNoNamedLease(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, -1, lease.TTL, "nobody granted it")
 }
+
+// TestPutKeepsLease: a value that a later step puts in place of a created one keeps its lease, as
+// the value of a stored record does.
+func TestPutKeepsLease(t *testing.T) {
+	f := input(t)
+	_, err := Run(t.Context(), Options{In: f.in, Out: f.out}, planFunc(func(ctx context.Context, v *View) error {
+		lease, err := v.Grant(ctx, 10, 60)
+		require.NoError(t, err)
+		require.NoError(t, v.Create(ctx, []byte("/one"), []byte("1"), lease, "why"))
+		return v.Put(ctx, []byte("/one"), []byte("2"), "why")
+	}))
+	require.NoError(t, err)
+	s, err := snapshot.Open(t.Context(), f.out, snapshot.Config{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	rec, err := s.Get(t.Context(), []byte("/one"))
+	require.NoError(t, err)
+	require.Equal(t, "2", string(rec.Value))
+	require.Equal(t, int64(10), rec.Lease)
+}

@@ -278,3 +278,17 @@ func TestDeleteAgain(t *testing.T) {
 	require.NotContains(t, got, "/b")
 	require.NotContains(t, got, "/new")
 }
+
+// TestPutKeepsRewrap: a value that is put again as it was stored stays under its new key.
+func TestPutKeepsRewrap(t *testing.T) {
+	old, now := encrypter(t, "secretbox=o"), encrypter(t, "aesgcm=n", "secretbox=o", "identity")
+	f, key := secretsOf(t, map[string]*encryption.Transformers{"a": old}), secretsDir+"a"
+	_, err := Run(t.Context(), Options{In: f.in, Out: f.out, Encryption: now}, planFunc(func(ctx context.Context, v *View) error {
+		rewrapped, err := v.Rewrap(ctx, []byte(key))
+		require.NoError(t, err)
+		require.True(t, rewrapped)
+		return v.Put(ctx, []byte(key), []byte(`{"name":"a"}`), "why")
+	}))
+	require.NoError(t, err)
+	decrypted(t, now, key, live(t, f.out)[key], "k8s:enc:aesgcm")
+}

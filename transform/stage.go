@@ -37,15 +37,15 @@ func (v *View) Derive(ctx context.Context, from, key, value []byte, why string) 
 	if len(key) == 0 || len(value) == 0 {
 		return false, fmt.Errorf("stage %q: key and value must not be empty", key)
 	}
+	if same, err := v.stages(ctx, key, value); same || err != nil { // perhaps rewrapped
+		return same, err
+	}
 	stored, err := v.reader.Get(ctx, key)
 	if err != nil {
 		return false, err
 	}
 	if stored != nil && stored.Undecryptable == nil && bytes.Equal(stored.Value, value) {
 		return true, v.plan.drop(key)
-	}
-	if same, err := v.stages(ctx, key, value); same || err != nil {
-		return same, err
 	}
 	return v.put(ctx, from, key, stored, value, why)
 }
@@ -84,6 +84,13 @@ func (v *View) put(ctx context.Context, from, key []byte, stored *Entry, value [
 	var st staged
 	if stored != nil {
 		st.prior, st.lease = stored.ModRevision, stored.Lease
+	}
+	before, err := v.plan.get(key)
+	if before != nil && !before.delete {
+		st.lease = before.lease
+	}
+	if err != nil {
+		return false, err
 	}
 	return true, v.plan.put(key, value, st)
 }
