@@ -116,6 +116,12 @@ func (v *View) Scrub(drop func(key []byte) bool) {
 	}
 }
 
+// Revision is the current revision of the output, as far as changes are staged.
+func (v *View) Revision(ctx context.Context) (int64, error) {
+	last, err := v.src.Revision(ctx)
+	return last + int64(v.plan.planned), err
+}
+
 // Compact has the output written anew without history, that of the staged changes included: the
 // same as a compaction and a defragmentation after the run. Of several calls each leaves out what
 // it names.

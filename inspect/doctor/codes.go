@@ -52,7 +52,7 @@ var (
 		"Compact and defragment; name the quota with `--quota`.")
 	codeAlarmNoSpace = code(finding.Error, "alarm-nospace", "the alarm NOSPACE is raised",
 		"A member had raised the alarm. It is part of the database: the restored etcd refuses all writes.",
-		"After the restore compact, defragment, then `etcdctl alarm disarm`.")
+		"`etcdshift compact --disarm` on the file; or compact, defragment and `etcdctl alarm disarm` after the restore.")
 	codeAlarmCorrupt = code(finding.Error, "alarm-corrupt", "the alarm CORRUPT is raised",
 		"Members held different data. The alarm survives the restore: requests are refused.",
 		"Restore the right member's snapshot, then `etcdctl alarm disarm`.")

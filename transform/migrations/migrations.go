@@ -5,6 +5,7 @@ package migrations
 import (
 	"github.com/etcdshift/etcdshift/transform"
 	"github.com/etcdshift/etcdshift/transform/calico"
+	"github.com/etcdshift/etcdshift/transform/compact"
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
@@ -24,6 +25,7 @@ func All() []transform.Spec {
 		extract.Spec,
 		purge.Spec,
 		carry.Spec,
+		compact.Spec,
 	}
 	return append(all, plan.Spec(all))
 }

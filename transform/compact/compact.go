@@ -1,0 +1,77 @@
+package compact
+
+import (
+	"context"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/inspect"
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Compact leaves out history, what earlier steps of the run supersede included.
+type Compact struct {
+	Keep   int64 // revisions that stay below the last one
+	Disarm bool  // leave out NOSPACE alarms
+}
+
+// codeAlready is for a compaction that etcd refuses with ErrCompacted.
+var codeAlready = &finding.Code{Name: "already-compacted", Level: finding.Error, Allowed: finding.WentOn,
+	Title: "the file does not keep so many revisions",
+	Meaning: "A compaction that has happened, or that a server would end when it starts, dropped revisions that `--keep-revisions` asks for. etcd " +
+		"answers \"mvcc: required revision has been compacted\".",
+	Remedy: "Ask for no more than the message says.",
+	Allow:  "The file is written anew, as small as it can be, with the history that it has.",
+}
+
+// Fresh says that no page of the input is copied.
+func (c *Compact) Fresh() bool { return true }
+
+// Plan stages the compaction, and looks at the output when it is there.
+func (c *Compact) Plan(ctx context.Context, v *transform.View) error {
+	src := v.Reader().Snapshot() // the file; what is staged counts by its revisions
+	oldest, _, err := src.Kept(ctx)
+	if err != nil {
+		return err
+	}
+	last, err := v.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	if last-c.Keep < oldest {
+		v.Raise("", codeAlready.Because("the file keeps revisions %d to %d: --keep-revisions %d is the most", oldest, last, last-oldest))
+	}
+	before, err := src.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	s := &Summary{Revision: max(last-c.Keep, oldest), Before: stored(before)}
+	v.Report().Sections = append(v.Report().Sections, &Section{s})
+	v.Compact(snapshot.Compaction{Keep: c.Keep, Disarm: c.Disarm})
+	var next transform.OutputCheck
+	next = v.CheckOutput(func(ctx context.Context, out *inspect.Reader) error {
+		after, err := out.Snapshot().Counts(ctx)
+		if err == nil {
+			s.After = new(stored(after))
+			s.Revision = s.After.CompactRevision
+		}
+		if err == nil && next != nil {
+			err = next(ctx, out)
+		}
+		return err
+	})
+	c.addSteps(v.Report(), before.Alarms)
+	return nil
+}
+
+// addSteps says what alarms the restored etcd will have.
+func (c *Compact) addSteps(r *transform.Report, alarms []snapshot.Raised) {
+	for _, a := range alarms {
+		switch {
+		case a.Kind != snapshot.AlarmNoSpace:
+			r.AddStep("the restored etcd has the alarm %s of member %s: find out why, then \"etcdctl alarm disarm\"", a.Kind, a.Member)
+		case !c.Disarm:
+			r.AddStep("the restored etcd has the alarm NOSPACE and takes no writes: run again with --disarm, or \"etcdctl alarm disarm\" after the start")
+		}
+	}
+}

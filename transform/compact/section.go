@@ -1,0 +1,70 @@
+package compact
+
+import (
+	"strings"
+
+	"github.com/etcdshift/etcdshift/snapshot"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Section is the section of a report with what a compaction left out.
+type Section struct {
+	Compaction *Summary `json:"compaction,omitempty"`
+}
+
+// Summary compares the input with the output.
+type Summary struct {
+	Revision int64   `json:"revision"` // the compact revision: the output answers for no revision before
+	Before   Stored  `json:"before"`
+	After    *Stored `json:"after,omitempty"` // missing where nothing was written
+}
+
+// Stored is what a file holds beside its live keys.
+type Stored struct {
+	CompactRevision int64             `json:"compactRevision"` // 0 where nothing was compacted
+	Records         int               `json:"records"`         // of all revisions, deletions included
+	Deletions       int               `json:"deletions"`
+	Leases          int               `json:"leases"`
+	Pages           uint64            `json:"pages"`
+	FreePages       uint64            `json:"freePages"`
+	Alarms          []snapshot.Raised `json:"alarms"`
+}
+
+func stored(st snapshot.Status) Stored {
+	return Stored{
+		CompactRevision: st.CompactRevision, Records: st.Records, Deletions: st.Tombstones, Leases: st.Leases,
+		Pages: st.Pages, FreePages: st.FreePages, Alarms: st.Alarms,
+	}
+}
+
+// Tables has a column for the input and one for the output.
+func (s *Section) Tables(outcome transform.Outcome) []transform.Table {
+	if s.Compaction == nil || outcome == transform.Refused {
+		return nil
+	}
+	before, after := s.Compaction.Before.column(), []any{s.Compaction.Revision} // which is planned
+	if s.Compaction.After != nil {
+		after = s.Compaction.After.column()
+	}
+	t := transform.Table{Header: []any{"", "BEFORE", "AFTER"}}
+	for i, name := range []string{"compact revision", "records", "deletions", "leases", "pages", "free pages", "alarms"} {
+		row := []any{name, before[i], ""}
+		if i < len(after) {
+			row[2] = after[i]
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return []transform.Table{t}
+}
+
+// column is the numbers in the order of the table.
+func (s *Stored) column() []any {
+	alarms := make([]string, len(s.Alarms))
+	for i, a := range s.Alarms {
+		alarms[i] = string(a.Kind)
+	}
+	if len(alarms) == 0 {
+		alarms = []string{"none"}
+	}
+	return []any{s.CompactRevision, s.Records, s.Deletions, s.Leases, s.Pages, s.FreePages, strings.Join(alarms, ",")}
+}
