@@ -6,6 +6,7 @@
 package compact
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -28,11 +29,11 @@ database space exceeded" where etcd does not start: the restored etcd takes writ
 	Settles:  map[string]string{codeAlready.Name: "ask for fewer with --keep-revisions"},
 	Sections: []transform.Section{&Section{}},
 	Flags: []transform.Flag{
-		{Name: "keep-revisions", Default: "0", Usage: "keep the last `N` revisions beside the current one, for watches that began before"},
+		{Name: "keep-revisions", Usage: "keep the last `N` revisions beside the current one, for watches that began before (default: none)"},
 		{Name: "disarm", Default: false, Usage: "leave out NOSPACE alarms, under which the restored etcd would take no writes"},
 	},
 	New: func(_ context.Context, a *transform.Args) (transform.Transform, error) {
-		keep, err := strconv.ParseInt(a.String("keep-revisions"), 10, 64)
+		keep, err := strconv.ParseInt(cmp.Or(a.String("keep-revisions"), "0"), 10, 64)
 		if err != nil || keep < 0 {
 			return nil, transform.Usagef("--keep-revisions is %q; it takes a number, 0 or more", a.String("keep-revisions"))
 		}

@@ -11,6 +11,7 @@ const (
 	peerB       = "B"
 	peerHash    = "SHA-256"
 	peerRestore = "etcdutl snapshot restore"
+	peerDefrag  = "etcdutl defrag" // of a restored file, without a compaction
 	peerStatus  = "etcdutl snapshot status"
 	peerCheck   = "bbolt check"
 	peerAuger   = "auger extract --fields=key"
@@ -58,6 +59,7 @@ func rows() []row {
 		storageVersions("5 %", "stale5", peer{peerRestore, 0.9}, peer{peerB, 1.5}),
 		storageVersions("0 %", "stale0", peer{peerB, 1.2}),
 		storageVersions("25 %", "stale25", peer{peerB, 2.5}),
+		{name: "compact", input: "stale5", args: []string{"compact", "IN", "OUT"}, peers: []peer{{peerDefrag, 0.8}, {peerB, 0}}, memory: 64, perKey: 30},
 		{name: "migrate calico-v3, 63 records", input: "calico", sizes: small, args: calico, peers: []peer{{peerB, 1.15}}, grows: true},
 		{name: "migrate calico-v3, 1.5 records a key", input: "ipam", sizes: small, args: calico, peers: []peer{{peerB, 0}}, seconds: 20, memory: 150, grows: true},
 		read("status", peer{peerHash, 1.3}, peer{peerStatus, 0}),

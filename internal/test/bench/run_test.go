@@ -178,6 +178,15 @@ func (b bench) peer(name, in string) func(out string) sample {
 		return program("baseline", "hash", "IN")
 	case peerRestore:
 		return program("etcdutl", "snapshot", "restore", "IN", "--data-dir", "OUT")
+	case peerDefrag:
+		restore, defrag := b.peer(peerRestore, in), program("etcdutl", "defrag", "--data-dir", "OUT")
+		if restore == nil || defrag == nil {
+			return nil
+		}
+		return func(out string) sample {
+			restore(out)
+			return defrag(out)
+		}
 	case peerStatus:
 		return program("etcdutl", "snapshot", "status", "IN")
 	case peerCheck:
