@@ -85,7 +85,9 @@ func flagSchema(f transform.Flag) object {
 	case time.Duration:
 		of = object{"type": "string"}
 	}
-	if f.Choices != nil {
+	if _, list := f.Default.([]string); f.Choices != nil && list {
+		of["items"] = object{"enum": f.Choices}
+	} else if f.Choices != nil {
 		of = object{"enum": f.Choices}
 	}
 	of["description"] = strings.ReplaceAll(f.Usage, "`", "")

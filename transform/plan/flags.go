@@ -64,7 +64,11 @@ func (p *parser) value(n *yaml.Node, f transform.Flag) any {
 		}
 		p.mistake(n, "%q takes true or false", f.Name)
 	case []string:
-		return p.texts(n, f.Name)
+		values := p.texts(n, f.Name)
+		for _, value := range values {
+			p.choice(n, f, value)
+		}
+		return values
 	case time.Duration:
 		value, err := time.ParseDuration(n.Value)
 		if err == nil && n.Kind == yaml.ScalarNode {
@@ -73,12 +77,19 @@ func (p *parser) value(n *yaml.Node, f transform.Flag) any {
 		p.mistake(n, "%q takes a time such as 30s", f.Name)
 	default:
 		value, ok := p.text(n, f.Name)
-		if ok && f.Choices != nil && !slices.Contains(f.Choices, value) {
-			p.mistake(n, "%q is %q; it takes %s", f.Name, value, strings.Join(f.Choices, " or "))
+		if ok {
+			p.choice(n, f, value)
 		}
 		return value
 	}
 	return nil
+}
+
+// choice checks a value of a flag that takes some words only.
+func (p *parser) choice(n *yaml.Node, f transform.Flag, value string) {
+	if f.Choices != nil && !slices.Contains(f.Choices, value) {
+		p.mistake(n, "%q is %q; it takes %s", f.Name, value, strings.Join(f.Choices, " or "))
+	}
 }
 
 // texts reads a list of texts.
