@@ -52,6 +52,7 @@ func mayImport() map[string][]string {
 		"internal/kubectl":     {"internal/render", "internal/serve"},
 		"internal/manifest":    with("inspect"),
 		"internal/nearest":     {},
+		"internal/policy":      with("inspect", "finding", "internal/input"),
 		"internal/render":      {"encoding", "internal/differ", "internal/jsonpath"},
 		"internal/report":      with("transform", "inspect", "finding", "internal/compare", "internal/render"),
 		"internal/rehearse":    with("inspect", "finding", "encoding/encryption", "internal/apiservers", "internal/conversion", "internal/sandbox", "internal/serve"),
