@@ -9,6 +9,7 @@ import (
 	"github.com/etcdshift/etcdshift/transform/kcp/carry"
 	"github.com/etcdshift/etcdshift/transform/kcp/extract"
 	"github.com/etcdshift/etcdshift/transform/kcp/purge"
+	"github.com/etcdshift/etcdshift/transform/patch"
 	"github.com/etcdshift/etcdshift/transform/plan"
 	"github.com/etcdshift/etcdshift/transform/policyapply"
 	"github.com/etcdshift/etcdshift/transform/renamenode"
@@ -20,6 +21,7 @@ func All() []transform.Spec {
 	all := []transform.Spec{
 		calico.Spec,
 		storageversion.Spec,
+		patch.Spec,
 		renamenode.Spec,
 		policyapply.Spec,
 		extract.Spec,

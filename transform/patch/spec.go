@@ -1,0 +1,65 @@
+package patch
+
+import (
+	"context"
+	"slices"
+
+	"github.com/etcdshift/etcdshift/finding"
+	"github.com/etcdshift/etcdshift/internal/choose"
+	"github.com/etcdshift/etcdshift/transform"
+)
+
+// Spec is the command "patch".
+var Spec = transform.Spec{
+	Group: transform.GroupNone,
+	Name:  "patch",
+	Usage: "kubectl patch, on a file",
+	Rest:  "TYPE[/NAME] [NAME...]",
+	Examples: `etcdshift patch before.db after.db deployment/web -n shop \
+    -p '{"spec": {"replicas": 0}}'
+etcdshift patch before.db after.db pv data-0 --type merge \
+    --patch-file affinity.yaml
+etcdshift patch before.db after.db widgets -A -l app=web --type json \
+    -p '[{"op": "remove", "path": "/metadata/finalizers"}]'`,
+	Text: `Changes the named or selected objects as kubectl patch does. Rules about immutable fields do not hold here: the node affinity of a
+PersistentVolume, the clusterIP of a Service, the selector of a Deployment and the status can be patched. The result must fit the schema and
+rules of its CustomResourceDefinition, or the fields of its native kind.
+
+A patch is YAML or JSON. It meets the object at its stored version, as "etcdshift get -o yaml" prints it. A server adds defaults when it
+reads the object. metadata.generation grows as by a server's update. A CustomResourceDefinition must stay one that a server accepts.`,
+	Codes: append([]*finding.Code{codeFailed, codeIdentity, codeStrategic, codeNothing, transform.CodeUnknownFields, transform.CodeInvalidObject,
+		transform.CodeWouldBePlaintext}, choose.Codes()...),
+	Settles: map[string]string{
+		codeStrategic.Name:     "give --type merge",
+		finding.Encrypted.Name: "open them with --encryption-config FILE",
+	},
+	Flags: slices.Concat([]transform.Flag{
+		{Name: "patch", Short: "p", Usage: "the `PATCH`, in YAML or JSON"},
+		{Name: "patch-file", Usage: "read the patch from `FILE`"},
+		{Name: "type", Default: typeStrategic, Choices: []string{typeStrategic, typeMerge, typeJSON},
+			Usage: "`strategic|merge|json`: the type of the patch; custom resources take no strategic one"},
+	}, choose.Flags()),
+	New: newFromArgs,
+}
+
+func newFromArgs(ctx context.Context, a *transform.Args) (transform.Transform, error) {
+	text := []byte(a.String("patch"))
+	switch {
+	case a.IsSet("patch") == a.IsSet("patch-file"):
+		return nil, transform.Usagef("give the patch with --patch PATCH or with --patch-file FILE")
+	case a.IsSet("patch-file"):
+		var err error
+		if text, err = a.ReadFile(ctx, "patch-file"); err != nil {
+			return nil, err
+		}
+	}
+	b, err := readBody(a.String("type"), text)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := choose.New(a, a.Rest)
+	if err != nil {
+		return nil, err
+	}
+	return &patch{choice: choice, body: b}, nil
+}
