@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/etcdshift/etcdshift/transform"
+	"github.com/etcdshift/etcdshift/transform/migrations"
 )
 
 // planStep is a command line, and the same as a step of a plan.
@@ -24,14 +26,45 @@ type planStep struct {
 
 // planSteps are steps that the recorded Calico cluster can take in any order.
 func planSteps() []planStep {
-	return []planStep{
+	steps := []planStep{
 		{command: "migrate storage-versions"},
 		{command: "migrate storage-versions", flags: map[string]any{"crd": []string{"gadgets.example.com"}, "to": "v1alpha1", "managed-fields": "all"}},
 		{command: "migrate rename-node", args: []string{"node-a=worker-a"}},
+		{command: "delete", args: []string{"configmap", "owner-cm"}, flags: map[string]any{"namespace": "team-a", "cascade": "orphan"}},
+		{command: "delete", args: []string{"namespaces", "team-b", "team-a", "kube-system", "default"}, flags: map[string]any{"keep": true}},
+		{command: "patch", args: []string{"gadgets"}, flags: map[string]any{
+			"all": true, "all-namespaces": true, "type": "merge", "patch": `{"spec": {"a": 7}, "metadata": {"labels": {"changed": "yes"}}}`,
+		}},
+		{command: "patch", args: []string{"node/node-a"}, flags: map[string]any{"type": "json", "patch": `[{"op": "add", "path": "/spec/unschedulable", "value": true}]`}},
+		{command: "policy apply", flags: map[string]any{"filename": []string{"policy.yaml"}}},
+		{command: "compact"},
+		{command: "migrate sanitize", flags: map[string]any{"keep-names": true, "key": "key"}},
 		{command: "migrate calico-v3", allow: []string{"crd-missing"}},
 		{command: "migrate calico-v3", flags: map[string]any{"keep-v1": true, "set-api-group": false}},
 	}
+	has := map[string]bool{}
+	for _, spec := range migrations.All() {
+		has[spec.Command()] = true
+	}
+	return slices.DeleteFunc(steps, func(s planStep) bool { return !has[s.command] })
 }
+
+// teamPolicy labels ConfigMaps and Nodes.
+const teamPolicy = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: team}
+spec:
+  reinvocationPolicy: Never
+  matchConstraints: {resourceRules: [{apiGroups: [""], apiVersions: [v1], resources: [configmaps, nodes], operations: [UPDATE]}]}
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration: {expression: 'Object{metadata: Object.metadata{labels: {"team": "a"}}}'}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: team}
+spec: {policyName: team}
+`
 
 // words is the command line, without IN OUT.
 func (s planStep) words(in, out string) []string {
@@ -84,6 +117,8 @@ func planText(t *testing.T, steps ...planStep) string {
 func TestRunIsItsSteps(t *testing.T) {
 	fixtureFiles(t, "calico/before")
 	const pinned = "--time=2026-11-20T20:50:00Z"
+	require.NoError(t, os.WriteFile("key", []byte(strings.Repeat("k", 32)), 0o600))
+	require.NoError(t, os.WriteFile("policy.yaml", []byte(teamPolicy), 0o600))
 	steps, random := planSteps(), rand.New(rand.NewPCG(1, 15))
 	for i := range steps {
 		a, b := steps[i], steps[random.IntN(len(steps))]
